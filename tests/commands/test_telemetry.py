@@ -32,7 +32,7 @@ def test_the_articles_open_question_is_answered(tmp_path: Path) -> None:
     assert found["losses"]["lost"] == sum(place["frames"] for place in found["losses"]["places"]) > 0
     shares = {one["worker"]: one["share"] for one in found["spread"]["predicted"]["workers"]}
     assert shares == {"vpp_wk_0": 1.0, "vpp_wk_1": 0.0, "vpp_wk_2": 0.0}
-    assert found["spread"]["measured"]["basis"] == "queues" and not found["spread"]["measured"]["caveats"]
+    assert found["spread"]["measured"]["basis"] == "queues" and not found["spread"]["measured"]["warnings"]
     hold = found["efficiency"][0]
     assert hold["vectors_per_call"] == pytest.approx(256, rel=0.01)
     assert hold["effective_hz"] == pytest.approx(hold["clock_hz"], rel=0.02)

@@ -51,8 +51,8 @@ def test_a_run_says_that_nothing_was_applied(tmp_path: Path, box: str) -> None:
     assert done.returncode == 0, done.stderr
     assert "box: driver: none: the DUT is configured by hand" in done.stderr and "configuring" not in done.stderr
     found = document(tmp_path)
-    (caveat,) = [one for one in found["warnings"] if one["code"] == "not-attested"]
-    assert "driver: none: the DUT is configured by hand, nothing of it was set, read back or counted" in caveat["text"]
+    (warning,) = [one for one in found["warnings"] if one["code"] == "not-attested"]
+    assert "driver: none: the DUT is configured by hand, nothing of it was set, read back or counted" in warning["text"]
     assert (
         "driver: none" in done.stdout and found["telemetry"]["readings"] == [] and found["dut"]["facts_sha256"] is None
     )

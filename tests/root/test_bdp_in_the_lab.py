@@ -108,8 +108,8 @@ def test_packets_go_through_the_line_too(place: Path) -> None:
     assert done.returncode in (0, 1), done.stderr
     run = document(place)
     assert run["command"]["wan"] == "20.0 ms, 100.0 Mbit/s by cable" and run["dut"]["facts"]["lab"]["wan"]
-    (caveat,) = [one["text"] for one in run["warnings"] if one["code"] == "wan" and "in the path" in one["text"]]
-    assert caveat.startswith("a WAN of 20.0 ms, 100.0 Mbit/s, by ") and run["status"] == "complete"
+    (warning,) = [one["text"] for one in run["warnings"] if one["code"] == "wan" and "in the path" in one["text"]]
+    assert warning.startswith("a WAN of 20.0 ms, 100.0 Mbit/s, by ") and run["status"] == "complete"
     offers = run["plan"]["offers"]
     assert {offer["line_rate_bps"] for offer in offers} == {100e6}, (
         "more is not offered: losing it is not the DUT's fault"

@@ -28,7 +28,7 @@ def judged(world: World, **plan: Any) -> tuple[Plan, Analysis]:
 
 
 def codes(analysis: Analysis) -> set[str]:
-    return {c.code for c in analysis.caveats}
+    return {c.code for c in analysis.warnings}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_the_figures_of_a_knee() -> None:
 )
 def test_doubts(world: World, kind: str, code: str | None) -> None:
     _, analysis = judged(world, kind=kind, hold_s=0.0 if kind == "ramp" else 40.0)
-    assert codes(analysis) == ({code} if code else set()), [c.text for c in analysis.caveats]
+    assert codes(analysis) == ({code} if code else set()), [c.text for c in analysis.warnings]
 
 
 def test_a_generator_that_stalls_is_a_doubt_and_no_good_rate() -> None:

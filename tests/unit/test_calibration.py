@@ -10,7 +10,7 @@ import pytest
 from runs import World, make_plan, make_result
 
 from trexbench.config.lookup import load_dut
-from trexbench.core.calibration import Calibration, calibrate, doubts, floors_of
+from trexbench.core.calibration import Calibration, calibrate, calibration_warnings, floors_of
 from trexbench.core.checks import State
 from trexbench.core.result import RunResult
 from trexbench.doctor.tester import judge_calibration
@@ -38,7 +38,7 @@ def test_a_senders_limit_is_told_per_direction() -> None:
 def test_a_dut_near_the_testers_own_limit_is_doubted(knee: float, said: int) -> None:
     known = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
     result = make_result(make_plan(), World(capacity_pps=knee))
-    found = list(doubts(known, result, result.analysis.directions))
+    found = list(calibration_warnings(known, result, result.analysis.directions))
     assert [one.code for one in found] == ["near-testers-limit"] * said
     assert not said or ("97" in found[0].text and "2026-11-20" in found[0].text and "0->1" in found[0].text)
 
@@ -46,7 +46,7 @@ def test_a_dut_near_the_testers_own_limit_is_doubted(knee: float, said: int) -> 
 def test_other_traffic_or_another_number_of_directions_is_not_compared() -> None:
     known = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
     both = make_result(make_plan(bidir=True), World(capacity_pps=9.9e5))
-    assert not list(doubts(known, both, both.analysis.directions)) and known.of_run(both) is None
+    assert not list(calibration_warnings(known, both, both.analysis.directions)) and known.of_run(both) is None
     one = make_result(make_plan(), World(capacity_pps=9.9e5))
     profiles = {direction: {**facts, "digest": "other"} for direction, facts in one.profiles.items()}
     assert known.of_run(replace(one, profiles=profiles)) is None and known.of_run(one) is not None

@@ -65,7 +65,7 @@ def judged(*args: Any, **more: Any) -> Analysis:
 
 
 def texts(analysis: Analysis, code: str) -> list[str]:
-    return [caveat.text for caveat in analysis.caveats if caveat.code == code]
+    return [warning.text for warning in analysis.warnings if warning.code == code]
 
 
 def taken(values: Sequence[float | None], clock: Callable[[float], float] = lambda _: 3 * GHZ) -> list[Sample]:
@@ -189,14 +189,14 @@ def lost(stolen: float, foreign: float, begin_s: float, end_s: float) -> At:
 )
 def test_lost_time_counts_where_it_decides(at: At, codes: list[str]) -> None:
     analysis = judged(at, 700 * K)
-    assert [caveat.code for caveat in analysis.caveats] == codes
-    for caveat in analysis.caveats:
-        assert "0->1: " in caveat.text and "of the router's core from 33 to 37 s" in caveat.text
+    assert [warning.code for warning in analysis.warnings] == codes
+    for warning in analysis.warnings:
+        assert "0->1: " in warning.text and "of the router's core from 33 to 37 s" in warning.text
 
 
 def test_lost_time_of_a_saturated_hold() -> None:
     analysis = judged(lost(0.1, 0.0, 6, 10), 700 * K, kind="saturate")
-    assert [caveat.code for caveat in analysis.caveats] == ["stolen-time"]
+    assert [warning.code for warning in analysis.warnings] == ["stolen-time"]
 
 
 def test_documents_keep_conditions_and_older_ones_have_none() -> None:

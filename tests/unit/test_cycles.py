@@ -48,7 +48,7 @@ def one_cost(before: Observation, after: Observation, taken: list[Sample] | None
 
 
 def codes(cost: Cost) -> list[str]:
-    return [caveat.code for caveat in cost.caveats]
+    return [warning.code for warning in cost.warnings]
 
 
 def test_a_kernel_pays_with_busy_time() -> None:
@@ -56,7 +56,7 @@ def test_a_kernel_pays_with_busy_time() -> None:
     assert found.cycles_per_packet == pytest.approx(0.6 * 2e9 / PPS)
     assert found.forwarded_pps == pytest.approx(PPS) and found.offered_pps == pytest.approx(PPS)
     assert found.cpus[0].busy == pytest.approx(0.6) and found.cpus[0].packet_busy == pytest.approx(0.3)
-    assert found.with_polling is None and found.source == "CPU time x clock" and not found.caveats
+    assert found.with_polling is None and found.source == "CPU time x clock" and not found.warnings
 
 
 def test_a_saturated_kernel_pays_for_what_it_forwarded() -> None:
@@ -80,7 +80,7 @@ def test_a_saturated_kernel_pays_for_what_it_forwarded() -> None:
 def test_no_number_without_its_grounds(before: Observation, after: Observation, words: str) -> None:
     found = one_cost(before, after, samples(PPS, PPS if words != "nothing was forwarded" else 0.0))
     assert found.cycles_per_packet is None
-    assert any(words in caveat.text for caveat in found.caveats if caveat.code == "no-cycles")
+    assert any(words in warning.text for warning in found.warnings if warning.code == "no-cycles")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_perf_is_told_beside_cpu_time_and_doubted_where_they_differ(perf_hz: flo
 def test_short_stretches_give_no_figure() -> None:
     looks = [look(Moment.BEGIN, 1.0, kernel(1, 0.5)), look(Moment.END, 1.5, kernel(1.5, 0.5))]
     (found,) = find_costs(PLAN, samples(), looks)
-    assert found.cycles_per_packet is None and "only 0.5 s apart" in found.caveats[0].text
+    assert found.cycles_per_packet is None and "only 0.5 s apart" in found.warnings[0].text
 
 
 @pytest.mark.parametrize(("per_s", "length"), [(100, "10 ms"), (127, "7.87 ms"), (128, "7.81 ms")])
@@ -106,7 +106,7 @@ def test_ticks_of_cpu_time_are_a_doubt_where_little_is_measured(per_s: int, leng
         return replace(seen, cpus=(cpu,))
 
     found = one_cost(ticked(1), ticked(9))
-    assert "coarse-cpu-time" in codes(found) and any(f"ticks of {length}," in one.text for one in found.caveats)
+    assert "coarse-cpu-time" in codes(found) and any(f"ticks of {length}," in one.text for one in found.warnings)
 
 
 def test_counters_that_disagree_are_a_doubt() -> None:
@@ -123,7 +123,7 @@ def test_without_the_duts_counters_the_testers_do() -> None:
 
 def test_what_was_missing_is_told() -> None:
     after = replace(kernel(9, 0.5), missing=(Missing("power", "the plug does not answer"),))
-    assert "power: the plug does not answer" in [c.text for c in one_cost(kernel(1, 0.5), after).caveats]
+    assert "power: the plug does not answer" in [c.text for c in one_cost(kernel(1, 0.5), after).warnings]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_vpp_pays_by_its_own_clocks_and_is_held_against_its_clock() -> None:
     found = one_cost(Observation(), after, samples(2 * 5e6, 5e6))
     assert found.cycles_per_packet == pytest.approx(358) and found.with_polling == pytest.approx(438)
     assert found.vectors_per_call == pytest.approx(256)
-    assert found.effective_hz == pytest.approx(438 * 5e6) and not found.caveats
+    assert found.effective_hz == pytest.approx(438 * 5e6) and not found.warnings
     assert found.budgets[0].share == pytest.approx(438 * 5e6 / 2.2e9)
 
 
@@ -199,5 +199,5 @@ def test_what_cannot_be_is_no_figure() -> None:
 
 def test_a_dut_whose_clock_went_back_is_not_told_to_hold_longer() -> None:
     found = one_cost(replace(kernel(1, 0.6), at_s=500.0), replace(kernel(9, 0.6), at_s=20.0))
-    (caveat,) = found.caveats
-    assert found.cycles_per_packet is None and "clock went back by 480 s" in caveat.text
+    (warning,) = found.warnings
+    assert found.cycles_per_packet is None and "clock went back by 480 s" in warning.text

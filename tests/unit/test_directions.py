@@ -121,7 +121,7 @@ def test_a_gap_in_the_samples_is_in_no_window(stalls_at_s: float, where: str) ->
     windows = RunWindows(plan, samples).judged(direction)
     assert windows and all(w.end_s <= gap[0] or w.begin_s >= gap[1] for w in windows), where
     analysis = analyse(plan, samples)
-    (text,) = [c.text for c in analysis.caveats if c.code == "gap"]
+    (text,) = [c.text for c in analysis.warnings if c.code == "gap"]
     assert f"from {gap[0]:.1f} to {gap[1]:.1f} s" in text
     (verdict,) = analysis.directions
     good = [w.sent_pps for w in windows if not w.is_bad(plan.loss_threshold)]

@@ -59,7 +59,7 @@ def test_what_an_ix_missed_is_the_loss_and_not_lost_on_the_way(bench: Bench) -> 
     direction = Direction(0, 1)
     report = locate(before, bench.dut.observe(), {direction: 60_000}, {direction: 100_000})
     assert [(one.what, one.frames) for one in report.places] == [("rx_missed_packets on port 0", 60_000)]
-    assert report.caveats == ()
+    assert report.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_hyperthreads_that_are_off_are_no_cpus_that_stand_still(bench: Bench) ->
     ]
     (cost,) = find_costs(make_plan(), (), readings)
     assert [one.cpu for one in cost.cpus] == [0, 2] and cost.cycles_per_packet is not None
-    assert "no-cycles" not in {caveat.code for caveat in cost.caveats}
+    assert "no-cycles" not in {warning.code for warning in cost.warnings}
 
 
 def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path) -> None:

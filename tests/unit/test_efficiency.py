@@ -83,13 +83,13 @@ def test_both_ways_a_packet_passes_one_of_the_two_interfaces() -> None:
     ],
 )
 def test_cycles_of_dropping_are_no_cycles_of_forwarding(name: str, share: str) -> None:
-    (caveat,) = efficiency.doubts([recorded(name)])
-    assert caveat.code == "router-drops" and f"vpp_wk_0 dropped {share}" in caveat.text
+    (warning,) = efficiency.efficiency_warnings([recorded(name)])
+    assert warning.code == "router-drops" and f"vpp_wk_0 dropped {share}" in warning.text
 
 
 def test_two_drops_of_ten_thousand_are_no_doubt() -> None:
     worker = recorded("3q-bidir-polling/show-runtime.1kpps.txt")
-    assert worker.dropped == 2 and not list(efficiency.doubts([worker]))
+    assert worker.dropped == 2 and not list(efficiency.efficiency_warnings([worker]))
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_where_there_is_no_number_there_is_a_reason(given_thread: ThreadRuntime,
     assert found.reason is not None and reason in found.reason
     assert (found.packets, found.cycles_per_packet, found.cycles_with_polling, found.pps) == (None, None, None, None)
     assert efficiency.overall([found]) is None
-    assert [c.code for c in efficiency.doubts([found])] == ["no-cycles"]
+    assert [c.code for c in efficiency.efficiency_warnings([found])] == ["no-cycles"]
     budget = efficiency.check_budget(found, 2.2e9, saturated=True)
-    assert (budget.effective_hz, budget.share, budget.caveat) == (None, None, None)
+    assert (budget.effective_hz, budget.share, budget.warning) == (None, None, None)
 
 
 def test_the_articles_tables_alone_give_no_number() -> None:
@@ -160,9 +160,9 @@ def test_a_worker_that_is_handed_its_packets() -> None:
 
 
 def test_packets_that_vpp_itself_counts_otherwise() -> None:
-    (caveat,) = efficiency.doubts([efficiency.of_thread(thread(*FORWARDING, in_pps=2000.0))])
-    assert caveat.code == "packets-unclear"
-    assert not list(efficiency.doubts([efficiency.of_thread(thread(*FORWARDING, in_pps=1050.0))]))
+    (warning,) = efficiency.efficiency_warnings([efficiency.of_thread(thread(*FORWARDING, in_pps=2000.0))])
+    assert warning.code == "packets-unclear"
+    assert not list(efficiency.efficiency_warnings([efficiency.of_thread(thread(*FORWARDING, in_pps=1050.0))]))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_packets_that_vpp_itself_counts_otherwise() -> None:
 )
 def test_the_budget(clock_hz: float, saturated: bool, code: str | None) -> None:
     budget = efficiency.check_budget(efficiency.of_thread(thread(*FORWARDING)), clock_hz, saturated)
-    assert (budget.caveat and budget.caveat.code) == code
+    assert (budget.warning and budget.warning.code) == code
     assert budget.share == pytest.approx(390e3 / clock_hz)
 
 
@@ -193,8 +193,8 @@ def test_the_budget(clock_hz: float, saturated: bool, code: str | None) -> None:
 )
 def test_the_budget_of_recorded_output(name: str, saturated: bool) -> None:
     worker = recorded(name)
-    assert efficiency.check_budget(worker, TSC_HZ, saturated).caveat is None
-    assert (efficiency.check_budget(worker, TSC_HZ, True).caveat is None) is saturated
+    assert efficiency.check_budget(worker, TSC_HZ, saturated).warning is None
+    assert (efficiency.check_budget(worker, TSC_HZ, True).warning is None) is saturated
 
 
 COUNTS = st.integers(0, 10**12)

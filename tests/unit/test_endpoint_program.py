@@ -18,7 +18,7 @@ from trexbench.core.errors import BenchError, DutError, StoreError
 from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
-from trexbench.core.verdict.model import Caveat
+from trexbench.core.verdict.model import RunWarning
 from trexbench.dut import Attestation
 from trexbench.endpoint import run_program
 from trexbench.session.endpoints import Endpoint, Endpoints
@@ -69,7 +69,7 @@ def test_a_program_ends_when_it_is_over() -> None:
 class Breaking:
     """A bench whose legs break off at once, beside echo requests of a day."""
 
-    goes_around, setup, caveats = False, TcpEnvironment(), (Caveat("lab", "its host is busy"),)
+    goes_around, setup, warnings = False, TcpEnvironment(), (RunWarning("lab", "its host is busy"),)
 
     def __init__(self, raises: bool) -> None:
         self.facts: Any = {"client": {}, "server": {}, "dut": {}}
@@ -117,7 +117,7 @@ class Silent:
 def test_echo_requests_end_with_a_leg_that_breaks_off(raises: bool) -> None:
     bench, dut = Breaking(raises), read_dut(Path(__file__).resolve().parents[2] / "dut_configs" / "lab-linux.yaml")
     result, error = run_tcp(TcpRequest(dut, TcpPlan((LEG,), time_s=86400), TcpSetup()), bench, Silent())
-    assert result.caveats[0].text == "its host is busy"
+    assert result.warnings[0].text == "its host is busy"
     assert isinstance(error, BenchError) and bench.ended_early
 
 

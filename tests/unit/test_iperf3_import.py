@@ -100,14 +100,14 @@ def test_both_ends_are_read_where_the_server_told_its_part() -> None:
     forward, reverse = taken(document).flows
     assert forward.statistics is not None and reverse.statistics is not None
     assert forward.statistics.mean == pytest.approx(reverse.statistics.mean / 2, rel=0.05)
-    assert "imported-sender" not in {one.code for one in taken(document).caveats}
+    assert "imported-sender" not in {one.code for one in taken(document).warnings}
     del document["server_output_json"]
     document["end"]["streams"][1]["sender"]["retransmits"] = 9
     alone = taken(document)
     assert alone.flows[1].flow.retransmits == 9
     assert alone.flows[0].statistics is not None
     assert alone.flows[0].statistics.mean == pytest.approx(reverse.statistics.mean, rel=0.05)
-    assert "imported-sender" in {one.code for one in alone.caveats}
+    assert "imported-sender" in {one.code for one in alone.warnings}
 
 
 def test_a_server_of_other_intervals_counts_where_it_receives_all() -> None:
@@ -118,7 +118,7 @@ def test_a_server_of_other_intervals_counts_where_it_receives_all() -> None:
     assert run.plan.interval_s == 1.0 and run.flows[0].statistics is not None and run.flows[0].statistics.count == 2
     document = printed("bidir-both-ends")
     document["server_output_json"] = printed("server-of-1s")
-    assert taken(document).plan.interval_s == 0.5 and "imported-sender" in {c.code for c in taken(document).caveats}
+    assert taken(document).plan.interval_s == 0.5 and "imported-sender" in {c.code for c in taken(document).warnings}
 
 
 def test_it_says_what_it_is_and_what_is_not_known() -> None:
@@ -126,7 +126,7 @@ def test_it_says_what_it_is_and_what_is_not_known() -> None:
     assert run.command["imported"] is True and run.command["source"] == "iperf3 3.12"
     assert run.command["label"] == "firmware-2" and run.dut["name"] == "theirs"
     assert run.started.startswith("2026-11-23T08:5")
-    said = " ".join(one.text for one in run.caveats)
+    said = " ".join(one.text for one in run.warnings)
     assert "nothing is known of the router" in said and "the intervals are what the client sent" in said
     assert run.legs[0].program["client"] == {"name": "iperf3", "version": "3.12", "congestion": "bbr"}
     (row,) = rows_of_tcp(run, "")

@@ -20,7 +20,7 @@ from trexbench.core.result import from_document, to_document
 from trexbench.core.verdict.latency import (
     bucket_end_us,
     find_latencies,
-    find_latency_caveats,
+    find_latency_warnings,
     history_latency,
     quantile_s,
 )
@@ -44,7 +44,7 @@ def test_three_loads_follow_the_run_each_with_silence_after_it() -> None:
     clock = HeldClock()
     generator = SimulatedGenerator(PLAN, SLOW, clock)
     outcome = run(PLAN, generator, clock, Silent())
-    assert outcome.error is None and not outcome.caveats
+    assert outcome.error is None and not outcome.warnings
     throughput = PLAN.throughput(outcome.samples)
     assert throughput == pytest.approx(700 * K, rel=0.03)
     assert loads(list(outcome.samples)) == pytest.approx([share * throughput for share in LATENCY_LOADS])
@@ -90,7 +90,7 @@ def test_loads_are_those_that_can_be_sent(plan: Plan, world: World, expected: in
     assert outcome.error is None
     assert len(loads(list(outcome.samples))) == expected
     left_out = {0: "10, 50, 90 %", 2: "10 %"}.get(expected if plan.length_s(Phase.LATENCY) else 3)
-    assert [c.text for c in outcome.caveats] == (
+    assert [c.text for c in outcome.warnings] == (
         [f"latency was not measured at {left_out} of the throughput, less than 1000 pps"] if left_out else []
     )
     assert len(find_latencies(plan, outcome.samples)) == expected * len(plan.directions)
@@ -106,7 +106,7 @@ def test_what_tagged_frames_took_is_told_by_load_and_direction() -> None:
         took_s = 20e-6 * (1 + 0.5 * one.offered_pps / (700 * K))
         assert one.mean_s == one.max_s == pytest.approx(took_s)
         assert one.loss == 0 and one.p50_s == one.p99_s == one.max_s, "the bucket's end, but no more than the longest"
-    assert find_latency_caveats(result.latencies) == ()
+    assert find_latency_warnings(result.latencies) == ()
     row = row_of(result, "x.json")
     assert row.latency_s == pytest.approx(20e-6 * 1.25, rel=0.02)
     text = format_summary(result)
@@ -126,8 +126,8 @@ def test_a_document_keeps_all_of_it() -> None:
 def test_a_generator_that_refuses_to_tag_costs_the_run_nothing_else() -> None:
     refused = GeneratorError("TRex server x: cannot add streams", "no room")
     outcome = simulate(PLAN, replace(SLOW, tag_failure=refused))
-    assert outcome.error is None and [c.code for c in outcome.caveats] == ["no-latency"]
-    assert "no room" in outcome.caveats[0].text
+    assert outcome.error is None and [c.code for c in outcome.warnings] == ["no-latency"]
+    assert "no room" in outcome.warnings[0].text
     plain = simulate(replace(PLAN, latency_s=0.0), SLOW)
     assert [s.phase for s in outcome.samples] == [s.phase for s in plain.samples]
     gone = simulate(PLAN, replace(SLOW, tag_failure=GeneratorLost("TRex server x does not answer")))
@@ -144,8 +144,8 @@ def test_a_generator_that_refuses_to_send_what_it_tagged_costs_the_run_nothing_e
     clock = HeldClock()
     generator = Refuses(PLAN, SLOW, clock)
     outcome = run(PLAN, generator, clock, Silent())
-    assert outcome.error is None and [c.code for c in outcome.caveats] == ["no-latency"]
-    assert "at 10 % of the throughput and above: TRex server x cannot start" in outcome.caveats[0].text
+    assert outcome.error is None and [c.code for c in outcome.warnings] == ["no-latency"]
+    assert "at 10 % of the throughput and above: TRex server x cannot start" in outcome.warnings[0].text
     assert outcome.samples[-1].phase is Phase.CONFIRM_DRAIN and generator.calls[-1] == ("stop",)
 
 
@@ -161,7 +161,7 @@ def test_a_generator_that_takes_long_to_tag_measures_all_the_same(
 
     plan, clock = make_plan(sample_s=sample_s, latency_s=latency_s), HeldClock()
     outcome = run(plan, Slow(plan, SLOW, clock), clock, Silent())
-    assert outcome.error is None and not outcome.caveats
+    assert outcome.error is None and not outcome.warnings
     found = find_latencies(plan, outcome.samples)
     assert [one.share for one in found] == list(LATENCY_LOADS)
     least_s = max(sample_s, latency_s - tagging_s - sample_s)
@@ -176,7 +176,7 @@ def test_doubts_are_told() -> None:
         replace(one, received=0, mean_s=None),
         replace(one, out_of_order=3, duplicate=1),
     )
-    found = find_latency_caveats(doubtful)
+    found = find_latency_warnings(doubtful)
     assert [c.code for c in found] == ["latency-under-loss", "no-latency", "reordered"]
     assert "0->1 at 10 % of the throughput" in found[0].text and "full queues" in found[0].text
     assert "3 came out of order, 1 twice" in found[2].text
@@ -195,7 +195,7 @@ def test_only_sound_figures_have_a_history(world: World, code: str | None) -> No
     result = make_result(plan, world)
     half = next(one for one in result.latencies if one.share == 0.5)
     assert half.mean_s is not None
-    assert [c.code for c in find_latency_caveats([half])] == ([code] if code else [])
+    assert [c.code for c in find_latency_warnings([half])] == ([code] if code else [])
     assert row_of(result, "x.json").latency_s == (None if code else half.mean_s)
     assert row_of(from_document(to_document(result)), "x.json") == row_of(result, "x.json")
 
@@ -208,7 +208,7 @@ def test_a_load_that_the_generator_did_not_send_is_not_the_duts() -> None:
     plan, clock = make_plan(latency_s=5.0), HeldClock()
     outcome = run(plan, Tired(plan, SLOW, clock), clock, Silent())
     found = find_latencies(plan, outcome.samples)
-    assert [c.code for c in find_latency_caveats(found)] == ["latency-load"] * 3
+    assert [c.code for c in find_latency_warnings(found)] == ["latency-load"] * 3
     assert all(one.sent_pps == pytest.approx(0.9 * one.offered_pps, rel=0.01) for one in found)
     assert all(one.mean_s is not None and one.history_s is None for one in found)
 
@@ -311,7 +311,7 @@ def test_frames_that_came_back_without_an_average_are_not_told_as_lost() -> None
     ]
     found = find_latencies(PLAN, early)
     assert all(one.mean_s is None and one.received for one in found)
-    assert {c.text.split(": ")[1] for c in find_latency_caveats(found)} == {
+    assert {c.text.split(": ")[1] for c in find_latency_warnings(found)} == {
         "5000 tagged frames came back, but the generator reports no average of their times"
     }
 

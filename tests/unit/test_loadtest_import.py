@@ -80,7 +80,7 @@ def test_imported_and_exported_it_is_the_same_file_but_for_rounding() -> None:
 def test_it_says_that_it_is_imported_and_what_is_not_known() -> None:
     run = taken(exported())
     assert run.command["imported"] is True
-    doubts = " ".join(summarise(run).doubts)
+    doubts = " ".join(summarise(run).warnings)
     assert "added up from rates" in doubts and "what was asked is not in the file" in doubts
 
 
@@ -126,7 +126,7 @@ def test_the_file_of_the_other_tool() -> None:
     assert [
         sum(sample.phase is phase for sample in run.samples) for phase in (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
     ] == [30, 100, 10]
-    assert "the last 5 s of the file" in " ".join(caveat.text for caveat in run.caveats)
+    assert "the last 5 s of the file" in " ".join(warning.text for warning in run.warnings)
 
 
 def test_what_ended_before_its_plan_is_incomplete() -> None:
@@ -186,7 +186,7 @@ def test_direction_is_what_ruby_makes_of_it() -> None:
     for value, bidir in ((False, True), (None, True), (True, False), ("false", False), (0, False)):
         run = taken(changed("vars", "unidirectional", value=value))
         assert run.plan.bidir is bidir
-        assert ("imported-direction" in [one.code for one in run.caveats]) is not isinstance(value, bool)
+        assert ("imported-direction" in [one.code for one in run.warnings]) is not isinstance(value, bool)
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.lists(st.none(), max_size=1)

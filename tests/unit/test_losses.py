@@ -29,7 +29,7 @@ def one_way(lost: int, before: Observation, after: Observation, **more: dict[int
 
 
 def codes(report: LossReport) -> list[str]:
-    return [caveat.code for caveat in report.caveats]
+    return [warning.code for warning in report.warnings]
 
 
 NOTHING = seen()
@@ -85,13 +85,13 @@ ROWS = [
 def test_the_sentence(lost: int, after: Observation, sentence: str) -> None:
     zero = replace(after, drops=(), ports=tuple(PortCount(one.port, 0, 0) for one in after.ports))
     report = one_way(lost, zero, after)
-    assert report.sentence == sentence and report.caveats == ()
+    assert report.sentence == sentence and report.warnings == ()
     assert json.loads(json.dumps(msgspec.to_builtins(report)))["sentence"] == sentence
 
 
 def test_totals_from_before_are_nobodys() -> None:
     report = one_way(1000, seen(DropCount("rx-miss", 10**9, 0)), seen(DropCount("rx-miss", 10**9 + 1000, 0)))
-    assert [(place.frames, place.share) for place in report.places] == [(1000, 1.0)] and report.caveats == ()
+    assert [(place.frames, place.share) for place in report.places] == [(1000, 1.0)] and report.warnings == ()
 
 
 OVER = [
@@ -107,11 +107,11 @@ OVER = [
 def test_counters_that_claim_too_much_are_doubted(drops: tuple[DropCount, ...], frames: list[int], words: str) -> None:
     report = one_way(1000, NOTHING, seen(*drops))
     assert [place.frames for place in report.places] == frames
-    assert set(codes(report)) == {"loss-overclaimed"} and any(words in caveat.text for caveat in report.caveats)
+    assert set(codes(report)) == {"loss-overclaimed"} and any(words in warning.text for warning in report.warnings)
 
 
 def test_no_loss_and_a_counter_that_grew() -> None:
-    assert one_way(0, NOTHING, seen(DropCount("rx-miss", 9, 0))).caveats == ()
+    assert one_way(0, NOTHING, seen(DropCount("rx-miss", 9, 0))).warnings == ()
     report = one_way(0, NOTHING, seen(DropCount("rx-miss", 12, 0)))
     assert (report.sentence, report.places, codes(report)) == ("no frame was lost", (), ["loss-overclaimed"])
 
@@ -128,7 +128,7 @@ def test_counters_that_went_back_are_left_out() -> None:
     assert codes(report) == ["loss-set-back"] * 2
     assert [place.kind for place in report.places] == [SOMEWHERE]
     gone = one_way(1000, seen(DropCount("rx-miss", 500, 0)), seen())
-    assert "rx-miss on port 0 is no longer reported" in gone.caveats[0].text
+    assert "rx-miss on port 0 is no longer reported" in gone.warnings[0].text
 
 
 def test_a_counter_first_told_after_something_could_not_be_read() -> None:
@@ -140,12 +140,12 @@ def test_a_counter_first_told_after_something_could_not_be_read() -> None:
 def test_interfaces_whose_counters_cannot_be() -> None:
     report = one_way(1000, seen(ports=[(0, 0), (0, 0)]), seen(ports=[(0, 0), (0, SENT - 1000)]))
     assert codes(report) == ["loss-contradiction"] and [place.kind for place in report.places] == [SOMEWHERE]
-    assert "sent 1000000, 0 got by the DUT, 999000 sent by the DUT, 999000 back" in report.caveats[0].text
+    assert "sent 1000000, 0 got by the DUT, 999000 sent by the DUT, 999000 back" in report.warnings[0].text
 
 
 def test_stray_frames_are_no_contradiction() -> None:
     report = one_way(1000, seen(ports=[(0, 0), (0, 0)]), seen(ports=[(SENT + 4, 0), (0, SENT - 1000 + 2)]))
-    assert report.caveats == () and {place.kind: place.frames for place in report.places} == {INSIDE: 998, AFTER: 2}
+    assert report.warnings == () and {place.kind: place.frames for place in report.places} == {INSIDE: 998, AFTER: 2}
 
 
 def test_both_ways() -> None:
@@ -156,7 +156,7 @@ def test_both_ways() -> None:
     after = replace(after, ports=(PortCount(0, SENT - 3000, SENT - 1000), PortCount(1, SENT - 1000, SENT - 3000)))
     report = locate(before, after, {THERE: 3000, BACK: 1000}, {THERE: SENT, BACK: SENT})
     assert report.sentence == "75.0 % of the loss is rx-miss on port 0 queue 0, 25.0 % is rx-miss on port 1 queue 0"
-    assert [place.directions for place in report.places] == [("0->1",), ("1->0",)] and report.caveats == ()
+    assert [place.directions for place in report.places] == [("0->1",), ("1->0",)] and report.warnings == ()
 
 
 def test_a_counter_of_all_ports_serves_both_ways() -> None:
@@ -185,7 +185,7 @@ def test_counters_of_the_drivers_belong_to_one_way(name: str, way: str) -> None:
 def test_loss_one_way_is_not_hidden_by_foreign_frames_the_other_way() -> None:
     report = locate(NOTHING, NOTHING, {THERE: 3000, BACK: -5000}, {THERE: SENT, BACK: SENT})
     assert report.lost == 3000 and codes(report) == ["loss-foreign"]
-    assert "1->0: 5000 more frames came back than were sent" in report.caveats[0].text
+    assert "1->0: 5000 more frames came back than were sent" in report.warnings[0].text
 
 
 def test_what_the_tester_itself_lost() -> None:

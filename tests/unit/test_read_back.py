@@ -39,8 +39,8 @@ def test_a_dut_that_has_changed_makes_the_run_void() -> None:
 
 
 def test_a_dut_that_cannot_be_read_is_a_warning() -> None:
-    (caveat,) = after(lost, Outcome(())).caveats
-    assert caveat.code == "not-attested" and "after the run: the connection to box was lost" in caveat.text
+    (warning,) = after(lost, Outcome(())).warnings
+    assert warning.code == "not-attested" and "after the run: the connection to box was lost" in warning.text
 
 
 def test_a_run_that_failed_anyway_keeps_its_reason() -> None:

@@ -1,4 +1,4 @@
-"""The short form of a summary: ten lines, with the answer, the doubts and the document among them."""
+"""The short form of a summary: ten lines, with the answer, the warnings and the document among them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ import pytest
 from runs import World, make_plan, make_result
 
 from trexbench.cli import main
-from trexbench.core.verdict.model import Caveat
+from trexbench.core.verdict.model import RunWarning
 from trexbench.report.run.brief import LINES, format_brief
 from trexbench.results.store import RunWriter
 
 SLOW = World(capacity_pps={"0->1": 660e3, "1->0": 500e3})
 
 
-def doubtful(count: int) -> tuple[Caveat, ...]:
-    return tuple(Caveat("gap", f"no sample was taken, number {number}, {'very ' * 20}long") for number in range(count))
+def doubtful(count: int) -> tuple[RunWarning, ...]:
+    return tuple(
+        RunWarning("gap", f"no sample was taken, number {number}, {'very ' * 20}long") for number in range(count)
+    )
 
 
 def test_what_was_measured_each_direction_with_its_limit_doubts_and_the_document() -> None:
-    result = replace(make_result(make_plan(bidir=True), SLOW), simulated=False, caveats=doubtful(2))
+    result = replace(make_result(make_plan(bidir=True), SLOW), simulated=False, warnings=doubtful(2))
     lines = format_brief(result, "results/x.json", 100).splitlines()
     first, second = (one.maximum_pps for one in result.analysis.directions)
     assert lines[0].startswith(f"lab-linux var2-64b bidir: {(first + second) / 1e6:.3f} Mpps in total, ")
@@ -35,7 +37,7 @@ def test_what_was_measured_each_direction_with_its_limit_doubts_and_the_document
 def test_it_has_ten_lines_at_most_and_counts_what_it_leaves_out(
     ports: tuple[int, ...], doubts: int, width: int
 ) -> None:
-    result = replace(make_result(make_plan(bidir=True, ports=ports), World()), caveats=doubtful(doubts))
+    result = replace(make_result(make_plan(bidir=True, ports=ports), World()), warnings=doubtful(doubts))
     text = format_brief(result, "results/x.json", width)
     lines = text.splitlines()
     assert len(lines) <= LINES and all(len(line) <= width for line in lines[2:])

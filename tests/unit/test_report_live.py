@@ -151,7 +151,7 @@ def test_a_stream_that_fails_costs_the_progress_and_nothing_else(
         stream.isatty = lambda: False  # type: ignore[method-assign]
     with open_live(make_result(PLAN), stream) as live:
         outcome = simulate(PLAN, World(), live)
-    assert outcome.error is None and outcome.caveats == ()
+    assert outcome.error is None and outcome.warnings == ()
 
 
 def test_a_defect_of_drawing_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from trexbench.core.damage import find_damage
 from trexbench.core.errors import StoreError
 from trexbench.core.result import RunResult, Status, from_document, to_document
 from trexbench.core.units import nominal
-from trexbench.core.verdict.model import Caveat
+from trexbench.core.verdict.model import RunWarning
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.run.summary import summarise, traffic_words
 from trexbench.report.run.text import format_summary, print_summary
@@ -115,7 +115,9 @@ def test_what_must_not_be_overlooked_stands_above_the_answer(changes: dict[str, 
 
 
 def test_doubts_of_run_and_analysis_are_both_told() -> None:
-    result = make_result(world=World(foreign_pps=1e5), caveats=(Caveat("not-attested", "nobody looked at the DUT"),))
+    result = make_result(
+        world=World(foreign_pps=1e5), warnings=(RunWarning("not-attested", "nobody looked at the DUT"),)
+    )
     lines = format_summary(result).splitlines()
     assert "warning    nobody looked at the DUT" in lines
     assert any(line.startswith("warning    0->1: more frames came back") for line in lines)

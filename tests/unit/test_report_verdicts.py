@@ -23,7 +23,7 @@ def test_a_run_that_ended_in_the_warmup_says_so() -> None:
     ],
 )
 def test_loss_from_the_start_is_a_doubt_of_a_ramp_only(kind: str, world: World, code: str | None) -> None:
-    codes = [c.code for c in make_result(make_plan(kind=kind, hold_s=10.0), world).analysis.caveats]
+    codes = [c.code for c in make_result(make_plan(kind=kind, hold_s=10.0), world).analysis.warnings]
     assert code in codes if code else codes == []
 
 

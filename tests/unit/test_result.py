@@ -22,7 +22,7 @@ from trexbench.core.history.rows import row_of
 from trexbench.core.load.plan import Plan, pair_directions
 from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample
 from trexbench.core.result import RunResult, Status, from_document, plan_from_dict, plan_to_dict, to_document
-from trexbench.core.verdict.model import Caveat
+from trexbench.core.verdict.model import RunWarning
 from trexbench.report.run.summary import summarise
 
 counts = st.integers(0, 2**63)
@@ -74,7 +74,7 @@ def results(draw: st.DrawFn) -> RunResult:
         host=draw(facts),
         plan=plan,
         samples=tuple(samples),
-        caveats=tuple(draw(st.lists(st.builds(Caveat, st.text(), st.text()), max_size=2))),
+        warnings=tuple(draw(st.lists(st.builds(RunWarning, st.text(), st.text()), max_size=2))),
     )
 
 
@@ -112,7 +112,7 @@ def test_analysis_is_not_read_but_derived_anew() -> None:
     document["analysis"], document["total_pps"], document["at_least"] = [], 9e9, True
     document["warnings"] = [{"source": "analysis", "code": "transient-loss", "text": "of an older version"}]
     again = from_document(document)
-    assert again.analysis == make_result(world=World(0.7e6)).analysis and again.caveats == ()
+    assert again.analysis == make_result(world=World(0.7e6)).analysis and again.warnings == ()
 
 
 def test_a_document_without_samples_says_the_rest() -> None:
@@ -245,4 +245,4 @@ def test_losses_are_not_told_across_counters_that_went_back() -> None:
     ports = {port: PortCounters(1e6, 0, 0, 0, 0, 0, 0) for port in result.plan.ports}
     cleared = Sample(Phase.DRAIN, 1e6, {}, Reading(ports, 0))
     cut = replace(whole, samples=(*result.samples, cleared))
-    assert cut.losses is None and "loss-foreign" not in {one.code for one in cut.dut_caveats}
+    assert cut.losses is None and "loss-foreign" not in {one.code for one in cut.dut_warnings}

@@ -111,7 +111,7 @@ def test_whatever_is_raised_wherever_the_ports_are_told_to_stop_and_samples_are_
         assert failed_stop or not world.sending, f"call {nth} ({world.calls[nth - 1]}) left the ports sending"
         assert list(outcome.samples[: len(world.seen)]) == world.seen
         if world.calls[nth - 1] == "sink" and isinstance(what, Exception):
-            assert outcome.error is None and [c.code for c in outcome.caveats] == ["sink"]
+            assert outcome.error is None and [c.code for c in outcome.warnings] == ["sink"]
         else:
             assert outcome.error is not None
 
@@ -162,7 +162,7 @@ def test_a_stop_that_fails_ends_the_run_as_incomplete() -> None:
 
     clock = HeldClock()
     outcome = run(SHORT, Deaf(SHORT, World(), clock), clock, Silent())
-    assert isinstance(outcome.error, GeneratorLost) and "not-stopped" in [c.code for c in outcome.caveats]
+    assert isinstance(outcome.error, GeneratorLost) and "not-stopped" in [c.code for c in outcome.warnings]
 
 
 def test_a_full_disk_ends_no_measurement() -> None:
@@ -172,8 +172,8 @@ def test_a_full_disk_ends_no_measurement() -> None:
 
     outcome = simulate(SHORT, BUSY, FullDisk())
     assert outcome.error is None and outcome.samples[-1].phase is Phase.CONFIRM_DRAIN
-    (caveat,) = outcome.caveats
-    assert caveat.code == "sink" and "No space left" in caveat.text
+    (warning,) = outcome.warnings
+    assert warning.code == "sink" and "No space left" in warning.text
 
 
 def test_a_defect_costs_no_samples_and_keeps_its_traceback() -> None:
@@ -246,7 +246,7 @@ def test_counters_that_go_backwards_end_the_run_and_never_become_a_number(counte
     before = analyse(plan, outcome.samples[:-1])
     after = analyse(plan, outcome.samples)
     assert after.directions == before.directions
-    assert [c.code for c in after.caveats] == ["counters-back"]
+    assert [c.code for c in after.warnings] == ["counters-back"]
 
 
 class Slow(HeldClock):
@@ -324,7 +324,7 @@ def test_counters_that_stand_still_for_a_while_are_a_doubt_and_invent_no_rate(le
     sound, outcome = simulate(plan), run_stale(20.0, 20.0 + length_s)
     assert outcome.error is None
     # after one second the first reading that could have stood still is a new one again
-    assert [c.code for c in outcome.caveats] == ([] if length_s == 1.0 else ["standstill"])
+    assert [c.code for c in outcome.warnings] == ([] if length_s == 1.0 else ["standstill"])
     for one, other in zip(
         analyse(plan, outcome.samples).directions, analyse(plan, sound.samples).directions, strict=True
     ):

@@ -119,7 +119,7 @@ def test_a_trial_that_fails_is_repeated_one_width_lower_and_then_much_lower() ->
     assert [t.offered_pps / first_pps for t in forth.trials] == pytest.approx([1.0, 0.995, 0.94])
     assert forth.low_pps == forth.confirmed_pps and forth.maximum_pps == pytest.approx(0.988e6, rel=0.002)
     assert {t.offered_pps for t in back.trials} == {back.low_pps}
-    assert [caveat.code for caveat in analysis.caveats] == ["confirmed-lower"]
+    assert [warning.code for warning in analysis.warnings] == ["confirmed-lower"]
 
 
 @pytest.mark.parametrize("world", [World(), World(tx_limit_pps=5e5), World(rx_limit_pps=5e5)])
@@ -259,7 +259,7 @@ def test_a_search_that_used_its_looks_up_is_no_answer(number: int) -> None:
     """Where the rate varies from second to second by ten times the width."""
     plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
     result = make_result(plan, World(7e5, noise=0.05, seed=number))
-    assert "not-finished" in {one.code for one in result.analysis.caveats}
+    assert "not-finished" in {one.code for one in result.analysis.warnings}
     assert result.analysis.unanswered.startswith("0->1: 36 looks did not find the rate at a loss of 0.1 % to 0.5 %")
     assert "NO ANSWER: 0->1: 36 looks" in answer_words(result) and answer_words(result, brief=True).endswith(
         "NO ANSWER"

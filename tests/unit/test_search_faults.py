@@ -31,7 +31,7 @@ def searched(world: World, **changes: Any) -> Analysis:
 
 
 def codes(analysis: Analysis) -> list[str]:
-    return [one.code for one in analysis.caveats]
+    return [one.code for one in analysis.warnings]
 
 
 def is_the_knee(one: DirectionResult, pps: float = CAPACITY, by: float = 0.004) -> bool:
@@ -75,7 +75,7 @@ def test_what_forwards_nothing_past_its_knee_does_not_stand_still() -> None:
 def test_a_knee_behind_a_path_that_loses(share: float, capacity: float) -> None:
     analysis = searched(World(capacity, back_loss=share))
     assert is_the_knee(analysis.directions[0], capacity) and codes(analysis) == ["lossy-path"]
-    told = analysis.caveats[0].text
+    told = analysis.warnings[0].text
     assert "of the frames were lost at every rate" in told
     assert float(told.split()[1]) == pytest.approx(100 * share, rel=0.03)
 
@@ -114,7 +114,7 @@ def test_frames_that_come_twice_widen_the_interval_and_are_told(share: float) ->
     knee = CAPACITY * 1.001  # where 0.1 % is lost
     assert (one.low_pps or 0) <= knee <= (one.high_pps or 0) and one.maximum_pps > knee
     assert one.goals[0].low_pps == one.low_pps and codes(analysis) == ["duplicates"]
-    assert f"the knee may be up to {format_share(share)} too high" in analysis.caveats[0].text
+    assert f"the knee may be up to {format_share(share)} too high" in analysis.warnings[0].text
 
 
 def test_a_receiver_that_loses_silently_is_found_by_the_counters_of_the_dut() -> None:

@@ -40,7 +40,7 @@ def test_a_path_that_delays_frames_is_no_limit(seed: int) -> None:
     analysis = make_result(plan, world).analysis
     (one,) = analysis.directions
     assert holds(one, capacity), world
-    assert not {"lossy-path", "foreign-frames", "duplicates"} & {each.code for each in analysis.caveats}, world
+    assert not {"lossy-path", "foreign-frames", "duplicates"} & {each.code for each in analysis.warnings}, world
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -50,7 +50,7 @@ def test_frames_lost_once_in_the_warm_up_are_no_share_at_every_rate(seed: int) -
     blip = (at_s, at_s + rng.uniform(0.005, 0.2))
     plan = make_plan(ramp_s=rng.choice((60.0, 600.0)), warmup_s=10.0, stop_on_saturation=rng.random() < 0.5)
     analysis = make_result(plan, World(capacity, blips=(blip,), seed=seed)).analysis
-    assert holds(analysis.directions[0], capacity) and not analysis.caveats, (capacity, blip)
+    assert holds(analysis.directions[0], capacity) and not analysis.warnings, (capacity, blip)
 
 
 @pytest.mark.parametrize("latency_s", [1.5, 3.0])
@@ -80,7 +80,7 @@ def test_a_figure_that_no_trial_confirms_is_not_the_maximum(seed: int) -> None:
     (one,) = analysis.directions
     assert not one.trials[0].passed and holds(one, capacity * share)
     assert one.maximum_pps == pytest.approx(capacity * share, rel=0.002)
-    assert {each.code for each in analysis.caveats} & {"not-confirmed", "confirmed-lower"}
+    assert {each.code for each in analysis.warnings} & {"not-confirmed", "confirmed-lower"}
 
 
 class Policed(SimulatedGenerator):

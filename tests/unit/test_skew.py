@@ -127,7 +127,7 @@ def test_a_whole_run_with_rechecks_trials_and_doubts_finds_the_knee(kind: str) -
         (one,) = analysis.directions
         assert one.limit is Limit.DUT and not analysis.stalls
         assert one.low_pps is not None and one.high_pps is not None and one.low_pps <= 7.01e5 <= one.high_pps + 7e3
-        assert {c.code for c in analysis.caveats} <= {"confirmed-lower"}, analysis.caveats
+        assert {c.code for c in analysis.warnings} <= {"confirmed-lower"}, analysis.warnings
 
 
 def test_the_skew_that_is_seen_is_what_there_is_and_none_where_streams_are_counted() -> None:

@@ -253,7 +253,7 @@ def test_queues_counted_as_predicted() -> None:
     spread = predict(vpp(3), streams("64b"), [0, 1])
     exact = [round(1e6 * (queue.share or 0)) + 1000 for queue in spread.queues]
     check = compare_spread(spread, ZERO, counted(*exact))
-    assert check.basis == "queues" and check.caveats == () and len(check.compared) == 6
+    assert check.basis == "queues" and check.warnings == () and len(check.compared) == 6
     assert check.sentence == "the flows spread as predicted, to a tenth of a percent"
     assert json.loads(json.dumps(check.to_dict()))["compared"][0]["deviation"] == pytest.approx(0, abs=1e-6)
 
@@ -261,7 +261,7 @@ def test_queues_counted_as_predicted() -> None:
 def test_what_is_most_off_is_named() -> None:
     spread = predict(vpp(3), streams("64b"), [0])
     check = compare_spread(spread, ZERO, counted(340_000, 330_000, 333_000, 1000, 1000, 1000))
-    assert check.caveats == ()
+    assert check.warnings == ()
     assert (
         check.sentence
         == "the flows spread as predicted: the largest difference is port 0 queue 0 with 33.9 % instead of 33.1 %"
@@ -271,16 +271,16 @@ def test_what_is_most_off_is_named() -> None:
 def test_queues_that_got_something_else() -> None:
     spread = predict(vpp(3), streams("1flow"), [0, 1])
     check = compare_spread(spread, ZERO, counted(1000, 501_000, 1000, 501_000, 1000, 1000))
-    assert [caveat.code for caveat in check.caveats] == ["spread-deviates"] * 2
-    assert check.caveats[0].text.startswith("port 0 queue 0 got 0.000 % of the packets instead of 100.0 %: the hash")
+    assert [warning.code for warning in check.warnings] == ["spread-deviates"] * 2
+    assert check.warnings[0].text.startswith("port 0 queue 0 got 0.000 % of the packets instead of 100.0 %: the hash")
     assert check.sentence.startswith("the flows spread not as predicted")
 
 
 def test_queues_that_dropped_tell_less() -> None:
     spread = predict(vpp(3), streams("64b"), [0])
     check = compare_spread(spread, ZERO, counted(201_000, 501_000, 501_000, 1000, 1000, 1000, drops=200_000))
-    assert {caveat.code for caveat in check.caveats} == {"spread-while-losing"}
-    assert "dropped 200000 packets meanwhile" in check.caveats[0].text
+    assert {warning.code for warning in check.warnings} == {"spread-while-losing"}
+    assert "dropped 200000 packets meanwhile" in check.warnings[0].text
 
 
 def thread(number: int, name: str, packets: int) -> ThreadRuntime:
@@ -294,9 +294,9 @@ def test_workers_where_queues_are_not_counted() -> None:
     after = Observation(threads=(*seen, thread(3, "vpp_wk_2", 500_000)))
     check = compare_spread(spread, Observation(), after)
     assert check.basis == "workers" and [one.name for one in check.compared] == ["vpp_wk_0", "vpp_wk_1", "vpp_wk_2"]
-    assert check.caveats == ()
+    assert check.warnings == ()
     wrong = compare_spread(spread, Observation(), Observation(threads=(*seen[:2], thread(3, "vpp_wk_2", 10))))
-    assert [caveat.code for caveat in wrong.caveats] == ["spread-deviates"] * 3
+    assert [warning.code for warning in wrong.warnings] == ["spread-deviates"] * 3
 
 
 @pytest.mark.parametrize(
@@ -310,13 +310,13 @@ def test_workers_where_queues_are_not_counted() -> None:
 )
 def test_nothing_to_compare_with(before: Observation, after: Observation, code: str, words: str) -> None:
     check = compare_spread(predict(vpp(3), streams("64b"), [0, 1]), before, after)
-    assert (check.caveats[0].code, check.compared) == (code, ()) and words in check.caveats[0].text
+    assert (check.warnings[0].code, check.compared) == (code, ()) and words in check.warnings[0].text
     assert "was not compared" in check.sentence
 
 
 def test_an_unknown_share_is_no_deviation() -> None:
     check = compare_spread(predict(vpp(3, key=None), streams("64b"), [0]), ZERO, counted(901_000, *[1000] * 5))
-    assert check.caveats == () and check.compared[0].measured == 1 and check.compared[0].predicted is None
+    assert check.warnings == () and check.compared[0].measured == 1 and check.compared[0].predicted is None
 
 
 def by_definition(mode: str, port: int, queues: int, fields: tuple[str, ...]) -> dict[int, float]:

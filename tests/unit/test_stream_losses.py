@@ -134,8 +134,8 @@ def test_a_foreign_sender_hides_no_loss_and_is_told() -> None:
     assert replace(noisy, samples=plain).directions[0].maximum_pps > 1.1 * quiet.directions[0].maximum_pps
     assert noisy.directions[0].maximum_pps == quiet.directions[0].maximum_pps
     assert noisy.directions[0].limit is Limit.DUT
-    codes = {caveat.code for caveat in noisy.analysis_caveats}
-    assert "foreign-frames" in codes and "foreign-frames" not in {one.code for one in quiet.analysis_caveats}
+    codes = {warning.code for warning in noisy.analysis_warnings}
+    assert "foreign-frames" in codes and "foreign-frames" not in {one.code for one in quiet.analysis_warnings}
 
 
 @pytest.mark.parametrize("marked", [0.0, 0.005])
@@ -144,9 +144,9 @@ def test_marks_that_do_not_come_back_are_no_loss(marked: float) -> None:
     found, right = run(marked=marked), run()
     assert found.directions[0].maximum_pps == pytest.approx(right.directions[0].maximum_pps, rel=1e-3)
     assert found.streams == {}
-    (caveat,) = [one for one in found.analysis_caveats if one.code == "unmarked"]
-    assert caveat.text.startswith("0->1: frames came back without the IP ID")
-    assert not [one for one in right.analysis_caveats if one.code == "unmarked"]
+    (warning,) = [one for one in found.analysis_warnings if one.code == "unmarked"]
+    assert warning.text.startswith("0->1: frames came back without the IP ID")
+    assert not [one for one in right.analysis_warnings if one.code == "unmarked"]
 
 
 def sample(t_s: float, streams: StreamCounters | None, sent: int = 0, received: int = 0) -> Sample:

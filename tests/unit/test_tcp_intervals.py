@@ -22,7 +22,7 @@ def flow_of(plan: TcpPlan, leg: LegReadings) -> Flow:
 
 
 def codes(flow: Flow) -> set[str]:
-    return {one.code for one in flow.caveats}
+    return {one.code for one in flow.warnings}
 
 
 def test_rates_are_the_receivers_by_its_own_clock() -> None:

@@ -28,7 +28,7 @@ def verdict(path: Path, **more: Any) -> TcpVerdict:
 
 
 def codes(found: TcpVerdict) -> set[str]:
-    return {one.code for one in found.caveats}
+    return {one.code for one in found.warnings}
 
 
 def test_the_lines_payload_rate_is_the_textbooks() -> None:
@@ -83,7 +83,7 @@ def test_run_delay_on_a_core_that_hosts_share_is_laid_to_no_other_work(
     setup: TcpEnvironment, code: str, words: str
 ) -> None:
     found = verdict(Path(threads={"client": (0.1, 0.3, 0.12)}), setup=setup)
-    (said,) = [one for one in found.caveats if "waited for a CPU" in one.text]
+    (said,) = [one for one in found.warnings if "waited for a CPU" in one.text]
     assert said.code == code and words in said.text
 
 

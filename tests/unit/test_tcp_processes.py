@@ -88,7 +88,7 @@ def test_a_tunnel_of_the_dut_that_waits_is_a_doubt_of_other_work() -> None:
     """Who took its core is not known: no statement about the DUT."""
     found = verdict({"dut": [process(5, 0.2, 0.4, "tunnel", 0.38)]})
     assert found.limit is TcpLimit.UNKNOWN
-    (said,) = [one.text for one in found.caveats if one.code == "foreign-load"]
+    (said,) = [one.text for one in found.warnings if one.code == "foreign-load"]
     assert (
         said == "forward IPv4: the DUT's tunnel (openvpn) waited for a CPU for 38.0 % of the time: other work ran there"
     )
@@ -99,7 +99,7 @@ def test_programs_that_forward_are_no_other_work_of_the_dut(role: str, doubted: 
     path = Path(bps=400e6, cores={"dut": (0.98,)}, packets=0.2)
     found = verdict({"dut": [process(5, 0.1, 0.4, role)]}, path)
     assert found.limit is TcpLimit.DUT
-    assert ("other-work" in {one.code for one in found.caveats}) is doubted
+    assert ("other-work" in {one.code for one in found.warnings}) is doubted
 
 
 def test_on_shared_cores_a_tunnels_time_is_not_told_from_the_routers() -> None:

@@ -26,7 +26,7 @@ from trexbench.core.tcp.model import (
 )
 from trexbench.core.tcp.result import TcpResult, from_document, to_document
 from trexbench.core.typed import Status
-from trexbench.core.verdict.model import Caveat
+from trexbench.core.verdict.model import RunWarning
 from trexbench.report.tcp.text import format_tcp, where_words
 from trexbench.results.document import checked_rows
 from trexbench.results.tcp import encode_tcp
@@ -42,7 +42,7 @@ def read(result: TcpResult) -> TcpResult:
 
 
 def test_a_document_is_read_back_as_it_was() -> None:
-    result = make_tcp_result(SLOW_DUT, ceiling=Path(bps=20e9), caveats=(Caveat("noted", "the lid was open"),))
+    result = make_tcp_result(SLOW_DUT, ceiling=Path(bps=20e9), warnings=(RunWarning("noted", "the lid was open"),))
     assert read(result) == result
 
 
@@ -149,7 +149,7 @@ def test_a_way_without_a_figure_is_no_measurement_of_it() -> None:
 def test_a_leg_that_ended_early_is_a_doubt() -> None:
     result = make_tcp_result()
     broken = replace(result, legs=(replace(result.legs[0], error="the server closed the connection"),))
-    assert {one.code for one in broken.analysis_caveats} >= {"leg-ended-early"}
+    assert {one.code for one in broken.analysis_warnings} >= {"leg-ended-early"}
 
 
 def test_the_golden_document_is_read_and_gives_its_figures() -> None:

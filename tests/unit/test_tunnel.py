@@ -60,10 +60,10 @@ def test_the_document_says_what_ipv6_went_through() -> None:
     assert "tunnel  6in4 between DUT and server, by sit: all of IPv6" in format_tcp(result)
     lacking = TcpEnvironment(without_tunnel="the server has no device for 6in4")
     native = make_tcp_result(legs=BOTH, setup=lacking)
-    (doubt,) = (one for one in native.analysis_caveats if one.code == "no-tunnel")
+    (doubt,) = (one for one in native.analysis_warnings if one.code == "no-tunnel")
     assert doubt.text == "IPv6 went without the tunnel: the server has no device for 6in4"
     assert doubt.text in format_tcp(native)
-    assert "no-tunnel" not in {one.code for one in make_tcp_result(setup=lacking).analysis_caveats}
+    assert "no-tunnel" not in {one.code for one in make_tcp_result(setup=lacking).analysis_warnings}
 
 
 @pytest.mark.parametrize(("name", "wished", "through"), [

@@ -51,10 +51,10 @@ def test_the_articles_cycles_come_back(rate: str, cycles: float, with_polling: f
     assert worker.cycles_per_packet == pytest.approx(cycles, rel=0.01)
     assert worker.cycles_with_polling == pytest.approx(with_polling, rel=0.01)
     assert worker.vectors_per_call == pytest.approx(vector, rel=0.01)
-    assert not list(efficiency.doubts([worker]))
+    assert not list(efficiency.efficiency_warnings([worker]))
     if rate == "10mpps":
         budget = efficiency.check_budget(worker, CLOCK_HZ, saturated=True)
-        assert budget.effective_hz == pytest.approx(2194e6, rel=0.01) and budget.caveat is None
+        assert budget.effective_hz == pytest.approx(2194e6, rel=0.01) and budget.warning is None
 
 
 @pytest.mark.parametrize("rate", sorted(ARTICLE))

@@ -56,7 +56,7 @@ class Line:
 def test_a_line_that_carries_what_it_should_stays_as_it_was_asked_for() -> None:
     bench, setup = Line(), TcpEnvironment(wan=LINE, wan_by="cable")
     found = calibrate(bench, PLAN, setup, scale=False)
-    assert (found.setup, found.caveats) == (setup, ())
+    assert (found.setup, found.warnings) == (setup, ())
     tried, own = found.calibration.trials
     assert tried.wan.rate_bps == HEADROOM * 1e9 and own.wan == replace(LINE, loss=0.0)
     assert bench.done[-2:] == [None, LINE], "the hosts' own buffers, and the line with its losses"
@@ -72,20 +72,20 @@ def test_a_line_that_is_not_carried_is_refused_or_scaled_with_the_buffers() -> N
     assert len(found.calibration.trials) == 3, "once more, in case that something else ran there"
     assert found.setup.wan == LINE.scaled(0.5) == bench.wan and found.setup.wan_asked == LINE
     assert [found.setup.buffer_bytes(leg) for leg in PLAN.legs] == [2_500_000, 500_000]
-    assert [one.code for one in found.caveats] == ["wan-scaled"]
+    assert [one.code for one in found.warnings] == ["wan-scaled"]
     with pytest.raises(DutError, match="--scale"):
         calibrate(Line(carries_bps=1e3), PLAN, setup, scale=True)
 
 
 def test_netem_that_is_not_seen_to_carry_enough_is_a_doubt_since_the_dut_may_be_the_limit() -> None:
     found = calibrate(Line(carries_bps=0.95 * PAYLOAD_BPS), PLAN, TcpEnvironment(wan=LINE, wan_by="netem"), scale=False)
-    assert (found.setup.wan, [one.code for one in found.caveats]) == (LINE, ["wan-headroom"])
+    assert (found.setup.wan, [one.code for one in found.warnings]) == (LINE, ["wan-headroom"])
 
 
 def test_a_line_with_another_rate_is_a_doubt() -> None:
     for error in (FILLED - 0.01, EXACT + 0.01):
         found = calibrate(Line(error=error), PLAN, TcpEnvironment(wan=LINE, wan_by="netem"), scale=False)
-        assert "wan-rate" in [one.code for one in found.caveats]
+        assert "wan-rate" in [one.code for one in found.warnings]
 
 
 @pytest.mark.parametrize("trip_s", [0.0003, 0.0195 - 0.0001, 0.0241])

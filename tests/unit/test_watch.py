@@ -98,11 +98,11 @@ def test_off_never_looks() -> None:
 
 
 @pytest.mark.parametrize("failing", range(1, 7))
-def test_a_look_that_fails_is_a_caveat_and_no_more(failing: int) -> None:
+def test_a_look_that_fails_is_a_warning_and_no_more(failing: int) -> None:
     watcher = watched(make_plan(hold_s=10.0, confirm_s=10.0), "hold", Box(fails=(failing,)))
     assert seen(watcher) == HOLD[: failing - 1] + HOLD[failing:]
-    (caveat,) = watcher.caveats
-    assert caveat.code == "telemetry" and "the box is gone" in caveat.text
+    (warning,) = watcher.warnings
+    assert warning.code == "telemetry" and "the box is gone" in warning.text
 
 
 def test_a_defect_in_a_reader_ends_no_run() -> None:
@@ -112,7 +112,7 @@ def test_a_defect_in_a_reader_ends_no_run() -> None:
 
     watcher = Watcher(Broken(), make_plan(), HeldClock(), "hold", background=False)
     watcher.start()
-    assert "ZeroDivisionError: ours" in watcher.caveats[0].text
+    assert "ZeroDivisionError: ours" in watcher.warnings[0].text
 
 
 def test_a_look_that_lingers_is_not_waited_for() -> None:
@@ -144,7 +144,7 @@ def test_a_look_that_lingers_is_not_waited_for() -> None:
     gate.set()
     watcher.finish()
     assert seen(watcher) == [("start", ""), ("begin", "hold"), ("finish", "")]
-    assert "the reading before it was not over" in watcher.caveats[0].text
+    assert "the reading before it was not over" in watcher.warnings[0].text
 
 
 def test_a_meter_is_read_with_the_counters_and_may_fail() -> None:

@@ -45,7 +45,7 @@ def stages(samples: Sequence[Sample]) -> list[tuple[str, int]]:
 
 
 def codes(analysis: Analysis) -> list[str]:
-    return [one.code for one in analysis.caveats]
+    return [one.code for one in analysis.warnings]
 
 
 def is_the_knee(result: DirectionResult, pps: float = CAPACITY) -> bool:
@@ -63,7 +63,7 @@ def test_case_1_a_stall_is_no_knee(stops: bool, length_s: float) -> None:
     assert is_the_knee(analysis.directions[0]) and codes(analysis) == ["stall"]
     (stall,) = analysis.stalls
     assert stall.nothing_forwarded and (stall.begin_s, stall.length_s) == pytest.approx((30.0, length_s), abs=0.3)
-    assert f"0->1: a stall of {stall.length_s:.1f} s at 30.0 s: nothing was forwarded" in analysis.caveats[0].text
+    assert f"0->1: a stall of {stall.length_s:.1f} s at 30.0 s: nothing was forwarded" in analysis.warnings[0].text
 
 
 @pytest.mark.parametrize("stops", [True, False])
@@ -205,7 +205,7 @@ def test_case_8_only_the_direction_that_failed_is_tried_at_less() -> None:
     assert [t.passed for t in tired.trials] == [False, True]
     assert tired.confirmed_pps == pytest.approx(0.97 * tired.trials[0].offered_pps)
     assert tired.low_pps == tired.confirmed_pps and tired.maximum_pps == pytest.approx(0.96 * 4e5, rel=0.002)
-    assert [c.code for c in analysis.caveats] == ["confirmed-lower"] and "1->0" in analysis.caveats[0].text
+    assert [c.code for c in analysis.warnings] == ["confirmed-lower"] and "1->0" in analysis.warnings[0].text
 
 
 def test_case_8_a_direction_without_a_limit_is_held_at_what_it_carried() -> None:
@@ -303,7 +303,7 @@ def test_case_2_frames_that_come_twice_do_not_stand_in_for_what_the_receiver_los
     )
     assert counts is not None and [int(count) for count in counts.groups()[:2]] == [sent, one.received]
     assert 0.85 * share * sent < int(counts[3]) < share * sent
-    assert [c.code for c in (*result.analysis_caveats, *result.dut_caveats)] == ["duplicates"]
+    assert [c.code for c in (*result.analysis_warnings, *result.dut_warnings)] == ["duplicates"]
 
 
 @pytest.mark.parametrize("stops", [True, False])
@@ -348,7 +348,7 @@ def test_case_5_a_path_that_loses_is_no_limit(share: float, ramp_s: float, stops
     assert one.limit is Limit.NONE and one.trials == ()
     assert one.maximum_pps == pytest.approx(plan.offers[0].target_pps, rel=1e-3)
     assert codes(analysis) == ["lossy-path"]
-    text = analysis.caveats[0].text
+    text = analysis.warnings[0].text
     assert f"0->1: {format_share(share)} of the frames were lost at every rate from " in text
     assert "to 1.443 Mpps: a path that loses, not a limit" in text and "by RFC 2544" in text
 
@@ -361,7 +361,7 @@ def test_case_5_a_knee_behind_a_path_that_loses(share: float, capacity: float, s
         _, _, analysis = measured(world, stop_on_saturation=stops)
         assert is_the_knee(analysis.directions[0], capacity), world
         assert set(codes(analysis)) - {"confirmed-lower"} == {"lossy-path"}, world
-        assert ("RFC 2544" in analysis.caveats[0].text) is (share > 0.001)
+        assert ("RFC 2544" in analysis.warnings[0].text) is (share > 0.001)
 
 
 @pytest.mark.parametrize("stops", [True, False])
@@ -447,7 +447,7 @@ def test_case_5_one_direction_loses_and_the_other_is_sound() -> None:
     analysis = analyse(plan, run(plan, Half(plan, world, clock), clock, Silent()).samples)
     there, back = analysis.directions
     assert is_the_knee(there) and is_the_knee(back, 4e5)
-    assert [c.text[:4] for c in analysis.caveats if c.code == "lossy-path"] == ["0->1"]
+    assert [c.text[:4] for c in analysis.warnings if c.code == "lossy-path"] == ["0->1"]
 
 
 @pytest.mark.parametrize("latency_s", [0.0005, 0.005, 0.02])
@@ -486,7 +486,7 @@ def test_case_5_counters_read_apart_lose_nothing(read_s: float) -> None:
 
 def test_case_5_latency_behind_a_path_that_loses_is_not_that_of_full_queues() -> None:
     result = make_result(make_plan(latency_s=5.0), World(CAPACITY, back_loss=0.002))
-    assert [c.code for c in result.analysis_caveats] == ["lossy-path"]
+    assert [c.code for c in result.analysis_warnings] == ["lossy-path"]
     assert all(one.loss == pytest.approx(0.002, rel=0.1) and not one.lossy for one in result.latencies)
 
 
@@ -501,7 +501,7 @@ def test_case_7_duplicates_that_nothing_bears_out_widen_the_interval(share: floa
     assert share < 0.005 or one.maximum_pps > CAPACITY * (1 + share / 2), "it is too high indeed"
     assert one.uncertainty_pps == pytest.approx(plain.directions[0].uncertainty_pps + share * CAPACITY, rel=0.15)
     assert codes(analysis)[0] == "duplicates" and "foreign-frames" not in codes(analysis)
-    assert f"the knee may be up to {format_share(share)} too high" in analysis.caveats[0].text
+    assert f"the knee may be up to {format_share(share)} too high" in analysis.warnings[0].text
 
 
 @pytest.mark.parametrize("share", [0.005, 0.009])
@@ -513,10 +513,10 @@ def test_case_7_duplicates_that_tagged_frames_bear_out_are_left_out_of_the_knee(
     assert one.limit is Limit.DUT and abs(one.maximum_pps - plain.maximum_pps) <= plan.step_pps(one.direction)
     assert one.low_pps <= CAPACITY / (1 - plan.loss_threshold) <= one.high_pps
     assert one.uncertainty_pps == pytest.approx(plain.uncertainty_pps, rel=0.05)
-    (text,) = [c.text for c in analysis.caveats if c.code == "duplicates"]
+    (text,) = [c.text for c in analysis.warnings if c.code == "duplicates"]
     assert f"the knee is judged without {format_share(share)}" in text and "too high" not in text
     silent = World(CAPACITY, duplicated=share, tells_twice=False)
-    (told,) = [c.text for c in make_result(plan, silent).analysis.caveats if c.code == "duplicates"]
+    (told,) = [c.text for c in make_result(plan, silent).analysis.warnings if c.code == "duplicates"]
     assert "too high" in told
 
 

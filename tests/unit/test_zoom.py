@@ -51,7 +51,7 @@ def test_a_slow_dut_is_found_within_half_a_percent(noise: float) -> None:
         analysis = analyse(plan, twin.run().samples)
         (found,), (direction,) = analysis.directions, plan.directions
         knee = twin.knee_pps(direction)
-        assert found.limit is Limit.DUT and found.confirmed_pps is not None and not analysis.caveats
+        assert found.limit is Limit.DUT and found.confirmed_pps is not None and not analysis.warnings
         assert found.uncertainty_pps < 0.015 * knee < plan.step_pps(direction) / 2, "the step is 3.7 %"
         assert found.low_pps is not None and found.low_pps <= found.confirmed_pps * 1.03
         errors.append(abs(found.maximum_pps / knee - 1))
@@ -120,8 +120,8 @@ def test_a_stall_in_the_zoom_is_no_knee(length_s: float) -> None:
         blips = ((begun_s + after_s, begun_s + after_s + length_s),)
         _, _, analysis = measured(World(7e5, blips=blips))
         (found,) = analysis.directions
-        (caveat,) = analysis.caveats
-        assert caveat.code == "stall" and f"a stall at {blips[0][0]:.0f} s" in caveat.text
+        (warning,) = analysis.warnings
+        assert warning.code == "stall" and f"a stall at {blips[0][0]:.0f} s" in warning.text
         assert found.maximum_pps == pytest.approx(7e5, rel=0.005), (after_s, found.reasons)
         assert found.low_pps is not None and found.high_pps is not None
         assert found.low_pps <= 7e5 / 0.999 <= found.high_pps
@@ -136,8 +136,8 @@ def test_a_zoom_that_disagrees_leaves_the_ramps_figure_with_a_doubt() -> None:
     for words, kept in flags.items():
         other = [*ramp, *_forwarding(ramp[-1], zoom, kept)]
         analysis = analyse(plan, other)
-        (caveat,) = [one for one in analysis.caveats if one.code == "zoom"]
-        assert words in caveat.text and caveat.text.endswith("the figure is the ramp's")
+        (warning,) = [one for one in analysis.warnings if one.code == "zoom"]
+        assert words in warning.text and warning.text.endswith("the figure is the ramp's")
         assert analysis.directions[0].maximum_pps == without.maximum_pps != whole.directions[0].maximum_pps
 
 
@@ -156,7 +156,7 @@ def test_an_interrupted_zoom_leaves_the_ramps_figure() -> None:
     inside = [i for i, s in enumerate(samples) if s.phase is Phase.ZOOM]
     analysis = analyse(plan, samples[: inside[3]])
     assert analysis.directions[0].limit is Limit.DUT
-    assert [one.code for one in analysis.caveats] == ["zoom"] and "cut short" in analysis.caveats[0].text
+    assert [one.code for one in analysis.warnings] == ["zoom"] and "cut short" in analysis.warnings[0].text
 
 
 def test_a_coarse_step_is_told_unless_a_zoom_was_asked_for() -> None:

@@ -342,6 +342,6 @@ def print_costs(done: Sequence[Measured], as_json: bool, brief: bool = False) ->
 
         click.echo(_banner(results) + format_costs(costs), nl=False)
     elif error is None:
-        doubts = dict.fromkeys(caveat.text for result in results for caveat in result.caveats)
-        raise BenchError("the DUT's cost is not known", "; ".join(doubts) or "see the stored runs' warnings")
+        texts = dict.fromkeys(warning.text for result in results for warning in result.warnings)
+        raise BenchError("the DUT's cost is not known", "; ".join(texts) or "see the stored runs' warnings")
     return exit_code(error)

@@ -12,7 +12,7 @@ import msgspec
 from .load.windows import measured_windows
 from .result import RunResult
 from .units import format_pps, format_share
-from .verdict.model import Caveat, DirectionResult, Limit
+from .verdict.model import DirectionResult, Limit, RunWarning
 
 NEAR_SHARE = 0.9
 """A DUT that carries more than this share of what its tester can may not have been the limit alone."""
@@ -103,7 +103,9 @@ def floors_of(result: RunResult) -> dict[str, float]:
     return {one.direction: one.floor_s for one in known.limits if one.floor_s is not None} if known else {}
 
 
-def doubts(calibration: Calibration, result: RunResult, found: Sequence[DirectionResult]) -> Iterator[Caveat]:
+def calibration_warnings(
+    calibration: Calibration, result: RunResult, found: Sequence[DirectionResult]
+) -> Iterator[RunWarning]:
     """Directions laid to the DUT at a rate that the tester itself hardly carries."""
     for one in found:
         limit = calibration.limit_of(result, one.direction)
@@ -113,4 +115,4 @@ def doubts(calibration: Calibration, result: RunResult, found: Sequence[Directio
         if share > NEAR_SHARE:
             most = f"{format_pps(limit.carried_pps)}, calibrated {calibration.measured[:10]}"
             text = f"{one.direction}: {format_share(share)} of what the tester carries without a DUT ({most})"
-            yield Caveat("near-testers-limit", f"{text}: part of the limit may be the tester's")
+            yield RunWarning("near-testers-limit", f"{text}: part of the limit may be the tester's")

@@ -23,7 +23,7 @@ def find_damage(result: RunResult | TcpResult) -> str | None:
     tcp = isinstance(result, TcpResult)
     try:
         # Proves that the samples or readings fit together.
-        for name in ("summaries", "analysis_caveats", "ping_results") if tcp else ("analysis", "latencies", "streams"):
+        for name in ("summaries", "analysis_warnings", "ping_results") if tcp else ("analysis", "latencies", "streams"):
             getattr(result, name)
     except (ArithmeticError, LookupError) as error:
         return f"the {'readings' if tcp else 'samples'} cannot be analysed ({type(error).__name__})"

@@ -29,9 +29,9 @@ from .strategy.base import Strategy
 from .strategy.table import plan_from_dict, plan_to_dict
 from .typed import Status as Status
 from .upgrade import upgrade
-from .verdict.latency import Latency, find_latencies, find_latency_caveats
-from .verdict.model import Analysis, Caveat, DirectionResult
-from .verdict.streams import StreamLoss, find_stream_caveats, find_stream_losses
+from .verdict.latency import Latency, find_latencies, find_latency_warnings
+from .verdict.model import Analysis, DirectionResult, RunWarning
+from .verdict.streams import StreamLoss, find_stream_losses, find_stream_warnings
 
 SCHEMA = "trexbench/run"
 VERSION = 2
@@ -62,7 +62,7 @@ class RunResult:
     finished: str | None = None
     reason: str | None = None
     simulated: bool = False
-    caveats: tuple[Caveat, ...] = field(default_factory=tuple)
+    warnings: tuple[RunWarning, ...] = field(default_factory=tuple)
     telemetry: str = "off"
     dut_readings: Sequence[DutReading] = ()
     spread: FlowSpread | None = None
@@ -163,18 +163,18 @@ class RunResult:
         return compare_spread(self.spread, begin.observation, end.observation)
 
     @property
-    def dut_caveats(self) -> tuple[Caveat, ...]:
+    def dut_warnings(self) -> tuple[RunWarning, ...]:
         """Doubts about the DUT's own counters, each once."""
-        found = [caveat for cost in self.costs for caveat in cost.caveats]
-        found += self.losses.caveats if self.losses else ()
-        found += self.spread_check.caveats if self.spread_check else ()
+        found = [warning for cost in self.costs for warning in cost.warnings]
+        found += self.losses.warnings if self.losses else ()
+        found += self.spread_check.warnings if self.spread_check else ()
         return tuple(dict.fromkeys(found))
 
     @property
-    def analysis_caveats(self) -> tuple[Caveat, ...]:
+    def analysis_warnings(self) -> tuple[RunWarning, ...]:
         """Doubts that follow from the samples."""
-        unmarked = find_stream_caveats(self._counted, self.plan.directions) if self._counted else ()
-        return (*self.analysis.caveats, *unmarked, *find_latency_caveats(self.latencies))
+        unmarked = find_stream_warnings(self._counted, self.plan.directions) if self._counted else ()
+        return (*self.analysis.warnings, *unmarked, *find_latency_warnings(self.latencies))
 
     @property
     def no_answer(self) -> NoAnswer | None:
@@ -216,8 +216,8 @@ def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
         "spread": raw["spread"] | {"measured": result.spread_check and result.spread_check.to_dict()},
         "warnings": [
             *raw["warnings"],
-            *(_warning("analysis", c) for c in result.analysis_caveats),
-            *(_warning("dut", c) for c in result.dut_caveats),
+            *(_warning("analysis", c) for c in result.analysis_warnings),
+            *(_warning("dut", c) for c in result.dut_warnings),
         ],
         **samples,
     }
@@ -242,7 +242,7 @@ def raw_part(result: RunResult) -> dict[str, Any]:
         "host": dict(result.host),
         "spread": {"predicted": msgspec.to_builtins(result.spread), "measured": None},
         "telemetry": {"mode": result.telemetry, "readings": msgspec.to_builtins(tuple(result.dut_readings))},
-        "warnings": [_warning("run", c) for c in result.caveats],
+        "warnings": [_warning("run", c) for c in result.warnings],
     }
 
 
@@ -266,7 +266,7 @@ def from_document(document: Any) -> RunResult:
             raise ValueError("no profile")
         plan = plan_from_dict(document["plan"])
         telemetry = document.get("telemetry") or {"mode": "off", "readings": []}
-        caveats = [Caveat(str(w["code"]), str(w["text"])) for w in document["warnings"] if w["source"] == "run"]
+        warnings = [RunWarning(str(w["code"]), str(w["text"])) for w in document["warnings"] if w["source"] == "run"]
         return RunResult(
             id=str(document["id"]),
             started=str(document["started"]),
@@ -281,7 +281,7 @@ def from_document(document: Any) -> RunResult:
             host=_mapping(document["host"]),
             plan=plan,
             samples=tuple(_samples(document["samples"])),
-            caveats=tuple(caveats),
+            warnings=tuple(warnings),
             telemetry=str(telemetry["mode"]),
             dut_readings=msgspec.convert(telemetry["readings"], tuple[DutReading, ...]),
             spread=msgspec.convert((document.get("spread") or {}).get("predicted"), FlowSpread | None),
@@ -292,9 +292,9 @@ def from_document(document: Any) -> RunResult:
         raise StoreError(f"run document with a value of the wrong kind ({error})", "the file is damaged") from error
 
 
-def _warning(source: str, caveat: Caveat) -> dict[str, str]:
+def _warning(source: str, warning: RunWarning) -> dict[str, str]:
     """source: ``run`` (noted during it), ``analysis`` or ``dut`` (derived)."""
-    return {"source": source, "code": caveat.code, "text": caveat.text}
+    return {"source": source, "code": warning.code, "text": warning.text}
 
 
 def _samples(values: Any) -> Iterator[Sample]:

@@ -206,7 +206,7 @@ def measure_cycles(transport: Transport, cpus: Sequence[int], span_s: float) -> 
 class BackgroundPerf:
     """Counts cycles in a thread of its own, while other counters are read: no reading ever waits for it.
 
-    Where perf cannot count (not installed, not permitted, not supported) it is tried only once. No caveat says so:
+    Where perf cannot count (not installed, not permitted, not supported) it is tried only once. No warning says so:
     results rest on CPU time.
     """
 

@@ -12,7 +12,7 @@ from ..core.names import REMEDY, is_name, shown
 from ..core.tcp.model import LegReadings, TcpEnvironment, TcpPlan
 from ..core.tcp.result import TcpResult
 from ..core.typed import Status
-from ..core.verdict.model import Caveat
+from ..core.verdict.model import RunWarning
 from .document import checked_rows
 
 _UNKNOWN = "nothing is known of the router, nor of the endpoints' cores and what they carry without it"
@@ -38,7 +38,7 @@ def imported_run(
     started: str,
     plan: TcpPlan,
     leg: LegReadings,
-    doubts: Sequence[Caveat] = (),
+    warnings: Sequence[RunWarning] = (),
     endpoints: Mapping[str, Any] | None = None,
     reason: str | None = None,
 ) -> TcpResult:
@@ -67,7 +67,7 @@ def imported_run(
         endpoints=endpoints or {},
         host={},
         legs=(leg,),
-        caveats=(Caveat("imported", f"imported from {tool}: {_UNKNOWN}"), *doubts),
+        warnings=(RunWarning("imported", f"imported from {tool}: {_UNKNOWN}"), *warnings),
     )
     _check(checked_rows(result))
     return result

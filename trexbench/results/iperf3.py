@@ -22,7 +22,7 @@ from ..core.tcp.iperf3 import Asked, Iperf3Output, Told, Whole, told_in
 from ..core.tcp.model import HostReading, Leg, LegReadings, StreamCount, TcpPlan, Way
 from ..core.tcp.result import TcpResult
 from ..core.units import format_bits, format_share
-from ..core.verdict.model import Caveat
+from ..core.verdict.model import RunWarning
 from .foreign import Given, imported_run
 
 _MOST = 1 << 53
@@ -108,7 +108,7 @@ def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
         _started(output) or given.written,
         plan,
         leg,
-        doubts=list(_doubts(told, end, role, alone=not theirs.totals)),
+        warnings=list(_warnings(told, end, role, alone=not theirs.totals)),
         endpoints=_endpoints(output, other, end, role),
         reason=leg.error or (short if length_s < 0.9 * asked.duration else None),
     )
@@ -185,22 +185,22 @@ def _programs(told: Told, way: Way) -> dict[str, dict[str, str]]:
     return found
 
 
-def _doubts(told: Told, end: Ends, role: str, alone: bool) -> Iterator[Caveat]:
+def _warnings(told: Told, end: Ends, role: str, alone: bool) -> Iterator[RunWarning]:
     sends = {stream.sends for stream in told.totals[-1][1]}
     if alone and True in sends:
         whole = f"told as a whole, {format_bits(bps)}" if (bps := end.sum_received.bits_per_second) > 0 else "not told"
         text = f"what the {_peer(role)} received is {whole}; the intervals are what the {role} sent"
-        yield Caveat("imported-sender", text)
+        yield RunWarning("imported-sender", text)
     if alone and False in sends:
         text = f"how often the {_peer(role)} sent again is told as a whole, not by interval"
-        yield Caveat("imported-retransmits", text)
+        yield RunWarning("imported-retransmits", text)
     cpu = [
         f"the {host}'s {format_share(used / 100)}"
         for host, key in ((role, "host_total"), (_peer(role), "remote_total"))
         if isinstance(used := end.cpu_utilization_percent.get(key), int | float) and 0 < used < 1e5
     ]
     if cpu:
-        yield Caveat(
+        yield RunWarning(
             "imported-cpu", f"of CPU time only that of the programs is told, in shares of a core: {', '.join(cpu)}"
         )
 

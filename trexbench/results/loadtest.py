@@ -1,7 +1,7 @@
 """Imports trex-loadtest's JSON as a stored run: its rates, one a second, are added up to counters.
 
 What the file does not say is not made up: the asked rate is taken to be the one sent, nothing is known of the
-tester's own losses, and caveats say both. Format: what wejn/trex-loadtest-viz reads (see report/run/loadtest.py).
+tester's own losses, and warnings say both. Format: what wejn/trex-loadtest-viz reads (see report/run/loadtest.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..core.strategy.base import Strategy
 from ..core.strategy.ramp import Ramp
 from ..core.strategy.saturate import Saturate
 from ..core.units import L1_OVERHEAD_BYTES, parse_rate
-from ..core.verdict.model import Caveat
+from ..core.verdict.model import RunWarning
 
 MAX_SECONDS = 1_000_000
 _FRAMES = (60.0, 9300.0)
@@ -118,7 +118,7 @@ def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: st
         generator={"kind": "trex-loadtest", "ports": list(plan.ports)},
         host={},
         samples=samples,
-        caveats=tuple(_caveats(told, seconds, plan)),
+        warnings=tuple(_warnings(told, seconds, plan)),
     )
 
 
@@ -212,14 +212,14 @@ def _phase(plan: Strategy, second: int) -> Phase:
     return next((phase for phase, end_s in ends.items() if second <= end_s + 0.5), Phase.HOLD)
 
 
-def _caveats(told: Vars, seconds: Sequence[Second], plan: Strategy) -> list[Caveat]:
-    found = [Caveat("imported", _INTEGRATED), Caveat("imported-asked", _NOT_ASKED)]
+def _warnings(told: Vars, seconds: Sequence[Second], plan: Strategy) -> list[RunWarning]:
+    found = [RunWarning("imported", _INTEGRATED), RunWarning("imported-asked", _NOT_ASKED)]
     beyond = len(seconds) - _sending_s(plan)
     if beyond > 0:
-        found.append(Caveat("imported-tail", f"the last {beyond} s of the file are after the hold and left out"))
+        found.append(RunWarning("imported-tail", f"the last {beyond} s of the file are after the hold and left out"))
     if not isinstance(told.unidirectional, bool):
         text = f"unidirectional is {str(told.unidirectional)[:20]!r}, not a boolean: read as trex-loadtest-viz reads it"
-        found.append(Caveat("imported-direction", text))
+        found.append(RunWarning("imported-direction", text))
     return found
 
 

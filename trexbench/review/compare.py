@@ -64,7 +64,7 @@ def _moved(path: Path, run: RunResult) -> str:
     derived = document.get("derived")
     version = derived.get("analysis_version") if isinstance(derived, dict) else None
     analysis = run.analysis
-    why = [one.text for one in analysis.caveats] or [reason for one in analysis.directions for reason in one.reasons]
+    why = [one.text for one in analysis.warnings] or [reason for one in analysis.directions for reason in one.reasons]
     rules = f"version {version if isinstance(version, int) else 'unknown'} of the analysis"
     return f"{path}: {format_pps(before)} by {rules}, {format_pps(now)} by {ANALYSIS_VERSION}: {'; '.join(why)}"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..core.calibration import Calibration, doubts
+from ..core.calibration import Calibration, calibration_warnings
 from ..core.dut.flowspread import FlowSpread, predict
 from ..core.errors import BenchError, ConfigError, DutChanged, DutError, GeneratorError
 from ..core.load.headers import find_tuple5, mtu_needed
@@ -19,7 +19,7 @@ from ..core.load.sample import Phase, Sample
 from ..core.protocols import Clock, Generator, Sink
 from ..core.result import RunResult, Status
 from ..core.strategy.base import LoadStep, Strategy
-from ..core.verdict.model import Caveat
+from ..core.verdict.model import RunWarning
 from ..dut import Attestation
 from ..lab import RunningLab
 from ..signals import uninterrupted
@@ -29,7 +29,7 @@ from .run import Interrupted, Outcome, Watch, as_error, run
 from .wan import StandingWan
 from .watch import Observed, Watcher
 
-NO_LATENCY = Caveat("no-latency", "no latency was measured: the generator's ports cannot time frames")
+NO_LATENCY = RunWarning("no-latency", "no latency was measured: the generator's ports cannot time frames")
 
 
 class Tester(Generator, Protocol):
@@ -113,7 +113,7 @@ class Session:
         known = self.calibration.of_run(result) if self.calibration is not None else None
         result = replace(result, generator={**result.generator, "calibration": known})
         if unable:
-            result = replace(result, caveats=(*result.caveats, NO_LATENCY))
+            result = replace(result, warnings=(*result.warnings, NO_LATENCY))
         spread = self._predict_spread(profiles, plan)
         result = replace(result, dut_readings=watcher.dut_readings, telemetry=request.telemetry_mode, spread=spread)
         outcome = Outcome(())
@@ -131,10 +131,10 @@ class Session:
         with uninterrupted():  # the result is kept, whatever signal comes now
             result = _finish(result, outcome, self.lab, watcher)
             if self.calibration is not None:
-                near = tuple(doubts(self.calibration, result, result.analysis.directions))
-                result = replace(result, caveats=(*result.caveats, *near))
+                near = tuple(calibration_warnings(self.calibration, result, result.analysis.directions))
+                result = replace(result, warnings=(*result.warnings, *near))
             if self.line is not None:
-                result = replace(result, caveats=(*result.caveats, *_line_doubts(self.line, failed)))
+                result = replace(result, warnings=(*result.warnings, *_line_warnings(self.line, failed)))
             recorder.end(result)
         return result, outcome
 
@@ -146,7 +146,7 @@ class Session:
             found = self.read_back()
         except BenchError as error:
             text = f"the DUT's configuration was not read back after the run: {error}"
-            return replace(outcome, caveats=(*outcome.caveats, Caveat("not-attested", text)))
+            return replace(outcome, warnings=(*outcome.warnings, RunWarning("not-attested", text)))
         if not found.mismatches:
             return outcome
         return replace(
@@ -207,15 +207,17 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
     generator, attestation, lab = there.generator, there.attestation, there.lab
     started = utc_now()
     facts = generator.facts()
-    caveats = [Caveat("lab", text) for text in lab.warnings] if lab else []
+    warnings = [RunWarning("lab", text) for text in lab.warnings] if lab else []
     if not attestation.attested and not request.sim:
-        caveats.append(
-            Caveat("not-attested", f"the DUT's configuration was neither applied nor read back ({attestation.reason})")
+        warnings.append(
+            RunWarning(
+                "not-attested", f"the DUT's configuration was neither applied nor read back ({attestation.reason})"
+            )
         )
-    caveats += [Caveat("dut", text) for text in attestation.doubts]
+    warnings += [RunWarning("dut", text) for text in attestation.doubts]
     if there.line is not None:
         text = f"a WAN of {request.dut.wan}, by {there.line.by}, is in the path: what it drops counts as lost"
-        caveats.append(Caveat("wan", text))
+        warnings.append(RunWarning("wan", text))
     return RunResult(
         id=f"{started}-{request.dut.name}-{request.mode}-{os.getpid()}",
         started=started,
@@ -243,14 +245,14 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
         host=host_facts(),
         simulated=bool(facts["simulated"]),
         samples=(),
-        caveats=tuple(caveats),
+        warnings=tuple(warnings),
     )
 
 
-def _line_doubts(line: StandingWan, before: int) -> Iterator[Caveat]:
+def _line_warnings(line: StandingWan, before: int) -> Iterator[RunWarning]:
     with contextlib.suppress(BenchError):  # that it has ended is told elsewhere
         if failed := line.not_carried() - before:
-            yield Caveat(
+            yield RunWarning(
                 "wan", f"the lab's own line did not carry {failed} frames in time: they are no loss of the DUT's"
             )
 
@@ -263,7 +265,7 @@ def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None, watcher
         result,
         samples=tuple(outcome.samples),
         dut_readings=tuple(watcher.dut_readings),
-        caveats=result.caveats + outcome.caveats + watcher.caveats,
+        warnings=result.warnings + outcome.warnings + watcher.warnings,
         status=Status.COMPLETE if outcome.error is None else Status.INCOMPLETE,
         reason=reason,
         finished=utc_now(),

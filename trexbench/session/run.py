@@ -11,7 +11,7 @@ from ..core.load.sample import Conditions, Phase, Sample, find_setback, find_sta
 from ..core.protocols import Clock, Generator, Sink
 from ..core.strategy.base import LoadStep, Strategy
 from ..core.verdict.latency import tagged_pps
-from ..core.verdict.model import Caveat
+from ..core.verdict.model import RunWarning
 from ..core.verdict.warmup import check_warmup
 from ..signals import Interrupted as Interrupted
 
@@ -29,12 +29,12 @@ STANDSTILL_S = 10.0
 class Outcome:
     """The samples that were taken, and why there are no more of them (None: the plan was carried out).
 
-    caveats: what went wrong beside the measurement without ending it.
+    warnings: what went wrong beside the measurement without ending it.
     """
 
     samples: Sequence[Sample]
     error: BenchError | Interrupted | None = None
-    caveats: tuple[Caveat, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
 
 Watch = Callable[[], Conditions | None]
@@ -44,21 +44,21 @@ Watch = Callable[[], Conditions | None]
 def run(plan: Strategy, generator: Generator, clock: Clock, sink: Sink, watch: Watch = lambda: None) -> Outcome:
     """Carry out the plan. Whatever ends it, the ports are silent and the samples are in the outcome."""
     samples: list[Sample] = []
-    caveats: list[Caveat] = []
+    warnings: list[RunWarning] = []
     error: BenchError | Interrupted | None = None
     # A signal may come at any line, even in the clean-up: what it interrupts there is done again.
     try:
         try:
-            _drive(plan, generator, clock, _NotingSink(sink, caveats), watch, samples, caveats)
+            _drive(plan, generator, clock, _NotingSink(sink, warnings), watch, samples, warnings)
         except (Exception, Interrupted, KeyboardInterrupt) as raised:
             error = as_error(raised)
-        error = _silence(generator, error, caveats)
+        error = _silence(generator, error, warnings)
     except (Interrupted, KeyboardInterrupt) as raised:
-        error = _silence(generator, error or as_error(raised), caveats)
+        error = _silence(generator, error or as_error(raised), warnings)
     except BaseException:
-        _silence(generator, error, caveats)
+        _silence(generator, error, warnings)
         raise
-    return Outcome(samples, error, tuple(caveats))
+    return Outcome(samples, error, tuple(warnings))
 
 
 def as_error(raised: BaseException) -> BenchError | Interrupted:
@@ -69,10 +69,10 @@ def as_error(raised: BaseException) -> BenchError | Interrupted:
 
 
 class _NotingSink:
-    """Hands samples on. The first failure of the sink becomes a caveat; none ends the measurement."""
+    """Hands samples on. The first failure of the sink becomes a warning; none ends the measurement."""
 
-    def __init__(self, sink: Sink, caveats: list[Caveat]) -> None:
-        self._sink, self._caveats = sink, caveats
+    def __init__(self, sink: Sink, warnings: list[RunWarning]) -> None:
+        self._sink, self._warnings = sink, warnings
         self._failed = False
 
     def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
@@ -81,7 +81,7 @@ class _NotingSink:
         except Exception as failed:
             if not self._failed:
                 text = f"at {samples[-1].t_s:.1f} s a sample was not shown or stored: {as_error(failed)}"
-                self._caveats.append(Caveat("sink", text))
+                self._warnings.append(RunWarning("sink", text))
             self._failed = True
 
 
@@ -92,13 +92,13 @@ def _drive(
     sink: Sink,
     watch: Watch,
     samples: list[Sample],
-    caveats: list[Caveat],
+    warnings: list[RunWarning],
 ) -> None:
     samples.append(Sample(Phase.BASELINE, clock.now(), {}, generator.read(), conditions=watch()))
     sending = False
     while (step := plan.next_step(samples)) is not None:
         if step.phase is Phase.LATENCY and not sending:
-            if not _start_tagged(plan, generator, step, caveats):
+            if not _start_tagged(plan, generator, step, warnings):
                 return
             # While it was started nothing was sent: that time is no part of the load's first sample.
             step, sending = replace(step, until_s=step.until_s + clock.now() - samples[-1].t_s), True
@@ -109,11 +109,11 @@ def _drive(
         samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial, watch()))
         sink.sampled(samples, step)
         _check_counters(plan, samples)
-        _check_movement(plan, samples, caveats)
+        _check_movement(plan, samples, warnings)
         _check_links(samples[-1])
         if step.phase is Phase.WARMUP:
             _check_path(plan, samples)
-    _name_missing_loads(plan, samples, caveats)
+    _name_missing_loads(plan, samples, warnings)
 
 
 def _offer(plan: Strategy, generator: Generator, step: LoadStep, sending: bool) -> bool:
@@ -129,7 +129,7 @@ def _offer(plan: Strategy, generator: Generator, step: LoadStep, sending: bool) 
     return True
 
 
-def _start_tagged(plan: Strategy, generator: Generator, step: LoadStep, caveats: list[Caveat]) -> bool:
+def _start_tagged(plan: Strategy, generator: Generator, step: LoadStep, warnings: list[RunWarning]) -> bool:
     """Send tagged frames; False where the generator refuses, which costs nothing of what was measured before."""
     try:
         generator.tag({direction.tx: tagged_pps(pps) for direction, pps in step.offered_pps.items()})
@@ -138,12 +138,12 @@ def _start_tagged(plan: Strategy, generator: Generator, step: LoadStep, caveats:
         raise
     except GeneratorError as error:
         load = f"{100 * LATENCY_LOADS[step.trial - 1]:g} % of the throughput"
-        caveats.append(Caveat("no-latency", f"latency was not measured at {load} and above: {error}"))
+        warnings.append(RunWarning("no-latency", f"latency was not measured at {load} and above: {error}"))
         return False
     return True
 
 
-def _name_missing_loads(plan: Strategy, samples: Sequence[Sample], caveats: list[Caveat]) -> None:
+def _name_missing_loads(plan: Strategy, samples: Sequence[Sample], warnings: list[RunWarning]) -> None:
     """Note the latency loads that the plan left out: those too small to be sent evenly."""
     measured = {sample.trial for sample in samples if sample.phase is Phase.LATENCY}
     missing = [f"{100 * share:g}" for trial, share in enumerate(LATENCY_LOADS, 1) if trial not in measured]
@@ -151,7 +151,7 @@ def _name_missing_loads(plan: Strategy, samples: Sequence[Sample], caveats: list
         text = (
             f"latency was not measured at {', '.join(missing)} % of the throughput, less than {MIN_OFFERED_PPS:g} pps"
         )
-        caveats.append(Caveat("no-latency", text))
+        warnings.append(RunWarning("no-latency", text))
 
 
 def _check_counters(plan: Strategy, samples: Sequence[Sample]) -> None:
@@ -160,7 +160,7 @@ def _check_counters(plan: Strategy, samples: Sequence[Sample]) -> None:
         raise GeneratorError(problem, "the server was restarted or its counters cleared; leave it alone and rerun")
 
 
-def _check_movement(plan: Strategy, samples: Sequence[Sample], caveats: list[Caveat]) -> None:
+def _check_movement(plan: Strategy, samples: Sequence[Sample], warnings: list[RunWarning]) -> None:
     """Note counters that stand still under load; end the run if they do for long, or at the end of the load."""
     problem = find_standstill(samples, plan.tx_ports, plan.window_s)
     if problem is None:
@@ -169,8 +169,8 @@ def _check_movement(plan: Strategy, samples: Sequence[Sample], caveats: list[Cav
     at_the_end = following is None or not following.offered_pps
     if at_the_end or find_standstill(samples, plan.tx_ports, STANDSTILL_S):
         raise GeneratorError(problem, "its statistics stand still, or it sends nothing; look at the server's log")
-    if all(caveat.code != "standstill" for caveat in caveats):
-        caveats.append(Caveat("standstill", f"at {samples[-1].t_s:.1f} s {problem}: that time was not measured"))
+    if all(warning.code != "standstill" for warning in warnings):
+        warnings.append(RunWarning("standstill", f"at {samples[-1].t_s:.1f} s {problem}: that time was not measured"))
 
 
 def _check_links(sample: Sample) -> None:
@@ -191,14 +191,14 @@ def _check_path(plan: Strategy, samples: Sequence[Sample]) -> None:
 
 
 def _silence(
-    generator: Generator, error: BenchError | Interrupted | None, caveats: list[Caveat]
+    generator: Generator, error: BenchError | Interrupted | None, warnings: list[RunWarning]
 ) -> BenchError | Interrupted | None:
-    """Stop the ports. Where something went wrong before, a failure to stop is a caveat beside it."""
+    """Stop the ports. Where something went wrong before, a failure to stop is a warning beside it."""
     try:
         generator.stop()
     except Exception as failed:
         if error is None:
             return as_error(failed)
         text = f"the ports could not be told to stop, their start's duration ends the traffic: {as_error(failed)}"
-        caveats.append(Caveat("not-stopped", text))
+        warnings.append(RunWarning("not-stopped", text))
     return error

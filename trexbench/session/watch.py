@@ -12,7 +12,7 @@ from ..core.errors import BenchError
 from ..core.load.sample import Phase, Sample
 from ..core.protocols import Clock
 from ..core.strategy.base import LoadStep, Strategy
-from ..core.verdict.model import Caveat
+from ..core.verdict.model import RunWarning
 
 if TYPE_CHECKING:
     from ..host.power import PowerMeter
@@ -37,7 +37,7 @@ class Watcher:
     mode ``ramp`` also during the ramp; never with ``off``, or without a DUT.
 
     background: read in a thread of its own, so that samples stay on time; prepare is called in it first. A reading that
-    fails becomes a caveat.
+    fails becomes a warning.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class Watcher:
         self.dut_readings: list[DutReading] = []
 
     @property
-    def caveats(self) -> tuple[Caveat, ...]:
-        """Caveats about what could not be read, each reason once."""
-        return tuple(Caveat("telemetry", text) for text in dict.fromkeys(self._failures))
+    def warnings(self) -> tuple[RunWarning, ...]:
+        """Warnings about what could not be read, each reason once."""
+        return tuple(RunWarning("telemetry", text) for text in dict.fromkeys(self._failures))
 
     def start(self) -> None:
         """Before the first frame."""

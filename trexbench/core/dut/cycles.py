@@ -16,7 +16,7 @@ import msgspec
 from ..load.plan import Plan
 from ..load.sample import Phase, Sample
 from ..units import format_share
-from ..verdict.model import Caveat
+from ..verdict.model import RunWarning
 from . import runtime
 from .runtime import Budget, WorkerEfficiency
 from .telemetry import DutReading, Moment, Observation
@@ -50,7 +50,7 @@ class Cost:
     begin_s, end_s: on the run's clock; span_s: between them, by the DUT's clock where it is known. forwarded_pps: what
     the DUT says it sent, else what came back. cycles_per_packet: for VPP of all nodes but the input nodes, and
     with_polling with them; for a kernel of all busy time, and with_polling None. source: where the cycles were counted.
-    clock_hz: what the budget is compared with. uj_per_packet: energy of the whole box. caveats: what is missing.
+    clock_hz: what the budget is compared with. uj_per_packet: energy of the whole box. warnings: what is missing.
     """
 
     phase: Phase
@@ -72,7 +72,7 @@ class Cost:
     cpus: tuple[CpuShare, ...] = ()
     power_w: float | None = None
     uj_per_packet: float | None = None
-    caveats: tuple[Caveat, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
     @property
     def effective_hz(self) -> float | None:
@@ -87,9 +87,9 @@ class Cost:
         return 1 - self.received_pps / self.offered_pps if self.offered_pps else None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, without the caveats, which are among the document's warnings."""
+        """JSON values, without the warnings, which are among the document's warnings."""
         values = {**msgspec.to_builtins(self), "effective_hz": self.effective_hz, "loss": self.loss}
-        del values["caveats"]
+        del values["warnings"]
         return values
 
 
@@ -118,48 +118,48 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
     offered, received = _rates(plan, samples, before.t_s + before.took_s, after.t_s)
     sent = _sent_by_dut(before.observation, after.observation)
     forwarded = received if sent is None or span_s <= 0 else sent / span_s
-    caveats = [Caveat("telemetry-missing", f"{one.what}: {one.reason}") for one in after.observation.missing]
+    warnings = [RunWarning("telemetry-missing", f"{one.what}: {one.reason}") for one in after.observation.missing]
     cost = Cost(after.phase or Phase.HOLD, after.trial, before.t_s, after.t_s, offered, received, forwarded, span_s)
     if span_s < MIN_SPAN_S:
         option = "--confirm" if cost.phase is Phase.CONFIRM else "--hold"
         text = f"counter readings only {span_s:.2g} s apart: no cycles/packet; lengthen {option}"
         if span_s < 0:
             text = f"the DUT's clock went back by {-span_s:.4g} s between two readings: no cycles/packet"
-        return replace(cost, caveats=(*caveats, Caveat("no-cycles", text)))
+        return replace(cost, warnings=(*warnings, RunWarning("no-cycles", text)))
     if received and abs(forwarded / received - 1) > COUNTERS_APART:
         text = f"the DUT counts {forwarded:.4g} packets/s sent, the tester {received:.4g}/s received"
-        caveats.append(Caveat("packets-unclear", text))
+        warnings.append(RunWarning("packets-unclear", text))
     lossy = offered > 0 and (offered - received) / offered > plan.loss_threshold
     if after.observation.threads:
         counted_s = after.t_s - before.t_s - before.took_s  # a reading that begins an interval clears the counters last
-        cost = _of_vpp(cost, after.observation, counted_s, lossy, caveats)
+        cost = _of_vpp(cost, after.observation, counted_s, lossy, warnings)
     else:
-        cost = _of_kernel(cost, before.observation, after.observation, caveats)
-    return replace(_powered(cost, before, after), caveats=tuple(caveats))
+        cost = _of_kernel(cost, before.observation, after.observation, warnings)
+    return replace(_powered(cost, before, after), warnings=tuple(warnings))
 
 
-def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, caveats: list[Caveat]) -> Cost:
+def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, warnings: list[RunWarning]) -> Cost:
     """counted_s: how long VPP's runtime counters have run, if they were cleared when the interval began."""
     slack_s = max(CLEARED_WITHIN_S, CLEARED_WITHIN * counted_s)
     other_s = [one.time_s for one in after.threads if one.time_s is not None and abs(one.time_s - counted_s) > slack_s]
     if other_s:
         text = f"show runtime covers {other_s[0]:g} s of {counted_s:.1f} s: it was cleared at another time"
-        caveats.append(Caveat("no-cycles", f"no cycles per packet: {text}"))
+        warnings.append(RunWarning("no-cycles", f"no cycles per packet: {text}"))
         return cost
     workers = runtime.of_threads(after.threads)
     together = runtime.overall(workers)
     # An idle worker casts no doubt on the others.
-    caveats += runtime.doubts([worker for worker in workers if together is None or not worker.idle])
+    warnings += runtime.efficiency_warnings([worker for worker in workers if together is None or not worker.idle])
     busiest = max(workers, key=lambda worker: (worker.vectors_per_call or 0.0, worker.pps or 0.0), default=None)
     clock = after.clock_hz
     budgets: tuple[Budget, ...] = ()
     if clock is None:
-        caveats.append(Caveat("no-clock", "VPP did not report its clock: cycles x packets cannot be checked"))
+        warnings.append(RunWarning("no-clock", "VPP did not report its clock: cycles x packets cannot be checked"))
     else:
         budgets = tuple(runtime.check_budget(one, clock, saturated=lossy and one is busiest) for one in workers)
-        caveats += [budget.caveat for budget in budgets if budget.caveat is not None]
+        warnings += [budget.warning for budget in budgets if budget.warning is not None]
     cost = replace(cost, clock_hz=clock, workers=workers, budgets=budgets)
-    if any(budget.impossible for budget in budgets):  # a caveat says so; no figure is given
+    if any(budget.impossible for budget in budgets):  # a warning says so; no figure is given
         return cost
     return replace(
         cost,
@@ -170,13 +170,13 @@ def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, cavea
     )
 
 
-def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: list[Caveat]) -> Cost:
+def _of_kernel(cost: Cost, before: Observation, after: Observation, warnings: list[RunWarning]) -> Cost:
     old = {one.cpu: one for one in before.cpus}
     cpus, cycles = [], 0.0
     for now in after.cpus:
         then = old.get(now.cpu)
         if then is None or now.total_s <= then.total_s or now.busy_s < then.busy_s:
-            caveats.append(Caveat("no-cycles", f"CPU {now.cpu}: its times did not advance between two readings"))
+            warnings.append(RunWarning("no-cycles", f"CPU {now.cpu}: its times did not advance between two readings"))
             continue
         total = now.total_s - then.total_s
         known = now.packet_s is not None and then.packet_s is not None
@@ -189,17 +189,17 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
     cost = replace(cost, cpus=tuple(cpus), clock_hz=max((one.clock_hz or 0.0 for one in cpus), default=0.0) or None)
     reason = _no_cycles(cost, len(after.cpus))
     if reason is not None:
-        caveats.append(Caveat("no-cycles", f"no cycles per packet: {reason}"))
+        warnings.append(RunWarning("no-cycles", f"no cycles per packet: {reason}"))
         return cost
     perf_hz = after.perf_hz
     tick_s = next((tick_s for tick_s in TICKS_S if _in_ticks(after, tick_s)), 0.0)
     ticks = tick_s * len(cpus) / (cost.span_s * sum(one.busy for one in cpus))
     if ticks > COUNTERS_APART:
         text = f"CPU time is counted in ticks of {tick_s * 1000:.3g} ms, {format_share(ticks)} of the busy time"
-        caveats.append(Caveat("coarse-cpu-time", text))
+        warnings.append(RunWarning("coarse-cpu-time", text))
     if perf_hz is not None and abs(perf_hz / cycles - 1) > PERF_APART:
         text = f"perf stat counted {perf_hz:.4g} cycles/s, CPU time x clock makes {cycles:.4g}"
-        caveats.append(Caveat("perf-differs", text))
+        warnings.append(RunWarning("perf-differs", text))
     return replace(
         cost,
         source="CPU time x clock",

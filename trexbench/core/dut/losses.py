@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ..load.plan import Direction
 from ..units import format_share
-from ..verdict.model import Caveat
+from ..verdict.model import RunWarning
 from .telemetry import DropCount, Observation
 
 FEW = 10
@@ -63,7 +63,7 @@ class LossReport:
     lost: int
     places: tuple[LossPlace, ...]
     sentence: str
-    caveats: tuple[Caveat, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
 
 @dataclass
@@ -90,15 +90,15 @@ def locate(
 
     lost, sent: frames by direction. tester_errors: by port, frames that came back and the tester lost (ierrors).
     """
-    caveats: list[Caveat] = []
+    warnings: list[RunWarning] = []
     unassigned: dict[Segment, int] = {}
     for direction, count in lost.items():
         if count < 0:
             text = f"{direction}: {-count} more frames came back than were sent: something else sends to the tester"
-            caveats.append(Caveat("loss-foreign", text))
-        stretches, doubts = _stretches(before, after, direction, sent[direction], count)
+            warnings.append(RunWarning("loss-foreign", text))
+        stretches, more = _stretches(before, after, direction, sent[direction], count)
         unassigned |= {(direction, stretch): frames for stretch, frames in stretches.items()}
-        caveats += doubts
+        warnings += more
     drops, set_back = _grown(before, after)
     claims = [_Claim(drop, _tiers(drop, list(lost))) for drop in drops]
     for port, count in (tester_errors or {}).items():
@@ -110,17 +110,17 @@ def locate(
     total = sum(max(0, count) for count in lost.values())
     places = sorted(_places(claims, unassigned, total), key=lambda place: (-place.frames, place.what))
     sentence = _sentence(places, total, sum(sent.values()))
-    return LossReport(sum(sent.values()), total, tuple(places), sentence, (*caveats, *set_back, *_of_excess(claims)))
+    return LossReport(sum(sent.values()), total, tuple(places), sentence, (*warnings, *set_back, *_of_excess(claims)))
 
 
 def _stretches(
     before: Observation, after: Observation, direction: Direction, sent: int, lost: int
-) -> tuple[dict[str, int], list[Caveat]]:
-    """Frames lost on each stretch of a direction, which sum to its loss; and doubts about the DUT's counters."""
+) -> tuple[dict[str, int], list[RunWarning]]:
+    """Frames lost on each stretch of a direction, which sum to its loss; and warnings about the DUT's counters."""
     got, received = passed(before, after, direction.tx, "rx_packets"), sent - lost
     gone = passed(before, after, direction.rx, "tx_packets")
-    doubts = [
-        Caveat("loss-set-back", f"{words} of the DUT's interface that faces port {port} went back: left out")
+    warnings = [
+        RunWarning("loss-set-back", f"{words} of the DUT's interface that faces port {port} went back: left out")
         for words, port, count in (("rx_packets", direction.tx, got), ("tx_packets", direction.rx, gone))
         if count is not None and count < 0
     ]
@@ -138,10 +138,10 @@ def _stretches(
         arrived, left = ("an unknown number" if count is None else str(count) for count in (got, gone))
         counts = f"sent {sent}, {arrived} got by the DUT, {left} sent by the DUT, {received} back"
         text = f"{direction}: the DUT's counters of frames do not fit the tester's ({counts}): left out"
-        doubts.append(Caveat("loss-contradiction", text))
+        warnings.append(RunWarning("loss-contradiction", text))
         found = {SOMEWHERE: lost}
     parts = [max(0, count) for count in found.values()]
-    return dict(zip(found, _split(min(max(0, lost), sum(parts)), parts), strict=True)), doubts
+    return dict(zip(found, _split(min(max(0, lost), sum(parts)), parts), strict=True)), warnings
 
 
 def passed(before: Observation, after: Observation, port: int, name: str) -> int | None:
@@ -156,23 +156,25 @@ def passed(before: Observation, after: Observation, port: int, name: str) -> int
     return None if then is None or now is None else int(now - then)
 
 
-def _grown(before: Observation, after: Observation) -> tuple[list[DropCount], list[Caveat]]:
-    """By how much drop counters rose, and doubts. A counter that was not there before began at 0, as VPP's do."""
+def _grown(before: Observation, after: Observation) -> tuple[list[DropCount], list[RunWarning]]:
+    """By how much drop counters rose, and warnings. A counter that was not there before began at 0, as VPP's do."""
     then, now = _sums(before), _sums(after)
-    grown, doubts = [], []
+    grown, warnings = [], []
     for key, count in now.items():
         if (rise := count - then.get(key, 0)) < 0:
-            doubts.append(Caveat("loss-set-back", f"{_name(*key)} went back from {then[key]} to {count}: left out"))
+            warnings.append(
+                RunWarning("loss-set-back", f"{_name(*key)} went back from {then[key]} to {count}: left out")
+            )
         elif rise:
             grown.append(DropCount(key[0], rise, *key[1:]))
     for key in then.keys() - now.keys():
         if then[key]:
-            doubts.append(Caveat("loss-set-back", f"{_name(*key)} is no longer reported: left out"))
+            warnings.append(RunWarning("loss-set-back", f"{_name(*key)} is no longer reported: left out"))
     first_told = [_name(*key) for key, count in now.items() if count and key not in then]
     if first_told and before.missing:
         text = f"{', '.join(first_told)}: not reported before, when not everything could be read: taken as 0 then"
-        doubts.append(Caveat("loss-from-zero", text))
-    return grown, doubts
+        warnings.append(RunWarning("loss-from-zero", text))
+    return grown, warnings
 
 
 def _sums(observation: Observation) -> Counter[Key]:
@@ -231,14 +233,14 @@ def _split(amount: int, weights: Sequence[int]) -> list[int]:
     return parts
 
 
-def _of_excess(claims: Sequence[_Claim]) -> Iterator[Caveat]:
+def _of_excess(claims: Sequence[_Claim]) -> Iterator[RunWarning]:
     for claim in claims:
         drop, excess = claim.drop, claim.drop.count - claim.frames
         if excess > max(FEW, STRAY * drop.count):
             known = f"only {claim.frames} of them can be" if claim.frames else "none of them is known to be"
             rose = f"{_name(drop.name, drop.port, drop.queue)} rose by {drop.count}"
             text = f"{rose}, {known} lost frames of the test: other traffic, or frames counted twice"
-            yield Caveat("loss-overclaimed", text)
+            yield RunWarning("loss-overclaimed", text)
 
 
 _STRETCHES = {

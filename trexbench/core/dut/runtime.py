@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..typed import Amount, Count
 from ..units import format_share
-from ..verdict.model import Caveat
+from ..verdict.model import RunWarning
 
 INPUT_STATES = frozenset({"polling", "interrupt wait", "disabled"})
 """States of nodes that fetch packets (input and pre-input nodes); a disabled one may have run before."""
@@ -122,7 +122,7 @@ class WorkerEfficiency:
 
 @dataclass(frozen=True)
 class Budget:
-    """The cycles per second of a worker's nodes beside its clock; ``caveat`` where they do not fit together.
+    """The cycles per second of a worker's nodes beside its clock; ``warning`` where they do not fit together.
 
     share: effective_hz / clock_hz; both None where the worker has no figures.
     """
@@ -131,7 +131,7 @@ class Budget:
     clock_hz: float
     effective_hz: float | None
     share: float | None
-    caveat: Caveat | None
+    warning: RunWarning | None
 
     @property
     def impossible(self) -> bool:
@@ -215,30 +215,30 @@ def check_budget(worker: WorkerEfficiency, clock_hz: float, saturated: bool) -> 
     effective = worker.effective_hz
     if effective is None:
         return Budget(worker.worker, clock_hz, None, None, None)
-    share, caveat = effective / clock_hz, None
+    share, warning = effective / clock_hz, None
     figures = f"{worker.worker}: cycles/packet x pps is {effective / 1e6:.0f} MHz, its clock {clock_hz / 1e6:.0f} MHz"
     if share > 1 + BUDGET_TOLERANCE:  # Budget.impossible
-        caveat = Caveat("budget-exceeds-clock", f"{figures}: the counters or the clock are wrong")
+        warning = RunWarning("budget-exceeds-clock", f"{figures}: the counters or the clock are wrong")
     elif saturated and share < 1 - BUDGET_TOLERANCE:
         text = "this worker was not saturated, or spent its time elsewhere"
-        caveat = Caveat("budget-below-clock", f"{figures}: {text}")
-    return Budget(worker.worker, clock_hz, effective, share, caveat)
+        warning = RunWarning("budget-below-clock", f"{figures}: {text}")
+    return Budget(worker.worker, clock_hz, effective, share, warning)
 
 
-def doubts(workers: Sequence[WorkerEfficiency]) -> Iterator[Caveat]:
+def efficiency_warnings(workers: Sequence[WorkerEfficiency]) -> Iterator[RunWarning]:
     """Doubts about the figures that follow from the figures themselves."""
     for worker in workers:
         name, packets, pps = worker.worker, worker.packets, worker.pps
         if worker.reason is not None:
-            yield Caveat("no-cycles", f"{name}: no cycles per packet: {worker.reason}")
+            yield RunWarning("no-cycles", f"{name}: no cycles per packet: {worker.reason}")
         if not packets or pps is None:
             continue
         if worker.dropped is not None and worker.dropped > DROPPED_SHARE * packets:
             text = f"dropped {format_share(worker.dropped / packets)} of its packets"
-            yield Caveat("router-drops", f"{name} {text}: its cycles are not those of forwarding")
+            yield RunWarning("router-drops", f"{name} {text}: its cycles are not those of forwarding")
         if worker.in_pps is not None and abs(worker.in_pps - pps) > BUDGET_TOLERANCE * pps:
             rates = f"{pps:.4g}/s, VPP's own rate in is {worker.in_pps:.4g}/s"
-            yield Caveat("packets-unclear", f"{name}: {packets} packets were counted, {rates}")
+            yield RunWarning("packets-unclear", f"{name}: {packets} packets were counted, {rates}")
 
 
 def _vectors(thread: ThreadRuntime, name: str) -> int | None:

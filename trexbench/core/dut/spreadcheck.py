@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ..units import format_share
-from ..verdict.model import Caveat
+from ..verdict.model import RunWarning
 from .flowspread import FlowSpread
 from .runtime import packets_of
 from .telemetry import Observation
@@ -42,7 +42,7 @@ class SpreadCheck:
 
     basis: str
     compared: tuple[Compared, ...] = ()
-    caveats: tuple[Caveat, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -51,7 +51,7 @@ class SpreadCheck:
         if not known:
             return "the spread of the flows was not compared with a prediction"
         worst = max(known, key=lambda one: abs(one.deviation or 0.0))
-        codes = {caveat.code for caveat in self.caveats}
+        codes = {warning.code for warning in self.warnings}
         how = "not as predicted" if codes & {"spread-deviates", "spread-while-losing"} else "as predicted"
         if abs(worst.deviation or 0.0) < TENTH:
             return f"the flows spread {how}, to a tenth of a percent"
@@ -65,7 +65,9 @@ class SpreadCheck:
 def compare_spread(prediction: FlowSpread, before: Observation, after: Observation) -> SpreadCheck:
     """From the queues' counters between two readings; where the DUT has none, from its threads' counters."""
     counted, set_back = _queue_packets(before, after)
-    caveats = [Caveat("spread-set-back", f"{name}: its counter went back during the interval") for name in set_back]
+    warnings = [
+        RunWarning("spread-set-back", f"{name}: its counter went back during the interval") for name in set_back
+    ]
     if counted and not set_back:
         basis, compared = "queues", tuple(_of_queues(prediction, counted))
     else:
@@ -76,14 +78,14 @@ def compare_spread(prediction: FlowSpread, before: Observation, after: Observati
         basis = "workers" if workers else "nothing"
     if basis == "nothing":
         text = "the DUT counts packets neither by queue nor by worker: the predicted spread cannot be checked"
-        caveats.append(Caveat("spread-unseen", text))
+        warnings.append(RunWarning("spread-unseen", text))
     elif not compared:
         few = f"fewer than {MIN_PACKETS} packets in the interval: too few to tell how the flows spread"
-        caveats.append(Caveat("spread-unseen", few))
+        warnings.append(RunWarning("spread-unseen", few))
     then = {(one.name, one.port, one.queue): one.count for one in before.drops}
     dropped = sum(max(0, one.count - then.get((one.name, one.port, one.queue), one.count)) for one in after.drops)
-    caveats += _deviations(prediction, compared, dropped)
-    return SpreadCheck(basis, compared, tuple(caveats))
+    warnings += _deviations(prediction, compared, dropped)
+    return SpreadCheck(basis, compared, tuple(warnings))
 
 
 def _queue_packets(before: Observation, after: Observation) -> tuple[dict[tuple[int, int], int], list[str]]:
@@ -127,7 +129,7 @@ def _compared(
         yield Compared(name, count, count / total, share, None if share is None else count / total - share)
 
 
-def _deviations(prediction: FlowSpread, compared: Sequence[Compared], dropped: int) -> Iterator[Caveat]:
+def _deviations(prediction: FlowSpread, compared: Sequence[Compared], dropped: int) -> Iterator[RunWarning]:
     tolerance = TOLERANCE if all(port.exact for port in prediction.ports) else SAMPLED
     off = [one for one in compared if one.deviation is not None and abs(one.deviation) > tolerance]
     losing = dropped > DROPPED * sum(one.packets for one in compared)
@@ -136,7 +138,7 @@ def _deviations(prediction: FlowSpread, compared: Sequence[Compared], dropped: i
         text = f"{one.name} got {got} of the packets instead of {predicted}"
         why = f": the DUT dropped {dropped} packets meanwhile, so a queue delivers less than it was sent"
         other = ": the hash, its table or the placement of the queues is not what was read"
-        yield Caveat("spread-while-losing" if losing else "spread-deviates", text + (why if losing else other))
+        yield RunWarning("spread-while-losing" if losing else "spread-deviates", text + (why if losing else other))
 
 
 def _name(port: int, queue: int) -> str:

@@ -197,7 +197,7 @@ def row_of(result: RunResult, path: str) -> RunRow:
         hold_loss=max((one.hold_loss for one in directions if one.hold_loss is not None), default=None),
         latency_s=history_latency(result.latencies),
         round_trip_ns=result.round_trip_ns,
-        warnings=len(result.caveats) + len(result.analysis_caveats) + len(result.dut_caveats),
+        warnings=len(result.warnings) + len(result.analysis_warnings) + len(result.dut_warnings),
         **figures,
     )
     return told_apart(row)

@@ -51,7 +51,7 @@ def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | Non
         uncertainty_pps=0.0,
         line_share=rate_bps / link_bps if link_bps else 0.0,
         limit=(found.limit if found is not None else TcpLimit.UNKNOWN).value,
-        warnings=len(result.caveats) + len(result.analysis_caveats),
+        warnings=len(result.warnings) + len(result.analysis_warnings),
         total_bps=rate_bps,
         uncertainty_bps=(found and found.uncertainty_bps) or 0.0,
         **figures,

@@ -8,25 +8,25 @@ from itertools import pairwise
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample, find_setback
 from ..load.windows import RunWindows, measured_windows
-from ..verdict.caveats import find_caveats
-from ..verdict.model import Analysis, Caveat, DirectionResult, Limit
+from ..verdict.model import Analysis, DirectionResult, Limit, RunWarning
 from ..verdict.path import find_path
 from ..verdict.settle import settle
 from ..verdict.trials import find_trials
+from ..verdict.warnings import find_warnings
 from .base import Strategy
 
 
 def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
     """The verdict on a run, complete or not.
 
-    Samples after a counter went backwards are left out, and a caveat says so.
+    Samples after a counter went backwards are left out, and a warning says so.
     """
     sound, setback = until_setback(plan, samples)
     measured = RunWindows(plan, sound)
     results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
     stalls = tuple(stall for direction in plan.directions for stall in plan.find_stalls(measured, direction))
-    caveats = (*find_caveats(measured, results, stalls), *plan.doubts(measured, results))
-    return Analysis(results, caveats if setback is None else (setback, *caveats), stalls)
+    warnings = (*find_warnings(measured, results, stalls), *plan.warnings(measured, results))
+    return Analysis(results, warnings if setback is None else (setback, *warnings), stalls)
 
 
 def _judge(plan: Strategy, measured: RunWindows, direction: Direction) -> DirectionResult:
@@ -49,11 +49,11 @@ def _judge(plan: Strategy, measured: RunWindows, direction: Direction) -> Direct
     )
 
 
-def until_setback(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[Sample], Caveat | None]:
-    """The samples up to the first counter that went backwards, and a caveat if there is one."""
+def until_setback(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[Sample], RunWarning | None]:
+    """The samples up to the first counter that went backwards, and a warning if there is one."""
     for i, (before, after) in enumerate(pairwise(samples)):
         problem = find_setback(before, after, plan.ports)
         if problem is not None:
             text = f"{problem}: what was counted after {before.t_s:.1f} s is left out"
-            return samples[: i + 1], Caveat("counters-back", text)
+            return samples[: i + 1], RunWarning("counters-back", text)
     return samples, None

@@ -14,7 +14,7 @@ from ..load.plan import Direction, Plan
 from ..load.sample import CONFIRM_PHASES, LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window, measured_windows
 from ..verdict.evidence import find_evidence
-from ..verdict.model import Caveat, DirectionResult, Stall, Verdict
+from ..verdict.model import DirectionResult, RunWarning, Stall, Verdict
 
 Rates = Mapping[Direction, float]
 """Frames per second to offer in each direction; empty: send nothing."""
@@ -71,8 +71,8 @@ class Strategy(Plan, ABC):
         """Loss that lasted, and yet makes no verdict, since its rate was carried later."""
         return find_evidence(measured, direction).stalls
 
-    def doubts(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
-        """Yield the doubts that only this strategy has."""
+    def warnings(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
+        """Yield the warnings that only this strategy has."""
         return iter(())
 
     def hints(self, results: Sequence[DirectionResult]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from ..units import format_duration, format_pps, format_rate, format_share
 from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
-from ..verdict.model import Caveat, DirectionResult, Limit, Verdict
+from ..verdict.model import DirectionResult, Limit, RunWarning, Verdict
 from ..verdict.path import FEWEST_FRAMES, find_path
 from ..verdict.settle import FAR_MORE, settle
 from ..verdict.zoom import find_zoom, join_spans
@@ -135,7 +135,7 @@ class Ramp(Strategy):
         high += knee.maximum_pps
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, since_s)
 
-    def doubts(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
+    def warnings(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
         """Zooms that say otherwise than the ramp."""
         for result in results:
             if result.limit is not Limit.DUT or not result.maximum_pps:
@@ -143,10 +143,12 @@ class Ramp(Strategy):
             name = result.direction
             zoom = find_zoom(history, name, find_path(history, name), result.maximum_pps)
             if zoom.problem:
-                yield Caveat("zoom", f"{name}: the fine ramp found no knee ({zoom.problem}): the figure is the ramp's")
+                yield RunWarning(
+                    "zoom", f"{name}: the fine ramp found no knee ({zoom.problem}): the figure is the ramp's"
+                )
             if zoom.blank_s is not None:
                 when = f"a stall at {zoom.blank_s:.0f} s, in the fine ramp"
-                yield Caveat("stall", f"{name}: {when}: nothing was forwarded; it did not last")
+                yield RunWarning("stall", f"{name}: {when}: nothing was forwarded; it did not last")
 
     def hints(self, results: Sequence[DirectionResult]) -> Iterator[str]:
         """That the ramp's step is coarse for the knee found, and that it went on far beyond that."""

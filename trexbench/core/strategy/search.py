@@ -14,7 +14,7 @@ from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss, misses
-from ..verdict.model import NOT_FINISHED, Caveat, DirectionResult, Goal, Limit, Stall, Verdict
+from ..verdict.model import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
 from .base import LoadStep, Stage, Strategy
 from .confirm import next_trial
@@ -200,7 +200,7 @@ class Search(Strategy):
         ends = first.low_pps, first.high_pps
         return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
 
-    def doubts(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
+    def warnings(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
         """Intervals that are still wider than asked for, after as many looks as there are."""
         looked = max((sample.trial for sample in history.samples if sample.phase is Phase.SEARCH), default=0)
         if looked < self._most_looks(history):
@@ -215,7 +215,7 @@ class Search(Strategy):
                 names, losses = ", ".join(map(str, directions)), " and ".join(f"{100 * goal:g} %" for goal in goals)
                 text = f"{names}: {looked} looks did not find the rate at a loss of {losses} to "
                 text += f"{100 * self.width:g} %: it varies by more than that; take a wider --width"
-                yield Caveat(NOT_FINISHED, text)
+                yield RunWarning(NOT_FINISHED, text)
 
     def _deciding(self, looks: Sequence[Look], knee: GoalKnee, direction: Direction) -> list[Window]:
         """The lossy windows at the interval's upper end; only those in which all was sent, if they are enough."""

@@ -14,7 +14,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from ..units import format_share
-from ..verdict.model import Caveat
+from ..verdict.model import RunWarning
 from .model import HostReading, LegReadings, StreamCount, TcpPlan, Way
 
 HOSTS = ("client", "server")
@@ -69,14 +69,14 @@ class Interval:
 class Flow:
     """One direction of a leg. sender: ``client`` or ``server``. intervals: in order, the omitted time left out.
 
-    sending, receiving: the readings of the time that counts, raw. caveats: what could not be counted and why.
+    sending, receiving: the readings of the time that counts, raw. warnings: what could not be counted and why.
     """
 
     sender: str
     intervals: tuple[Interval, ...]
     sending: tuple[HostReading, ...]
     receiving: tuple[HostReading, ...]
-    caveats: tuple[Caveat, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
     @property
     def receiver(self) -> str:
@@ -124,26 +124,26 @@ def find_flows(plan: TcpPlan, leg: LegReadings) -> tuple[Flow, ...]:
 
 def _flow(plan: TcpPlan, leg: LegReadings, sender: str) -> Flow:
     ends = (leg.client, leg.server) if sender == HOSTS[0] else (leg.server, leg.client)
-    caveats: list[Caveat] = []
+    warnings: list[RunWarning] = []
     sending, receiving = (_of_direction(ends[at], sends=at == 0) for at in (0, 1))
-    sent = sorted(_steps(sending, sender, caveats), key=lambda one: one.middle_s)
+    sent = sorted(_steps(sending, sender, warnings), key=lambda one: one.middle_s)
     middles = [one.middle_s for one in sent]
-    got = [one for one in _steps(receiving, HOSTS[sender == HOSTS[0]], caveats) if _counts(plan, one)]
+    got = [one for one in _steps(receiving, HOSTS[sender == HOSTS[0]], warnings) if _counts(plan, one)]
     intervals = tuple(
         _interval(plan, one, sent[bisect_left(middles, one.begin_s) : bisect_left(middles, one.end_s)]) for one in got
     )
     if not intervals:
-        caveats.append(Caveat("no-intervals", f"{leg.leg}: no interval was read of what the {sender} sent"))
+        warnings.append(RunWarning("no-intervals", f"{leg.leg}: no interval was read of what the {sender} sent"))
     elif odd := sum(not one.regular for one in intervals):
         text = f"{odd} of {len(intervals)} intervals are not as long as was asked for: left out of the statistics"
-        caveats.append(Caveat("intervals-irregular", f"{leg.leg}: {text}"))
-    caveats += _doubts_of_ends(plan, leg, sending, receiving)
+        warnings.append(RunWarning("intervals-irregular", f"{leg.leg}: {text}"))
+    warnings += _warnings_of_ends(plan, leg, sending, receiving)
     return Flow(
         sender=sender,
         intervals=intervals,
         sending=_within(plan, sending),
         receiving=_within(plan, receiving),
-        caveats=tuple(dict.fromkeys(caveats)),
+        warnings=tuple(dict.fromkeys(warnings)),
     )
 
 
@@ -164,20 +164,24 @@ def _of_direction(readings: Sequence[HostReading], sends: bool) -> list[HostRead
     ]
 
 
-def _steps(readings: Sequence[HostReading], host: str, caveats: list[Caveat]) -> Iterator[_Step]:
+def _steps(readings: Sequence[HostReading], host: str, warnings: list[RunWarning]) -> Iterator[_Step]:
     """From reading to reading; what went back, or cannot be compared, is left out with a doubt."""
     for before, after in pairwise(readings):
         if after.at_s <= before.at_s:
-            caveats.append(Caveat("clock-went-back", f"{host}: its clock did not advance from one reading to the next"))
+            warnings.append(
+                RunWarning("clock-went-back", f"{host}: its clock did not advance from one reading to the next")
+            )
             continue
         then = {stream.stream: stream for stream in before.streams}
         now = {stream.stream: stream for stream in after.streams}
         if not now or then.keys() - now.keys():
-            caveats.append(Caveat("streams-missing", f"{host}: a reading lacks streams, at {after.at_s:.1f} s"))
+            warnings.append(RunWarning("streams-missing", f"{host}: a reading lacks streams, at {after.at_s:.1f} s"))
             continue
         pairs = tuple((then.get(key, StreamCount(key, now[key].sends, 0)), now[key]) for key in sorted(now))
         if any(b.payload_bytes > a.payload_bytes for b, a in pairs):
-            caveats.append(Caveat("counters-went-back", f"{host}: a stream's payload went back, at {after.at_s:.1f} s"))
+            warnings.append(
+                RunWarning("counters-went-back", f"{host}: a stream's payload went back, at {after.at_s:.1f} s")
+            )
             continue
         yield _Step(before.at_s, after.at_s, pairs)
 
@@ -248,10 +252,10 @@ def _retransmits(pairs: Sequence[tuple[StreamCount, StreamCount]]) -> int | None
     return total
 
 
-def _doubts_of_ends(
+def _warnings_of_ends(
     plan: TcpPlan, leg: LegReadings, sending: Sequence[HostReading], receiving: Sequence[HostReading]
-) -> list[Caveat]:
-    """Return caveats where the two ends report the same traffic differently."""
+) -> list[RunWarning]:
+    """Return warnings where the two ends report the same traffic differently."""
     if len(sending) < 2 or len(receiving) < 2:
         return []
     found = []
@@ -261,12 +265,12 @@ def _doubts_of_ends(
     late_s = max(readings[-1].at_s - readings[-2].at_s for readings in (sending, receiving))
     if apart_s > max(CLOCKS_APART_S, CLOCKS_APART * max(lengths)) + late_s:
         text = f"the sender's clock says {lengths[0]:.2f} s, the receiver's {lengths[1]:.2f} s"
-        found.append(Caveat("clocks-apart", f"{leg.leg}: {text}: rates are the receiver's"))
+        found.append(RunWarning("clocks-apart", f"{leg.leg}: {text}: rates are the receiver's"))
     (sent, _), (got, most) = (_counted(_within(plan, ends)) for ends in (sending, receiving))
     # What was on its way when the omitted time was over, and between both ends' readings, is at most an interval's.
     if got > sent + most and sending[-1].at_s >= receiving[-1].at_s:
         share = format_share(got / sent - 1) if sent else "all"
-        found.append(Caveat("counters-apart", f"{leg.leg}: more payload was received than sent, by {share}"))
+        found.append(RunWarning("counters-apart", f"{leg.leg}: more payload was received than sent, by {share}"))
     return found
 
 

@@ -13,7 +13,7 @@ from statistics import median
 
 from ..dut.telemetry import QDISC_DROPS, DutReading
 from ..units import format_bits, format_share, format_time, tcp_payload_bps
-from ..verdict.model import Caveat
+from ..verdict.model import RunWarning
 from .cpu import CoreShare, HostShare, ProcessShare
 from .intervals import HOSTS, Flow
 from .model import Leg, TcpEnvironment
@@ -57,7 +57,7 @@ class TcpVerdict:
     reasons: tuple[str, ...]
     window: TcpWindow | None = None
     link_bps: float | None = None
-    caveats: tuple[Caveat, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
     @property
     def at_least(self) -> bool:
@@ -185,7 +185,7 @@ class TcpEvidence:
 
 
 def find_limit(evidence: TcpEvidence) -> TcpVerdict:
-    """The first that the evidence names; doubts go with it."""
+    """The first that the evidence names; warnings go with it."""
     link_bps, window = evidence.link_bps, find_window(evidence.flow, evidence.ping_s)
     own_cpu, own_drops = list(_dut_cpu(evidence)), list(_drops(evidence))
     if window is not None and window.kind == "congestion window" and (own_cpu or own_drops):
@@ -208,7 +208,7 @@ def find_limit(evidence: TcpEvidence) -> TcpVerdict:
         reasons=tuple(reasons),
         window=window if limit is TcpLimit.WINDOW else None,
         link_bps=link_bps,
-        caveats=tuple(_doubts(evidence, limit)),
+        warnings=tuple(_warnings(evidence, limit)),
     )
 
 
@@ -342,7 +342,7 @@ def _roles(flow: Flow) -> tuple[tuple[str, str], tuple[str, str]]:
     return (flow.sender, "sends"), (flow.receiver, "receives")
 
 
-def _doubts(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[Caveat]:
+def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
     for host, _ in _roles(evidence.flow):
         waiting = evidence.shares.get(host, HostShare(host)).waiting
         if waiting is not None and waiting > RUN_DELAY:
@@ -350,27 +350,27 @@ def _doubts(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[Caveat]:
             code = "cores-shared" if beside else "foreign-load"
             why = f"{' and '.join(beside)} may run on the same core" if beside else "other work ran there"
             text = f"the {host}'s program waited for a CPU for {format_share(waiting)} of the time: {why}"
-            yield Caveat(code, f"{evidence.leg}: {text}")
+            yield RunWarning(code, f"{evidence.leg}: {text}")
         if foreign := {*evidence.busy_cores(host)} - {*evidence.filled_cores(host)}:
             text = f"the {host}'s CPU {min(foreign)[0]} had no time left, most of it for other work than this test's"
-            yield Caveat("foreign-load", f"{evidence.leg}: {text}")
+            yield RunWarning("foreign-load", f"{evidence.leg}: {text}")
     for one in evidence.shares.get("dut", HostShare("dut")).tunnels:
         if one.thread is None and _waits(one):
             waited = format_share(one.waiting or 0.0)
             text = f"the DUT's tunnel ({one.name}) waited for a CPU for {waited} of the time: other work ran there"
-            yield Caveat("foreign-load", f"{evidence.leg}: {text}")
+            yield RunWarning("foreign-load", f"{evidence.leg}: {text}")
     if not evidence.cores_apart:
         text = "the router works on the endpoints' cores: the CPU time of a program includes the router's"
-        yield Caveat("cores-shared", text)
+        yield RunWarning("cores-shared", text)
     if evidence.ceiling_bps is None and limit in (TcpLimit.DUT, TcpLimit.UNKNOWN):
-        yield Caveat("no-ceiling", "what the endpoints carry without the router was not measured")
+        yield RunWarning("no-ceiling", "what the endpoints carry without the router was not measured")
     if limit is TcpLimit.DUT and (cpu := evidence.dut_other_work) is not None:
         text = f"the DUT's CPU {cpu} spent most of its time on programs or threads, which need not be forwarding"
-        yield Caveat("other-work", f"{evidence.leg}: {text}")
+        yield RunWarning("other-work", f"{evidence.leg}: {text}")
     if evidence.dut_polls:
-        yield Caveat("dut-polls", "the DUT's workers poll and are always busy: its CPU is no evidence")
+        yield RunWarning("dut-polls", "the DUT's workers poll and are always busy: its CPU is no evidence")
     elif not evidence.dut_busy and (full := evidence.busy_cores("dut")):
         text = f"the DUT's CPU {full[0][0]} had no time left, most of it for other work than packets"
-        yield Caveat("foreign-load", text)
+        yield RunWarning("foreign-load", text)
     elif limit is TcpLimit.UNKNOWN and not evidence.shares.get("dut", HostShare("dut")).cpus:
-        yield Caveat("dut-unread", "the DUT's CPUs were not read: whether it was the limit is not known")
+        yield RunWarning("dut-unread", "the DUT's CPUs were not read: whether it was the limit is not known")

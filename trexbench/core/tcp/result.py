@@ -18,7 +18,7 @@ import msgspec
 from ..dut.telemetry import DutReading
 from ..errors import StoreError
 from ..typed import Status, read_stored
-from ..verdict.model import Caveat
+from ..verdict.model import RunWarning
 from .calibration import LineCalibration
 from .cpu import HostShare, bits_per_cpu_second, process_shares, share_of_dut, share_of_host
 from .intervals import HOSTS, NOT_COUNTED, Flow, find_flows
@@ -49,8 +49,8 @@ class FlowResult:
     bits_per_cpu_second: float | None = None
 
     @property
-    def caveats(self) -> tuple[Caveat, ...]:
-        return (*self.flow.caveats, *self.verdict.caveats)
+    def warnings(self) -> tuple[RunWarning, ...]:
+        return (*self.flow.warnings, *self.verdict.warnings)
 
     @property
     def retransmitted(self) -> float | None:
@@ -157,7 +157,7 @@ class TcpResult:
     reason: str | None = None
     simulated: bool = False
     calibration: LineCalibration | None = None
-    caveats: tuple[Caveat, ...] = field(default_factory=tuple)
+    warnings: tuple[RunWarning, ...] = field(default_factory=tuple)
 
     @cached_property
     def flows(self) -> tuple[FlowResult, ...]:
@@ -180,14 +180,14 @@ class TcpResult:
         return tuple(found for kind in kinds if (found := self._summary(kind)) is not None)
 
     @cached_property
-    def analysis_caveats(self) -> tuple[Caveat, ...]:
+    def analysis_warnings(self) -> tuple[RunWarning, ...]:
         """Doubts that follow from the readings, each once."""
-        found = [caveat for flow in self.flows for caveat in flow.caveats]
+        found = [warning for flow in self.flows for warning in flow.warnings]
         if self.setup.without_tunnel and any(leg.leg.version == 6 for leg in self.legs):
-            found.append(Caveat("no-tunnel", f"IPv6 went without the tunnel: {self.setup.without_tunnel}"))
+            found.append(RunWarning("no-tunnel", f"IPv6 went without the tunnel: {self.setup.without_tunnel}"))
         for leg in self.legs:
-            found += [Caveat("missing", f"{leg.leg}: {one.what}: {one.reason}") for one in leg.missing]
-            found += [Caveat("leg-ended-early", f"{leg.leg}: {leg.error}")] if leg.error else []
+            found += [RunWarning("missing", f"{leg.leg}: {one.what}: {one.reason}") for one in leg.missing]
+            found += [RunWarning("leg-ended-early", f"{leg.leg}: {leg.error}")] if leg.error else []
         return tuple(dict.fromkeys(found))
 
     @cached_property
@@ -285,7 +285,7 @@ def to_document(result: TcpResult, with_readings: bool = True) -> dict[str, Any]
         "summaries": [one.to_dict() for one in result.summaries],
         "analysis": [one.to_dict() for one in result.flows],
         "ping_statistics": [msgspec.to_builtins(one) for one in result.ping_results],
-        "warnings": [*raw["warnings"], *(_warning("analysis", one) for one in result.analysis_caveats)],
+        "warnings": [*raw["warnings"], *(_warning("analysis", one) for one in result.analysis_warnings)],
         **(readings_part(result) if with_readings else {}),
     }
 
@@ -307,7 +307,7 @@ def raw_part(result: TcpResult) -> dict[str, Any]:
         "host": dict(result.host),
         "plan": msgspec.to_builtins(result.plan),
         "setup": msgspec.to_builtins(result.setup),
-        "warnings": [_warning("run", one) for one in result.caveats],
+        "warnings": [_warning("run", one) for one in result.warnings],
         "pings": msgspec.to_builtins(result.pings),
         "calibration": msgspec.to_builtins(result.calibration),
     }
@@ -323,18 +323,18 @@ def from_document(document: Any) -> TcpResult:
     for part in ("legs", "ceilings", "pings"):  # a run may have none, its document has the list
         if part not in document:
             raise StoreError(f"TCP document without {part!r}", "the file is damaged")
-    return replace(found, caveats=tuple(_noted(document.get("warnings"))))
+    return replace(found, warnings=tuple(_noted(document.get("warnings"))))
 
 
-def _noted(warnings: Any) -> Iterator[Caveat]:
-    """Yield the caveats that were noted during the run."""
+def _noted(warnings: Any) -> Iterator[RunWarning]:
+    """Yield the warnings that were noted during the run."""
     try:
         for one in warnings:
             if one["source"] == "run":
-                yield Caveat(str(one["code"]), str(one["text"]))
+                yield RunWarning(str(one["code"]), str(one["text"]))
     except (TypeError, KeyError) as error:
         raise StoreError(f"TCP document with a warning of the wrong kind ({error})", "the file is damaged") from None
 
 
-def _warning(source: str, caveat: Caveat) -> dict[str, str]:
-    return {"source": source, "code": caveat.code, "text": caveat.text}
+def _warning(source: str, warning: RunWarning) -> dict[str, str]:
+    return {"source": source, "code": warning.code, "text": warning.text}

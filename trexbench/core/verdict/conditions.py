@@ -10,20 +10,20 @@ from ..load.plan import Plan
 from ..load.sample import CoreState, Phase, Sample
 from ..load.windows import RunWindows
 from ..units import format_scaled, format_share
-from .model import Caveat, DirectionResult
+from .model import DirectionResult, RunWarning
 
 STOLEN_SHARE, FOREIGN_SHARE = 0.03, 0.05
 """Shares of a core's time in the deciding windows from which on others may have made the verdict."""
 
 
-def find_condition_caveats(measured: RunWindows, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
+def find_condition_warnings(measured: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
     """Report changes within the run, and core time lost to others where it decided the verdict."""
     for _, changes in groupby(sorted(measured.changes, key=lambda one: one.what), key=lambda one: one.what):
-        yield Caveat("conditions-changed", _change_words(list(changes)))
+        yield RunWarning("conditions-changed", _change_words(list(changes)))
     for result in results:
         if void := measured.left_out(result.direction):
             text = f"the loss from {void[0].begin_s:.0f} to {void[-1].end_s:.0f} s set in with that change"
-            yield Caveat("conditions-changed", f"{result.direction}: {text} and makes no verdict")
+            yield RunWarning("conditions-changed", f"{result.direction}: {text} and makes no verdict")
         yield from _lost_time(measured, result)
 
 
@@ -41,7 +41,7 @@ def _change_words(changes: Sequence[ConditionChange]) -> str:
     return f"at {first.end_s:.0f} s {text}{more}"
 
 
-def _lost_time(measured: RunWindows, result: DirectionResult) -> Iterator[Caveat]:
+def _lost_time(measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:
     span = _deciding_span(measured.plan, measured.samples, result)
     if span is None:
         return
@@ -56,10 +56,10 @@ def _lost_time(measured: RunWindows, result: DirectionResult) -> Iterator[Caveat
         when = f"from {begin_s:.0f} to {end_s:.0f} s, which decide the verdict"
         if stolen > STOLEN_SHARE:
             text = f"the hypervisor took {format_share(stolen)} of the {role}'s core {when}"
-            yield Caveat("stolen-time", f"{result.direction}: {text}")
+            yield RunWarning("stolen-time", f"{result.direction}: {text}")
         if foreign > FOREIGN_SHARE:
             text = f"programs that have no part in the test took {format_share(foreign)} of the {role}'s core {when}"
-            yield Caveat("foreign-load", f"{result.direction}: {text}")
+            yield RunWarning("foreign-load", f"{result.direction}: {text}")
 
 
 def _shares(first: CoreState, last: CoreState, span_s: float) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from ..load.sample import LATENCY_PHASES, LatencyCounters, Phase, Sample
 from ..load.windows import RunWindows
 from ..units import format_pps, format_share
 from .blame import misses
-from .model import Caveat
+from .model import RunWarning
 from .path import FramePath, find_path
 from .trials import find_held
 
@@ -84,7 +84,7 @@ def find_latencies(plan: Plan, samples: Sequence[Sample]) -> tuple[Latency, ...]
     return tuple(_latency(plan, samples, trial, d, path) for trial in ended for d, path in paths.items())
 
 
-def find_latency_caveats(latencies: Sequence[Latency]) -> tuple[Caveat, ...]:
+def find_latency_warnings(latencies: Sequence[Latency]) -> tuple[RunWarning, ...]:
     """Doubts about these figures."""
     found = []
     for one in latencies:
@@ -92,18 +92,18 @@ def find_latency_caveats(latencies: Sequence[Latency]) -> tuple[Caveat, ...]:
         if one.mean_s is None:
             seen = f"{one.received} tagged frames came back, but the generator reports no average of their times"
             text = seen if one.received else f"none of {one.sent} tagged frames came back"
-            found.append(Caveat("no-latency", f"{where}: {text}"))
+            found.append(RunWarning("no-latency", f"{where}: {text}"))
         elif one.lossy:
             whose = f" ({one.ierrors} frames by the tester's own port)" if one.ierrors else ""
             text = f"{format_share(one.loss or 0.0)} of the frames were lost{whose}: latency of full queues"
-            found.append(Caveat("latency-under-loss", f"{where}: {text}"))
+            found.append(RunWarning("latency-under-loss", f"{where}: {text}"))
         if one.short:
             text = f"{where}: the generator sent {format_pps(one.sent_pps)}, asked for {format_pps(one.offered_pps)}"
-            found.append(Caveat("latency-load", text))
+            found.append(RunWarning("latency-load", text))
         if one.out_of_order or one.duplicate:
             text = f"{where}: of {one.received} tagged frames {one.out_of_order} came out of order"
             text += f", {one.duplicate} twice" if one.duplicate else ""
-            found.append(Caveat("reordered", text))
+            found.append(RunWarning("reordered", text))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""The parts of a verdict: what limits a direction, the rate it reached, and doubts about it."""
+"""The parts of a verdict: what limits a direction, the rate it reached, and warnings about it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_FINISHED = "not-finished"
 
 
 @dataclass(frozen=True)
-class Caveat:
+class RunWarning:
     """A reason to doubt a figure, stored with it. code: for machines; text: for people."""
 
     code: str
@@ -138,7 +138,7 @@ class Stall:
 @dataclass(frozen=True)
 class Analysis:
     directions: tuple[DirectionResult, ...]
-    caveats: tuple[Caveat, ...]
+    warnings: tuple[RunWarning, ...]
     stalls: tuple[Stall, ...] = ()
 
     @property
@@ -153,5 +153,5 @@ class Analysis:
     def unanswered(self) -> str:
         """The reason why this is no answer to what was asked; empty where it is one."""
         reasons = [reason for one in self.directions if one.limit is Limit.UNKNOWN for reason in one.reasons]
-        reasons += [one.text for one in self.caveats if one.code == NOT_FINISHED]
+        reasons += [one.text for one in self.warnings if one.code == NOT_FINISHED]
         return reasons[0] if reasons else ""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..load.plan import Direction
 from ..load.windows import MEASURED_PHASES, RunWindows, Window, count_streams, find_spans, find_unmarked
 from .knee import find_sustained
-from .model import Caveat, DirectionResult
+from .model import DirectionResult, RunWarning
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def lost_first(streams: Sequence[StreamLoss]) -> tuple[StreamLoss, ...]:
     return tuple(one for one in streams if one.lossy_from_pps == min(rates)) if rates else ()
 
 
-def find_stream_caveats(measured: RunWindows, directions: Sequence[Direction]) -> tuple[Caveat, ...]:
+def find_stream_warnings(measured: RunWindows, directions: Sequence[Direction]) -> tuple[RunWarning, ...]:
     """Directions whose frames came back, but not with the marks by which their streams are known."""
     found = []
     for direction in directions:
@@ -115,5 +115,5 @@ def find_stream_caveats(measured: RunWindows, directions: Sequence[Direction]) -
         ports = [one.reading.ports[direction.rx].ipackets for one in (measured.samples[0], last)]
         if ports[1] > ports[0]:
             text = "frames came back without the IP ID that they were sent with: loss per stream is unknown"
-            found.append(Caveat("unmarked", f"{direction}: {text}"))
+            found.append(RunWarning("unmarked", f"{direction}: {text}"))
     return tuple(found)

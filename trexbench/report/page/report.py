@@ -166,9 +166,9 @@ class Report:
 
     @property
     def tcp_runs(self) -> tuple[tuple[TcpResult, tuple[str, ...]], ...]:
-        """Each run of TCP once, with its doubts."""
+        """Each run of TCP once, with its warnings."""
         found = {id(run): run for run in self.tcp.values()}.values()
-        return tuple((run, tuple(one.text for one in (*run.caveats, *run.analysis_caveats))) for run in found)
+        return tuple((run, tuple(one.text for one in (*run.warnings, *run.analysis_warnings))) for run in found)
 
     @cached_property
     def summaries(self) -> Mapping[Cell, RunSummary]:

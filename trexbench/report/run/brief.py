@@ -1,4 +1,4 @@
-"""A run in ten lines at most: what was measured, rate and limit of each direction, cost, doubts, the document."""
+"""A run in ten lines at most: what was measured, rate and limit of each direction, cost, warnings, the document."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def format_brief(result: RunResult, document: str | None, width: int) -> str:
     held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
     lines += [_cut("cost", cost_words(cost, cpus=False), width) for cost in held[-1:]]
     end = [f"{'result':<10} {document}"] if document else []
-    return _joined(lines, summarise(result).doubts, end, width)
+    return _joined(lines, summarise(result).warnings, end, width)
 
 
 def format_brief_costs(results: Sequence[RunResult], documents: Sequence[str], width: int) -> str:
-    """Format the cost of a packet, a line per rate; below it the doubts and where the runs are."""
+    """Format the cost of a packet, a line per rate; below it the warnings and where the runs are."""
     costs = [cost for result in results for cost in result.costs]
     kind = None if len(results) == 1 else "efficiency"
     lines = [*_banners(results), clean(f"{name_of(results[0], kind)}: cost of a packet"), *cost_table(costs)]
@@ -44,8 +44,8 @@ def format_brief_costs(results: Sequence[RunResult], documents: Sequence[str], w
     if len(documents) > 1:
         place = paths.commonpath([paths.dirname(one) for one in documents])
         end = [f"{'results':<10} {place}, {format_count(len(documents), 'run')}"]
-    doubts = dict.fromkeys(text for result in results for text in summarise(result).doubts)
-    return _joined(lines, list(doubts), end, width)
+    warnings = dict.fromkeys(text for result in results for text in summarise(result).warnings)
+    return _joined(lines, list(warnings), end, width)
 
 
 def _banners(results: Sequence[RunResult]) -> list[str]:
@@ -60,14 +60,14 @@ def _direction_words(result: RunResult, one: DirectionResult) -> str:
     return f"{rate}: {'; '.join([limit_words(result, one), *goals, *one.reasons])}"
 
 
-def _joined(lines: Sequence[str], doubts: Sequence[str], end: Sequence[str], width: int) -> str:
-    """With as many of the doubts as there is room for, and the number of the others."""
+def _joined(lines: Sequence[str], warnings: Sequence[str], end: Sequence[str], width: int) -> str:
+    """With as many of the warnings as there is room for, and the number of the others."""
     room = max(1, LINES - len(lines) - len(end))
-    told = doubts if len(doubts) <= room else doubts[: room - 1]
-    return "\n".join([*lines, *_doubts(told, len(doubts) - len(told), width), *end]) + "\n"
+    told = warnings if len(warnings) <= room else warnings[: room - 1]
+    return "\n".join([*lines, *_warning_lines(told, len(warnings) - len(told), width), *end]) + "\n"
 
 
-def _doubts(told: Sequence[str], more: int, width: int) -> Iterator[str]:
+def _warning_lines(told: Sequence[str], more: int, width: int) -> Iterator[str]:
     yield from (_cut("warning", text, width) for text in told)
     if more:
         yield _cut("warning", f"{more}{' more' if told else ''}: trexbench show", width)

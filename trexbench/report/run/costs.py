@@ -16,7 +16,7 @@ NO_CYCLES = "no cycles per packet"
 def cost_words(cost: Cost, cpus: bool = True) -> str:
     """The cost at one rate in a line: cycles per packet, vectors, clocks, energy; or why there is no figure."""
     if cost.cycles_per_packet is None:
-        reasons = [c.text for c in cost.caveats if c.code.startswith("no-") or c.code == "budget-exceeds-clock"]
+        reasons = [c.text for c in cost.warnings if c.code.startswith("no-") or c.code == "budget-exceeds-clock"]
         return f"no cycles per packet: {reasons[0].removeprefix('no cycles per packet: ')}" if reasons else NO_CYCLES
     words = [f"{format_cycles(cost.cycles_per_packet)} cycles/packet"]
     if cost.with_polling is not None:
@@ -66,7 +66,7 @@ def _block(cost: Cost) -> Iterator[str]:
         packets = f", {format_share(one.packet_busy)} on packets" if one.packet_busy is not None else ""
         yield f"  cpu{one.cpu:<4} {format_share(one.busy)} busy{clock}{packets}"
     yield f"  {cost_words(cost, cpus=False)}"
-    yield from (f"  warning: {caveat.text}" for caveat in cost.caveats)
+    yield from (f"  warning: {warning.text}" for warning in cost.warnings)
 
 
 def _nodes(worker: WorkerEfficiency) -> Iterator[str]:

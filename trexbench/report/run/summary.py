@@ -1,4 +1,4 @@
-"""A run's summary in the order in which it is read: the answer, the figures, the doubts, the facts.
+"""A run's summary in the order in which it is read: the answer, the figures, the warnings, the facts.
 
 Words and figures only; text.py and terminal.py lay them out.
 """
@@ -43,7 +43,7 @@ class RunSummary:
     directions: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     verdicts: tuple[tuple[str, str], ...]
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
 
     def tables(self, width: int) -> Iterator[list[tuple[str, ...]]]:
@@ -64,7 +64,7 @@ def summarise(result: RunResult) -> RunSummary:
         directions=tuple(str(one.direction) for one in found),
         rows=_rows(result),
         verdicts=tuple((str(one.direction), f"{limit_words(result, one)}: {'; '.join(one.reasons)}") for one in found),
-        doubts=tuple(c.text for c in (*result.caveats, *result.analysis_caveats, *result.dut_caveats)),
+        warnings=tuple(c.text for c in (*result.warnings, *result.analysis_warnings, *result.dut_warnings)),
         facts=_facts(result),
     )
 

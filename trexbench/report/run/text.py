@@ -44,7 +44,7 @@ def width_of(stream: TextIO) -> int:
 
 
 def format_summary(result: RunResult) -> str:
-    """Answer first: headline, a table, who was the limit, doubts, what was sent and how."""
+    """Answer first: headline, a table, who was the limit, warnings, what was sent and how."""
     return "".join("".join(text for text, _ in line) + "\n" for line in _lines(summarise(result), WIDTH))
 
 
@@ -55,7 +55,7 @@ def _lines(summary: RunSummary, width: int) -> Iterator[Line]:
         [[(f"{name}: ", "bold"), (answer, "bold green")]],
         *(_table(rows) for rows in summary.tables(width)),
         _pairs(summary.verdicts, "bold", width),
-        _pairs([("warning", text) for text in summary.doubts], "bold yellow", width),
+        _pairs([("warning", text) for text in summary.warnings], "bold yellow", width),
         _pairs(summary.facts, "dim", width),
     ]
     for number, block in enumerate(filter(None, blocks)):

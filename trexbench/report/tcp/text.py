@@ -1,4 +1,4 @@
-"""A run of TCP as text: the verdicts, the tables of documents 000 and 004, the doubts."""
+"""A run of TCP as text: the verdicts, the tables of documents 000 and 004, the warnings."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def format_tcp(result: TcpResult) -> str:
         f"{name_of_flow(one)}: {LIMIT_WORDS[one.verdict.limit]}: {'; '.join(one.verdict.reasons)}"
         for one in result.flows
     ]
-    doubts = [f"warning {clean(one.text)}" for one in (*result.caveats, *result.analysis_caveats)]
-    return _printable([*lines, "", *map(clean, reasons), *doubts, "", *_facts(result)])
+    warnings = [f"warning {clean(one.text)}" for one in (*result.warnings, *result.analysis_warnings)]
+    return _printable([*lines, "", *map(clean, reasons), *warnings, "", *_facts(result)])
 
 
 def format_brief_tcp(result: TcpResult) -> str:

@@ -14,7 +14,7 @@ from ...core.protocols import Clock
 from ...core.tcp.model import HEADER_BYTES, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
 from ...core.tcp.tunnel import CLIENT_DUT
 from ...core.tcp.wan import Wan
-from ...core.verdict.model import Caveat
+from ...core.verdict.model import RunWarning
 from ...endpoint import EndpointHost, run_leg, run_program, watched_processes
 from ...host.ping import ping_argv, ping_limit_s, read_ping
 from ...signals import uninterrupted
@@ -87,16 +87,16 @@ class HostsBench:
         return replace(found, line_bps=wired["line_bps"], one_kernel=True, napi_threads=threads, cpus=cpus)
 
     @property
-    def caveats(self) -> tuple[Caveat, ...]:
-        found = [Caveat("lab", text) for text in (self.found.lab.warnings if self.found.lab is not None else ())]
+    def warnings(self) -> tuple[RunWarning, ...]:
+        found = [RunWarning("lab", text) for text in (self.found.lab.warnings if self.found.lab is not None else ())]
         hosts = {one.role: one.attestation for one in (self.found.client, self.found.server)}
         for host, attestation in {"DUT": self.found.attestation, **hosts}.items():
             if not attestation.attested:
                 text = f"the {host}'s configuration was neither applied nor read back ({attestation.reason})"
-                found.append(Caveat("not-attested", text))
+                found.append(RunWarning("not-attested", text))
         if self.found.line is not None and not self.tries_line:
             text = f"the WAN of {self.found.wan} was not tried: all ways from client to server lead through the tunnel"
-            found.append(Caveat("wan-untried", text))
+            found.append(RunWarning("wan-untried", text))
         return tuple(found)
 
     @property

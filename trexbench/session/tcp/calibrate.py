@@ -25,7 +25,7 @@ from ...core.tcp.calibration import (
 from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
 from ...core.tcp.wan import Wan
 from ...core.units import format_bits
-from ...core.verdict.model import Caveat
+from ...core.verdict.model import RunWarning
 
 TRIES = 2
 """With headroom: what else runs on these hosts may spoil one."""
@@ -52,7 +52,7 @@ class Calibrated:
 
     setup: TcpEnvironment
     calibration: LineCalibration
-    caveats: tuple[Caveat, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
 
 def calibrate(bench: Tried, plan: TcpPlan, setup: TcpEnvironment, scale: bool) -> Calibrated:
@@ -61,7 +61,7 @@ def calibrate(bench: Tried, plan: TcpPlan, setup: TcpEnvironment, scale: bool) -
     scale: a line that cannot be carried here becomes slower.
     """
     assert setup.wan is not None
-    wan, leg, caveats = setup.wan, first_leg(plan), list[Caveat]()
+    wan, leg, warnings = setup.wan, first_leg(plan), list[RunWarning]()
     lossless = replace(wan, loss=0.0)  # which would hold the flow back
     found = LineCalibration()
     if wan.delay_s:
@@ -77,15 +77,15 @@ def calibrate(bench: Tried, plan: TcpPlan, setup: TcpEnvironment, scale: bool) -
             found = replace(found, trials=(*found.trials, ample))
             most_bps = max(most_bps, carried_bps(plan, ample))
         setup, told = _fitted(setup, fitting_scale(wanted_bps, most_bps), most_bps, scale)
-        caveats += told
+        warnings += told
         assert setup.wan is not None
         own = _try(bench, plan, leg, replace(setup.wan, loss=0.0))
         found = replace(found, trials=(*found.trials, own))
         if wrong := wrong_rate(payload_bps(setup, setup.wan, leg.version), carried_bps(plan, own)):
-            caveats.append(Caveat("wan-rate", f"the WAN of {setup.wan}, by {setup.wan_by}: {wrong}"))
+            warnings.append(RunWarning("wan-rate", f"the WAN of {setup.wan}, by {setup.wan_by}: {wrong}"))
     bench.set_buffers(None)
     bench.set_wan(setup.wan or wan)
-    return Calibrated(setup, found, tuple(caveats))
+    return Calibrated(setup, found, tuple(warnings))
 
 
 def _try(bench: Tried, plan: TcpPlan, leg: Leg, wan: Wan) -> LineTrial:
@@ -99,7 +99,7 @@ def _try(bench: Tried, plan: TcpPlan, leg: Leg, wan: Wan) -> LineTrial:
 
 def _fitted(
     setup: TcpEnvironment, factor: float | None, carried: float, scale: bool
-) -> tuple[TcpEnvironment, list[Caveat]]:
+) -> tuple[TcpEnvironment, list[RunWarning]]:
     """The setup with a line that is carried with headroom, and what is to be said of that."""
     wan = setup.wan
     assert wan is not None
@@ -108,9 +108,9 @@ def _fitted(
     got = f"with {HEADROOM:g} times its rate it carries {format_bits(carried)} of payload"
     said = f"the WAN of {wan}, by {setup.wan_by}: {got}"
     if setup.wan_by != CABLE:
-        return setup, [Caveat("wan-headroom", f"{said}; whether it or the DUT is the limit is not known")]
+        return setup, [RunWarning("wan-headroom", f"{said}; whether it or the DUT is the limit is not known")]
     if factor is None or not scale:
         raise DutError(said, SCALE_REMEDY)
     smaller = wan.scaled(factor)
     text = f"{said}: rate and buffers are {factor:g} of what was asked for"
-    return replace(setup, wan=smaller, wan_asked=wan), [Caveat("wan-scaled", text)]
+    return replace(setup, wan=smaller, wan_asked=wan), [RunWarning("wan-scaled", text)]

@@ -15,7 +15,7 @@ from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, TcpEnvironmen
 from ...core.tcp.result import TcpResult
 from ...core.tcp.wan import Wan
 from ...core.typed import Status
-from ...core.verdict.model import Caveat
+from ...core.verdict.model import RunWarning
 from ...signals import uninterrupted
 from ..process import host_facts, utc_now
 from ..run import Interrupted, as_error
@@ -41,7 +41,7 @@ class Bench(Protocol):
         """Everything that lies between and around the hosts."""
 
     @property
-    def caveats(self) -> tuple[Caveat, ...]:
+    def warnings(self) -> tuple[RunWarning, ...]:
         """Doubts about how hosts and DUT were found, before anything was sent."""
 
     @property
@@ -124,7 +124,7 @@ def run_tcp(
         endpoints={name: facts for name, facts in bench.facts.items() if name != "dut"},
         host=host_facts(),
         simulated=request.setup.sim,
-        caveats=bench.caveats,
+        warnings=bench.warnings,
     )
     test, error, begun = _Test(result, bench, recorder), None, False
     try:
@@ -163,7 +163,7 @@ def _calibrate(test: _Test) -> None:
     setup = replace(result.setup, wan=found.setup.wan, wan_asked=found.setup.wan_asked)
     with uninterrupted():
         test.result = replace(result, setup=setup, calibration=found.calibration)
-    test.add(caveats=found.caveats)
+    test.add(warnings=found.warnings)
 
 
 def _ping_idle(test: _Test, leg: Leg) -> None:
@@ -184,7 +184,7 @@ def _find_ceiling(test: _Test, version: int) -> None:
         text = (
             f"the endpoints were not measured without the DUT between them: their own ceiling (IPv{version}) is unknown"
         )
-        test.add(caveats=[Caveat("no-ceiling", text)])
+        test.add(warnings=[RunWarning("no-ceiling", text)])
         return
     for way in dict.fromkeys(leg.way for leg in test.result.plan.legs):
         found = test.bench.around(Leg(way, version), plan)
@@ -208,10 +208,12 @@ def _flow(test: _Test, leg: Leg) -> None:
             pings = beside.end(early=broken)
     test.add(pings=[one for one in pings if isinstance(one, Ping)])
     failed = [
-        Caveat("no-ping", f"{leg}: no echo request was measured: {one}") for one in pings if isinstance(one, BenchError)
+        RunWarning("no-ping", f"{leg}: no echo request was measured: {one}")
+        for one in pings
+        if isinstance(one, BenchError)
     ]
     if failed:
-        test.add(caveats=failed)
+        test.add(warnings=failed)
     if found.error is not None:
         raise DutError(f"{leg}: {found.error}")
 

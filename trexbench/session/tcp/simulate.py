@@ -13,7 +13,7 @@ from ...core.errors import ConfigError
 from ...core.tcp.model import HEADER_BYTES, TUNNELS, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
 from ...core.tcp.tunnel import parse_tunnel
 from ...core.tcp.wan import Wan
-from ...core.verdict.model import Caveat
+from ...core.verdict.model import RunWarning
 from ...twin.tcp import TcpTwin
 from ...twin.tcp_limits import DEFAULT_CONGESTION, TcpModel
 from ...twin.tcp_processes import processes_of
@@ -29,7 +29,7 @@ class SimulatedBench:
     """The bench of run_tcp without a packet. ConfigError where the DUT has no twin, or not this variant."""
 
     goes_around, tries_line = True, False
-    caveats: tuple[Caveat, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
     def __init__(self, request: TcpRequest) -> None:
         spec, setup = request.dut.twin, request.setup

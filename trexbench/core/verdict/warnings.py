@@ -9,21 +9,21 @@ from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, find_gaps, find_spans
 from ..units import format_pps, format_share
 from .blame import misses
-from .conditions import find_condition_caveats
+from .conditions import find_condition_warnings
 from .evidence import Evidence, find_evidence
 from .knee import find_sustained
-from .model import Caveat, DirectionResult, Limit, Stall
+from .model import DirectionResult, Limit, RunWarning, Stall
 
 FOREIGN_SHARE = 0.01
 """More received than sent by this share, for as long as loss must last: the clocks of two ports cannot explain it."""
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 
 
-def find_caveats(
+def find_warnings(
     measured: RunWindows, results: Sequence[DirectionResult], stalls: Sequence[Stall]
-) -> tuple[Caveat, ...]:
-    """All doubts, in the order of the directions."""
-    found: list[Caveat] = []
+) -> tuple[RunWarning, ...]:
+    """All warnings, in the order of the directions."""
+    found: list[RunWarning] = []
     plan, samples, ports = measured.plan, measured.samples, measured.plan.tx_ports
     for result in results:
         evidence = find_evidence(measured, result.direction)
@@ -34,13 +34,13 @@ def find_caveats(
             found.extend(_of_foreign_frames(measured, result, evidence.path.foreign))
         found.extend(_of_trials(result))
     if any(s.reading.queue_full is None and _unreported(s, ports, "queue_full") for s in samples):
-        found.append(Caveat("no-queue-full", "the generator did not report queue_full: its limit may go unseen"))
+        found.append(RunWarning("no-queue-full", "the generator did not report queue_full: its limit may go unseen"))
     if any(_unreported(s, ports, "cpu_percent") for s in samples):
-        found.append(Caveat("no-cpu", "the generator did not report its CPU load: its limit may go unseen"))
+        found.append(RunWarning("no-cpu", "the generator did not report its CPU load: its limit may go unseen"))
     for begin_s, end_s in find_gaps(plan, samples):
         text = f"no sample was taken from {begin_s:.1f} to {end_s:.1f} s: that time is left out"
-        found.append(Caveat("gap", text))
-    found.extend(find_condition_caveats(measured, results))
+        found.append(RunWarning("gap", text))
+    found.extend(find_condition_warnings(measured, results))
     return tuple(found)
 
 
@@ -48,13 +48,13 @@ def _unreported(sample: Sample, ports: Sequence[int], figure: str) -> bool:
     return any(getattr(sample.reading.ports[port], figure) is None for port in ports)
 
 
-def _of_stall(stall: Stall) -> Caveat:
+def _of_stall(stall: Stall) -> RunWarning:
     seen = "nothing was forwarded" if stall.nothing_forwarded else f"{format_share(stall.lost / stall.sent)} was lost"
     when = f"a stall of {stall.length_s:.1f} s at {stall.begin_s:.1f} s"
-    return Caveat("stall", f"{stall.direction}: {when}: {seen}; it did not last, and the rate was carried later")
+    return RunWarning("stall", f"{stall.direction}: {when}: {seen}; it did not last, and the rate was carried later")
 
 
-def _of_path(plan: Plan, evidence: Evidence, result: DirectionResult) -> Iterator[Caveat]:
+def _of_path(plan: Plan, evidence: Evidence, result: DirectionResult) -> Iterator[RunWarning]:
     """Report what happened to frames at every rate."""
     path, name = evidence.path, result.direction
     rates = [w.sent_pps for w in evidence.sending if not w.is_bad(plan.loss_threshold)]
@@ -65,42 +65,42 @@ def _of_path(plan: Plan, evidence: Evidence, result: DirectionResult) -> Iterato
         text = f"{name}: {format_share(path.lost)} of the frames were lost {where}: a path that loses, not a limit"
         limit = f"{100 * plan.loss_threshold:g} %"
         none = f"; by RFC 2544 its throughput, at a loss of at most {limit}, is 0"
-        yield Caveat("lossy-path", text + (none if path.lost > plan.loss_threshold else ""))
+        yield RunWarning("lossy-path", text + (none if path.lost > plan.loss_threshold else ""))
     if path.extra:
         text = f"{name}: {format_share(path.extra)} more frames came back than were sent {where}: frames come twice"
         if path.twice:
             text += f"; the knee is judged without {format_share(path.twice)}, which the tagged frames bear out"
         if path.doubtful:
             text += f"; the knee may be up to {format_share(path.doubtful)} too high"
-        yield Caveat("duplicates", text)
+        yield RunWarning("duplicates", text)
 
 
-def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) -> Iterator[Caveat]:
+def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) -> Iterator[RunWarning]:
     name, end = result.direction, result.saturated_at_s
     before = [w for w in windows if end is None or w.begin_s < end]
     bad = [w for w in before if w.is_bad(plan.loss_threshold)]
     if bad:
         share = sum(w.lost for w in bad) / sum(w.sent for w in before)
         text = f"{len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all), but it did not last"
-        yield Caveat("transient-loss", f"{name}: {text}")
+        yield RunWarning("transient-loss", f"{name}: {text}")
     if plan.seeks_knee and result.limit is Limit.DUT and windows and windows[0].begin_s == end:
-        yield Caveat("bad-from-start", f"{name}: lossy from the first window on: this ramp found no good rate")
+        yield RunWarning("bad-from-start", f"{name}: lossy from the first window on: this ramp found no good rate")
     if plan.seeks_knee and end is not None:  # loss that lasted long enough to count, yet ended at a higher rate
         after = [w for w in windows if w.sent and w.begin_s >= end]
         good = [w.excess(plan.loss_threshold) <= 0 for w in after]
         if (first := find_sustained(good, plan.windows)) is not None:
             best = max(w.sent_pps for w, kept in zip(after[first:], good[first:], strict=True) if kept)
             text = f"{name}: the loss ended by itself; later up to {format_pps(best)} were carried without loss"
-            yield Caveat("recovered", text)
+            yield RunWarning("recovered", text)
     # The generator fell behind by more than the next rate change explains.
     step_pps = plan.step_pps(name)
     short = [w for w in before if misses(w.asked_pps, w.sent_pps) and w.sent_pps < w.asked_pps - step_pps]
     if short and result.limit is not Limit.GENERATOR_TX:
         text = f"{name}: in {len(short)} of {len(before)} windows the generator sent less than was asked"
-        yield Caveat("generator-gaps", text)
+        yield RunWarning("generator-gaps", text)
 
 
-def _of_foreign_frames(measured: RunWindows, result: DirectionResult, known: bool) -> Iterator[Caveat]:
+def _of_foreign_frames(measured: RunWindows, result: DirectionResult, known: bool) -> Iterator[RunWarning]:
     """More received than sent. One window proves nothing: an emptying queue, or two clocks, look the same."""
     plan, samples, (tx, rx) = measured.plan, measured.samples, result.direction
     sent, received = [s.reading.ports[tx].opackets for s in samples], [s.reading.ports[rx].ipackets for s in samples]
@@ -114,17 +114,17 @@ def _of_foreign_frames(measured: RunWindows, result: DirectionResult, known: boo
     ):
         name = result.direction
         text = f"{name}: more frames came back than were sent: something else sends to port {name.rx}"
-        yield Caveat("foreign-frames", text)
+        yield RunWarning("foreign-frames", text)
 
 
-def _of_trials(result: DirectionResult) -> Iterator[Caveat]:
+def _of_trials(result: DirectionResult) -> Iterator[RunWarning]:
     if result.limit not in (Limit.DUT, Limit.UNKNOWN) or not result.trials or result.trials[0].passed:
         return
     name, confirmed = result.direction, result.confirmed_pps
     if confirmed is None:
         lowest = format_pps(min(t.offered_pps for t in result.trials))
         text = f"{name}: held again to confirm it, no rate down to {lowest} passed"
-        yield Caveat("not-confirmed", text)
+        yield RunWarning("not-confirmed", text)
     else:
         text = f"{name}: held again to confirm it, only {format_pps(confirmed)} stayed under the loss threshold"
-        yield Caveat("confirmed-lower", text)
+        yield RunWarning("confirmed-lower", text)
