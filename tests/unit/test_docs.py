@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 from documented import documented, examples, options
 
+from trexbench.cli.main import cli
 from trexbench.core.tcp import bdp, limit
 from trexbench.core.tcp.limit import TcpLimit
 
@@ -46,6 +48,34 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
     assert not shown, "\n".join(shown)
 
 
+def texts() -> dict[str, str]:
+    """The documents, and the help of every command."""
+
+    def help_of(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+        yield name, command.get_help(click.Context(command, info_name=name))
+        for verb, one in getattr(command, "commands", {}).items():
+            yield from help_of(one, f"{name} {verb}")
+
+    documents = {file.name: file.read_text(encoding="utf-8") for file in (*DOCS, ROOT / "README.md")}
+    return documents | dict(help_of(cli, "trexbench"))
+
+
+def test_a_thing_has_the_one_name_of_the_glossary() -> None:
+    every = texts()
+    glossary, prose = every.pop("glossary.md"), "\n".join(every.values())
+    terms = re.findall(r"\*\*(.+?)\*\*", glossary)
+    unused = [word for several in re.findall(r"\[(.+?)\]", glossary) for word in several.split(", ")]
+    assert len(terms) >= 30 and len(unused) >= 5
+    assert [term for term in terms if re.search(rf"\b{term}", prose, re.IGNORECASE) is None] == []
+    shown = [(name, word) for name, text in every.items() for word in unused if re.search(rf"(?i)\b{word}s?\b", text)]
+    assert shown == []
+
+
+def test_the_documents_are_short() -> None:
+    """A newcomer reads so many words in an evening."""
+    assert sum(len(file.read_text(encoding="utf-8").split()) for file in (*DOCS, ROOT / "README.md")) <= 22_000
+
+
 def sections(file: Path) -> list[str]:
     return re.split(r"(?m)^#+ ", file.read_text(encoding="utf-8"))
 
@@ -53,7 +83,7 @@ def sections(file: Path) -> list[str]:
 @pytest.mark.parametrize("file", DOCS, ids=lambda file: file.name)
 def test_nothing_is_explained_twice(file: Path) -> None:
     for section in sections(file):
-        keys = Counter(re.findall(r"(?m)^\| `([a-z_-]+)` \|", section))
+        keys = Counter(re.findall(r"(?m)^(?:\||-) `([a-z_-]+)`(?: \||:)", section))
         assert max(keys.values(), default=1) == 1, f"rows: {keys.most_common(3)}"
     blocks = [" ".join(one.split())[:40] for one in re.split(r"\n\s*\n", file.read_text(encoding="utf-8"))]
     prose = Counter(one for one in blocks if one[:1].isalpha())

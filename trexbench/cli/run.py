@@ -163,7 +163,7 @@ def ramp(
     "--loss",
     "goals",
     type=Parsed("SHARE,...", _listed("goal", parse_share)),
-    help="Goals: the most that may be lost, each with a knee of its own. 0,0.5% is NDR and PDR. Default: 0.1%.",
+    help="Goals: the most that may be lost, each with a throughput of its own. 0,0.5% is NDR and PDR. Default: 0.1%.",
 )
 @click.option("--width", type=SHARE, help="How narrow each goal's interval is to be, as a share of the rate (0.5%).")
 @click.option("--warmup", type=WARMUP, help="Low rate first, to prove that frames return: 1kpps:2s.")
@@ -205,9 +205,9 @@ def search(
 ) -> int:
     """Search for the highest rate within each loss, with the traffic never stopped.
 
-    A ramp of some seconds brackets the knee; then rates about it are looked at for a second each, until the interval
-    of every goal is as narrow as asked for and both of its ends have stood. Then the lower end of the first goal's is
-    held once more, and the DUT's counters are read.
+    A ramp of some seconds brackets the throughput; then rates about it are looked at for a second each, until the
+    interval of every goal is as narrow as asked for and both of its ends have stood. Then the lower end of the first
+    goal's is held once more, and the DUT's counters are read.
     """
     if method == "mlrsearch" and (confirm is not None or soak is not None):
         option = "--soak" if confirm is None else "--confirm"
