@@ -153,9 +153,9 @@ def with_outliers(rng: np.random.Generator, noise: float) -> History:
     return history
 
 
-def drifting(rng: np.random.Generator, noise: float) -> History:
-    """5 % lost evenly over the 200 nights."""
-    return noisy(rng, noise) * (1 - 0.05 * np.arange(NIGHTS) / NIGHTS)
+def drifting(rng: np.random.Generator, noise: float, lost: float) -> History:
+    """This share lost evenly over the 200 nights."""
+    return noisy(rng, noise) * (1 - lost * np.arange(NIGHTS) / NIGHTS)
 
 
 def bimodal(rng: np.random.Generator, noise: float, low: float) -> History:
@@ -237,11 +237,12 @@ def print_found(all_methods: Sequence[Method], count: int, seed: int) -> None:
 
 
 def print_drift(count: int, seed: int) -> None:
-    print(f"\ndrift of 5 % over {NIGHTS} nights, our rule: histories in which it is told, and as what first")
-    for noise in (0.002, 0.005, 0.01):
+    print(f"\ndrift over {NIGHTS} nights, our rule: histories in which it is reported, and as what first")
+    for lost, noise in product((0.03, 0.05), (0.002, 0.005, 0.01)):
         rng = np.random.default_rng(seed)
-        firsts = [alarms[0][2] if (alarms := ours(drifting(rng, noise))) else "nothing" for _ in range(count)]
-        print_row(f"noise {noise:.1%}", [f"{name} {firsts.count(name) / count:.0%}" for name in sorted(set(firsts))])
+        firsts = [alarms[0][2] if (alarms := ours(drifting(rng, noise, lost))) else "nothing" for _ in range(count)]
+        shares = [f"{name} {firsts.count(name) / count:.0%}" for name in sorted(set(firsts))]
+        print_row(f"{lost:.0%}, noise {noise:.1%}", shares)
 
 
 def print_events(count: int, seed: int) -> None:

@@ -4,7 +4,7 @@ Judged as on the morning after each night, from the nights until then, at every 
 
 1. at least two nights lie beyond the change, and all of them (of four or more: three in four) on the same side;
 2. the difference exceeds the smallest effect worth reporting;
-3. it is ``SCORE`` standard errors after three nights, more after two or after four and more: the baseline is
+3. it is ``SCORE`` standard errors after three nights, more after two or after more: the baseline is
    winsorized, its noise shrunk towards prior knowledge, and the t statistic converted to a normal score (Wallace 1959),
    so that a short baseline needs a larger difference;
 4. the DUT has not been at that level so often, or for so long, that a second mode of it would explain the return (and
@@ -29,9 +29,9 @@ FIRST_NIGHTS = 5
 """Fewest nights before a change that show a DUT's noise."""
 BASELINE, LATELY = 60, 20
 """The most nights from which a change is judged: before it, and since."""
-EARLY_SCORE, SCORE, LATER_SCORE, LATE_SCORE, DRIFT_SCORE = 3.9, 3.35, 4.0, 4.5, 5.0
-"""For a step two nights old, three, four, six or more: each test can give a false alarm, so the one after three nights
-decides, and the others find only what is beyond doubt."""
+EARLY_SCORE, SCORE, LATE_SCORE, DRIFT_SCORE = 3.9, 3.35, 4.5, 5.0
+"""For a step two nights old, three, more: each test can give a false alarm, so the one after three nights decides, and
+the others find only what is beyond doubt."""
 REST_SCORE, AGREE = 2.0, 0.2
 """The score of a step without its farthest night; and the share of the step that a night must show to support it."""
 SLOPE_SCORE = 2.0
@@ -39,7 +39,7 @@ SLOPE_SCORE = 2.0
 PRIOR_WEIGHT = 3.0
 """The weight, in nights, of the assumed noise (half the smallest effect); CARRIED_WEIGHT: of a former level's noise."""
 CARRIED_WEIGHT = 15.0
-ENOUGH: Values = np.interp(np.arange(2, LATELY + 1), (2, 3, 4, 6), (EARLY_SCORE, SCORE, LATER_SCORE, LATE_SCORE))
+ENOUGH: Values = np.array([EARLY_SCORE, SCORE, *[LATE_SCORE] * (LATELY - 3)])
 CHANCE = 1e-3
 """The nights prove nothing if the DUT's former behaviour explains them with more than this probability."""
 NEAR = 0.8
@@ -48,8 +48,8 @@ MEDIAN_ERROR = 1.2533
 """The standard error of a median over that of a mean, for normally distributed values."""
 SURPRISE = 0.05
 """Added to the nights at the new level, and twice to all: few nights cannot show that something is rare."""
-EPISODES, LONG = 3, 60
-"""Visits to the new level, and the nights for which they count, that make it a habit."""
+EPISODES = 3
+"""Visits to the new level, in the nights of the baseline, that make it a habit."""
 REACH = 3.0
 """A night counts as no farther from its level than so many standard deviations."""
 FAR = 4.0
@@ -241,9 +241,9 @@ def _lasting(history: Values, levels: Values, place: int, end: int, base: _Basel
     ascending, baseline = np.sort(since * way), (noise, float(base.count[at]))
     if _score_of(ascending[:-1], *baseline) < REST_SCORE:
         return False
-    before = history[max(0, place - LONG) : place]
+    before = history[max(0, place - BASELINE) : place]
     there = (before - level) * way > NEAR * abs(effect)
-    former = levels[max(0, place - LONG) : place]
+    former = levels[max(0, place - BASELINE) : place]
     asked = there[~(np.abs(former - level - effect) < np.abs(former - level))]
     rest = ascending[ascending <= NEAR * abs(effect)]
     by_mode = _chance_of_return(asked, len(since), len(since) - len(rest))
@@ -296,7 +296,7 @@ def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _
     nights = np.arange(len(shown))
     line = float(((shown - np.polyval(np.polyfit(nights, shown, 1), nights)) ** 2).sum())
     drifts = line < step and len(shown) - edge >= FIRST_NIGHTS
-    drifts |= _was_drifting(history[start + max(0, place - LONG) : start + place], len(shown) - edge, after - level)
+    drifts |= _was_drifting(history[start + max(0, place - BASELINE) : start + place], len(shown) - edge, after - level)
     shape = Shape.DRIFT if drifts else Shape.STEP
     at = start + (begin if drifts else place)
     return LevelChange(at, start + end, level, after, float(base.noise[place]), score, shape)
