@@ -85,7 +85,7 @@ def plausible(totals: LatencyTotals) -> None:
     assert totals.received == totals.sent == sum(totals.histogram.values()) > 0
     assert totals.received_bytes == totals.sent_bytes == 64 * totals.sent
     assert totals.out_of_order == totals.missing == 0
-    assert 1e-6 < totals.min_s <= totals.sum_s / totals.received <= totals.max_s
+    assert 0 < totals.min_s <= totals.sum_s / totals.received <= totals.max_s
     assert totals.min_s < 10e-3, "most of the time nobody else has the CPU"
     assert min(totals.histogram) <= totals.min_s * 1e6 and max(totals.histogram) <= totals.max_s * 1e6
     assert 0 < totals.jitter_s < totals.max_s
