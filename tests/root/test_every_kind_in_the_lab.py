@@ -54,8 +54,8 @@ def suites_of(folder: Path, dut: str) -> None:
 
 def assert_measured(folder: Path, dut: str, suite: str) -> None:
     """Frames of this DUT's size went to all its ports, and nearly all came back."""
-    (path,) = folder.glob(f"results/*/{dut}/*.json")
-    one: Any = json.loads(path.read_text())
+    every: Any = [json.loads(path.read_text()) for path in folder.glob(f"results/*/{dut}/*.json")]
+    (one,) = [each for each in every if each["status"] == "complete"]  # a cell of a busy machine is tried once more
     assert one["plan"]["kind"] == {"ramps": "ramp", "searches": "search"}[suite]
     ports = 4 if dut == "four" else 2
     assert one["status"] == "complete" and not one["generator"]["simulated"]

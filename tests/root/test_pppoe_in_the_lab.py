@@ -23,6 +23,7 @@ from trexbench.endpoint import PppEnd
 from trexbench.transport import NetnsTransport
 
 pytestmark = [pytest.mark.root, NEEDS_ROOT]
+ENDS = ("client", "server")
 PREFIX = f"tbpl{os.getpid()}"
 TCP = ("tcp", "--dut", "./own.yaml", "--variant", "pppoe", "--no-picture", "--ping", "0")
 
@@ -56,7 +57,9 @@ def test_both_families_go_through_the_session(place: Path) -> None:
 def test_a_session_that_is_lost_is_told(place: Path) -> None:
     running = begin(place, *TCP, "--forward", "--time", "4s", "-q")
     try:
-        eventually(lambda: running.poll() is not None or flows(PREFIX), "its leg flows", 60)
+        eventually(
+            lambda: running.poll() is not None or (flows(PREFIX) and flows(PREFIX, "server")), "its leg flows", 60
+        )
         for pid in processes(f"{PREFIX}-dut"):
             with suppress(FileNotFoundError, ProcessLookupError):  # ended meanwhile: the namespace has others
                 if b"trexbench-pppoe" in Path(f"/proc/{pid}/cmdline").read_bytes():

@@ -276,7 +276,7 @@ def test_a_comparison_names_the_tunnel(config: DutConfig, place: Path) -> None:
         pytest.skip("no 6in4 here")
     shutil.rmtree(place / "results", ignore_errors=True)
     for tunnel in ("6in4", "none"):
-        done = trexbench(place, "tcp", "--dut", "./own.yaml", *SHORT, "--tunnel", tunnel)
+        done = trexbench(place, "tcp", "--dut", "./own.yaml", *SHORT, "--time", "3s", "--tunnel", tunnel)
         assert done.returncode == 0, done.stderr
     compared = trexbench(place, "compare", *map(str, sorted((place / "results").rglob("*-tcp-*.json"))))
     assert "over 6in4" in compared.stdout + compared.stderr

@@ -303,7 +303,7 @@ class ProcessWatch:
             one
             for pid, now in {**all_processes(), **self.noted}.items()
             for one in [self._took(pid, now)]
-            if one["user_s"] + one["system_s"] > 0
+            if one["user_s"] + one["system_s"] > 0 or one["role"] in CARRY
         ]
         found.sort(key=lambda one: one["user_s"] + one["system_s"], reverse=True)
         found.sort(key=lambda one: one["role"] not in CARRY)  # none of these is left out
@@ -317,7 +317,7 @@ class ProcessWatch:
             then = {"threads": {}}
         took = {name: max(0.0, now[name] - then.get(name, 0.0)) for name in ("user_s", "system_s")}
         took.update(process=pid, name=now["name"], whose="kernel" if now["kernel"] else "", role="")
-        if sum((took["user_s"], took["system_s"])) <= 0:
+        if sum((took["user_s"], took["system_s"])) <= 0 and pid != self.program and pid not in self.tunnels:
             return took
         tasks = []
         for number, one in now["threads"].items():

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from ..core.history.detect import BASELINE, LONG
+from ..core.history.detect import BASELINE
 from ..core.history.known import is_date
 from ..core.history.rows import RunRow
 from ..core.history.series import night_of
@@ -18,7 +18,7 @@ from .index import open_index
 from .journal import SUFFIX
 from .nights import find_nights
 
-AGAINST_NIGHTS = max(BASELINE, LONG)
+AGAINST_NIGHTS = BASELINE
 """Nights before a regression with which it is compared."""
 _BESIDE = ("{stem}.png", "{stem}.svg", "{stem}-efficiency.png", "{stem}.loadtest.json", "{stem}" + SUFFIX)
 """Names of what is made of a run and lies beside it, and of the journal of a run that was killed."""

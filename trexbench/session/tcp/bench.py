@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.dut.telemetry import DutReading, Missing, Moment
-from ...core.errors import BenchError
+from ...core.errors import BenchError, DutError
 from ...core.protocols import Clock
 from ...core.tcp.model import HEADER_BYTES, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
 from ...core.tcp.tunnel import CLIENT_DUT
@@ -140,14 +140,24 @@ class HostsBench:
             _watching(self.found.dut.observed if watched else None, self.clock, tick_s) as watcher,
             watched_processes(router if watched and self.found.runs_linux else None, over_s) as processes,
         ):
-            found = run_leg(self._placed(plan), leg, client, server, seen=seen, clock=self.clock.now)
+            try:
+                found = run_leg(self._placed(plan), leg, client, server, seen=seen, clock=self.clock.now)
+            except DutError as error:  # it ended before anything flowed
+                if lost := list(self._lost()):
+                    raise DutError("; ".join([str(error), *lost])) from error
+                raise
             took = processes()
         found = found if took is None else replace(found, processes={**found.processes, "dut": took})
-        for one in (self.found.pppoe, self.found.opened) if found.error is not None else ():
-            if one is not None and (lost := one.lost):
-                found = replace(found, error=f"{found.error}; {lost}")
+        if found.error is not None:
+            found = replace(found, error="; ".join([found.error, *self._lost()]))
         missing = (*found.missing, *watcher.missing, *self._of_line(failed))
         return replace(found, dut=tuple(watcher.readings), missing=missing)
+
+    def _lost(self) -> Iterator[str]:
+        """Yield why the tunnel or the PPPoE session is down."""
+        for one in (self.found.pppoe, self.found.opened):
+            if one is not None and (reason := one.lost):
+                yield reason
 
     def _of_line(self, before: int) -> Iterator[Missing]:
         """Yield what the WAN should have carried since, and did not."""
