@@ -145,7 +145,7 @@ with uninterrupted():
     server = StlServer(FakeEngine(2)).__enter__()
 name = connect._owner_name
 connect._owner_name = lambda: os.kill(os.getpid(), signal.SIGINT) or name()
-there = connect.Endpoint(server.host, server.rpc_port, server.pub_port)
+there = connect.ServerAddress(server.host, server.rpc_port, server.pub_port)
 try:
     with signals_as_exceptions(), connect.connect(there, (0, 1), Clock(), guarded=False):
         print("connected")

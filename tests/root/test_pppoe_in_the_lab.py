@@ -8,7 +8,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from labs import document, flows, lab_up, write_lab
 from sshd import eventually
 from targets import NEEDS_ROOT
 from tools import begin, trexbench
-from wire import devices, processes
+from wire import devices, processes, told_to
 
 from trexbench.core.errors import DutError
 from trexbench.endpoint import PppEnd
@@ -61,9 +60,8 @@ def test_a_session_that_is_lost_is_told(place: Path) -> None:
             lambda: running.poll() is not None or (flows(PREFIX) and flows(PREFIX, "server")), "its leg flows", 60
         )
         for pid in processes(f"{PREFIX}-dut"):
-            with suppress(FileNotFoundError, ProcessLookupError):  # ended meanwhile: the namespace has others
-                if b"trexbench-pppoe" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    os.kill(pid, signal.SIGKILL)
+            if b"trexbench-pppoe" in told_to(pid):
+                os.kill(pid, signal.SIGKILL)
         _, said = running.communicate(timeout=60)
     finally:
         running.kill()

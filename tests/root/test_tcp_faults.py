@@ -17,6 +17,7 @@ from labs import ENDS, document, flows, inside, lab_up, listens, write_lab
 from sshd import eventually
 from targets import NEEDS_ROOT
 from tools import begin, trexbench
+from wire import told_to
 
 pytestmark = [pytest.mark.root, NEEDS_ROOT]
 
@@ -126,7 +127,7 @@ def test_an_agent_killed_in_the_middle(stays: Path, host: str) -> None:
 
 
 def is_agent(pid: int) -> bool:
-    return b"trexbench-agent" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b"trexbench-agent" in told_to(pid)
 
 
 @pytest.mark.nightly

@@ -9,14 +9,13 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from endpoints import alive, payload, run
 from sshd import eventually
 from targets import NEEDS_ROOT
-from wire import devices, ip, processes, wired
+from wire import devices, ip, processes, told_to, wired
 
 from trexbench.core.errors import DutError
 from trexbench.core.tcp.model import Way
@@ -94,7 +93,7 @@ def test_tcp_passes_both_ways_and_nothing_is_left(wire: None, kind: str) -> None
             assert 500 < sends[-1].streams[0].info["snd_mss"] <= found.mss
         for role in NAMES:
             for pid in processes(NAMES[role]):
-                told = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+                told = told_to(pid)
                 assert not [key for own in keys for key in secrets_of(own) if key in told]
         assert not found.lost
         assert set(found.pids) == ({"client", "server"} if kind in ("relay", "openvpn") or "go" in found.by else set())
@@ -163,9 +162,7 @@ def test_a_line_that_takes_less_is_noticed(wire: None) -> None:
 ])  # fmt: skip
 def test_an_end_that_is_ended_takes_its_program_along(wire: None, kind: str, sign: signal.Signals) -> None:
     with tunnel(kind) as found:
-        held = [
-            pid for pid in processes(NAMES["client"]) if b"trexbench-relay" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
+        held = [pid for pid in processes(NAMES["client"]) if b"trexbench-relay" in told_to(pid)]
         there = processes(NAMES["client"])
         for pid in held:
             os.kill(pid, sign)

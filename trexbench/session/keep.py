@@ -53,7 +53,7 @@ class Measured:
 
 @dataclass
 class RunKeeper:
-    """Keeps one run's document current and hands its samples to what shows them (a measure.Recorder).
+    """Keeps one run's document current and hands its samples to what shows them (a RunRecorder).
 
     begun: called with the document's path once there is one.
     """

@@ -53,7 +53,7 @@ class TcpMeasured:
 
 
 class _Keeper:
-    """A run.Recorder."""
+    """A TcpRecorder."""
 
     def __init__(self, output: TcpOutput, begun: Callable[[Path], None]) -> None:
         self._output, self._begun = output, begun
