@@ -75,12 +75,12 @@ class Saturate(Strategy):
         return Verdict(limit, reasons or without_loss, mean, *between)
 
     def _lost_in_warmup(self, history: RunWindows, direction: Direction, windows: Sequence[Window]) -> str:
-        """The reason why the loss shows no limit: most of the warm-up lost as large a share. Empty: it may be one."""
+        """The reason why the loss shows no limit: most of the warm-up lost a share not much smaller. Empty: none."""
         warm = [w for w in measured_windows(self, history.samples, direction, (Phase.WARMUP,)) if w.sent]
         share = median_low([w.lost / w.sent for w in warm]) if warm else 0.0
         if share <= 0 or sum(w.lost for w in windows) > share * (1 + AGREE) * sum(w.sent for w in windows):
             return ""
         return (
-            f"{format_share(share)} of the frames were lost at {format_pps(warm[-1].sent_pps)} in the warm-up, and no "
-            "more now: that is no DUT at its limit; look for what loses frames on the path"
+            f"{format_share(share)} of the frames were lost at {format_pps(warm[-1].sent_pps)} in the warm-up, and "
+            "not much more now: that is no DUT at its limit; look for what loses frames on the path"
         )

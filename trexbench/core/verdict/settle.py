@@ -49,7 +49,8 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
         came = min(came, median(hold) / carried)
     maximum = max(confirmed, min(verdict.maximum_pps, came))
     low = confirmed or maximum * (1 - measured.plan.loss_threshold)
-    came_low = next((t.received / t.sent * t.offered_pps for t in trials if t.offered_pps == confirmed), None)
+    held = next((t for t in trials if t.passed and t.sent and t.offered_pps == confirmed), None)
+    came_low = held.received / held.sent * held.offered_pps if held else None
     goals = tuple(replace(one, maximum_pps=maximum, low_pps=low, received_pps=came_low) for one in verdict.goals[:1])
     return replace(
         verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None, goals=(*goals, *verdict.goals[1:])

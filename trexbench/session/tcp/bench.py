@@ -144,7 +144,7 @@ class HostsBench:
                 found = run_leg(self._placed(plan), leg, client, server, seen=seen, clock=self.clock.now)
             except DutError as error:  # it ended before anything flowed
                 if lost := list(self._lost()):
-                    raise DutError("; ".join([str(error), *lost])) from error
+                    raise type(error)("; ".join([str(error), *lost])) from error
                 raise
             took = processes()
         found = found if took is None else replace(found, processes={**found.processes, "dut": took})
