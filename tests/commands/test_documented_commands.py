@@ -27,7 +27,7 @@ LEFT_OUT = {
     r"tcp --dut lab-linux --tunnel .*": "no twin has this tunnel: tests/root/test_tunnels_in_the_lab.py",
     r"suite run vpn-tunnel-2020 --dut lab-linux .*": "no twin has this tunnel: tests/root/test_tunnels_in_the_lab.py",
     r"serve --interfaces .*": "sends on real interfaces: tests/root/test_engine_kernel.py",
-    r"serve --sim .*": "serves until it is ended: tests/commands/test_faults.py",
+    r"serve --sim .*": "serves until it is ended: tests/commands/test_sim.py",
 }
 """Commands that are not run (a regular expression of the whole line) -> the reason."""
 REWRITES = {" --server trex1.lab": "", " --no-apply": "", "/var/lib/node_exporter/": ""}

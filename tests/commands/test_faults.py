@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import zmq
-from tools import FAKE_SERVER, ROOT, TREXBENCH, await_line, begin, fake_server, trexbench
+from tools import FAKE_SERVER, ROOT, await_line, begin, fake_server, trexbench
 
 DUT = """
 driver: linux
@@ -297,33 +297,3 @@ def test_a_process_that_was_stopped_has_a_gap_that_is_a_doubt_and_no_verdict(fol
     assert document["status"] == "complete" and "gap" in [one["code"] for one in document["warnings"]]
     assert "dut" not in [one["limit"] for one in document["analysis"]]
     assert "no sample was taken from" in " ".join(out.split())
-
-
-def test_serve_takes_faults_too(tmp_path: Path) -> None:
-    helped = trexbench(tmp_path, "serve", "--help")
-    assert helped.returncode == 0 and "--fault SPEC" in helped.stdout
-    wrong = trexbench(tmp_path, "serve", "--sim", "netgate-vpp", "--fault", "die@soon")
-    assert wrong.returncode == 2
-    assert "fault 'die@soon': 'soon' is no time: write 20s, 500ms or 2m" in wrong.stderr
-    server = subprocess.run(
-        [
-            *(*TREXBENCH, "serve", "--sim", "netgate-vpp"),
-            *(
-                "--rpc-port",
-                "0",
-                "--pub-port",
-                "0",
-                "--fault",
-                "die@0s",
-                "--fault",
-                "steal0@1s",
-                "--fault",
-                "steal9@1s",
-            ),
-        ],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=20,
-    )
-    assert server.returncode == 2 and "there is no port 9: there are 0, 1" in server.stderr

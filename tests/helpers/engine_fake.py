@@ -1,7 +1,8 @@
 """An engine without packets: each port's frames arrive, all of them, at its partner.
 
 Counters are computed from the time that has passed on a clock that the test may hold in its hand. As a program it is
-the embedded server with this engine: ``python engine_fake.py --ports 2`` and the options of ``trexbench serve``.
+the embedded server with this engine: ``python engine_fake.py --ports 2``, the options of ``trexbench serve``, and
+``--fault`` (see faulty_server).
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
+from faulty_server import FaultyServer
 
 from trexbench.stlserver import __main__ as server
 from trexbench.stlserver.engine import (
@@ -25,6 +28,7 @@ from trexbench.stlserver.engine import (
     StreamSpec,
     bucket_us,
 )
+from trexbench.stlserver.rpc.server import StlServer
 from trexbench.stlserver.traffic import PortTraffic, Tally, frame_bytes
 from trexbench.stlserver.wiring import Pairs, simulated_ports
 
@@ -158,9 +162,13 @@ class FakeEngine:
         self._at_s = now_s
 
 
-@click.command(params=[click.Option(["--ports"], type=int, default=2), *server.serve.params])
-def serve(ports: int, **options: Any) -> None:
-    sys.exit(server.run(FakeEngine(ports), **options))
+_OWN = [click.Option(["--ports"], type=int, default=2), click.Option(["--fault"], multiple=True)]
+
+
+@click.command(params=[*_OWN, *server.serve.params])
+def serve(ports: int, fault: Sequence[str], **options: Any) -> None:
+    make = partial(FaultyServer, faults=fault, kills=True) if fault else StlServer
+    sys.exit(server.run(FakeEngine(ports), make, **options))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Faults on demand: what may be written, and what each does to whoever talks to the server."""
+"""Faults on demand (faulty_server): what each does to whoever talks to the server."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import inf
 from typing import Any
 
-import engine_fake
-import pytest
 import zmq
 from engine_fake import FakeEngine
-from hypothesis import given
-from hypothesis import strategies as st
+from faulty_server import OTHER_USER, FaultyServer
 
-from trexbench.stlserver.rpc.faults import OTHER_USER, Fault, FaultError, parse_fault
-from trexbench.stlserver.rpc.server import StlServer
 from trexbench.stlserver.state.events import EventCode
 
 STREAM = {
@@ -35,81 +29,6 @@ STREAM = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("die@20s", Fault("die", 20.0)),
-        ("hang@20s:5s", Fault("hang", 20.0, length_s=5.0)),
-        ("hang@2m", Fault("hang", 120.0, length_s=inf)),
-        ("drop@20s:3", Fault("drop", 20.0, count=3)),
-        ("drop@1.5", Fault("drop", 1.5, count=1)),
-        ("link1-down@20s:2s", Fault("linkN-down", 20.0, 1, length_s=2.0)),
-        ("link12-down@0s", Fault("linkN-down", 0.0, 12)),
-        ("reset@500ms", Fault("reset", 0.5)),
-        (" steal0@20s ", Fault("stealN", 20.0, 0)),
-        ("stale@20s:10s", Fault("stale", 20.0, length_s=10.0)),
-    ],
-)
-def test_what_may_be_written(text: str, fault: Fault) -> None:
-    assert parse_fault(text) == fault
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "no fault is called '': there are die, hang, drop, linkN-down, reset, stealN, stale"),
-        ("dye@20s", "no fault is called 'dye': there are die,"),
-        ("hang1@20s", "no fault is called 'hang1'"),
-        ("die", "says not when: write die@20s, so long after the first start of traffic"),
-        ("die@", "'' is no time: write 20s, 500ms or 2m"),
-        ("die@-1s", "'-1s' is no time"),
-        ("die@1e3s", "'1e3s' is no time"),
-        ("die@1234567s", "is no time"),
-        ("die@٣s", "is no time"),
-        ("die@2s:5s", "die takes no ':5s': it happens once, leave that out"),
-        ("reset@2s:", "reset takes no ':'"),
-        ("steal0@2s:1s", "steal0 takes no ':1s'"),
-        ("hang@2s:0s", "'0s' is no length: write 20s"),
-        ("hang@2s:5s:5s", "'5s:5s' is no length"),
-        ("drop@2s:0", "'0' is no number of replies: write 1 or more"),
-        ("drop@2s:5s", "'5s' is no number of replies"),
-        ("steal@2s", "steal names no port: write steal0"),
-        ("linkN-down@2s", "linkN-down names no port: write link0-down"),
-        ("link1234-down@2s", "no port has the number 1234"),
-    ],
-)
-def test_what_may_not_and_why(text: str, said: str) -> None:
-    with pytest.raises(FaultError) as refused:
-        parse_fault(text)
-    assert said in str(refused.value) and str(refused.value).startswith(f"fault {text!r}: ")
-    assert "\n" not in str(refused.value)
-
-
-moments = st.integers(0, 10**6).map(lambda ms: ms / 1000)
-lengths = st.one_of(st.just(inf), st.integers(1, 10**6).map(lambda ms: ms / 1000))
-ports = st.integers(0, 127)
-faults = st.one_of(
-    st.builds(Fault, st.sampled_from(["die", "reset"]), moments),
-    st.builds(Fault, st.sampled_from(["hang", "stale"]), moments, length_s=lengths),
-    st.builds(Fault, st.just("linkN-down"), moments, ports, lengths),
-    st.builds(Fault, st.just("stealN"), moments, ports),
-    st.builds(Fault, st.just("drop"), moments, count=st.integers(1, 999_999)),
-)
-
-
-@given(faults)
-def test_a_fault_reads_back_what_it_says(fault: Fault) -> None:
-    assert parse_fault(str(fault)) == fault
-
-
-@given(st.one_of(st.text(), st.from_regex(r"(die|hang|drop|link\d?-down|steal\d?)@\d*[ms]*:?.*")))
-def test_any_text_is_a_fault_or_one_line(text: str) -> None:
-    try:
-        parse_fault(text)
-    except FaultError as refused:
-        assert len(str(refused).splitlines()) == 1
-
-
 class HandClock:
     def __init__(self) -> None:
         self.time_s = 100.0
@@ -124,7 +43,7 @@ class Talk:
     def __init__(self, specs: Sequence[str], ports: int = 2) -> None:
         self.clock = HandClock()
         self.engine = FakeEngine(ports, clock=self.clock)
-        self.server = StlServer(self.engine, clock=self.clock, faults=[parse_fault(spec) for spec in specs])
+        self.server = FaultyServer(self.engine, clock=self.clock, faults=specs)
         self._context: zmq.Context[Any] = zmq.Context()
         self._ids = itertools.count()
         self._socket: Any = None
@@ -180,13 +99,6 @@ def talk(*specs: str, sending: bool = True) -> Iterator[Talk]:
             yield it
     finally:
         it.close()
-
-
-def test_without_faults_the_engine_is_used_as_it_is() -> None:
-    with talk() as it:
-        it.clock.time_s += 3
-        assert it.counted(0) == (3000, 3000)
-        assert it.server._faults.engine is it.engine
 
 
 def test_times_count_from_the_first_start_of_traffic() -> None:
@@ -318,21 +230,3 @@ def test_faults_go_together() -> None:
         it.clock.time_s += 2
         assert it.ask("ping", timeout_ms=300) is None
         assert it.counted(0) == (0, 0)
-
-
-def test_a_port_that_is_not_there() -> None:
-    engine = FakeEngine(2)
-    with pytest.raises(FaultError, match=r"fault 'steal2@1s': there is no port 2: there are 0, 1"):
-        StlServer(engine, faults=[parse_fault("steal2@1s")])
-    assert engine.closed
-
-
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [("dye@2s", "argument --fault: fault 'dye@2s': no fault is called 'dye'"), ("steal7@2s", "there is no port 7")],
-)
-def test_wrong_usage(spec: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        engine_fake.serve(["--rpc-port", "0", "--pub-port", "0", "--fault", spec])
-    assert left.value.code == 2
-    assert said in capsys.readouterr().err

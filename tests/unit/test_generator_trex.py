@@ -16,13 +16,13 @@ from typing import Any, cast
 import pytest
 import zmq
 from engine_fake import FakeEngine
+from faulty_server import FaultyServer
 
 from trexbench.core.errors import BenchError, ConfigError, GeneratorError, GeneratorLost, PortOwned
 from trexbench.generator.trex.client import load_client
 from trexbench.generator.trex.connect import ServerAddress, connect, reach
 from trexbench.generator.trex.ports import TrexGenerator
 from trexbench.generator.trex.rpc import Answer, Call, Channel, Refusal
-from trexbench.stlserver.rpc.faults import parse_fault
 from trexbench.stlserver.rpc.server import StlServer
 
 pytestmark = pytest.mark.portable
@@ -234,7 +234,7 @@ def test_a_theft_that_nobody_heard_of_is_said_at_the_end(bench: Bench) -> None:
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_server_that_is_lost_is_said_once_and_waited_for_once(hangs: bool) -> None:
     bench = Bench()
-    bench.server = StlServer(bench.engine, clock=bench.clock, faults=[parse_fault("hang@1s" if hangs else "die@1s")])
+    bench.server = FaultyServer(bench.engine, clock=bench.clock, faults=["hang@1s" if hangs else "die@1s"])
     said = "it listens, but hangs" if hangs else r"\(Connection refused\): it ended or cannot be reached"
     with bench.server, bench.connect() as generator:
         generator.load(BENCH, VAR2, (0, 1))
@@ -249,7 +249,7 @@ def test_a_server_that_is_lost_is_said_once_and_waited_for_once(hangs: bool) -> 
 
 def test_a_reading_whose_answer_is_lost_is_asked_for_again_and_a_change_is_sent_once() -> None:
     bench = Bench()
-    bench.server = StlServer(bench.engine, clock=bench.clock, faults=[parse_fault("drop@1s"), parse_fault("drop@3s")])
+    bench.server = FaultyServer(bench.engine, clock=bench.clock, faults=["drop@1s", "drop@3s"])
     with bench.server, bench.connect() as generator:
         generator.load(BENCH, VAR2, (0, 1))
         generator.start({0: 1000.0}, 60)

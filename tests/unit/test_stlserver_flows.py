@@ -8,7 +8,6 @@ import pytest
 from test_stlserver_groups import ETHERNET, UDP_FRAME, Bench, frame, ipv4, ipv6, latency
 
 from trexbench.stlserver.engine import MARKS
-from trexbench.stlserver.rpc.faults import FaultyEngine
 
 
 def stats(pg_id: int = 7, pps: float = 1000.0, packet: bytes = UDP_FRAME.ljust(60, b"x"), **more: Any) -> Any:
@@ -132,23 +131,3 @@ def test_marks_are_handed_out_from_the_lowest_and_run_out() -> None:
     bench.wait(10)
     found = [bench.call("get_pgid_stats", pgids=[5000 + number])["flow_stats"] for number in (0, 4, 6, MARKS)]
     assert [next(iter(one.values()))["tp"]["0"] for one in found] == [10, 10, 10, 10]
-
-
-def test_a_cut_link_and_a_reset_show_in_marked_frames_as_in_all() -> None:
-    bench = Bench()
-    bench.call("add_stream", stream_id=1, stream=stats(pps=100.0))
-    faulty = FaultyEngine(bench.engine)
-    bench.start()
-    bench.wait(1)
-    assert faulty.flows()[0][0].sent == faulty.flows()[1][0].received == 100
-    faulty.cut({1})
-    bench.wait(1)
-    assert (faulty.flows()[0][0].sent, faulty.flows()[1][0].received) == (200, 100)
-    faulty.cut({0})
-    bench.wait(1)
-    faulty.cut(set())
-    assert (faulty.flows()[0][0].sent, faulty.flows()[1][0].received) == (200, 100)
-    faulty.reset()
-    assert not any(any(vars(one).values()) for flows in faulty.flows().values() for one in flows.values())
-    bench.wait(1)
-    assert (faulty.flows()[0][0].sent_bytes, faulty.flows()[1][0].received_bytes) == (6400, 6400)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from test_stlserver_state import STREAM, Bench
 
 from trexbench.stlserver.engine import BUCKETS_US, LatencyTotals, bucket_us
-from trexbench.stlserver.rpc.faults import FaultyEngine
 from trexbench.stlserver.state.graph import Graph, Multiplier, factor_for
 from trexbench.stlserver.state.groups import GroupMeter, merged
 from trexbench.stlserver.state.stream import StreamRate
@@ -245,19 +244,6 @@ def test_a_start_that_the_engine_refuses_counts_nothing_twice() -> None:
     assert bench.call("get_pgid_stats", pgids=[7])["flow_stats"]["7"]["rp"]["1"] == 2000
 
 
-def test_held_statistics_stand_still() -> None:
-    bench = Bench()
-    bench.call("add_stream", stream_id=1, stream=latency(pps=1000))
-    bench.start()
-    bench.wait(1)
-    bench.ctx.stats.hold(bench.now_s, True)
-    first = bench.call("get_pgid_stats", pgids=[7])
-    bench.wait(1)
-    assert bench.call("get_pgid_stats", pgids=[7]) == first
-    bench.ctx.stats.hold(bench.now_s, False)
-    assert bench.call("get_pgid_stats", pgids=[7])["flow_stats"]["7"]["tp"]["0"] == 2000
-
-
 PGIDS: list[tuple[Any, str]] = [
     ([[]], "Value is not convertible to UInt."),
     (["7"], "Value is not convertible to UInt."),
@@ -271,15 +257,6 @@ PGIDS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("pgids", "text"), PGIDS, ids=[row[1][:20] for row in PGIDS])
 def test_questions_that_are_none(pgids: Any, text: str) -> None:
     assert Bench().call("get_pgid_stats", pgids=pgids) == text
-
-
-def test_faults_leave_latencies_alone() -> None:
-    bench = Bench()
-    bench.call("add_stream", stream_id=1, stream=latency())
-    bench.start()
-    bench.wait(1)
-    assert FaultyEngine(bench.engine).latency(0) == bench.engine.latency(0)
-    assert bench.engine.latency(0)[7].received == 100 and bench.engine.latency(1) == {}
 
 
 def test_a_port_without_neighbour_receives_nothing() -> None:

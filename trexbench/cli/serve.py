@@ -17,7 +17,6 @@ EPILOG = """\b
 Examples:
   trexbench serve --interfaces p0,p1
   trexbench serve --sim netgate-vpp --rx-queues 2
-  trexbench serve --sim netgate-vpp --fault die@20s
 """
 
 

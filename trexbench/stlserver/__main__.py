@@ -16,7 +16,6 @@ from typing import Any
 import click
 
 from .engine import Engine, EngineError
-from .rpc.faults import FaultError, parse_fault
 from .rpc.server import ServerError, StlServer
 
 DEFAULT_RPC_PORT = 4501
@@ -34,7 +33,7 @@ class _Read(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             return self._read(value) if isinstance(value, str) else value
-        except (ValueError, FaultError) as error:
+        except ValueError as error:
             raise click.UsageError(f"argument {param.opts[0] if param else self.name}: {error}", ctx) from error
 
 
@@ -89,13 +88,6 @@ def _names(text: str) -> list[str]:
 @click.option("--rpc-port", type=_Read("N", _tcp_port), default=DEFAULT_RPC_PORT, help=f"({DEFAULT_RPC_PORT})")
 @click.option("--pub-port", type=_Read("N", _tcp_port), default=DEFAULT_PUB_PORT, help=f"({DEFAULT_PUB_PORT})")
 @click.option(
-    "--fault",
-    type=_Read("SPEC", parse_fault),
-    multiple=True,
-    help="For tests, may be repeated: die@20s hang@20s:5s drop@20s:3 link1-down@20s:2s reset@20s steal0@20s "
-    "stale@20s:10s; times count from the first start of traffic.",
-)
-@click.option(
     "--die-with-parent",
     is_flag=True,
     help="Stop when standard input (a pipe that the parent holds) closes or the parent dies.",
@@ -142,10 +134,10 @@ def _answer_promptly(cpu: int | None) -> None:
             group.write("-20")
 
 
-def run(engine: Engine | None, **options: Any) -> int:
+def run(engine: Engine | None, make: Callable[..., StlServer] = StlServer, **options: Any) -> int:
     """Serve ``engine``, or the one that the options name, until asked to stop; options: those of ``serve``.
 
-    Returns the exit code: 0 stopped when asked, 1 could not begin; a fault may kill the process. click.UsageError for
+    make: returns the server. Returns the exit code: 0 stopped when asked, 1 could not begin. click.UsageError for
     options that do not go together.
     """
     args = SimpleNamespace(**options)
@@ -160,9 +152,7 @@ def run(engine: Engine | None, **options: Any) -> int:
         raise click.UsageError(f"--rpc-cpu: {args.rpc_cpu} is not usable here; usable: {usable}")
     try:
         engine = engine or _engine(args)
-        server = StlServer(engine, args.host, args.rpc_port, args.pub_port, faults=args.fault)
-    except FaultError as error:
-        raise click.UsageError(f"argument --fault: {error}") from error
+        server = make(engine, args.host, args.rpc_port, args.pub_port)
     except (EngineError, ServerError, OSError) as error:
         print(f"stlserver: {error}", file=sys.stderr)
         return 1
@@ -175,8 +165,6 @@ def run(engine: Engine | None, **options: Any) -> int:
     rpc, pub = (f"tcp://{server.host}:{port}" for port in (server.rpc_port, server.pub_port))
     print(f"ready rpc={rpc} pub={pub} ports={listed}", flush=True)
     server.run()
-    if server.died:
-        os.kill(os.getpid(), signal.SIGKILL)  # a dead process says nothing and cleans nothing up
     return 0
 
 

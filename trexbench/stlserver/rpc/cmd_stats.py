@@ -31,7 +31,7 @@ def get_port_xstats_values(ctx: Context, port: ServerPort, p: Params) -> Json:
 
 def get_pgid_stats(ctx: Context, p: Params) -> Json:
     pgids = [_uint(pgid) for pgid in p.array("pgids").value]
-    return ctx.stats.held(("pgids", *pgids), lambda: ctx.state.groups.to_json(pgids, ctx.stats))
+    return ctx.state.groups.to_json(pgids, ctx.stats)
 
 
 def _uint(value: Json) -> int:

@@ -1,6 +1,6 @@
 """The sockets and the thread: RPC on a ZMQ ROUTER socket, events on a PUB socket, one thread for all.
 
-A REP socket would have to send every reply; a fault may lose some.
+A REP socket would have to send every reply; the server of tests that fails on demand loses some.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from ..state.events import EventCode
 from . import dispatch
 from .cmd_port import attributes
 from .context import Context
-from .faults import Fault, FaultError, Faults
 
 SLOW_TICK_S = 0.5  # between events with all statistics and checks of the links: TRex's slow path
 FAST_TICK_S = 0.05
@@ -33,7 +32,7 @@ class StlServer:
 
     Ports given as 0 are chosen by the system; ``rpc_port`` and ``pub_port`` hold them once the object exists.
     Use it as a context manager, or call ``start`` and ``stop``. The engine is touched by the server's thread
-    only, save for the final ``close``. faults: what is to go wrong, and when, on this clock.
+    only, save for the final ``close``.
     """
 
     def __init__(
@@ -43,15 +42,9 @@ class StlServer:
         rpc_port: int = 0,
         pub_port: int = 0,
         clock: Callable[[], float] = time.monotonic,
-        faults: Sequence[Fault] = (),
     ) -> None:
         self._engine = engine
-        try:
-            self._faults = Faults(faults, engine)
-        except FaultError:
-            engine.close()
-            raise
-        self._ctx = Context(self._faults.engine)
+        self._ctx = Context(engine)
         self._clock = clock
         self._epoch_s = clock()
         self._stopping = threading.Event()
@@ -96,11 +89,6 @@ class StlServer:
         """True if it serves, or will once started."""
         return not self._stopping.is_set()
 
-    @property
-    def died(self) -> bool:
-        """True if a fault ended it."""
-        return self._faults.died
-
     def run(self) -> None:
         """Serve in this thread until asked to stop, or until a client calls ``shutdown``."""
         try:
@@ -111,10 +99,8 @@ class StlServer:
 
     def _serve(self) -> None:
         slow_tick_s = self._now()
-        while not self._stopping.is_set() and not self._faults.died:
-            if not self._able():
-                self._stopping.wait(FAST_TICK_S)
-                continue
+        while not self._stopping.is_set():
+            self._renew()
             now_s = self._ctx.state.now_s
             if now_s >= slow_tick_s:
                 slow_tick_s = max(slow_tick_s + SLOW_TICK_S, now_s)
@@ -123,17 +109,15 @@ class StlServer:
                 self._ctx.announce(baseline=False)
             self._ctx.state.tick()
             self._publish()
-            if self._rpc.poll(self._wait_ms(slow_tick_s)) and self._able():
+            if self._rpc.poll(self._wait_ms(slow_tick_s)):
+                self._renew()
                 self._answer()
             if self._ctx.shutdown:
                 break
 
-    def _able(self) -> bool:
-        """Carry out the faults that are due; returns whether the server can still serve."""
+    def _renew(self) -> None:
+        """Read the clock, before a round and before an answer."""
         self._ctx.state.now_s = self._now()
-        if self._faults.advance(self._ctx.state, self._ctx.stats):
-            self._ctx.state.watch_links(attributes)
-        return not (self._faults.died or self._faults.hung)
 
     def _answer(self) -> None:
         parts = self._rpc.recv_multipart()
@@ -143,8 +127,10 @@ class StlServer:
         reply = dispatch.handle(self._ctx, b"".join(parts[cut:]), self._now())
         # events go first: when the client has its answer, its events are on their way
         self._publish()
-        if not self._faults.reply_is_lost():
-            self._rpc.send_multipart([*parts[:cut], reply])
+        self._send([*parts[:cut], reply])
+
+    def _send(self, parts: Sequence[bytes]) -> None:
+        self._rpc.send_multipart(parts)
 
     def _wait_ms(self, slow_tick_s: float) -> int:
         now_s = self._now()
@@ -180,12 +166,10 @@ class StlServer:
             if self._zmq.closed:
                 return
             try:
-                if self._faults.died:
-                    return
                 self._ctx.state.now_s = self._now()
                 self._ctx.state.silence()
                 self._ctx.state.post(EventCode.SERVER_STOPPED, {"cause": "server was asked to stop"})
                 self._publish()
             finally:
                 self._engine.close()
-                self._zmq.destroy(linger=0 if self._faults.died else LINGER_MS)
+                self._zmq.destroy(linger=LINGER_MS)

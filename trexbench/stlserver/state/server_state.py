@@ -41,7 +41,6 @@ class ServerState:
         self.events = EventQueues()
         self.ports: Mapping[int, ServerPort] = {info.index: ServerPort.of(info) for info in engine.ports}
         self.groups = Groups(engine.ports)
-        self.first_start_s: float | None = None
 
     # ownership
 
@@ -144,8 +143,6 @@ class ServerState:
             self._launch(port, profile, launch)
         profile.launch = launch if at_s else None
         profile.factor, profile.duration_s = factor, duration_s
-        if self.first_start_s is None:
-            self.first_start_s = self.now_s
         self._enter(port, profile, PortState.TX, EventCode.PROFILE_STARTED)
 
     def stop(self, port: ServerPort, profile: PortProfile) -> None:

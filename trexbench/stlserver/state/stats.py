@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from ..engine import Engine, EngineCounters, EngineLoad, FlowTotals, LatencyTotals
@@ -55,23 +55,12 @@ class Stats:
         self._snapshot: Snapshot | None = None
         self._latency: dict[int, Mapping[int, LatencyTotals]] = {}
         self._flows: Mapping[int, Mapping[int, FlowTotals]] | None = None
-        self._answers: dict[Hashable, Json] = {}
-        self._held = False
 
     def forget(self) -> None:
-        """The next reading goes to the engine again, unless it is held."""
-        if not self._held:
-            self._snapshot = None
-            self._latency.clear()
-            self._flows = None
-
-    def hold(self, now_s: float, held: bool) -> None:
-        """From now on, and until this is taken back, everybody gets the reading of now."""
-        if held and not self._held:
-            self.forget()
-            self.read(now_s)
-            self._answers.clear()
-        self._held = held
+        """The next reading goes to the engine again."""
+        self._snapshot = None
+        self._latency.clear()
+        self._flows = None
 
     def read(self, now_s: float) -> Snapshot:
         """The counters; calls between two ``forget`` share one reading, so that all ports' are of one moment."""
@@ -86,22 +75,14 @@ class Stats:
             self._snapshot = Snapshot(counters, rates, load)
         return self._snapshot
 
-    def held(self, question: Hashable, answer: Callable[[], Json]) -> Json:
-        """The answer of now, or, while the reading is held, what was answered first."""
-        if not self._held:
-            return answer()
-        if question not in self._answers:
-            self._answers[question] = answer()
-        return self._answers[question]
-
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
-        """Totals of the latency streams that the port sends, by packet group; shared and held as counters are."""
+        """Totals of the latency streams that the port sends, by packet group; shared as counters are."""
         if port not in self._latency:
             self._latency[port] = self._engine.latency(port)
         return self._latency[port]
 
     def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
-        """By port and mark, what was counted of marked frames; shared and held likewise."""
+        """By port and mark, what was counted of marked frames; shared likewise."""
         if self._flows is None:
             self._flows = self._engine.flows()
         return self._flows
