@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from trexbench.generator.trex.errors import NO_COUNTER, meaning_of
+
 # Answers whose values depend on the moment or the machine: compared by keys and types alone.
 VOLATILE = {
     "acquire",
@@ -85,9 +87,21 @@ def _drop(value: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: one for key, one in value.items() if key not in names}
 
 
+REFUSED = (-32602, -32000)
+"""Codes for a wrong parameter and for what cannot be done: clients make no difference."""
+
+
+def _acted_on(error: dict[str, Any]) -> tuple[Any, ...]:
+    """The part of an error that clients act on: its code, and what trexbench makes of its text."""
+    code, text = error["code"], error.get("specific_err", error["message"])
+    return "refused" if code in REFUSED else code, meaning_of(text), NO_COUNTER in text
+
+
 def differences(expected: Any, found: Any, where: str = "") -> list[str]:
-    """Where two essences differ, a line each; floats may differ in the last digits."""
+    """Where two essences differ, a line each; floats may differ in the last digits, errors in their words."""
     if isinstance(expected, dict) and isinstance(found, dict):
+        if {"code", "message"} <= expected.keys() & found.keys():
+            return [] if _acted_on(expected) == _acted_on(found) else [f"{where}: {found}, TRex says {expected}"]
         lines = [f"{where}.{key}: missing" for key in expected.keys() - found.keys()]
         lines += [f"{where}.{key}: not expected" for key in found.keys() - expected.keys()]
         for key in expected.keys() & found.keys():

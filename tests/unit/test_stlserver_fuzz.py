@@ -14,96 +14,18 @@ from trexbench.stlserver import wire
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.context import Context
 
-NAMES = [
-    "attr",
-    "binary",
-    "block",
-    "capture_id",
-    "cache",
-    "command",
-    "core_id",
-    "core_mask",
-    "count",
-    "dst_mac",
-    "duration",
-    "enabled",
-    "filtered",
-    "flags",
-    "flow_stats",
-    "force",
-    "get_pkt",
-    "handler",
-    "ibg",
-    "init_value",
-    "instructions",
-    "is_big_endian",
-    "isg",
-    "key",
-    "baseline",
-    "max_value",
-    "meta",
-    "min_value",
-    "mode",
-    "mul",
-    "name",
-    "next_stream_id",
-    "next_var",
-    "op",
-    "packet",
-    "pgids",
-    "pkt_offset",
-    "pkts_per_burst",
-    "port_id",
-    "profile_id",
-    "promiscuous",
-    "rate",
-    "self_start",
-    "session_id",
-    "size",
-    "split_to_cores",
-    "start_at_ts",
-    "step",
-    "stream",
-    "stream_id",
-    "stream_ids",
-    "total_pkts",
-    "type",
-    "user",
-    "value",
-    "value_list",
-    "vlan",
-    "vm",
-    "action_count",
-    "add_value",
-]
-WORDS = [
-    "_",
-    "*",
-    "pps",
-    "bps",
-    "bpsl1",
-    "raw",
-    "percentage",
-    "abs",
-    "add",
-    "sub",
-    "continuous",
-    "single_burst",
-    "multi_burst",
-    "flow_var",
-    "write_flow_var",
-    "inc",
-    "dec",
-    "random",
-    "tuple_flow_var",
-    "trim_pkt_size",
-    "fix_checksum_ipv4",
-    "queue",
-    "status",
-    "start",
-    "stop",
-    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
-]
+_NAMES = """
+    attr binary block capture_id cache command core_id core_mask count dst_mac duration enabled filtered flags
+    flow_stats force get_pkt handler ibg init_value instructions is_big_endian isg key baseline max_value meta
+    min_value mode mul name next_stream_id next_var op packet pgids pkt_offset pkts_per_burst port_id profile_id
+    promiscuous rate self_start session_id size split_to_cores start_at_ts step stream stream_id stream_ids total_pkts
+    type user value value_list vlan vm action_count add_value
+"""
+_WORDS = """
+    _ * pps bps bpsl1 raw percentage abs add sub continuous single_burst multi_burst flow_var write_flow_var inc dec
+    random tuple_flow_var trim_pkt_size fix_checksum_ipv4 queue status start stop AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+"""
+NAMES, WORDS = _NAMES.split(), _WORDS.split()
 SCALARS = (
     st.none()
     | st.booleans()

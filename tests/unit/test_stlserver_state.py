@@ -110,35 +110,10 @@ def test_a_bounded_run_ends_by_itself(bench: Bench) -> None:
     assert bench.call("get_port_stats", port_id=1)["ipackets"] == 200
 
 
-def test_a_delayed_start_waits_for_its_moment(bench: Bench) -> None:
+def test_a_start_at_a_moment_ahead_is_refused(bench: Bench) -> None:
     bench.call("add_stream", stream_id=1, stream=STREAM)
-    bench.start(start_at_ts=1.0)
-    assert bench.state() == "TX"
-    bench.wait(0.9)
-    assert bench.call("get_port_stats")["opackets"] == 0
-    bench.call("update_traffic", mul={"type": "raw", "op": "abs", "value": 2}, force=False)
-    assert bench.box.next_launch_s() == 1.0
-    bench.wait(0.1)
-    bench.wait(1.0)
-    assert bench.call("get_port_stats")["opackets"] == 200
-
-
-def test_a_delayed_start_can_be_called_off(bench: Bench) -> None:
-    bench.call("add_stream", stream_id=1, stream=STREAM)
-    bench.start(start_at_ts=1.0)
-    assert "has not begun" in bench.call("pause_traffic")
-    bench.call("stop_traffic")
-    bench.wait(5)
+    assert bench.start(start_at_ts=1.0).startswith("start_at_ts: this server starts at once")
     assert (bench.state(), bench.engine.sending) == ("STREAMS", [])
-
-
-def test_a_delayed_start_that_fails_is_told(bench: Bench) -> None:
-    bench.call("add_stream", stream_id=1, stream=STREAM)
-    bench.start(start_at_ts=1.0)
-    bench.events()
-    bench.engine.refusal = "out of breath"
-    bench.wait(1)
-    assert bench.events() == [EventCode.PROFILE_ERROR, EventCode.PROFILE_FINISHED_TX, EventCode.PORT_FINISHED_TX]
 
 
 def test_the_engine_has_a_veto_when_a_stream_is_added(bench: Bench) -> None:
@@ -194,7 +169,7 @@ def test_whose_macs(bench: Bench, about: str, flags: int, macs: str) -> None:
         (
             "statistics of tags",
             {"flow_stats": {"enabled": True, "stream_id": 5, "rule_type": "tpg"}},
-            "given rule type",
+            "flow statistics of type 'tpg'",
         ),
         ("dummy streams", {"flags": 8 | 2}, "dummy stream"),
         ("streams that start paused", {"start_paused": True}, "starts paused"),

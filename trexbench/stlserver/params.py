@@ -1,4 +1,4 @@
-"""Typed access to a call's parameters, with TRex's error texts for what is missing or has the wrong type."""
+"""Typed access to a call's parameters; one line says which is missing or does not fit."""
 
 from __future__ import annotations
 
@@ -6,23 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partialmethod
 from typing import Any
 
-from .wire import Json, Path, RpcError, as_text, bad_params, json_misfit, offset_of
+from .wire import Json, bad_params
 
 INT32_MAX = 2**31 - 1
 REQUIRED: Any = object()
 
 Fits = Callable[[Json], bool]
 """Test whether a value has the wanted type and range."""
-
-
-def type_name(value: Json) -> str:
-    """TRex's word for a JSON value's type."""
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "int" if value <= INT32_MAX else "uint"
-    names: dict[type, str] = {type(None): "null", float: "double", str: "string", list: "array", dict: "object"}
-    return names[type(value)]
 
 
 def _is(kind: type) -> Fits:
@@ -38,22 +28,16 @@ def _is_whole(low: int, high: int) -> Fits:
 
 
 class Params:
-    """One JSON object or array among the parameters; ``text`` and ``path`` say where it stood in the frame."""
+    """One JSON object or array among the parameters."""
 
-    def __init__(self, value: Json, text: str = "", path: Path = ()) -> None:
+    def __init__(self, value: Json) -> None:
         self.value = value
-        self._text = text
-        self._path = path
 
     def get(self, name: str | int) -> Json:
-        """The raw member, None when absent; a misfit when this is no container of the right kind."""
+        """The raw member; None when it is absent, or this is no object."""
         if isinstance(name, int):
-            return self.value[name] if 0 <= name < len(self.value) else None
-        if self.value is None:
-            return None
-        if not isinstance(self.value, dict):
-            raise json_misfit("in Json::Value::find(key, end, found): requires objectValue or nullValue")
-        return self.value.get(name)
+            return self.value[name]
+        return self.value.get(name) if isinstance(self.value, dict) else None
 
     def _typed(
         self,
@@ -63,73 +47,41 @@ class Params:
         default: Any = REQUIRED,
         convert: Callable[[Json], Any] = lambda value: value,
     ) -> Any:
-        if default is not REQUIRED and self.get(name) is None:
-            return default
-        if isinstance(name, str):
-            if self.value is None:
-                raise bad_params(f"field '{name}' is missing")
-            if not isinstance(self.value, dict):
-                raise bad_params(f"parent field '{name}' is missing")
         value = self.get(name)
+        if value is None and default is not REQUIRED:
+            return default
         if value is None:
-            raise bad_params(f"field '{self._label(name)}' value is null")
+            raise bad_params(f"field '{name}' is missing")
         if not fits(value):
-            raise self._misplaced(name, f"is '{type_name(value)}', expecting '{kind}'")
+            raise bad_params(f"field '{name}' is {str(value)[:40]!r}, expecting {kind}")
         return convert(value)
 
-    def _unsigned(self, kind: str, bits: int, name: str | int, default: Any = REQUIRED) -> Any:
-        value = self._typed(kind, _is_whole(0, 2**64 - 1), name, default, int)
-        if value is not default and value >= 2**bits:
-            raise self._misplaced(name, f"has size bigger than uint{bits}.")
-        return value
-
     # each takes a member's name or index, and a default where the member need not be there
-    string = partialmethod(_typed, "string", _is(str))
-    boolean = partialmethod(_typed, "bool", _is(bool))
-    integer = partialmethod(_typed, "int", _is_whole(-INT32_MAX - 1, INT32_MAX), convert=int)
-    double = partialmethod(_typed, "double", _is_number, convert=float)
-    byte = partialmethod(_unsigned, "byte", 8)
-    uint16 = partialmethod(_unsigned, "uint16", 16)
-    uint32 = partialmethod(_unsigned, "uint32", 32)
-    uint64 = partialmethod(_unsigned, "uint64", 64)
-
-    def udouble(self, name: str | int, default: Any = REQUIRED) -> Any:
-        value = self._typed("unsigned double", _is_number, name, default, float)
-        if value is not default and value < 0:
-            raise self._misplaced(name, "has negative value.")
-        return value
+    string = partialmethod(_typed, "text", _is(str))
+    boolean = partialmethod(_typed, "true or false", _is(bool))
+    integer = partialmethod(_typed, "a whole number", _is_whole(-INT32_MAX - 1, INT32_MAX), convert=int)
+    double = partialmethod(_typed, "a number", _is_number, convert=float)
+    udouble = partialmethod(_typed, "a number from 0 on", lambda value: _is_number(value) and value >= 0, convert=float)
+    byte = partialmethod(_typed, "a whole number of 8 bits", _is_whole(0, 2**8 - 1), convert=int)
+    uint16 = partialmethod(_typed, "a whole number of 16 bits", _is_whole(0, 2**16 - 1), convert=int)
+    uint32 = partialmethod(_typed, "a whole number of 32 bits", _is_whole(0, 2**32 - 1), convert=int)
+    uint64 = partialmethod(_typed, "a whole number of 64 bits", _is_whole(0, 2**64 - 1), convert=int)
 
     def object(self, name: str | int) -> Params:
         """A member that must be an object."""
-        return self._inner(name, self._typed("object", _is(dict), name))
+        return Params(self._typed("an object", _is(dict), name))
 
-    def array(self, name: str | int) -> Params:
+    def array(self, name: str) -> Params:
         """A member that must be an array; ``value`` holds its elements' raw values."""
-        return self._inner(name, self._typed("array", _is(list), name))
+        return Params(self._typed("a list", _is(list), name))
 
     def choice(self, name: str, choices: Sequence[Any]) -> Any:
         """A member that must equal one of ``choices``."""
         value = self.get(name)
-        if value is None:
-            raise bad_params(f"field '{name}' is missing")
-        for one in choices:
-            if type(value) is type(one) and value == one:
-                return one
-        listed = " ,".join(f"'{one}'" for one in choices)
-        raise bad_params(f"field '{name}' can only be one of [{listed}]")
+        if not any(type(value) is type(one) and value == one for one in choices):
+            raise bad_params(f"field '{name}' can only be one of {list(choices)}")
+        return value
 
     def profile(self, default: str = "_") -> str:
-        """The profile's name; scalars of other types are taken as text, as TRex does."""
-        value = self.get("profile_id")
-        return default if value is None else as_text(value)
-
-    def _inner(self, name: str | int, value: Json) -> Params:
-        return Params(value, self._text, (*self._path, name))
-
-    def _misplaced(self, name: str | int, text: str) -> RpcError:
-        offset = offset_of(self._text, (*self._path, name)) if self._text else 0
-        return bad_params(f"error at offset: {offset} - '{self._label(name)}' {text}")
-
-    @staticmethod
-    def _label(name: str | int) -> str:
-        return f"array element: {name + 1} " if isinstance(name, int) else name
+        """The profile's name."""
+        return str(self.string("profile_id", default))

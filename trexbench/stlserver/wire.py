@@ -1,7 +1,8 @@
 """JSON-RPC 2.0 as TRex frames it: bytes in, requests out; replies in, bytes out. No sockets.
 
 A frame is plain JSON, or a header of two big-endian u32 (magic, uncompressed length) and a zlib stream.
-Error codes and texts are those of TRex v3.08 (src/rpc-server).
+Error codes are those of TRex v3.08 (src/rpc-server); of its texts, those that trexbench acts on
+(generator/trex/errors.py).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 Json = Any
-Path = tuple["str | int", ...]
 
 MAGIC = 0xABE85CEA
 HEADER = struct.Struct(">II")
@@ -50,20 +50,13 @@ def cannot_execute(text: str) -> RpcError:
     return RpcError(EXECUTE, "Failed To Execute Method", text)
 
 
-def json_misfit(text: str) -> RpcError:
-    """A value has a shape that TRex's JSON library refuses to convert."""
-    return RpcError(PARSE, "Json Error", text)
-
-
 @dataclass(frozen=True)
 class RpcRequest:
-    """One well-formed call. ``text`` and ``path`` locate its params, for the offsets in error texts."""
+    """One well-formed call."""
 
     id: Json
     method: str
     params: Json
-    text: str
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -168,33 +161,25 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite
 
 
 def _parse(data: bytes) -> tuple[RpcRequest | BadRequest, ...]:
-    text = data.decode("utf-8", "replace")
-    start = _skip_space(text, 0)
+    text = data.decode("utf-8", "replace").lstrip(" \t\r\n")
     try:
         # what follows the first value is ignored, as TRex's reader does
-        value, _ = _DECODER.raw_decode(text, start)
+        value, _ = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return (BadRequest(None, RpcError(PARSE, "Bad JSON Format")),)
-    if isinstance(value, list):
-        return tuple(_parse_call(one, text, (index,)) for index, one in enumerate(value))
-    return (_parse_call(value, text, ()),)
+    return tuple(_parse_call(one) for one in (value if isinstance(value, list) else [value]))
 
 
-def _parse_call(call: Json, text: str, path: Path) -> RpcRequest | BadRequest:
-    if not isinstance(call, dict):
-        return BadRequest(None, RpcError(INVALID_REQUEST, "Missing 'id' field"))
-    call_id = call.get("id")
+def _parse_call(call: Json) -> RpcRequest | BadRequest:
+    call_id = call.get("id") if isinstance(call, dict) else None
     if call_id is None or not _can_be_written(call_id):
         return BadRequest(None, RpcError(INVALID_REQUEST, "Missing 'id' field"))
     if call.get("jsonrpc") != "2.0":
         return BadRequest(call_id, RpcError(INVALID_REQUEST, "Invalid JSONRPC Version"))
     method = call.get("method")
-    if isinstance(method, (dict, list)):
-        text_ = "Error in JSON request: Type is not convertible to string"
-        return BadRequest(call_id, RpcError(INVALID_REQUEST, text_))
-    if method is None or method == "":
+    if method in (None, "") or isinstance(method, (dict, list)):
         return BadRequest(call_id, RpcError(INVALID_REQUEST, "Missing Method Name"))
-    return RpcRequest(call_id, as_text(method), call.get("params"), text, (*path, "params"))
+    return RpcRequest(call_id, str(method), call.get("params"))
 
 
 def _can_be_written(value: Json) -> bool:
@@ -203,54 +188,3 @@ def _can_be_written(value: Json) -> bool:
         return bool(dumps(value))
     except RecursionError:
         return False
-
-
-def as_text(value: Json) -> str:
-    """TRex's JSON library's conversion of a scalar to a string; containers are a JSON misfit."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    raise json_misfit("Type is not convertible to string")
-
-
-def _skip_space(text: str, at: int) -> int:
-    while at < len(text) and text[at] in " \t\r\n":
-        at += 1
-    return at
-
-
-def offset_of(text: str, path: Path) -> int:
-    """Byte offset at which the value under ``path`` begins in ``text``; -1 when it is not there."""
-    at = _skip_space(text, 0)
-    for step in path:
-        at = _enter(text, at, step)
-        if at < 0:
-            return -1
-    return len(text[:at].encode("utf-8", "replace"))
-
-
-def _enter(text: str, at: int, step: str | int) -> int:
-    """Position of one member of the container that begins at ``at``; of equal keys the last counts."""
-    opening, closing = ("{", "}") if isinstance(step, str) else ("[", "]")
-    if text[at] != opening:
-        return -1
-    found, index = -1, 0
-    at = _skip_space(text, at + 1)
-    while text[at] != closing:
-        key: str | int = index
-        if isinstance(step, str):
-            key, at = _DECODER.raw_decode(text, at)
-            at = _skip_space(text, _skip_space(text, at) + 1)
-        if key == step:
-            found = at
-        _, at = _DECODER.raw_decode(text, at)
-        at = _skip_space(text, at)
-        if text[at] == ",":
-            at = _skip_space(text, at + 1)
-        index += 1
-    return found

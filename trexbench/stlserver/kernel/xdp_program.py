@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from .bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper
 from .field_code import FieldCode, write_constants
-from .xdp_frame import resize, restart_program
 from .xdp_latency import stamp
 from .xdp_layout import (
     BIAS,
@@ -292,11 +291,11 @@ class SenderProgram:
         asm.jump_if("gt", R3, R2, "refused")
         write_constants(asm, stream.program.packet)
         if stream.spec.vm_cache and stream.program.instructions:
-            restart_program(asm, stream)
+            self._restart_program(stream)
         FieldCode(asm, stream.program, stream.at(StreamWord.VARIABLES), stream.lists, "refused").emit()
         if stream.mark is not None:
             stamp(asm, stream.program, stream.mark, stream.at(StreamWord.SENT))
-        resize(asm, stream, self.frame_size, "refused")
+        self._resize(stream)
         if plan.ifindex == self.ingress:
             asm.exit(XDP_TX)
             return
@@ -304,3 +303,28 @@ class SenderProgram:
         asm.mov(R2, 0)
         asm.call(Helper.REDIRECT)
         asm.exit()
+
+    def _restart_program(self, stream: StreamPlan) -> None:
+        """TRex's ``cache``: the field engine starts over after so many packets."""
+        asm = self.asm
+        asm.change("sub", R9, stream.at(StreamWord.CACHE_LEFT), 1)
+        with asm.unless("ne", R1, 0):
+            asm.store(8, R9, stream.at(StreamWord.CACHE_LEFT), stream.spec.vm_cache)
+            for word, value in enumerate(stream.program.words):
+                asm.mov(R1, value)
+                asm.store(8, R9, stream.at(StreamWord.VARIABLES) + 8 * word, R1)
+
+    def _resize(self, stream: StreamPlan) -> None:
+        """Cut the frame to its length; done last, since it invalidates R7 for the verifier."""
+        asm, program = self.asm, stream.program
+        if program.size_word >= 0:
+            asm.load(8, R2, R9, stream.at(StreamWord.VARIABLES) + 8 * program.size_word)
+            asm.change("add", R9, stream.at(StreamWord.BYTES), R2)
+            asm.alu("sub", R2, self.frame_size)
+        elif len(program.packet) == self.frame_size:
+            return
+        else:
+            asm.mov(R2, len(program.packet) - self.frame_size)
+        asm.mov(R1, R6)
+        asm.call(Helper.XDP_ADJUST_TAIL)
+        asm.jump_if("ne", R0, 0, "refused")

@@ -11,7 +11,7 @@ from ..engine import MARKS
 from ..params import Params
 from ..state.port import PortState, ServerPort, core_of
 from ..wire import NO_RESULTS, Json, RpcError, bad_params, cannot_execute
-from .context import API_MAJOR, API_MINOR, API_NAME, Context, Method, Table
+from .context import API_MAJOR, API_MINOR, API_NAME, Context, Method, Table, refused
 
 VERSION: dict[str, Json] = {
     "version": "v3.08",
@@ -29,15 +29,9 @@ def _verify_api(ctx: Context, name: str, major: int, minor: int) -> str:
         raise cannot_execute(
             f"RPC configuration mismatch - server RPC configuration: '{API_NAME}', client RPC configuration: '{name}'"
         )
-    if (major, minor) == (API_MAJOR, API_MINOR) or (major == API_MAJOR and minor < API_MINOR):
+    if major == API_MAJOR and minor <= API_MINOR:
         return ctx.api_handler
-    text = (
-        "RPC version mismatch: a newer client version is required"
-        if major < API_MAJOR
-        else "Version mismatch: your client version is too new to be supported by the server"
-    )
-    server = f"{API_MAJOR}.{API_MINOR}"
-    raise cannot_execute(f"{text}\n(API type '{API_NAME}':  - server: '{server}', client: '{major}.{minor}')")
+    raise cannot_execute(f"RPC version mismatch: client {major}.{minor}, server {API_MAJOR}.{API_MINOR}")
 
 
 def api_sync_v2(ctx: Context, p: Params) -> Json:
@@ -48,11 +42,10 @@ def api_sync_v2(ctx: Context, p: Params) -> Json:
 def api_sync(ctx: Context, p: Params) -> Json:
     versions = p.array("api_vers")
     if len(versions.value) != 1:
-        raise bad_params("'api_vers' should be a list of size 1")
+        raise bad_params("'api_vers' is no list of one")
     one = versions.object(0)
-    kind = one.choice("type", ("core",))
     handler = _verify_api(ctx, API_NAME, one.integer("major"), one.integer("minor"))
-    return {"api_vers": [{"type": kind, "api_h": handler}]}
+    return {"api_vers": [{"type": one.choice("type", ("core",)), "api_h": handler}]}
 
 
 def _cpu_model() -> str:
@@ -128,20 +121,9 @@ def shutdown(ctx: Context, p: Params) -> Json:
     return {}
 
 
-def set_global_cfg(ctx: Context, p: Params) -> Json:
-    """TRex's scheduler settings have no meaning for these engines; none is taken."""
-    for name in GLOBAL_CFG:
-        if p.get(name) is not None:
-            raise cannot_execute(f"{name}: this server has no such setting")
-
-
 def get_async_results(ctx: Context, p: Params) -> Json:
     p.uint64("ticket_id")
     raise RpcError(NO_RESULTS, "No results for request")
-
-
-def cancel_async_task(ctx: Context, p: Params) -> Json:
-    p.uint64("ticket_id")
 
 
 METHODS: Table = {
@@ -155,7 +137,7 @@ METHODS: Table = {
     "get_utilization": Method(get_utilization),
     "shutdown": Method(shutdown),
     "get_global_cfg": Method(lambda ctx, p: GLOBAL_CFG),
-    "set_global_cfg": Method(set_global_cfg),
+    "set_global_cfg": refused("this server has no such settings"),
     "get_async_results": Method(get_async_results),
-    "cancel_async_task": Method(cancel_async_task),
+    "cancel_async_task": Method(lambda ctx, p: None),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
+from typing import TypeVar
 
 from ..params import Params
 from ..state.port import UNOWNED, PortState, ServerPort, mac_bytes
@@ -10,8 +12,11 @@ from ..state.server_state import engine_refusals
 from ..wire import Json, bad_params, cannot_execute
 from .context import Context, Method, Table, of_port, owned, refused
 
+T = TypeVar("T")
 NO_STACK = "this server has no network stack and captures no packets"
-UNSUPPORTED_ATTRIBUTES = ("multicast", "link_status", "led_status", "flow_ctrl_mode", "vxlan_fs")
+_OF_A_STACK = """
+    conf_ns_batch get_rx_queue_pkts push_pkts push_remote start_capture_port stop_capture_port set_capture_port_bpf
+"""
 
 
 def acquire(ctx: Context, port: ServerPort, p: Params) -> Json:
@@ -85,28 +90,19 @@ def set_port_attr(ctx: Context, port: ServerPort, p: Params) -> None:
             with engine_refusals(f"Error applying {name}: "):
                 ctx.engine.set_promiscuous(port.index, enabled)
             port.promiscuous = enabled
-        elif name in UNSUPPORTED_ATTRIBUTES:
-            raise cannot_execute(f"Error applying {name}: operation is not supported for this NIC.")
         else:
-            raise cannot_execute(f"unknown attribute type: '{name}'")
+            raise cannot_execute(f"attribute '{name}' cannot be set here")
 
 
-def _mac(text: str) -> bytes:
+def _address(read: Callable[[str], T], text: str) -> T:
     try:
-        return mac_bytes(text)
+        return read(text)
     except ValueError as err:
-        raise bad_params(f"'invalid MAC address: '{text}'") from err
-
-
-def _ipv4(text: str, which: str) -> str:
-    try:
-        return str(ipaddress.IPv4Address(text))
-    except ValueError as err:
-        raise bad_params(f"invalid {which} IPv4 address: '{text}'") from err
+        raise bad_params(str(err)) from err
 
 
 def set_l2(ctx: Context, port: ServerPort, p: Params) -> None:
-    mac = _mac(p.string("dst_mac"))
+    mac = _address(mac_bytes, p.string("dst_mac"))
     port.require("set_l2_mode", PortState.IDLE, PortState.STREAMS)
     port.dst_mac, port.resolved = mac, True
     port.src_ipv4 = port.dst_ipv4 = None
@@ -114,9 +110,8 @@ def set_l2(ctx: Context, port: ServerPort, p: Params) -> None:
 
 def set_l3(ctx: Context, port: ServerPort, p: Params) -> None:
     """Addresses with a MAC that the client resolved, or without: then the destination stays unresolved."""
-    source, destination = p.string("src_addr"), p.string("dst_addr")
-    source, destination = _ipv4(source, "source"), _ipv4(destination, "destination")
-    mac = None if p.get("resolved_mac") is None else _mac(p.string("resolved_mac"))
+    source, destination = (str(_address(ipaddress.IPv4Address, p.string(one))) for one in ("src_addr", "dst_addr"))
+    mac = None if p.get("resolved_mac") is None else _address(mac_bytes, p.string("resolved_mac"))
     port.require("set_l3_mode", PortState.IDLE, PortState.STREAMS)
     port.src_ipv4, port.dst_ipv4 = source, destination
     port.dst_mac, port.resolved = mac or port.dst_mac, mac is not None
@@ -125,75 +120,35 @@ def set_l3(ctx: Context, port: ServerPort, p: Params) -> None:
 def set_vlan(ctx: Context, port: ServerPort, p: Params) -> None:
     """Set the port's VLANs; as in TRex, they concern its service packets, not its streams."""
     tags = p.array("vlan")
-    if len(tags.value) > 2:
-        raise bad_params(f"Maximal number of stacked VLANs is 2, got: {len(tags.value)}")
     vlans = tuple(tags.uint16(index) for index in range(len(tags.value)))
-    for vlan in vlans:
-        if not 0 < vlan <= 4095:
-            raise bad_params(f"invalid VLAN tag: '{vlan}'")
+    if len(vlans) > 2 or not all(0 < vlan <= 4095 for vlan in vlans):
+        raise bad_params(f"VLANs {list(vlans)}: at most 2 tags, from 1 to 4095")
     port.require("set_vlan_cfg", PortState.IDLE, PortState.STREAMS)
     port.vlans = vlans
 
 
 def conf_ipv6(ctx: Context, port: ServerPort, p: Params) -> None:
-    enabled, source = p.boolean("enabled"), p.string("src_ipv6")
-    port.require("conf_ipv6", PortState.IDLE, PortState.STREAMS)
-    if enabled:
-        raise cannot_execute(f"Could not configure IPv6: {NO_STACK} ({source or 'link local'})")
-
-
-def conf_ns_batch(ctx: Context, port: ServerPort, p: Params) -> Json:
-    p.string("batch")
-    port.require("conf_ns_batch", PortState.IDLE, PortState.STREAMS)
-    raise cannot_execute(f"no name spaces: {NO_STACK}")
+    if p.boolean("enabled"):
+        raise cannot_execute(NO_STACK)
 
 
 def service(ctx: Context, port: ServerPort, p: Params) -> None:
     enabled, filtered = p.boolean("enabled"), p.boolean("filtered", False)
-    p.byte("mask", 0)
     port.service, port.service_filtered = enabled, filtered
 
 
-def set_rx_feature(ctx: Context, port: ServerPort, p: Params) -> Json:
+def set_rx_feature(ctx: Context, port: ServerPort, p: Params) -> None:
     """Everything may be switched off; nothing that would have to receive packets can be switched on."""
     kind = p.choice("type", ("queue", "server", "capwap_proxy"))
-    if kind == "server" or not p.boolean("enabled"):
-        return {}
-    if kind == "capwap_proxy":
-        if not port.service:
-            raise cannot_execute(f"Service mode must be enabled on port {port.index} for CAPWAP proxy")
-        raise cannot_execute(f"no CAPWAP proxy: {NO_STACK}")
-    if not port.service:
-        raise cannot_execute("setting RX queue is only available under service mode")
-    if p.uint32("size") == 0:
-        raise bad_params("queue size cannot be zero")
-    raise cannot_execute(f"no RX queue: {NO_STACK}")
-
-
-def get_rx_queue_pkts(ctx: Context, port: ServerPort, p: Params) -> Json:
-    if not port.service:
-        raise cannot_execute("fetching RX queue packets is only available under service mode")
-    return {"pkts": []}
-
-
-def push_remote(ctx: Context, port: ServerPort, p: Params) -> Json:
-    name = p.string("pcap_filename")
-    port.require("push_remote", PortState.IDLE, PortState.STREAMS)
-    raise cannot_execute(f"this server sends streams only, no capture files ({name})")
+    if kind != "server" and p.boolean("enabled"):
+        raise cannot_execute(NO_STACK)
 
 
 def capture(ctx: Context, p: Params) -> Json:
-    command = p.choice("command", ("start", "stop", "fetch", "status", "remove"))
-    if command == "status":
-        return []
-    if command == "start":
-        raise cannot_execute(f"no capture: {NO_STACK}")
-    p.uint32("capture_id")
-    raise cannot_execute("capture ID not found")
-
-
-def capture_port(ctx: Context, port: ServerPort, p: Params) -> Json:
-    raise cannot_execute(f"Could not enable capture port on port {port.index}: {NO_STACK}")
+    """Tell that there are no captures, which is all that there is to tell."""
+    if p.get("command") != "status":
+        raise cannot_execute(NO_STACK)
+    return []
 
 
 METHODS: Table = {
@@ -206,16 +161,8 @@ METHODS: Table = {
     "set_l3": of_port(set_l3),
     "set_vlan": of_port(set_vlan),
     "conf_ipv6": of_port(conf_ipv6),
-    "conf_ns_batch": of_port(conf_ns_batch),
     "service": owned(service),
     "set_rx_feature": of_port(set_rx_feature),
-    "get_rx_queue_pkts": of_port(get_rx_queue_pkts),
-    "push_pkts": refused(
-        "this server sends streams only, no single packets (push_pkts)",
-        Context.port,
-        lambda ctx, p: (p.uint32("ipg_usec", 0), p.array("pkts")),
-    ),
-    "push_remote": owned(push_remote),
     "capture": Method(capture),
-    **dict.fromkeys(("start_capture_port", "stop_capture_port", "set_capture_port_bpf"), of_port(capture_port)),
+    **dict.fromkeys(_OF_A_STACK.split(), refused(NO_STACK)),
 }

@@ -7,16 +7,17 @@ from collections.abc import Callable
 from ..params import Params
 from ..state import graph
 from ..state.graph import Multiplier, RateEvent
-from ..state.port import PortProfile, PortState, ServerPort
+from ..state.port import PortProfile, ServerPort
 from ..state.server_state import ServerState
 from ..state.stream import StreamRate, parse_stream
 from ..wire import Json, RpcError, bad_params, cannot_execute
-from .context import Context, Method, Table, of_port, owned
+from .context import Context, Method, Table, of_port, owned, refused
 
 KINDS = ("raw", "bps", "bpsl1", "pps", "percentage")
 OPS = ("abs", "add", "sub")
 ALL_CORES = 2**64 - 1
 MAX_EVENTS_SHOWN = 100
+WHOLE_PROFILES = "this server updates, pauses and resumes whole profiles, no single streams"
 
 
 def add_stream(ctx: Context, port: ServerPort, p: Params) -> None:
@@ -82,17 +83,17 @@ def get_stream(ctx: Context, port: ServerPort, p: Params) -> Json:
 def start_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
     name = p.profile()
     duration_s, force = p.double("duration"), p.boolean("force")
-    core_mask, at_s = p.uint64("core_mask", ALL_CORES), p.double("start_at_ts", 0.0)
+    core_mask = p.uint64("core_mask", ALL_CORES)
+    if p.double("start_at_ts", 0.0):
+        raise cannot_execute("start_at_ts: this server starts at once, not at a moment ahead")
     if core_mask & 1 == 0:
-        raise bad_params(f"core_mask: '0x{core_mask:x}' for 1 cores generates an empty set")
+        raise bad_params(f"core_mask 0x{core_mask:x} leaves no core: a port has one")
     mul = p.object("mul")
-    kind, op, value = mul.choice("type", KINDS), mul.string("op"), mul.udouble("value")
+    kind, op, value = mul.choice("type", KINDS), mul.choice("op", ("abs",)), mul.udouble("value")
     if value == 0:
-        raise bad_params("multiplier can't be zero")
-    if op != "abs":
-        raise bad_params("start message can only specify absolute speed rate")
+        raise bad_params("a multiplier of 0 sends nothing")
     profile = port.profile(name)
-    ctx.state.start(port, profile, Multiplier(kind, op, value), duration_s, force, at_s)
+    ctx.state.start(port, profile, Multiplier(kind, op, value), duration_s, force)
     return {"multiplier": profile.factor, "ts": ctx.now_s}
 
 
@@ -118,28 +119,6 @@ def update_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
 def _on_profile(act: Callable[[ServerState, ServerPort, PortProfile], None]) -> Method:
     """A method that does this to the port's profile."""
     return owned(lambda ctx, port, p: act(ctx.state, port, port.profile(p.profile())))
-
-
-def _refuse_streams(port: ServerPort, p: Params, verb: str, mul: Multiplier | None = None) -> Json:
-    """Refuse a call on single streams, after TRex's own checks of it."""
-    name = p.profile()
-    stream_ids, profile = p.array("stream_ids"), port.profiles.get(name)
-    for index in range(len(stream_ids.value)):
-        stream_id = stream_ids.uint32(index)
-        if profile is None or stream_id not in profile.streams:
-            raise cannot_execute(f"{verb}_streams: stream {stream_id} does not exists in profile_id({name})")
-    if not stream_ids.value:
-        raise bad_params(f"please specify streams to {verb}")
-    port.profile(name).require(verb, *PortState.ACTIVE)
-    if mul is not None and mul.op != "abs":
-        raise cannot_execute("Must use absolute multiplier for updating stream")
-    raise cannot_execute(f"this server can {verb} whole profiles only, no single streams")
-
-
-def update_streams(ctx: Context, port: ServerPort, p: Params) -> Json:
-    p.profile()
-    p.boolean("force")
-    return _refuse_streams(port, p, "update", _multiplier(p))
 
 
 def validate(ctx: Context, port: ServerPort, p: Params) -> Json:
@@ -184,9 +163,7 @@ METHODS: Table = {
     "pause_traffic": _on_profile(ServerState.pause),
     "resume_traffic": _on_profile(ServerState.resume),
     "update_traffic": owned(update_traffic),
-    "update_streams": owned(update_streams),
-    "pause_streams": owned(lambda ctx, port, p: _refuse_streams(port, p, "pause")),
-    "resume_streams": owned(lambda ctx, port, p: _refuse_streams(port, p, "resume")),
+    **dict.fromkeys(("update_streams", "pause_streams", "resume_streams"), refused(WHOLE_PROFILES)),
     "validate": owned(validate),
     "remove_rx_filters": _on_profile(ServerState.remove_rx_filters),
 }

@@ -85,12 +85,10 @@ def owned(handler: PortHandler) -> Method:
     return of_port(handler, needs_owner=True)
 
 
-def refused(text: str, *reads: Handler) -> Method:
-    """A method that is always refused, once its parameters have been read as TRex reads them."""
+def refused(text: str) -> Method:
+    """A method that is always refused."""
 
     def refuse(ctx: Context, p: Params) -> Json:
-        for read in reads:
-            read(ctx, p)
         raise cannot_execute(text)
 
     return Method(refuse)

@@ -18,7 +18,6 @@ METHODS: Table = {
     **cmd_traffic.METHODS,
     "get_supported_cmds": Method(lambda ctx, p: list(METHODS)),
 }
-COMPONENTS = dict.fromkeys((*cmd_general.METHODS, *cmd_port.METHODS, "get_supported_cmds"), "common")
 
 
 def handle(ctx: Context, frame: bytes, now_s: float) -> bytes:
@@ -51,10 +50,9 @@ def _run(ctx: Context, call: RpcRequest) -> Json:
         raise RpcError(wire.METHOD_NOT_FOUND, f"Method {call.method} not registered")
     if call.method not in cmd_stats.READ_ONLY:
         ctx.stats.forget()
-    p = Params(call.params, call.text, call.path)
+    p = Params(call.params)
     if method.needs_api and p.string("api_h") != ctx.api_handler:
-        component = COMPONENTS.get(call.method, "STL")
-        raise cannot_execute(f"API verification failed - API handler provided mismatch for class: '{component}'")
+        raise cannot_execute("'api_h' is not the API handler that api_sync_v2 answered")
     if method.needs_owner:
         handler, port = p.string("handler"), ctx.port(p)
         if port.owner is None:
@@ -62,5 +60,5 @@ def _run(ctx: Context, call: RpcRequest) -> Json:
         if port.owner.handler != handler:
             raise cannot_execute("port is not owned by you or your current executing session")
     if not isinstance(p.value, dict):
-        raise cannot_execute("JSON-RPC2 params should be object in TRex case ")
+        raise cannot_execute("params are no object")
     return method.handler(ctx, p)

@@ -137,9 +137,6 @@ class StlServer:
         due_s = min(slow_tick_s, now_s + 0.1)
         if self._ctx.state.sending():
             due_s = min(due_s, now_s + FAST_TICK_S)
-        launch_s = self._ctx.state.next_launch_s()
-        if launch_s is not None:
-            due_s = min(due_s, launch_s)
         return max(0, int((due_s - now_s) * 1000))
 
     def _publish(self) -> None:

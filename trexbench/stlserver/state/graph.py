@@ -91,7 +91,7 @@ def _walk(
             return True
         following = enabled.get(stream.next_stream_id)
         if following is None:
-            raise cannot_execute(f"stream id {stream.next_stream_id & 0xFFFFFFFF} does not exists")
+            raise cannot_execute(f"stream {stream.next_stream_id} is not there")
         stream = following
 
 
@@ -104,34 +104,23 @@ def _peak(events: Sequence[RateEvent]) -> StreamRate:
 
 
 def check_links(streams: Mapping[int, ServerStream]) -> None:
-    """Refuse, with TRex's texts, streams whose ``next`` links make no program."""
+    """Refuse streams whose ``next`` links make no program."""
     enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
     for stream in enabled.values():
-        if stream.mode == "continuous" and stream.next_stream_id != -1:
-            raise cannot_execute(f"error: continous stream '{stream.stream_id}' cannot point to another stream")
-    for stream in enabled.values():
         following = stream.next_stream_id
-        if following == -1 or following in enabled:
-            continue
-        what = "disabled" if following in streams else "a non-existent"
-        raise cannot_execute(f"error: stream {stream.stream_id} is pointing to {what} stream {following}")
-    _check_reachable(enabled)
-
-
-def _check_reachable(enabled: Mapping[int, ServerStream]) -> None:
-    ahead = [s.stream_id for s in enabled.values() if s.self_start]
+        if following != -1 and (stream.mode == "continuous" or following not in enabled):
+            why = "it never ends" if stream.mode == "continuous" else "that is disabled or not there"
+            raise cannot_execute(f"stream {stream.stream_id} cannot lead to stream {following}: {why}")
     reached: set[int] = set()
+    ahead = [s.stream_id for s in enabled.values() if s.self_start]
     while ahead:
         stream_id = ahead.pop()
-        if stream_id in reached:
-            continue
-        reached.add(stream_id)
-        if enabled[stream_id].next_stream_id != -1:
+        if stream_id != -1 and stream_id not in reached:
+            reached.add(stream_id)
             ahead.append(enabled[stream_id].next_stream_id)
-    lost = [stream_id for stream_id in enabled if stream_id not in reached]
+    lost = enabled.keys() - reached
     if lost:
-        lines = "".join(f"stream {one} is unreachable from any other stream\n" for one in lost)
-        raise cannot_execute(f"error: {lines}")
+        raise cannot_execute(f"nothing starts stream {min(lost)}")
 
 
 @dataclass(frozen=True)
@@ -149,14 +138,10 @@ def factor_for(graph: Graph, mul: Multiplier, current: float, speed_bps: float, 
     ``current`` is the running factor, of which relative percentages are taken. Over line rate is refused
     unless ``force``; without it the result is never above the line rate's own factor.
     """
-    if graph.at(1.0).bps_l1 <= 0:
-        raise _no_bandwidth(0.0)
-    factor = _wanted_factor(graph, mul, current, speed_bps)
+    factor = _wanted_factor(graph, mul, current, speed_bps) if graph.at(1.0).bps_l1 > 0 else 0.0
     expected_bps = graph.at(factor).bps_l1
-    if expected_bps <= 0:
-        raise _no_bandwidth(expected_bps)
-    if factor <= 0:
-        raise cannot_execute(f"Factor must be positive, got: {factor:g}")
+    if expected_bps <= 0 or factor <= 0:
+        raise cannot_execute(f"a factor of {factor:g} sends nothing")
     if force and math.isfinite(expected_bps):
         return factor
     if expected_bps / speed_bps > 1.0001:
@@ -166,14 +151,6 @@ def factor_for(graph: Graph, mul: Multiplier, current: float, speed_bps: float, 
     if graph.peak.bps_l1 <= 0 or room_bps <= 0:  # fixed rates alone may be over line rate by what is forgiven above
         return factor
     return min(factor, room_bps / graph.peak.bps_l1)
-
-
-def _no_bandwidth(bps: float) -> Exception:
-    text = (
-        "Effective bandwidth is zero, this means that your dpdk driver does not know the link throughput "
-        f"(virtual), please use absolute bandwidth  {bps:g}"
-    )
-    return cannot_execute(text)
 
 
 def _wanted_factor(graph: Graph, mul: Multiplier, current: float, speed_bps: float) -> float:

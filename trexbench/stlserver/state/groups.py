@@ -40,29 +40,21 @@ class OneReading:
 
 def check_timed(stream: ServerStream) -> None:
     """Refuse a latency stream whose frames have no room for the time of their sending."""
-    packet = stream.packet
-    parts = packet_parts.find(packet)
-    if parts.payload is None or parts.payload >= len(packet):
-        raise cannot_execute("Failed getting payload len")
-    payload_bytes = len(packet) - parts.payload
-    if payload_bytes < HEADER_BYTES:
-        raise cannot_execute(
-            f"Need at least {HEADER_BYTES} payload bytes for payload rules. Packet only has {payload_bytes} bytes"
-        )
-    shortest, longest = packet_len_range(stream.instructions, len(packet))
-    needed = max(parts.payload, SHORTEST_FRAME_BYTES) + HEADER_BYTES
+    size, payload = len(stream.packet), packet_parts.find(stream.packet).payload
+    payload = size if payload is None else min(payload, size)
+    if size - payload < HEADER_BYTES:
+        raise cannot_execute(f"{size - payload} bytes of payload have no room for the time; it needs {HEADER_BYTES}")
+    shortest, longest = packet_len_range(stream.instructions, size)
+    needed = max(payload, SHORTEST_FRAME_BYTES) + HEADER_BYTES
     if shortest != longest and shortest < needed:
-        raise cannot_execute(
-            f"You specified field engine with minimum packet size of {shortest} bytes. For latency together with "
-            f"random packet size, minimum packet size should be at least {needed}"
-        )
+        raise cannot_execute(f"frames of {shortest} bytes have no room for the time; they need {needed}")
 
 
 def check_counted(stream: ServerStream) -> int | None:
     """The protocol above IP of a stream with statistics; refused where there is no IP header to mark."""
     parts = packet_parts.find(stream.packet)
     if parts.ipv4 is None and parts.ipv6 is None:
-        raise cannot_execute("Failed determining l3 proto for packet")
+        raise cannot_execute("frames are counted in IPv4 and IPv6 only")
     return parts.protocol
 
 
@@ -264,7 +256,7 @@ class Groups:
     def to_json(self, pg_ids: list[int], reading: CountSource) -> Json:
         """The answer to ``get_pgid_stats``: of these groups, or of all when none is named."""
         if len(pg_ids) > MAX_GROUPS_ASKED:
-            raise cannot_execute(f"Asking information for too many packet group IDs. Max allowed is {MAX_GROUPS_ASKED}")
+            raise cannot_execute(f"{len(pg_ids)} packet groups are asked for; {MAX_GROUPS_ASKED} can be")
         flows: dict[str, Json] = {}
         latency: dict[str, Json] = {"g": None}
         versions: dict[str, Json] = {}

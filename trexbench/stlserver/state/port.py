@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..engine import EnginePort, StreamSpec
+from ..engine import EnginePort
 from ..wire import cannot_execute
 from .graph import NO_GRAPH, Graph
 from .stream import ServerStream
@@ -40,16 +40,6 @@ def mac_bytes(text: str) -> bytes:
     return bytes(int(part, 16) for part in parts)
 
 
-@dataclass(frozen=True)
-class PendingStart:
-    """A start still to come, at ``at_s`` of the server's clock."""
-
-    at_s: float
-    specs: tuple[StreamSpec, ...]
-    factor: float
-    duration_s: float | None
-
-
 @dataclass
 class PortProfile:
     """A named set of streams on one port.
@@ -64,7 +54,6 @@ class PortProfile:
     factor: float = 1.0
     duration_s: float = -1.0
     graph: Graph = NO_GRAPH
-    launch: PendingStart | None = None
 
     def require(self, command: str, *states: str) -> None:
         """Refuse a command that does not suit the profile's state."""

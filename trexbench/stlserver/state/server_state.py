@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 
 from ..engine import Engine, EngineError, StreamSpec
 from ..wire import Json, RpcError, cannot_execute
@@ -17,7 +16,7 @@ from . import field_checks, graph
 from .events import EventCode, EventQueues
 from .graph import Multiplier
 from .groups import Groups
-from .port import UNOWNED, Owner, PendingStart, PortProfile, PortState, ServerPort
+from .port import UNOWNED, Owner, PortProfile, PortState, ServerPort
 from .stream import ServerStream
 
 MAX_STREAMS = 20_000
@@ -117,10 +116,8 @@ class ServerState:
 
     # traffic
 
-    def start(
-        self, port: ServerPort, profile: PortProfile, mul: Multiplier, duration_s: float, force: bool, at_s: float
-    ) -> None:
-        """Begin sending. at_s: 0 for now, else a moment of the server's clock at least 0.1 s ahead."""
+    def start(self, port: ServerPort, profile: PortProfile, mul: Multiplier, duration_s: float, force: bool) -> None:
+        """Begin sending; duration_s: 0 or less is for ever."""
         profile.require("start", PortState.STREAMS)
         if not force:
             self._check_layer2(port, profile)
@@ -131,17 +128,15 @@ class ServerState:
         factor = graph.factor_for(profile.graph, mul, profile.factor, speed_bps, force)
         self.groups.prepare(profile.streams.values(), self.engine)
         self.check_profile(profile)
-        if at_s and at_s < self.now_s + 0.1:
-            raise cannot_execute("start_at_ts, if defined, should be at least 100ms from now_sec()")
         busy = next((p.name for p in port.profiles.values() if p.state in PortState.ACTIVE), None)
         if busy is not None:
             text = f"port {port.index} is sending profile {busy}: this server sends one profile a port; stop it first"
             raise cannot_execute(text)
         specs = tuple(self._spec(port, stream) for stream in profile.streams.values() if stream.enabled)
-        launch = PendingStart(at_s, specs, factor, duration_s if duration_s > 0 else None)
-        if not at_s:
-            self._launch(port, profile, launch)
-        profile.launch = launch if at_s else None
+        counted = self.groups.counted(profile.streams.values(), self.engine)
+        with engine_refusals():
+            self.engine.start(port.index, specs, factor, duration_s if duration_s > 0 else None)
+        self.groups.started(counted, self.now_s)
         profile.factor, profile.duration_s = factor, duration_s
         self._enter(port, profile, PortState.TX, EventCode.PROFILE_STARTED)
 
@@ -149,19 +144,15 @@ class ServerState:
         """Silence the profile; nothing happens when it is not sending."""
         if profile.state not in PortState.ACTIVE:
             return
-        if profile.launch is None:
-            self.engine.stop(port.index)
-        profile.launch = None
+        self.engine.stop(port.index)
         self._enter(port, profile, PortState.STREAMS, EventCode.PROFILE_STOPPED)
 
     def pause(self, port: ServerPort, profile: PortProfile) -> None:
         profile.require("pause", PortState.TX)
         if any(stream.mode != "continuous" for stream in profile.streams.values()):
-            raise cannot_execute(" pause is supported when all streams are in continues mode ")
+            raise cannot_execute("only continuous streams can be paused")
         if profile.duration_s > 0:
             raise cannot_execute(" pause is supported when duration is not enable is start command ")
-        if profile.launch is not None:
-            raise cannot_execute("the traffic to pause has not begun: its start_at_ts lies ahead")
         with engine_refusals():
             self.engine.pause(port.index)
         self._enter(port, profile, PortState.PAUSE, EventCode.PROFILE_PAUSED)
@@ -179,33 +170,20 @@ class ServerState:
         change = graph.factor_for(profile.graph, mul, current, port.info.speed_bps, force)
         factor = {"abs": change, "add": current + change, "sub": current - change}[mul.op]
         if factor <= 0:
-            raise cannot_execute("Update request will lower traffic to less than zero")
-        if profile.launch is not None:
-            profile.launch = replace(profile.launch, factor=factor)
-        else:
-            with engine_refusals():
-                self.engine.update(port.index, factor)
+            raise cannot_execute("the update leaves no traffic")
+        with engine_refusals():
+            self.engine.update(port.index, factor)
         profile.factor = factor
 
     # the passing of time
 
     def tick(self) -> None:
-        """Start what is due, notice traffic that ended by itself, renew the groups' rates."""
-        for port in self.ports.values():
-            for profile in port.profiles.values():
-                if profile.launch is not None and self.now_s >= profile.launch.at_s:
-                    launch, profile.launch = profile.launch, None
-                    self._launch_late(port, profile, launch)
+        """Notice traffic that ended by itself, renew the groups' rates."""
         for port in (self.ports[index] for index in self.engine.poll()):
             for profile in port.profiles.values():
-                if profile.state in PortState.ACTIVE and profile.launch is None:
+                if profile.state in PortState.ACTIVE:
                     self._enter(port, profile, PortState.STREAMS, EventCode.PROFILE_FINISHED_TX)
         self.groups.advance(self.engine, self.now_s)
-
-    def next_launch_s(self) -> float | None:
-        """When the next delayed start is due."""
-        launches = [p.launch for port in self.ports.values() for p in port.profiles.values() if p.launch]
-        return min((launch.at_s for launch in launches), default=None)
 
     def watch_links(self, attributes: Callable[[ServerPort], Json]) -> None:
         """Post an event, with the port's attributes, for each link that went up or down since the last look."""
@@ -222,27 +200,13 @@ class ServerState:
                 self.stop(port, profile)
 
     def sending(self) -> bool:
-        """Test whether any port sends, pauses or waits to."""
+        """Test whether any port sends or pauses."""
         return any(port.state in PortState.ACTIVE for port in self.ports.values())
 
     def remove_rx_filters(self, port: ServerPort, profile: PortProfile) -> None:
         """Frames of the profile's packet groups that arrive from now on are not counted."""
         profile.require("remove_rx_filters", PortState.STREAMS)
         self.groups.filters_removed(profile.streams.values(), self.engine, self.now_s)
-
-    def _launch(self, port: ServerPort, profile: PortProfile, launch: PendingStart) -> None:
-        counted = self.groups.counted(profile.streams.values(), self.engine)
-        with engine_refusals():
-            self.engine.start(port.index, launch.specs, launch.factor, launch.duration_s)
-        self.groups.started(counted, self.now_s)
-
-    def _launch_late(self, port: ServerPort, profile: PortProfile, launch: PendingStart) -> None:
-        try:
-            self._launch(port, profile, launch)
-        except RpcError as err:
-            data = {"port_id": port.index, "profile_id": profile.name, "thread_id": 0, "what": str(err)}
-            self.post(EventCode.PROFILE_ERROR, data)
-            self._enter(port, profile, PortState.STREAMS, EventCode.PROFILE_FINISHED_TX)
 
     def _check_layer2(self, port: ServerPort, profile: PortProfile) -> None:
         if not self.engine.link_up(port.index):

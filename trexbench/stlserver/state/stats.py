@@ -142,7 +142,6 @@ class Stats:
         data = self.global_json(now_s)
         for port, active in sending.items():
             data.update({f"{name}-{port}": v for name, v in self.port_json(now_s, port, active).items()})
-        data = {name: _printed(value) for name, value in data.items()}
         data["ts"] = {"value": int(now_s * TICKS_PER_S), "freq": TICKS_PER_S}
         data.update(template=[0] * 32, unknown=0)
         event: dict[str, Json] = {"name": "trex-global", "type": 0, "data": data}
@@ -166,10 +165,3 @@ _ZERO_FLOATS = """
 
 def _smoothed_cpu(before: float, now: float) -> float:
     return CPU_KEPT * before + (1 - CPU_KEPT) * now
-
-
-def _printed(value: Json) -> Json:
-    """A float as precise as TRex prints it in events: one decimal from 10 upwards, else four digits."""
-    if not isinstance(value, float):
-        return value
-    return float(f"{value:.1f}" if abs(value) >= 10.0 else f"{value:.3e}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -88,7 +87,7 @@ class ServerStream(StreamSpec):
 
 
 def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
-    """Check the ``stream`` object of ``add_stream``, in TRex's order; what cannot be sent here is refused."""
+    """Check the ``stream`` object of ``add_stream``; what cannot be sent here is refused."""
     mode = p.object("mode")
     kind = mode.string("type")
     total_pkts, count, ibg_us = _parse_bursts(mode, kind)
@@ -96,19 +95,13 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
     rate_value = rate.udouble("value")
     rate_kind = rate.choice("type", RATE_KINDS)
     if rate_value <= 0:
-        raise cannot_execute("Rate value should be positive.")
+        raise cannot_execute("a rate of 0 sends nothing")
     enabled, self_start = p.boolean("enabled"), p.boolean("self_start")
-    start_paused = p.boolean("start_paused", False)
     flags, action_count = p.integer("flags"), p.uint32("action_count")
-    p.uint32("random_seed", 0)
     isg_us, next_stream_id = p.udouble("isg"), p.integer("next_stream_id")
     core_id = p.integer("core_id", -1)
-    if core_id >= core_count == 1:
-        raise cannot_execute("There is only one core, hence core ID must be 0.")
     if core_id >= core_count:
-        raise cannot_execute(
-            f"Core ID is: {core_id}. It must be an integer between 0 and {core_count - 1} (inclusive)."
-        )
+        raise cannot_execute(f"there is no core {core_id}: there are {core_count}")
     packet = _parse_packet(p.object("packet"))
     program = p.object("vm")
     instructions = field_checks.parse_instructions(program)
@@ -116,7 +109,7 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
     rule, group_id = _parse_group(p.object("flow_stats"), stream_id, core_id)
     if flags & FLAG_DUMMY:
         raise cannot_execute(f"stream {stream_id} is a dummy stream, which this server cannot schedule")
-    if start_paused:
+    if p.boolean("start_paused", False):
         raise cannot_execute(f"stream {stream_id} starts paused, and this server can only pause whole ports")
     return ServerStream(
         stream_id=stream_id,
@@ -148,17 +141,14 @@ def _parse_group(p: Params, stream_id: int, core_id: int) -> tuple[str, int | No
     """The kind and the number of the stream's packet group; ("", None) for a stream that has none."""
     if not p.boolean("enabled"):
         return "", None
-    pg_id: int = p.uint32("stream_id")
-    vxlan = p.boolean("vxlan", False)
-    if p.boolean("ieee_1588", False):
-        raise cannot_execute("Driver doesn't support IEEE-1588.")
-    rule = p.string("rule_type")
-    if rule != "stats" and core_id >= 0:
-        raise cannot_execute("Core ID pinning is not supported for sequenced streams.")
+    rule, pg_id = p.string("rule_type"), p.uint32("stream_id")
+    where = f"stream {stream_id}"
     if rule not in ("stats", "latency"):
-        raise cannot_execute("Interface does not support given rule type")
-    if vxlan:
-        raise cannot_execute(f"stream {stream_id}: this server times and counts no frames inside of VXLAN tunnels")
+        raise cannot_execute(f"{where}: flow statistics of type '{rule}' are not there, only stats and latency")
+    if rule == "latency" and core_id >= 0:
+        raise cannot_execute(f"{where}: a latency stream has no core of its own")
+    if p.boolean("vxlan", False) or p.boolean("ieee_1588", False):
+        raise cannot_execute(f"{where}: no frames are counted inside of VXLAN tunnels, and none timed by IEEE 1588")
     return rule, pg_id
 
 
@@ -166,31 +156,21 @@ def _parse_bursts(mode: Params, kind: str) -> tuple[int, int, float]:
     """Packets a burst, number of bursts, gap between bursts in microseconds."""
     if kind == "continuous":
         return 0, 0, 0.0
-    if kind == "single_burst":
-        total = mode.uint32("total_pkts")
-        if total == 0:
-            raise bad_params(f"{kind}: 'total_pkts' cannot be zero.")
-        return total, 1, 0.0
-    if kind == "multi_burst":
-        ibg_us, count, total = mode.udouble("ibg"), mode.uint32("count"), mode.uint32("pkts_per_burst")
-        if total == 0:
-            raise bad_params(f"{kind}: 'pkts_per_burst' cannot be zero.")
-        return total, count, ibg_us
-    raise bad_params(f"bad stream type provided: '{kind}'")
+    if kind not in ("single_burst", "multi_burst"):
+        raise bad_params(f"there is no stream mode '{kind}'")
+    several = kind == "multi_burst"
+    total = mode.uint32("pkts_per_burst" if several else "total_pkts")
+    if total == 0:
+        raise bad_params(f"{kind}: a burst of 0 packets sends nothing")
+    return (total, mode.uint32("count"), mode.udouble("ibg")) if several else (total, 1, 0.0)
 
 
 def _parse_packet(p: Params) -> bytes:
-    packet = decode_base64(p.string("binary"))
+    try:
+        packet = base64.b64decode(p.string("binary"), validate=True)
+    except ValueError as err:
+        raise bad_params(f"'binary' is no base64: {err}") from err
     if not MIN_PKT_BYTES <= len(packet) <= MAX_PKT_BYTES:
-        text = f"Bad packet size provided: {len(packet)}. Should be between {MIN_PKT_BYTES} and {MAX_PKT_BYTES}"
-        raise cannot_execute(text)
+        raise cannot_execute(f"a packet of {len(packet)} bytes: {MIN_PKT_BYTES} to {MAX_PKT_BYTES} can be sent")
     p.string("meta")
     return packet.ljust(SHORTEST_FRAME_BYTES, b"\0")
-
-
-def decode_base64(text: str) -> bytes:
-    """Base64 up to the first character that is none, as TRex decodes it."""
-    match = re.match(r"[A-Za-z0-9+/]*", text)
-    digits = match.group() if match else ""
-    digits = digits[: len(digits) - 1] if len(digits) % 4 == 1 else digits
-    return base64.b64decode(digits + "=" * (-len(digits) % 4))
