@@ -45,11 +45,6 @@ def test_markdown_goes_to_standard_output(results: Path, capsys: pytest.CaptureF
     assert said.startswith("# trexbench") and "| 64b |" in said and "linux" not in said
 
 
-def test_pictures_go_into_their_directory(results: Path, tmp_path: Path) -> None:
-    assert report("--results", str(results), "--pictures", str(tmp_path / "new"), "--dut", "vpp") == 0
-    assert len(list((tmp_path / "new").glob("ramps-*.svg"))) == 4 == len(list((tmp_path / "new").glob("trend-*.png")))
-
-
 def test_tables_go_into_their_directory_as_csv(results: Path, tmp_path: Path) -> None:
     assert report("--results", str(results), "--csv", str(tmp_path / "new"), "--dut", "vpp") == 0
     names = {one.name for one in (tmp_path / "new").iterdir()}
@@ -120,7 +115,6 @@ def test_an_older_night_whose_document_went_meanwhile_is_left_out_and_named(tmp_
         (("--suite", "nightlie"), "is of nightlie: `trexbench results list`"),
         (("--dut", "nobody"), "is of nobody"),
         (("-o", "/proc/report.html"), "/proc/report.html"),
-        (("--pictures", "/dev/null"), "/dev/null is not a directory: name one for the pictures"),
         (("--csv", "/dev/null"), "/dev/null is not a directory: name one for the tables"),
     ],
 )

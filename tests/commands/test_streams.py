@@ -167,8 +167,8 @@ def test_a_file_that_never_ends_is_not_read(tmp_path: Path, file: str) -> None:
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
 
 
-def test_pictures_that_cannot_be_kept_are_one_line(tmp_path: Path) -> None:
+def test_tables_that_cannot_be_kept_are_one_line(tmp_path: Path) -> None:
     assert trexbench(tmp_path, *RAMP.split(), "-q").returncode == 0
-    done = trexbench(tmp_path, "report", "--pictures", "/dev/null")
-    assert done.returncode == 2 and "/dev/null is not a directory: name one for the pictures" in done.stderr
+    done = trexbench(tmp_path, "report", "--csv", "/dev/null")
+    assert done.returncode == 2 and "/dev/null is not a directory: name one for the tables" in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -11,7 +11,6 @@ from trexbench.core.history.rows import METRICS, Cell
 from trexbench.core.load.sample import Phase
 from trexbench.core.load.windows import measured_windows
 from trexbench.report.page.overlay import AROUND_KNEE, MOST_POINTS, find_curves, reduce_windows
-from trexbench.report.page.picture_trend import has_course
 from trexbench.report.page.report import Report
 from trexbench.report.page.trends import TrendChange, find_trends, instant_of
 
@@ -108,7 +107,7 @@ def test_nights_whose_runs_began_at_once_are_two() -> None:
     rows = [make_row(started="2026-11-21T04:00:00Z", night=night, path=night) for night in ("2026-11-19", "2026-11-20")]
     (trend,) = find_trends(rows, [], [])
     assert trend.instants() == ["2026-11-19", "2026-11-20"]
-    assert has_course([trend]) and Report(rows).trend_nights == 2
+    assert Report(rows).trend_nights == 2
 
 
 def test_a_trend_holds_runs_like_the_last_only() -> None:

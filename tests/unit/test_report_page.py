@@ -1,4 +1,4 @@
-"""The page, its markdown and its pictures: that all is on them, and that no name of anything can be more than text."""
+"""The page and its markdown: that all is on them, and that no name of anything can be more than text."""
 
 from __future__ import annotations
 
@@ -27,12 +27,10 @@ from trexbench.core.result import RunResult
 from trexbench.core.units import format_time
 from trexbench.report.clean import clean
 from trexbench.report.groups import DIFFERS, NOTHING_DIFFERS
-from trexbench.report.page import picture_report
 from trexbench.report.page.html import render
 from trexbench.report.page.markdown import escape, to_markdown
 from trexbench.report.page.older import Older
 from trexbench.report.page.overlay import find_curves
-from trexbench.report.page.picture_report import draw_pictures
 from trexbench.report.page.report import Report
 from trexbench.report.page.trends import TrendChange
 
@@ -305,7 +303,6 @@ def test_simulated_runs_are_marked_in_every_form(simulated: bool) -> None:
 def test_nothing_at_all_makes_a_page_too() -> None:
     assert "There is no run to report." in render(Report([]), LIBRARY)
     assert "There is no run to report." in to_markdown(Report([]))
-    assert list(draw_pictures(Report([]))) == []
 
 
 @given(st.text())
@@ -343,7 +340,7 @@ def test_markdown_has_changes_beside_the_figures_and_costs_at_given_rates() -> N
     assert "| 64b at 1 Mpps | 584 |" in text
 
 
-def test_a_run_at_a_given_rate_is_told_by_its_costs_and_has_no_picture_of_a_maximum() -> None:
+def test_a_run_at_a_given_rate_is_told_by_its_costs_and_has_no_curve_to_a_maximum() -> None:
     run = make_run(Cell("vpp", "64b", False, None, "saturate"), command={"mode": "64b", "verb": "efficiency"})
     cost = Cost(Phase.HOLD, 1, 0.0, 30.0, 1e6, 1e6, 1e6, 30.0, "VPP's show runtime", 584.1)
     vars(run)["costs"] = (cost,)  # where the cached property keeps it
@@ -352,7 +349,7 @@ def test_a_run_at_a_given_rate_is_told_by_its_costs_and_has_no_picture_of_a_maxi
     page = render(report, LIBRARY)
     assert "Cycles per packet at given rates" in page and f"{row.cell}: 584 cycles/packet" in page
     assert "\u2265 " not in re.sub(r"(?s)<style>.*?</style>|<script.*?</script>", "", page), "no bound of a maximum"
-    assert report.curves == () and list(draw_pictures(report)) == []
+    assert report.curves == ()
 
 
 def test_a_hostile_table_keeps_its_columns_in_markdown() -> None:
@@ -361,27 +358,3 @@ def test_a_hostile_table_keeps_its_columns_in_markdown() -> None:
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     table = lines[: lines.index(next(line for line in lines if line.startswith("| Cell")))]
     assert {line.count(" |") for line in table} == {2}
-
-
-def test_pictures_of_ramps_and_trends_come_in_both_forms() -> None:
-    pictures = dict(draw_pictures(make_report(simulated=True)))
-    assert sorted(pictures) == [
-        f"{what}-64b-{way}.{form}" for what in ("ramps", "trend") for way in ("bidir", "uni") for form in ("png", "svg")
-    ]
-    assert all(data.startswith(b"\x89PNG") for name, data in pictures.items() if name.endswith("png"))
-    assert all(b"<svg" in data for name, data in pictures.items() if name.endswith("svg"))
-
-
-def test_pictures_of_ramps_show_the_night_before_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture_report, "FORMATS", ("png",))
-    with_it, without = (dict(draw_pictures(report)) for report in (make_report(), make_report(older={})))
-    assert [n for n in with_it if with_it[n] != without[n]] == ["ramps-64b-uni.png"]
-
-
-def test_pictures_of_hostile_names_are_harmless_files() -> None:
-    names = [name for name, _ in draw_pictures(make_report(HOSTILE, f"../../{HOSTILE}"))]
-    assert names and all(re.fullmatch(r"[A-Za-z0-9_-]+\.(png|svg)", name) for name in names)
-    cells = [Cell("a", mode, False, None) for mode in ("x/y", "x?y")]
-    rows = [make_row("a", cell.mode, at) for cell in cells for at in ("2026-11-19", "2026-11-20")]
-    names = [name for name, _ in draw_pictures(Report(rows))]
-    assert len(set(names)) == len(names) == 4

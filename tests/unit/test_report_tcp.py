@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import pytest
-from effort import NIGHTLY
 from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run, unpacked
 from tcp_runs import Path, make_tcp_result
 from test_report_page import LIBRARY, Elements
@@ -26,7 +23,6 @@ from trexbench.core.units import tcp_payload_bps
 from trexbench.report.page.grid import build_grid
 from trexbench.report.page.html import render
 from trexbench.report.page.markdown import to_markdown
-from trexbench.report.page.picture_report import draw_pictures
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.tcp import mode_words, points_of
@@ -128,7 +124,6 @@ def test_a_page_without_tcp_says_nothing_of_it() -> None:
     report = Report([row], runs={row.cell: make_run(row.cell)})
     assert "TCP" not in " ".join(Elements(render(report, LIBRARY)).text) and "TCP" not in to_markdown(report)
     assert 'id="tcp-mode"' not in render(report, LIBRARY)
-    assert not [name for name, _ in draw_pictures(report) if "tcp" in name]
 
 
 def test_both_kinds_stand_on_one_page() -> None:
@@ -177,25 +172,6 @@ def test_hostile_names_are_text_in_tcp_too() -> None:
         t for t, _ in Elements(render(harmless, LIBRARY)).found
     ]
     assert "<script" not in to_markdown(hostile) and "<img" not in to_markdown(hostile)
-    assert all(re.fullmatch(r"[A-Za-z0-9_-]+\.(png|svg)", name) for name, _ in draw_pictures(hostile))
-
-
-@pytest.mark.parametrize("ways", [[Way.FORWARD], pytest.param([Way.FORWARD, Way.REVERSE], marks=pytest.mark.nightly)])
-def test_pictures_have_the_bars_and_each_mode(ways: list[Way]) -> None:
-    result = make_tcp_result(BUSY, [Leg(way) for way in ways], setup=LINE)
-    pictures = dict(draw_pictures(make_tcp_report(replace(result, started="2026-02-01T02:00:00Z"), result)))
-    assert sorted(name for name in pictures if name.endswith("png")) == [
-        "tcp-bars.png",
-        *(f"tcp-{way.value}-ipv4.png" for way in ways),
-        *(f"trend-{way.value}-ipv4-uni-tcp.png" for way in ways),
-    ]
-
-
-def test_pictures_of_simulations_are_marked() -> None:
-    real = make_tcp_result(BUSY, [Leg(Way.FORWARD)], setup=LINE)
-    plain, marked = (draw_pictures(make_tcp_report(replace(real, simulated=one))) for one in (False, True))
-    pairs = list(islice(zip(plain, marked, strict=True), None if NIGHTLY else 2))
-    assert pairs and all(name == other and data != watermarked for (name, data), (other, watermarked) in pairs)
 
 
 def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -> None:

@@ -1,4 +1,4 @@
-"""Trends apart from a browser: usual levels and noise, the page's data of them, sparklines, pictures."""
+"""Trends apart from a browser: usual levels and noise, the page's data of them, sparklines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from report_cases import figures, make_night, make_record, make_row
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.rows import METRICS, RunRow
 from trexbench.report.page.html_data import page_data
-from trexbench.report.page.picture_report import draw_pictures
-from trexbench.report.page.picture_trend import MOST_PANELS, draw_trend, has_course
 from trexbench.report.page.report import Report
 from trexbench.report.page.sparks import HEIGHT, sparks
 from trexbench.report.page.trend_data import ranges
@@ -132,23 +130,3 @@ def test_a_sparkline_breaks_at_failed_nights_and_says_where_it_is_cut_off() -> N
     assert svg.count("M") == 3 and 'class="cut"' in svg, "two stretches, and the mark"
     assert max(path_of(svg)) <= HEIGHT
     assert sparks([trend], [RATE])(trend, POWER) == "" == sparks([trend_of(rows[:1])], [RATE])(trend_of(rows[:1]), RATE)
-
-
-def test_a_single_night_has_no_picture_of_a_trend() -> None:
-    one, two = Report(make_rows([5e6])), Report(make_rows([5e6, 5.1e6]))
-    assert not has_course(one.trends) and list(draw_pictures(one)) == []
-    assert [name for name, _ in draw_pictures(two)] == ["trend-64b-uni.png", "trend-64b-uni.svg"]
-
-
-@pytest.mark.parametrize(("cells", "panels"), [(1, 1), (6, 1), (7, 7), (MOST_PANELS + 2, MOST_PANELS)])
-def test_many_lines_have_a_panel_each_and_failures_a_strip(cells: int, panels: int) -> None:
-    rows = [row for number in range(cells) for row in make_rows([5e6 + number, 5.1e6], f"d{number:02}")]
-    lost = make_night(make_record(make_row("d00", at=night_of(2)), "off"), at=night_of(2))
-    trends = find_trends(rows, [lost], [])
-    figure = draw_trend(trends, "a title", lambda trend: {"color": "black", "marker": "o", "linestyle": "-"})
-    assert len(figure.axes) == panels + 1 and figure.axes[-1].get_ylabel() == "failed"
-    words = figure.get_supylabel()
-    assert words == ("maximum rate, % off usual level" if cells > 1 else "maximum rate, % of line rate")
-    assert ("and 2 more" in figure.get_suptitle()) is (cells > MOST_PANELS)
-    ticks = [one.get_text() for one in figure.axes[0].get_xticklabels()]
-    assert ticks[0] == "2026-01-01" and all(re.fullmatch(r"\d\d-\d\d", one) for one in ticks[1:]), "no clock minutes"

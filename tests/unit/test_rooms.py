@@ -77,9 +77,8 @@ THEIRS: Mapping[str, str] = {
     "jinja2": "report/page/templates",
     "MLRsearch": "core/strategy/mlrsearch",
     "markupsafe": "report/page/html report/page/markdown report/page/templates",
-    "matplotlib": "report/run/picture report/run/picture_costs report/run/picture_sizes report/page/picture_report "
-    "report/page/picture_trend "
-    "report/page/picture_tcp report/tcp/picture report/tcp/picture_bdp",
+    "matplotlib": "report/run/picture report/run/picture_costs report/run/picture_sizes "
+    "report/tcp/picture report/tcp/picture_bdp",
     "msgspec": "core/* dut/* endpoint host lab results results/index",
     "netmiko": "transport/cli",
     "numpy": "core/* stlserver/* twin",

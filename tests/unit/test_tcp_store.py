@@ -207,12 +207,6 @@ def test_a_document_of_many_rows_is_pruned_once(tmp_path: File) -> None:
     assert find_old(tmp_path, keep_nights=2) == [path.relative_to(tmp_path) for path in paths[:2]]
 
 
-def test_a_directory_with_runs_of_tcp_only_has_pictures(tmp_path: File) -> None:
-    nights(tmp_path, [65.6e6, 65.7e6])
-    made = run("report", "--results", tmp_path, "-o", tmp_path / "page.html", "--pictures", tmp_path / "pictures")
-    assert made.exit_code == 0 and list((tmp_path / "pictures").glob("tcp-*.png")), made.output
-
-
 def test_a_directory_with_runs_of_tcp_only_has_a_report_in_every_form(tmp_path: File) -> None:
     nights(tmp_path, [65.6e6 + 5e4 * (at % 3) for at in range(8)])
     page, text = tmp_path / "page.html", tmp_path / "page.md"

@@ -30,7 +30,7 @@ _VERBS = {
     "lab": ("lab", "The router in network namespaces: up, down, status."),
     "show": ("results", "Show a stored run: summary and picture."),
     "compare": ("compare", "Compare two stored runs, nights, suites or DUTs; unlike ones are refused."),
-    "report": ("report", "One page of what was measured: table, ramps, trends, facts; also markdown, pictures."),
+    "report": ("report", "One page of what was measured: table, ramps, trends, facts; also markdown, CSV."),
     "export": ("results", "Write a stored run in another tool's format."),
     "results": ("results", "The stored runs: list, show, query, prune, import."),
     "regress": ("regress", "Find regressions: what got slower, since when and why; known changes."),

@@ -1,4 +1,4 @@
-"""``trexbench report``: stored runs as one page, as markdown, and as pictures."""
+"""``trexbench report``: stored runs as one page, as markdown, and as tables."""
 
 from __future__ import annotations
 
@@ -32,11 +32,6 @@ from .output import make_directory, warn, write
     "--markdown", metavar="FILE", help="Write tables and findings as markdown to this file, - for standard output."
 )
 @click.option(
-    "--pictures",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write curves and trends as PNG and SVG into this directory.",
-)
-@click.option(
     "--csv",
     "tables",
     type=click.Path(path_type=Path, file_okay=False),
@@ -50,19 +45,14 @@ def report(
     night: str | None,
     output: Path | None,
     markdown: str | None,
-    pictures: Path | None,
     tables: Path | None,
 ) -> None:
     """One self-contained HTML page of what was measured: table, ramps, cycles, trends, facts, warnings.
 
-    The page needs no network and no other file. With --markdown, --pictures or --csv it is made only if -o is given,
-    too.
+    The page needs no network and no other file. With --markdown or --csv it is made only if -o is given, too.
     """
-    for what, place in (("pictures", pictures), ("csv", tables)):
-        if place is not None and place.exists() and not place.is_dir():
-            raise ConfigError(
-                f"{place} is not a directory", f"name one for the {'tables' if what == 'csv' else what} after --{what}"
-            )
+    if tables is not None and tables.exists() and not tables.is_dir():
+        raise ConfigError(f"{tables} is not a directory", "name one for the tables after --csv")
     from ..review.report import collect, make_page
     from ..suite.table import published_lines
 
@@ -72,12 +62,6 @@ def report(
         from ..report.page.markdown import to_markdown
 
         write(markdown, to_markdown(found))
-    if pictures is not None:
-        from ..report.page.picture_report import draw_pictures
-
-        make_directory(pictures)
-        for name, data in draw_pictures(found):
-            write(str(pictures / name), data)
     if tables is not None:
         from ..report.page.sheet import to_csv
         from ..report.page.sheets import sheets_of
@@ -85,5 +69,5 @@ def report(
         make_directory(tables)
         for sheet in sheets_of(found):
             write(str(tables / f"{sheet.name}.csv"), to_csv(sheet))
-    if output is not None or (markdown is None and pictures is None and tables is None):
+    if output is not None or (markdown is None and tables is None):
         write(str(output or Path("report.html")), make_page(found))

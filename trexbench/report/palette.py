@@ -1,4 +1,4 @@
-"""Look of a DUT, on the page, in PNG and in SVG alike: its colour, and the marker and dash of each of its lines."""
+"""Look of a DUT on the page and in pictures: its colour, and the marker and dash of each of its lines."""
 
 from __future__ import annotations
 
@@ -26,15 +26,7 @@ MARKERS: Mapping[str, str] = {
     "cross": "P",
 }
 """Marker names on the page -> markers in pictures."""
-DASHES: Mapping[str, Any] = {
-    "solid": "-",
-    "dot": (0, (1.2, 1.6)),
-    "dash": (0, (5, 3)),
-    "dashdot": (0, (5, 2, 1.2, 2)),
-    "longdash": (0, (10, 3)),
-    "longdashdot": (0, (10, 2, 1.2, 2)),
-}
-"""Dash names on the page -> line styles in pictures."""
+DASHES = ("solid", "dot", "dash", "dashdot", "longdash", "longdashdot")
 
 
 STRIDE = 17
@@ -43,7 +35,7 @@ STRIDE = 17
 
 @dataclass(frozen=True)
 class LineStyle:
-    """Look of a line. colour: on a light ground. marker, dash: keys of MARKERS, DASHES. size: of markers, in pixels."""
+    """Look of a line. colour: on a light ground. marker, dash: of MARKERS, DASHES. size: of markers, in pixels."""
 
     colour: str
     marker: str
@@ -53,8 +45,7 @@ class LineStyle:
     @property
     def style(self) -> dict[str, Any]:
         """Keyword arguments for matplotlib."""
-        style: dict[str, Any] = {"marker": MARKERS[self.marker], "linestyle": DASHES[self.dash]}
-        return style | {"color": self.colour, "markersize": 0.6 * self.size}
+        return {"color": self.colour, "marker": MARKERS[self.marker]}
 
 
 def find_look(column: int, place: int = 0) -> LineStyle:
@@ -65,10 +56,10 @@ def find_look(column: int, place: int = 0) -> LineStyle:
     """
     hue, number = column % len(LIGHT), place + STRIDE * (column // len(LIGHT))
     marker = [*MARKERS][(hue + number) % len(MARKERS)]
-    dash = [*DASHES][(hue + number % len(MARKERS) + number // len(MARKERS)) % len(DASHES)]
+    dash = DASHES[(hue + number % len(MARKERS) + number // len(MARKERS)) % len(DASHES)]
     return LineStyle(LIGHT[hue], marker, dash, 11 - 2 * ((place + column) % 4))
 
 
 def page_palette() -> dict[str, Any]:
     """Return what page.js needs of the palette."""
-    return {"light": LIGHT, "dark": DARK, "markers": [*MARKERS], "dashes": [*DASHES], "stride": STRIDE}
+    return {"light": LIGHT, "dark": DARK, "markers": [*MARKERS], "dashes": DASHES, "stride": STRIDE}

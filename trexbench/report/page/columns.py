@@ -32,7 +32,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        """The short name, for pictures that are marked as simulated as a whole."""
+        """The short name, for plots that are marked as simulated as a whole."""
         return f"{self.title} {self.queues}".rstrip() + (" sim" if self.simulated else "")
 
     def __str__(self) -> str:

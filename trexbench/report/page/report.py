@@ -1,4 +1,4 @@
-"""A report's data, and what is derived from them: shared by the page, the markdown and the pictures."""
+"""A report's data, and what is derived from them: shared by the page, the markdown and the tables."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Report:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """Columns of the table and of all cells; a DUT's place there is its colour, on the page and in its pictures."""
+        """Columns of the table and of all cells; a DUT's place there is its colour on the page."""
         cells = [*self.runs, *self.tcp, *(trend.cell for trend in self.trends)]
         return order_columns([*self.grid.columns, *map(column_of, cells)])
 

@@ -101,8 +101,7 @@ def render(figure: Figure, form: str, metadata: dict[str, str]) -> bytes:
 
 def style_of(number: int) -> dict[str, Any]:
     """Colour and marker of the curve of this number."""
-    style = find_look(number).style
-    return {"color": style["color"], "marker": style["marker"]}
+    return find_look(number).style
 
 
 def watermark(figure: Figure, size: float, angle: float = 24) -> None:
