@@ -6,12 +6,9 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from report_cases import figures, make_night, make_record, make_row
 
 from trexbench.core.history.levels import Usual
@@ -19,7 +16,6 @@ from trexbench.core.history.rows import METRICS, RunRow
 from trexbench.report.page.html_data import page_data
 from trexbench.report.page.report import Report
 from trexbench.report.page.sparks import HEIGHT, sparks
-from trexbench.report.page.trend_data import ranges
 from trexbench.report.page.trends import Trend, TrendChange, find_trends
 
 RATE, POWER = METRICS[0], next(one for one in METRICS if one.name == "power")
@@ -67,13 +63,6 @@ def test_few_nights_tell_no_noise_and_none_no_level() -> None:
     assert trend_of(make_rows([5e6])).usual(POWER) is None
 
 
-@given(st.sets(st.integers(0, 60)))
-def test_ranges_hold_every_number_and_no_other(numbers: set[int]) -> None:
-    found = ranges(sorted(numbers))
-    assert [n for first, last in found for n in range(first, last + 1)] == sorted(numbers)
-    assert all(after[0] - before[1] > 1 for before, after in pairwise(found))
-
-
 def test_the_data_are_small_whole_numbers_that_come_back_within_a_hundred_thousandth() -> None:
     values = noisy(40)
     rows = make_rows(values)
@@ -81,7 +70,7 @@ def test_the_data_are_small_whole_numbers_that_come_back_within_a_hundred_thousa
     (trend,) = data["trends"]
     assert figures(trend, RATE.name) == pytest.approx(values, rel=1e-5)
     assert all(type(one) is int for one in trend["values"][RATE.name]["of"])
-    assert data["nights"] == [row.night for row in rows] and trend["x"] == [[0, 39]]
+    assert data["nights"] == [row.night for row in rows] and trend["x"] == [*range(40)]
 
 
 def test_bounds_failures_and_runs_by_hand_have_their_places() -> None:
@@ -93,17 +82,16 @@ def test_bounds_failures_and_runs_by_hand_have_their_places() -> None:
     data = page_data(report)
     (trend,) = data["trends"]
     assert data["nights"] == [*map(night_of, range(3)), f"{night_of(3)} 14:05", night_of(5)]
-    assert (trend["x"], trend["bound"]) == ([[0, 3]], [[1, 1]])
-    assert [(data["nights"][at], data["reasons"][why]) for at, why in trend["failed"]] == [(night_of(5), "no licence")]
+    assert (trend["x"], trend["bound"]) == ([0, 1, 2, 3], [1])
+    assert [(data["nights"][at], why) for at, why in trend["failed"]] == [(night_of(5), "no licence")]
 
 
-def test_documents_are_told_by_a_rule_and_the_latest_of_other_forms_by_their_paths() -> None:
+def test_every_run_has_its_document_without_the_night_that_it_lies_in() -> None:
     rows = make_rows([5e6] * 100)
-    odd = {0: "elsewhere/a.json", 99: "elsewhere/b.json"}
-    rows = [replace(row, path=odd.get(number, row.path)) for number, row in enumerate(rows)]
+    elsewhere = {0: "elsewhere/a.json", 50: f"{rows[50].night}-2/b.json", 99: "c.json"}
+    rows = [replace(row, path=elsewhere.get(number, row.path)) for number, row in enumerate(rows)]
     found = page_data(Report(rows))["trends"][0]["documents"]
-    assert (found["dut"], found["rest"], found["usual"]) == ("vpp", "-64b-uni.json", 7200)
-    assert found["other"] == {99: "elsewhere/b.json"} and found["at"] == [None, *[0] * 98, None]
+    assert {number: path for number, path in enumerate(found) if path != "/vpp/020000-64b-uni.json"} == elsewhere
 
 
 def path_of(svg: str) -> list[float]:

@@ -112,7 +112,6 @@ def _metric(metric: Metric) -> dict[str, Any]:
         "name": metric.name,
         "unit": unit,
         "scale": scale,
-        "better": metric.better,
         **({"bounded": True} if metric.bounded else {}),
     }
 
@@ -129,10 +128,8 @@ def _curve(curve: Curve, cell: int, digits: int = 6) -> dict[str, Any]:
         "loss": [_short(value, digits) for value in curve.loss],
         "knee": curve.knee_pps,
         "bound": curve.bound_pps,
-        "bad": one.first_bad_pps if curve.knee_pps is not None else None,
         "low": one.low_pps,
         "high": one.high_pps,
-        "confirmed": one.confirmed_pps,
         "words": curve.words,
     }
 

@@ -1,12 +1,8 @@
-"""The trends as the page's script reads them: nights shared by all cells, figures as small integers, paths by rule."""
+"""The trends as the page's script reads them: nights shared by all cells, figures as small integers."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from statistics import median_low
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.history.rows import Cell, Metric, RunRow
@@ -16,9 +12,6 @@ from .trends import Trend, place_of
 STEP = 1e-5
 """Step of a figure, as a share of its usual level."""
 LONGEST_REASON = 300
-KEPT_PATHS = 60
-"""Number of latest documents that keep a path of an unusual form; older ones are not named."""
-_PATH = re.compile(r"(\d{4}-\d\d-\d\d)/([^/]+)/(\d{6})(-[^/]+)")
 
 Places = Mapping[str, int]
 
@@ -28,12 +21,9 @@ def trends_data(trends: Sequence[Trend], cells: Mapping[Cell, int]) -> dict[str,
     texts = {short_instant(at) for trend in trends for at in (*trend.instants(), *(at for at, _ in trend.failed))}
     texts |= {short_instant(trend.instant_of_change(change)) for trend in trends for change in trend.changes}
     places = {text: at for at, text in enumerate(sorted(texts))}
-    whys = dict.fromkeys(clean(reason)[:LONGEST_REASON] for trend in trends for _, reason in trend.failed)
-    reasons = {reason: at for at, reason in enumerate(whys)}
     return {
         "nights": list(places),
-        "reasons": list(reasons),
-        "trends": [_trend(trend, cells[trend.cell], places, reasons) for trend in trends],
+        "trends": [_trend(trend, cells[trend.cell], places) for trend in trends],
     }
 
 
@@ -46,28 +36,17 @@ def ordered_runs(trend: Trend) -> list[RunRow]:
     return sorted(trend.runs, key=place_of)
 
 
-def ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Ascending numbers as stretches without a gap, first and last of each."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return found
-
-
-def _trend(trend: Trend, cell: int, places: Places, reasons: Mapping[str, int]) -> dict[str, Any]:
+def _trend(trend: Trend, cell: int, places: Places) -> dict[str, Any]:
     """x: places of runs; bound: which of the runs are bounds; line: the rate that is 100 % of line rate."""
     runs = ordered_runs(trend)
     last = trend.runs[-1] if trend.runs else None
     return {
         "cell": cell,
-        "x": ranges(places[short_instant(place_of(row))] for row in runs),
-        "bound": ranges(number for number, row in enumerate(runs) if row.at_least),
+        "x": [places[short_instant(place_of(row))] for row in runs],
+        "bound": [number for number, row in enumerate(runs) if row.at_least],
         "line": float(f"{last.rate / last.line_share:.6g}") if last is not None and last.line_share else None,
         "values": {metric.name: _values(trend, metric, runs) for metric in trend.metrics},
-        "failed": [[places[short_instant(when)], reasons[clean(why)[:LONGEST_REASON]]] for when, why in trend.failed],
+        "failed": [[places[short_instant(when)], clean(why)[:LONGEST_REASON]] for when, why in trend.failed],
         "changes": [
             {
                 "metric": clean(change.metric),
@@ -79,7 +58,7 @@ def _trend(trend: Trend, cell: int, places: Places, reasons: Mapping[str, int]) 
             }
             for change in trend.changes
         ],
-        "documents": _documents([(short_instant(place_of(row)), row) for row in runs]),
+        "documents": [_document(row) for row in runs],
     }
 
 
@@ -97,37 +76,7 @@ def _values(trend: Trend, metric: Metric, runs: Sequence[RunRow]) -> dict[str, A
     }
 
 
-def _documents(runs: Sequence[tuple[str, RunRow]]) -> dict[str, Any]:
-    """``<date>/<dut>/<HHMMSS><rest>`` for most; other: paths of another form, by the run's number.
-
-    at: when each began, in seconds after ``usual`` seconds after the midnight that its place on the axis begins with.
-    """
-    found = [_parts(row) for _, row in runs]
-    (dut, rest), _ = (
-        Counter(parts for parts in found if parts is not None).most_common(1)[0] if any(found) else (("", ""), 0)
-    )
-    seconds = [_seconds_after(place, row.started) for place, row in runs]
-    usual = median_low([one for one in seconds if one is not None] or [0])
-    other = {
-        number: clean(row.path)
-        for number, ((_, row), parts) in enumerate(zip(runs, found, strict=True))
-        if (parts != (dut, rest) or seconds[number] is None) and number >= len(runs) - KEPT_PATHS
-    }
-    at = [
-        None if one is None or parts != (dut, rest) else one - usual for one, parts in zip(seconds, found, strict=True)
-    ]
-    return {"dut": clean(dut), "rest": clean(rest), "usual": usual, "at": at, "other": other}
-
-
-def _parts(row: RunRow) -> tuple[str, str] | None:
-    """The DUT and the end of a path whose date and time are those at which the run began; None for any other."""
-    match = _PATH.fullmatch(row.path)
-    began = row.started[:19].replace(":", "")
-    return (match[2], match[4]) if match and f"{match[1]}T{match[3]}" == began else None
-
-
-def _seconds_after(place: str, started: str) -> int | None:
-    try:
-        return (datetime.fromisoformat(started[:19]) - datetime.fromisoformat(place[:10])) // timedelta(seconds=1)
-    except ValueError:
-        return None
+def _document(row: RunRow) -> str:
+    """The document's path; without the run's night, where that is its first folder."""
+    path, night = clean(row.path), short_instant(place_of(row))
+    return path.removeprefix(night) if path.startswith(f"{night}/") else path

@@ -3,17 +3,8 @@
 function trendDocuments(page) {
   var MOST = 60, data = page.data, state = null, bound = false;
 
-  function two(number) { return (number < 10 ? "0" : "") + number; }
-
-  // The path of a run, from when it began; see _documents in trend_data.py.
-  function path(trend, run, night) {
-    var kept = trend.documents;
-    if (kept.other[run]) { return kept.other[run]; }
-    if (kept.at[run] === null) { return null; }
-    var began = new Date(Date.parse(night.slice(0, 10) + "T00:00Z") + 1000 * (kept.usual + kept.at[run]));
-    var clock = [began.getUTCHours(), began.getUTCMinutes(), began.getUTCSeconds()].map(two).join("");
-    return began.toISOString().slice(0, 10) + "/" + kept.dut + "/" + clock + kept.rest;
-  }
+  // As _document in trend_data.py left it.
+  function path(trend, run, night) { return (trend.documents[run][0] === "/" ? night : "") + trend.documents[run]; }
 
   function sayings(trend, at) {
     var metric = state.metric, line = state.read(trend, metric), cell = data.cells[trend.cell], found = [];
@@ -23,14 +14,14 @@ function trendDocuments(page) {
       found.push([data.nights[at] + ", " + cell.name + ": " + figure + ", ", path(trend, point.run, data.nights[at])]);
     });
     trend.failed.forEach(function (one) {
-      if (one[0] === at) { found.push([data.nights[at] + ", " + cell.name + ": failed: " + data.reasons[one[1]]]); }
+      if (one[0] === at) { found.push([data.nights[at] + ", " + cell.name + ": failed: " + one[1]]); }
     });
     return found;
   }
 
   function item(text, path) {
     var one = document.createElement("li");
-    one.textContent = text + (path === null ? "its document is not kept on this page" : path ? "document " : "");
+    one.textContent = text + (path ? "document " : "");
     if (path) { one.appendChild(document.createElement("code")).textContent = path; }
     return one;
   }

@@ -12,17 +12,11 @@ function trendsPlot(page) {
 
   function time(night) { return Date.parse(night.replace(" ", "T") + (night.length > 10 ? "Z" : "T00:00Z")); }
 
-  function expanded(ranges) {
-    var all = [];
-    ranges.forEach(function (one) { for (var at = one[0]; at <= one[1]; at++) { all.push(at); } });
-    return all;
-  }
-
   // One cell's figures: its runs and the nights that failed, in order; a failed night breaks the line.
   function read(trend, metric) {
-    var values = trend.values[metric.name], bounds = metric.bounded ? expanded(trend.bound) : [];
+    var values = trend.values[metric.name], bounds = metric.bounded ? trend.bound : [];
     if (!values) { return null; }
-    var points = expanded(trend.x).map(function (x, run) {
+    var points = trend.x.map(function (x, run) {
       return { x: x, run: run, value: values.of[run] === null ? null : values.level + values.of[run] * values.step, bound: false };
     });
     bounds.forEach(function (run) { points[run].bound = true; });
@@ -223,7 +217,7 @@ function trendsPlot(page) {
     var by = {};
     trends.forEach(function (trend) {
       trend.failed.forEach(function (one) {
-        (by[one[0]] = by[one[0]] || []).push("<b>" + page.label(data.cells[trend.cell], now) + "</b> failed: " + page.wrapped(data.reasons[one[1]]));
+        (by[one[0]] = by[one[0]] || []).push("<b>" + page.label(data.cells[trend.cell], now) + "</b> failed: " + page.wrapped(one[1]));
       });
     });
     var at = Object.keys(by).map(Number).sort(function (a, b) { return a - b; });
