@@ -27,7 +27,7 @@ from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal
 from trexbench.transport import LocalTransport, SshTransport, Transport, open_transport
 from trexbench.transport.ssh import CONFIG_ENV
-from trexbench.transport.ssh_master import PERSIST_S, CannotOpen, open_master
+from trexbench.transport.ssh_master import CannotOpen, open_master
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")
 
@@ -320,7 +320,7 @@ def test_a_server_that_lets_in_and_then_says_nothing() -> None:
 
 
 def test_a_refused_session_opens_no_connection_beside(run_dir: Path) -> None:
-    with running_sshd("MaxSessions 2") as server, closing(to(server, server.folder / "run")) as dut:
+    with running_sshd("MaxSessions 1") as server, closing(to(server, server.folder / "run")) as dut:
         dut.run(["true"], 20)
         pool = ThreadPoolExecutor(1)
         sleeping = pool.submit(dut.run, ["sleep", "1"], 20)
@@ -391,11 +391,18 @@ def test_kill_9_leaves_nothing_for_long(server: Sshd, run_dir: Path, doing: str)
             assert run.stdout.readline() == "hanging\n"
         assert masters(run_dir)
         os.kill(run.pid, signal.SIGKILL)
-    eventually(lambda: not masters(run_dir), "the master is gone", PERSIST_S + 5)
-    assert not list(run_dir.glob("*/*")), "no socket"
-    with closing(to(server, run_dir)) as dut:
-        dut.run(["true"], 20)
-        assert len(list(run_dir.iterdir())) == 1, "the next one removes the empty directory"
+    eventually(lambda: not masters(run_dir), "the master is gone", 7)
+    eventually(lambda: not list(run_dir.iterdir()), "and the socket's directory")
+
+
+def test_without_its_guard_a_master_ends_soon_after_its_last_command(server: Sshd, run_dir: Path) -> None:
+    ssh = ("ssh", f"-F{server.client_config}")
+    with closing(open_master(ssh, "dut", run_dir, os.environ, persist_s=1)) as master:
+        master.guard.kill()
+        assert master.answers()
+        eventually(lambda: not masters(run_dir), "the master is gone")
+        assert not master.alive
+    assert not list(run_dir.iterdir())
 
 
 def test_ctrl_c_ends_the_command_and_leaves_a_connection_for_cleaning_up(server: Sshd, run_dir: Path) -> None:

@@ -19,7 +19,7 @@ from ..core.errors import DutError, DutLost
 from .completed import Completed
 from .local import OUTPUT_LIMIT_BYTES, environment, missing, run_here, start_here
 from .running import Running
-from .ssh_master import OPEN_S, CannotOpen, Master, escaped, open_master
+from .ssh_master import OPEN_S, CannotOpen, Master, open_master
 from .ssh_reasons import explain
 from .words import OWN_255, remote_command, shown
 
@@ -71,7 +71,7 @@ class SshTransport:
         command = remote_command(argv)
         master = self._connected()
         try:
-            done = run_here(self._through(master, command), argv, self.place, timeout_s, input, self._limit_bytes)
+            done = run_here(master.through(command), argv, self.place, timeout_s, input, self._limit_bytes)
         finally:
             self._one_less()
         return self._checked(master, done)
@@ -82,15 +82,10 @@ class SshTransport:
         master = self._connected()
         try:
             checked = partial(self._checked, master)
-            return start_here(self._through(master, command), argv, self.place, checked, self._one_less)
+            return start_here(master.through(command), argv, self.place, checked, self._one_less)
         except BaseException:
             self._one_less()
             raise
-
-    def _through(self, master: Master, command: str) -> Sequence[str]:
-        # Without its master ssh would connect by itself; this proxy prevents it.
-        alone = ("-oControlMaster=no", "-oProxyCommand=false")
-        return [*master.ssh, "-S", escaped(master.control), *alone, "--", self._host, command]
 
     def _one_less(self) -> None:
         with self._lock:
@@ -114,7 +109,7 @@ class SshTransport:
 
     def _refuse(self, done: Completed, master: Master) -> NoReturn:
         """DutError for an exit code 255 that is ssh's own and not the command's."""
-        stands = master.ask("check")
+        stands = master.answers()
         with self._lock:
             # It may have refused one session too many: those of commands that hang there end only with the connection.
             if self._master is master and not (stands and self._running):
