@@ -46,9 +46,10 @@ def lab_up(folder: Path) -> Iterator[None]:
 
 def slow_rules(times: int) -> str:
     """A firewall that makes a router slow: each packet passes 1000 rules so many times, and meets none of them."""
-    rules = "".join(f"-A slow -s 10.0.{number >> 8}.{number & 255}/32 -j DROP\n" for number in range(1000))
-    jumps = "-A FORWARD -j slow\n" * times
-    return f"*filter\n:FORWARD ACCEPT [0:0]\n:slow - [0:0]\n{rules}{jumps}COMMIT\n"
+    rules = "".join(f"    ip saddr 10.0.{number >> 8}.{number & 255} drop\n" for number in range(1000))
+    jumps = "    jump slow\n" * times
+    forward = f"  chain forward {{\n    type filter hook forward priority 0;\n{jumps}  }}\n"
+    return f"table inet trexbench {{\n  chain slow {{\n{rules}  }}\n{forward}}}\n"
 
 
 def document(folder: Path, dut: str = "own") -> dict[str, Any]:

@@ -294,10 +294,6 @@ SAMPLES: Mapping[str, Sequence[str]] = {
         "2001:2:0:1::2   68:5:ca:32:45:94     ix0 permanent R p\nfe80::1%ix1  (incomplete) ix1 23s S\n",
     ),
     "dut.freebsd.parse.parse_path": (_PATH,),
-    "dut.linux.firewall.parse_saved": (
-        "*filter\n:FORWARD ACCEPT [0:0]\n:trexbench-forward - [0:0]\n-A FORWARD -j trexbench-forward\n"
-        "-A trexbench-forward -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\nCOMMIT\n",
-    ),
     "dut.linux.parse.own_nft_rules": (
         '{"nftables": [{"chain": {"family": "inet", "table": "trexbench", "name": "forward"}}, '
         '{"rule": {"family": "inet", "table": "trexbench", "chain": "forward", "expr": []}}]}',

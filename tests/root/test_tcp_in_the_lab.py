@@ -21,7 +21,7 @@ from trexbench.core.tcp.limit import BUSY
 pytestmark = [pytest.mark.root, NEEDS_ROOT]
 
 PREFIX = f"tbt{os.getpid()}"
-VARIANTS = "variants: {slow: {firewall: slow.rules}, nat: {nat: true}}\n"
+VARIANTS = "variants: {slow: {firewall: slow.nft}, nat: {nat: true}}\n"
 SHORT = ("--time", "1s", "--interval", "200ms", "--ping", "0", "-q", "--no-picture")
 
 
@@ -42,7 +42,7 @@ def nothing_is_left() -> Iterator[None]:
 def stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A lab that is up, and sends frame by frame: the router has most of the work."""
     folder = tmp_path_factory.mktemp("stays")
-    (folder / "slow.rules").write_text(slow_rules(20))
+    (folder / "slow.nft").write_text(slow_rules(20))
     write_lab(folder, f"{PREFIX}s", "{offloads: packet}", VARIANTS)
     with lab_up(folder):
         yield folder

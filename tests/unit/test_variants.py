@@ -19,7 +19,7 @@ from trexbench.dut.apply import of_others
 from trexbench.dut.endpoints import router_wanted
 from trexbench.dut.journal import Entry, FileJournal
 from trexbench.dut.linux.changes import plan_from_nothing
-from trexbench.dut.linux.firewall import firewall_changes, loads, parse_saved
+from trexbench.dut.linux.firewall import RuleLoad, firewall_changes, load_of
 from trexbench.session.request import Case, PlanDefaults, Setup, request_of
 
 ROOT = Path(__file__).parents[2]
@@ -67,8 +67,10 @@ def test_a_driver_that_cannot_refuses_by_name(tmp_path: Path) -> None:
         ("table inet trexbench {\n chain a {\n}\n", "is not complete"),
         ("table inet trexbench {\n}\n}\n", ":3: a brace too many is closed"),
         ("", "is not complete"),
-        ("*filter\n:FORWARD ACCEPT [0:0]\n-F FORWARD\nCOMMIT\n", ":3: '-F FORWARD' is none of iptables-save's lines"),
-        ("*filter\n-A FORWARD -j DROP\nCOMMIT\n", ":2: '-A FORWARD -j DROP' is none of"),
+        (
+            "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n",
+            "not taken any more: translate them with iptables-r",
+        ),
     ],
 )
 def test_rules_that_reach_beyond_their_own_table_are_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -86,45 +88,28 @@ def test_rules_are_counted_by_chain_as_the_kernel_will_list_them(tmp_path: Path)
         ' chain a { type filter hook forward priority 0; policy drop; counter accept; log prefix "} #" ; }\n'
         " chain b {\n  tcp dport { 22,\n   80 } accept\n  drop\n }\n}\n"
     )
-    found = read_rules(path).nft
-    assert found is not None
-    assert found[1] == {"a": 2, "b": 2}
-    assert "comment" not in found[0]
+    found = read_rules(path)
+    assert found.rules == {"a": 2, "b": 2}
+    assert "comment" not in found.body
 
 
-def test_the_documents_rule_set_is_there_in_both_forms(tmp_path: Path) -> None:
+def load_for(wanted: Wanted) -> RuleLoad:
+    load = load_of(wanted)
+    assert load is not None
+    return load
+
+
+def test_the_documents_rule_set_is_there(tmp_path: Path) -> None:
     assert shipped() == ("raspberry-pi-2015",)
     config = config_of(tmp_path, "  pi: {firewall: raspberry-pi-2015}\n").with_variant("pi")
-    rules = {load.tool: load.rules for load in loads(Wanted(config))}
-    assert rules["nft"]["inet forward"] == 6
-    # the networks that one rule of nft's names are two here; the policy is the last rule of the chain
-    assert rules["iptables"]["IPv6 filter trexbench-FORWARD"] == 8
-    assert rules["iptables"]["IPv4 filter trexbench-FORWARD"] == 6
-
-
-def test_chains_of_ones_own_keep_their_jumps_under_new_names(tmp_path: Path) -> None:
-    rules = "*filter\n:FORWARD DROP [0:0]\n:lan - [0:0]\n-A FORWARD -i d0 -j lan\n-A lan -j ACCEPT\nCOMMIT\n"
-    (tmp_path / "office.rules").write_text(rules)
-    config = config_of(tmp_path, "  office: {firewall: office.rules, nat: true}\n").with_variant("office")
-    load = loads(Wanted(config))[0]
-    text = load.texts["iptables-restore", "--noflush"]
-    for line in (
-        "-A trexbench-FORWARD -i d0 -j trexbench-lan",
-        "-A trexbench-FORWARD -j DROP",
-        "-I FORWARD 1 -j trexbench-FORWARD",
-        "-A trexbench-POSTROUTING -o d1 -j MASQUERADE",
-    ):
-        assert line in text.splitlines()
-    listed = parse_saved("*filter\n:trexbench-lan - [0:0]\n-A FORWARD -j trexbench-lan\n-A FORWARD -j theirs\nCOMMIT\n")
-    assert listed == {"filter trexbench-lan": 0, "filter FORWARD": 1}
+    assert load_for(Wanted(config)).rules["inet forward"] == 6
 
 
 def test_flows_are_offloaded_between_the_duts_interfaces(tmp_path: Path) -> None:
     config = config_of(tmp_path, "  fast: {flow_offload: true, nat: true}\n").with_variant("fast")
-    (load,) = loads(Wanted(config, MACS))
-    (text,) = load.texts.values()
-    assert 'hook ingress priority 0; devices = { "d0", "d1" };' in text
-    assert "meta l4proto { tcp, udp } flow add @trexbench_flows" in text
+    load = load_for(Wanted(config, MACS))
+    assert 'hook ingress priority 0; devices = { "d0", "d1" };' in load.text
+    assert "meta l4proto { tcp, udp } flow add @trexbench_flows" in load.text
     assert (
         load.rules["inet trexbench_offload"] == load.rules["inet trexbench_nat"] == 1
         and "inet forward" not in load.rules
@@ -134,9 +119,9 @@ def test_flows_are_offloaded_between_the_duts_interfaces(tmp_path: Path) -> None
 def test_what_is_there_is_left_and_what_is_no_longer_wanted_goes(tmp_path: Path) -> None:
     config = config_of(tmp_path, "  stateful: {firewall: stateful}\n")
     wanted = Wanted(config.with_variant("stateful"), MACS)
-    load = loads(wanted)[0]
-    assert firewall_changes(wanted, {"rules_by": "nft", "own_rules": {"nft": load.rules}}) == []
-    (less,) = firewall_changes(wanted, {"rules_by": "nft", "own_rules": {"nft": {**load.rules, "inet forward": 1}}})
+    load = load_for(wanted)
+    assert firewall_changes(wanted, {"own_rules": {"nft": load.rules}}) == []
+    (less,) = firewall_changes(wanted, {"own_rules": {"nft": {**load.rules, "inet forward": 1}}})
     assert [command.argv for command in less.do] == [("nft", "-f", "-")]
     (gone,) = firewall_changes(Wanted(config, MACS), {"own_rules": {"nft": load.rules}})
     assert [command.argv for command in gone.do] == [("nft", "delete", "table", "inet", "trexbench")]
@@ -203,15 +188,10 @@ def test_a_cell_of_a_variant_is_another_cell_and_older_nights_have_none() -> Non
 
 def test_a_dut_that_dials_in_masquerades_and_clamps_the_segment_size(tmp_path: Path) -> None:
     config = config_of(tmp_path, "  ppp: {pppoe: true, firewall: stateful}\n").with_variant("ppp")
-    nft, iptables, _ = loads(router_wanted(config))
-    (text,) = nft.texts.values()
-    assert 'oifname "tbppp0" tcp flags syn counter tcp option maxseg size set rt mtu' in text
-    assert 'oifname "tbppp0" counter masquerade' in text and 'iifname "tbppp0" ct state new' in text
-    assert nft.rules["inet trexbench_mss"] == nft.rules["inet trexbench_nat"] == 1
-    text = iptables.texts["iptables-restore", "--noflush"]
-    mangle, nat = text.partition("*mangle")[2].partition("COMMIT")[0], text.partition("*nat")[2].partition("COMMIT")[0]
-    assert "-o tbppp0 -p tcp -m tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu" in mangle
-    assert "-o tbppp0 -j MASQUERADE" in nat and iptables.rules["IPv4 mangle trexbench-FORWARD"] == 1
+    load = load_for(router_wanted(config))
+    assert 'oifname "tbppp0" tcp flags syn counter tcp option maxseg size set rt mtu' in load.text
+    assert 'oifname "tbppp0" counter masquerade' in load.text and 'iifname "tbppp0" ct state new' in load.text
+    assert load.rules["inet trexbench_mss"] == load.rules["inet trexbench_nat"] == 1
 
 
 def test_packets_of_the_tester_go_through_no_session(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from ..model import (
     same_family,
     unmet,
 )
-from .firewall import firewall_changes, loads, require_sysctls, sysctl_file
+from .firewall import firewall_changes, require_sysctls, sysctl_file
 from .tcp import redirect_changes, redirect_files
 from .tuning import compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
 from .tunnel import tunnel_changes
@@ -119,7 +119,6 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
         "routes": [],
         "redirects": dict.fromkeys(redirect_files(wanted), 1),
         "sysctls": {name: "unknown" for name, _ in wanted.config.chosen.sysctls},
-        "rules_by": next((load.tool for load in loads(wanted)), None),
     }
     return plan(wanted, facts)
 

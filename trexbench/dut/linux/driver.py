@@ -19,7 +19,7 @@ from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
 from . import parse
 from .changes import FAMILIES, FORWARD, compare, forwarding_of, plan, probes
-from .firewall import RuleLoad, loads, parse_saved, save, sysctl_file
+from .firewall import NFT, load_of, sysctl_file
 from .observe import observed
 from .queues import find_spreading
 from .tcp import TCP_OFFLOADS, TCP_SETTINGS, redirect_files
@@ -299,64 +299,42 @@ class LinuxDut:
     def _firewall(self) -> dict[str, Any]:
         """Count the rules; None where the tool is missing. The rules' own counters change all the time.
 
-        Also trexbench's own rules, where a variant asks for some or they were left, and the tool that can load them.
+        Also trexbench's own rules, where a variant asks for some or they were left.
         """
-        nft = self._try(("nft", "-j", "list", "ruleset"), str)
+        nft = self._try((NFT, "-j", "list", "ruleset"), str)
         saved = self._try(("iptables-save",), str)
         every = {
             "nft_rules": None if nft is None else parse.count_nft_rules(nft),
             "iptables_rules": None if saved is None else parse.count_iptables_rules(saved),
         }
-        load = self._working(loads(self._wanted))
-        own = {"nft": {} if nft is None else parse.own_nft_rules(nft), "iptables": self._own_saved("iptables", saved)}
-        if load is not None and load.tool not in own:
-            own[load.tool] = self._own_saved(load.tool, None)
-        own = {tool: rules for tool, rules in own.items() if rules}
         facts: dict[str, Any] = {"firewall": every}
         if self._wanted.config.variant is not None:
+            file = self._wanted.config.chosen.firewall.file
             facts["variant"] = self._wanted.config.variant
-            facts["firewall_files"] = {one.file.name: one.digest for one in self._wanted.config.chosen.firewall.files}
-        if load is not None:
-            facts["rules_by"] = load.tool
-        return facts | ({"own_rules": own} if own else {})
+            facts["firewall_files"] = {file.file.name: file.digest} if file is not None else {}
+        if self._rules_can_be_loaded():
+            facts["rules_by"] = NFT
+        own = {} if nft is None else parse.own_nft_rules(nft)
+        return facts | ({"own_rules": {NFT: own}} if own else {})
 
-    def _own_saved(self, tool: str, ipv4: str | None) -> dict[str, int]:
-        """Rules in chains of trexbench's own, by place; ipv4: what iptables-save has printed already.
-
-        Of IPv6 only where any may be there: it would be one more command for everybody.
-        """
-        found: dict[str, int] = {}
-        if ipv4 is None and tool != "iptables":
-            ipv4 = self._try((save(tool, 4),), str)
-        texts = {4: ipv4}
-        if self._wanted.config.chosen.filters or parse_saved(ipv4 or ""):
-            texts[6] = self._try((save(tool, 6),), str)
-        for version, text in texts.items():
-            found |= {f"IPv{version} {place}": count for place, count in parse_saved(text or "").items()}
-        return found
-
-    def _working(self, wished: Sequence[RuleLoad]) -> RuleLoad | None:
-        """The first of these that the DUT's programs and its kernel can load; DutError where none can be."""
-        said = []
-        for load in wished:
-            for argv, text in load.trials:
-                try:
-                    done = self._transport.run(argv, TIMEOUT_S, text)
-                except DutError as error:
-                    said.append(f"{load.tool}: {error}")
-                    break
-                if done.returncode != 0:
-                    said.append(f"{load.tool}: {' '.join((done.stderr or done.stdout).split())[:160]}")
-                    break
-            else:
-                return load
-        if wished:
-            what = f"{self._wanted.config.name}: variant {self._wanted.config.variant}: its rules cannot be loaded"
-            remedy = "install nftables or iptables there, or correct the rules"
-            if self._wanted.config.chosen.flow_offload:
-                remedy = "take flow_offload out where nft or the kernel (CONFIG_NF_FLOW_TABLE_INET) has no flowtable"
-            raise DutError(f"{what} ({'; '.join(said)})", remedy)
-        return None
+    def _rules_can_be_loaded(self) -> bool:
+        """False where the variant has no rules; DutError where the DUT's nft or its kernel cannot load them."""
+        load = load_of(self._wanted)
+        if load is None:
+            return False
+        try:
+            done = self._transport.run(load.trial, TIMEOUT_S, load.text)
+        except DutError as error:
+            said = str(error)
+        else:
+            if done.returncode == 0:
+                return True
+            said = " ".join((done.stderr or done.stdout).split())[:160]
+        remedy = "install nftables there, or correct the rules"
+        if self._wanted.config.chosen.flow_offload:
+            remedy = "take flow_offload out where nft or the kernel (CONFIG_NF_FLOW_TABLE_INET) has no flowtable"
+        what = f"{self._wanted.config.name}: variant {self._wanted.config.variant}: its rules cannot be loaded"
+        raise DutError(f"{what} ({NFT}: {said})", remedy)
 
     def _sysctls(self) -> dict[str, Any]:
         """Sysctls of the variant; None for one that is not there."""
