@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from trexbench.config.draft import UNKNOWN, Draft
 from trexbench.config.model import DRIVERS
 from trexbench.core.errors import BenchError, ConfigError
-from trexbench.dut.listing import LISTINGS, ListedInterface
+from trexbench.dut.drivers import driver_of
+from trexbench.dut.model import ListedInterface, Listing
 from trexbench.session.draft import filled
 
 FILE = Path("mine.yaml")
@@ -83,13 +84,24 @@ def test_a_dut_that_does_not_answer_leaves_the_draft_and_says_why() -> None:
     assert filled(Draft("vpp"), fails, said.append) == Draft("vpp") and said == ["not filled in: no way there: look"]
 
 
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_each_driver_of_the_table_has_its_folder(driver: str) -> None:
+    assert callable(driver_of(driver).open) and callable(driver_of(driver).plan_from_nothing)
+
+
+def listing_of(driver: str) -> Listing:
+    listing = driver_of(driver).listing
+    assert listing is not None
+    return listing
+
+
 def test_linux_interfaces_are_those_of_hardware() -> None:
     listed = """[{"ifname": "lo", "address": "00:00:00:00:00:00"}, {"ifname": "eno1", "address": "02:00:00:00:00:01",
     "addr_info": [{"family": "inet", "local": "192.0.2.7", "prefixlen": 24}]}, {"ifname": "eno2", "address":
     "02:00:00:00:00:03"}, {"ifname": "br0", "address": "02:00:00:00:00:02", "linkinfo": {"info_kind": "bridge"}}]"""
-    assert LISTINGS["linux"].read(listed) == [ListedInterface("eno1", in_use=True), ListedInterface("eno2")]
+    assert listing_of("linux").read(listed) == [ListedInterface("eno1", in_use=True), ListedInterface("eno2")]
 
 
 def test_vpp_tells_how_many_queues_a_device_can_have() -> None:
     text = (FIXTURES / "vpp-dpdk" / "hardware.txt").read_text()
-    assert {one.queues for one in LISTINGS["vpp"].read(text)} == {64}
+    assert {one.queues for one in listing_of("vpp").read(text)} == {64}

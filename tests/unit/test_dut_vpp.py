@@ -704,13 +704,6 @@ def test_no_value_of_the_config_is_read_by_the_shell(dpdk: Bench) -> None:
     assert "set -f" in "".join(scripts)
 
 
-def test_the_driver_is_registered() -> None:
-    from trexbench.dut.drivers import DRIVERS, PLANS
-
-    assert DRIVERS["vpp"] is VppDut
-    assert PLANS["vpp"] is vpp.plan_from_nothing
-
-
 @pytest.mark.parametrize(("config", "outer"), [(NETGATE, "dot1ad"), (HOST, "dot1q")])
 def test_the_outer_of_two_tags_as_vpp_gets_to_see_it(config: DutConfig, outer: str) -> None:
     """af_packet puts back as 802.1Q what the kernel took off, whichever tag it was."""

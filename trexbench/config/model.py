@@ -25,25 +25,32 @@ from .yamltree import Value
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver's requirements of a config. transports: types by which its DUT can be reached; none: it is not reached.
+    """A driver's requirements of a config, and where its code is."""
 
-    knows_system: it sets addresses, routes and queues, and reads the counters, by itself. has_variants: it can set what
-    a variant asks for. unsteady: its system may undo settings by itself, so that they are read back after a run, too.
-    """
-
+    folder: str
+    """The folder of dut/ whose driver.py has the code."""
     transports: tuple[str, ...] = ("netns", "local", "ssh")
+    """Types by which its DUT can be reached; none: it is not reached."""
     knows_system: bool = True
+    """It sets addresses, routes and queues, and reads the counters, by itself."""
     has_variants: bool = False
+    """It can set what a variant asks for."""
     unsteady: bool = False
+    """Its system may undo settings by itself, so that they are read back after a run, too."""
+    vlan_name: str = ""
+    """Name of a VLAN's interface: of the port, its tags joined, a number of its own, or one made of both tags."""
 
 
 DRIVERS: Mapping[str, Driver] = {
-    "linux": Driver(has_variants=True),
-    "pfsense": Driver(unsteady=True),
-    "vpp": Driver(),
-    "commands": Driver(transports=("netns", "local", "ssh", "cli"), knows_system=False),
-    "none": Driver(transports=(), knows_system=False),
+    # by the tester's port: with the NIC's name it could be too long for a Linux interface (15)
+    "linux": Driver("linux", has_variants=True, vlan_name="tb{port.tester}.{tags}"),
+    "pfsense": Driver("freebsd", unsteady=True, vlan_name="vlan{number}"),
+    # one sub-interface takes both tags
+    "vpp": Driver("vpp", vlan_name="{port.interface}.{both}"),
+    "commands": Driver("commands", transports=("netns", "local", "ssh", "cli"), knows_system=False),
+    "none": Driver("unmanaged", transports=(), knows_system=False),
 }
+"""All drivers by their names in a config: a driver is a line here and its folder."""
 UNREACHED = "none"
 """The transport of a DUT that is not reached."""
 

@@ -32,7 +32,7 @@ def dut_of(path: Path, text: str) -> DutConfig:
     where = f"trexbench dut check {path}"
     root = parse(path, text)
     named = root.at("driver").raw
-    driver = DRIVERS.get(named.strip() if isinstance(named, str) else "", Driver())
+    driver = DRIVERS.get(named.strip() if isinstance(named, str) else "", Driver(""))
     required = [*(["transport"] if driver.transports else []), *([] if root.has("endpoints") else ["ports"])]
     try:
         dut = section(DutConfig, "a DUT config", required, name=path.stem, file=path, text=text)(root)

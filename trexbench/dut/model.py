@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Protocol
 
-from ..config.model import DutConfig, Port, Route
+from ..config.model import DRIVERS, DutConfig, Port, Route
 from ..config.readers import Address, Interface, Network
 from ..core.dut.queues import PortHash, Spreading
 from ..core.dut.rss import MICROSOFT_KEY
 from ..core.dut.telemetry import Observation
 from ..core.errors import ConfigError, DutError
 from ..core.load.vlan import NAMES, tag_types
-from ..transport import TIMEOUT_S
+from ..transport import TIMEOUT_S, Transport
 from ..transport.words import typed
 
 LINK_WAIT_S = 10.0
@@ -44,20 +44,6 @@ class Vlan:
 
     def __str__(self) -> str:
         return f"VLAN {self.tag} ({self.protocol}) of {self.parent}"
-
-
-def _dotted(port: Port, level: int) -> str:
-    """By the tester's port: with the NIC's name it could be too long for a Linux interface (15)."""
-    return f"tb{port.tester}.{'.'.join(map(str, port.vlan[: level + 1]))}"
-
-
-_VLAN_NAMES: Mapping[str, Callable[[Port, int], str]] = {
-    "linux": _dotted,
-    # above all VLANs' own numbers, after which others may have named theirs
-    "pfsense": lambda port, level: f"vlan{4100 + 2 * port.tester + level}",
-    # one sub-interface takes both tags
-    "vpp": lambda port, level: f"{port.interface}.{10000 * port.vlan[0] * level + port.vlan[level]}",
-}
 
 
 NO_DEVICE = "Unknown device type"
@@ -138,9 +124,12 @@ class Wanted:
 
     def vlans(self, port: Port) -> tuple[Vlan, ...]:
         """The interfaces to be made on the port's own, the last of them with its addresses; none without ``vlan``."""
-        found, parent = list[Vlan](), port.interface
+        found, parent, pattern = list[Vlan](), port.interface, DRIVERS[self.config.driver].vlan_name
         for level, tag in enumerate(port.vlan):
-            name = _VLAN_NAMES[self.config.driver](port, level)
+            tags = ".".join(map(str, port.vlan[: level + 1]))
+            # above all VLANs' own numbers, after which others may have named theirs
+            number, both = 4100 + 2 * port.tester + level, 10000 * port.vlan[0] * level + tag
+            name = pattern.format(port=port, tags=tags, number=number, both=both)
             found.append(Vlan(name, parent, tag, NAMES[tag_types(len(port.vlan))[level]]))
             parent = name
         return tuple(found)
@@ -378,3 +367,33 @@ class Dut(Protocol):
 
     def observe(self, clear: bool = False) -> Observation:
         """Read its counters. clear: this reading begins an interval; VPP's runtime then counts from zero."""
+
+
+@dataclass(frozen=True)
+class ListedInterface:
+    """An interface. in_use: it has an address, as the one has by which the DUT is reached. queues: it can have."""
+
+    name: str
+    in_use: bool = False
+    queues: int | None = None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """argv: lists interfaces; read: what it prints. queues: tells of one, named behind it, how many it can have."""
+
+    argv: tuple[str, ...]
+    read: Callable[[str], list[ListedInterface]]
+    queues: tuple[tuple[str, ...], Callable[[str], int | None]] | None = None
+
+
+@dataclass(frozen=True)
+class DutDriver:
+    """A driver as the rest of the program uses it: ``DRIVER`` in the driver.py of its folder."""
+
+    open: Callable[[Wanted, Transport], Dut]
+    """The DUT of a config, reached by a transport."""
+    plan_from_nothing: Callable[[Wanted], Sequence[Change]]
+    """Plans the changes to a DUT on which nothing is set; pure."""
+    listing: Listing | None = None
+    """Lists the interfaces that could be cabled to a tester; None where it cannot."""

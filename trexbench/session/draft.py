@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..config.draft import UNKNOWN, Draft
 from ..core.errors import BenchError, DutError
-from ..dut.listing import LISTINGS, Listing
+from ..dut.drivers import driver_of
+from ..dut.model import Listing
 from ..generator.trex.connect import ServerAddress, describe
 from ..lock import run_dir
 from ..transport import Transport, open_transport
@@ -19,7 +20,7 @@ _SPEED_WORDS = {100: "100mbit", 1000: "1gbit", 2500: "2.5gbit"}
 
 def ask_dut(draft: Draft, timeout_s: float = 20.0) -> Draft:
     """With the DUT's interfaces, and the queues of those that no address is on; DutError where it cannot be asked."""
-    listing = LISTINGS.get(draft.driver)
+    listing = driver_of(draft.driver).listing
     if listing is None or draft.host == UNKNOWN:
         return draft
     transport = open_transport("ssh", host=draft.host, user=draft.user, run_dir=run_dir())

@@ -15,7 +15,7 @@ from ...core.patterns import LONGEST_TEXT, find
 from ...host.totals import Gathering
 from ...transport import TIMEOUT_S, Transport
 from ...transport.words import shown
-from ..model import Attestation, Change, Command, Mismatch, Wanted, attest, not_attested, unmet
+from ..model import Attestation, Change, Command, DutDriver, Mismatch, Wanted, attest, not_attested, unmet
 from .counters import observation
 
 _NOT_RUN = (126, 127)
@@ -84,11 +84,6 @@ class CommandsDut:
         return done.stdout[:LONGEST_TEXT]
 
 
-def plan_from_nothing(wanted: Wanted) -> Sequence[Change]:
-    """Every step; pure."""
-    return [replace(change_of(step, wanted, ""), was=None) for step in wanted.config.commands.apply]
-
-
 def change_of(step: Step, wanted: Wanted, said: str) -> Change:
     """The change that makes this step. said: what its check printed."""
     fine = (step.undone_if,) if step.undone_if else ()
@@ -129,3 +124,10 @@ def _line(said: str) -> str:
     lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
     line = lines[0] if len(lines) == 1 else f"{len(lines)} other lines" if lines else "nothing"
     return line if len(line) <= 80 else f"{line[:77]}..."
+
+
+def _plan_from_nothing(wanted: Wanted) -> Sequence[Change]:
+    return [replace(change_of(step, wanted, ""), was=None) for step in wanted.config.commands.apply]
+
+
+DRIVER = DutDriver(CommandsDut, _plan_from_nothing)

@@ -17,9 +17,20 @@ from ...host import freebsd as counters
 from ...host.files import number, parse_files
 from ...host.read_freebsd import BOOT_MESSAGES, FreebsdHost, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
-from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links, is_inside
+from ..model import (
+    LINK_WAIT_S,
+    Attestation,
+    Change,
+    DutDriver,
+    ListedInterface,
+    Listing,
+    Wanted,
+    attest,
+    await_links,
+    is_inside,
+)
 from . import parse
-from .changes import FAMILIES, SETTLE, plan
+from .changes import FAMILIES, SETTLE, plan, plan_from_nothing
 from .check import compare, doubts, probes
 from .observe import observed
 
@@ -249,3 +260,11 @@ def _versions(driver: str, unit: str) -> dict[str, str]:
     """Names in sysctl of what ``ethtool -i`` tells on Linux, by its words."""
     firmware = _FIRMWARE.get(driver, _FIRMWARE_ELSE)
     return {"version": _VERSION.format(driver, unit), "firmware-version": firmware.format(driver, unit)}
+
+
+def _listed(text: str) -> list[ListedInterface]:
+    found = parse.parse_interfaces(text)
+    return [ListedInterface(name, bool(one["addresses"])) for name, one in found.items() if one["mac"]]
+
+
+DRIVER = DutDriver(PfsenseDut, plan_from_nothing, Listing(("ifconfig", "-a"), _listed))

@@ -16,9 +16,19 @@ from ...host import linux as host
 from ...host.files import number, parse_cpus, parse_files
 from ...host.read_linux import BackgroundPerf, LinuxHost, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
-from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
+from ..model import (
+    LINK_WAIT_S,
+    Attestation,
+    Change,
+    DutDriver,
+    ListedInterface,
+    Listing,
+    Wanted,
+    attest,
+    await_links,
+)
 from . import parse
-from .changes import FAMILIES, FORWARD, compare, forwarding_of, plan, probes
+from .changes import FAMILIES, FORWARD, compare, forwarding_of, plan, plan_from_nothing, probes
 from .firewall import NFT, load_of, sysctl_file
 from .observe import observed
 from .queues import find_spreading
@@ -377,3 +387,19 @@ def _joined(text: str | None) -> str | None:
 def _setting(text: str | None) -> int | str | None:
     value = number(text)
     return text if value is None else value
+
+
+def _listed(text: str) -> list[ListedInterface]:
+    """Interfaces of hardware, or of a virtual machine's: no loopback, bridge, tunnel or tag."""
+    addresses = parse.parse_addresses(text)
+    links = ((name, one) for name, one in parse.parse_links(text).items() if name != "lo" and one["mac"])
+    return [ListedInterface(name, bool(addresses[name])) for name, one in links if one["kind"] is None]
+
+
+def _queues(text: str) -> int | None:
+    most = parse.parse_channels(text)["max"]
+    return most.get("combined") or most.get("rx")
+
+
+_LISTING = Listing(("ip", "-json", "-details", "address", "show"), _listed, queues=(("ethtool", "-l"), _queues))
+DRIVER = DutDriver(LinuxDut, plan_from_nothing, _LISTING)

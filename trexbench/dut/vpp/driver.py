@@ -9,18 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...config.settings import VppSettings
 from ...core.dut.telemetry import Observation
 from ...core.errors import ConfigError
 from ...host.files import parse_cpus, parse_files
 from ...host.read_linux import read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
-from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
-from .changes import plan
+from ..model import (
+    LINK_WAIT_S,
+    Attestation,
+    Change,
+    DutDriver,
+    ListedInterface,
+    Listing,
+    Wanted,
+    attest,
+    await_links,
+)
+from .changes import plan, plan_from_nothing
 from .check import compare, document, links_missing, spreading
 from .commands import linux_file
 from .facts import VppFacts, ask, read
 from .observe import read_counters
-from .parse_show import parse_version
+from .parse_show import parse_hardware, parse_version
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _HOST = {
@@ -100,3 +111,13 @@ class VppDut:
         done = self._transport.run(("grep", "-sH", "", *_HOST.values()), TIMEOUT_S)
         files = parse_files(done.stdout)
         return {name: files.get(path) for name, path in _HOST.items()}
+
+
+def _listed(text: str) -> list[ListedInterface]:
+    """Interfaces that VPP has taken over: they are there to forward, with or without an address."""
+    devices = {name: one for name, one in parse_hardware(text).items() if not name.startswith(("local", "loop"))}
+    return [ListedInterface(name, queues=one.max_queues) for name, one in devices.items() if one.mac]
+
+
+_LISTING = Listing(("vppctl", "-s", VppSettings().socket, "show", "hardware-interfaces"), _listed)
+DRIVER = DutDriver(VppDut, plan_from_nothing, _LISTING)

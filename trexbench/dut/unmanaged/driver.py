@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.dut.telemetry import Missing, Observation
-from ..transport import Transport
-from .model import Attestation, Change, Wanted, not_attested
+from ...core.dut.telemetry import Missing, Observation
+from ...transport import Transport
+from ..model import Attestation, Change, DutDriver, Wanted, not_attested
 
 BY_HAND = "driver: none: the DUT is configured by hand, nothing of it was set, read back or counted"
 
@@ -29,5 +29,4 @@ class UnmanagedDut:
         return Observation(missing=(Missing("the DUT's counters", "driver: none reads none"),))
 
 
-def plan_from_nothing(wanted: Wanted) -> Sequence[Change]:
-    return ()
+DRIVER = DutDriver(UnmanagedDut, lambda wanted: ())
