@@ -20,7 +20,8 @@ from collections.abc import Mapping, Sequence
 from _ratios import note, skip
 
 from trexbench.core.tcp.model import HostReading, Leg, TcpPlan, Way
-from trexbench.endpoint import Embedded, EndpointHost, Iperf3, TcpEngine, agent, run_leg
+from trexbench.endpoint import Embedded, EndpointHost, Iperf3, TcpEngine, run_leg
+from trexbench.endpoint.programs import payload
 from trexbench.transport import LocalTransport
 
 PORT = 5299
@@ -46,10 +47,10 @@ def reading_cost_s(streams: int, times: int = 300) -> float:
     """CPU time of one reading on the host, as the agent makes it."""
     with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(socket.create_connection(listener.getsockname())) for _ in range(streams)]
-        ends = [agent.PayloadStream(number, True, sock) for number, sock in enumerate(clients, 1)]
+        ends = [payload.PayloadStream(number, True, sock) for number, sock in enumerate(clients, 1)]
         begun = time.process_time()
         for _ in range(times):
-            json.dumps(agent.reading(ends, os.getpid(), begun))
+            json.dumps(payload.reading(ends, os.getpid(), begun))
         return (time.process_time() - begun) / times
 
 

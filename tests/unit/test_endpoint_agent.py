@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import json
 import os
@@ -14,7 +13,6 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,14 +22,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import PROC_STAT
 
-from trexbench.core.dut.telemetry import CpuTime
 from trexbench.core.errors import DutError
-from trexbench.endpoint import agent as spoken
 from trexbench.endpoint import watched_processes
-from trexbench.endpoint.agent import AgentFailure
-from trexbench.host.linux import parse_stat
+from trexbench.endpoint.programs import ends, iperf, payload, processes
+from trexbench.endpoint.programs.common import ProgramFailure
 
-SOURCE = Path(spoken.__file__).read_text(encoding="utf-8")
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
@@ -50,25 +45,13 @@ def told(data: bytes) -> socket.socket:
     return ours
 
 
-def test_it_is_python_3_7_and_needs_nothing_else() -> None:
-    tree = ast.parse(SOURCE, feature_version=(3, 7))
-    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    names = {name.name for one in imports if isinstance(one, ast.Import) for name in one.names}
-    names |= {str(one.module) for one in imports if isinstance(one, ast.ImportFrom)}
-    assert names <= sys.stdlib_module_names
-    # What came later than 3.7 and is no matter of grammar.
-    assert not any(
-        word in SOURCE for word in ("removeprefix", "removesuffix", "get_native_id", "strict=", "cached_property")
-    )
-
-
 @pytest.mark.portable
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=5))
 def test_json_arrives_as_it_was_sent(value: dict[str, Any]) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        spoken.send_json(ours, value)
-        assert json.dumps(spoken.receive_json(theirs, 1 << 20)) == json.dumps(value)
+        iperf.send_json(ours, value)
+        assert json.dumps(iperf.receive_json(theirs, 1 << 20)) == json.dumps(value)
 
 
 @pytest.mark.portable
@@ -76,8 +59,8 @@ def test_json_arrives_as_it_was_sent(value: dict[str, Any]) -> None:
 def test_damaged_json_is_a_failure(data: bytes, sized: bool) -> None:
     with told(struct.pack("!I", len(data)) + data if sized else data) as sock:
         try:
-            found = spoken.receive_json(sock, 150)
-        except AgentFailure as failure:
+            found = iperf.receive_json(sock, 150)
+        except ProgramFailure as failure:
             assert failure.what.isprintable()
         else:
             assert isinstance(found, dict)
@@ -96,8 +79,8 @@ def test_damaged_json_is_a_failure(data: bytes, sized: bool) -> None:
     ],
 )
 def test_why_json_is_refused(data: bytes, words: str) -> None:
-    with told(data) as sock, pytest.raises(AgentFailure, match=words):
-        spoken.receive_json(sock, 8192)
+    with told(data) as sock, pytest.raises(ProgramFailure, match=words):
+        iperf.receive_json(sock, 8192)
 
 
 @pytest.mark.parametrize(
@@ -114,14 +97,14 @@ def test_why_json_is_refused(data: bytes, words: str) -> None:
     ],
 )
 def test_what_a_server_says_instead_of_going_on(data: bytes, words: str) -> None:
-    with told(data) as sock, pytest.raises(AgentFailure, match=words):
-        spoken.expect(sock, spoken.PARAM_EXCHANGE)
+    with told(data) as sock, pytest.raises(ProgramFailure, match=words):
+        iperf.expect(sock, iperf.PARAM_EXCHANGE)
 
 
 def test_a_silent_end_is_given_up() -> None:
     ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(AgentFailure, match=r"did not answer within 0\.05 s"):
-        spoken.receive(ours, 1, 0.05)
+    with ours, theirs, pytest.raises(ProgramFailure, match=r"did not answer within 0\.05 s"):
+        iperf.receive(ours, 1, 0.05)
 
 
 def test_an_end_that_drips_is_given_up_as_well() -> None:
@@ -136,8 +119,8 @@ def test_an_end_that_drips_is_given_up_as_well() -> None:
     dripping = threading.Thread(target=drip)
     with ours, theirs:
         dripping.start()
-        with pytest.raises(AgentFailure, match=r"did not answer within 0\.2 s"):
-            spoken.receive(ours, 10**6, 0.2)
+        with pytest.raises(ProgramFailure, match=r"did not answer within 0\.2 s"):
+            iperf.receive(ours, 10**6, 0.2)
         over.set()
         dripping.join()
 
@@ -146,10 +129,10 @@ def test_an_end_that_drips_is_given_up_as_well() -> None:
 @given(st.dictionaries(NAMES, ODD | JSON, max_size=6), st.booleans())
 def test_parameters_are_within_limits_or_refused(asked: dict[str, Any], tcp: bool) -> None:
     try:
-        found = spoken.asked_of({**asked, "tcp": True} if tcp else asked)
-    except AgentFailure:
+        found = ends.asked_of({**asked, "tcp": True} if tcp else asked)
+    except ProgramFailure:
         return
-    assert 1 <= found["streams"] <= spoken.MOST_STREAMS and found["way"] in ("forward", "reverse", "bidir")
+    assert 1 <= found["streams"] <= ends.MOST_STREAMS and found["way"] in ("forward", "reverse", "bidir")
     assert 0 <= found["omit_s"] <= 86400 and 0 <= found["window"] <= 1 << 30
 
 
@@ -163,23 +146,23 @@ def test_parameters_are_within_limits_or_refused(asked: dict[str, Any], tcp: boo
     ],
 )
 def test_what_this_server_cannot_do_is_refused(asked: dict[str, Any], words: str) -> None:
-    with pytest.raises(AgentFailure, match=words):
-        spoken.asked_of(asked)
+    with pytest.raises(ProgramFailure, match=words):
+        ends.asked_of(asked)
 
 
 @pytest.mark.portable
 @pytest.mark.parametrize("way", ["forward", "reverse", "bidir"])
 def test_our_client_and_our_server_agree(way: str) -> None:
     options = {"omit_s": 0, "time_s": 2.5, "streams": 3, "way": way, "window": 65536, "zerocopy": True}
-    found = spoken.asked_of(json.loads(json.dumps(spoken.parameters(options))))
+    found = ends.asked_of(json.loads(json.dumps(ends.parameters(options))))
     assert (found["way"], found["streams"], found["time_s"], found["window"]) == (way, 3, 3, 65536)
-    ours, theirs = spoken.directions("client", way), spoken.directions("server", way)
+    ours, theirs = ends.directions("client", way), ends.directions("server", way)
     assert [not one for one in ours] == theirs
 
 
 @given(st.binary(max_size=400))
 def test_any_length_of_tcp_info_is_read(data: bytes) -> None:
-    found = spoken.parse_info(data)
+    found = payload.parse_info(data)
     assert all(isinstance(value, int) and value >= 0 for value in found.values())
     assert ("total_retrans" in found) == (len(data) >= 104) and ("snd_wnd" in found) == (len(data) >= 232)
 
@@ -190,19 +173,10 @@ def test_tcp_info_by_the_kernels_names() -> None:
     data[6:8] = (0x97, 0b101) if sys.byteorder == "little" else (0x79, 0b11000000)
     for at, kind, value in ((68, "I", 1234), (80, "I", 10), (100, "I", 7), (160, "Q", 1 << 40), (276, "H", 9)):
         struct.pack_into(f"={kind}", data, at, value)
-    found = spoken.parse_info(bytes(data))
+    found = payload.parse_info(bytes(data))
     assert (found["rtt"], found["snd_cwnd"], found["total_retrans"]) == (1234, 10, 7)
     assert (found["delivery_rate"], found["accecn_fail_mode"]) == (1 << 40, 9)
     assert (found["snd_wscale"], found["rcv_wscale"], found["delivery_rate_app_limited"]) == (7, 9, 1)
-
-
-def test_cpu_times_mean_what_they_mean_elsewhere() -> None:
-    lines = Path("/proc/stat").read_text().splitlines()
-    before = parse_stat(lines, {})
-    for ours, theirs in zip([CpuTime(**one) for one in spoken.cpu_times()], before, strict=True):
-        assert ours.cpu == theirs.cpu
-        assert 0 <= ours.total_s - theirs.total_s < 5 and 0 <= ours.busy_s - theirs.busy_s < 5
-        assert ours.packet_s is not None and 0 <= ours.packet_s - (theirs.packet_s or 0) < 5
 
 
 # A server among peers that mean it no good
@@ -273,11 +247,11 @@ def test_a_peer_that_is_slow_to_tell_its_cookie_is_cut_off() -> None:
             slow.settimeout(0.5)
             begun, answer = time.monotonic(), None
             while answer is None:
-                assert time.monotonic() - begun < spoken.COOKIE_S + 30
+                assert time.monotonic() - begun < ends.COOKIE_S + 30
                 with contextlib.suppress(socket.timeout):
                     slow.send(TOKEN[:1].encode())
                     answer = slow.recv(1)
-            assert answer == b"" and time.monotonic() - begun > spoken.COOKIE_S - 1
+            assert answer == b"" and time.monotonic() - begun > ends.COOKIE_S - 1
         with agent(**client_options(port, TOKEN)) as client:
             until_ended(client)
             assert client.error is None
@@ -290,7 +264,7 @@ def test_a_client_that_knows_the_token_and_then_says_anything_ends_the_test_in_o
     told = json.dumps({"tcp": True, "time": 1, "parallel": source.choice([1, 2, 128])}).encode()
     steps = [
         struct.pack("!I", len(told)) + told,
-        bytes([spoken.TEST_END]),
+        bytes([iperf.TEST_END]),
         struct.pack("!I", source.randrange(1 << 32)),
     ]
     with agent(**server_options(port, TOKEN)) as server:
@@ -330,7 +304,7 @@ def test_a_server_that_takes_any_client_outlives_garbage(answer: bytes) -> None:
         until_ended(server, ready=True)
         with connect(port) as sock:
             sock.sendall(b"c" * 37)
-            assert sock.recv(1) == bytes([spoken.PARAM_EXCHANGE])
+            assert sock.recv(1) == bytes([iperf.PARAM_EXCHANGE])
             sock.sendall(answer)
         with agent(**client_options(port, "x")) as client:
             until_ended(client)
@@ -364,11 +338,11 @@ def test_a_program_that_is_only_watched() -> None:
 
 @pytest.mark.portable
 def test_a_host_tells_what_it_is() -> None:
-    found = spoken.facts()
+    found = processes.facts()
     assert found["kernel"] == os.uname().release and found["machine"] == os.uname().machine
     assert int(found["cpus"]) >= 1 and int(found["memory"].split()[0]) > 10_000
-    assert spoken.named("/etc/os-release", "PRETTY_NAME", "=") == found.get("system", "")
-    assert spoken.named("/no/such/file", "x", "=") == ""
+    assert processes.named("/etc/os-release", "PRETTY_NAME", "=") == found.get("system", "")
+    assert processes.named("/no/such/file", "x", "=") == ""
 
 
 def test_the_processes_that_took_most_are_told() -> None:
@@ -391,14 +365,14 @@ def test_proc_stat_tells_name_times_and_core() -> None:
     """Names may have blanks and brackets of their own; flags tell the kernel's threads."""
     hertz = os.sysconf("SC_CLK_TCK")
     lines = [line.split(": ", 1) for line in PROC_STAT.splitlines()]
-    found = {name: one for name, line in lines if (one := spoken.parse_stat(line)) is not None}
+    found = {name: one for name, line in lines if (one := processes.parse_stat(line)) is not None}
     assert [one["name"] for one in found.values()] == [name for name, _ in lines]
     tunnel, soft, work = found.values()
     assert (tunnel["user_s"], tunnel["system_s"]) == (660 / hertz, 9330 / hertz)
     assert [one["cpu"] for one in (tunnel, soft, work)] == [3, 1, 2]
     assert [one["kernel"] for one in (tunnel, soft, work)] == [False, True, True]
     assert (tunnel["began"], tunnel["threads"]) == (880331, 1)
-    assert spoken.parse_stat("12 (sh) S 1") is None and spoken.parse_stat("") is None
+    assert processes.parse_stat("12 (sh) S 1") is None and processes.parse_stat("") is None
 
 
 @pytest.mark.parametrize(
@@ -418,7 +392,7 @@ def test_proc_stat_tells_name_times_and_core() -> None:
     ],
 )
 def test_a_name_tells_the_part_that_a_process_has(name: str, kernel: bool, role: str) -> None:
-    assert spoken.role_of(name, kernel) == role
+    assert processes.role_of(name, kernel) == role
 
 
 def test_a_program_of_ours_in_python_has_its_own_name() -> None:
@@ -426,9 +400,9 @@ def test_a_program_of_ours_in_python_has_its_own_name() -> None:
     with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE) as beside:
         try:
             assert beside.stdout is not None and beside.stdout.readline()
-            assert spoken.named_program(beside.pid, "python3") == "trexbench-relay"
-            assert spoken.named_program(beside.pid, "sh") == "sh"
-            assert spoken.named_program(os.getpid(), "python3") == "python3"
+            assert processes.named_program(beside.pid, "python3") == "trexbench-relay"
+            assert processes.named_program(beside.pid, "sh") == "sh"
+            assert processes.named_program(os.getpid(), "python3") == "python3"
         finally:
             beside.kill()
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import random
 import struct
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +12,10 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.endpoint import pppoe
-from trexbench.endpoint.pppoe import DISCOVERY, LCP, SESSION, PppoeEnd, control, packed
+from trexbench.endpoint.programs import discovery, ppp, pppoe
+from trexbench.endpoint.programs.discovery import DISCOVERY, SESSION, PppoeEnd
+from trexbench.endpoint.programs.ppp import LCP, control, packed
 
-SOURCE = Path(pppoe.__file__).read_text(encoding="utf-8")
 SERVER_MAC, CLIENT_MAC = b"\x02\0\0\0\0\x0a", b"\x02\0\0\0\0\x0b"
 SERVER = {"own": "100.66.2.2", "peer": "100.66.2.9", "user": "router", "secret": "s3cret"}
 CLIENT = {"user": "router", "secret": "s3cret"}
@@ -45,7 +42,7 @@ class Wire:
             for frame in frames:
                 self.seen.append(frame)
                 arrived = self.spoil(frame)
-                if arrived is None or arrived[1] not in (other.mac, pppoe.BROADCAST):
+                if arrived is None or arrived[1] not in (other.mac, discovery.BROADCAST):
                     continue
                 hear = other.heard_discovery if arrived[0] == DISCOVERY else other.heard_session
                 hear(one.mac, arrived[2], self.now)
@@ -77,18 +74,9 @@ class Wire:
         return tuple("" if one.link is None else one.link.why for one in (self.server, self.client))  # type: ignore[return-value]
 
 
-def links(wire: Wire) -> tuple[pppoe.Link, pppoe.Link]:
+def links(wire: Wire) -> tuple[ppp.Link, ppp.Link]:
     assert wire.server.link is not None and wire.client.link is not None
     return wire.server.link, wire.client.link
-
-
-def test_it_is_python_3_7_and_needs_nothing_else() -> None:
-    tree = ast.parse(SOURCE, feature_version=(3, 7))
-    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    names = {name.name for one in imports if isinstance(one, ast.Import) for name in one.names}
-    names |= {str(one.module).partition(".")[0] for one in imports if isinstance(one, ast.ImportFrom)}
-    assert names <= sys.stdlib_module_names
-    assert not any(word in SOURCE for word in ("removeprefix", "removesuffix", "strict=", "cached_property"))
 
 
 @pytest.mark.parametrize(
@@ -173,8 +161,8 @@ def test_who_hangs_up_says_why() -> None:
     assert wire.ends() == ("enough", "the peer ended it (enough)")
     wire.server.forget(wire.now)
     wire.client.forget(wire.now)
-    assert [(kind, pppoe.parse_discovery(data)) for kind, _, data in wire.server.out] == [
-        (DISCOVERY, (pppoe.PADT, struct.unpack_from("!H", wire.seen[-1][2], 2)[0], []))
+    assert [(kind, discovery.parse_discovery(data)) for kind, _, data in wire.server.out] == [
+        (DISCOVERY, (discovery.PADT, struct.unpack_from("!H", wire.seen[-1][2], 2)[0], []))
     ]
 
 
@@ -196,21 +184,21 @@ def test_nobody_takes_over_a_session() -> None:
     wire = Wire()
     wire.run(2, lambda: wire.up)
     other, session = b"\x02\0\0\0\0\x0c", wire.server.session
-    tags = [(pppoe.SERVICE_NAME, b"")]
+    tags = [(discovery.SERVICE_NAME, b"")]
     for data in (
-        pppoe.discovery(pppoe.PADI, 0, tags),
-        pppoe.discovery(pppoe.PADR, 0, tags),
-        pppoe.discovery(pppoe.PADT, session, []),
+        discovery.discovery(discovery.PADI, 0, tags),
+        discovery.discovery(discovery.PADR, 0, tags),
+        discovery.discovery(discovery.PADT, session, []),
     ):
         wire.server.heard_discovery(other, data, wire.now)
     wire.server.heard_session(other, lcp(session, control(5, 1, b"")), wire.now)
     wire.server.heard_session(CLIENT_MAC, lcp(session ^ 1, control(5, 1, b"")), wire.now)
     assert wire.up and not wire.server.out and wire.server.ignored == 4
-    cookie = [*tags, (pppoe.AC_COOKIE, wire.server._cookie(other))]
-    wire.server.heard_discovery(other, pppoe.discovery(pppoe.PADR, 0, cookie), wire.now)
+    cookie = [*tags, (discovery.AC_COOKIE, wire.server._cookie(other))]
+    wire.server.heard_discovery(other, discovery.discovery(discovery.PADR, 0, cookie), wire.now)
     ((_, mac, answer),) = wire.server.out
-    told = pppoe.parse_discovery(answer)
-    assert mac == other and told is not None and told[1] == 0 and pppoe.SYSTEM_ERROR in dict(told[2])
+    told = discovery.parse_discovery(answer)
+    assert mac == other and told is not None and told[1] == 0 and discovery.SYSTEM_ERROR in dict(told[2])
 
 
 def test_only_the_mac_that_was_told_is_served() -> None:
@@ -222,15 +210,15 @@ def test_only_the_mac_that_was_told_is_served() -> None:
 def test_the_offer_is_bound_to_who_asked() -> None:
     """PADO repeats Host-Uniq and Relay-Session-Id, and its cookie is of no use to another."""
     server = PppoeEnd(SERVER, True, SERVER_MAC)
-    asked = [(pppoe.SERVICE_NAME, b"any"), (pppoe.HOST_UNIQ, b"\0\1"), (pppoe.RELAY, b"r")]
-    server.heard_discovery(CLIENT_MAC, pppoe.discovery(pppoe.PADI, 0, asked), 0)
+    asked = [(discovery.SERVICE_NAME, b"any"), (discovery.HOST_UNIQ, b"\0\1"), (discovery.RELAY, b"r")]
+    server.heard_discovery(CLIENT_MAC, discovery.discovery(discovery.PADI, 0, asked), 0)
     ((_, mac, data),) = server.out
-    told = pppoe.parse_discovery(data)
-    assert told is not None and mac == CLIENT_MAC and told[0] == pppoe.PADO
+    told = discovery.parse_discovery(data)
+    assert told is not None and mac == CLIENT_MAC and told[0] == discovery.PADO
     offered = dict(told[2])
-    assert {key: offered[key] for key, _ in asked} == dict(asked) and offered[pppoe.AC_NAME] == b"trexbench"
+    assert {key: offered[key] for key, _ in asked} == dict(asked) and offered[discovery.AC_NAME] == b"trexbench"
     server.out.clear()
-    server.heard_discovery(b"\x02\0\0\0\0\x0c", pppoe.discovery(pppoe.PADR, 0, list(offered.items())), 0)
+    server.heard_discovery(b"\x02\0\0\0\0\x0c", discovery.discovery(discovery.PADR, 0, list(offered.items())), 0)
     assert not server.out and server.link is None
 
 
@@ -242,7 +230,7 @@ def answers(end: PppoeEnd, packet: bytes, protocol: int = LCP) -> list[tuple[int
     """Code, identifier and body of what an end says to this packet."""
     end.out.clear()
     end.heard_session(CLIENT_MAC if end.serves else SERVER_MAC, lcp(end.session, packet, protocol), 100.0)
-    said = [pppoe.parse_control(data[8:]) for kind, _, data in end.out if kind == SESSION]
+    said = [ppp.parse_control(data[8:]) for kind, _, data in end.out if kind == SESSION]
     return [one for one in said if one is not None]
 
 
@@ -250,13 +238,13 @@ def test_what_is_not_known_is_refused_as_the_standard_says() -> None:
     wire = Wire()
     wire.run(2, lambda: wire.up)
     server = wire.server
-    assert answers(server, control(77, 5, b"x")) == [(pppoe.CODE_REJECT, 1, control(77, 5, b"x"))]
+    assert answers(server, control(77, 5, b"x")) == [(ppp.CODE_REJECT, 1, control(77, 5, b"x"))]
     unknown = control(1, 9, b"")
-    assert answers(server, unknown, 0x8281) == [(pppoe.PROTOCOL_REJECT, 2, b"\x82\x81" + unknown)]
-    assert answers(server, control(pppoe.ECHO, 3, b"\1\2\3\4hello")) == [
-        (pppoe.ECHO_REPLY, 3, links(wire)[0].magic + b"hello")
+    assert answers(server, unknown, 0x8281) == [(ppp.PROTOCOL_REJECT, 2, b"\x82\x81" + unknown)]
+    assert answers(server, control(ppp.ECHO, 3, b"\1\2\3\4hello")) == [
+        (ppp.ECHO_REPLY, 3, links(wire)[0].magic + b"hello")
     ]
-    assert not answers(server, control(pppoe.DISCARD, 3, b"")) and wire.up
+    assert not answers(server, control(ppp.DISCARD, 3, b"")) and wire.up
 
 
 def test_options_are_granted_bettered_or_rejected() -> None:
@@ -265,17 +253,17 @@ def test_options_are_granted_bettered_or_rejected() -> None:
     server = wire.server
 
     def asked(*options: tuple[int, bytes]) -> list[tuple[int, int, bytes]]:
-        return answers(server, control(pppoe.REQUEST, 1, packed(options)))
+        return answers(server, control(ppp.REQUEST, 1, packed(options)))
 
-    compressed, large = (7, b""), (pppoe.MRU, b"\x05\xdc")
-    assert asked(compressed, large) == [(pppoe.REJECT, 1, packed([compressed]))]
-    assert asked(large) == [(pppoe.NAK, 1, packed([(pppoe.MRU, b"\x05\xd4")]))]
-    assert asked((pppoe.MRU, b"\x05\x78")) == [(pppoe.ACK, 1, packed([(pppoe.MRU, b"\x05\x78")]))]
+    compressed, large = (7, b""), (ppp.MRU, b"\x05\xdc")
+    assert asked(compressed, large) == [(ppp.REJECT, 1, packed([compressed]))]
+    assert asked(large) == [(ppp.NAK, 1, packed([(ppp.MRU, b"\x05\xd4")]))]
+    assert asked((ppp.MRU, b"\x05\x78")) == [(ppp.ACK, 1, packed([(ppp.MRU, b"\x05\x78")]))]
     assert links(wire)[0].mtu == 1400
     server.options["ipv6"] = ["fd00::1", "fd00::2"]  # which no less than 1280 carries
-    assert asked((pppoe.MRU, b"\x04\xff")) == [(pppoe.NAK, 1, packed([(pppoe.MRU, b"\x05\xd4")]))]
-    ((code, _, body),) = asked((pppoe.MAGIC, links(wire)[0].magic))
-    assert code == pppoe.NAK and body != packed([(pppoe.MAGIC, links(wire)[0].magic)])
+    assert asked((ppp.MRU, b"\x04\xff")) == [(ppp.NAK, 1, packed([(ppp.MRU, b"\x05\xd4")]))]
+    ((code, _, body),) = asked((ppp.MAGIC, links(wire)[0].magic))
+    assert code == ppp.NAK and body != packed([(ppp.MAGIC, links(wire)[0].magic)])
 
 
 def test_the_client_gets_the_address_that_it_is_to_have() -> None:
@@ -284,8 +272,8 @@ def test_the_client_gets_the_address_that_it_is_to_have() -> None:
     link = links(wire)[0]
     link.ipcp.granted = False
     for body in (b"", packed([(3, b"\x0a\0\0\1")])):
-        (told,) = answers(wire.server, control(pppoe.REQUEST, 8, body), pppoe.IPCP)
-        assert told == (pppoe.NAK, 8, packed([(3, bytes((100, 66, 2, 9)))]))
+        (told,) = answers(wire.server, control(ppp.REQUEST, 8, body), ppp.IPCP)
+        assert told == (ppp.NAK, 8, packed([(3, bytes((100, 66, 2, 9)))]))
 
 
 @pytest.mark.parametrize("role", ["server", "client"])
@@ -295,14 +283,14 @@ def test_a_peer_without_end_is_cut_off(role: str) -> None:
     wire.run(0.3)
     end = wire.server if role == "server" else wire.client
     for number in range(60):
-        answers(end, control(pppoe.REQUEST, number % 256, packed([(pppoe.MRU, b"\xff\xff")])))
+        answers(end, control(ppp.REQUEST, number % 256, packed([(ppp.MRU, b"\xff\xff")])))
     assert end.link is not None and end.link.why == "no agreement on LCP after 40 requests"
     wire = Wire(spoil=lambda frame: None if frame[0] == SESSION else frame)
     wire.run(0.3)
     end = wire.server if role == "server" else wire.client
     assert end.link is not None
     for _ in range(60):
-        answers(end, control(pppoe.NAK, end.link.lcp.number, packed([(pppoe.MRU, b"\x02\x58")])))
+        answers(end, control(ppp.NAK, end.link.lcp.number, packed([(ppp.MRU, b"\x02\x58")])))
     assert end.link.why == "no agreement on LCP"
 
 
@@ -311,7 +299,7 @@ def test_a_peer_that_says_half_is_not_waited_for_without_end() -> None:
     wire = Wire(spoil=lambda frame: None if frame[0] == SESSION else frame)
     wire.run(0.3)
     link = links(wire)[0]
-    answers(wire.server, control(pppoe.ACK, link.lcp.number, packed(link.lcp.wishes.items())))
+    answers(wire.server, control(ppp.ACK, link.lcp.number, packed(link.lcp.wishes.items())))
     wire.run(20, lambda: wire.server.link is not None and wire.server.link.over)
     assert link.why == "no agreement within 15 s"
 
@@ -320,27 +308,27 @@ def test_a_looped_line_is_none() -> None:
     wire = Wire()
     wire.run(2, lambda: wire.up)
     link = links(wire)[0]
-    answers(wire.server, control(pppoe.ECHO, 1, link.magic))
+    answers(wire.server, control(ppp.ECHO, 1, link.magic))
     assert "looped" in link.why
 
 
 @given(st.binary(max_size=60))
 def test_options_and_tags_of_any_bytes(data: bytes) -> None:
-    found = pppoe.parse_options(data)
+    found = ppp.parse_options(data)
     assert found is None or packed(found) == data
-    pppoe.parse_discovery(data)
-    pppoe.parse_discovery(struct.pack("!BBHH", 0x11, 9, 0, len(data)) + data)
-    pppoe.parse_control(data)
+    discovery.parse_discovery(data)
+    discovery.parse_discovery(struct.pack("!BBHH", 0x11, 9, 0, len(data)) + data)
+    ppp.parse_control(data)
 
 
 def test_tags_come_back_as_they_were_sent() -> None:
-    tags = [(pppoe.SERVICE_NAME, b""), (pppoe.HOST_UNIQ, bytes(300))]
-    padded = pppoe.discovery(pppoe.PADI, 0, tags) + bytes(20)
-    assert pppoe.parse_discovery(padded) == (pppoe.PADI, 0, tags)
+    tags = [(discovery.SERVICE_NAME, b""), (discovery.HOST_UNIQ, bytes(300))]
+    padded = discovery.discovery(discovery.PADI, 0, tags) + bytes(20)
+    assert discovery.parse_discovery(padded) == (discovery.PADI, 0, tags)
 
 
 CODES = st.integers(0, 12)
-PROTOCOLS = st.sampled_from([LCP, pppoe.PAP, pppoe.CHAP, pppoe.IPCP, pppoe.IPV6CP, 0x8281])
+PROTOCOLS = st.sampled_from([LCP, ppp.PAP, ppp.CHAP, ppp.IPCP, ppp.IPV6CP, 0x8281])
 OPTIONS = st.lists(st.tuples(st.integers(0, 20), st.binary(max_size=8)), max_size=4).map(packed)
 PACKETS = st.tuples(PROTOCOLS, CODES, st.integers(0, 255), OPTIONS | st.binary(max_size=40))
 

@@ -74,9 +74,9 @@ def test_a_linux_dut_dials_with_a_secret_of_this_run() -> None:
     with session(config(LINUX + "variants: {ppp: {pppoe: true}}\n", "ppp"), server, dut) as found:
         assert found is not None and found.client is not None and found.client.up is not None
         ours, theirs = dict(found.told), dict(found.client.up)
-        assert (ours["role"], ours["interface"], ours["cpu"]) == ("server", "eth2", 2)
+        assert (ours["role"], ours["interface"], ours["cpus"]) == ("server", "eth2", [2])
         assert (ours["own"], ours["peer"], ours["routes"]) == ("10.2.0.2", "10.2.0.1", ["10.1.0.0/24"])
-        assert (theirs["role"], theirs["interface"], theirs["cpu"]) == ("client", "wan", None)
+        assert (theirs["role"], theirs["interface"], theirs["cpus"]) == ("client", "wan", [])
         assert ours["secret"] == theirs["secret"] and len(ours["secret"]) == 32 and ours["user"] == theirs["user"]
         assert not any(ours["secret"] in word for argv in (*server.asked, *dut.asked) for word in argv)
         assert found.versions == (4,) and found.mtu == 1492 and not found.lost and not found.by_itself

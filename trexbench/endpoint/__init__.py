@@ -1,7 +1,7 @@
 """The two hosts of a TCP test: what sends and receives on them, and what they read of themselves."""
 
 from .engines import ENGINES, Embedded, Iperf3, TcpEngine
-from .held import PppEnd, TunnelEnd
+from .held import PppEnd, TunnelEnd, lost_of
 from .hosts import EndpointHost
 from .program import run_program
 from .run import PORT, run_leg
@@ -16,6 +16,7 @@ __all__ = [
     "PppEnd",
     "TcpEngine",
     "TunnelEnd",
+    "lost_of",
     "run_leg",
     "run_program",
     "watched_processes",

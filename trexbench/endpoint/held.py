@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import select
 import time
-from collections.abc import Mapping
-from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from ..core.errors import BenchError, DutError
+from ..core.errors import DutError
 from ..transport import Transport
-from . import pppoe, relay
-from .hosts import start_program
+from .hosts import HostProgram
 
-T = TypeVar("T", bound="HeldEnd")
 LONGEST_S = 7 * 86400.0
 """The program's own deadline: it ends with its stdin long before."""
 
 
-class HeldEnd:
-    """A program on a host; a context manager, at whose end nothing is left there.
+class HeldEnd(HostProgram):
+    """An end that is kept up. down: why it has ended so far. counters: of the last that ended."""
 
-    name: for messages. options: see its file; secrets and everything else go there on its stdin only. down: why what it
-    kept up has ended so far. counters: of the last that ended.
-    """
-
-    file, what, thing, remedy = "", "", "", ""
+    program, what, thing, remedy = "", "", "", ""
 
     def __init__(self, name: str, transport: Transport, options: Mapping[str, Any]) -> None:
-        """DutError where it cannot be started."""
-        self.place = f"{name} ({transport.place})"
         self.up: Mapping[str, Any] | None = None
         self.down: list[str] = []
         self.counters: Mapping[str, int] = {}
         self.listening = False
-        self._error: DutError | None = None
-        self._running = start_program(
-            transport, Path(self.file), {**options, "deadline_s": options.get("deadline_s", LONGEST_S)}
-        )
+        told = {**options, "deadline_s": options.get("deadline_s", LONGEST_S)}
+        super().__init__(f"{name} ({transport.place})", transport, self.program, told)
 
     def wait_listening(self, within_s: float) -> None:
         """Until its interface is open; DutError where that fails."""
@@ -53,16 +40,9 @@ class HeldEnd:
 
     def hear(self, within_s: float = 0.0) -> None:
         """Take what it has said, after waiting for something for so long."""
-        while self._error is None and select.select([self._running], [], [], within_s)[0]:
+        while not self.ended and select.select([self.running], [], [], within_s)[0]:
             within_s = 0.0
-            try:
-                for line in self._running.lines():
-                    self._take(line)
-                if self._running.ended:
-                    how = self._running.finish()
-                    self._fail(f"python3 ended there ({how.complaint})", "see whether python3 3.7 or later runs there")
-            except BenchError as error:
-                self._fail(str(error), "")
+            self.listen()
 
     def require_up(self) -> None:
         """DutError where it has ended meanwhile."""
@@ -72,17 +52,19 @@ class HeldEnd:
             raise DutError(f"{self.place}: the {self.thing} is down{self._why()}", "see what the other end says")
 
     def require_well(self) -> None:
-        """DutError where it has failed, as far as it was heard."""
-        if self._error is not None:
-            raise self._error
+        """DutError where it has ended, as far as it was heard."""
+        if self.done:
+            self.fail("it has ended")
+        if self.error is not None:
+            raise self.error
 
     def close(self) -> None:
         """End it, and hear what it counted."""
-        self._running.end_input()
+        self.running.end_input()
         until = time.monotonic() + 2
-        while self._error is None and time.monotonic() < until:
+        while not self.ended and time.monotonic() < until:
             self.hear(0.1)
-        self._running.close()
+        super().close()
 
     def _wait(self, what: str, within_s: float, otherwise: str) -> None:
         until = time.monotonic() + within_s
@@ -96,35 +78,29 @@ class HeldEnd:
     def _why(self) -> str:
         return f" ({self.down[-1]})" if self.down else ""
 
-    def _take(self, line: str) -> None:
+    def take(self, what: str, value: Any) -> None:
+        if what in ("listening", "dialling"):
+            self.listening = True
+        elif what == "up":
+            self.up = dict(value)
+        elif what == "down":
+            self.up = None
+            self.down.append(str(value["why"]))
+        elif what == "counters":
+            self.counters = {str(name): int(count) for name, count in value.items()}
+
+    def fail(self, what: str, remedy: str = "") -> None:
+        super().fail(f"{self.what}: {what}", remedy)
+
+
+def lost_of(ends: Iterable[HeldEnd]) -> str:
+    """Return why one of these ends is down; empty while all are up."""
+    for end in ends:
         try:
-            ((what, value),) = json.loads(line).items()
-            if what in ("listening", "dialling"):
-                self.listening = True
-            elif what == "up":
-                self.up = dict(value)
-            elif what == "down":
-                self.up = None
-                self.down.append(str(value["why"]))
-            elif what == "counters":
-                self.counters = {str(name): int(count) for name, count in value.items()}
-            elif what == "error":
-                self._fail(str(value["what"]), str(value.get("remedy", "")))
-            elif what == "done":
-                self._fail("it has ended", "")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self._fail(f"it said what cannot be read ({error})", "see what else prints there")
-
-    def _fail(self, what: str, remedy: str) -> None:
-        self._error = self._error or DutError(f"{self.place}: {self.what}: {what}", remedy)
-
-    def __enter__(self: T) -> T:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+            end.require_up()
+        except DutError as error:
+            return str(error)
+    return ""
 
 
 class PppEnd(HeldEnd):
@@ -133,7 +109,7 @@ class PppEnd(HeldEnd):
     Once up it reports interface, own and peer address, mtu, auth.
     """
 
-    file, what, thing = pppoe.__file__, "PPPoE", "PPPoE session"
+    program, what, thing = "pppoe", "PPPoE", "PPPoE session"
     remedy = "see cables, user and secret, and what the other end says"
 
     def __init__(self, name: str, transport: Transport, role: str, options: Mapping[str, Any]) -> None:
@@ -143,5 +119,5 @@ class PppEnd(HeldEnd):
 class TunnelEnd(HeldEnd):
     """End of a tunnel between two hosts; once up it reports by (what makes it), pid, interface and mtu."""
 
-    file, what, thing = relay.__file__, "tunnel", "tunnel"
+    program, what, thing = "relay", "tunnel", "tunnel"
     remedy = "see cables and firewalls between them, and what the other end says"

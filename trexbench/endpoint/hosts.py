@@ -1,45 +1,125 @@
-"""A host of a TCP test, and the agent on it: started through its transport, told what to do, heard."""
+"""A host of a TCP test, and the programs on it: sent through its transport, told what to do, heard."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, TypeVar
 
 import msgspec
 
 from ..core.errors import BenchError, DutError
 from ..core.tcp.model import HostReading, Processes
+from ..host.linux import parse_stat
 from ..transport import Running, Transport
-from . import agent
 from .genuine import told_by
 
+T = TypeVar("T", bound="HostProgram")
+
+PROGRAMS = Path(__file__).with_name("programs")
 _BOOTSTRAP = """
-import os
+import json, os, sys, types
 source = b""
 while len(source) < {size}:
     part = os.read(0, {size} - len(source))
     if not part:
         os._exit(0)
     source += part
-exec(compile(source, "trexbench-{name}", "exec"), {{"__name__": "__main__"}})
+sys.modules["programs"] = types.ModuleType("programs")
+for name, text in json.loads(source.decode()).items():
+    module = sys.modules["programs." + name] = types.ModuleType("programs." + name)
+    module.__package__ = "programs"
+    exec(compile(text, name, "exec"), module.__dict__)
+module.main()  # "trexbench-{name}"
 """
-"""Reads no byte more than the program's source: the rest of stdin is the program's."""
+"""Reads no byte more than the program's source: the rest of stdin is the program's. Its last line names the process."""
 
 
-def start_program(transport: Transport, file: Path, options: Mapping[str, Any]) -> Running:
-    """A file of Python in the host's python3, which reads the options as a line of JSON; DutError where it cannot."""
-    source = file.read_bytes()
-    bootstrap = _BOOTSTRAP.format(size=len(source), name=file.stem)
-    running = transport.start(("python3", "-I", "-S", "-c", bootstrap))
+def sources_of(name: str) -> dict[str, str]:
+    """Source of each module that a program consists of, by name: its own is the last, each follows what it imports."""
+    text = (PROGRAMS / f"{name}.py").read_text(encoding="utf-8")
+    found: dict[str, str] = {}
+    for other in re.findall(r"^from \.(\w+) import", text, re.MULTILINE):
+        found |= {one: source for one, source in sources_of(other).items() if one not in found}
+    return {**found, name: text}
+
+
+def start_program(transport: Transport, name: str, options: Mapping[str, Any]) -> Running:
+    """One of the programs in the host's python3, with its options as a line of JSON; DutError where it cannot."""
+    source = json.dumps(sources_of(name)).encode() + b"\n"
+    running = transport.start(("python3", "-I", "-S", "-c", _BOOTSTRAP.format(size=len(source), name=name)))
     try:
         running.send(source + json.dumps(options).encode() + b"\n")
     except BaseException:
         running.close()
         raise
     return running
+
+
+class HostProgram:
+    """A program on a host, heard from here; a context manager, at whose end nothing is left there.
+
+    options: see its file; secrets and everything else go there on its stdin only. done: it has done what was asked.
+    error: why it ended early.
+    """
+
+    def __init__(self, place: str, transport: Transport, name: str, options: Mapping[str, Any]) -> None:
+        """DutError where it cannot be started."""
+        self.place = place
+        self.done = False
+        self.error: DutError | None = None
+        self.running = start_program(transport, name, options)
+
+    @property
+    def ended(self) -> bool:
+        return self.done or self.error is not None
+
+    def listen(self) -> None:
+        """Wait for the program to say something, and take it in."""
+        try:
+            for line in self.running.lines():
+                self._take(line)
+            if self.running.ended and not self.ended:
+                how = self.running.finish()
+                self.fail(f"python3 ended there ({how.complaint})", "see whether python3 3.7 or later runs there")
+        except BenchError as error:
+            self.fail(str(error))
+
+    def take(self, what: str, value: Any) -> None:
+        """Take in what only this program says; ValueError, KeyError or TypeError where it cannot be read."""
+        raise NotImplementedError
+
+    def fail(self, what: str, remedy: str = "") -> None:
+        """Keep the first error."""
+        self.error = self.error or DutError(f"{self.place}: {what}", remedy)
+
+    def close(self) -> None:
+        self.running.close()
+
+    def _take(self, line: str) -> None:
+        try:
+            ((what, value),) = msgspec.json.decode(line, type=dict[str, Any]).items()
+            if what == "done":
+                self.done = True
+            elif what == "error":
+                words = msgspec.convert(value, dict[str, str])
+                self.fail(words["what"], words.get("remedy", ""))
+            else:
+                self.take(what, value)
+        except (ValueError, KeyError, TypeError) as error:
+            self.fail(f"it said what cannot be read ({error})", "see what else prints there")
+
+    def __enter__(self: T) -> T:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 @dataclass(frozen=True)
@@ -61,26 +141,17 @@ class EndpointHost:
         return f"{self.name} ({self.transport.place})"
 
 
-class Agent:
-    """Reports of an agent so far. Usable as a context manager; at its end nothing is left on the host.
-
-    output: what the genuine iperf3 printed. told: facts and what was used. error: why it ended early.
-    """
+class Agent(HostProgram):
+    """Reports of an agent so far. output: what the genuine iperf3 printed. told: facts and what was used."""
 
     def __init__(self, host: EndpointHost, options: Mapping[str, Any]) -> None:
-        """DutError where it cannot be started."""
+        super().__init__(host.place, host.transport, "agent", options)
         self.host = host
         self.readings: list[HostReading] = []
         self.told: dict[str, str] = {}
         self.output: Mapping[str, Any] | None = None
         self.processes: Processes | None = None
-        self.ready = self.done = False
-        self.error: DutError | None = None
-        self.running: Running = start_program(host.transport, Path(agent.__file__), options)
-
-    @property
-    def ended(self) -> bool:
-        return self.done or self.error is not None
+        self.ready = False
 
     @property
     def failed(self) -> bool:
@@ -90,42 +161,18 @@ class Agent:
     def hear(self) -> list[HostReading]:
         """Wait for the agent to say something, take it in and return the readings of it."""
         before = len(self.readings)
-        try:
-            for line in self.running.lines():
-                self._take(line)
-            if self.running.ended and not self.ended:
-                self._explain(self.running.finish())
-        except BenchError as error:
-            self.error = self.error or DutError(f"{self.host.place}: {error}")
+        self.listen()
         return self.readings[before:]
 
-    def _take(self, line: str) -> None:
-        try:
-            ((what, value),) = msgspec.json.decode(line, type=dict[str, Any]).items()
-            if what == "reading":
-                self.readings.append(msgspec.convert(value, HostReading))
-            elif what in ("facts", "used"):
-                self.told.update(msgspec.convert(value, dict[str, str]))
-            elif what == "processes":
-                self.processes = msgspec.convert(value, Processes)
-            elif what == "output":
-                self.output = msgspec.convert(value, dict[str, Any])
-            elif what == "ready":
-                self.ready = True
-            elif what == "done":
-                self.done = True
-            elif what == "error" and self.error is None:
-                words = msgspec.convert(value, dict[str, str])
-                self.error = DutError(f"{self.host.place}: {words['what']}", words.get("remedy", ""))
-        except (ValueError, KeyError) as error:
-            self.error = self.error or DutError(
-                f"{self.host.place}: its agent said what cannot be read ({error})", "see what else prints there"
-            )
-
-    def _explain(self, how: Any) -> None:
-        self.error = DutError(
-            f"{self.host.place}: python3 ended there ({how.complaint})", "see whether python3 3.7 or later runs there"
-        )
-
-    def close(self) -> None:
-        self.running.close()
+    def take(self, what: str, value: Any) -> None:
+        if what == "reading":
+            cpus = parse_stat(lines, {}) if (lines := value["stat"]) else ()
+            self.readings.append(replace(msgspec.convert(value, HostReading), cpus=cpus))
+        elif what in ("facts", "used"):
+            self.told.update(msgspec.convert(value, dict[str, str]))
+        elif what == "processes":
+            self.processes = msgspec.convert(value, Processes)
+        elif what == "output":
+            self.output = msgspec.convert(value, dict[str, Any])
+        elif what == "ready":
+            self.ready = True

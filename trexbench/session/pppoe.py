@@ -10,9 +10,8 @@ from typing import Any
 
 from ..config.model import DutConfig
 from ..config.pppoe import PPP_INTERFACE
-from ..core.errors import DutError
 from ..dut.endpoints import endpoints_of
-from ..endpoint import PppEnd
+from ..endpoint import PppEnd, lost_of
 from ..transport import Transport
 
 _BEGIN_S, _UP_S = 15.0, 15.0
@@ -44,13 +43,7 @@ class Pppoe:
     @property
     def lost(self) -> str:
         """Reason why the session has gone down; empty while it is up."""
-        for end in (self.server, self.client):
-            try:
-                if end is not None:
-                    end.require_up()
-            except DutError as error:
-                return str(error)
-        return ""
+        return lost_of(filter(None, (self.server, self.client)))
 
 
 @contextmanager
@@ -83,7 +76,7 @@ def dialled(
         "own": ours[4],
         "peer": theirs[4],
         "service": own.service if own is not None else "",
-        "cpu": next(iter(cpus["server"]), None),
+        "cpus": cpus["server"][:1],
         "routes": [str(one.network) for one in ends.client.addresses],
         **({"ipv6": [ours[6], theirs[6]]} if six else {}),
     }
@@ -93,7 +86,7 @@ def dialled(
         client = None
         if own is None:
             assert ends.server.dut is not None  # check_endpoints
-            dials = {**shared, "interface": ends.server.dut.interface, "cpu": next(iter(cpus["dut"]), None)}
+            dials = {**shared, "interface": ends.server.dut.interface, "cpus": cpus["dut"][:1]}
             dials |= {"ipv6": [theirs[6], ours[6]]} if six else {}
             client = stack.enter_context(PppEnd("the DUT", dut, "client", dials))
             client.wait_up(_UP_S)

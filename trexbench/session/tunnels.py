@@ -19,7 +19,7 @@ from ..config.model import DutConfig
 from ..core.errors import ConfigError, DutError
 from ..core.tcp.tunnel import CLIENT_SERVER, Tunnel
 from ..dut.endpoints import endpoints_of
-from ..endpoint import TunnelEnd
+from ..endpoint import TunnelEnd, lost_of
 from ..host.ping import ping, ping_argv, ping_limit_s
 from ..transport import Transport, run_checked
 
@@ -73,12 +73,7 @@ class OpenTunnel:
     @property
     def lost(self) -> str:
         """Reason why the tunnel has gone down; empty while it is up."""
-        for end in self.ends.values():
-            try:
-                end.require_up()
-            except DutError as error:
-                return str(error)
-        return ""
+        return lost_of(self.ends.values())
 
 
 @contextmanager
@@ -177,7 +172,7 @@ def prove_tunnel(client: Transport, found: OpenTunnel) -> None:
 
 
 def make_keys(wished: Tunnel) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The client's and the far end's, in the words of endpoint/relay.py; DutError where openssl does not make them."""
+    """The client's and the far end's, in the relay program's words; DutError where openssl does not make them."""
     return _KEYS.get(wished.kind, _no_keys)(wished)
 
 

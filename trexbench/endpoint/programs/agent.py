@@ -1,0 +1,135 @@
+"""One end of a TCP test, by iperf3's protocol, or the genuine iperf3 under a time limit; and what its host reads.
+
+It says: facts, ready, reading, used, output, processes, error, done. It ends at once when its stdin does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+from .common import ProgramFailure, carry_out, die_with_parent, say
+from .ends import client, port_in_use, server
+from .payload import reading
+from .processes import ProcessWatch, facts
+
+if TYPE_CHECKING:
+    from .common import Options
+
+BEGAN = time.monotonic()
+
+CHILDREN: list[subprocess.Popen[bytes]] = []
+ASKED = threading.Event()
+"""Something came on stdin after the first line."""
+
+
+def end(code: int) -> NoReturn:
+    for child in CHILDREN:
+        with contextlib.suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL)
+    os._exit(code)
+
+
+def end_with_stdin(deadline_s: float) -> None:
+    """End this process when stdin ends, or at its own deadline; a thread."""
+    while True:
+        left_s = BEGAN + deadline_s - time.monotonic()
+        if left_s <= 0:
+            say(
+                "error", {"what": f"did not end within {deadline_s:.0f} s", "remedy": "see whether the other end hangs"}
+            )
+            end(3)
+        if select.select([0], [], [], left_s)[0]:
+            if not os.read(0, 4096):
+                end(0)
+            ASKED.set()
+
+
+def listens(port: int) -> bool:
+    """Test whether anything in this network namespace listens on this port."""
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError), open("/proc/net/" + name) as file:
+            for line in file:
+                words = line.split()
+                if words[3] == "0A" and int(words[1].rpartition(":")[2], 16) == port:
+                    return True
+    return False
+
+
+def program(options: Options) -> None:
+    """Run options["argv"] (none: nothing) and say a reading at each interval until it ends."""
+    argv, child, serves = options.get("argv"), None, bool(options.get("serves"))
+    if argv and serves and listens(options["port"]):
+        raise port_in_use(options["port"])
+    out, said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
+    if argv:
+        try:
+            child = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=said,
+                start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGKILL),
+            )
+        except OSError as error:
+            remedy = "install it, or use the embedded engine" if "port" in options else "install it"
+            raise ProgramFailure(f"{argv[0]} cannot be started ({error.strerror})", remedy) from None
+        CHILDREN.append(child)
+        while serves and child.poll() is None and not listens(options["port"]):
+            time.sleep(0.02)
+    if child is None or child.poll() is None:
+        say("ready", {})
+    own = child.pid if child is not None else os.getpid()
+    began, number, processes = time.monotonic(), 0, ProcessWatch(own, options.get("tunnels") or ())
+    while child is None or child.poll() is None:
+        say("reading", reading([], own, BEGAN))
+        processes.note()
+        number += 1
+        left_s = began + number * options["interval_s"] - time.monotonic()
+        try:
+            if child is not None:
+                child.wait(max(0.0, left_s))
+            else:
+                time.sleep(max(0.0, left_s))
+        except subprocess.TimeoutExpired:
+            continue
+    CHILDREN.clear()
+    processes.say()
+    at_s = time.monotonic() - BEGAN
+    say("reading", reading([], os.getpid(), BEGAN))
+    texts = []
+    for file in (out, said):
+        file.seek(0)
+        texts.append(file.read(32 << 20).decode(errors="replace"))
+    say("output", {"at_s": at_s, "code": child.returncode, "stdout": texts[0], "stderr": texts[1]})
+
+
+def watcher(options: Options) -> None:
+    """Tell the processes between the begin and the moment at which anything comes on stdin."""
+    processes = ProcessWatch(0, options.get("tunnels") or ())
+    say("ready", {})
+    ASKED.wait()
+    processes.say()
+
+
+def run(options: Options) -> None:
+    threading.Thread(target=end_with_stdin, args=(options["deadline_s"],), daemon=True).start()
+    if options.get("cpu") is not None:
+        try:
+            os.sched_setaffinity(0, [options["cpu"]])
+        except OSError as error:
+            raise ProgramFailure("CPU {} cannot be used ({})".format(options["cpu"], error.strerror)) from None
+    say("facts", facts())
+    {"client": client, "server": server, "program": program, "watcher": watcher}[options["role"]](options)
+
+
+def main() -> None:
+    end(carry_out(run))

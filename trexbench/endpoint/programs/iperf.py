@@ -1,0 +1,110 @@
+"""iperf3's control connection: its states, and the JSON that both ends exchange on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import time
+from typing import Any
+
+from .common import ProgramFailure
+
+TEST_START, TEST_RUNNING, TEST_END = 1, 2, 4
+PARAM_EXCHANGE, CREATE_STREAMS, SERVER_TERMINATE, CLIENT_TERMINATE = 9, 10, 11, 12
+EXCHANGE_RESULTS, DISPLAY_RESULTS, IPERF_DONE = 13, 14, 16
+ACCESS_DENIED, SERVER_ERROR = -1, -2
+NOT_IMPLEMENTED = 13
+"""iperf3's number of the error that SERVER_ERROR tells."""
+REFUSALS = {
+    27: ("the server has a limit for its rate", "start it without --server-bitrate-limit"),
+    37: ("the test is longer than the server allows", "ask for less time, or start it without --server-max-duration"),
+    134: ("the server does not know this congestion control", "name one that its kernel has"),
+    142: ("the server asks for a user and a password", "start it without --authorized-users-path"),
+}
+"""By iperf3's number of the error, what it means to who asked, and the remedy."""
+ANSWER_S = 10.0
+"""For each answer of the other end."""
+
+
+def receive(sock: socket.socket, size: int, within_s: float = ANSWER_S) -> bytes:
+    deadline, found = time.monotonic() + within_s, b""
+    while len(found) < size:
+        sock.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            chunk = sock.recv(min(size - len(found), 65536))
+        except socket.timeout:  # noqa: UP041, before 3.10 they are two
+            raise ProgramFailure(
+                f"the other end did not answer within {within_s:g} s", "see whether it hangs"
+            ) from None
+        except OSError as error:
+            raise ProgramFailure(f"the other end closed the connection ({error.strerror})") from None
+        if not chunk:
+            raise ProgramFailure("the other end closed the connection", "see what it says")
+        found += chunk
+    return found
+
+
+def send(sock: socket.socket, data: bytes) -> None:
+    sock.settimeout(ANSWER_S)
+    try:
+        sock.sendall(data)
+    except OSError as error:
+        raise ProgramFailure(f"the other end closed the connection ({error})") from None
+
+
+def send_state(sock: socket.socket, state: int) -> None:
+    send(sock, struct.pack("b", state))
+
+
+def receive_state(sock: socket.socket) -> int:
+    return int(struct.unpack("b", receive(sock, 1))[0])
+
+
+def refusal(state: int, sock: socket.socket) -> ProgramFailure:
+    """Return the failure that an unexpected state stands for."""
+    if state == ACCESS_DENIED:
+        return ProgramFailure("the server is busy with another test", "wait for its end, or use another port")
+    if state == SERVER_TERMINATE:
+        return ProgramFailure("the server was ended")
+    if state == CLIENT_TERMINATE:
+        return ProgramFailure("the client was ended")
+    if state == SERVER_ERROR:
+        (number,) = struct.unpack("!i", receive(sock, 4))
+        try:
+            (reason,) = struct.unpack("!i", receive(sock, 4))
+        except ProgramFailure:  # as iperf3 3.12 does that refuses a client without a password
+            reason = 0
+        why = os.strerror(reason) if 0 < reason < 4096 else "no reason told"
+        otherwise = (f"the server gave up with iperf3's error {number} ({why})", "see what it says")
+        return ProgramFailure(*REFUSALS.get(number, otherwise))
+    return ProgramFailure(f"the other end sent {state}, which is no state of iperf3's here", "see what listens there")
+
+
+def expect(sock: socket.socket, wanted: int) -> None:
+    state = receive_state(sock)
+    if state != wanted:
+        raise refusal(state, sock)
+
+
+def send_json(sock: socket.socket, value: Any) -> None:
+    data = json.dumps(value).encode()
+    send(sock, struct.pack("!I", len(data)) + data)
+
+
+def receive_json(sock: socket.socket, limit: int) -> dict[str, Any]:
+    (size,) = struct.unpack("!I", receive(sock, 4))
+    if not 0 < size <= limit:
+        raise ProgramFailure(f"the other end announced {size} bytes of JSON", f"at most {limit} are read")
+    return parse_json(receive(sock, size))
+
+
+def parse_json(data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data.decode())
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ProgramFailure("the other end sent what is no JSON object", "see what listens there")
+    return found

@@ -1,0 +1,391 @@
+"""One end of a tunnel: the relay itself, or what holds another program or device.
+
+Its Linux host needs ip. It says: up, counters, error, done. The relay is that of "bench_io_select": select() over a TUN
+interface and a UDP socket, one packet for each read and write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from .common import (
+    ProgramFailure,
+    call,
+    carry_out,
+    die_with_parent,
+    end_on_signals,
+    ip,
+    make_tun,
+    readable,
+    say,
+    set_up,
+    stay_on,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .common import Options
+
+PREFIX = "tbvpn"
+"""Prefix of the names of all interfaces made here; those that a killed program has left are taken away first."""
+TABLE = "trexbench_tunnel"
+"""Name of the nft table for the masquerade."""
+TOKEN_BYTES = 8
+UP_S = 20.0
+"""For another program to have its interface, and to agree with its peer."""
+END_S = 1.0
+"""For it to end by itself."""
+NO_DEVICE = ("Unknown device type", "Operation not supported", "Protocol not supported")
+
+
+class NoDevice(ProgramFailure):
+    """The kernel has none of this kind."""
+
+
+def device(name: str, words: str) -> None:
+    """An interface of the kernel's own, by its type and what belongs to it; NoDevice where it has none of the type."""
+    kind = words.split()[0]
+    try:
+        ip("link", "add", "name", name, "type", *words.split())
+    except ProgramFailure as failure:
+        if any(one in failure.what for one in NO_DEVICE):
+            lacks = f"the kernel has no device of type {kind} ({failure.what.rpartition(': ')[2]})"
+            raise NoDevice(lacks, f"modprobe {kind}, or take another tunnel") from None
+        raise
+
+
+def delete(name: str) -> None:
+    call(["ip", "link", "del", "dev", name], may_fail=True)
+
+
+@contextlib.contextmanager
+def child(argv: list[str], told: str = "", **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that ends with the block, and with this one. told: on its stdin, which is then closed."""
+    try:
+        running = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
+    except OSError as error:
+        raise ProgramFailure(f"{argv[0]} cannot be started ({error.strerror})", f"install {argv[0]}") from None
+    assert running.stdin is not None
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            running.stdin.write(told.encode())
+            running.stdin.close()
+        yield running
+    finally:
+        running.terminate()
+        try:
+            running.wait(END_S)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+
+
+def wait_for(running: subprocess.Popen[bytes], what: str, path: str = "", word: bytes = b"") -> None:
+    """Until the path is there, and the program has said the word; ProgramFailure if it ends, or not in time."""
+    until, said = time.monotonic() + UP_S, b""
+    assert running.stdout is not None
+    while not (os.path.exists(path) if path else word in said):
+        if select.select([running.stdout], [], [], 0.05)[0]:
+            part = os.read(running.stdout.fileno(), 65536)
+            said = (said + part)[-65536:]
+            if not part and running.poll() is not None:
+                raise ProgramFailure(f"{what} has ended ({readable(said)})", "see what it says there")
+        if select.select([0], [], [], 0)[0] and not os.read(0, 4096):
+            raise SystemExit(0)
+        if time.monotonic() > until:
+            raise ProgramFailure(
+                f"{what} was not up within {UP_S:g} s ({readable(said)})", "see what the other end says"
+            )
+
+
+def forget() -> None:
+    """Remove what an earlier program of this host has left, if it was killed."""
+    for name in os.listdir("/sys/class/net"):
+        if name.startswith(PREFIX):
+            delete(name)
+
+
+@contextlib.contextmanager
+def masquerade(options: Options) -> Iterator[None]:
+    """Masquerade what the peer sends on: it leaves by this interface with its address."""
+    leaves = options.get("masquerade")
+    if not leaves:
+        yield
+        return
+    peer = options["peer"]
+    body = f'type nat hook postrouting priority 100\nip saddr {peer} oifname "{leaves}" counter masquerade'
+    whole = f"table ip {TABLE}\ndelete table ip {TABLE}\n"
+    rule = ["POSTROUTING", "-s", peer, "-o", leaves, "-j", "MASQUERADE"]
+    try:
+        call(["nft", "-f", "-"], f"{whole}table ip {TABLE} {{\nchain out {{\n{body}\n}}\n}}\n")
+        undo = ["nft", "delete", "table", "ip", TABLE]
+    except ProgramFailure as failure:
+        call(["iptables", "-w", "-t", "nat", "-D", *rule], may_fail=True)  # what a killed program has left
+        try:
+            call(["iptables", "-w", "-t", "nat", "-A", *rule])
+        except ProgramFailure:
+            raise failure from None
+        undo = ["iptables", "-w", "-t", "nat", "-D", *rule]
+    try:
+        yield
+    finally:
+        call(undo, may_fail=True)
+
+
+WIREGUARD = """[Interface]
+PrivateKey = {keys[key]}
+ListenPort = {port}
+[Peer]
+PublicKey = {keys[peer]}
+AllowedIPs = 0.0.0.0/0
+Endpoint = {remote}:{port}
+"""
+IPSEC = """
+xfrm state add src {local} dst {remote} proto esp spi 0x{keys[out][spi]} reqid 7761 mode tunnel replay-window 64 \
+  aead rfc4106(gcm(aes)) 0x{keys[out][key]} 128 if_id 7761
+xfrm state add src {remote} dst {local} proto esp spi 0x{keys[in][spi]} reqid 7761 mode tunnel replay-window 64 \
+  aead rfc4106(gcm(aes)) 0x{keys[in][key]} 128 if_id 7761
+xfrm policy update src 0.0.0.0/0 dst 0.0.0.0/0 dir out if_id 7761 \
+  tmpl src {local} dst {remote} proto esp reqid 7761 mode tunnel
+xfrm policy update src 0.0.0.0/0 dst 0.0.0.0/0 dir in if_id 7761 \
+  tmpl src {remote} dst {local} proto esp reqid 7761 mode tunnel
+xfrm policy update src 0.0.0.0/0 dst 0.0.0.0/0 dir fwd if_id 7761 \
+  tmpl src {remote} dst {local} proto esp reqid 7761 mode tunnel
+"""
+"""ESP in tunnel mode, with keys that were agreed on elsewhere, by the policies of an interface of its own."""
+NO_IPSEC = """
+ip xfrm state deleteall src {local} dst {remote} proto esp reqid 7761
+ip xfrm state deleteall src {remote} dst {local} proto esp reqid 7761
+ip xfrm policy delete src 0.0.0.0/0 dst 0.0.0.0/0 dir out if_id 7761
+ip xfrm policy delete src 0.0.0.0/0 dst 0.0.0.0/0 dir in if_id 7761
+ip xfrm policy delete src 0.0.0.0/0 dst 0.0.0.0/0 dir fwd if_id 7761
+"""
+"""Each in a process of its own: ip ends its batch where it has deleted all of something."""
+DEVICES = {
+    "gre": ("gre local {local} remote {remote} ttl 64", (), ""),
+    "vxlan": ("vxlan id 7761 local {local} remote {remote} dstport {port} df set", (), ""),
+    "wireguard": ("wireguard", ("wg setconf {name} /proc/self/fd/0", WIREGUARD), ""),
+    "ipsec": ("xfrm dev {parent} if_id 7761", ("ip -batch -", IPSEC), NO_IPSEC),
+}
+"""Kinds that the kernel makes: type and words of the device; what sets it up, a command and its stdin, where keys are;
+and commands that take away what does not go with it.
+"""
+OPENVPN = """dev {name}
+dev-type tun
+proto udp4
+local {local}
+remote {remote}
+port {port}
+data-ciphers {cipher}
+peer-fingerprint {keys[peer]}
+{role}
+ifconfig {own} {peer}
+ifconfig-noexec
+tun-mtu {mtu}
+mssfix 0
+mtu-disc yes
+reneg-sec 0
+<cert>
+{keys[certificate]}</cert>
+<key>
+{keys[key]}</key>
+verb 3
+"""
+
+
+# Each is a context in which the interface is there, and yields what holds it
+
+
+@contextlib.contextmanager
+def relay(options: Options) -> Iterator[HeldTunnel]:
+    with contextlib.closing(udp(options)) as sock:
+        tun, _ = make_tun(options["name"])
+        try:
+            yield Mover(options, tun, sock)
+        finally:
+            os.close(tun)
+
+
+@contextlib.contextmanager
+def openvpn(options: Options) -> Iterator[HeldTunnel]:
+    told = OPENVPN.format(role="tls-server\ndh none" if options["first"] else "tls-client", **options)
+    version = call(["openvpn", "--version"], may_fail=True).split()
+    with child(["openvpn", "--config", "stdin"], told) as running:
+        wait_for(running, "OpenVPN", path="/sys/class/net/{name}".format(**options))
+        number = version[version.index("OpenVPN") + 1] if "OpenVPN" in version[:-1] else ""
+        yield HeldTunnel(f"OpenVPN {number}".strip(), running, b"Initialization Sequence Completed")
+
+
+@contextlib.contextmanager
+def by_kernel(options: Options) -> Iterator[HeldTunnel]:
+    """A device of the kernel's, or of wireguard-go where it has none."""
+    words, up, down = DEVICES[options["kind"]]
+
+    def clear() -> None:
+        for line in down.format(**options).split("\n"):
+            if line:
+                call(line.split(), may_fail=True)
+
+    with contextlib.ExitStack() as stack:
+        try:
+            device(options["name"], words.format(**options))
+            stack.callback(delete, options["name"])
+            held = HeldTunnel("the kernel")
+        except NoDevice:
+            if options["kind"] != "wireguard":
+                raise
+            held = HeldTunnel("wireguard-go", stack.enter_context(wireguard_go(options["name"])))
+        clear()  # what a killed program has left
+        stack.callback(clear)
+        if up:
+            command, told = up
+            call(command.format(**options).split(), told.format(**options))
+        yield held
+
+
+@contextlib.contextmanager
+def wireguard_go(name: str) -> Iterator[subprocess.Popen[bytes]]:
+    control = f"/var/run/wireguard/{name}.sock"
+    with child(["wireguard-go", "-f", name], LOG_LEVEL="error") as running:
+        try:
+            wait_for(running, "wireguard-go", path=control)
+            yield running
+        finally:
+            running.terminate()
+            with contextlib.suppress(OSError):
+                os.unlink(control)
+
+
+KINDS = {"relay": relay, "openvpn": openvpn, **dict.fromkeys(DEVICES, by_kernel)}
+
+
+class HeldTunnel:
+    """by: what makes the tunnel. running: a program that does; None: the kernel. word: what it says once it is up."""
+
+    def __init__(self, by: str, running: subprocess.Popen[bytes] | None = None, word: bytes = b"") -> None:
+        self.by, self.running, self.word = by, running, word
+        self.pid = running.pid if running is not None else None
+        self.counts: dict[str, int] = {}
+
+    def agree(self) -> None:
+        """Wait until the program has come to terms with its peer."""
+        if self.running is not None and self.word:
+            wait_for(self.running, self.by, word=self.word)
+
+    def hold(self) -> None:
+        """Until stdin has its end; ProgramFailure if the program ends before."""
+        out = self.running.stdout.fileno() if self.running is not None and self.running.stdout is not None else None
+        while True:
+            ready = select.select([0] if out is None else [0, out], [], [])[0]
+            if 0 in ready and not os.read(0, 4096):
+                return
+            if out in ready and out is not None and not os.read(out, 65536):
+                raise ProgramFailure(f"{self.by} has ended", "see what it says there")
+
+
+class Mover(HeldTunnel):
+    """The relay between a TUN interface and a UDP socket. counts: packets to the line and from it, and refused ones."""
+
+    def __init__(self, options: Options, tun: int, sock: socket.socket) -> None:
+        HeldTunnel.__init__(self, "trexbench's relay")
+        self.pid = os.getpid()
+        self.tun, self.sock, self.token = tun, sock, bytes.fromhex(options["keys"]["token"])
+        self.counts = dict.fromkeys(("to_line", "from_line", "lost", "strangers"), 0)
+
+    def hold(self) -> None:
+        # One packet costs some Python in this loop, so it holds to local names and fixed slices.
+        tun, line, token, counts = self.tun, self.sock.fileno(), self.token, self.counts
+        outward, inward = bytearray(token).ljust(65536, b"\0"), bytearray(65536)
+        whole, room, heard = memoryview(outward), memoryview(outward)[TOKEN_BYTES:], memoryview(inward)
+        read_tun, write_tun = (io.FileIO(tun, "r+", closefd=False) for _ in range(2))
+        read_line, write_line = (io.FileIO(line, "r+", closefd=False) for _ in range(2))
+        take, give, hear, tell = read_tun.readinto, write_tun.write, read_line.readinto, write_line.write
+        wait, everything = select.select, [tun, line, 0]
+        while True:
+            ready = wait(everything, [], [])[0]
+            size = take(room) if tun in ready else None
+            if size is not None:
+                counts["to_line"] += 1
+                try:
+                    if tell(whole[: TOKEN_BYTES + size]) is None:
+                        counts["lost"] += 1
+                except OSError:  # nobody listens there yet, or the line is down
+                    counts["lost"] += 1
+            if line in ready:
+                try:
+                    size = hear(inward)
+                except OSError:  # as the kernel tells what became of an earlier packet
+                    size = None
+                if size is not None and inward.startswith(token):
+                    counts["from_line"] += 1
+                    try:
+                        give(heard[TOKEN_BYTES:size])
+                    except OSError:  # what the kernel does not take for a packet of IP
+                        counts["strangers"] += 1
+                elif size is not None:
+                    counts["strangers"] += 1
+            if 0 in ready and not os.read(0, 4096):
+                return
+
+
+def udp(options: Options) -> socket.socket:
+    """Hears nobody but the peer's address and port, and sends with DF."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER: IP_PMTUDISC_DO
+        for force in (32, 33):  # SO_SNDBUFFORCE, SO_RCVBUFFORCE
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, force, 4 << 20)
+        sock.bind((options["local"], options["port"]))
+        sock.connect((options["remote"], options["port"]))
+    except OSError as error:
+        sock.close()
+        where = f"{options['local']}, port {options['port']}"
+        raise ProgramFailure(f"UDP from {where} cannot be used ({error.strerror})", "see ip addr and ss -un") from None
+    sock.setblocking(False)
+    return sock
+
+
+def overdue(*_: Any) -> None:
+    raise ProgramFailure("did not end in time", "see what holds it")
+
+
+def run(options: Options) -> None:
+    stay_on(options.get("cpus"))
+    end_on_signals()
+    signal.signal(signal.SIGALRM, overdue)
+    signal.alarm(int(options["deadline_s"]))
+    forget()
+    with KINDS[options["kind"]](options) as held, masquerade(options):
+        name, mtu = options["name"], options["mtu"]
+        set_up(name, mtu, options["own"], options["peer"])
+        for route in options.get("routes", []):
+            ip("route", "replace", route, "dev", name)
+        held.agree()
+        say("up", {"by": held.by, "pid": held.pid, "interface": name, "mtu": mtu})
+        try:
+            held.hold()
+        finally:
+            if held.counts:
+                say("counters", held.counts)
+
+
+def main() -> None:
+    sys.exit(carry_out(run))
