@@ -186,7 +186,7 @@ def test_up_status_down(spec: LabSpec, trex_dir: Path | None) -> None:
 def test_a_run_has_a_lab_of_its_own_and_leaves_nothing(spec: LabSpec, trex_dir: Path | None) -> None:
     with Lab(spec).running(trex_dir) as lab:
         assert lab.ephemeral
-        assert lab.server_alive
+        assert not lab.ended
         assert status(spec.prefix).condition == "up"
     assert remains(spec.prefix) == []
     assert status(spec.prefix).condition == "down"
@@ -272,7 +272,7 @@ def test_what_a_killed_keeper_leaves_is_cleaned_by_the_next_run(config: DutConfi
         eventually(lambda: status(spec.prefix).condition == "leftover")
         eventually(lambda: "dead" in status(spec.prefix).server)
     with Lab(spec).running() as lab:
-        assert lab.server_alive
+        assert not lab.ended
     assert remains(spec.prefix) == []
 
 

@@ -254,7 +254,7 @@ def test_duts_and_labs_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert shown["ports"][0]["address"] == ["100.65.1.1/24"] and shown["rx_queues"] == [1, 2, 3] and "text" not in shown
     assert json.loads(run(("lab", "status", "--json"), capfd)[1]) == []
     here = state.Process.of(os.getpid())
-    lab = state.new_state("x", "persistent", LabSpec("x").to_json())
+    lab = state.new_state(LabSpec("x"), "persistent")
     state.update(lab, status="up", server=state.Server("embedded", here, "/log"))
     (one,) = json.loads(run(("lab", "status", "--json"), capfd)[1])
     assert (one["prefix"], one["condition"], one["mode"], one["warnings"]) == ("x", "up", "persistent", [])
@@ -308,7 +308,7 @@ def test_a_lab_that_is_missing_or_other_names_the_dut_whose_it_is(
     assert code == 6 and "namespace nolab" in err and err.endswith("bring it up: trexbench lab up --dut mine.yaml\n")
     assert command_name(load_dut("lab-vpp")) == "lab-vpp"
     server = state.Server("embedded", state.Process.of(os.getpid()), "/log")
-    state.update(state.new_state("nolab", "persistent", "{}"), status="up", server=server)
+    state.update(state.new_state(LabSpec("nolab"), "persistent"), status="up", server=server)
     monkeypatch.setattr(host, "check", lambda embedded: None)
     config = load_dut("./mine.yaml")
     lab = Lab(LabSpec.from_config(config), command_name(config))

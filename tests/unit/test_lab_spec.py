@@ -188,7 +188,7 @@ def test_state_is_kept_and_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
     me = state.Process.of(os.getpid())
     saved = state.update(
-        state.new_state("x", "persistent", LabSpec("x").to_json(), 7),
+        state.new_state(LabSpec("x"), "persistent", 7),
         status="up",
         namespaces={"x-dut": 4026532177},
         sysctls={"net.core.netdev_max_backlog": ("1000", "4096")},
@@ -210,7 +210,7 @@ def test_status_of_a_lab_whose_vpp_is_up_and_whose_server_is_not(
 ) -> None:
     monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
     me = state.Process.of(os.getpid())
-    state.update(state.new_state("x", "ephemeral", "{}"), router=state.Server("vpp", me, "/log"))
+    state.update(state.new_state(LabSpec("x"), "ephemeral"), router=state.Server("vpp", me, "/log"))
     assert str(status("x")) == f"lab x: starting, ephemeral, vpp router (process {me.pid})"
 
 
@@ -220,7 +220,7 @@ def test_two_labs_on_the_same_cores_warn_of_each_other(tmp_path: Path, monkeypat
     for prefix, sender, routers in (("a", 0, [1]), ("b", 1, [2]), ("c", None, [3]), ("d", None, [])):
         document = {"sender_cpu": sender, "router_cpus": routers, "harness_cpu": 0}
         state.update(
-            state.new_state(prefix, "persistent", LabSpec(prefix).to_json()),
+            state.new_state(LabSpec(prefix), "persistent"),
             status="up",
             server=server,
             placement=document,
@@ -240,7 +240,7 @@ def test_a_run_in_a_lab_that_is_up_needs_no_kernel_for_the_embedded_server(
     monkeypatch.setattr(host, "check", lambda embedded: needed.append(embedded))
     spec = LabSpec("x")
     trex = state.Server("trex", state.Process.of(os.getpid()), "/log", "/opt/trex")
-    state.update(state.new_state("x", "persistent", spec.to_json()), status="up", server=trex)
+    state.update(state.new_state(spec, "persistent"), status="up", server=trex)
     with Lab(spec).running() as found:
         assert not found.ephemeral and found.server == trex
     assert needed == [False]
@@ -255,11 +255,11 @@ def test_a_run_directory_that_cannot_be_made_is_named(monkeypatch: pytest.Monkey
 
 def test_state_of_before_the_last_boot_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path))
-    state.update(state.new_state("x", "persistent", "{}"), boot="another")
+    state.update(state.new_state(LabSpec("x"), "persistent"), boot="another")
     assert state.load("x") is None
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"version": 1}'])
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"version": 2}'])
 def test_state_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
     monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path))
     (tmp_path / "x.lab.json").write_text(content)

@@ -47,7 +47,7 @@ def bring_up(
                 f"namespace {name} exists already, and belongs to no lab of trexbench",
                 f"remove it: ip netns del {name}; or set lab.prefix",
             )
-    lab = state.new_state(spec.prefix, mode, spec.to_json(), user)
+    lab = state.new_state(spec, mode, user)
     lab = state.update(lab, placement=placement.to_document(), warnings=placement.warnings)
     try:
         lab = _make(lab, spec, placement, trex_dir, cancelled)
@@ -88,7 +88,7 @@ def take_down(lab: LabState) -> None:
             problems.append(str(error))
 
     stopping = [tester_namespace(lab.prefix), *([dut_namespace(lab.prefix)] if lab.router or lab.cable else [])]
-    known = [one.process for one in (lab.server, lab.router, lab.cable) if one is not None]
+    known = [one.process for one in lab.parts.values()]
     for inode in (lab.namespaces.get(name) for name in stopping):
         if inode is not None:
             attempt(partial(server.stop, lab.prefix, inode, known))
@@ -141,7 +141,7 @@ def _make(
         launch = server.embedded(spec, placement)
     else:
         launch = server.trex(spec, placement, trex_dir, _trex_yaml(spec.prefix))
-    started, process = server.start(spec, launch, with_parent=lab.mode == "ephemeral")
+    started, process = server.start(spec, launch, with_parent=lab.ephemeral)
     lab = state.update(lab, server=started)
     name, within_s = f"the {started.kind} server", server.READY_S[started.kind]
     server.await_ready(name, process, started.log, lambda: server.answers(spec), within_s, cancelled)
@@ -151,7 +151,7 @@ def _make(
 def _start_line(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:
     wan.make_taps(spec)
     launch = wan.launch(spec, placement, host.usable_cpus())
-    cable, process = server.start(spec, launch, with_parent=lab.mode == "ephemeral", namespace=spec.dut)
+    cable, process = server.start(spec, launch, with_parent=lab.ephemeral, namespace=spec.dut)
     lab = state.update(lab, cable=cable)
     server.await_ready("the cable", process, cable.log, lambda: wan.answers(spec), wan.READY_S, cancelled)
     return lab
@@ -161,7 +161,7 @@ def _start_vpp(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Ca
     with net.inside(spec.dut):  # the kernel sees the frames too, and must not forward them as well
         net.write_sysctl("net.ipv4.ip_forward", "0", required=False)
     launch = vpp.launch(spec, placement, host.usable_cpus())
-    router, process = server.start(spec, launch, with_parent=lab.mode == "ephemeral", namespace=spec.dut)
+    router, process = server.start(spec, launch, with_parent=lab.ephemeral, namespace=spec.dut)
     lab = state.update(lab, router=router)
     server.await_ready("VPP", process, router.log, lambda: vpp.answers(spec), vpp.READY_S, cancelled)
     # Its main thread may share the sender's core, where nothing of a lower priority gets to run.

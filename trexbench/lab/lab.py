@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from . import endpoints, host, net, server, state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .conditions import CoreWatch, watching
 from .spec import LabSpec, cores_of
-from .state import LabState, Server
+from .state import LabState
 
 _UP_TIMEOUT_S = 150.0
 _DOWN_TIMEOUT_S = 30.0
@@ -49,38 +49,35 @@ class LabStatus:
 
 
 @dataclass(frozen=True)
-class RunningLab:
-    """A lab that is up; ephemeral: made for this run, and removed after it.
+class RunningLab(LabState):
+    """A lab that is up, as a run uses it."""
 
-    host_facts: what affects the result and cannot be read inside the DUT's namespace. router: the process that
-    forwards, None where the kernel does. cable: the process that is the line between DUT and server, if there is one.
-    """
-
-    spec: LabSpec
-    ephemeral: bool
-    server: Server
-    placement: dict[str, Any]
-    host_facts: dict[str, Any]
-    warnings: tuple[str, ...]
-    router: Server | None = None
-    cable: Server | None = None
+    @property
+    def host_facts(self) -> dict[str, Any]:
+        """Facts that affect the result and cannot be read inside the DUT's namespace."""
+        settings, facts = self.spec.settings, {**self.placement, "ephemeral": self.ephemeral}
+        facts |= {"steer": settings.steer, "threaded": settings.threaded, "server": self.parts["server"].kind}
+        if self.spec.wan is not None:
+            facts["wan"] = str(self.spec.wan)
+        if self.spec.endpoints:
+            facts["endpoints"] = endpoints.facts_of(self.spec)
+        host_facts: dict[str, Any] = {"lab": facts}
+        for name in _HOST_SETTINGS:
+            value = net.read_sysctl(f"net.core.{name}")
+            host_facts[name] = int(value) if value is not None and value.isdigit() else value
+        return host_facts
 
     def watching(self) -> contextlib.AbstractContextManager[CoreWatch]:
         """Reads the lab's conditions during the block."""
-        return watching(self.placement, self.server, self.router)
-
-    @property
-    def server_alive(self) -> bool:
-        return self.server.process.alive
+        return watching(self.placement, self.parts["server"], self.router)
 
     @property
     def ended(self) -> str:
         """Which of its processes are dead, each with the line of its log that tells why; empty: none."""
-        parts = {"server": self.server, "router": self.router, "cable": self.cable}
         return "; ".join(
             f"the lab's {name} ended: {server.telling_line(one.log)} (its log: {one.log})"
-            for name, one in parts.items()
-            if one is not None and not one.process.alive
+            for name, one in self.parts.items()
+            if not one.process.alive
         )
 
     def enter(self) -> None:
@@ -130,7 +127,7 @@ class Lab:
     def running(self, trex_dir: Path | None = None) -> Iterator[RunningLab]:
         """The lab for one run: the persistent one if it is up, else one of its own that cannot outlive the run."""
         found = state.load(self.spec.prefix)
-        is_up = found is not None and found.mode == "persistent" and found.ready
+        is_up = found is not None and not found.ephemeral and found.ready
         host.check(embedded=trex_dir is None and not is_up)
         if found is not None and is_up:
             self._require_same(found, trex_dir)
@@ -143,30 +140,11 @@ class Lab:
     def _running(self, found: LabState) -> RunningLab:
         if found.server is None:
             raise LabError(f"lab {found.prefix} has no server", self._remedy)
-        ephemeral = found.mode == "ephemeral"
-        facts: dict[str, Any] = {
-            "lab": {
-                **found.placement,
-                "steer": self.spec.settings.steer,
-                "threaded": self.spec.settings.threaded,
-                "server": found.server.kind,
-                "ephemeral": ephemeral,
-            }
-        }
-        if self.spec.wan is not None:
-            facts["lab"]["wan"] = str(self.spec.wan)
-        if self.spec.endpoints:
-            facts["lab"]["endpoints"] = endpoints.facts_of(self.spec)
-        for name in _HOST_SETTINGS:
-            value = net.read_sysctl(f"net.core.{name}")
-            facts[name] = int(value) if value is not None and value.isdigit() else value
-        warnings = (*found.warnings, *_shared_cores(found))
-        return RunningLab(
-            self.spec, ephemeral, found.server, found.placement, facts, warnings, found.router, found.cable
-        )
+        known = {one.name: getattr(found, one.name) for one in fields(found)}
+        return RunningLab(**{**known, "spec": self.spec, "warnings": (*found.warnings, *_shared_cores(found))})
 
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
-        if _fixed(LabSpec.from_json(found.spec)) != _fixed(self.spec):
+        if _fixed(found.spec) != _fixed(self.spec):
             raise LabError(f"lab {found.prefix} is up with other settings", self._remedy)
         # A run uses the server that runs; only one that names a TRex must get that TRex.
         has = found.server.trex_dir if found.server else None
@@ -198,7 +176,7 @@ def down(prefix: str, force: bool = False) -> bool:
 def _end_keeper(prefix: str) -> bool:
     """Let the keeper of a run's own lab take it down now; False where there is none."""
     found = state.load(prefix)
-    if found is None or found.mode != "ephemeral" or not found.owner.alive:
+    if found is None or not found.ephemeral or not found.owner.alive:
         return False
     with contextlib.suppress(ProcessLookupError):
         os.kill(found.owner.pid, signal.SIGTERM)
@@ -225,8 +203,7 @@ def _status_of(found: LabState) -> LabStatus:
     condition = "leftover" if found.abandoned else found.status
     processes = [
         f"{one.kind} {role} (process {one.process.pid}{'' if one.process.alive else ', dead'})"
-        for role, one in (("server", found.server), ("router", found.router), ("cable", found.cable))
-        if one is not None
+        for role, one in found.parts.items()
     ]
     there = tuple(name for name, inode in found.namespaces.items() if inode == state.namespace_inode(name))
     return LabStatus(

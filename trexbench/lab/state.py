@@ -20,8 +20,9 @@ from ..files import replace_file
 from ..lock import RUN_DIR_ENV, run_dir
 from ..processes import Process as Process
 from ..processes import boot_id, start_of
+from .spec import LabSpec
 
-VERSION = 1
+VERSION = 2
 MARK = "TREXBENCH_LAB"
 """Environment variable of a lab's server, and of all that it starts: the lab's prefix."""
 REQUEST_ENV = "TREXBENCH_LAB_REQUEST"
@@ -41,52 +42,64 @@ class Server:
 
 @dataclass(frozen=True)
 class LabState:
-    """A lab as its file describes it.
+    """A lab as its file describes it."""
 
-    mode: ``ephemeral`` (for one run, which is process ``user``; owner is its keeper) or ``persistent``.
-
-    status: ``starting``, ``up`` or ``closing``. namespaces: name -> inode, None until it is made. sysctls: the host's
-    settings that were changed, name -> (before, set to). router: the process that forwards, None where the kernel does.
-    cable: the process that is the line between DUT and server, None where a veth pair is.
-    """
-
-    prefix: str
+    spec: LabSpec
     mode: str
+    """``ephemeral``: for one run, or ``persistent``."""
     owner: Process
-    spec: str
+    """Who makes it; of an ephemeral one, its keeper."""
     user: int = 0
+    """The process of the run that an ephemeral one is made for."""
     status: str = "starting"
+    """Or ``up``, ``closing``."""
     namespaces: dict[str, int | None] = field(default_factory=dict)
+    """Name -> inode; None until it is made."""
     sysctls: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The host's settings that were changed, name -> (before, set to)."""
     server: Server | None = None
     router: Server | None = None
+    """The process that forwards; None where the kernel does."""
     cable: Server | None = None
+    """The process that is the line between DUT and server; None where a veth pair is."""
     placement: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     boot: str = ""
     version: int = VERSION
 
     @property
+    def prefix(self) -> str:
+        return self.spec.prefix
+
+    @property
+    def ephemeral(self) -> bool:
+        return self.mode == "ephemeral"
+
+    @property
+    def parts(self) -> dict[str, Server]:
+        """Its processes, by the role that they have."""
+        parts = {"server": self.server, "router": self.router, "cable": self.cable}
+        return {role: one for role, one in parts.items() if one is not None}
+
+    @property
     def ready(self) -> bool:
         """Up, with its server, router and cable alive, and its keeper if it is ephemeral."""
-        served = self.server is not None and self.server.process.alive and not self._part_died
-        kept = self.mode == "persistent" or self.owner.alive
-        return self.status == "up" and served and kept
+        return self.status == "up" and self._served and (not self.ephemeral or self.owner.alive)
 
     @property
     def abandoned(self) -> bool:
         """Left behind by a dead process: the next command that uses the lab removes it."""
-        if self.mode == "persistent" and self.status == "up":
-            return self.server is None or not self.server.process.alive or self._part_died
+        if not self.ephemeral and self.status == "up":
+            return not self._served
         return not self.owner.alive
 
     @property
-    def _part_died(self) -> bool:
-        return any(one is not None and not one.process.alive for one in (self.router, self.cable))
+    def _served(self) -> bool:
+        return self.server is not None and all(one.process.alive for one in self.parts.values())
 
 
-def new_state(prefix: str, mode: str, spec: str, user: int = 0) -> LabState:
-    return LabState(prefix, mode, Process.of(os.getpid()), spec, user, boot=boot_id())
+def new_state(spec: LabSpec, mode: str, user: int = 0) -> LabState:
+    return LabState(spec, mode, Process.of(os.getpid()), user, boot=boot_id())
 
 
 def update(state: LabState, **changes: Any) -> LabState:
