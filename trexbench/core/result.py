@@ -35,7 +35,7 @@ from .verdict.streams import StreamLoss, find_stream_losses, find_stream_warning
 
 SCHEMA = "trexbench/run"
 VERSION = 2
-ANALYSIS_VERSION = 6
+ANALYSIS_VERSION = 7
 """Version of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
 
 

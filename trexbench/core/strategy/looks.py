@@ -33,8 +33,10 @@ STOOD = 0.2
 """A look that lost more than this share may be one in which the DUT stood still for a while."""
 LOOKS = 2
 """An end of an interval has stood when it was looked at so often."""
-SURE = 0.85
-"""The probability with which the knee must lie in its interval."""
+SURE, STEADY = 0.75, 0.9
+"""The probability with which the knee must lie between its ends; the second where no lossy rate is below a good one."""
+STATED = 0.97
+"""The probability of the interval that is stated where some are: 95 of 100 hold the knee (benchmarks/search.py)."""
 ULPS = 1e-9
 """Shares that differ by no more are the same."""
 HALF = 4
@@ -107,12 +109,17 @@ class Look(NamedTuple):
 
 
 class GoalKnee(NamedTuple):
-    """One goal's knee as shares of the target. low, high: ends that stood, None as long as none did."""
+    """One goal's knee as shares of the target.
+
+    low, high: ends that stood, None as long as none did. between: these, and where lossy rates lie below good ones as
+    far beyond as the knee may lie; sure: the probability that it lies there.
+    """
 
     goal: float
     estimate: float
     low: float | None
     high: float | None
+    between: tuple[float | None, float | None]
     sure: float
     next_share: float | None
 
@@ -260,11 +267,16 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
     middle = belief.median
     low, high = _ends(tried, belief, width)
     if low is not None and low >= 1.0:
-        return GoalKnee(goal, 1.0, low, None, 1 - belief.below(1.0), None)
-    sure = belief.between(low, high) if low and high else 0.0
-    if low and high and high / low - 1 <= width * 1.001 and sure >= SURE:
-        return GoalKnee(goal, middle, low, high, sure, None)
-    return GoalKnee(goal, middle, low, high, sure, _next_share(belief, tried, width))
+        return GoalKnee(goal, 1.0, low, None, (low, None), 1 - belief.below(1.0), None)
+    if low is None or high is None:
+        return GoalKnee(goal, middle, low, high, (low, high), 0.0, _next_share(belief, tried, width))
+    steady = all(one.lossy for one in tried if one.share > min(other.share for other in tried if other.lossy))
+    enough = belief.between(low, high) >= (STEADY if steady else SURE)
+    next_share = None if enough and high / low - 1 <= width * 1.001 else _next_share(belief, tried, width)
+    if not steady:
+        least, most = (belief.quantile((1 + sign * STATED) / 2) for sign in (-1, 1))
+        return GoalKnee(goal, middle, low, high, (min(low, least), max(high, most)), STATED, next_share)
+    return GoalKnee(goal, middle, low, high, (low, high), belief.between(low, high), next_share)
 
 
 def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float | None, float | None]:

@@ -44,7 +44,7 @@ MOST_BLANK = 8
 LAST_TRIAL_LOWER = 0.06
 """Share by which a third trial is lower: a router that fails twice is erratic over a band far wider than that
 of the search."""
-FEWEST_LOOKS = 8
+FEWEST_LOOKS = 11
 """Looks that a goal takes on a steady DUT, for the time estimate."""
 
 
@@ -299,7 +299,7 @@ def _stall(direction: Direction, windows: Sequence[Window]) -> Stall:
 def _goal(knee: GoalKnee, looks: Sequence[Look], direction: Direction, target_pps: float, doubtful: float) -> Goal:
     """A group's knee as one direction's rates. doubtful: the share of frames that may hide as large a loss."""
     at_low = [look.windows[direction].received_pps for look in looks if look.share == knee.low]
-    low, high = (None if share is None else share * target_pps for share in (knee.low, knee.high))
+    low, high = (None if share is None else min(1.0, share) * target_pps for share in knee.between)
     if low is not None:  # a look is lossy beyond the ports' skew, which may have hidden as much again
         hidden = max(look.windows[direction].skew / look.windows[direction].sent for look in looks)
         low *= max(0.0, 1 - 2 * hidden - doubtful)

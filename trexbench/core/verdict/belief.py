@@ -49,7 +49,11 @@ class Belief:
 
     @property
     def median(self) -> float:
-        return float(self.shares[np.searchsorted(np.cumsum(self.weights), 0.5)])
+        return self.quantile(0.5)
+
+    def quantile(self, probability: float) -> float:
+        """The rate below which the knee lies with this probability."""
+        return float(self.shares[np.searchsorted(np.cumsum(self.weights[:-1]), probability)])
 
     def below(self, share: float) -> float:
         """The probability that the knee lies below this rate."""
