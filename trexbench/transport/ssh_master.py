@@ -161,7 +161,7 @@ def _log_in(master: Master, open_s: float, persist_s: int) -> None:
 
 def _first_command(master: Master, open_s: float) -> Ended:
     """Run what prints nothing: what is printed is the login shell's."""
-    done = run_bounded(master.through(remote_command(("true",))), b"", open_s, _OUTPUT_BYTES, master.env)
+    done = run_bounded(master.through(remote_command(("sh", "-c", ":"))), b"", open_s, _OUTPUT_BYTES, master.env)
     if done.cut == "time" or (done.returncode and not done.stdout):
         raise CannotOpen(done.stderr.decode(errors="replace"), late=done.cut == "time")
     return done
