@@ -83,7 +83,6 @@ THEIRS: Mapping[str, str] = {
     "numpy": "core/* stlserver/* twin",
     "paramiko": "transport/cli",
     "prometheus_client": "suite/notify",
-    "pyarrow": "report/parquet",
     "pyroute2": "lab/endpoints lab/net lab/sixinfour lab/steering",
     "regex": "core/patterns",
     "requests": "host/power_http suite/notify",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..core.errors import ConfigError, StoreError
-from ..core.load.modes import full_mode_name
 from ..report.clean import clean
 from .options import (
     BRIEF,
@@ -26,9 +24,6 @@ from .options import (
     results_option,
 )
 from .output import make_directory, note, print_json, print_result, print_tcp, warn, write
-
-if TYPE_CHECKING:
-    from ..core.history.rows import RunRow
 
 _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
@@ -99,7 +94,7 @@ def export(runs: tuple[Path, ...], named: str) -> None:
 
 @click.group()
 def results() -> None:
-    """The stored runs: list, show, query, export, prune, import.
+    """The stored runs: list, show, query, prune, import.
 
     An index beside them, results/index.sqlite, finds them; it is rebuilt from the documents whenever needed.
     """
@@ -108,39 +103,16 @@ def results() -> None:
 results.add_command(show)
 
 
-_CHOICES = (
-    click.option("--dut", shell_complete=complete_duts, help="Only runs of this DUT."),
-    click.option("--mode", shell_complete=complete_modes, help="Only runs of this mode."),
-    click.option("--suite", shell_complete=complete_suites, help="Only runs of this suite."),
-    click.option("--label", help="Only runs with this label."),
-    click.option("--since", type=DATE, help="Only runs that began on this day (UTC) or later: 2026-11-01."),
-    click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest N.", metavar="N"),
-)
-
-
-def _choosing_runs(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that say which runs, for ``_chosen_rows``."""
-    for option in reversed(_CHOICES):
-        command = option(command)
-    return command
-
-
-def _chosen_rows(results: Path, **choice: Any) -> tuple[list[RunRow], list[tuple[str, str]]]:
-    """The index's rows of these runs, oldest first, and what could not be read."""
-    from ..results.index import open_index
-    from ..review.find import check_results
-
-    check_results(results)
-    mode = choice["mode"] and full_mode_name(choice["mode"])
-    with open_index(results, note) as index:
-        return index.rows(**choice | {"mode": mode}), index.problems()
-
-
 @results.command(
     "list", epilog="\b\nExamples:\n  trexbench results list --dut netgate-vpp --since 2026-11-01 --limit 20\n"
 )
 @_RESULTS
-@_choosing_runs
+@click.option("--dut", shell_complete=complete_duts, help="Only runs of this DUT.")
+@click.option("--mode", shell_complete=complete_modes, help="Only runs of this mode.")
+@click.option("--suite", shell_complete=complete_suites, help="Only runs of this suite.")
+@click.option("--label", help="Only runs with this label.")
+@click.option("--since", type=DATE, help="Only runs that began on this day (UTC) or later: 2026-11-01.")
+@click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest N.", metavar="N")
 @JSON
 def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
     """Stored runs, newest first; documents that cannot be read are named at the end.
@@ -150,8 +122,10 @@ def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
     """
     from ..report.fit import room_of
     from ..report.listing import format_rows, row_values
+    from ..review.find import read_index
 
-    rows, problems = _chosen_rows(results, **choice)
+    notes: list[str] = []
+    rows, problems = read_index(results, notes.append, **choice)
     rows.reverse()
     if as_json:
         values = {
@@ -161,31 +135,8 @@ def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
         print_json(values)
     else:
         click.echo(format_rows(rows, room_of(sys.stdout)) if rows else f"no such run in {results}")
-    _name_problems(results, problems)
-
-
-def _name_problems(results: Path, problems: Sequence[tuple[str, str]]) -> None:
-    for path, reason in problems:
-        note(f"not read: {results}/{path}: {reason}")
-
-
-@results.command(
-    "export", epilog="\b\nExamples:\n  trexbench results export --parquet runs.parquet --since 2026-11-01\n"
-)
-@_RESULTS
-@_choosing_runs
-@click.option("--parquet", metavar="FILE", required=True, help="Write an Apache Parquet file, - for standard output.")
-def export_runs(results: Path, parquet: str, **choice: Any) -> None:
-    """Write the index as a table for DuckDB, pandas and their like: one row per run, of TCP one per way and version.
-
-    Columns are typed, and their names have the unit (total_pps, latency_s, hold_loss_share). Needs pyarrow: pip install
-    'trexbench[parquet]'.
-    """
-    from ..report.parquet import to_parquet
-
-    rows, problems = _chosen_rows(results, **choice)
-    write(parquet, to_parquet(rows))
-    _name_problems(results, problems)
+    for text in notes:
+        note(text)
 
 
 @results.command(

@@ -28,22 +28,24 @@ def check_results(results: Path) -> None:
         raise StoreError(f"{results}: no such directory", "name the results with --results")
 
 
-def read_index(results: Path, warn: Warn, **filters: Any) -> tuple[list[RunRow], list[tuple[str, str]]]:
+def read_index(
+    results: Path, warn: Warn, mode: str | None = None, **filters: Any
+) -> tuple[list[RunRow], list[tuple[str, str]]]:
     """Every stored run, oldest first; and each document that cannot be read, with the reason: warn gets it as well.
 
-    filters: see Index.rows.
+    mode: may be an alias. filters: see Index.rows.
     """
     check_results(results)
     with open_index(results, warn) as index:
-        rows, problems = index.rows(**filters), index.problems()
+        rows, problems = index.rows(mode=mode and full_mode_name(mode), **filters), index.problems()
     for path, reason in problems:
         warn(f"not read: {results / path}: {reason}")
     return rows, problems
 
 
-def all_rows(results: Path, warn: Warn, mode: str | None = None, **filters: Any) -> list[RunRow]:
-    """Every stored run, oldest first, as ``read_index`` finds them; the mode may be an alias."""
-    return read_index(results, warn, mode=mode and full_mode_name(mode), **filters)[0]
+def all_rows(results: Path, warn: Warn, **filters: Any) -> list[RunRow]:
+    """Every stored run, oldest first, as ``read_index`` finds them."""
+    return read_index(results, warn, **filters)[0]
 
 
 def latest_run(results: Path) -> Path:
