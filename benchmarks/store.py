@@ -127,8 +127,8 @@ def derive_all(files: list[Path]) -> None:
 
 
 def rows_of(results: Path, expected: int) -> None:
-    with open_index(results, lambda _: None) as index:
-        rows, problems = index.rows(), index.problems()
+    index = open_index(results, lambda _: None)
+    rows, problems = index.rows(), index.problems()
     if len(rows) != expected or problems:
         raise SystemExit(f"{len(rows)} rows of {expected} runs, {len(problems)} problems {problems[:1]}")
 

@@ -108,7 +108,7 @@ def check(results: Path, told: Path) -> None:
         assert run.status is not Status.RUNNING, "its process is gone"
         assert load_row(path, "x").status == run.status.value
         assert journal_of(path).exists() or run.status is Status.COMPLETE
-    with open_index(results, pytest.fail) as index:
-        assert not index.problems()
-        there = {str(path.relative_to(results)) for path in results.glob("20*/*/*.json")}
-        assert {row.path for row in index.rows()} == there
+    index = open_index(results, pytest.fail)
+    assert not index.problems()
+    there = {str(path.relative_to(results)) for path in results.glob("20*/*/*.json")}
+    assert {row.path for row in index.rows()} == there

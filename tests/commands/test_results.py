@@ -56,8 +56,8 @@ def said(place: Path, *arguments: str) -> str:
 
 
 def test_the_index_agrees_with_the_documents(place: Path) -> None:
-    with open_index(place / "results", print) as index:
-        found, problems = index.rows(), index.problems()
+    index = open_index(place / "results", print)
+    found, problems = index.rows(), index.problems()
     assert len(found) == 16 and not problems
     for row in found:
         assert row == row_of(load_run(place / "results" / row.path), row.path)
@@ -214,8 +214,7 @@ def test_imported_again_they_are_the_same_runs(place: Path, exported: dict[str, 
         "again",
         *(f"exported/{name}" for name in exported),
     )
-    with open_index(place / "results", print) as first, open_index(place / "again", print) as second:
-        ours, theirs = first.rows(), second.rows()
+    ours, theirs = (open_index(place / name, print).rows() for name in ("results", "again"))
     assert len(theirs) == 16
     assert sorted(round(row.line_share, 3) for row in ours) == pytest.approx(
         sorted(round(row.line_share, 3) for row in theirs), abs=0.002

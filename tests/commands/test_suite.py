@@ -78,8 +78,7 @@ def test_a_whole_night_and_another(tmp_path: Path) -> None:
     assert [cell["state"] for cell in night["cells"]] == ["done"] * 2 and night["simulated"] is True
     assert night == night_at(tmp_path / "results/nights/2026-11-20-tiny-2.json")
     assert night_at(tmp_path / "results/nights/2026-11-20-tiny.json")["finished"] is not None
-    with open_index(tmp_path / "results", pytest.fail) as index:
-        rows = index.rows(suite="tiny")
+    rows = open_index(tmp_path / "results", pytest.fail).rows(suite="tiny")
     assert len(rows) == 4 and {row.night for row in rows} == {"2026-11-20"} and all(row.complete for row in rows)
 
 
@@ -93,8 +92,7 @@ def test_a_suite_of_searches_is_measured_judged_and_reported(tmp_path: Path) -> 
         done = trexbench(tmp_path, *night)
         assert done.returncode == 0, done.stdout + done.stderr
     assert "no regression in 4 figures" in done.stdout
-    with open_index(tmp_path / "results", pytest.fail) as index:
-        rows = index.rows(suite="fast")
+    rows = open_index(tmp_path / "results", pytest.fail).rows(suite="fast")
     assert len(rows) == 16 and {row.cell.kind for row in rows} == {"search"} and {row.limit for row in rows} == {"dut"}
     spread = [row.total_pps for row in rows if row.cell.rx_queues == 1]
     assert max(spread) / min(spread) < 1.02, "and as good a history as that of ramps"
@@ -245,9 +243,9 @@ def test_killed_at_any_moment_a_night_goes_on_and_no_document_is_torn(tmp_path: 
     nights = load_nights(results, pytest.fail)
     assert all(cell.state is CellState.DONE for night in nights for cell in night.cells)
     paths = [cell.path for night in nights for cell in night.cells]
-    with open_index(results, pytest.fail) as index:
-        assert sorted(row.path for row in index.rows() if row.complete) == sorted(map(str, paths))
-        assert index.problems() == []
+    index = open_index(results, pytest.fail)
+    assert sorted(row.path for row in index.rows() if row.complete) == sorted(map(str, paths))
+    assert index.problems() == []
 
 
 def look_at(results: Path) -> None:

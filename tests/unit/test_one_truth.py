@@ -145,8 +145,8 @@ def test_a_number_beyond_all_bounds_is_read_alike(
 
 
 def check(path: Path, results: Path) -> None:
-    with open_index(results, pytest.fail) as index:
-        listed, refused = index.rows(), index.problems()
+    index = open_index(results, pytest.fail)
+    listed, refused = index.rows(), index.problems()
     name = str(path.relative_to(results))
     try:
         run = load_run(path)

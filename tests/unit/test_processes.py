@@ -73,12 +73,12 @@ def test_a_run_goes_on_until_its_process_is_gone(tmp_path: Path, begin: Callable
     try:
         theirs = msgspec.to_builtins(replace(HERE, process=Process.of(child.pid)))
         path.write_text(json.dumps(json.loads(path.read_text()) | {"writer": theirs}))
-        with open_index(tmp_path, pytest.fail) as index:
-            assert {row.status for row in index.rows()} == {"running"}
+        index = open_index(tmp_path, pytest.fail)
+        assert {row.status for row in index.rows()} == {"running"}
     finally:
         child.kill()
         child.wait()
     result = load_document(path)
     assert (result.status, result.reason) == (Status.INCOMPLETE, INTERRUPTED)
-    with open_index(tmp_path, pytest.fail) as index:
-        assert {row.status for row in index.rows()} == {"incomplete"}, "though the document has not changed"
+    index = open_index(tmp_path, pytest.fail)
+    assert {row.status for row in index.rows()} == {"incomplete"}, "though the document has not changed"

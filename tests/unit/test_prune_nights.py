@@ -12,7 +12,7 @@ from runs import World, make_plan, make_result
 
 from trexbench.core.history.night import CellRecord, Night
 from trexbench.core.result import Status
-from trexbench.results.index import open_index
+from trexbench.results.index import INDEX_FILE, open_index
 from trexbench.results.nights import NightWriter, find_nights
 from trexbench.results.prune import AGAINST_NIGHTS, find_old_nights, remove
 from trexbench.results.store import RunWriter
@@ -61,7 +61,7 @@ def old(
 
 
 def there() -> set[Path]:
-    return {path for path in RESULTS.rglob("*") if not path.is_dir() and path.name != "index.sqlite"}
+    return {path for path in RESULTS.rglob("*") if not path.is_dir() and path.name != INDEX_FILE}
 
 
 def test_of_two_suites_that_take_turns_each_counts_and_loses_its_own() -> None:
@@ -203,8 +203,8 @@ def test_killed_after_any_file_the_next_call_finds_the_rest() -> None:
     for done in range(len(planned)):
         assert old(2, 4) == planned[done:]
         (path,) = remove(RESULTS, [planned[done].relative_to(RESULTS)], pytest.fail)
-        with open_index(RESULTS, pytest.fail) as index:
-            assert all((RESULTS / row.path).exists() for row in index.rows()) and index.problems() == []
+        index = open_index(RESULTS, pytest.fail)
+        assert all((RESULTS / row.path).exists() for row in index.rows()) and index.problems() == []
         assert len(find_nights(RESULTS, pytest.fail)) == 5 - (done + 1) // 3
         assert RESULTS / path == planned[done]
     assert old(2, 4) == []

@@ -20,7 +20,7 @@ from trexbench.core.history.rows import RunRow
 from trexbench.core.result import RunResult
 from trexbench.report.listing import format_rows
 from trexbench.report.run.loadtest import to_loadtest
-from trexbench.results.index import open_index
+from trexbench.results.index import INDEX_FILE, open_index
 from trexbench.results.nights import NightWriter, find_nights
 from trexbench.results.prune import find_old, remove
 from trexbench.results.store import RunWriter
@@ -175,7 +175,7 @@ def prune(results: Path, keep_nights: int, warn: Callable[[str], None] = print) 
 
 
 def files() -> list[str]:
-    return sorted(str(path) for path in Path("results").rglob("*") if not path.is_dir() and path.name != "index.sqlite")
+    return sorted(str(path) for path in Path("results").rglob("*") if not path.is_dir() and path.name != INDEX_FILE)
 
 
 def test_only_what_is_old_goes_with_its_pictures_and_only_when_said(capfd: pytest.CaptureFixture[str]) -> None:
@@ -200,7 +200,7 @@ def test_what_it_leaves_empty_goes_too() -> None:
     store(1)
     store(2)
     assert len(prune(Path("results"), 1)) == 1
-    assert sorted(path.name for path in Path("results").iterdir()) == ["2026-03-02", "index.sqlite"]
+    assert sorted(path.name for path in Path("results").iterdir()) == ["2026-03-02", INDEX_FILE]
 
 
 def test_the_last_nights_are_kept_though_a_run_began_after_midnight() -> None:
@@ -267,8 +267,8 @@ def loadtest(name: str, run: RunResult = SLOW, dut: str | None = None) -> str:
 
 
 def rows() -> list[RunRow]:
-    with open_index(Path("results"), print) as index:
-        return index.rows()
+    index = open_index(Path("results"), print)
+    return index.rows()
 
 
 def test_files_of_others_become_runs_once(capfd: pytest.CaptureFixture[str]) -> None:
@@ -324,8 +324,8 @@ def test_a_series_is_named_by_its_dut_and_variant_and_its_file_knows_both_duts(
     (name,) = os.listdir("out")
     assert name.startswith("other-nat-2026-03-01-120000-var2-64b")
     said(capfd, "results", "import", "--speed", "1gbit", "--results", "theirs", f"out/{name}")
-    with open_index(Path("theirs"), print) as index:
-        assert [row.cell.dut for row in index.rows()] == ["other"]
+    index = open_index(Path("theirs"), print)
+    assert [row.cell.dut for row in index.rows()] == ["other"]
 
 
 def test_a_file_whose_dut_has_no_name_is_called_as_the_file(capfd: pytest.CaptureFixture[str]) -> None:

@@ -54,19 +54,18 @@ ROOMS: Mapping[str, str] = {
     "report/regress": "core/* report",
     "report/tcp": "core/* report report/run",
     "report/page": "core/* report report/run report/tcp",
-    "results": "core/* files processes results/index",
-    "results/index": "core/* results",
-    "review": "core/* config report report/page report/regress results results/index",
+    "results": "core/* files processes",
+    "review": "core/* config report report/page report/regress results",
     "session/tcp": "core/* config endpoint host report/tcp results session signals twin",
     "session": "core/* config endpoint files dut dut/linux dut/vpp generator/trex host lab lock report/run results "
     "signals stlserver/rpc transport twin",
     "suite": "core/* config files lock report report/regress report/tcp results review session session/tcp",
     "doctor": "core/* config generator/trex host lab session",
-    "api": "core/* config report/run results results/index review session suite",
+    "api": "core/* config report/run results review session suite",
     "api_tcp": "core/* api results session/tcp",
     "__init__": "",
     "__main__": "cli",
-    "cli": "core/* config report report/run report/tcp report/page report/regress results results/index review "
+    "cli": "core/* config report report/run report/tcp report/page report/regress results review "
     "session session/tcp suite signals doctor dut files lab stlserver",
 }
 """Room -> rooms that it may import besides itself, without those inside of them; ``core/*``: with them."""
@@ -78,7 +77,7 @@ THEIRS: Mapping[str, str] = {
     "markupsafe": "report/page/html report/page/markdown report/page/templates",
     "matplotlib": "report/run/picture report/run/picture_costs report/run/picture_sizes "
     "report/tcp/picture report/tcp/picture_bdp",
-    "msgspec": "core/* dut/* endpoint host lab results results/index",
+    "msgspec": "core/* dut/* endpoint host lab results",
     "netmiko": "transport/cli",
     "numpy": "core/* stlserver/* twin",
     "paramiko": "transport/cli",

@@ -147,13 +147,13 @@ def test_a_run_of_one_kind_is_none_of_the_other(tmp_path: File) -> None:
 
 def test_no_verb_chokes_on_a_directory_with_both_kinds(tmp_path: File) -> None:
     packets, tcp = both_kinds(tmp_path)
-    with open_index(tmp_path, fail) as index:
-        assert index.problems() == []
-        assert sorted(row.cell.kind for row in index.rows()) == ["ramp", "tcp", "tcp"]
-        assert len({row.path for row in index.rows() if row.cell.kind == "tcp"}) == 1
-        columns, found = index.query("select mode, total_bps, total_pps from runs where kind = 'tcp' order by mode")
-        assert columns == ["mode", "total_bps", "total_pps"]
-        assert [(mode, pps) for mode, _, pps in found] == [("forward-ipv4", 0.0), ("reverse-ipv4", 0.0)]
+    index = open_index(tmp_path, fail)
+    assert index.problems() == []
+    assert sorted(row.cell.kind for row in index.rows()) == ["ramp", "tcp", "tcp"]
+    assert len({row.path for row in index.rows() if row.cell.kind == "tcp"}) == 1
+    columns, found = index.query("select mode, total_bps, total_pps from runs where kind = 'tcp' order by mode")
+    assert columns == ["mode", "total_bps", "total_pps"]
+    assert [(mode, pps) for mode, _, pps in found] == [("forward-ipv4", 0.0), ("reverse-ipv4", 0.0)]
     listed = run("results", "list", "--results", tmp_path)
     assert listed.exit_code == 0 and "65.60 Mbit/s" in listed.output and "not read" not in listed.output
     assert "65.6" in run("show", tcp).output

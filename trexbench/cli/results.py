@@ -96,7 +96,7 @@ def export(runs: tuple[Path, ...], named: str) -> None:
 def results() -> None:
     """The stored runs: list, show, query, prune, import.
 
-    An index beside them, results/index.sqlite, finds them; it is rebuilt from the documents whenever needed.
+    An index beside them, results/index.cache, finds them; it is rebuilt from the documents whenever needed.
     """
 
 
@@ -150,7 +150,7 @@ def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
 @click.option("--csv", "form", flag_value="csv", help="Comma-separated values.")
 @click.option("--json", "form", flag_value="json", help="JSON: a list of objects.")
 def query(sql: str, results: Path, form: str | None) -> None:
-    """Query the index with one SELECT on its views `runs` and `problems`; a query can change nothing.
+    """Query the index with one SELECT on its tables `runs` and `problems`; a query can change nothing.
 
     \b
     Columns of runs: path id started status dut mode bidir rx_queues kind simulated variant traffic facts suite night
@@ -163,8 +163,7 @@ def query(sql: str, results: Path, form: str | None) -> None:
     from ..review.find import check_results
 
     check_results(results)
-    with open_index(results, note) as index:
-        columns, rows = index.query(sql)
+    columns, rows = open_index(results, note).query(sql)
     click.echo(format_query(columns, rows, form or "text"), nl=False)
 
 

@@ -51,8 +51,7 @@ class Imported:
 
 def import_files(files: Sequence[Path], results: Path, wish: Wish, warn: Callable[[str], None]) -> Iterator[Imported]:
     """Import each file as a run, once."""
-    with open_index(results, warn) as index:
-        known = {row.id: results / row.path for row in index.rows()}
+    known = {row.id: results / row.path for row in open_index(results, warn).rows()}
     for file in files:
         try:
             with naming(file):

@@ -31,10 +31,10 @@ def find_old(
     warn: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Files below ``results`` of nights before a date, or before the last so many; none that cannot be read."""
-    with open_index(results, warn) as index:
-        rows = index.rows()
-        for path, reason in index.problems():
-            warn(f"not read: {results / path}: {reason}")
+    index = open_index(results, warn)
+    rows = index.rows()
+    for path, reason in index.problems():
+        warn(f"not read: {results / path}: {reason}")
     nights = find_nights(results, warn)
     dates = {night.night for _, night in nights} | {row.night for row in rows if row.night}
     found = sorted(dates or {night_of(row) for row in rows}, reverse=True)  # where no suite ran, days count as nights
@@ -59,8 +59,7 @@ def find_old_nights(
     night's runs come before its own file, and a run's pictures before the run: after a kill in between, the next call
     finds what is left.
     """
-    with open_index(results, warn) as index:
-        found_rows = index.rows(suite=suite)
+    found_rows = open_index(results, warn).rows(suite=suite)
     rows = [(row, row.night) for row in found_rows if row.suite == suite and row.night and is_date(row.night)]
     measured: dict[bool, set[str]] = {False: set(), True: set()}
     for row, night in rows:

@@ -36,8 +36,8 @@ def read_index(
     mode: may be an alias. filters: see Index.rows.
     """
     check_results(results)
-    with open_index(results, warn) as index:
-        rows, problems = index.rows(mode=mode and full_mode_name(mode), **filters), index.problems()
+    index = open_index(results, warn)
+    rows, problems = index.rows(mode=mode and full_mode_name(mode), **filters), index.problems()
     for path, reason in problems:
         warn(f"not read: {results / path}: {reason}")
     return rows, problems

@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...core.history.known import is_date
-from ..document import EXPORT
-from ..journal import SUFFIX
+from ..core.history.known import is_date
+from .document import EXPORT
+from .journal import SUFFIX
 
 
 @dataclass
 class Scan:
-    """stamps: of every document that may be a run, by its path below results. nameless: those whose names are not
-    Unicode. problems: what could not be read, and why."""
-
     stamps: dict[str, str] = field(default_factory=dict)
-    nameless: set[str] = field(default_factory=set)
+    """Stamp of every document that may be a run, by its path below results."""
     problems: list[tuple[str, str]] = field(default_factory=list)
+    """Places that could not be read, and why."""
 
 
 def scan(results: Path) -> Scan:
@@ -44,12 +42,14 @@ def _folders(found: Scan, results: Path, below: str) -> Iterator[str]:
 def _add_documents(found: Scan, results: Path, below: str) -> None:
     entries = {entry.name: entry for entry in _entries(found, results, below)}
     for name, entry in entries.items():
-        if name.endswith(".json") and not name.endswith(EXPORT) and not name.startswith("."):
-            path = plain(f"{below}/{name}")
-            if path != f"{below}/{name}":
-                found.nameless.add(path)
-            journal = entries.get(name.removesuffix(".json") + SUFFIX)
-            found.stamps[path] = _stamp(entry) + (f" {_stamp(journal)}" if journal else "")
+        path = f"{below}/{name}"
+        if not name.endswith(".json") or name.endswith(EXPORT) or name.startswith("."):
+            continue
+        if plain(path) != path:
+            found.problems.append((plain(path), "its name is not Unicode: rename it"))
+            continue
+        journal = entries.get(name.removesuffix(".json") + SUFFIX)
+        found.stamps[path] = _stamp(entry) + (f" {_stamp(journal)}" if journal else "")
 
 
 def _entries(found: Scan, results: Path, below: str) -> list[os.DirEntry[str]]:
