@@ -33,9 +33,9 @@ sys.path.insert(0, str(ROOT))
 from _ratios import note  # noqa: E402
 
 from trexbench.results import document  # noqa: E402
-from trexbench.results.document import read_derived, seal  # noqa: E402
+from trexbench.results.document import read_sealed, seal  # noqa: E402
 from trexbench.results.index import INDEX_FILE, open_index  # noqa: E402
-from trexbench.results.store import load_row  # noqa: E402
+from trexbench.results.store import load_rows  # noqa: E402
 
 SAMPLES, AIM_RUNS_S, AIM_S = 660, 500.0, 2.0
 DUTS = ("pfsense", "linux", "vpp-1q", "vpp-2q", "vpp-3q")
@@ -69,10 +69,10 @@ class Template:
 
     def __init__(self, document: Path) -> None:
         data = document.read_bytes()
-        row = read_derived(data)
-        assert row is not None
+        rows = read_sealed(data)
+        assert rows is not None
         at, end = data.index(MARK), data.rindex(END)
-        self._row, self._tail = row, data[at:end]
+        self._row, self._tail = rows[0], data[at:end]
         head: dict[str, Any] = json.loads(data[:at].rstrip(b",") + b"}")
         self.samples = self._tail.count(b'{"phase":')
         head |= {"id": "@ID@", "started": "@STARTED@", "simulated": False}
@@ -98,7 +98,7 @@ class Template:
         )
         folder = results / night / dut
         folder.mkdir(parents=True, exist_ok=True)
-        data = seal(head.encode() + b"," + self._tail, {"row": row})
+        data = seal(head.encode() + b"," + self._tail, [row])
         (folder / f"{clock.replace(':', '')}-{mode}-bidir.json").write_bytes(data)
 
 
@@ -122,7 +122,7 @@ def derive_all(files: list[Path]) -> None:
     """Derive lines anew, as another version of the analysis has to."""
     document.ANALYSIS_VERSION += 1  # type: ignore[attr-defined]
     for file in files:
-        load_row(file, "x")
+        load_rows(file, "x")
     document.ANALYSIS_VERSION -= 1  # type: ignore[attr-defined]
 
 

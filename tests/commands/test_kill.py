@@ -17,7 +17,7 @@ from tools import folder_with
 from trexbench.core.result import Status
 from trexbench.results.index import open_index
 from trexbench.results.journal import journal_of
-from trexbench.results.store import RunWriter, load_row, load_run
+from trexbench.results.store import RunWriter, load_rows, load_run
 
 KILLS = scaled(50, 3)
 """Number of kills of each verb."""
@@ -106,7 +106,7 @@ def check(results: Path, told: Path) -> None:
         run = load_run(path)
         assert run.status is Status.COMPLETE if count == "ended" else len(run.samples) >= int(count) - 1
         assert run.status is not Status.RUNNING, "its process is gone"
-        assert load_row(path, "x").status == run.status.value
+        assert load_rows(path, "x")[0].status == run.status.value
         assert journal_of(path).exists() or run.status is Status.COMPLETE
     index = open_index(results, pytest.fail)
     assert not index.problems()

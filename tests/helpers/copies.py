@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from trexbench.core.history.rows import RunRow
-from trexbench.results.document import read_derived, seal
-from trexbench.results.store import load_row
+from trexbench.results.document import read_sealed, seal
+from trexbench.results.store import load_rows
 
 
 def copy_run(results: Path, row: RunRow, night: str, level: float = 1.0, **changes: Any) -> RunRow:
@@ -16,13 +16,13 @@ def copy_run(results: Path, row: RunRow, night: str, level: float = 1.0, **chang
     assert row.night is not None
     data = (results / row.path).read_bytes().replace(row.night.encode(), night.encode())
     name = row.path.replace(row.night, night)
-    old = load_row(results / row.path, row.path)
+    (old,) = load_rows(results / row.path, row.path)
     cycles = {} if old.cycles_per_packet is None else {"cycles_per_packet": old.cycles_per_packet / level}
     rates = {"total_pps": old.total_pps * level, "line_share": old.line_share * level}
     dates = {"started": old.started.replace(row.night, night), "night": night}
     new = replace(old, **dates | rates | cycles | changes)
     path = results / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(seal(data[: data.rindex(b',\n "derived"')], {"row": replace(new, path="")}))
-    assert read_derived(path.read_bytes()) is not None
+    path.write_bytes(seal(data[: data.rindex(b',\n "derived"')], [replace(new, path="")]))
+    assert read_sealed(path.read_bytes()) is not None
     return replace(new, path=name)

@@ -31,7 +31,6 @@ from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
 from trexbench.report.page.html import render
 from trexbench.results.nights import NightWriter
 from trexbench.results.store import RunWriter
-from trexbench.results.tcpwriter import TcpWriter
 from trexbench.review.find import read_index
 from trexbench.review.report import load_library
 
@@ -206,9 +205,7 @@ def wans(place: Path) -> Path:
         ),
     ]
     for run in runs:
-        writer = TcpWriter(place / "results", print)
-        writer.begin(run)
-        writer.end(run)
+        RunWriter(place / "results", print).end(run)
     return page_of(place / "results")
 
 

@@ -21,7 +21,7 @@ from trexbench.core.tcp.model import LegReadings, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document, to_document
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.units import tcp_payload_bps
-from trexbench.results.tcp import encode_tcp
+from trexbench.results.document import encode
 from trexbench.session.tcp.bdp import BdpWish, make_bdp_request
 from trexbench.session.tcp.request import TcpSetup, TcpWish
 
@@ -168,7 +168,7 @@ def test_the_document_has_the_rows_and_reads_none_of_them() -> None:
     document = to_document(result) | bdp_part(result)
     assert [one["words"] for one in document["bdp"]] == [one.words for one in find_rows(result)]
     assert document["bdp_product"]["size_bytes"] == 2.5 * MB and document["bdp"][1]["set_bytes"] == 5 * MB
-    kept = json.loads(encode_tcp(result))
+    kept = json.loads(encode(result))
     assert kept["bdp"] == json.loads(json.dumps(document["bdp"])) and list(kept).index("bdp") < list(kept).index("legs")
     assert bdp_part(from_document({**kept, "bdp": ["nonsense"]})) == bdp_part(result)
 

@@ -14,7 +14,7 @@ from trexbench.core.history.compare import Comparison, differing_facts, find_dif
 from trexbench.core.load.plan import Direction
 from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status
 from trexbench.report.compare import comparison_values, format_comparison
-from trexbench.results.document import encode_run
+from trexbench.results.document import encode
 from trexbench.review.compare import compare
 
 PLAN = make_plan(ramp_s=60.0, confirm_s=0.0)
@@ -125,7 +125,7 @@ def test_the_text_shows_bounds_as_bounds_and_marks_what_is_unlike() -> None:
 
 def test_a_figure_that_the_rules_of_today_put_elsewhere_is_named_with_the_reason(tmp_path: Path) -> None:
     result = replace(run(6e5), id="old")
-    text = encode_run(result).decode()
+    text = encode(result).decode()
     total = re.search(r'"total_pps": ([0-9.e+]+)', text)
     assert total is not None and text.count(f'"analysis_version":{ANALYSIS_VERSION}') == 1
     older = text.replace(total[0], '"total_pps": 701500.0').replace(

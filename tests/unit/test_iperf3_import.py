@@ -18,12 +18,10 @@ from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
-from trexbench.results.document import read_sealed
+from trexbench.results.document import encode, read_sealed
 from trexbench.results.foreign import Given
 from trexbench.results.iperf3 import joined_stream, run_from_iperf3
-from trexbench.results.store import load_document
-from trexbench.results.tcp import encode_tcp
-from trexbench.results.tcpwriter import TcpWriter
+from trexbench.results.store import RunWriter, load_document
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
 ABOUT = Given("theirs", "2026-01-01T00:00:00Z", "0123456789abcdef")
@@ -165,7 +163,7 @@ def test_an_interrupted_test_is_incomplete() -> None:
 
 def test_stored_it_is_read_like_any_other(tmp_path: Path) -> None:
     run = taken(printed("bidir-both-ends"))
-    found = load_document(TcpWriter(tmp_path, print).begin(run))
+    found = load_document(RunWriter(tmp_path, print).end(run))
     assert isinstance(found, TcpResult) and found.summaries == run.summaries and found.flows == run.flows
 
 
@@ -228,7 +226,7 @@ def test_any_one_wrong_value_is_refused_or_gives_a_sound_run(data: st.DataObject
     except StoreError as error:
         assert "\n" not in str(error)
     else:
-        assert read_sealed(encode_tcp(run))  # every reader takes it
+        assert read_sealed(encode(run))  # every reader takes it
 
 
 WRONG = [*LEAVES, 2**63, 1e-9, 3600.0, "x" * 1000]

@@ -32,7 +32,7 @@ from trexbench.report.page.overlay import find_curves
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.results.index import open_index
 from trexbench.results.journal import journal_of
-from trexbench.results.store import RunWriter, load_row, load_run
+from trexbench.results.store import RunWriter, load_rows, load_run
 
 PLAN = make_plan(bidir=True, ramp_s=15.0, sample_s=1.0, latency_s=2.0)
 CURRENT = {
@@ -154,13 +154,13 @@ def check(path: Path, results: Path) -> None:
         reason = str(error).removeprefix(f"{path}: ")
         assert (listed, refused) == ([], [(name, reason)]) and reason.isprintable()
         with pytest.raises(StoreError) as raised:
-            load_row(path, name)
+            load_rows(path, name)[0]
         assert str(raised.value) == str(error)
         with pytest.raises(BenchError) as told:
             shown(path)
         assert str(told.value) == str(error)
         return
-    assert not refused and listed == [load_row(path, name)]
+    assert not refused and listed == list(load_rows(path, name))
     assert figures_of(listed[0]) == figures_of_document(shown(path))
     cell = listed[0].cell
     assert [one.result for one in with_figures(Older(listed[0], ("night",)), run).curves] == [

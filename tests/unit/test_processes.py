@@ -20,7 +20,6 @@ from trexbench.core.typed import Status
 from trexbench.processes import Process, Writer, this_writer
 from trexbench.results.index import open_index
 from trexbench.results.store import INTERRUPTED, RunWriter, load_document
-from trexbench.results.tcpwriter import TcpWriter
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of processes as read here")
 
@@ -62,7 +61,10 @@ def begin_packets(results: Path) -> Path:
 
 
 def begin_tcp(results: Path) -> Path:
-    return TcpWriter(results, pytest.fail).begin(replace(make_tcp_result(), status=Status.RUNNING, finished=None))
+    begun = replace(make_tcp_result(), status=Status.RUNNING, finished=None)
+    path = RunWriter(results, pytest.fail).begin(begun).path
+    assert path is not None
+    return path
 
 
 @pytest.mark.parametrize("begin", [begin_packets, begin_tcp])

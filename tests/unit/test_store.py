@@ -32,9 +32,9 @@ from trexbench.core.errors import StoreError
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult, Status, to_document
 from trexbench.core.strategy.base import LoadStep
-from trexbench.results.document import MAX_BYTES, encode_begun, read_derived
+from trexbench.results.document import MAX_BYTES, encode, read_sealed
 from trexbench.results.journal import Journal, journal_of
-from trexbench.results.store import RunWriter, find_latest, load_row, load_run
+from trexbench.results.store import RunWriter, find_latest, load_rows, load_run
 
 RUN = make_result(make_plan(bidir=True), World(capacity_pps=660e3, noise=0.003))
 LOOKED_AT = run_of(vpp(), vpp(), bidir=True)
@@ -189,37 +189,44 @@ def test_a_reader_meets_a_writer_that_ends(tmp_path: Path) -> None:
 def test_killed_between_the_document_and_its_journal(tmp_path: Path) -> None:
     path = stored(tmp_path)
     journal_of(path).write_bytes(b'{"run": "' + RUN.id.encode() + b'"}\n')
-    assert load_run(path) == RUN and load_row(path, "x").status == "complete"
+    assert load_run(path) == RUN and load_rows(path, "x")[0].status == "complete"
 
 
 def test_a_document_is_sealed_and_any_other_byte_breaks_the_seal(tmp_path: Path) -> None:
     data = stored(tmp_path).read_bytes()
-    row = read_derived(data)
-    assert row is not None and row.total_pps == RUN.analysis.total_pps
+    rows = read_sealed(data)
+    assert rows is not None and rows[0].total_pps == RUN.analysis.total_pps
     for at in [*range(0, len(data), 997), *range(len(data) - 150, len(data))]:
-        assert read_derived(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]) is None
-        assert read_derived(data[:at]) is None
-    assert read_derived(data + b"\n") is None and read_derived(encode_begun(begun())) is None
+        assert read_sealed(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]) is None
+        assert read_sealed(data[:at]) is None
+    assert read_sealed(data + b"\n") is None and read_sealed(encode(begun())) is None
 
 
 def test_figures_of_another_version_of_the_analysis_are_derived_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = stored(tmp_path)
-    wanted = load_row(path, "x")
+    wanted = load_rows(path, "x")[0]
     path.write_bytes(resealed(re.sub(rb'"total_pps":(?=[0-9])', b'"total_pps":9', path.read_bytes())))
-    assert load_row(path, "x").total_pps > 9 * wanted.total_pps, "what is sealed is believed"
+    assert load_rows(path, "x")[0].total_pps > 9 * wanted.total_pps, "what is sealed is believed"
     monkeypatch.setattr("trexbench.results.document.ANALYSIS_VERSION", 10**6)
-    assert load_row(path, "x") == wanted
+    assert load_rows(path, "x")[0] == wanted
+
+
+def test_a_seal_of_an_earlier_version_which_had_one_row_is_believed(tmp_path: Path) -> None:
+    path = stored(tmp_path)
+    sealed = path.read_bytes()
+    former = resealed(re.sub(rb'"rows":\[(.*)\](?=,"digest")', rb'"row":\1', sealed))
+    assert former != sealed and read_sealed(former) == read_sealed(sealed) is not None
 
 
 def test_a_row_sealed_before_cells_named_their_wan_has_it_in_its_name(tmp_path: Path) -> None:
     over = b"WAN 20ms,1gbit by netem"
     path = stored(tmp_path, replace(RUN, command={**RUN.command, "wan": "20.0 ms, 1.000 Gbit/s by netem"}))
-    assert load_row(path, "x").cell.over.encode() == over
+    assert load_rows(path, "x")[0].cell.over.encode() == over
     path.write_bytes(resealed(path.read_bytes().replace(b',"over":"' + over + b'"', b"")))
-    assert over not in path.read_bytes() and read_derived(path.read_bytes()) is not None
-    assert str(load_row(path, "x").cell).endswith("over WAN 20ms,1gbit by netem simulated")
+    assert over not in path.read_bytes() and read_sealed(path.read_bytes()) is not None
+    assert str(load_rows(path, "x")[0].cell).endswith("over WAN 20ms,1gbit by netem simulated")
 
 
 def resealed(data: bytes) -> bytes:
@@ -448,7 +455,7 @@ def changed(*keys: Any, value: Any) -> dict[str, Any]:
         (json.dumps(DOCUMENT)[:-500], "not JSON"),
         (changed("schema", value="other"), "not a run document"),
         (changed("version", value=3), "upgrade trexbench"),
-        (changed("version", value="1"), "unknown version"),
+        (changed("version", value="1"), "of version '1', this trexbench reads up to 2"),
         (changed("status", value="odd"), "wrong kind"),
         (changed("samples", value=None), "wrong kind"),
         (changed("dut", value=[]), "wrong kind"),

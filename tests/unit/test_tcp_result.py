@@ -28,8 +28,7 @@ from trexbench.core.tcp.result import TcpResult, from_document, to_document
 from trexbench.core.typed import Status
 from trexbench.core.verdict.model import RunWarning
 from trexbench.report.tcp.text import format_tcp, where_words
-from trexbench.results.document import checked_rows
-from trexbench.results.tcp import encode_tcp
+from trexbench.results.document import checked_rows, encode
 
 GOLDEN = File(__file__).resolve().parents[1] / "fixtures" / "tcp-v1.json"
 SLOW_DUT = Path(
@@ -38,7 +37,7 @@ SLOW_DUT = Path(
 
 
 def read(result: TcpResult) -> TcpResult:
-    return from_document(json.loads(encode_tcp(result)))
+    return from_document(json.loads(encode(result)))
 
 
 def test_a_document_is_read_back_as_it_was() -> None:
@@ -190,7 +189,7 @@ def close(one: Any, other: Any) -> bool:
     ],
 )
 def test_damage_is_named(path: tuple[str | int, ...], value: object, said: str) -> None:
-    document = json.loads(encode_tcp(make_tcp_result(SLOW_DUT)))
+    document = json.loads(encode(make_tcp_result(SLOW_DUT)))
     place = document
     for key in path[:-1]:
         place = place[key]
@@ -200,7 +199,7 @@ def test_damage_is_named(path: tuple[str | int, ...], value: object, said: str) 
 
 
 def test_a_document_without_a_part_is_damaged() -> None:
-    document = json.loads(encode_tcp(make_tcp_result()))
+    document = json.loads(encode(make_tcp_result()))
     derived = {"summaries", "analysis", "ping_statistics", "derived", "reason", "finished", "simulated"}
     derived |= {"idle", "calibration"}  # documents of before have none
     for part in document.keys() - derived:
@@ -209,7 +208,7 @@ def test_a_document_without_a_part_is_damaged() -> None:
 
 
 def test_any_damage_is_an_error_in_one_line_or_gives_finite_figures() -> None:
-    rng, text = random.Random(14), encode_tcp(make_tcp_result(SLOW_DUT)).decode()
+    rng, text = random.Random(14), encode(make_tcp_result(SLOW_DUT)).decode()
     base = json.loads(text)
     odd = [None, -1, 0, 1e308, 2**64, "x", [], {}, True, 10**30]
     for _ in range(scaled(1500, 300)):

@@ -24,8 +24,7 @@ from trexbench.core.typed import Status
 from trexbench.results.document import read_sealed
 from trexbench.results.index import open_index
 from trexbench.results.prune import find_old
-from trexbench.results.store import RunWriter, find_latest, load_document, load_row, load_rows, load_run, load_tcp
-from trexbench.results.tcpwriter import TcpWriter
+from trexbench.results.store import RunWriter, find_latest, load_document, load_rows, load_run, load_tcp
 from trexbench.suite.notify import textfile
 
 pytestmark = pytest.mark.portable
@@ -38,7 +37,7 @@ def fail(text: str) -> None:
 
 
 def store(results: File, result: TcpResult, warn: Callable[[str], None] = fail) -> File:
-    writer = TcpWriter(results, warn)
+    writer = RunWriter(results, warn)
     writer.begin(replace(result, status=Status.RUNNING, finished=None, legs=(), pings=()))
     return writer.end(result)
 
@@ -92,8 +91,9 @@ def test_the_document_has_its_place_and_is_sealed(tmp_path: File) -> None:
 
 def test_what_was_measured_before_a_kill_is_kept(tmp_path: File) -> None:
     result = make_tcp_result(PI)
-    writer = TcpWriter(tmp_path, fail)
-    path = writer.begin(replace(result, status=Status.RUNNING, legs=()))
+    writer = RunWriter(tmp_path, fail).begin(replace(result, status=Status.RUNNING, legs=()))
+    path = writer.path
+    assert path is not None
     assert [row.status for row in load_rows(path, "x")] == ["running", "running"]
     writer.update(replace(result, status=Status.RUNNING, legs=result.legs[:1]))
     left = load_document(path)
@@ -109,9 +109,10 @@ def test_a_second_run_of_the_same_second_has_its_own_file(tmp_path: File) -> Non
 
 def test_a_disk_that_fails_ends_no_run(tmp_path: File) -> None:
     told: list[str] = []
-    writer = TcpWriter(tmp_path / "r", told.append)
     result = make_tcp_result(PI)
-    path = writer.begin(replace(result, status=Status.RUNNING))
+    writer = RunWriter(tmp_path / "r", told.append).begin(replace(result, status=Status.RUNNING))
+    path = writer.path
+    assert path is not None
     path.unlink()
     path.mkdir()  # cannot be replaced by a file
     (path / "x").touch()
@@ -167,7 +168,7 @@ def test_no_verb_chokes_on_a_directory_with_both_kinds(tmp_path: File) -> None:
     assert run("regress", "--results", tmp_path).exit_code == 4
     assert len(api.load_results(tmp_path)) == 1
     assert len(api.load_rows(tmp_path)) == 3
-    assert load_row(packets, "x").packet_rate
+    assert load_rows(packets, "x")[0].packet_rate
 
 
 def test_what_draws_packets_refuses_by_name(tmp_path: File) -> None:

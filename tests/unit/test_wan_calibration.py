@@ -18,7 +18,7 @@ from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document, to_document
 from trexbench.core.tcp.wan import Wan, parse_wan
-from trexbench.results.tcp import encode_tcp
+from trexbench.results.document import encode
 from trexbench.session.tcp.calibrate import calibrate
 
 LINE = parse_wan("20ms,1gbit,loss=0.1%")
@@ -114,7 +114,7 @@ def test_the_calibration_is_in_the_document_and_the_line_is_the_limit_in_spite_o
     slow = Path(bps=[0.2 * PAYLOAD_BPS] * 3 + [0.985 * PAYLOAD_BPS] * 7, rtt_s=0.03, min_rtt_s=0.02)
     legs = (Leg(Way.FORWARD, buffer_bytes=5_000_000),)
     result = make_tcp_result(slow, legs, setup=found.setup, calibration=found.calibration)
-    assert from_document(json.loads(encode_tcp(result))) == result == from_document(to_document(result))
+    assert from_document(json.loads(encode(result))) == result == from_document(to_document(result))
     (flow,) = result.flows
     assert flow.verdict.limit is TcpLimit.LINK and "the WAN (20.0 ms, 1.000 Gbit/s, loss" in flow.verdict.reasons[0]
     assert from_document(to_document(make_tcp_result())).calibration is None

@@ -28,6 +28,7 @@ from .strategy.analysis import analyse, until_setback
 from .strategy.base import Strategy
 from .strategy.table import plan_from_dict, plan_to_dict
 from .typed import Status as Status
+from .typed import version_of
 from .upgrade import upgrade
 from .verdict.latency import Latency, find_latencies, find_latency_warnings
 from .verdict.model import Analysis, DirectionResult, RunWarning
@@ -251,15 +252,7 @@ def from_document(document: Any) -> RunResult:
 
     No derived figure is read: RunResult derives them from the samples.
     """
-    if not isinstance(document, Mapping):
-        raise StoreError(f"not a run document, but a JSON {type(document).__name__}", "it was not written by trexbench")
-    if document.get("schema") != SCHEMA:
-        raise StoreError(f"not a run document (schema {document.get('schema')!r})", f"expected {SCHEMA!r}")
-    version = document.get("version")
-    if not isinstance(version, int) or version < 1:
-        raise StoreError(f"run document of unknown version {version!r}", "it was not written by trexbench")
-    if version > VERSION:
-        raise StoreError(f"run document of version {version}, newer than {VERSION}", "upgrade trexbench to read it")
+    version = version_of(document, "run document", SCHEMA, VERSION)
     try:
         document = upgrade(document, version)
         if not document["profiles"]:

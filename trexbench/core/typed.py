@@ -30,13 +30,19 @@ Positive = Annotated[float, Meta(ge=1e-150, le=1e150)]
 Seconds = Annotated[float, Meta(ge=0, le=1e300)]
 
 
-def read_stored(values: Any, what: str, schema: str, version: int, of: type[T]) -> T:
-    """The JSON object as a value of this type; StoreError for another schema, a newer version, and damage."""
+def version_of(values: Any, what: str, schema: str, version: int) -> int:
+    """The version of a JSON object; StoreError for another schema, and for a version newer than ``version``."""
     if not isinstance(values, Mapping) or values.get("schema") != schema:
         raise StoreError(f"not a {what}", f"expected schema {schema!r}")
     found = values.get("version")
     if type(found) is not int or not 1 <= found <= version:
         raise StoreError(f"{what} of version {found!r}, this trexbench reads up to {version}", "upgrade trexbench")
+    return found
+
+
+def read_stored(values: Any, what: str, schema: str, version: int, of: type[T]) -> T:
+    """The JSON object as a value of this type; StoreError for another schema, a newer version, and damage."""
+    version_of(values, what, schema, version)
     try:
         return convert(values, of)
     except (ValidationError, UnicodeEncodeError, RecursionError, OverflowError) as error:

@@ -1,6 +1,6 @@
 """Bytes of a run's file <-> its document, and the seal at its end: what was derived, by which version, and a digest.
 
-The last value of a finished run's file is ``derived``: the version of the analysis, the run's row in the index, and a
+The last value of a finished run's file is ``derived``: the version of the analysis, the run's rows in the index, and a
 digest of every byte of the file before it. Where version and digest fit, the stored figures are the ones that would be
 derived again; where either does not, they are not used.
 """
@@ -11,8 +11,8 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
@@ -25,9 +25,10 @@ from ..core.errors import StoreError
 from ..core.history.rows import RunRow, row_of
 from ..core.history.rows_tcp import rows_of_tcp
 from ..core.load.plan import Direction
-from ..core.load.sample import sample_from_dict, sample_to_dict, stored
+from ..core.load.sample import stored
 from ..core.result import ANALYSIS_VERSION, RunResult, from_document, raw_part, to_document
 from ..core.tcp import result as tcp
+from ..core.tcp.bdp import bdp_part
 from ..core.tcp.result import TcpResult
 from ..core.typed import Status
 from ..core.verdict.model import DirectionResult
@@ -44,37 +45,68 @@ _HEX = 32
 
 @dataclass(frozen=True)
 class Derived:
-    """The seal without its digest. row, or rows where a document has several: with an empty path."""
+    """The seal without its digest."""
 
     analysis_version: int
-    row: RunRow | None = None
     rows: tuple[RunRow, ...] = ()
+    """Rows of the run, with an empty path."""
+    row: RunRow | None = None
+    """The only row, in documents of earlier versions."""
 
 
 _derived = msgspec.json.Decoder(Derived)
 _line = msgspec.json.Encoder(enc_hook=str)
 
 
-def encode_run(result: RunResult) -> bytes:
-    """The file of a run that ended: its figures, then its samples, a line each, then the seal.
+def encode(result: Result) -> bytes:
+    """The file of a run as it stands: its figures, then a line for each sample or leg; sealed once the run has ended.
 
-    A run that no reader would accept, or that cannot be analysed, is written without a seal: nothing measured is lost.
+    While it goes on there are no figures. A run that no reader would accept, or that cannot be analysed, is written
+    without figures and seal: nothing measured is lost.
     """
-    document, row = _analysed(result)
-    samples = b",\n".join(encode_line(stored(sample)) for sample in result.samples)
-    data = dump(document)[:-2].encode() + b',\n "samples": [\n' + samples + b"\n ]"
-    return data + b"\n}\n" if row is None else seal(data, {"row": row})
+    raw, readings = _parts(result)
+    if result.status is Status.RUNNING:
+        return _joined(raw | written_here(), readings) + b"\n}\n"
+    try:
+        # Derived from what readers will find, which may be less than what is in memory.
+        run = read_result(decode(_joined(raw, readings) + b"}"))
+        rows = checked_rows(run)
+        return seal(_joined(_figures(run), readings), rows)
+    except StoreError:  # every reader refuses it and says why
+        pass
+    except Exception as error:  # a defect of ours in what is derived must not cost what was measured
+        text = f"not analysed: {type(error).__name__}: {error}"
+        raw["warnings"].append({"source": "run", "code": "defect", "text": text})
+    return _joined(raw, readings) + b"\n}\n"
 
 
-def seal(data: bytes, derived: Mapping[str, Any]) -> bytes:
-    """These bytes, which end with what was read, sealed with the row or rows that were derived from it."""
-    sealed = data + b"," + _DERIVED + msgspec.json.encode({"analysis_version": ANALYSIS_VERSION, **derived})[:-1]
+def seal(data: bytes, rows: Sequence[RunRow]) -> bytes:
+    """These bytes, which end with what was read, sealed with the rows that were derived from it."""
+    derived = msgspec.json.encode({"analysis_version": ANALYSIS_VERSION, "rows": rows})
+    sealed = data + b"," + _DERIVED + derived[:-1]
     return sealed + _DIGEST + _digest(sealed) + _END
 
 
-def encode_begun(result: RunResult) -> bytes:
-    """The file of a run that has just begun; its samples go into its journal."""
-    return f"{dump(raw_part(result) | written_here() | {'samples': []})}\n".encode()
+def _parts(result: Result) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return what cannot be derived again: the head of the document, and by name the lines of its lists."""
+    if isinstance(result, TcpResult):
+        raw, readings = tcp.raw_part(result), tcp.readings_part(result)
+    else:
+        raw, readings = raw_part(result), {"samples": [stored(sample) for sample in result.samples]}
+    return raw, {name: b",\n".join(map(encode_line, values)) for name, values in readings.items()}
+
+
+def _figures(result: Result) -> dict[str, Any]:
+    """The document without its lists."""
+    if isinstance(result, TcpResult):
+        return tcp.to_document(result, with_readings=False) | bdp_part(result)
+    return to_document(result, with_samples=False)
+
+
+def _joined(head: Mapping[str, Any], readings: Mapping[str, bytes]) -> bytes:
+    """The document without what closes it."""
+    lists = (f',\n "{name}": [\n'.encode() + lines + b"\n ]" for name, lines in readings.items())
+    return dump(head)[:-2].encode() + b"".join(lists)
 
 
 def written_here() -> dict[str, Any]:
@@ -97,14 +129,8 @@ def encode_line(values: Any) -> bytes:
     return _line.encode(values)
 
 
-def read_derived(data: bytes) -> RunRow | None:
-    """The row derived from this file's run; None where another version derived it, or a byte was changed."""
-    rows = read_sealed(data)
-    return rows[0] if rows else None
-
-
 def read_sealed(data: bytes) -> tuple[RunRow, ...] | None:
-    """Return the rows of a document with one row or several; None as in read_derived."""
+    """The rows derived from this file's run; None where another version derived them, or a byte was changed."""
     end = len(data) - len(_DIGEST) - _HEX - len(_END)
     begin = data.rfind(_DERIVED, 0, max(0, end))
     if begin < 0 or data[end:] != _DIGEST + _digest(memoryview(data)[:end]) + _END:
@@ -200,25 +226,6 @@ def decode(data: bytes) -> Any:
         raise StoreError("nested too deeply", "it was not written by trexbench") from error
     except ValueError as error:
         raise StoreError(f"not JSON ({error})", "the file is damaged") from error
-
-
-def _analysed(result: RunResult) -> tuple[dict[str, Any], RunRow | None]:
-    """The document without its samples, and the run's row if every reader accepts the document."""
-    raw = raw_part(result)
-    try:
-        # Derived from what readers will find, which may be less than what is in memory.
-        run = replace(from_document(json.loads(dump(raw)) | {"samples": []}), samples=result.samples)
-        document = to_document(run, with_samples=False)
-        try:
-            for sample in run.samples:
-                sample_from_dict(sample_to_dict(sample))
-            return document, checked_rows(run)[0]
-        except (StoreError, ValueError):  # every reader refuses it and says why
-            return document, None
-    except Exception as error:  # a defect of ours in what is derived must not cost what was measured
-        text = f"not analysed: {type(error).__name__}: {error}"
-        raw["warnings"].append({"source": "run", "code": "defect", "text": text})
-        return raw, None
 
 
 def dump(document: Mapping[str, Any]) -> str:

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import StoreError
-from ..core.result import RunResult
 from .document import Result, decode, naming, read_bytes
 from .foreign import Given
 from .index import open_index
 from .iperf3 import joined_stream, run_from_iperf3
 from .loadtest import dut_of_loadtest, run_from_loadtest
 from .store import RunWriter
-from .tcpwriter import TcpWriter
 
 USUAL_BPS = 10e9
 """Speed of the ports where nobody gives it: trex-loadtest's frames are reckoned by it."""
@@ -69,7 +67,7 @@ def import_files(files: Sequence[Path], results: Path, wish: Wish, warn: Callabl
 def _store(result: Result, results: Path, warn: Callable[[str], None]) -> Path:
     writer = RunWriter(results, warn)
     writer.check()
-    return writer.end(result) if isinstance(result, RunResult) else TcpWriter(results, warn).begin(result)
+    return writer.end(result)
 
 
 def _read(file: Path, wish: Wish) -> Result:

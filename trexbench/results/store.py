@@ -1,8 +1,9 @@
 """results/ <-> runs: ``results/<date>/<dut>/<HHMMSS>-<mode>-<uni|bidir>[-<strategy>].json``, date and time in UTC.
 
-While a run goes on its document holds what was known before the first sample, and its journal the samples (see
-journal); at its end one whole document replaces both. A kill of the writer at any moment leaves a run that every
-reader understands.
+While a run of packets goes on its document holds what was known before the first sample, and its journal the samples
+(see journal); at its end one whole document replaces both. A run of TCP, ``<HHMMSS>-tcp-<ways>-<versions>.json``, has
+few legs and no journal: its document is replaced whenever one is over. A kill of the writer at any moment leaves a run
+that every reader understands.
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ from .document import (
     Result,
     checked_rows,
     decode,
-    encode_begun,
-    encode_run,
+    encode,
     is_interrupted,
     naming,
     read_bytes,
@@ -51,10 +51,10 @@ INTERRUPTED = "interrupted: its process ended without a word, as at kill -9 or a
 
 
 class RunWriter:
-    """Stores a run while it goes on (a core.protocols.Sink) and when it has ended. A failing disk ends no measurement.
+    """Stores a run of either kind while it goes on and when it has ended. A failing disk ends no measurement.
 
-    The loop that times samples never waits for a disk: see Journal. ``warn`` gets one line where samples cannot be
-    written, from the caller's thread.
+    ``sampled`` makes it a core.protocols.Sink: the loop that times samples never waits for a disk, see Journal.
+    ``warn`` gets one line where nothing can be written, from the caller's thread.
     """
 
     def __init__(
@@ -72,19 +72,14 @@ class RunWriter:
         if not os.access(self._results, os.W_OK | os.X_OK):
             raise _unwritable(self._results, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
-    def begin(self, result: RunResult) -> RunWriter:
-        """Create the run's document with what is known before the first sample; StoreError where that fails.
+    def begin(self, result: Result) -> RunWriter:
+        """Create the run's document with what is known before the first sample or leg; StoreError where that fails.
 
-        The result's ``dut_readings`` may be a list that grows while the run goes on.
+        The ``dut_readings`` of a run of packets may be a list that grows while the run goes on.
         """
-        self._readings = result.dut_readings
-        self.path = create_file(directory_of(self._results, result), stem_of(result), encode_begun(result))
-        try:
-            self._journal = self._open_journal(journal_of(self.path), result.id)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                self.path.unlink()
-            raise _unwritable(journal_of(self.path), error) from error
+        self._write(result, encode(result))
+        if isinstance(result, RunResult):
+            self._begin_journal(result)
         return self
 
     def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
@@ -92,7 +87,14 @@ class RunWriter:
             self._journal.append(samples, self._readings)
             self._report()
 
-    def end(self, result: RunResult) -> Path:
+    def update(self, result: TcpResult) -> None:
+        """Replace the document with the run as it stands, as a whole: a kill leaves the former or the new one."""
+        try:
+            self._write(result, encode(result))
+        except StoreError as failure:
+            self._warn_once(f"{failure}; the run goes on, and is written at its end")
+
+    def end(self, result: Result) -> Path:
         """Write the run as it ended; where results/ cannot be written, into a new temporary directory.
 
         Returns the document's path; StoreError when neither can be written.
@@ -100,34 +102,47 @@ class RunWriter:
         if self._journal is not None:
             self._journal.close()
             self._report()
-        data = encode_run(result)
+        data = encode(result)
         try:
             if self._journal is not None and self._journal.hangs:
                 raise StoreError(f"{self.path} cannot be written: the disk does not answer")
-            if self.path is None:
-                self.path = create_file(directory_of(self._results, result), stem_of(result), data)
-            else:
-                replace_file(self.path, data)
+            path = self._write(result, data)
         except StoreError as failure:
-            self.path = self._end_elsewhere(result, data, failure)
+            name = self.path.name if self.path is not None else f"{stem_of(result)}.json"
+            self.path = save_elsewhere(name, data, failure)
+            self._warn(f"{failure}; the result was saved as {self.path}")
             return self.path
         with contextlib.suppress(OSError):
-            journal_of(self.path).unlink(missing_ok=True)
+            journal_of(path).unlink(missing_ok=True)
+        return path
+
+    def _write(self, result: Result, data: bytes) -> Path:
+        if self.path is None:
+            self.path = create_file(directory_of(self._results, result), stem_of(result), data)
+        else:
+            replace_file(self.path, data)
         return self.path
+
+    def _begin_journal(self, result: RunResult) -> None:
+        assert self.path is not None
+        self._readings = result.dut_readings
+        try:
+            self._journal = self._open_journal(journal_of(self.path), result.id)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+            raise _unwritable(journal_of(self.path), error) from error
 
     def _report(self) -> None:
         problem = self._journal.problem if self._journal is not None else None
-        if problem is not None and not self._warned:
-            self._warned = True
-            self._warn(
-                f"samples cannot be written beside {self.path}: {problem}; the run goes on, and is written at its end"
-            )
+        if problem is not None:
+            place = f"samples cannot be written beside {self.path}: {problem}"
+            self._warn_once(f"{place}; the run goes on, and is written at its end")
 
-    def _end_elsewhere(self, result: RunResult, data: bytes, failure: StoreError) -> Path:
-        name = self.path.name if self.path is not None else f"{stem_of(result)}.json"
-        path = save_elsewhere(name, data, failure)
-        self._warn(f"{failure}; the result was saved as {path}")
-        return path
+    def _warn_once(self, text: str) -> None:
+        if not self._warned:
+            self._warned = True
+            self._warn(text)
 
 
 def save_elsewhere(name: str, data: bytes, failure: StoreError) -> Path:
@@ -186,11 +201,6 @@ def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
             _, result = _read(data, path)
             rows = checked_rows(result)
         return tuple(told_apart(replace(row, path=name)) for row in rows)
-
-
-def load_row(path: Path, name: str) -> RunRow:
-    """The first of load_rows; a run of packets has no other."""
-    return load_rows(path, name)[0]
 
 
 def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Result]:
@@ -259,8 +269,12 @@ def directory_of(results: Path, result: Result) -> Path:
     return results / day / safe_name(str(result.dut.get("name", "")), "._-")
 
 
-def stem_of(result: RunResult) -> str:
+def stem_of(result: Result) -> str:
     clock = "".join(re.findall(r"\d", result.started[11:19])).ljust(6, "0")
+    if isinstance(result, TcpResult):
+        ways = dict.fromkeys(leg.way.value for leg in result.plan.legs)
+        versions = sorted({leg.version for leg in result.plan.legs})
+        return "-".join([clock, "tcp", *ways, *(f"ipv{version}" for version in versions)])
     mode = safe_name(str(result.command.get("mode", "")), "_-")
     suffix = f"-{result.plan.suffix}" if result.plan.suffix else ""
     return f"{clock}-{mode}-{'bidir' if result.plan.bidir else 'uni'}{suffix}"

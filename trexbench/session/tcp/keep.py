@@ -11,7 +11,7 @@ from typing import Protocol
 from ...core.errors import BenchError
 from ...core.tcp.model import HostReading, Leg
 from ...core.tcp.result import TcpResult
-from ...results.tcpwriter import TcpWriter
+from ...results.store import RunWriter
 from ..keep import picture_form, write_picture
 from ..process import signals_as_exceptions
 from ..run import Interrupted
@@ -57,7 +57,7 @@ class _Keeper:
 
     def __init__(self, output: TcpOutput, begun: Callable[[Path], None]) -> None:
         self._output, self._begun = output, begun
-        self._writer = TcpWriter(output.results, output.warn) if output.results is not None else None
+        self._writer = RunWriter(output.results, output.warn) if output.results is not None else None
         self._shown: TcpDisplay | None = None
 
     @property
@@ -66,7 +66,9 @@ class _Keeper:
 
     def begin(self, result: TcpResult) -> None:
         if self._writer is not None:
-            self._begun(self._writer.begin(result))
+            self._writer.begin(result)
+            if self._writer.path is not None:
+                self._begun(self._writer.path)
         if self._output.show is not None:
             self._shown = self._output.show(result)
 
