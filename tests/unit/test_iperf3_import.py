@@ -19,8 +19,7 @@ from trexbench.core.tcp.model import Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
 from trexbench.results.document import encode, read_sealed
-from trexbench.results.foreign import Given
-from trexbench.results.iperf3 import joined_stream, run_from_iperf3
+from trexbench.results.iperf3 import Given, joined_stream, run_from_iperf3
 from trexbench.results.store import RunWriter, load_document
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"

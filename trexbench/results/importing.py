@@ -12,9 +12,8 @@ from typing import Any
 
 from ..core.errors import StoreError
 from .document import Result, decode, naming, read_bytes
-from .foreign import Given
 from .index import open_index
-from .iperf3 import joined_stream, run_from_iperf3
+from .iperf3 import Given, joined_stream, run_from_iperf3
 from .loadtest import dut_of_loadtest, run_from_loadtest
 from .store import RunWriter
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -17,18 +17,37 @@ from typing import Any
 import msgspec
 
 from ..core.errors import StoreError
+from ..core.names import REMEDY, is_name, shown
 from ..core.tcp.intervals import REGULAR
 from ..core.tcp.iperf3 import Asked, Iperf3Output, Told, Whole, told_in
-from ..core.tcp.model import HostReading, Leg, LegReadings, StreamCount, TcpPlan, Way
+from ..core.tcp.model import HostReading, Leg, LegReadings, StreamCount, TcpEnvironment, TcpPlan, Way
 from ..core.tcp.result import TcpResult
+from ..core.typed import Status
 from ..core.units import format_bits, format_share
 from ..core.verdict.model import RunWarning
-from .foreign import Given, imported_run
+from .document import checked_rows
 
 _MOST = 1 << 53
 _NO_RETRANSMITS = 1 << 48
 """iperf3 3.12 prints 2**64 - 1 where it does not know."""
 _EVENTS = ("start", "interval", "end", "error", "server_output_json")
+
+
+_UNKNOWN = "nothing is known of the router, nor of the endpoints' cores and what they carry without it"
+
+
+@dataclass(frozen=True)
+class Given:
+    """Facts given about a file besides its content."""
+
+    dut: str
+    written: str
+    """When the file was, UTC."""
+    digest: str
+    """Digest of its content."""
+    label: str | None = None
+    line_bps: float | None = None
+    """Speed of the slowest line on the way."""
 
 
 class StreamTotals(msgspec.Struct, frozen=True):
@@ -68,7 +87,12 @@ def joined_stream(lines: Sequence[Any]) -> dict[str, Any]:
 
 
 def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
-    """The run of such a file; StoreError for UDP, for one in which nothing was measured, and for damage."""
+    """The run of such a file; StoreError for UDP, for one in which nothing was measured, and for damage.
+
+    Also where the DUT cannot have such a name, and for figures that no run can have.
+    """
+    if not is_name(given.dut):
+        raise StoreError(f"the DUT's name cannot be {shown(given.dut)}", f"it takes {REMEDY}; say it with --dut")
     try:
         output = msgspec.convert(document, Iperf3Output)
         end = msgspec.convert(output.end, Ends)
@@ -77,12 +101,7 @@ def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
     except (msgspec.ValidationError, OverflowError) as error:
         raise StoreError(f"not what iperf3 -J prints, or damaged: {error}") from None
     asked = output.start.test_start or Asked()
-    if asked.protocol != "TCP":
-        raise StoreError(f"a test of {asked.protocol[:8]}", "of iperf3's tests only those of TCP are imported")
-    if not told.totals:
-        raise StoreError(f"nothing was measured: {_line(told.error) or 'it has no intervals'}")
-    if any(stream.payload_bytes > _MOST for _, streams in (*told.totals, *theirs.totals) for stream in streams):
-        raise StoreError("more bytes than any test sends", "the file is damaged")
+    _refuse_others(asked, told, theirs)
     role = "client" if output.start.accepted_connection is None else "server"
     way = _way(told, role)
     interval_s, their_s = _interval_s(told), _interval_s(theirs)
@@ -102,15 +121,48 @@ def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
     )
     length_s = told.length_s - told.omit_s
     short = f"{length_s:.1f} of {asked.duration:g} s are in the imported file"
-    return imported_run(
-        given,
-        _tool(output),
-        _started(output) or given.written,
-        plan,
-        leg,
-        warnings=list(_warnings(told, end, role, alone=not theirs.totals)),
-        endpoints=_endpoints(output, other, end, role),
-        reason=leg.error or (short if length_s < 0.9 * asked.duration else None),
+    reason = leg.error or (short if length_s < 0.9 * asked.duration else None)
+    result = _result(given, output, plan, leg, reason)
+    warnings = (*result.warnings, *_warnings(told, end, role, alone=not theirs.totals))
+    result = replace(result, warnings=warnings, endpoints=_endpoints(output, other, end, role))
+    if not any(row.total_bps for row in checked_rows(result)):
+        raise StoreError("no payload was measured in it", "it takes a test in which something was sent")
+    return result
+
+
+def _refuse_others(asked: Asked, told: Told, theirs: Told) -> None:
+    if asked.protocol != "TCP":
+        raise StoreError(f"a test of {asked.protocol[:8]}", "of iperf3's tests only those of TCP are imported")
+    if not told.totals:
+        raise StoreError(f"nothing was measured: {_line(told.error) or 'it has no intervals'}")
+    if any(stream.payload_bytes > _MOST for _, streams in (*told.totals, *theirs.totals) for stream in streams):
+        raise StoreError("more bytes than any test sends", "the file is damaged")
+
+
+def _result(given: Given, output: Iperf3Output, plan: TcpPlan, leg: LegReadings, reason: str | None) -> TcpResult:
+    """The run as far as its one leg says it. reason: why it is incomplete."""
+    tool = f"iperf3 {_line(output.start.version.removeprefix('iperf '))[:40]}".strip()
+    started = _started(output) or given.written
+    return TcpResult(
+        id=f"{started}-{given.dut}-tcp-{given.digest}-imported",
+        started=started,
+        status=Status.COMPLETE if reason is None else Status.INCOMPLETE,
+        reason=reason,
+        command={
+            "verb": "tcp",
+            "ways": [leg.leg.way.value],
+            "imported": True,
+            "source": tool,
+            "telemetry": False,
+            "label": given.label,
+        },
+        plan=plan,
+        setup=TcpEnvironment(line_bps=given.line_bps),
+        dut={"name": given.dut, "description": f"{given.dut}, imported from a file of {tool}"},
+        endpoints={},
+        host={},
+        legs=(leg,),
+        warnings=(RunWarning("imported", f"imported from {tool}: {_UNKNOWN}"),),
     )
 
 
@@ -217,10 +269,6 @@ def _endpoints(output: Iperf3Output, other: Iperf3Output, end: Ends, role: str) 
 
 def _peer(role: str) -> str:
     return "server" if role == "client" else "client"
-
-
-def _tool(output: Iperf3Output) -> str:
-    return f"iperf3 {_line(output.start.version.removeprefix('iperf '))[:40]}".strip()
 
 
 def _started(output: Iperf3Output) -> str | None:
