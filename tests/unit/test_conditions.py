@@ -281,8 +281,8 @@ def test_a_search_counts_no_look_from_before_the_way_became_slower(moves_s: floa
 
 
 def test_a_search_that_had_found_its_knee_keeps_it_when_the_way_becomes_slower() -> None:
-    plan, samples = measured(lambda t: NEAR if t < 20.5 else FAR, 700 * K, 20.5, 371 * K, kind="search", warmup_s=2.0)
-    assert next(s.t_s for s in samples if s.phase is Phase.DRAIN) < 20.5
+    plan, samples = measured(lambda t: NEAR if t < 21 else FAR, 700 * K, 21, 371 * K, kind="search", warmup_s=2.0)
+    assert next(s.t_s for s in samples if s.phase is Phase.DRAIN) < 21
     (result,) = analyse(plan, samples).directions
     assert result.maximum_pps == pytest.approx(700 * K, rel=0.004) and result.confirmed_pps is None
 
