@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import hypot, sqrt
+from math import sqrt
 from statistics import fmean, median, variance
 from typing import NamedTuple
 
@@ -17,8 +17,6 @@ from .pieces import SCATTERS, Array, knee_density
 
 LOOKED = 15
 """Windows from which the knee is estimated: the first bad one and those past it."""
-MORE_SCATTER, UNSEEN_SCATTER = 1.4, 0.015
-"""The scatter may be so many times what is seen of it; and one look may have missed so much (a share of the rate)."""
 REACH = 1.0
 """No window further past the knee than this share of its rate says anything about it."""
 ANYWHERE = 0.01
@@ -163,7 +161,7 @@ def _spread(threshold: float, bracket: _Bracket, windows: Sequence[Window], inde
     """The rates below which the knee lies with 2.5, 50 and 97.5 %."""
     unit, looked = windows[index].sent_pps, windows[index : index + LOOKED]
     past = [w for w in looked if w.sent_pps <= unit * (1 + REACH)]
-    most = hypot(MORE_SCATTER * scatter_pps(past), UNSEEN_SCATTER * unit / max(1, len(past) - 2)) / unit
+    most = scatter_pps(past) / unit
     low, high, step = bracket.low / unit, bracket.high / unit, bracket.step / unit
     edges = np.linspace(max(0.0, low - 2 * step - 4 * most), high + step + 3 * most, GRID + 1)
     rates = (edges[1:] + edges[:-1]) / 2
