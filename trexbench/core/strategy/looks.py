@@ -31,8 +31,8 @@ APART = 4.0
 """A lab's router may be faster or slower by this factor after its conditions have changed."""
 STOOD = 0.2
 """A look that lost more than this share may be one in which the DUT stood still for a while."""
-LOOKS = 2
-"""An end of an interval has stood when it was looked at so often."""
+FEWEST = 4
+"""Looks that can make an interval."""
 SURE, STEADY = 0.75, 0.9
 """The probability with which the knee must lie between its ends; the second where no lossy rate is below a good one."""
 STATED = 0.97
@@ -111,8 +111,8 @@ class Look(NamedTuple):
 class GoalKnee(NamedTuple):
     """One goal's knee as shares of the target.
 
-    low, high: ends that stood, None as long as none did. between: these, and where lossy rates lie below good ones as
-    far beyond as the knee may lie; sure: the probability that it lies there.
+    low, high: a good rate and a lossy one, None as long as there is none. between: from the one to the other, and
+    where lossy rates lie below good ones as far beyond as the knee may lie; sure: the probability that it lies there.
     """
 
     goal: float
@@ -249,7 +249,7 @@ def _under_like_conditions(looks: Sequence[Look], changes: Sequence[ConditionCha
     across = (one for one in looks if not any(c.begin_s < one.end_s and one.begin_s < c.end_s for c in changes))
     ends = [change.end_s for change in changes]
     stretches = [tuple(one) for _, one in groupby(across, key=lambda look: sum(look.begin_s >= end for end in ends))]
-    enough = [one for one in stretches if len(one) >= 2 * LOOKS]
+    enough = [one for one in stretches if len(one) >= FEWEST]
     return enough[-1] if enough else max(stretches, key=len, default=())
 
 
@@ -280,19 +280,17 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
 
 
 def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float | None, float | None]:
-    """A rate up to the middle that was good in enough looks, and one from there on that was lossy in enough.
+    """A good rate up to the middle, and a lossy one from there on.
 
-    A look speaks for every lower rate when it was good, and for every higher one when it was lossy. Of the pairs that
-    are near enough it is the one in which the knee most probably lies; without one, the nearest.
+    Of the pairs that are near enough it is the one in which the knee most probably lies; without one, the nearest.
     """
     middle = belief.median
     good = sorted((one.share for one in tried if not one.lossy and one.share <= middle), reverse=True)
     lossy = sorted(one.share for one in tried if one.lossy and one.share >= middle)
-    lows, highs = good[LOOKS - 1 :], lossy[LOOKS - 1 :]
-    near = [(low, high) for low in lows for high in highs if high / low - 1 <= width * 1.001]
+    near = [(low, high) for low in good for high in lossy if high / low - 1 <= width * 1.001]
     if near:
         return max(near, key=lambda pair: belief.between(*pair))
-    return (lows[0] if lows else None), (highs[0] if highs else None)
+    return (good[0] if good else None), (lossy[0] if lossy else None)
 
 
 def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:

@@ -19,7 +19,6 @@ from ..verdict.path import find_path
 from .base import LoadStep, Stage, Strategy
 from .confirm import next_trial
 from .looks import (
-    LOOKS,
     LOST_IN_RAMP,
     MOST_PARTS,
     STOOD,
@@ -114,8 +113,7 @@ class Search(Strategy):
 
     @property
     def rule(self) -> str:
-        look = f"a look of {self.look_s:g} s that loses more than the goal"
-        return f"bad is {look}, and an end of an interval stands after {LOOKS} looks"
+        return f"bad is a look of {self.look_s:g} s that loses more than the goal"
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
@@ -185,7 +183,7 @@ class Search(Strategy):
         carried = max((w.sent_pps for w, look in zip(windows, looks, strict=True) if not look.lossy(loss)), default=0.0)
         bad = [w for w, look in zip(windows, looks, strict=True) if look.lossy(loss)]
         if not bad:
-            limit, reasons = limit_without_loss(self, windows, windows[-LOOKS:])
+            limit, reasons = limit_without_loss(self, windows, windows[-1:])
             most = f"no loss above {format_share(loss)} up to {format_pps(carried)}, the most that was offered"
             return Verdict(limit, reasons or (most,), carried, last_good_pps=carried, goals=goals)
         since_s, lossy_from = self._loss_begun(history, direction, looks[0], bad[0]), min(w.sent_pps for w in bad)
@@ -223,7 +221,7 @@ class Search(Strategy):
         lossy = [look for look in looks if look.lossy(knee.goal)]
         bad = [look.windows[direction] for look in lossy if look.share <= top] or [lossy[-1].windows[direction]]
         sent = [w for w in bad if is_lossy(w, knee.goal) and not misses(w.asked_pps, w.sent_pps)]
-        return sent if len(sent) >= LOOKS else bad
+        return sent or bad
 
     def find_stalls(self, measured: RunWindows, direction: Direction) -> tuple[Stall, ...]:
         """Windows of the ramp and looks in which the DUT stood still; those that follow on one another are one."""

@@ -17,8 +17,6 @@ from .pieces import SCATTERS, Array, knee_density
 
 LOOKED = 15
 """Windows from which the knee is estimated: the first bad one and those past it."""
-REACH = 1.0
-"""No window further past the knee than this share of its rate says anything about it."""
 ANYWHERE = 0.01
 """Probability that nothing but the bracket can be trusted."""
 BAD_SAY = 0.5
@@ -159,8 +157,7 @@ class _Bracket(NamedTuple):
 
 def _spread(threshold: float, bracket: _Bracket, windows: Sequence[Window], index: int) -> tuple[float, float, float]:
     """The rates below which the knee lies with 2.5, 50 and 97.5 %."""
-    unit, looked = windows[index].sent_pps, windows[index : index + LOOKED]
-    past = [w for w in looked if w.sent_pps <= unit * (1 + REACH)]
+    unit, past = windows[index].sent_pps, windows[index : index + LOOKED]
     most = scatter_pps(past) / unit
     low, high, step = bracket.low / unit, bracket.high / unit, bracket.step / unit
     edges = np.linspace(max(0.0, low - 2 * step - 4 * most), high + step + 3 * most, GRID + 1)

@@ -35,8 +35,8 @@ class RunWarning:
 class Goal:
     """The highest rate at which no more than a share of the frames (loss) is lost, of several that a search sought.
 
-    maximum_pps: the estimate. low_pps, high_pps: rates that were offered more than once, the one below the loss, the
-    other above it, or the wider interval of a DUT that varies; None where none stood. sure: the probability that the
+    maximum_pps: the estimate. low_pps, high_pps: rates that were offered, the one below the loss, the other above
+    it, or the wider interval of a DUT that varies; None where none stood. sure: the probability that the
     knee lies between them, None where the method states none. received_pps: the median rate received when low_pps was
     offered. Of MLRsearch, maximum_pps and received_pps are its conditional throughput, low_pps and high_pps its
     relevant bounds.
