@@ -29,8 +29,8 @@ OPEN_S = 30.0
 """For all that comes before the first command, at most twice: name resolution, jump hosts, keys; the login shell."""
 ALIVE_S, ALIVE_COUNT = 10, 3
 """Not less: a router under full load answers late."""
-PERSIST_S = 300
-"""A command that comes later logs in again."""
+PERSIST_S = 3600
+"""A command that comes later logs in again, which a router under full load may refuse: longer than a run is idle."""
 _CLOSE_S = 5.0
 
 _SOCKET = "c"

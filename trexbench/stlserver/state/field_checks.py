@@ -108,7 +108,7 @@ def _pad_range(one: Instruction, low: int, high: int) -> tuple[int, int]:
     missing = 0 if one["op"] == "random" else -(high - low + 1) % one["step"]
     low, high = (low, high + missing) if one["op"] == "inc" else (low - missing, high)
     if low < 0 or high > UINT64_MAX:
-        raise _bad(one, "(max_value - min_value + 1) % step must be zero")
+        raise _bad(one, "its range is no true cycle: (max_value - min_value + 1) % step must be zero")
     return low, high
 
 
