@@ -140,10 +140,10 @@ def test_without_costs_efficiency_says_what_ended_its_runs(capfd: pytest.Capture
 def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
     store(1, dut='a,"b"')
     sql = "select dut, round(total_pps) as pps, night from runs"
-    assert said(capfd, "results", "query", sql)[0].splitlines() == ["dut    pps       night", 'a,"b"  599931.0  -']
-    assert said(capfd, "results", "query", "--csv", sql)[0] == 'dut,pps,night\n"a,""b""",599931.0,\n'
+    assert said(capfd, "results", "query", sql)[0].splitlines() == ["dut    pps       night", 'a,"b"  599936.0  -']
+    assert said(capfd, "results", "query", "--csv", sql)[0] == 'dut,pps,night\n"a,""b""",599936.0,\n'
     assert json.loads(said(capfd, "results", "query", "--json", sql)[0]) == [
-        {"dut": 'a,"b"', "pps": 599931.0, "night": None}
+        {"dut": 'a,"b"', "pps": 599936.0, "night": None}
     ]
     for wrong in ("drop view runs", "", " ; ", "/* nothing */", "select 1; select 2"):
         out, err = said(capfd, "results", "query", wrong, code=2)
