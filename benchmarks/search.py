@@ -297,7 +297,7 @@ def missed(name: str, figures: Mapping[int, Figures]) -> Iterator[str]:
         if at not in figures or not column.head.startswith("search"):
             continue
         if figures[at].p95 >= AIM_ERROR:
-            yield f"{name}: {column.head}: p95 of the error is {100 * figures[at].p95:.2f} %, not below 0.6 %"
+            yield f"{name}: {column.head}: p95 of the error is {figures[at].p95:.2%}, not below {AIM_ERROR:.1%}"
         if at + 1 in figures and COLUMNS[at + 1].head == "MLRsearch":
             share = figures[at].time_s / figures[at + 1].time_s
             if share > AIM_TIME[column.goals]:

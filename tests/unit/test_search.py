@@ -265,3 +265,18 @@ def test_a_search_that_used_its_looks_up_is_no_answer(number: int) -> None:
         "NO ANSWER"
     )
     assert make_result(plan, World(7e5, seed=number)).analysis.unanswered == ""
+
+
+def test_the_rates_shown_beside_the_interval_of_a_dut_that_varies_were_offered() -> None:
+    wider = 0
+    for seed in range(6):
+        plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
+        samples = simulate(plan, World(7e5, noise=0.01, seed=seed)).samples
+        (one,) = analyse(plan, samples).directions
+        asked = [sample.asked_pps.get(FORTH) for sample in samples]
+        for pps in (one.last_good_pps, one.first_bad_pps):
+            assert any(rate == pytest.approx(pps, rel=1e-9) for rate in asked)
+        assert one.low_pps is not None and one.high_pps is not None and one.last_good_pps and one.first_bad_pps
+        assert one.low_pps <= one.last_good_pps <= one.first_bad_pps <= one.high_pps * (1 + 1e-9)
+        wider += one.high_pps > one.first_bad_pps * (1 + 1e-9)
+    assert wider

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,7 +61,7 @@ def start_program(transport: Transport, name: str, options: Mapping[str, Any]) -
     return running
 
 
-class HostProgram:
+class HostProgram(ABC):
     """A program on a host, heard from here; a context manager, at whose end nothing is left there.
 
     options: see its file; secrets and everything else go there on its stdin only. done: it has done what was asked.
@@ -89,9 +90,9 @@ class HostProgram:
         except BenchError as error:
             self.fail(str(error))
 
+    @abstractmethod
     def take(self, what: str, value: Any) -> None:
         """Take in what only this program says; ValueError, KeyError or TypeError where it cannot be read."""
-        raise NotImplementedError
 
     def fail(self, what: str, remedy: str = "") -> None:
         """Keep the first error."""

@@ -43,6 +43,8 @@ MOST_BLANK = 8
 LAST_TRIAL_LOWER = 0.06
 """Share by which a third trial is lower: a router that fails twice is erratic over a band far wider than that
 of the search."""
+JUDGED = 2
+"""Looks in which the sender is judged, at least: one alone may be an accident."""
 FEWEST_LOOKS = 11
 """Looks that a goal takes on a steady DUT, for the time estimate."""
 
@@ -183,7 +185,7 @@ class Search(Strategy):
         carried = max((w.sent_pps for w, look in zip(windows, looks, strict=True) if not look.lossy(loss)), default=0.0)
         bad = [w for w, look in zip(windows, looks, strict=True) if look.lossy(loss)]
         if not bad:
-            limit, reasons = limit_without_loss(self, windows, windows[-1:])
+            limit, reasons = limit_without_loss(self, windows, windows[-JUDGED:])
             most = f"no loss above {format_share(loss)} up to {format_pps(carried)}, the most that was offered"
             return Verdict(limit, reasons or (most,), carried, last_good_pps=carried, goals=goals)
         since_s, lossy_from = self._loss_begun(history, direction, looks[0], bad[0]), min(w.sent_pps for w in bad)
@@ -195,8 +197,10 @@ class Search(Strategy):
             share, pps = sum(w.lost for w in least) / sum(w.sent for w in least), format_pps(MIN_OFFERED_PPS)
             reason = f"{format_share(share)} of the frames were lost even at {pps}, the lowest rate that is offered"
             return Verdict(Limit.UNKNOWN, (f"{reason}: look for what loses frames on the path",), 0.0)
-        ends = first.low_pps, first.high_pps
-        return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
+        # The interval of a DUT that varies may end beyond every rate that was offered.
+        ends, low, high = (first.low_pps, first.high_pps), knees[0].low, knees[0].high
+        offered = low and low * target, high * target if high else lossy_from
+        return Verdict(limit, reasons, first.maximum_pps, *ends, *offered, since_s, goals)
 
     def warnings(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
         """Intervals that are still wider than asked for, after as many looks as there are."""
@@ -221,7 +225,7 @@ class Search(Strategy):
         lossy = [look for look in looks if look.lossy(knee.goal)]
         bad = [look.windows[direction] for look in lossy if look.share <= top] or [lossy[-1].windows[direction]]
         sent = [w for w in bad if is_lossy(w, knee.goal) and not misses(w.asked_pps, w.sent_pps)]
-        return sent or bad
+        return sent if len(sent) >= JUDGED else bad
 
     def find_stalls(self, measured: RunWindows, direction: Direction) -> tuple[Stall, ...]:
         """Windows of the ramp and looks in which the DUT stood still; those that follow on one another are one."""

@@ -37,9 +37,9 @@ class Goal:
 
     maximum_pps: the estimate. low_pps, high_pps: rates that were offered, the one below the loss, the other above
     it, or the wider interval of a DUT that varies; None where none stood. sure: the probability that the
-    knee lies between them, None where the method states none. received_pps: the median rate received when low_pps was
-    offered. Of MLRsearch, maximum_pps and received_pps are its conditional throughput, low_pps and high_pps its
-    relevant bounds.
+    knee lies between them, None where the method states none. received_pps: the median rate received at the good rate
+    that low_pps is, or lies below. Of MLRsearch, maximum_pps and received_pps are its conditional throughput, low_pps
+    and high_pps its relevant bounds.
     """
 
     loss: float
