@@ -397,10 +397,10 @@ def test_kill_9_leaves_nothing_for_long(server: Sshd, run_dir: Path, doing: str)
 
 def test_without_its_guard_a_master_ends_soon_after_its_last_command(server: Sshd, run_dir: Path) -> None:
     ssh = ("ssh", f"-F{server.client_config}")
-    with closing(open_master(ssh, "dut", run_dir, os.environ, persist_s=1)) as master:
+    with closing(open_master(ssh, "dut", run_dir, os.environ, persist_s=5)) as master:
         master.guard.kill()
         assert master.answers()
-        eventually(lambda: not masters(run_dir), "the master is gone")
+        eventually(lambda: not masters(run_dir), "the master is gone", 20)
         assert not master.alive
     assert not list(run_dir.iterdir())
 
