@@ -8,11 +8,12 @@ nights, so that many small losses add up to one that is told. Nothing is written
 before joins its level, one that is not begins a new level, and one that its benchmark notes no more is forgotten.
 
 The noise of each ratio is from runs of the same state on two cores, idle and with other work beside (lowest to highest
-seen): --help / an empty Python 4.5 to 4.9 (13 runs); checkpoint's CPU 0.84 to 1.24, handing on 0.96 to 2.0, against a
-plain append 1.4 to 2.4 (9 runs); embedded / iperf3 of one stream 0.73 to 1.37, of four 1.3 to 2.6, zerocopy 0.8 to 1.9,
-read / unread 0.86 to 1.37 (7 runs); index rebuilt / json.load 6.6 to 9.3, derived anew 0.064 to 0.080, opened unchanged
-0.022 to 0.029 (5 runs); the harness 0.16 to 0.26 and 1.2 to 1.5, the page 141 to 151, loaded / all plots 0.47 to 0.60
-(3 runs); windows within 0.5 % 0.62 to 0.97 (2 runs, idle). What is drawn from a seed was the same to the last digit.
+seen): --help / an empty Python 4.5 to 4.9 (13 runs); checkpoint's CPU 0.88 to 1.02, handing on 0.72 to 1.18, against a
+plain append 2.4 to 3.1 (12 runs); embedded / iperf3 of one stream 0.73 to 1.37, of four 1.3 to 2.6, zerocopy 0.8 to
+1.9, read / unread 0.86 to 1.37 (7 runs); index rebuilt / json.load 6.6 to 9.3, derived anew 0.064 to 0.080, opened
+unchanged 0.022 to 0.029 (5 runs); the harness 0.16 to 0.26 and 1.2 to 1.5, the page 141 to 151, loaded / all plots 0.47
+to 0.60 (3 runs); windows within 0.5 % 0.62 to 0.97 (2 runs, idle). What is drawn from a seed was the same to the last
+digit.
 
 Exit code 1: a ratio is worse or missing, or a benchmark failed or missed an aim of its own. What cannot run here is
 skipped, with the reason. --list prints the benchmarks' names.
