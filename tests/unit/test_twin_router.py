@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from effort import examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trexbench.config.schema import read_dut
@@ -73,12 +73,11 @@ def test_what_comes_out(pps: Sequence[float], spread: Sequence[float], out: floa
 
 @examples(60)
 @given(
-    st.lists(
-        st.tuples(st.floats(0, 4e6), st.floats(0, 4e6), st.floats(0, 1, allow_subnormal=False)), min_size=1, max_size=8
-    ),
+    st.lists(st.tuples(st.floats(0, 4e6), st.floats(0, 4e6), st.floats(0, 1)), min_size=1, max_size=8),
     st.booleans(),
     st.floats(0, 0.1),
 )
+@example([(0.0, 0.0, 0.0)] * 6 + [(0.0, 2.220446049250313e-16, 5.327835975194167e-307)], False, 0.0)
 def test_every_frame_is_out_lost_or_inside(
     spans: list[tuple[float, float, float]], interrupt: bool, contention: float
 ) -> None:

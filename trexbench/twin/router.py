@@ -188,7 +188,7 @@ class TwinRouter:
         queue.drops += dropped
         queue.kept, queue.rate_pps = kept, rate_pps
         worker.packets += gone
-        for key, count in queue.held.items():
+        for key, count in queue.held.items() if waiting else ():
             self._gone[key] = self._gone.get(key, 0.0) + count * gone / waiting
         queue.held = {key: count * kept / waiting for key, count in queue.held.items()} if kept else {}
         return gone, dropped
