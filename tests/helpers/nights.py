@@ -42,6 +42,11 @@ def make_row(number: int = 0, total_pps: float = 5e6, cell: Cell = VPP, **change
     return replace(row, **changes)
 
 
+def passing(row: RunRow, through: str) -> RunRow:
+    """The row of a run that went through this WAN or tunnel."""
+    return replace(row, through=through, cell=replace(row.cell, over="" if row.suite else through))
+
+
 def make_rows(values: Sequence[float], cell: Cell = VPP, **changes: Any) -> list[RunRow]:
     """A night each."""
     return [make_row(number, value, cell, **changes) for number, value in enumerate(values)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from nights import passing
 from report_cases import make_night, make_record, make_row, make_run
 
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import CellState
-from trexbench.core.history.rows import EFFICIENCY, Cell, RunRow, held_pps, row_of, told_apart
+from trexbench.core.history.rows import EFFICIENCY, Cell, RunRow, held_pps, row_of
 from trexbench.report.page.figures import GridCell
 from trexbench.report.page.grid import build_cost_grid, build_grid
 
@@ -59,13 +60,13 @@ def test_percentages_have_the_digits_that_an_eye_wants(share: float, text: str) 
 
 def test_a_path_that_a_column_names_makes_no_row_of_its_own() -> None:
     """In a suite no column names it."""
-    told = ("TCP by embedded, cubic", "TCP by embedded, cubic, WAN of 20 ms by netem")
-    rows = [told_apart(make_row("a", traffic=traffic, suite=None)) for traffic in told]
+    sent, wans = "TCP by embedded, cubic", ("", "WAN 20ms by netem")
+    rows = [passing(make_row("a", traffic=sent, suite=None), wan) for wan in wans]
     (block,) = build_grid(rows, None).blocks
     assert [row.mode for row in block.rows] == ["64b"] and len(block.rows[0].cells) == 2
-    rows = [make_row(dut, traffic=traffic, suite="s") for dut, traffic in zip("ab", told, strict=True)]
+    rows = [passing(make_row(dut, traffic=sent, suite="s"), wan) for dut, wan in zip("ab", wans, strict=True)]
     (block,) = build_grid(rows, None).blocks
-    assert [row.mode for row in block.rows] == [f"64b, {told[0]}", f"64b, {told[0]}, WAN 20ms by netem"]
+    assert [row.mode for row in block.rows] == [f"64b, {sent}", f"64b, {sent}, WAN 20ms by netem"]
 
 
 def test_runs_of_one_mode_name_with_other_traffic_share_no_row() -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from bdp_runs import BEHIND, LONG, SIZES, swept
-from report_cases import HOSTILE, make_row, make_run, report_of, unpacked
-from runs import sized
+from report_cases import HOSTILE, make_run, report_of, unpacked
+from runs import make_result, sized
 from tcp_runs import make_tcp_result, through_a_tunnel
 from test_report_page import LIBRARY, Elements
 
 from trexbench.core.history.night import CellRecord, CellState
-from trexbench.core.history.paths import short_path, split_traffic
-from trexbench.core.history.rows import Cell, told_apart
+from trexbench.core.history.rows import Cell, row_of
 from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.core.result import from_document, to_document
 from trexbench.core.tcp.bdp import find_rows
 from trexbench.core.tcp.model import TcpEnvironment
 from trexbench.core.tcp.wan import Wan, parse_wan
@@ -99,41 +99,36 @@ def test_a_suite_names_its_wans_by_its_own_variants() -> None:
     assert {(row.cell.variant, row.cell.over) for row in rows_of_tcp(swept(command=of_suite), "x")} == {("long", "")}
 
 
-@pytest.mark.parametrize(
-    ("traffic", "split"),
-    [
-        (None, ("", "")),
-        ("ab12+cd34", ("ab12+cd34", "")),
-        ("ab12, WAN of 20.0 ms, 1.000 Gbit/s by cable", ("ab12", "WAN 20ms,1gbit by cable")),
-        ("TCP by embedded, cubic, zerocopy, pinned, PPPoE", ("TCP by embedded, cubic, zerocopy, pinned, PPPoE", "")),
-        (
-            "TCP by embedded, cubic, pinned, WAN of 20 ms by netem",
-            ("TCP by embedded, cubic, pinned", "WAN 20ms by netem"),
-        ),
-        (
-            "TCP by iperf3, bbr, openvpn dut-server, inside an MTU of 1400",
-            ("TCP by iperf3, bbr", "openvpn dut-server, inside an MTU of 1400"),
-        ),
-        ("ab12, WAN of what nobody understands", ("ab12", "WAN what nobody understands")),
-    ],
-)
-def test_traffic_tells_what_was_sent_and_what_it_went_through(traffic: str | None, split: tuple[str, str]) -> None:
-    assert split_traffic(traffic) == split
-
-
 @pytest.mark.parametrize("text", ["20ms,1gbit", "2.5ms,100mbit,queue=2.5mb,loss=0.01%,jitter=1ms", "1s", "loss=1%"])
 def test_a_wan_in_a_name_reads_as_it_was_asked_for(text: str) -> None:
-    assert short_path(f"WAN of {parse_wan(text)} by netem") == f"WAN {text} by netem"
+    assert parse_wan(text).asked == text
 
 
 def test_packets_over_a_wan_are_cells_of_their_own_as_well() -> None:
-    plain = make_row(suite=None)
-    far = told_apart(replace(plain, traffic="ab12, WAN of 20.0 ms, 1.000 Gbit/s by netem"))
-    assert [str(row.cell) for row in (told_apart(plain), far)] == [
-        "vpp 64b uni",
-        "vpp 64b uni over WAN 20ms,1gbit by netem",
-    ]
-    assert told_apart(far) == far and told_apart(replace(far, suite="nightly")).cell == plain.cell
+    command = make_result().command | {"suite": None}
+    plain, far, of_suite = (
+        row_of(make_result(command=command | more), "x")
+        for more in ({}, {"wan": "20ms,1gbit by netem"}, {"wan": "20ms,1gbit by netem", "suite": "nightly"})
+    )
+    assert str(far.cell) == f"{plain.cell} over WAN 20ms,1gbit by netem" and of_suite.cell == plain.cell
+    assert far.traffic == plain.traffic and far.through == of_suite.through == "WAN 20ms,1gbit by netem"
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        ("20.0 ms, 1.000 Gbit/s by cable", "20ms,1gbit by cable"),
+        (
+            "2.50 ms, 100.0 Mbit/s, queue 2.50 MB, loss 0.01 %, jitter 50.0 \u00b5s by netem",
+            "2.5ms,100mbit,queue=2.5mb,loss=0.01%,jitter=50us by netem",
+        ),
+        ("what nobody understands", "what nobody understands"),
+        ("20ms,1gbit by netem", "20ms,1gbit by netem"),
+    ],
+)
+def test_a_document_of_an_earlier_version_names_its_wan_as_it_was_asked_for(stored: str, asked: str) -> None:
+    document = to_document(make_result(command={"verb": "ramp", "mode": "64b", "wan": stored}))
+    assert from_document(json.loads(json.dumps(document))).command["wan"] == asked
 
 
 def test_a_tunnel_has_its_kind_mtu_and_the_processes_of_every_host() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from .strategy.table import STRATEGIES
 
+_LINE_PART = re.compile(r"(?:(queue|loss|jitter) )?(\d+(?:\.\d+)?) ([A-Za-z\u00b5%]+)(?:/s)?")
 _OFFER = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "warmup_pps")
 """Fields that version 1 has once for all directions."""
 
@@ -14,6 +16,9 @@ _OFFER = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "w
 def upgrade(document: Mapping[str, Any], version: int) -> dict[str, Any]:
     """A run document of this version in the present form; KeyError, TypeError or ValueError for a damaged one."""
     values = dict(document)
+    command = values.get("command")
+    if isinstance(command, Mapping) and isinstance(wan := command.get("wan"), str):
+        values["command"] = {**command, "wan": _wan_as_asked(wan)}
     if version < 2:
         names = [f"{int(tx)}->{int(rx)}" for tx, rx in values["plan"]["directions"]]
         values["plan"] = _plan_of_1(values["plan"], names)
@@ -22,6 +27,20 @@ def upgrade(document: Mapping[str, Any], version: int) -> dict[str, Any]:
             values["telemetry"] = {"mode": telemetry["mode"], "readings": telemetry["sightings"]}
         values["samples"] = [_sample_of_1(one, names) for one in values["samples"]]
     return values
+
+
+def _wan_as_asked(words: str) -> str:
+    """``20.0 ms, 1.000 Gbit/s by netem``, as it was stored, as ``20ms,1gbit by netem``."""
+    line, by, rest = words.partition(" by ")
+    return f"{','.join(map(_as_asked, line.split(', ')))}{by}{rest}"
+
+
+def _as_asked(part: str) -> str:
+    words = _LINE_PART.fullmatch(part)
+    if words is None:
+        return part
+    key, number, unit = words.groups()
+    return f"{f'{key}=' if key else ''}{float(number):g}{unit.lower().replace(chr(181), 'u')}"
 
 
 def _plan_of_1(plan: Mapping[str, Any], names: list[str]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.history.paths import WAN, short_path
 from ..core.history.rows import Cell, Metric, RunRow, kind_of
 from ..core.result import RunResult, Status
 from ..core.units import format_pps, format_scaled, format_share, format_time
@@ -19,7 +18,7 @@ def name_of(result: RunResult, kind: str | None = None) -> str:
     """The cell of a run without its queues: ``lab-linux var2-64b bidir``. kind: in place of its own."""
     dut, mode = text_of(result.dut, "name", "?"), text_of(result.command, "mode", "?")
     wan = text_of(result.command, "wan", "")
-    over, variant = short_path(f"{WAN}{wan}") if wan else "", variant_of(result)
+    over, variant = wan and f"WAN {wan}", variant_of(result)
     return str(Cell(dut, mode, result.plan.bidir, None, kind or kind_of(result), result.simulated, variant, over))
 
 

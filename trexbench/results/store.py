@@ -25,7 +25,7 @@ from .. import files
 from ..core.dut.telemetry import DutReading
 from ..core.errors import StoreError
 from ..core.history.known import is_date
-from ..core.history.rows import RunRow, told_apart
+from ..core.history.rows import RunRow
 from ..core.load.sample import Sample
 from ..core.result import RunResult, Status
 from ..core.strategy.base import LoadStep
@@ -200,7 +200,7 @@ def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
         if rows is None:
             _, result = _read(data, path)
             rows = checked_rows(result)
-        return tuple(told_apart(replace(row, path=name)) for row in rows)
+        return tuple(replace(row, path=name) for row in rows)
 
 
 def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Result]:

@@ -230,7 +230,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
             "tunables": dict(request.tunables),
             "rx_queues": request.queues if request.apply else request.rx_queues,
             **({"variant": request.dut.variant} if request.dut.variant is not None else {}),
-            **({"wan": f"{request.dut.wan} by {there.line.by}"} if there.line is not None else {}),
+            **({"wan": f"{request.dut.wan.asked} by {there.line.by}"} if there.line is not None else {}),
             **request.labels,
         },
         plan=plan,

@@ -16,8 +16,7 @@ from ..units import format_bits, format_share
 from .baseline import COST, metric_of
 from .detect import MEDIAN_ERROR
 from .differences import agree
-from .paths import WAN, short_path, unlike_traffic
-from .rows import Cell, RunRow, are_apart, cells_of, held_pps, kind_of, kind_words
+from .rows import Cell, RunRow, are_apart, cells_of, held_pps, kind_of, kind_words, unlike_traffic
 
 Differing = Callable[[RunRow, RunRow], str | None]
 
@@ -103,9 +102,9 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
     both = first.profiles.keys() & second.profiles.keys()
     if any(first.profiles[d].get("digest") != second.profiles[d].get("digest") for d in both):
         yield f"different traffic: {first.profile.get('mix')} and {second.profile.get('mix')}, or other headers"
-    ways = [run.command.get("wan") and short_path(f"{WAN}{run.command['wan']}") for run in (first, second)]
-    if ways[0] != ways[1]:
-        yield " and ".join(f"over {way or 'no WAN'}" for way in ways)
+    lines = [run.command.get("wan") for run in (first, second)]
+    if lines[0] != lines[1]:
+        yield " and ".join(f"over WAN {line}" if line else "over no WAN" for line in lines)
     common = set(first.plan.directions) & set(second.plan.directions)
     if any(first.plan.offer(d).line_rate_bps != second.plan.offer(d).line_rate_bps for d in common):
         speeds = [", ".join(map(format_bits, run.plan.line_rates_bps)) for run in (first, second)]
@@ -253,7 +252,7 @@ def _unlike_rows(first: Sequence[RunRow], second: Sequence[RunRow], differing: D
     both = [*first, *second]
     if len({row.cell.simulated for row in both}) > 1:
         yield _one_simulated(first[0].cell.simulated)
-    paths = [paths for other in both for paths in unlike_traffic(first[0].traffic, other.traffic)]
+    paths = [paths for other in both for paths in unlike_traffic(first[0], other)]
     yield from (" and ".join(one) or "different traffic" for one in dict.fromkeys(paths))
     yield from _unlike("line rates", sorted(row.line_rate_bps for row in both), format_bits)
     yield from _unlike("loss thresholds", sorted(row.loss_threshold for row in both), format_share)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
@@ -15,7 +15,6 @@ from ..strategy.table import suffix_of
 from ..units import Rate, format_pps, nominal, parse_rate
 from ..verdict.latency import history_latency
 from ..verdict.model import Limit
-from .paths import WAN, split_traffic
 
 
 @dataclass(frozen=True, order=True)
@@ -54,11 +53,12 @@ class Cell:
 class RunRow:
     """The index entry of one run's document. None: absent.
 
-    path: below the results directory. started: UTC, ISO 8601. traffic: digest of what went on the wire. facts: SHA-256
-    of what was read back from the DUT. suite, night: of a suite's run (night: a date); label: the user's. total_pps: of
-    all directions, a lower bound where at_least; uncertainty_pps: of that sum; line_share: total in line rates of one
-    direction, so up to 2 in both. limit: of the worst direction (``dut``, ``generator-tx`` ...). hold_loss, latency_s:
-    the worst direction's; latency_s is the mean at half of the throughput. cycles_per_packet and the like: of
+    path: below the results directory. started: UTC, ISO 8601. traffic: digest of what went on the wire; through: the
+    WAN and the tunnel that it passed, in words. facts: SHA-256 of what was read back from the DUT. suite, night: of a
+    suite's run (night: a date); label: the user's. total_pps: of all directions, a lower bound where at_least;
+    uncertainty_pps: of that sum; line_share: total in line rates of one direction, so up to 2 in both. limit: of the
+    worst direction (``dut``, ``generator-tx`` ...). hold_loss, latency_s: the worst direction's; latency_s is the mean
+    at half of the throughput. cycles_per_packet and the like: of
     RunResult.held_cost. nodes: cycles_per_packet by VPP's node, over all workers, so without input nodes, which poll.
     round_trip_ns: a cache line's between a lab's cores.
 
@@ -94,6 +94,7 @@ class RunRow:
     nodes: Mapping[str, float] = field(default_factory=dict)
     warnings: int = 0
     label: str | None = None
+    through: str = ""
     round_trip_ns: float | None = None
     total_bps: float | None = None
     uncertainty_bps: float = 0.0
@@ -168,7 +169,8 @@ def row_of(result: RunResult, path: str) -> RunRow:
     if (held := result.held_cost) is not None:
         nodes = _nodes(held.workers) if held.cycles_per_packet is not None else {}
         figures = {name: getattr(held, name) for name in _FIGURES} | {"nodes": nodes}
-    row = RunRow(
+    through = f"WAN {wan}" if (wan := text_of(command.get("wan"))) else ""
+    return RunRow(
         path=path,
         id=result.id,
         started=result.started,
@@ -181,8 +183,10 @@ def row_of(result: RunResult, path: str) -> RunRow:
             kind=kind_of(result),
             simulated=result.simulated,
             variant=text_of(command.get("variant")),
+            over=through_of_cell(through, command),
         ),
         traffic=_traffic(result),
+        through=through,
         line_rate_bps=fmean(offer.line_rate_bps for offer in result.plan.offers),
         loss_threshold=result.plan.loss_threshold,
         facts=text_of(result.dut.get("facts_sha256")),
@@ -200,7 +204,6 @@ def row_of(result: RunResult, path: str) -> RunRow:
         warnings=len(result.warnings) + len(result.analysis_warnings) + len(result.dut_warnings),
         **figures,
     )
-    return told_apart(row)
 
 
 UNANSWERED = "no answer"
@@ -239,10 +242,21 @@ def by_given_rate(cells: Iterable[Cell]) -> list[Cell]:
     return sorted(every, key=lambda one: (places.index(families[one]), held_pps(one.kind) or 0.0))
 
 
-def told_apart(row: RunRow) -> RunRow:
-    """The row, its cell with what it went through; also of documents that did not name it yet."""
-    over = split_traffic(row.traffic)[1] if row.suite is None else ""
-    return row if over == row.cell.over else replace(row, cell=replace(row.cell, over=over))
+def through_of_cell(through: str, command: Mapping[str, Any]) -> str:
+    """The part of a cell's name that says what its runs went through: a suite's are distinguished by its variants."""
+    return "" if text_of(command.get("suite")) else through
+
+
+def unlike_traffic(before: RunRow, after: RunRow) -> Iterator[tuple[str, ...]]:
+    """Yield how the traffic of two runs differs: nothing in words where other frames were sent, and both paths.
+
+    ``()``, ``("over WAN 20ms,1gbit by netem", "over no WAN")``.
+    """
+    if (before.traffic or "") != (after.traffic or ""):
+        yield ()
+    if before.through != after.through:
+        none = "no WAN" if "WAN" in f"{before.through}{after.through}" else "no tunnel"
+        yield f"over {before.through or none}", f"over {after.through or none}"
 
 
 _FIGURES = ("cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")
@@ -252,16 +266,11 @@ _WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.L
 
 
 def _traffic(result: RunResult) -> str | None:
-    """The first direction's digest; joined with those of directions that send another mix of frame sizes.
-
-    A WAN in the path is named behind it: rates with and without one are not comparable.
-    """
+    """The first direction's digest; joined with those of directions that send another mix of frame sizes."""
     first, *others = result.profiles.values()
     unlike = [one for one in others if one.get("mix") != first.get("mix")]
     digests = [text_of(one.get("digest")) for one in (first, *unlike)]
-    sent = "+".join(digest for digest in digests if digest)
-    wan = text_of(result.command.get("wan"))
-    return ", ".join(filter(None, (sent, wan and f"{WAN}{wan}"))) or None
+    return "+".join(digest for digest in digests if digest) or None
 
 
 def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:

@@ -8,8 +8,7 @@ from ..result import Status
 from ..tcp.limit import TcpLimit
 from ..tcp.model import Leg, TcpMode, Way
 from ..tcp.result import LegSummary, TcpResult
-from .paths import MARKS, WAN
-from .rows import TCP_KIND, Cell, RunRow, text_of, told_apart
+from .rows import TCP_KIND, Cell, RunRow, text_of, through_of_cell
 
 
 def rows_of_tcp(result: TcpResult, path: str) -> tuple[RunRow, ...]:
@@ -25,7 +24,8 @@ def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | Non
     link_bps = (found and found.link_bps) or 0.0
     rate_bps = found.rate_bps if found is not None else 0.0
     status = result.status
-    row = RunRow(
+    through = _through(result, kind)
+    return RunRow(
         path=path,
         id=result.id,
         started=result.started,
@@ -38,8 +38,10 @@ def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | Non
             kind=TCP_KIND,
             simulated=result.simulated,
             variant=text_of(command.get("variant")),
+            over=through_of_cell(through, command),
         ),
         traffic=_tcp_traffic(result, kind),
+        through=through,
         line_rate_bps=result.setup.line_bps or 0.0,
         loss_threshold=0.0,
         facts=text_of(result.dut.get("facts_sha256")),
@@ -56,7 +58,6 @@ def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | Non
         uncertainty_bps=(found and found.uncertainty_bps) or 0.0,
         **figures,
     )
-    return told_apart(row)
 
 
 _TCP_FIGURES = ("power_w", "idle_power_w", "retransmitted", "cores_per_gbps", "ping_idle_s", "ping_loaded_s")
@@ -70,17 +71,22 @@ def _tcp_mode(result: TcpResult, kind: Leg) -> TcpMode:
 
 
 def _tcp_traffic(result: TcpResult, kind: Leg) -> str:
-    """Describe how the payload was sent: other engines, congestion controls, tunnels or WANs do not compare."""
+    """Describe how the payload was sent: other engines and congestion controls do not compare."""
     plan = result.plan
     legs = [leg for leg in result.legs if leg.leg.kind == kind]
     told = {str(name) for leg in legs for one in leg.program.values() if (name := one.get("congestion")) is not None}
     control = "+".join(sorted(told)) or kind.congestion or plan.congestion or "default"
-    told_of = zip(MARKS, (plan.zerocopy, plan.pinned, result.setup.pppoe), strict=True)
-    marks = [name for name, on in told_of if on]
-    if result.setup.wan is not None:
-        marks.append(f"{WAN}{result.setup.wan} by {result.setup.wan_by}")
-    if result.setup.header_bytes(kind.version):
-        where = " ".join(filter(None, (result.setup.tunnel, result.setup.tunnel_between)))
-        marks.append(" by ".join(filter(None, (where, result.setup.tunnel_by))))
-        marks += [f"inside an MTU of {result.setup.tunnel_mtu}"] if result.setup.tunnel_mtu is not None else []
-    return ", ".join([f"TCP by {plan.engine}", control, *marks])
+    marks = {"zerocopy": plan.zerocopy, "pinned": plan.pinned, "PPPoE": result.setup.pppoe}
+    return ", ".join([f"TCP by {plan.engine}", control, *(name for name, on in marks.items() if on)])
+
+
+def _through(result: TcpResult, kind: Leg) -> str:
+    """The WAN and the tunnel, in words: rates with and without them do not compare."""
+    setup, parts = result.setup, list[str]()
+    if setup.wan is not None:
+        parts.append(f"WAN {setup.wan.asked} by {setup.wan_by}")
+    if setup.header_bytes(kind.version):
+        where = " ".join(filter(None, (setup.tunnel, setup.tunnel_between)))
+        parts.append(" by ".join(filter(None, (where, setup.tunnel_by))))
+        parts += [f"inside an MTU of {setup.tunnel_mtu}"] if setup.tunnel_mtu is not None else []
+    return ", ".join(parts)

@@ -9,8 +9,7 @@ from statistics import median
 
 from ..units import format_bits, format_share
 from .detect import Smallest
-from .paths import unlike_traffic
-from .rows import Cell, Metric, RunRow, are_apart
+from .rows import Cell, Metric, RunRow, are_apart, unlike_traffic
 
 LATELY = 10
 """A lower bound is compared with the median of so many nights before it."""
@@ -120,7 +119,7 @@ def _split_bounds(points: Sequence[Point], metric: Metric) -> tuple[list[Point],
 
 def differences(before: RunRow, after: RunRow) -> Iterator[str]:
     """Yield in words how the conditions of two runs differ, where that separates their figures' histories."""
-    for paths in unlike_traffic(before.traffic, after.traffic):
+    for paths in unlike_traffic(before, after):
         yield " -> ".join(paths) or "other traffic"
     if before.line_rate_bps != after.line_rate_bps:
         yield f"line rate {format_bits(before.line_rate_bps)} -> {format_bits(after.line_rate_bps)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import ConfigError
@@ -15,6 +16,9 @@ SHORTEST_QUEUE_S = 0.01
 _SCALE = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([kmg]?)b?")
 _KEYS = ("queue", "loss", "jitter")
+_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+_RATES = {"gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "bit": 1.0}
+_SIZES = {"gb": 1e9, "mb": 1e6, "kb": 1e3, "b": 1.0}
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,16 @@ class Wan:
         queued = None if self.queued_bytes is None else round(self.queued_bytes * factor)
         return replace(self, rate_bps=None if self.rate_bps is None else self.rate_bps * factor, queued_bytes=queued)
 
+    @property
+    def asked(self) -> str:
+        """As ``--wan`` has it: ``20ms,1gbit``."""
+        parts = [_compact(self.delay_s, _TIMES)] if self.delay_s else []
+        parts += [_compact(self.rate_bps, _RATES)] if self.rate_bps is not None else []
+        parts += [f"queue={_compact(self.queued_bytes, _SIZES)}"] if self.queued_bytes is not None else []
+        parts += [f"loss={100 * self.loss:g}%"] if self.loss else []
+        parts += [f"jitter={_compact(self.jitter_s, _TIMES)}"] if self.jitter_s else []
+        return ",".join(parts)
+
     def __str__(self) -> str:
         """``20 ms, 1 Gbit/s``: what differs from none."""
         words = [format_time(self.delay_s)] if self.delay_s else []
@@ -58,6 +72,12 @@ class Wan:
         words += [f"loss {100 * self.loss:g} %"] if self.loss else []
         words += [f"jitter {format_time(self.jitter_s)}"] if self.jitter_s else []
         return ", ".join(words)
+
+
+def _compact(value: float, units: Mapping[str, float]) -> str:
+    """``2.5mb``: with the largest unit that leaves one or more."""
+    unit = next((name for name, size in units.items() if value >= size), next(reversed(units)))
+    return f"{value / units[unit]:.4g}{unit}"
 
 
 def parse_wan(text: str) -> Wan:

@@ -40,11 +40,6 @@ class GridCell:
         return self.row.warnings if self.row is not None else 0
 
     @property
-    def traffic(self) -> str | None:
-        """Its digest."""
-        return self.row.traffic if self.row is not None else None
-
-    @property
     def is_cost(self) -> bool:
         """True if the figure is what packets cost at a given rate."""
         return self.row is not None and held_pps(self.row.cell.kind) is not None

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from ...core.history.baseline import find_delta, metric_of
 from ...core.history.levels import Usual
 from ...core.history.night import CellRecord, CellState, Night
-from ...core.history.paths import split_traffic
 from ...core.history.rows import TCP_KIND, Cell, RunRow, cells_of, held_pps
 from ...core.strategy.saturate import Saturate
 from ...core.strategy.table import suffix_of
@@ -184,7 +183,7 @@ def _block_name(kind: str, bidir: bool) -> str:
 
 def _rows_of(name: str, of: Sequence[Cell], cells: Sequence[GridCell]) -> Iterator[GridRow]:
     """One row for a mode; one for each traffic where its runs sent different traffic."""
-    told = [one.traffic and _traffic_words(one.traffic, cell) for cell, one in zip(of, cells, strict=True)]
+    told = [one.row and one.row.traffic and _traffic_words(one.row, cell) for cell, one in zip(of, cells, strict=True)]
     traffics = list(dict.fromkeys(filter(None, told)))
     if len(traffics) < 2:
         yield GridRow(name, _with_best(cells), tuple(of))
@@ -194,11 +193,11 @@ def _rows_of(name: str, of: Sequence[Cell], cells: Sequence[GridCell]) -> Iterat
         yield GridRow(f"{name}, {traffic}", _with_best(chosen), tuple(of))
 
 
-def _traffic_words(traffic: str, cell: Cell) -> str:
+def _traffic_words(row: RunRow, cell: Cell) -> str:
     """Describe the traffic: packets by the beginning of each digest, TCP as it is; the path where no column has it."""
-    sent, path = split_traffic(traffic)
-    short = re.sub("[0-9a-f]{9,}", lambda found: found[0][:8], sent)
-    return ", ".join(filter(None, (short if short.startswith("TCP") else f"traffic {short}", path * (not cell.over))))
+    short = re.sub("[0-9a-f]{9,}", lambda digest: digest[0][:8], row.traffic or "")
+    sent = short if short.startswith("TCP") else f"traffic {short}"
+    return ", ".join(filter(None, (sent, row.through * (not cell.over))))
 
 
 def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:

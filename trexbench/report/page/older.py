@@ -8,8 +8,7 @@ from datetime import date
 
 from ...core.dut.cycles import Cost
 from ...core.errors import StoreError
-from ...core.history.paths import unlike_traffic
-from ...core.history.rows import RunRow, are_apart
+from ...core.history.rows import RunRow, are_apart, unlike_traffic
 from ...core.history.series import night_of
 from ...core.result import RunResult
 from ...core.strategy.table import has_curve
@@ -106,7 +105,7 @@ def _days_between(row: RunRow, latest: RunRow) -> int | None:
 
 def _unlike(row: RunRow, latest: RunRow) -> list[str]:
     """List how the runs' conditions differ, of those that also separate the histories of a figure."""
-    traffic = [paths[0] if paths else "other traffic" for paths in unlike_traffic(row.traffic, latest.traffic)]
+    traffic = [paths[0] if paths else "other traffic" for paths in unlike_traffic(row, latest)]
     conditions = (
         (row.line_rate_bps != latest.line_rate_bps, f"line rate of {format_bits(row.line_rate_bps)}"),
         (row.loss_threshold != latest.loss_threshold, f"loss threshold of {format_share(row.loss_threshold)}"),
