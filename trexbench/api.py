@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -337,7 +337,7 @@ def _rows(results: Place, since: str | None = None, **filters: Any) -> list[RunR
 
 
 def _flat(one: RunRow) -> dict[str, Any]:
-    values = asdict(one)
+    values = one.to_dict()
     del values["nodes"]
     return {**values.pop("cell"), **values}
 

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.history.cell import Cell
+from trexbench.core.history.rows import RunRow
+from trexbench.core.tcp.path import Path
+from trexbench.core.tcp.wan import parse_wan
 
 VPP = Cell("netgate-vpp", "var2-64b", False, 1)
 LINUX = Cell("netgate-linux", "var2-64b", False, None)
@@ -28,6 +31,7 @@ def make_row(number: int = 0, total_pps: float = 5e6, cell: Cell = VPP, **change
         status="complete",
         cell=cell,
         traffic="0" * 64,
+        through=None,
         line_rate_bps=10e9,
         loss_threshold=0.001,
         facts="f" * 64,
@@ -42,9 +46,13 @@ def make_row(number: int = 0, total_pps: float = 5e6, cell: Cell = VPP, **change
     return replace(row, **changes)
 
 
-def passing(row: RunRow, through: str) -> RunRow:
+def over_wan(asked: str) -> Path:
+    return Path(parse_wan(asked), "netem")
+
+
+def passing(row: RunRow, through: Path | None) -> RunRow:
     """The row of a run that went through this WAN or tunnel."""
-    return replace(row, through=through, cell=replace(row.cell, over="" if row.suite else through))
+    return replace(row, through=through, cell=replace(row.cell, over=None if row.suite else through))
 
 
 def make_rows(values: Sequence[float], cell: Cell = VPP, **changes: Any) -> list[RunRow]:

@@ -24,7 +24,8 @@ from tools import trexbench
 from year import make_report
 
 from trexbench.core.dut.telemetry import DutReading, Moment, Observation
-from trexbench.core.history.rows import Cell, row_of
+from trexbench.core.history.cell import Cell
+from trexbench.core.history.rows import row_of
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.tcp.model import Leg, TcpEnvironment, Way

@@ -11,8 +11,9 @@ from typing import Any
 from runs import World, make_plan, make_result
 
 from trexbench.core.dut.cycles import Cost
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
-from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.history.rows import RunRow
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
@@ -36,6 +37,7 @@ def make_row(dut: str = "vpp", mode: str = "64b", at: str = "2026-11-20", **chan
         status="complete",
         cell=cell,
         traffic="0",
+        through=None,
         line_rate_bps=1e10,
         loss_threshold=0.001,
         facts=None,
@@ -54,7 +56,7 @@ def make_record(row: RunRow, error: str | None = None, state: CellState | None =
     cell = row.cell
     attempts = () if state is CellState.WAITING else (Attempt(row.started, None if error else row.path, error),)
     state = state or (CellState.FAILED if error else CellState.DONE)
-    return CellRecord(cell.dut, cell.mode, cell.bidir, cell.rx_queues, state, attempts)
+    return CellRecord(cell, state, attempts)
 
 
 def make_night(*records: CellRecord, at: str = "2026-11-20", **changes: Any) -> Night:
@@ -72,7 +74,11 @@ def make_run(cell: Cell, **changes: Any) -> RunResult:
         "facts": {"kernel": {"release": "6.18"}},
         "facts_sha256": "ab",
     }
-    values = {"dut": facts, "simulated": cell.simulated, "command": {"mode": cell.mode, "rx_queues": cell.rx_queues}}
+    values = {
+        "dut": facts,
+        "simulated": cell.simulated,
+        "command": {"mode": str(cell.mode), "rx_queues": cell.rx_queues},
+    }
     return make_result(plan, World(capacity_pps=capacity_pps, noise=0.01), **(values | changes))
 
 

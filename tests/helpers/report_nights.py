@@ -10,7 +10,8 @@ import pytest
 from report_cases import make_night, make_record, make_run
 
 from trexbench.cli.main import main
-from trexbench.core.history.rows import Cell, row_of
+from trexbench.core.history.cell import Cell
+from trexbench.core.history.rows import row_of
 from trexbench.results.nights import NightWriter
 from trexbench.results.store import RunWriter
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from copies import copy_run
 from runs import World, make_plan, make_result
 
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
-from trexbench.core.history.rows import Cell, RunRow, row_of
+from trexbench.core.history.rows import RunRow, row_of
 from trexbench.report.page.older import choose_older
 from trexbench.report.page.report import Report
 from trexbench.report.page.trends import TrendChange
@@ -89,7 +90,7 @@ def make_nights(rows: list[RunRow], rng: random.Random) -> list[Night]:
             failed = down or rng.random() < 0.003
             attempt = Attempt(row.started, None if failed else row.path, "the DUT did not answer" if failed else None)
             state = CellState.FAILED if failed else CellState.DONE
-            cells.append(CellRecord(row.cell.dut, row.cell.mode, row.cell.bidir, row.cell.rx_queues, state, (attempt,)))
+            cells.append(CellRecord(row.cell, state, (attempt,)))
         nights.append(Night(SUITE, night, f"{night}T02:00:00Z", False, tuple(cells)))
     return nights
 

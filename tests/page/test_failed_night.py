@@ -9,7 +9,7 @@ from pathlib import Path
 from browser import Page
 from report_cases import make_costs, make_night, make_record, make_row, make_run
 
-from trexbench.core.history.rows import Cell
+from trexbench.core.history.cell import Cell
 from trexbench.report.page.html_data import page_data
 from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.report import Report

@@ -17,7 +17,8 @@ from printed import read_words
 from report_cases import make_costs, make_row, make_run
 
 from trexbench.core.dut.cycles import Cost
-from trexbench.core.history.rows import Cell, RunRow, row_of
+from trexbench.core.history.cell import EFFICIENCY, Cell
+from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.result import RunResult
 from trexbench.report.page.html import render
 from trexbench.report.page.older import REASONS, Older, with_figures
@@ -131,7 +132,7 @@ def test_both_axes_have_numbers_whatever_is_drawn(
 def test_runs_at_given_rates_are_one_line_of_the_costs(chromium: Page, tmp_path: Path) -> None:
     runs = {}
     for rate in (1, 2, 4):
-        cell = Cell("vpp", "64b", False, None, f"efficiency at {rate} Mpps")
+        cell = Cell("vpp", "64b", False, None, EFFICIENCY, held_pps=rate * 1e6)
         _, runs[cell] = run_of(
             Cell("vpp", "64b", False, None, "saturate"),
             make_costs(800 / rate, pps=rate * 1e6),

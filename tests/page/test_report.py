@@ -10,7 +10,7 @@ from browser import Page
 from report_cases import HOSTILE, ODD, make_run
 from report_nights import report, store_night, store_slower_nights, store_three_nights
 
-from trexbench.core.history.rows import Cell
+from trexbench.core.history.cell import Cell
 from trexbench.results.store import RunWriter
 
 DRAWN = "document.querySelectorAll('#plot-ramps .scatterlayer .trace').length"

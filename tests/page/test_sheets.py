@@ -16,10 +16,11 @@ from tcp_runs import through_a_tunnel
 from tools import trexbench
 
 from trexbench.core.history.causes import groups_of
+from trexbench.core.history.cell import TCP_KIND, Cell
 from trexbench.core.history.night import CellRecord, CellState
 from trexbench.core.history.regression import judge_rows
-from trexbench.core.history.rows import Cell
 from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.core.tcp.model import TcpMode, Way
 from trexbench.report.page.markdown import SHEETS, to_markdown
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheet import Sheet, to_csv
@@ -33,7 +34,7 @@ from trexbench.review.report import make_page
 def with_tcp() -> Report:
     """WANs, a tunnel with its processes, and a published figure beside it."""
     through = through_a_tunnel()
-    record = CellRecord("lab-linux", "forward-ipv4", False, None, CellState.DONE, kind="tcp")
+    record = CellRecord(Cell("lab-linux", TcpMode(Way.FORWARD, 4), False, None, TCP_KIND), CellState.DONE)
     line = PublishedCell(
         record, 950.0, rows_of_tcp(through, "x")[0], 1.0, {"client_tunnel": 0.68}, Took({"client_tunnel": 0.7})
     )

@@ -15,9 +15,9 @@ from browser import WITHIN_S, Page
 from report_cases import make_night, make_record, make_row, make_run
 from saved_tables import check_page
 
+from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import CellState
-from trexbench.core.history.rows import EFFICIENCY, Cell
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheet import harmless, to_csv
 from trexbench.report.page.sheets import sheets_of
@@ -50,7 +50,7 @@ def make_report() -> Report:
     runs = {
         row.cell: make_run(row.cell, started=row.started, ramp_s=15.0, latency_s=3.0) for row in rows[-len(cells) :][:3]
     }
-    held = make_row("linux", "64b", "2026-11-07", kind=f"{EFFICIENCY}1mpps", cycles_per_packet=584.1, night=None)
+    held = make_row("linux", "64b", "2026-11-07", kind=EFFICIENCY, held_pps=1e6, cycles_per_packet=584.1, night=None)
     change = TrendChange(cells[2], "maximum rate", "2026-11-07T02:00:00Z", "linux slower", True, 4e6, 3.68e6)
     nights = tuple(f"2026-11-{day:02}" for day in range(1, 7))
     usual = {(cells[2], "maximum rate"): Usual(nights, (4e6,) * 6, left="2026-11-07")}
@@ -260,8 +260,8 @@ def test_tables_have_captions_heads_and_a_way_to_them(page: Page) -> None:
 
 
 def test_given_rates_are_sorted_by_their_numbers(chromium: Page, tmp_path: Path) -> None:
-    rates = ("10mpps", "148.8kpps", "1kpps", "1mpps")
-    rows = [make_row(kind=f"{EFFICIENCY}{rate}", cycles_per_packet=584.1, night=None) for rate in rates]
+    rates = (10e6, 148.8e3, 1e3, 1e6)
+    rows = [make_row(kind=EFFICIENCY, held_pps=rate, cycles_per_packet=584.1, night=None) for rate in rates]
     (tmp_path / "rates.html").write_text(make_page(Report(rows)), encoding="utf-8")
     chromium.open((tmp_path / "rates.html").as_uri())
     names = (

@@ -13,8 +13,9 @@ import pytest
 from browser import Page
 from report_cases import make_night, make_record, make_row
 
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.levels import Usual
-from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.history.rows import RunRow
 from trexbench.report.page.report import Report
 from trexbench.report.page.trends import TrendChange
 from trexbench.review.report import make_page

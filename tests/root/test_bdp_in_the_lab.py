@@ -107,7 +107,11 @@ def test_packets_go_through_the_line_too(place: Path) -> None:
     done = trexbench(place, *RAMP, *STEPS, "--latency", "2s", timeout_s=150)
     assert done.returncode in (0, 1), done.stderr
     run = document(place)
-    assert run["command"]["wan"] == "20.0 ms, 100.0 Mbit/s by cable" and run["dut"]["facts"]["lab"]["wan"]
+    assert (
+        run["over"]["wan"]["rate_bps"] == 100e6
+        and run["over"]["wan_by"] == "cable"
+        and run["dut"]["facts"]["lab"]["wan"]
+    )
     (warning,) = [one["text"] for one in run["warnings"] if one["code"] == "wan" and "in the path" in one["text"]]
     assert warning.startswith("a WAN of 20.0 ms, 100.0 Mbit/s, by ") and run["status"] == "complete"
     offers = run["plan"]["offers"]

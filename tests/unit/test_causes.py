@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.history.causes import ORDER, Section, groups_of
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.detect import Shape
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding, Judgement
-from trexbench.core.history.rows import METRICS, Cell
+from trexbench.core.history.rows import METRICS
 from trexbench.report.groups import also_line, explanation_lines, headline
 
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
+from nights import over_wan
 from runs import World, make_plan, make_result
 
 from trexbench.core.history.compare import Comparison, differing_facts, find_differences, find_unlike
@@ -58,7 +59,7 @@ def test_a_difference_counts_beyond_the_noise_and_bounds_only_where_they_decide(
             id="other frames",
         ),
         pytest.param(
-            {"command": {"mode": "var2-64b", "wan": "20.0 ms, 1.000 Gbit/s by netem"}},
+            {"over": over_wan("20ms,1gbit")},
             "over no WAN and over WAN 20ms,1gbit by netem",
             id="another WAN",
         ),

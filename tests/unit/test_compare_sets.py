@@ -7,21 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from nights import passing
+from nights import over_wan, passing
 from runs import make_result
 
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.compare import Comparison, compare_sets, is_bound, noise_of
-from trexbench.core.history.rows import Cell, RunRow, row_of
+from trexbench.core.history.rows import RunRow, row_of
 from trexbench.report.compare import format_set_comparison, set_comparison_values
 
-FAR = "WAN 20ms,1gbit by netem"
+FAR = over_wan("20ms,1gbit")
 ROW = replace(row_of(make_result(), "x.json"), uncertainty_pps=0.0, at_least=False, total_pps=1e6)
 
 
 def row(pps: float = 1e6, noise: float = 0.0, at_least: bool = False, **changes: Any) -> RunRow:
     cell = {name: changes.pop(name) for name in ("dut", "mode", "bidir", "rx_queues", "simulated") if name in changes}
     values = {"total_pps": pps, "uncertainty_pps": noise, "at_least": at_least, "cell": replace(ROW.cell, **cell)}
-    return passing(replace(ROW, **(values | changes)), changes.get("through", ""))
+    return passing(replace(ROW, **(values | changes)), changes.get("through"))
 
 
 HIGH_BOUND = [row(0.9e6), row(0.9e6), row(0.901e6, at_least=True)]
@@ -145,4 +146,4 @@ def test_both_forms_say_the_same_and_hostile_names_stay_on_their_line() -> None:
     assert len(text.splitlines()) == 6
     values = json.loads(json.dumps(set_comparison_values(evil, "b", found)))
     assert values["cells"][0]["verdict"] == "faster" and values["cells"][0]["difference"] == 1.0
-    assert values["only_first"][0] == {**vars(Cell(evil, "only", False, None, "ramp", True))}
+    assert values["only_first"][0] == {**vars(Cell(evil, "only", False, None, "ramp", True)), "over": ""}

@@ -93,8 +93,6 @@ def test_both_profiles_are_stored() -> None:
     assert {name: one["digest"] for name, one in document["profiles"].items()} == {"0->1": "aa", "1->0": "bb"}
     assert from_document(document).profiles == profiles
     assert row_of(result, "x.json").traffic == "aa+bb"
-    behind = replace(result, command={**result.command, "wan": "20.0 ms by netem"})
-    assert row_of(behind, "x.json").traffic == "aa+bb, WAN of 20.0 ms by netem", "another history"
     assert row_of(result, "x.json").line_share == pytest.approx(2 * 0.97, rel=0.01)
 
 

@@ -10,10 +10,10 @@ from nights import VPP, make_row, make_rows
 from runs import World, make_plan, make_result
 
 from trexbench.core.dut.cycles import Cost
+from trexbench.core.history.cell import EFFICIENCY, by_given_rate, cell_of
 from trexbench.core.history.compare import Comparison, compare_sets, find_differences, find_unlike
 from trexbench.core.history.known import Known
 from trexbench.core.history.regression import judge_rows
-from trexbench.core.history.rows import EFFICIENCY, by_given_rate, kind_of
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.report.compare import format_comparison, format_set_comparison
@@ -23,7 +23,7 @@ from trexbench.report.run.brief import format_brief
 from trexbench.report.run.summary import summarise
 from trexbench.report.words import name_of
 
-HELD = replace(VPP, kind=f"{EFFICIENCY}1mpps")
+HELD = replace(VPP, kind=EFFICIENCY, held_pps=1e6)
 COSTS: dict[str, Any] = {"at_least": True, "limit": "none", "hold_loss": 0.0, "total_pps": 1e6}
 
 
@@ -39,14 +39,14 @@ def held(cycles: float, rate: float = 1e5) -> RunResult:
 def test_the_rate_is_told_as_all_rates_are() -> None:
     for rate, words in ((1e6, "1 Mpps"), (1.488e4, "14.88 kpps"), (1.443e6, "1.443 Mpps")):
         result = held(584.0, rate)
-        cell = replace(VPP, kind=kind_of(result))
-        assert str(cell).endswith(f" efficiency at {words}") and f"efficiency at {words}" in name_of(result)
+        cell = cell_of(result)
+        assert str(cell).endswith(f" efficiency at {words} simulated") and f"efficiency at {words}" in name_of(result)
         assert "saturate" not in summarise(result).headline
     assert name_of(held(584.0), "efficiency").split(" simulated")[0].endswith("uni efficiency")
 
 
 def test_rates_stand_in_the_order_of_their_numbers() -> None:
-    cells = [replace(VPP, kind=f"{EFFICIENCY}{rate}") for rate in ("148.8kpps", "10mpps", "1kpps", "1.443mpps")]
+    cells = [replace(VPP, kind=EFFICIENCY, held_pps=rate) for rate in (148.8e3, 10e6, 1e3, 1.443e6)]
     ordered = by_given_rate([cells[0], VPP, *cells])
     assert [str(one).partition("efficiency at ")[2] for one in ordered] == [
         "1 kpps", "148.8 kpps", "1.443 Mpps", "10 Mpps", ""

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import StoreError
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night, night_to_dict
 from trexbench.results.nights import MAX_BYTES, NightWriter, find_nights, load_nights, read_night
 
@@ -20,17 +21,16 @@ pytestmark = pytest.mark.portable
 
 CELLS = (
     CellRecord(
-        "netgate-vpp",
-        "var2-64b",
-        True,
-        3,
+        Cell("netgate-vpp", "var2-64b", True, 3),
         CellState.DONE,
         (Attempt("2026-11-21T00:01:00Z", "2026-11-21/netgate-vpp/a.json"),),
     ),
     CellRecord(
-        "lab-linux", "var2-imix", False, None, CellState.FAILED, (Attempt("2026-11-21T00:02:00Z", None, "gone", 6),)
+        Cell("lab-linux", "var2-imix", False, None),
+        CellState.FAILED,
+        (Attempt("2026-11-21T00:02:00Z", None, "gone", 6),),
     ),
-    CellRecord("lab-linux", "var2-64b", False, None),
+    CellRecord(Cell("lab-linux", "var2-64b", False, None)),
 )
 NIGHT = Night("forty", "2026-11-21", "2026-11-21T00:00:00Z", True, CELLS)
 
@@ -87,7 +87,7 @@ def test_no_nights_at_all(tmp_path: Path) -> None:
         pytest.param('{"schema":' * 20_000, "nested too deeply", id="objects without end"),
         pytest.param("[]", "not a run document", id="a list"),
         pytest.param(changed(schema="trexbench/run"), "not a night", id="a run"),
-        pytest.param(changed(version=2), "upgrade trexbench", id="newer"),
+        pytest.param(changed(version=3), "upgrade trexbench", id="newer"),
         pytest.param(changed(version=True), "version", id="a version that is none"),
         pytest.param(changed(night="../../etc"), "is not a date", id="a night that is a path"),
         pytest.param(changed(cells=7), "wrong kind", id="cells that are none"),

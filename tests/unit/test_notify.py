@@ -21,8 +21,9 @@ from tcp_runs import Path as TcpPath
 from tcp_runs import make_tcp_result
 
 from trexbench.core.errors import BenchError, ConfigError
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
-from trexbench.core.history.rows import Cell, RunRow, row_of
+from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import Leg, Way
 from trexbench.suite.notify import MOST_LETTERS, post, summary, textfile, webhook_url, write_textfile
@@ -43,8 +44,12 @@ NIGHT = Night(
     "2026-03-01T12:00:00Z",
     False,
     (
-        CellRecord("lab-linux", "var2-64b", True, 2, CellState.DONE, (Attempt("2026-03-01T12:00:00Z", ROW.path),)),
-        CellRecord("lab-linux", "var2-imix", False, 2, CellState.FAILED, (Attempt("x", None, "TRex went away", 5),)),
+        CellRecord(
+            Cell("lab-linux", "var2-64b", True, 2), CellState.DONE, (Attempt("2026-03-01T12:00:00Z", ROW.path),)
+        ),
+        CellRecord(
+            Cell("lab-linux", "var2-imix", False, 2), CellState.FAILED, (Attempt("x", None, "TRex went away", 5),)
+        ),
     ),
     "2026-03-01T12:30:00Z",
 )
@@ -135,7 +140,7 @@ def test_no_webhook_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_names_and_errors_do_nothing_in_a_chat() -> None:
     cell = CellRecord(
-        "<!channel>", "@here\x1b[31m", False, None, CellState.FAILED, (Attempt("x", None, "<script> & @all", 6),)
+        Cell("<!channel>", "@here\x1b[31m", False, None), CellState.FAILED, (Attempt("x", None, "<script> & @all", 6),)
     )
     with hook() as there:
         post(there.url, summary(replace(NIGHT, cells=(cell,)), ["x" * 10_000]))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from runs import World, make_plan, make_result
 
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellRecord, Night
 from trexbench.core.result import Status
 from trexbench.results.index import INDEX_FILE, open_index
@@ -19,7 +20,7 @@ from trexbench.results.store import RunWriter
 
 RESULTS = Path("results")
 SIMULATED = make_result(make_plan(ramp_s=20.0, confirm_s=0.0), World(capacity_pps=6e5))
-CELL = CellRecord("lab-linux", "var2-64b", False, None)
+CELL = CellRecord(Cell("lab-linux", "var2-64b", False, None))
 
 
 @pytest.fixture(autouse=True)

@@ -12,20 +12,21 @@ import pytest
 from effort import examples, scaled
 from hypothesis import given
 from hypothesis import strategies as st
-from nights import LINUX, VPP, date, make_row, make_rows, noisy, passing
+from nights import LINUX, VPP, date, make_row, make_rows, noisy, over_wan, passing
 
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.explain import part_words
 from trexbench.core.history.known import Known
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, judge_rows
-from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.history.rows import RunRow
 from trexbench.core.history.series import Point
 from trexbench.report.regress.forms import format_junit, judgement_values
 from trexbench.report.regress.text import format_judgement, format_markdown
 
 RATE = "maximum rate"
-FAR = "WAN 20ms,1gbit by netem"
+FAR = over_wan("20ms,1gbit")
 STEP = [*noisy(30), *noisy(3, 4.75e6, seed=2)]
 
 
@@ -149,7 +150,7 @@ def test_simulated_and_measured_runs_are_two_cells() -> None:
 def test_runs_by_hand_over_different_wans_have_histories_of_their_own() -> None:
     def over(wan: str, value: float) -> list[RunRow]:
         by_hand = (make_row(number, one, night=None, suite=None) for number, one in enumerate(noisy(30, value)))
-        return [passing(row, f"WAN {wan} by netem") for row in by_hand]
+        return [passing(row, over_wan(wan)) for row in by_hand]
 
     near, far = over("1ms", 5e6), over("20ms,1gbit", 1e6)
     slower = [replace(row, total_pps=0.9 * row.total_pps) if at >= 25 else row for at, row in enumerate(far)]
@@ -157,7 +158,7 @@ def test_runs_by_hand_over_different_wans_have_histories_of_their_own() -> None:
     finding = only(judgement, Kind.REGRESSION)
     name = "netgate-vpp var2-64b uni 1q over WAN 20ms,1gbit by netem"
     assert str(finding.cell) == name and judgement.remarks == () and judgement.judged == 2
-    assert judgement.steady == ((replace(finding.cell, over="WAN 1ms by netem"), RATE),)
+    assert judgement.steady == ((replace(finding.cell, over=over_wan("1ms")), RATE),)
     for text in (format_judgement(judgement), format_markdown(judgement).replace("\\", ""), format_junit(judgement)):
         assert name in text and "netgate-vpp over WAN 20ms,1gbit by netem 9.9 % slower" in text
     (values,) = judgement_values(judgement)["groups"]
@@ -294,8 +295,8 @@ def test_a_cell_left_out_for_long_is_not_judged() -> None:
 
 def test_cells_that_failed_in_the_last_night_are_told() -> None:
     attempt = Attempt("2026-11-20T01:00:00Z", None, "tester 10.0.0.1 is not there", 5)
-    failed = CellRecord("netgate-vpp", "var2-64b", False, 1, CellState.FAILED, (attempt,))
-    done = CellRecord("netgate-linux", "var2-64b", False, None, CellState.DONE)
+    failed = CellRecord(Cell("netgate-vpp", "var2-64b", False, 1), CellState.FAILED, (attempt,))
+    done = CellRecord(Cell("netgate-linux", "var2-64b", False, None), CellState.DONE)
     night = Night("nightly", "2026-11-20", "2026-11-20T01:00:00Z", False, (failed, done), finished="x")
     (missing,) = judged(make_rows(noisy(30)), nights=[night]).missing
     assert (missing.cell, missing.night) == ("netgate-vpp var2-64b uni 1q", "2026-11-20")

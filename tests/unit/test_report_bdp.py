@@ -120,7 +120,7 @@ def test_runs_of_one_size_have_the_usual_picture() -> None:
 def night_of(result: TcpResult, scale: float) -> str:
     (row,) = rows_of_tcp(result, "a.json")
     tried = (Attempt(result.started, "a.json"),)
-    cell = CellRecord("lab-linux", row.cell.mode, False, None, CellState.DONE, tried, "tcp")
+    cell = CellRecord(row.cell, CellState.DONE, tried)
     night = Night("bdp-lab8", "2026-11-20", "2026-11-20T12:00:00Z", False, (cell,))
     return format_table(night, [PublishedCell(cell, 3160.0, row, scale)])
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from nights import passing
+from nights import over_wan, passing
 from report_cases import make_night, make_record, make_row, make_run
 
+from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import CellState
-from trexbench.core.history.rows import EFFICIENCY, Cell, RunRow, held_pps, row_of
+from trexbench.core.history.rows import RunRow, row_of
 from trexbench.report.page.figures import GridCell
 from trexbench.report.page.grid import build_cost_grid, build_grid
 
@@ -60,7 +61,7 @@ def test_percentages_have_the_digits_that_an_eye_wants(share: float, text: str) 
 
 def test_a_path_that_a_column_names_makes_no_row_of_its_own() -> None:
     """In a suite no column names it."""
-    sent, wans = "TCP by embedded, cubic", ("", "WAN 20ms by netem")
+    sent, wans = "TCP by embedded, cubic", (None, over_wan("20ms"))
     rows = [passing(make_row("a", traffic=sent, suite=None), wan) for wan in wans]
     (block,) = build_grid(rows, None).blocks
     assert [row.mode for row in block.rows] == ["64b"] and len(block.rows[0].cells) == 2
@@ -187,9 +188,9 @@ def test_a_column_counts_what_changed_in_it() -> None:
 
 
 def test_runs_at_given_rates_are_no_maximum_and_have_a_table_of_their_costs() -> None:
-    rates = {"10mpps": 358.0, "1kpps": 4943.0, "1mpps": 584.0}
+    rates = {10e6: 358.0, 1e3: 4943.0, 1e6: 584.0}
     rows = [
-        make_row(kind=f"{EFFICIENCY}{rate}", cycles_per_packet=cycles, total_pps=1e6, at_least=True)
+        make_row(kind=EFFICIENCY, held_pps=rate, cycles_per_packet=cycles, total_pps=1e6, at_least=True)
         for rate, cycles in rates.items()
     ]
     assert build_grid(rows, None).columns == () and all(row.packet_rate is None for row in rows)
@@ -206,9 +207,5 @@ def test_a_run_of_efficiency_is_a_cell_of_its_rate() -> None:
     held, full = (make_run(cell, command={"mode": "64b", "verb": verb}) for verb in ("efficiency", "saturate"))
     assert row_of(full, "x").cell.kind == "saturate" and row_of(full, "x").packet_rate is not None
     row = row_of(held, "x")
-    assert held_pps(row.cell.kind) == pytest.approx(held.plan.offers[0].target_pps, rel=1e-3)
+    assert row.cell.held_pps == pytest.approx(held.plan.offers[0].target_pps, rel=1e-3)
     assert row.packet_rate is None and str(row.cell).startswith("vpp 64b uni efficiency at ")
-
-
-def test_a_suites_own_kind_that_reads_like_a_rate_is_taken_as_a_name() -> None:
-    assert build_grid([make_row(kind=f"{EFFICIENCY}dawn")], None).blocks[0].name == "Unidirectional, efficiency at dawn"

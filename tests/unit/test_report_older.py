@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from report_cases import make_costs, make_row, make_run
 
 from trexbench.core.errors import StoreError
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding
-from trexbench.core.history.rows import METRICS, Cell, RunRow, row_of
+from trexbench.core.history.rows import METRICS, RunRow, row_of
 from trexbench.core.result import RunResult, from_document, to_document
 from trexbench.report.page.older import MOST_POINTS, REASONS, Older, choose_older, with_figures
 from trexbench.report.page.overlay import Curve, find_curves

@@ -6,8 +6,9 @@ import pytest
 from report_cases import make_night, make_record, make_row, make_run
 from runs import World, make_plan, make_result
 
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellState
-from trexbench.core.history.rows import METRICS, Cell
+from trexbench.core.history.rows import METRICS
 from trexbench.core.load.sample import Phase
 from trexbench.core.load.windows import measured_windows
 from trexbench.report.page.overlay import AROUND_KNEE, MOST_POINTS, find_curves, reduce_windows

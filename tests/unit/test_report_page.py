@@ -17,10 +17,11 @@ from report_cases import HOSTILE, figures, make_night, make_record, make_row, ma
 
 from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.causes import FindingGroup, groups_of
+from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.differences import Difference
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding, Judgement
-from trexbench.core.history.rows import EFFICIENCY, METRICS, Cell, row_of
+from trexbench.core.history.rows import METRICS, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
@@ -334,7 +335,7 @@ def test_markdown_has_the_same_table_and_findings() -> None:
 
 def test_markdown_has_changes_beside_the_figures_and_costs_at_given_rates() -> None:
     rows = [make_row(at=f"2026-11-{at:02}", total_pps=5e6 - 5e5 * (at == 9)) for at in range(1, 10)]
-    held = make_row(kind=f"{EFFICIENCY}1mpps", cycles_per_packet=584.1, at="2026-11-09")
+    held = make_row(kind=EFFICIENCY, held_pps=1e6, cycles_per_packet=584.1, at="2026-11-09")
     text = to_markdown(Report([*rows, held]))
     assert "| 64b | 34 % \u25bc -10.0 % |" in text and "| 64b | 4.500 Mpps |" in text
     assert "| 64b at 1 Mpps | 584 |" in text

@@ -12,12 +12,13 @@ from tcp_runs import Path, make_tcp_result
 from test_report_page import LIBRARY, Elements
 
 from trexbench.core.history.causes import groups_of
+from trexbench.core.history.cell import TCP_KIND, Cell
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.night import CellState
 from trexbench.core.history.regression import Finding, Judgement
-from trexbench.core.history.rows import METRICS, Cell
+from trexbench.core.history.rows import METRICS
 from trexbench.core.history.rows_tcp import rows_of_tcp
-from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
+from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpMode, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.units import tcp_payload_bps
 from trexbench.report.page.grid import build_grid
@@ -201,6 +202,6 @@ def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -
 
 def test_a_cell_without_a_figure_has_no_bar() -> None:
     result = make_tcp_result(legs=[Leg(Way.FORWARD)])
-    cell = Cell("lab-linux", "reverse-ipv4", False, None, "tcp")
+    cell = Cell("lab-linux", TcpMode(Way.REVERSE, 4), False, None, TCP_KIND)
     report = make_tcp_report(result, tcp={cell: result})
     assert report.tcp_cells == () and 'id="plot-tcp"' not in render(report, LIBRARY)

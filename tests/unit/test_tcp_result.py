@@ -256,4 +256,4 @@ def test_a_run_is_named_by_its_dut_variant_and_tunnel() -> None:
 def test_rates_inside_pppoe_are_not_compared_with_others() -> None:
     (plain,) = rows_of_tcp(make_tcp_result(legs=[Leg(Way.FORWARD)]), "")
     (inside,) = rows_of_tcp(make_tcp_result(legs=[Leg(Way.FORWARD)], setup=TcpEnvironment(pppoe=True)), "")
-    assert inside.traffic == f"{plain.traffic}, PPPoE"
+    assert (plain.through, str(inside.through)) == (None, "PPPoE") and inside.traffic == plain.traffic

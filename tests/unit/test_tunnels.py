@@ -177,11 +177,11 @@ def test_the_document_says_what_it_went_through() -> None:
     other = replace(result, setup=replace(RELAYED, tunnel_between="client-dut"))
     assert "relay between client and DUT" in format_tcp(other)
     shorter = replace(result, setup=replace(RELAYED, tunnel_mtu=1400))
-    traffic = {
-        rows_of_tcp(one, "x.json")[0].traffic
+    paths = {
+        rows_of_tcp(one, "x.json")[0].through
         for one in (result, other, shorter, replace(result, setup=TcpEnvironment()))
     }
-    assert len(traffic) == 4, "runs through other tunnels are other traffic"
+    assert len(paths) == 4, "runs through other tunnels have other histories"
 
 
 def test_the_ends_know_each_other() -> None:

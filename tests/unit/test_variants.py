@@ -12,8 +12,8 @@ from trexbench.config.firewall import read_rules, shipped
 from trexbench.config.model import DutConfig
 from trexbench.config.schema import dut_of
 from trexbench.core.errors import ConfigError
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellRecord, night_from_dict
-from trexbench.core.history.rows import Cell
 from trexbench.dut import Change, Command, Wanted
 from trexbench.dut.apply import of_others
 from trexbench.dut.endpoints import router_wanted
@@ -182,7 +182,7 @@ def test_a_cell_of_a_variant_is_another_cell_and_older_nights_have_none() -> Non
         "cells": [cell],
     }
     (record,) = night_from_dict({**older, "simulated": False}).cells
-    assert record == CellRecord("box", "var2-64b", False, 1)
+    assert record == CellRecord(Cell("box", "var2-64b", False, 1))
     assert record.variant is None
 
 

@@ -163,7 +163,7 @@ def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, as_json
         {
             "dut": job.cell.dut,
             "variant": job.cell.variant,
-            "mode": job.cell.mode,
+            "mode": str(job.cell.mode),
             "direction": "bidir" if job.cell.bidir else "uni",
             "rx_queues": job.cell.rx_queues,
             "expected_s": round(job.expected_s, 1),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ..core.errors import ConfigError
-from ..core.history.rows import TCP_KIND, Cell
+from ..core.history.cell import TCP_KIND, Cell
 from ..core.load.profile import resolve_mode
 from ..core.strategy.table import STRATEGIES, has_curve
 from ..core.tcp.cpu import COLUMNS
@@ -29,12 +29,16 @@ METHODS = (*(kind for kind in STRATEGIES if has_curve(kind)), TCP_KIND)
 """The strategies that seek a knee, and TCP between two hosts."""
 
 
-def _mode(value: Value) -> str:
+def _mode(value: Value) -> str | TcpMode:
     text = value.text()
-    return text if TcpMode.parse(text) else resolve_mode(text).name
+    return TcpMode.parse(text) or resolve_mode(text).name
 
 
 _modes = r.list_of("mode", _mode, str)
+
+
+def _is_bidir(mode: str | TcpMode) -> bool:
+    return isinstance(mode, TcpMode) and mode.way is Way.BIDIR
 
 
 def _variants(value: Value) -> tuple[str | None, ...]:
@@ -52,7 +56,7 @@ class SuiteDut:
     name: Annotated[str, _NAME]
     rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
     variants: Annotated[tuple[str | None, ...], _variants] = ()
-    modes: Annotated[tuple[str, ...], _modes] = ()
+    modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
 
     @property
     def known_by(self) -> str:
@@ -140,7 +144,7 @@ class Suite:
     name: str
     file: Path
     duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.known_by)]
-    modes: Annotated[tuple[str, ...], _modes] = ()
+    modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
     directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])] = ()
     method: Annotated[str, r.choice(*METHODS)] = "ramp"
     variants: Annotated[tuple[str | None, ...], _variants] = ()
@@ -172,7 +176,7 @@ class Suite:
             if not (dut.modes or self.modes):
                 raise root.wrong("'modes' is missing", f"name those of the suite, or of {dut.name}")
         for mode in dict.fromkeys((*self.modes, *(mode for dut in self.duts for mode in dut.modes))):
-            if (TcpMode.parse(mode) is not None) != tcp:
+            if isinstance(mode, TcpMode) != tcp:
                 what = "reverse-ipv4" if tcp else "var2-64b"
                 raise root.at("modes").wrong(f"{mode} is no mode of method: {self.method}", f"name such as {what}")
         if tcp and self.directions:
@@ -184,7 +188,7 @@ class Suite:
     def cells(self) -> tuple[Cell, ...]:
         """One for each run, in the order they are run: DUT, variant and queues change as rarely as possible."""
         found = (
-            Cell(dut.name, mode, bidir or mode.startswith(Way.BIDIR.value), queues, self.method, variant=variant)
+            Cell(dut.name, mode, bidir or _is_bidir(mode), queues, self.method, variant=variant)
             for dut in self.duts
             for variant in (dut.variants or self.variants or (None,))
             for queues in (dut.rx_queues or (None,))

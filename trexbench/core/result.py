@@ -27,6 +27,7 @@ from .load.windows import RunWindows
 from .strategy.analysis import analyse, until_setback
 from .strategy.base import Strategy
 from .strategy.table import plan_from_dict, plan_to_dict
+from .tcp.path import Path
 from .typed import Status as Status
 from .typed import version_of
 from .upgrade import upgrade
@@ -45,7 +46,8 @@ class RunResult:
     """One run. started, finished: UTC, ISO 8601. The mappings hold JSON values.
 
     dut: name, driver, configuration, what was applied, what was read back. profiles: what went on the wire, by
-    direction (in documents of version 1 the first only). generator: kind, version, ports, client. host: the tester.
+    direction (in documents of version 1 the first only). over: what that went through besides the DUT. generator:
+    kind, version, ports, client. host: the tester.
     simulated: no real packet was sent. telemetry: when the DUT's counters were read (``off``, ``hold``, ``ramp``);
     dut_readings: those readings, raw. spread: how the flows were expected to spread over the DUT's queues and cores.
     """
@@ -67,6 +69,13 @@ class RunResult:
     telemetry: str = "off"
     dut_readings: Sequence[DutReading] = ()
     spread: FlowSpread | None = None
+    over: Path | None = None
+
+    @property
+    def held_pps(self) -> float | None:
+        """The rate that a run of ``trexbench efficiency`` held in each direction; None for other runs."""
+        held = self.command.get("verb") == "efficiency"
+        return float(f"{self.plan.offers[0].target_pps:.4g}") if held else None
 
     @property
     def profile(self) -> Mapping[str, Any]:
@@ -238,6 +247,7 @@ def raw_part(result: RunResult) -> dict[str, Any]:
         "command": dict(result.command),
         "dut": dict(result.dut),
         "profiles": {str(direction): dict(one) for direction, one in result.profiles.items()},
+        "over": msgspec.to_builtins(result.over),
         "plan": plan_to_dict(result.plan),
         "generator": dict(result.generator),
         "host": dict(result.host),
@@ -277,6 +287,7 @@ def from_document(document: Any) -> RunResult:
             warnings=tuple(warnings),
             telemetry=str(telemetry["mode"]),
             dut_readings=msgspec.convert(telemetry["readings"], tuple[DutReading, ...]),
+            over=msgspec.convert(document.get("over"), Path | None),
             spread=msgspec.convert((document.get("spread") or {}).get("predicted"), FlowSpread | None),
         )
     except KeyError as error:

@@ -1,4 +1,4 @@
-"""Run documents of older versions -> the present form. Counters stay as they were read."""
+"""Documents of older versions -> the present form. Counters stay as they were read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .strategy.table import STRATEGIES
+from msgspec import to_builtins
 
-_LINE_PART = re.compile(r"(?:(queue|loss|jitter) )?(\d+(?:\.\d+)?) ([A-Za-z\u00b5%]+)(?:/s)?")
+from .errors import ConfigError
+from .strategy.table import STRATEGIES
+from .tcp.model import TcpMode
+from .tcp.wan import parse_wan
+
 _OFFER = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "warmup_pps")
 """Fields that version 1 has once for all directions."""
 
@@ -16,9 +20,8 @@ _OFFER = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "w
 def upgrade(document: Mapping[str, Any], version: int) -> dict[str, Any]:
     """A run document of this version in the present form; KeyError, TypeError or ValueError for a damaged one."""
     values = dict(document)
-    command = values.get("command")
-    if isinstance(command, Mapping) and isinstance(wan := command.get("wan"), str):
-        values["command"] = {**command, "wan": _wan_as_asked(wan)}
+    if isinstance(command := values.get("command"), Mapping) and isinstance(line := command.get("wan"), str):
+        values["over"] = _path_of_words(line)
     if version < 2:
         names = [f"{int(tx)}->{int(rx)}" for tx, rx in values["plan"]["directions"]]
         values["plan"] = _plan_of_1(values["plan"], names)
@@ -29,18 +32,36 @@ def upgrade(document: Mapping[str, Any], version: int) -> dict[str, Any]:
     return values
 
 
-def _wan_as_asked(words: str) -> str:
-    """``20.0 ms, 1.000 Gbit/s by netem``, as it was stored, as ``20ms,1gbit by netem``."""
-    line, by, rest = words.partition(" by ")
-    return f"{','.join(map(_as_asked, line.split(', ')))}{by}{rest}"
+def upgrade_night(values: Mapping[str, Any], version: int) -> Mapping[str, Any]:
+    """A suite's night of this version in the present form; damage stays for the reader to refuse."""
+    records = values.get("cells")
+    if version > 1 or not isinstance(records, list):
+        return values
+    return {**values, "cells": [_record_of_1(one) if isinstance(one, dict) else one for one in records]}
+
+
+def _record_of_1(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 1 had the cell's fields beside its state, and a name for how TCP is sent."""
+    kept = {name: value for name, value in record.items() if name in ("state", "attempts")}
+    cell = {name: value for name, value in record.items() if name not in kept}
+    if cell.get("kind") == "tcp" and isinstance(mode := cell.get("mode"), str) and (sent := TcpMode.parse(mode)):
+        cell["mode"] = to_builtins(sent)
+    return {"cell": cell, **kept}
+
+
+def _path_of_words(words: str) -> dict[str, Any]:
+    """``20.0 ms, 1.000 Gbit/s by netem``, as a WAN was stored once; what is no WAN is kept in its words."""
+    line, _, by = words.partition(" by ")
+    try:
+        return {"wan": to_builtins(parse_wan(",".join(map(_as_asked, line.split(", "))))), "wan_by": by}
+    except ConfigError:
+        return {"wan_by": words}
 
 
 def _as_asked(part: str) -> str:
-    words = _LINE_PART.fullmatch(part)
-    if words is None:
-        return part
-    key, number, unit = words.groups()
-    return f"{f'{key}=' if key else ''}{float(number):g}{unit.lower().replace(chr(181), 'u')}"
+    """``jitter 50.0 us`` as ``jitter=0.05ms``."""
+    named = re.sub("^(queue|loss|jitter) ", r"\1=", part)
+    return re.sub(r"([\d.]+) us$", lambda time: f"{float(time[1]) / 1e3:g}ms", named)
 
 
 def _plan_of_1(plan: Mapping[str, Any], names: list[str]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -99,8 +98,8 @@ def set_comparison_values(first: str, second: str, compared: SetComparison) -> d
         "first": first,
         "second": second,
         "cells": [_set_values(pair) for pair in compared.pairs],
-        "only_first": [asdict(cell) for cell in compared.only_first],
-        "only_second": [asdict(cell) for cell in compared.only_second],
+        "only_first": [cell.to_dict() for cell in compared.only_first],
+        "only_second": [cell.to_dict() for cell in compared.only_second],
         "left_out": [row.path for row in compared.left_out],
     }
 
@@ -117,8 +116,8 @@ def _columns(heads: Sequence[str]) -> list[TableColumn[tuple[str, ...]]]:
 
 def _set_values(pair: CellPair) -> dict[str, Any]:
     about = {
-        "cell": asdict(pair.cell),
-        "second_cell": asdict(pair.second[0].cell),
+        "cell": pair.cell.to_dict(),
+        "second_cell": pair.second[0].cell.to_dict(),
         "first_runs": [row.path for row in pair.first],
         "second_runs": [row.path for row in pair.second],
     }

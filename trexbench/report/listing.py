@@ -6,10 +6,9 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
 
-from ..core.history.rows import RunRow, held_pps, kind_words
+from ..core.history.rows import RunRow
 from ..core.units import format_share, format_time
 from ..core.verdict.model import Limit
 from .clean import clean
@@ -24,7 +23,7 @@ def format_rows(rows: Sequence[RunRow], room: int | None = None) -> str:
 
 def row_values(row: RunRow) -> dict[str, Any]:
     """One run for machines; rates in frames per second, shares as fractions."""
-    return asdict(row)
+    return row.to_dict()
 
 
 def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str) -> str:
@@ -44,20 +43,20 @@ def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: st
 
 def _has_maximum(row: RunRow) -> bool:
     """Neither killed before it measured anything, nor a run at a given rate, which looks for no maximum."""
-    return (row.complete or row.rate != 0) and held_pps(row.cell.kind) is None
+    return (row.complete or row.rate != 0) and row.cell.held_pps is None
 
 
 def _limit(row: RunRow) -> str:
     marks = [] if row.complete else [row.status]
     marks += ["simulated"] if row.cell.simulated else []
-    carried = held_pps(row.cell.kind) is not None and row.limit == Limit.NONE.value
+    carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
     return ", ".join([*([] if carried else [clean(row.limit)]), *marks]) or NONE
 
 
 _COLUMNS: Sequence[TableColumn[RunRow]] = (
     TableColumn("started, UTC", "l", lambda row: clean(row.started)[:16].replace("T", " ")),
     TableColumn("DUT", "l", lambda row: clean(row.cell.dut_words), wraps=True),
-    TableColumn("mode", "l", lambda row: f"{clean(row.cell.mode)} {kind_words(row.cell.kind)}".rstrip(), wraps=True),
+    TableColumn("mode", "l", lambda row: f"{clean(row.cell.mode)} {row.cell.kind_words}".rstrip(), wraps=True),
     TableColumn("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
     TableColumn("queues", "r", lambda row: or_dash(row.cell.rx_queues, str), 2),
     TableColumn(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ..core.history.rows import Cell, Metric, RunRow, kind_of
+from ..core.history.cell import cell_of
+from ..core.history.rows import Metric, RunRow
 from ..core.result import RunResult, Status
 from ..core.units import format_pps, format_scaled, format_share, format_time
 from ..core.verdict.model import Goal, Verdict
@@ -17,9 +19,8 @@ NONE = "-"
 def name_of(result: RunResult, kind: str | None = None) -> str:
     """The cell of a run without its queues: ``lab-linux var2-64b bidir``. kind: in place of its own."""
     dut, mode = text_of(result.dut, "name", "?"), text_of(result.command, "mode", "?")
-    wan = text_of(result.command, "wan", "")
-    over, variant = wan and f"WAN {wan}", variant_of(result)
-    return str(Cell(dut, mode, result.plan.bidir, None, kind or kind_of(result), result.simulated, variant, over))
+    cell = replace(cell_of(result), dut=dut, mode=mode, rx_queues=None, variant=variant_of(result), over=result.over)
+    return str(cell if kind is None else replace(cell, kind=kind, held_pps=None))
 
 
 def variant_of(result: RunResult) -> str | None:

@@ -48,10 +48,8 @@ class Derived:
     """The seal without its digest."""
 
     analysis_version: int
-    rows: tuple[RunRow, ...] = ()
+    rows: tuple[RunRow, ...]
     """Rows of the run, with an empty path."""
-    row: RunRow | None = None
-    """The only row, in documents of earlier versions."""
 
 
 _derived = msgspec.json.Decoder(Derived)
@@ -139,8 +137,7 @@ def read_sealed(data: bytes) -> tuple[RunRow, ...] | None:
         derived = _derived.decode(data[begin + len(_DERIVED) : end] + b"}")
     except (msgspec.MsgspecError, UnicodeDecodeError):  # sealed by a version with other figures
         return None
-    rows = derived.rows or ((derived.row,) if derived.row is not None else None)
-    return rows if derived.analysis_version == ANALYSIS_VERSION else None
+    return derived.rows if derived.analysis_version == ANALYSIS_VERSION else None
 
 
 def checked_rows(result: Result) -> tuple[RunRow, ...]:
@@ -159,7 +156,7 @@ def checked_rows(result: Result) -> tuple[RunRow, ...]:
 
 def _find_odd(row: RunRow) -> Iterator[str]:
     of_nodes = {"cycles per packet of a node": sum(row.nodes.values()), "a node": "".join(row.nodes)}
-    for name, value in {**vars(row), **vars(row.cell), **of_nodes}.items():
+    for name, value in {**vars(row), **row.cell.to_dict(), **of_nodes}.items():
         if isinstance(value, float) and not isfinite(value):
             yield f"{name} is not finite"
         if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):

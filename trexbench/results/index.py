@@ -20,7 +20,8 @@ import msgspec
 
 from .. import files
 from ..core.errors import ConfigError, StoreError
-from ..core.history.rows import Cell, RunRow
+from ..core.history.cell import Cell
+from ..core.history.rows import RunRow
 from ..core.history.series import night_of
 from ..core.result import ANALYSIS_VERSION, Status
 from .document import is_interrupted, read_bytes, read_object
@@ -83,7 +84,7 @@ class Index:
             for entry in self.entries.values()
             for row in entry.rows
             if dut in (None, row.cell.dut)
-            and mode in (None, row.cell.mode)
+            and mode in (None, str(row.cell.mode))
             and suite in (None, row.suite)
             and label in (None, row.label)
             and row.started >= (since or "")
@@ -186,5 +187,6 @@ def _fill(db: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequ
 
 def _values(row: RunRow) -> list[Any]:
     nodes = msgspec.json.encode(row.nodes).decode()
-    values = {**vars(row), **vars(row.cell), "nodes": nodes}
+    values = row.to_dict()
+    values |= {**values.pop("cell"), "nodes": nodes}
     return [values[name] for name in FIELDS]

@@ -11,10 +11,11 @@ from typing import Any
 from ..config.yamltree import Value, parse
 from ..core.errors import ConfigError, StoreError
 from ..core.history.causes import FindingGroup, groups_of
+from ..core.history.cell import Cell
 from ..core.history.detect import Shape
 from ..core.history.differences import Difference, compare_documents
 from ..core.history.regression import Judgement
-from ..core.history.rows import Cell, RunRow, cells_of
+from ..core.history.rows import RunRow, cells_of
 from ..core.history.series import like_the_last, night_of
 from ..results.document import read_object
 from .find import Warn

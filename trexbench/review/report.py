@@ -9,18 +9,18 @@ from pathlib import Path
 
 from ..core.errors import StoreError
 from ..core.history.causes import groups_of
+from ..core.history.cell import Cell
 from ..core.history.compare import differing_facts
 from ..core.history.levels import Kind
 from ..core.history.night import Night
 from ..core.history.regression import Finding, judge_rows
-from ..core.history.rows import Cell, RunRow, cells_of
+from ..core.history.rows import RunRow, cells_of
 from ..core.history.series import night_of
 from ..core.result import RunResult
 from ..core.tcp.result import TcpResult
 from ..report.page.html import render
 from ..report.page.older import Older, choose_older, with_figures
 from ..report.page.report import Report
-from ..report.page.tcp import is_tcp
 from ..report.page.templates import read_static
 from ..report.page.trends import TrendChange
 from ..report.regress.text import finding_line, summary_line
@@ -141,7 +141,7 @@ def _not_run(nights: Sequence[Night]) -> list[str]:
 
 def _with_duts(night: Night, duts: Sequence[str]) -> Night:
     """The night with the cells of these DUTs; of all if there are none."""
-    return replace(night, cells=tuple(cell for cell in night.cells if not duts or cell.dut in duts))
+    return replace(night, cells=tuple(one for one in night.cells if not duts or one.cell.dut in duts))
 
 
 def load_runs(
@@ -149,7 +149,7 @@ def load_runs(
 ) -> dict[Cell, RunResult]:
     """The latest complete run of packets of every cell, of the table's suite where there is one."""
     found: dict[Cell, RunResult] = {}
-    for cell, row in _latest([row for row in rows if not is_tcp(row.cell)], table).items():
+    for cell, row in _latest([row for row in rows if not row.cell.tcp], table).items():
         try:
             found[cell] = load_run(results / row.path)
         except StoreError as error:
@@ -162,7 +162,7 @@ def load_tcp(
 ) -> dict[Cell, TcpResult]:
     """The latest complete run of TCP of every cell, as load_runs; each document is read once for all of its cells."""
     cells: dict[str, list[Cell]] = {}
-    for cell, row in _latest([row for row in rows if is_tcp(row.cell)], table).items():
+    for cell, row in _latest([row for row in rows if row.cell.tcp], table).items():
         cells.setdefault(row.path, []).append(cell)
     found: dict[Cell, TcpResult] = {}
     for path, some in cells.items():

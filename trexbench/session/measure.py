@@ -230,7 +230,6 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
             "tunables": dict(request.tunables),
             "rx_queues": request.queues if request.apply else request.rx_queues,
             **({"variant": request.dut.variant} if request.dut.variant is not None else {}),
-            **({"wan": f"{request.dut.wan.asked} by {there.line.by}"} if there.line is not None else {}),
             **request.labels,
         },
         plan=plan,
@@ -244,6 +243,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
         generator=facts | {"lab": dict(lab.placement) if lab else None},
         host=host_facts(),
         simulated=bool(facts["simulated"]),
+        over=Path(request.dut.wan, there.line.by) if there.line is not None else None,
         samples=(),
         warnings=tuple(warnings),
     )

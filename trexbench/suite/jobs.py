@@ -15,10 +15,9 @@ from ..config.model import PlanDefaults
 from ..config.suite import Suite, TcpWishes
 from ..config.suite import sessions as sessions_of
 from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.history.cell import TCP_KIND, Cell
 from ..core.history.night import CellRecord, CellState, Night
-from ..core.history.rows import TCP_KIND, Cell
 from ..core.result import RunResult
-from ..core.tcp.model import TcpMode
 from ..core.units import format_pps, format_share
 from ..report.tcp.text import answer_words
 from ..results.nights import NightWriter, find_nights
@@ -117,7 +116,7 @@ def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]
 def _job(plan: PlanDefaults, cell: Cell, setup: Setup) -> Job:
     if setup.sim and setup.speedup is None:
         setup = replace(setup, speedup=NIGHT_SPEEDUP)
-    case = Case(cell.dut, cell.mode, bidir=cell.bidir, rx_queues=cell.rx_queues, variant=cell.variant)
+    case = Case(cell.dut, str(cell.mode), bidir=cell.bidir, rx_queues=cell.rx_queues, variant=cell.variant)
     request = make_request(cell.kind, case, plan, setup)
     request = replace(request, wished=merged(plan, request.dut.plan, NIGHT_DEFAULTS))
     queues = request.queues if request.apply else request.rx_queues
@@ -125,7 +124,7 @@ def _job(plan: PlanDefaults, cell: Cell, setup: Setup) -> Job:
 
 
 def _tcp_job(wishes: TcpWishes, cell: Cell, setup: Setup) -> Job:
-    mode = TcpMode.parse(cell.mode)
+    mode = cell.tcp
     assert mode is not None  # the suite's modes were checked
     of_setup = ("tunnel", "wan", "scale")
     mode = replace(mode, pinned=mode.pinned or wishes.pinned)
@@ -141,7 +140,7 @@ def _tcp_job(wishes: TcpWishes, cell: Cell, setup: Setup) -> Job:
     own = TcpSetup(setup.configs_dir, setup.apply, mode.monitored, cell.variant, setup.sim, label=setup.label)
     own = replace(own, tunnel=wishes.tunnel, wan=wishes.wan, scale=wishes.scale)
     own = replace(own, seed=setup.seed, speedup=(setup.speedup or NIGHT_SPEEDUP) if setup.sim else None)
-    return TcpJob(replace(cell, mode=str(mode)), make_tcp_request(cell.dut, wish, own))
+    return TcpJob(replace(cell, mode=mode), make_tcp_request(cell.dut, wish, own))
 
 
 @dataclass(frozen=True)
@@ -198,15 +197,11 @@ def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error
         night=date,
         started=utc_now(),
         simulated=any(job.request.sim for job in jobs),
-        cells=tuple(_record(job.cell) for job in jobs),
+        cells=tuple(CellRecord(job.cell) for job in jobs),
         finished=utc_now() if error is not None else None,
         error=error,
     )
     return NightWriter.begin(results, night)
-
-
-def _record(cell: Cell) -> CellRecord:
-    return CellRecord(cell.dut, cell.mode, cell.bidir, cell.rx_queues, kind=cell.kind, variant=cell.variant)
 
 
 def find_unfinished(results: Path, suite: str, warn: Callable[[str], None]) -> list[tuple[Path, Night]]:
@@ -216,7 +211,7 @@ def find_unfinished(results: Path, suite: str, warn: Callable[[str], None]) -> l
 
 def resumed(results: Path, path: Path, night: Night, jobs: Sequence[Job]) -> NightWriter:
     """The night, ready to be resumed; ConfigError where its cells are not those of these jobs."""
-    if [str(cell) for cell in night.cells] != [str(job.cell) for job in jobs]:
+    if [record.cell for record in night.cells] != [job.cell for job in jobs]:
         raise ConfigError(
             f"{path} was started with other cells", "repeat its --only, or start a new night without --resume"
         )

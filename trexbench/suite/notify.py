@@ -16,9 +16,9 @@ import requests
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.history.cell import Cell
 from ..core.history.night import CellState, Night
-from ..core.history.rows import TCP_KIND, Cell, RunRow
-from ..core.tcp.model import TcpMode
+from ..core.history.rows import RunRow
 from ..files import replace_file
 
 WEBHOOK_ENV = "TREXBENCH_WEBHOOK"
@@ -162,7 +162,7 @@ def _labels(cell: Cell, varied: bool) -> dict[str, str]:
     """varied: some cell has a variant, so that each has that label: those of one figure have the same labels."""
     return {
         "dut": _plain(cell.dut),
-        "mode": _plain(cell.mode),
+        "mode": _plain(str(cell.mode)),
         "direction": "bidir" if cell.bidir else "uni",
         "queues": "" if cell.rx_queues is None else str(cell.rx_queues),
         "simulated": str(cell.simulated).lower(),
@@ -172,7 +172,7 @@ def _labels(cell: Cell, varied: bool) -> dict[str, str]:
 
 def _tcp_labels(cell: Cell, varied: bool) -> dict[str, str] | None:
     """With who sends (``forward``: the client) and IP's version in labels of their own; None for packets."""
-    mode = TcpMode.parse(cell.mode) if cell.kind == TCP_KIND else None
+    mode = cell.tcp
     return None if mode is None else {**_labels(cell, varied), "way": mode.way.value, "ip": str(mode.version)}
 
 

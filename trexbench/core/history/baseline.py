@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .detect import is_far
 from .levels import Usual
 from .regression import NEEDED_NIGHTS
-from .rows import METRICS, Metric, RunRow, held_pps
+from .rows import METRICS, Metric, RunRow
 from .series import LATELY, night_of, series_of
 
 RECENT = 6 * LATELY
@@ -50,7 +50,7 @@ def metric_of(row: RunRow) -> Metric:
     """The figure that the run was made for."""
     if row.total_bps is not None:
         return TCP_RATE
-    return COST if held_pps(row.cell.kind) is not None else RATE
+    return COST if row.cell.held_pps is not None else RATE
 
 
 def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual | None = None) -> Delta | None:

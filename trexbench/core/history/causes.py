@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from .cell import Cell
 from .detect import Shape
 from .differences import Difference
 from .explain import day_words
 from .levels import Kind
 from .regression import Finding, Judgement
-from .rows import Cell, Metric
+from .rows import Metric
 
 ORDER = (
     "maximum rate",

@@ -12,11 +12,13 @@ from statistics import median, stdev
 from ..load.plan import Direction
 from ..means import student
 from ..result import RunResult, Status
+from ..tcp.path import paths_apart
 from ..units import format_bits, format_share
 from .baseline import COST, metric_of
+from .cell import Cell, cell_of
 from .detect import MEDIAN_ERROR
 from .differences import agree
-from .rows import Cell, RunRow, are_apart, cells_of, held_pps, kind_of, kind_words, unlike_traffic
+from .rows import RunRow, are_apart, cells_of, unlike_traffic
 
 Differing = Callable[[RunRow, RunRow], str | None]
 
@@ -77,7 +79,7 @@ class RateDifference:
 
 def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Direction | None, RateDifference]]:
     """The directions that both runs have, in the order of the first; None: of all, the cost at a given rate."""
-    if any(held_pps(kind_of(run)) is not None for run in (first, second)):
+    if any(run.held_pps is not None for run in (first, second)):
         costs = [cost.cycles_per_packet for run in (first, second) if (cost := run.held_cost) is not None]
         if len(costs) == 2 and costs[0] is not None and costs[1] is not None:
             yield None, CostDifference((costs[0], costs[1]), (False, False), 0.0)
@@ -94,17 +96,17 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
     """Why a difference between these runs may have another cause than the DUTs; nothing where it may not."""
     if first.simulated != second.simulated:
         yield _one_simulated(first.simulated)
-    if kind_of(first) != kind_of(second):
-        yield f"one is {_kind_words(first)}, the other {_kind_words(second)}"
+    kinds = [cell.kind_words if cell.held_pps else f"a {cell.kind}" for cell in map(cell_of, (first, second))]
+    if kinds[0] != kinds[1]:
+        yield f"one is {kinds[0]}, the other {kinds[1]}"
     if first.plan.directions != second.plan.directions:
         one, other = (", ".join(map(str, run.plan.directions)) for run in (first, second))
         yield f"directions {one} and {other}"
     both = first.profiles.keys() & second.profiles.keys()
     if any(first.profiles[d].get("digest") != second.profiles[d].get("digest") for d in both):
         yield f"different traffic: {first.profile.get('mix')} and {second.profile.get('mix')}, or other headers"
-    lines = [run.command.get("wan") for run in (first, second)]
-    if lines[0] != lines[1]:
-        yield " and ".join(f"over WAN {line}" if line else "over no WAN" for line in lines)
+    if first.over != second.over:
+        yield " and ".join(paths_apart(first.over, second.over))
     common = set(first.plan.directions) & set(second.plan.directions)
     if any(first.plan.offer(d).line_rate_bps != second.plan.offer(d).line_rate_bps for d in common):
         speeds = [", ".join(map(format_bits, run.plan.line_rates_bps)) for run in (first, second)]
@@ -118,11 +120,6 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
     for run in (first, second):
         if run.status is not Status.COMPLETE:
             yield f"the run of {run.started} is {run.status.value}"
-
-
-def _kind_words(run: RunResult) -> str:
-    kind = kind_of(run)
-    return f"a {kind}" if held_pps(kind) is None else kind_words(kind)
 
 
 def _one_simulated(first_simulated: bool) -> str:
@@ -290,5 +287,5 @@ def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, obje
 
 def _order(cell: Cell) -> tuple[object, ...]:
     queues = -1 if cell.rx_queues is None else cell.rx_queues
-    kind = held_pps(cell.kind) or 0.0, cell.kind
-    return cell.dut, cell.variant or "", cell.over, cell.mode, cell.bidir, queues, *kind, cell.simulated
+    kind = cell.held_pps or 0.0, cell.kind
+    return cell.dut, cell.variant or "", str(cell.over), str(cell.mode), cell.bidir, queues, *kind, cell.simulated

@@ -11,7 +11,8 @@ from typing import Any
 
 from ..errors import ConfigError, StoreError
 from ..typed import read_stored
-from .rows import Cell, held_pps, kind_words
+from ..units import Rate
+from .cell import Cell
 
 SCHEMA, VERSION = "trexbench/acknowledged", 1
 GRACE_NIGHTS = 3
@@ -30,8 +31,8 @@ class Known:
 
     def is_about(self, cell: Cell, metric: str) -> bool:
         names = [str(cell)]
-        if held_pps(cell.kind) is not None:  # notes may be older than the way in which rates are written
-            names.append(names[0].replace(kind_words(cell.kind), cell.kind))
+        if cell.held_pps is not None:  # notes may be older than the way in which rates are written
+            names.append(names[0].replace(cell.kind_words, f"{cell.kind} at {Rate(cell.held_pps, 'pps')}"))
         return self.metric in (None, metric) and any(fnmatchcase(name, self.cell) for name in names)
 
 

@@ -11,11 +11,13 @@ import msgspec
 
 from ..errors import StoreError
 from ..names import is_name, shown
-from ..typed import read_stored
+from ..typed import read_stored, version_of
+from ..upgrade import upgrade_night
+from .cell import Cell
 from .known import is_date
-from .rows import Cell
 
-SCHEMA, VERSION = "trexbench/night", 1
+_WHAT = "night of a suite"
+SCHEMA, VERSION = "trexbench/night", 2
 
 
 class CellState(str, Enum):
@@ -44,22 +46,17 @@ class Attempt:
 class CellRecord:
     """One cell of the night, its state and its attempts."""
 
-    dut: str
-    mode: str
-    bidir: bool
-    rx_queues: int | None
+    cell: Cell
+    """The cell as its suite names it, never simulated."""
     state: CellState = CellState.WAITING
     attempts: tuple[Attempt, ...] = ()
-    kind: str = "ramp"
-    variant: str | None = None
 
     def __str__(self) -> str:
-        return str(Cell(self.dut, self.mode, self.bidir, self.rx_queues, self.kind, variant=self.variant))
+        return str(self.cell)
 
     @property
     def known_by(self) -> str:
-        """``DUT [variant] mode``."""
-        return " ".join(word for word in (self.dut, self.variant, self.mode) if word)
+        return self.cell.known_by
 
     @property
     def path(self) -> str | None:
@@ -88,6 +85,11 @@ class Night:
         """Indexes of the cells that are still to be measured."""
         return tuple(at for at, cell in enumerate(self.cells) if cell.state in (CellState.WAITING, CellState.RUNNING))
 
+    @property
+    def of(self) -> tuple[Cell, ...]:
+        """The cells as those of its runs."""
+        return tuple(replace(record.cell, simulated=self.simulated) for record in self.cells)
+
     def with_cell(self, at: int, cell: CellRecord) -> Night:
         return replace(self, cells=(*self.cells[:at], cell, *self.cells[at + 1 :]))
 
@@ -99,7 +101,8 @@ def night_to_dict(night: Night) -> dict[str, Any]:
 
 def night_from_dict(values: Mapping[str, Any]) -> Night:
     """The night of these JSON values; StoreError for other ones, for a newer version and for damage."""
-    night = read_stored(values, "night of a suite", SCHEMA, VERSION, Night)
+    version = version_of(values, _WHAT, SCHEMA, VERSION)
+    night = read_stored(upgrade_night(values, version), _WHAT, SCHEMA, VERSION, Night)
     for problem in _problems(night):
         raise StoreError(problem, "the file is damaged")
     return night
@@ -109,7 +112,7 @@ def _problems(night: Night) -> Iterator[str]:
     """Yield what is wrong with its names, its date and its paths, which pages show and readers follow."""
     for name in (
         night.suite,
-        *(name for cell in night.cells for name in (cell.dut, cell.mode, cell.variant or "none")),
+        *(name for cell in night.of for name in (cell.dut, str(cell.mode), cell.variant or "none")),
     ):
         if not is_name(name):
             yield f"{shown(name)} is not a valid name"

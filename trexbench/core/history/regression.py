@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .cell import Cell
 from .detect import FIRST_NIGHTS, Shape, nights_of_change
 from .differences import Difference
 from .explain import explain
 from .known import Known
 from .levels import Event, Kind, Usual, follow
 from .night import CellState, Night
-from .rows import METRICS, TCP_KIND, Cell, Metric, RunRow, cells_of
+from .rows import METRICS, Metric, RunRow, cells_of
 from .series import FigureSeries, night_of, series_of
 
 NEEDED_NIGHTS = FIRST_NIGHTS + 2
@@ -243,13 +244,13 @@ def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) ->
     for night in last.values():
         if night.finished is None and night.error is None:
             continue  # still running, or to be resumed
-        cells = [cell for cell in night.cells if wanted(cell.dut, cell.mode)]
-        for cell in cells:
-            if cell.state is CellState.DONE:
+        records = [one for one in night.cells if wanted(one.cell.dut, str(one.cell.mode))]
+        for record in records:
+            if record.state is CellState.DONE:
                 continue
-            errors = [attempt.error for attempt in cell.attempts if attempt.error]
+            errors = [attempt.error for attempt in record.attempts if attempt.error]
             reason = errors[-1] if errors else night.error or "the night ended before it was measured"
-            yield MissingCell(str(cell), night.suite, night.night, reason, len(cells))
+            yield MissingCell(str(record), night.suite, night.night, reason, len(records))
 
 
 def _remarks(found: Sequence[FigureSeries]) -> Iterable[str]:
@@ -259,6 +260,6 @@ def _remarks(found: Sequence[FigureSeries]) -> Iterable[str]:
             yield f"{series.cell}: {', '.join(series.changed)} since {series.since}; its history starts again"
     for series in found:
         if limited := series.limited:
-            why = "not known to be limited by the DUT" if series.cell.kind == TCP_KIND else "limited by the generator"
+            why = "not known to be limited by the DUT" if series.cell.tcp else "limited by the generator"
             unknown = f"the DUT's own {series.metric.name} is unknown since then"
             yield f"{series.cell}: {why} since {limited[0].night}: {unknown}"

@@ -1,61 +1,28 @@
-"""Rows: one run each (of TCP: one way each), as in the index; and cells: what is measured again every night."""
+"""Rows: one run each (of TCP: one way each), as in the index."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from ..dut.runtime import WorkerEfficiency
-from ..errors import ConfigError
 from ..load.conditions import ALIKE
 from ..result import RunResult, Status
-from ..strategy.table import suffix_of
-from ..units import Rate, format_pps, nominal, parse_rate
+from ..tcp.path import Path, paths_apart
 from ..verdict.latency import history_latency
 from ..verdict.model import Limit
-
-
-@dataclass(frozen=True, order=True)
-class Cell:
-    """A measurement that is repeated every night: runs of one cell are comparable over time.
-
-    rx_queues: None where unknown. variant: of the DUT; None: without any. over: the WAN and the tunnel that a run by
-    hand went through, as in ``WAN 20ms,1gbit by netem``; empty: none, or a suite's run, as a suite tells them apart by
-    its variants.
-    """
-
-    dut: str
-    mode: str
-    bidir: bool
-    rx_queues: int | None
-    kind: str = "ramp"
-    simulated: bool = False
-    variant: str | None = None
-    over: str = ""
-
-    @property
-    def dut_words(self) -> str:
-        """The DUT, its variant, and what its runs went through."""
-        return " ".join(filter(None, (self.dut, self.variant, self.over and f"over {self.over}")))
-
-    def __str__(self) -> str:
-        variant = f" {self.variant}" if self.variant is not None else ""
-        over = f" over {self.over}" if self.over else ""
-        queues = f" {self.rx_queues}q" if self.rx_queues is not None else ""
-        kind = f" {suffix}" if (suffix := kind_words(self.kind)) else ""
-        simulated = " simulated" if self.simulated else ""
-        return f"{self.dut}{variant} {self.mode} {'bidir' if self.bidir else 'uni'}{queues}{kind}{over}{simulated}"
+from .cell import Cell, cell_of, text_of
 
 
 @dataclass(frozen=True)
 class RunRow:
     """The index entry of one run's document. None: absent.
 
-    path: below the results directory. started: UTC, ISO 8601. traffic: digest of what went on the wire; through: the
-    WAN and the tunnel that it passed, in words. facts: SHA-256 of what was read back from the DUT. suite, night: of a
-    suite's run (night: a date); label: the user's. total_pps: of all directions, a lower bound where at_least;
+    path: below the results directory. started: UTC, ISO 8601. traffic: digest of what went on the wire; through: what
+    it passed besides the DUT. facts: SHA-256 of what was read back from the DUT. suite, night: of a suite's run
+    (night: a date); label: the user's. total_pps: of all directions, a lower bound where at_least;
     uncertainty_pps: of that sum; line_share: total in line rates of one direction, so up to 2 in both. limit: of the
     worst direction (``dut``, ``generator-tx`` ...). hold_loss, latency_s: the worst direction's; latency_s is the mean
     at half of the throughput. cycles_per_packet and the like: of
@@ -74,6 +41,7 @@ class RunRow:
     status: str
     cell: Cell
     traffic: str | None
+    through: Path | None
     line_rate_bps: float
     loss_threshold: float
     facts: str | None
@@ -94,7 +62,6 @@ class RunRow:
     nodes: Mapping[str, float] = field(default_factory=dict)
     warnings: int = 0
     label: str | None = None
-    through: str = ""
     round_trip_ns: float | None = None
     total_bps: float | None = None
     uncertainty_bps: float = 0.0
@@ -103,6 +70,10 @@ class RunRow:
     ping_idle_s: float | None = None
     ping_loaded_s: float | None = None
     idle_power_w: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values, with names in place of what they stand for."""
+        return {**vars(self), "cell": self.cell.to_dict(), "through": str(self.through or "")}
 
     @property
     def complete(self) -> bool:
@@ -120,7 +91,7 @@ class RunRow:
     @property
     def packet_rate(self) -> float | None:
         """total_pps; None for TCP, and where the rate was given, since such a run does not look for a maximum."""
-        return self.total_pps if self.total_bps is None and held_pps(self.cell.kind) is None else None
+        return self.total_pps if self.total_bps is None and self.cell.held_pps is None else None
 
     @property
     def uncertainty(self) -> float:
@@ -164,29 +135,18 @@ METRICS: tuple[Metric, ...] = (
 def row_of(result: RunResult, path: str) -> RunRow:
     """The row of one run."""
     command, directions, total_pps = result.command, result.analysis.directions, result.analysis.total_pps
-    queues = command.get("rx_queues")
     figures: dict[str, Any] = {}
     if (held := result.held_cost) is not None:
         nodes = _nodes(held.workers) if held.cycles_per_packet is not None else {}
         figures = {name: getattr(held, name) for name in _FIGURES} | {"nodes": nodes}
-    through = f"WAN {wan}" if (wan := text_of(command.get("wan"))) else ""
     return RunRow(
         path=path,
         id=result.id,
         started=result.started,
         status=UNANSWERED if result.no_answer else result.status.value,
-        cell=Cell(
-            dut=str(result.dut.get("name", "")),
-            mode=str(command.get("mode", "")),
-            bidir=result.plan.bidir,
-            rx_queues=queues if type(queues) is int else None,
-            kind=kind_of(result),
-            simulated=result.simulated,
-            variant=text_of(command.get("variant")),
-            over=through_of_cell(through, command),
-        ),
+        cell=cell_of(result),
         traffic=_traffic(result),
-        through=through,
+        through=result.over,
         line_rate_bps=fmean(offer.line_rate_bps for offer in result.plan.offers),
         loss_threshold=result.plan.loss_threshold,
         facts=text_of(result.dut.get("facts_sha256")),
@@ -208,43 +168,6 @@ def row_of(result: RunResult, path: str) -> RunRow:
 
 UNANSWERED = "no answer"
 """The status of a row whose run went to its end and found nothing that a history could judge."""
-TCP_KIND = "tcp"
-EFFICIENCY = "efficiency at "
-"""The kind of a run that counts what packets cost at a given rate begins so, and ends with that rate."""
-
-
-def kind_of(result: RunResult) -> str:
-    """The strategy; of a run of ``trexbench efficiency`` the rate that it held: each rate has a history of its own."""
-    if result.command.get("verb") != "efficiency":
-        return result.plan.kind
-    return f"{EFFICIENCY}{Rate(float(f'{result.plan.offers[0].target_pps:.4g}'), 'pps')}"
-
-
-def held_pps(kind: str) -> float | None:
-    """The given rate of such a kind, in frames per second and direction; None for others."""
-    try:
-        return parse_rate(kind.removeprefix(EFFICIENCY)).value if kind.startswith(EFFICIENCY) else None
-    except ConfigError:
-        return None
-
-
-def kind_words(kind: str) -> str:
-    """Words that distinguish a cell's runs from ramps: ``saturate``, ``efficiency at 1 Mpps``; empty for ramps."""
-    pps = held_pps(kind)
-    return suffix_of(kind) if pps is None else f"{EFFICIENCY}{nominal(format_pps(pps))}"
-
-
-def by_given_rate(cells: Iterable[Cell]) -> list[Cell]:
-    """The cells in this order, but those that differ in their given rate alone together, the lowest rate first."""
-    every = dict.fromkeys(cells)
-    families = {one: replace(one, kind=EFFICIENCY) if held_pps(one.kind) is not None else one for one in every}
-    places = list(dict.fromkeys(families.values()))
-    return sorted(every, key=lambda one: (places.index(families[one]), held_pps(one.kind) or 0.0))
-
-
-def through_of_cell(through: str, command: Mapping[str, Any]) -> str:
-    """The part of a cell's name that says what its runs went through: a suite's are distinguished by its variants."""
-    return "" if text_of(command.get("suite")) else through
 
 
 def unlike_traffic(before: RunRow, after: RunRow) -> Iterator[tuple[str, ...]]:
@@ -255,8 +178,7 @@ def unlike_traffic(before: RunRow, after: RunRow) -> Iterator[tuple[str, ...]]:
     if (before.traffic or "") != (after.traffic or ""):
         yield ()
     if before.through != after.through:
-        none = "no WAN" if "WAN" in f"{before.through}{after.through}" else "no tunnel"
-        yield f"over {before.through or none}", f"over {after.through or none}"
+        yield paths_apart(before.through, after.through)
 
 
 _FIGURES = ("cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")
@@ -295,8 +217,3 @@ def cells_of(rows: Iterable[RunRow]) -> dict[Cell, list[RunRow]]:
     for row in sorted((row for row in rows if row.complete), key=lambda row: row.started):
         found.setdefault(row.cell, []).append(row)
     return found
-
-
-def text_of(value: object) -> str | None:
-    """Read a document's text; None for nothing, and for what is no text."""
-    return value if isinstance(value, str) and value else None

@@ -8,7 +8,8 @@ from ..result import Status
 from ..tcp.limit import TcpLimit
 from ..tcp.model import Leg, TcpMode, Way
 from ..tcp.result import LegSummary, TcpResult
-from .rows import TCP_KIND, Cell, RunRow, text_of, through_of_cell
+from .cell import TCP_KIND, Cell, path_of_cell, text_of
+from .rows import RunRow
 
 
 def rows_of_tcp(result: TcpResult, path: str) -> tuple[RunRow, ...]:
@@ -24,7 +25,7 @@ def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | Non
     link_bps = (found and found.link_bps) or 0.0
     rate_bps = found.rate_bps if found is not None else 0.0
     status = result.status
-    through = _through(result, kind)
+    through = result.setup.path(kind.version)
     return RunRow(
         path=path,
         id=result.id,
@@ -32,13 +33,13 @@ def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | Non
         status=(Status.INCOMPLETE if status is Status.COMPLETE and found is None else status).value,
         cell=Cell(
             dut=str(result.dut.get("name", "")),
-            mode=str(_tcp_mode(result, kind)),
+            mode=_tcp_mode(result, kind),
             bidir=kind.way is Way.BIDIR,
             rx_queues=None,
             kind=TCP_KIND,
             simulated=result.simulated,
             variant=text_of(command.get("variant")),
-            over=through_of_cell(through, command),
+            over=path_of_cell(through, command),
         ),
         traffic=_tcp_traffic(result, kind),
         through=through,
@@ -76,17 +77,5 @@ def _tcp_traffic(result: TcpResult, kind: Leg) -> str:
     legs = [leg for leg in result.legs if leg.leg.kind == kind]
     told = {str(name) for leg in legs for one in leg.program.values() if (name := one.get("congestion")) is not None}
     control = "+".join(sorted(told)) or kind.congestion or plan.congestion or "default"
-    marks = {"zerocopy": plan.zerocopy, "pinned": plan.pinned, "PPPoE": result.setup.pppoe}
+    marks = {"zerocopy": plan.zerocopy, "pinned": plan.pinned}
     return ", ".join([f"TCP by {plan.engine}", control, *(name for name, on in marks.items() if on)])
-
-
-def _through(result: TcpResult, kind: Leg) -> str:
-    """The WAN and the tunnel, in words: rates with and without them do not compare."""
-    setup, parts = result.setup, list[str]()
-    if setup.wan is not None:
-        parts.append(f"WAN {setup.wan.asked} by {setup.wan_by}")
-    if setup.header_bytes(kind.version):
-        where = " ".join(filter(None, (setup.tunnel, setup.tunnel_between)))
-        parts.append(" by ".join(filter(None, (where, setup.tunnel_by))))
-        parts += [f"inside an MTU of {setup.tunnel_mtu}"] if setup.tunnel_mtu is not None else []
-    return ", ".join(parts)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from ..units import format_bits, format_share
+from .cell import Cell
 from .detect import Smallest
-from .rows import Cell, Metric, RunRow, are_apart, unlike_traffic
+from .rows import Metric, RunRow, are_apart, unlike_traffic
 
 LATELY = 10
 """A lower bound is compared with the median of so many nights before it."""

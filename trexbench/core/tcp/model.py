@@ -12,6 +12,7 @@ from enum import Enum
 
 from ..dut.telemetry import CpuTime, DutReading, Missing
 from ..typed import Amount, Count
+from .path import Path
 from .tunnel import CLIENT_DUT, KINDS
 from .wan import Wan, format_size
 
@@ -192,6 +193,20 @@ class TcpEnvironment:
     def tags(self) -> int:
         """Number of 4-byte tags in a frame besides Ethernet's header: VLANs, and PPPoE, which is as long as two."""
         return self.vlans + 2 * self.pppoe
+
+    def path(self, version: int) -> Path | None:
+        """What packets of this IP version pass besides the DUT; None: nothing."""
+        tunnelled = self.header_bytes(version) > 0
+        path = Path(
+            wan=self.wan,
+            wan_by=self.wan_by if self.wan is not None else "",
+            tunnel=self.tunnel if tunnelled else "",
+            tunnel_between=self.tunnel_between if tunnelled else "",
+            tunnel_by=self.tunnel_by if tunnelled else "",
+            tunnel_mtu=self.tunnel_mtu if tunnelled else None,
+            pppoe=self.pppoe,
+        )
+        return None if path == Path() else path
 
     def header_bytes(self, version: int) -> int:
         """Bytes that the tunnel adds to each packet of this IP version."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...core.history.rows import Cell
+from ...core.history.cell import Cell
+from ...core.tcp.path import Path
 
 
 @dataclass(frozen=True)
@@ -16,15 +17,16 @@ class Column:
     rx_queues: int | None
     simulated: bool
     variant: str | None = None
-    over: str = ""
+    over: Path | None = None
 
-    def cell(self, mode: str, bidir: bool, kind: str) -> Cell:
-        return Cell(self.dut, mode, bidir, self.rx_queues, kind, self.simulated, self.variant, self.over)
+    def cell(self, load: Cell) -> Cell:
+        """The column's cell with this load."""
+        return replace(load, **vars(self))
 
     @property
     def title(self) -> str:
         """The DUT, its variant, and what its runs went through."""
-        return self.cell("", False, "").dut_words
+        return self.cell(Cell("", "", False, None)).dut_words
 
     @property
     def queues(self) -> str:

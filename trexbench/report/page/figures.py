@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...core.history.baseline import Delta, metric_of
 from ...core.history.regression import NEEDED_NIGHTS
-from ...core.history.rows import RunRow, held_pps
+from ...core.history.rows import RunRow
 from ...core.units import format_pps, format_scaled
 from ..groups import too_few
 from ..words import NONE, format_bound, format_change, format_count, format_cycles, format_figure, status_words
@@ -42,7 +42,7 @@ class GridCell:
     @property
     def is_cost(self) -> bool:
         """True if the figure is what packets cost at a given rate."""
-        return self.row is not None and held_pps(self.row.cell.kind) is not None
+        return self.row is not None and self.row.cell.held_pps is not None
 
     @property
     def metric(self) -> str:

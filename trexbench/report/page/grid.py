@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.history.baseline import find_delta, metric_of
+from ...core.history.cell import TCP_KIND, Cell
 from ...core.history.levels import Usual
 from ...core.history.night import CellRecord, CellState, Night
-from ...core.history.rows import TCP_KIND, Cell, RunRow, cells_of, held_pps
+from ...core.history.rows import RunRow, cells_of
 from ...core.strategy.saturate import Saturate
 from ...core.strategy.table import suffix_of
 from ...core.units import format_pps, nominal
@@ -82,19 +83,19 @@ def build_grid(
     """The table of a night, or of every cell's latest run. rows: oldest first; usual: last stable levels."""
     paths = {record.path for record in night.cells} if night is not None else set()
     shown = [row for row in rows if row.path in paths] if night else list({row.cell: row for row in rows}.values())
-    shown = [row for row in shown if held_pps(row.cell.kind) is None]
+    shown = [row for row in shown if row.cell.held_pps is None]
     found = _of_night(shown, night) if night is not None else {row.cell: figure_of(row) for row in shown}
     found = _compared(found, rows, usual or {})
     columns = order_columns(column_of(cell) for cell in found)
     blocks: list[Block] = []
     failures: list[tuple[str, str]] = []
     for kind, bidir in sorted({(cell.kind, cell.bidir) for cell in found}):
-        modes = dict.fromkeys(cell.mode for cell in found if (cell.kind, cell.bidir) == (kind, bidir))
+        loads = dict.fromkeys(cell.load for cell in found if (cell.kind, cell.bidir) == (kind, bidir))
         lines: list[GridRow] = []
-        for mode in modes:
+        for load in loads:
             # in the table's order
-            cells = [column.cell(mode, bidir, kind) for column in columns]
-            lines += _rows_of(mode, cells, [found.get(cell, NOT_RUN) for cell in cells])
+            cells = [column.cell(load) for column in columns]
+            lines += _rows_of(str(load.mode), cells, [found.get(cell, NOT_RUN) for cell in cells])
             failures += [
                 (str(cell), found[cell].about) for cell in cells if cell in found and found[cell].state == "failed"
             ]
@@ -119,24 +120,17 @@ def build_grid(
 
 def build_cost_grid(rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual] | None = None) -> Grid:
     """Cycles per packet at given rates: the latest run of every cell that has one; rates in rows."""
-    latest = {row.cell: row for row in rows if held_pps(row.cell.kind) is not None}
+    latest = {row.cell: row for row in rows if row.cell.held_pps is not None}
     found = _compared({cell: figure_of(row) for cell, row in latest.items()}, rows, usual or {})
     columns = order_columns(column_of(cell) for cell in found)
     blocks: list[Block] = []
     for bidir in sorted({cell.bidir for cell in found}):
-        lines = {
-            (c.mode, c.kind): None
-            for c in sorted(found, key=lambda c: (c.mode, held_pps(c.kind) or 0.0))
-            if c.bidir is bidir
-        }
+        rates = {cell.load: cell.held_pps or 0.0 for cell in found if cell.bidir is bidir}
         made: list[GridRow] = []
-        for mode, kind in lines:
-            cells = [column.cell(mode, bidir, kind) for column in columns]
-            made += _rows_of(
-                f"{mode} at {nominal(format_pps(held_pps(kind) or 0.0))}",
-                cells,
-                [found.get(c, NOT_RUN) for c in cells],
-            )
+        for load in sorted(rates, key=lambda load: (str(load.mode), rates[load])):
+            cells = [column.cell(load) for column in columns]
+            name = f"{load.mode} at {nominal(format_pps(rates[load]))}"
+            made += _rows_of(name, cells, [found.get(cell, NOT_RUN) for cell in cells])
         blocks.append(Block(_block_name("ramp", bidir), tuple(made)))
     return Grid("the latest run of each cell", columns, tuple(blocks), (), "the limit")
 
@@ -154,18 +148,6 @@ def _compared(
             one = replace(one, delta=find_delta(one.row, histories.get(cell, ()), metric, level))
         done[cell] = one
     return done
-
-
-def cell_of(record: CellRecord, night: Night) -> Cell:
-    return Cell(
-        dut=record.dut,
-        mode=record.mode,
-        bidir=record.bidir,
-        rx_queues=record.rx_queues,
-        kind=record.kind,
-        simulated=night.simulated,
-        variant=record.variant,
-    )
 
 
 def reason_of(record: CellRecord, night: Night) -> str:
@@ -197,14 +179,14 @@ def _traffic_words(row: RunRow, cell: Cell) -> str:
     """Describe the traffic: packets by the beginning of each digest, TCP as it is; the path where no column has it."""
     short = re.sub("[0-9a-f]{9,}", lambda digest: digest[0][:8], row.traffic or "")
     sent = short if short.startswith("TCP") else f"traffic {short}"
-    return ", ".join(filter(None, (sent, row.through * (not cell.over))))
+    return ", ".join(filter(None, (sent, "" if cell.over else str(row.through or ""))))
 
 
 def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
     by_path = {row.path: row for row in rows}
     found: dict[Cell, GridCell] = {}
-    for record in night.cells:
-        cell, row = cell_of(record, night), by_path.get(record.path or "")
+    for cell, record in zip(night.of, night.cells, strict=True):
+        row = by_path.get(record.path or "")
         if record.state is not CellState.DONE:
             state = "failed" if record.state is CellState.FAILED else "missing"
             found[cell] = GridCell(state, reason_of(record, night))

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from ...core.history.rows import Cell
+from ...core.history.cell import Cell
 from ..clean import clean
 from .html_data import default_choice, default_tcp_mode, page_data
 from .older import REASONS

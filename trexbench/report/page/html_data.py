@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.dut.cycles import Cost
-from ...core.history.rows import Cell, Metric, kind_words
+from ...core.history.cell import Cell
+from ...core.history.rows import Metric
 from ...core.tcp.result import FlowResult
 from ...core.tcp.wan import format_size
 from ...core.verdict.latency import Latency
@@ -19,7 +20,7 @@ from .older import Older
 from .overlay import Curve
 from .report import Report, night_of_run
 from .searches import SizedDut, series_by_loss
-from .tcp import TcpCell, is_tcp, mode_words, points_of
+from .tcp import TcpCell, mode_words, points_of
 from .trend_data import trends_data
 from .trends import TrendChange
 from .wans import MARGIN, WanRun
@@ -49,9 +50,9 @@ def page_data(report: Report) -> dict[str, Any]:
                 "name": clean(str(cell)),
                 "mode": clean(cell.mode),
                 "bidir": cell.bidir,
-                "strategy": kind_words(cell.kind),
+                "strategy": cell.kind_words,
                 "column": every.index(column_of(cell)),
-                **({"tcp": clean(mode_words(cell))} if is_tcp(cell) else {}),
+                **({"tcp": clean(mode_words(cell))} if cell.tcp else {}),
                 **({"night": clean(report.dated[cell])} if cell in report.dated else {}),
             }
             for cell in cells
@@ -86,7 +87,7 @@ def default_choice(curves: Sequence[Curve], alarming: TrendChange | None) -> tup
 
     Without one, those in which the DUTs differ most, in shares of line rate.
     """
-    if alarming is not None and not is_tcp(alarming.cell):
+    if alarming is not None and not alarming.cell.tcp:
         return clean(alarming.cell.mode), alarming.cell.bidir
     totals: dict[Cell, float] = {}
     for curve in curves:
@@ -100,7 +101,7 @@ def default_choice(curves: Sequence[Curve], alarming: TrendChange | None) -> tup
 
 def default_tcp_mode(cells: Sequence[TcpCell], alarming: TrendChange | None) -> str | None:
     """The mode of TCP, as the data name it, that is shown first: that of the alarming change, else of most DUTs."""
-    if alarming is not None and is_tcp(alarming.cell):
+    if alarming is not None and alarming.cell.tcp:
         return clean(alarming.cell.mode)
     modes = [clean(one.cell.mode) for one in cells]
     return max(modes, key=modes.count, default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...core.history.rows import Cell
+from ...core.history.cell import Cell
 from ...core.result import RunResult
 from ...core.verdict.latency import Latency
 

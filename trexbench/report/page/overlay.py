@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...core.history.rows import Cell
+from ...core.history.cell import Cell
 from ...core.load.windows import Window, measured_windows
 from ...core.result import RunResult
 from ...core.units import format_pps, format_share

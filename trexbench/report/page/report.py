@@ -8,11 +8,13 @@ from functools import cached_property
 
 from ...core.dut.cycles import Cost
 from ...core.history.causes import FindingGroup
+from ...core.history.cell import Cell, by_given_rate
 from ...core.history.levels import Usual
 from ...core.history.night import Night
-from ...core.history.rows import METRICS, Cell, Metric, RunRow, by_given_rate, held_pps
+from ...core.history.rows import METRICS, Metric, RunRow
 from ...core.history.series import night_of
 from ...core.result import RunResult
+from ...core.tcp.model import TcpMode
 from ...core.tcp.result import TcpResult
 from ..run.costs import known_costs
 from ..run.summary import RunSummary, summarise
@@ -24,7 +26,7 @@ from .latency import LatencyTable, find_latency_table
 from .older import Older
 from .overlay import Curve, find_curves
 from .searches import SearchRow, SizedDut, find_searches, find_sized
-from .tcp import TcpCell, find_tcp_cells, is_tcp, mode_order, mode_words
+from .tcp import TcpCell, find_tcp_cells, mode_order, mode_words
 from .trends import Trend, TrendChange, find_trends
 from .wans import TunnelCell, WanRun, find_tunnel_cells, find_wan_runs
 
@@ -68,7 +70,7 @@ class Report:
     @cached_property
     def curves(self) -> tuple[Curve, ...]:
         """Curves of the runs that looked for a maximum."""
-        runs = [(cell, run) for cell, run in self.runs.items() if held_pps(cell.kind) is None]
+        runs = [(cell, run) for cell, run in self.runs.items() if cell.held_pps is None]
         return tuple(curve for cell, run in runs for curve in find_curves(cell, run))
 
     @cached_property
@@ -120,10 +122,10 @@ class Report:
         return find_sized(self.runs)
 
     @property
-    def tcp_modes(self) -> Mapping[str, str]:
+    def tcp_modes(self) -> Mapping[TcpMode, str]:
         """All modes of TCP that any cell has, and their words."""
-        cells = sorted({trend.cell for trend in self.trends if is_tcp(trend.cell)}, key=mode_order)
-        return {cell.mode: mode_words(cell) for cell in cells}
+        cells = sorted({trend.cell for trend in self.trends if trend.cell.tcp}, key=mode_order)
+        return {cell.tcp: mode_words(cell) for cell in cells if cell.tcp}
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -134,7 +136,7 @@ class Report:
     @property
     def has_packets(self) -> bool:
         """True if any of its cells is not one of TCP."""
-        return any(not is_tcp(trend.cell) for trend in self.trends)
+        return any(not trend.cell.tcp for trend in self.trends)
 
     @property
     def latest(self) -> Mapping[Column, RunResult | TcpResult]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...core.history.rows import Cell
+from ...core.history.cell import Cell
 from ...core.load.sample import Phase
 from ...core.result import RunResult
 from ...core.verdict.model import DirectionResult, Goal
@@ -69,8 +69,8 @@ class SizedDut:
     @property
     def name(self) -> str:
         """The DUT and how it was measured: a cell's name without the size."""
-        mode = _SIZE.fullmatch(self.cell.mode)
-        return str(self.cell).replace(self.cell.mode, mode[1] if mode else self.cell.mode)
+        mode = _SIZE.fullmatch(str(self.cell.mode))
+        return str(replace(self.cell, mode=mode[1]) if mode else self.cell)
 
     @property
     def speeds(self) -> str:
@@ -81,7 +81,7 @@ def find_sized(runs: Mapping[Cell, RunResult]) -> tuple[SizedDut, ...]:
     """Find the runs of every DUT with at least FEWEST_SIZES of one mode, method and direction."""
     groups: dict[tuple[object, ...], dict[Cell, RunResult]] = {}
     for cell, run in runs.items():
-        mode = _SIZE.fullmatch(cell.mode)
+        mode = _SIZE.fullmatch(str(cell.mode))
         if mode is not None:
             key = (cell.dut_words, mode[1], cell.bidir, cell.rx_queues, cell.kind, cell.simulated)
             groups.setdefault(key, {})[cell] = run

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ...core.history.rows import Cell
+from ...core.history.cell import Cell
 from ...core.units import format_bits, format_pps, format_scaled, format_share, format_time
 from ..clean import clean
 from ..words import NONE, format_change

@@ -8,9 +8,9 @@ from functools import cached_property
 from statistics import fmean
 
 from ...core.dut.cycles import CpuShare
-from ...core.history.rows import TCP_KIND, Cell
+from ...core.history.cell import Cell
 from ...core.tcp.intervals import Interval
-from ...core.tcp.model import TcpMode, Way
+from ...core.tcp.model import Way
 from ...core.tcp.result import FlowResult, LegSummary, PingResult, TcpResult
 
 MOST_POINTS = 240
@@ -99,8 +99,7 @@ def find_tcp_cells(runs: Mapping[Cell, TcpResult]) -> tuple[TcpCell, ...]:
     """Return the cells that have a figure, in the order of ``runs``."""
     found: list[TcpCell] = []
     for cell, result in runs.items():
-        mode = TcpMode.parse(cell.mode)
-        of_mode = [one for one in result.summaries if mode is not None and one.kind == mode.leg]
+        of_mode = [one for one in result.summaries if cell.tcp and one.kind == cell.tcp.leg]
         found += [TcpCell(cell, result, one) for one in of_mode[:1]]
     return tuple(found)
 
@@ -108,22 +107,18 @@ def find_tcp_cells(runs: Mapping[Cell, TcpResult]) -> tuple[TcpCell, ...]:
 def mode_order(cell: Cell) -> tuple[int, int, int, str, int, bool, bool]:
     """IPv4 first, fewer streams, forward before reverse, each congestion control with its smaller buffers first, what
     was pinned or not monitored last."""
-    mode = TcpMode.parse(cell.mode)
+    mode = cell.tcp
     if mode is None:
         return (0, 0, 0, "", 0, False, False)
     marks = mode.congestion or "", mode.buffer_bytes or 0, mode.pinned, not mode.monitored
     return (mode.version, mode.streams, list(Way).index(mode.way), *marks)
 
 
-def is_tcp(cell: Cell) -> bool:
-    return cell.kind == TCP_KIND
-
-
 def mode_words(cell: Cell) -> str:
     """A mode of TCP as the plots name it: ``reverse IPv6, 4 streams, unmonitored``."""
-    mode = TcpMode.parse(cell.mode)
+    mode = cell.tcp
     if mode is None:
-        return cell.mode
+        return str(cell.mode)
     streams = f", {mode.streams} streams" if mode.streams > 1 else ""
     marks = f"{', pinned' if mode.pinned else ''}{'' if mode.monitored else ', unmonitored'}"
     return f"{mode.leg}{streams}{marks}"

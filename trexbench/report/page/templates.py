@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from ...core.history.rows import Cell, by_given_rate
+from ...core.history.cell import Cell, by_given_rate
 from ...core.units import format_time
 from ..clean import clean
 from ..groups import (
@@ -33,7 +33,6 @@ from ..words import NONE, format_count, format_figure, typeset
 from .columns import column_of
 from .facts import facts_of
 from .sheets import grid_item
-from .tcp import is_tcp
 
 
 def read_static(name: str) -> str:
@@ -58,7 +57,7 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
 
 def _shows(cell: Cell, metric: str) -> str:
     """Settings that a link makes in the page's controls, as JSON: this figure of this cell."""
-    if is_tcp(cell):
+    if cell.tcp:
         return json.dumps({"tcp-mode": clean(cell.mode), "metric": metric})
     return json.dumps({"mode": clean(cell.mode), "traffic": "bidir" if cell.bidir else "uni", "metric": metric})
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.history.rows import Cell, Metric, RunRow
+from ...core.history.cell import Cell
+from ...core.history.rows import Metric, RunRow
 from ..clean import clean
 from .trends import Trend, place_of
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from statistics import median
 
+from ...core.history.cell import Cell, by_given_rate
 from ...core.history.levels import Usual
 from ...core.history.night import CellState, Night
-from ...core.history.rows import METRICS, Cell, Metric, RunRow, by_given_rate, cells_of
+from ...core.history.rows import METRICS, Metric, RunRow, cells_of
 from ...core.history.series import like_the_last
 from ..words import status_words
-from .grid import cell_of, reason_of
+from .grid import reason_of
 
 
 @dataclass(frozen=True)
@@ -112,10 +113,10 @@ def find_trends(
         if not night.cells:
             for cell in {row.cell for row in rows if row.suite == night.suite}:
                 failed.setdefault(cell, {})[instant_of(night.started, night.night)] = night.error or "not run"
-        for record in night.cells:
+        for cell, record in zip(night.of, night.cells, strict=True):
             if record.state is not CellState.DONE:
                 at = record.attempts[-1].started if record.attempts else night.started
-                failed.setdefault(cell_of(record, night), {})[instant_of(at, night.night)] = reason_of(record, night)
+                failed.setdefault(cell, {})[instant_of(at, night.night)] = reason_of(record, night)
     for row in rows:
         if not row.complete and row.path not in counted:
             failed.setdefault(row.cell, {})[instant_of(row.started, row.night)] = f"the run is {status_words(row)}"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
-from ...core.history.rows import Cell
+from ...core.history.cell import Cell
 from ...core.tcp.bdp import LINE, BdpRow, find_product, find_rows, tells_bdp
 from ...core.tcp.cpu import COLUMNS, ProcessShare, mean_columns, told_processes
-from ...core.tcp.model import TcpMode, Way
+from ...core.tcp.model import Way
 from ...core.tcp.result import TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import Wan, format_size
@@ -99,7 +99,7 @@ def find_wan_runs(runs: Mapping[Cell, TcpResult]) -> tuple[WanRun, ...]:
     """Group by WAN the legs that each cell's mode names; DUTs in the order of the cells, shorter WANs first in each."""
     groups: dict[tuple[object, ...], WanRun] = {}
     for cell, result in runs.items():
-        mode, setup = TcpMode.parse(cell.mode), result.setup
+        mode, setup = cell.tcp, result.setup
         if mode is None or not tells_bdp(result):
             continue
         rows = tuple(row for row in find_rows(result) if row.kind == mode.leg)
@@ -131,7 +131,7 @@ class TunnelCell:
     def name(self) -> str:
         """The DUT, its variant and the way; the tunnel has a column of its own."""
         cell = self.of.cell
-        return f"{replace(cell, over='').dut_words} {mode_words(cell)}"
+        return f"{replace(cell, over=None).dut_words} {mode_words(cell)}"
 
     @property
     def tunnel(self) -> str:

@@ -41,7 +41,7 @@ def _values(finding: Finding) -> dict[str, Any]:
     cell = finding.cell
     return {
         "cell": str(cell),
-        **asdict(cell),
+        **cell.to_dict(),
         "metric": finding.metric.name,
         "unit": finding.metric.unit,
         "shape": finding.shape.value,
@@ -69,7 +69,7 @@ def _group_values(group: FindingGroup) -> dict[str, Any]:
         "headline": headline(group),
         "dut": first.cell.dut,
         "variant": first.cell.variant,
-        "over": first.cell.over,
+        "over": str(first.cell.over or ""),
         "simulated": first.cell.simulated,
         "worse": first.worse,
         "since": group.since,

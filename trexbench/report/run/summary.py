@@ -12,7 +12,6 @@ from typing import Any
 
 from ...core.calibration import floors_of
 from ...core.dut.cycles import Cost
-from ...core.history.rows import held_pps, kind_of
 from ...core.load.sample import Phase
 from ...core.load.windows import phase_window
 from ...core.result import RunResult, Status
@@ -99,7 +98,7 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
 
 def held_cost_of(result: RunResult) -> Cost | None:
     """Cost of packets in a run at a given rate, which it sums up; None for other runs."""
-    return result.held_cost if held_pps(kind_of(result)) is not None else None
+    return result.held_cost if result.held_pps is not None else None
 
 
 def _offered_pps(result: RunResult, one: DirectionResult) -> float:

@@ -1,0 +1,107 @@
+"""Cells: what is measured again every night, as values; runs of one cell are comparable over time. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ..result import RunResult
+from ..strategy.table import suffix_of
+from ..tcp.model import TcpMode
+from ..tcp.path import Path
+from ..units import format_pps, nominal
+
+TCP_KIND, EFFICIENCY = "tcp", "efficiency"
+"""Kinds of cells besides the strategies: TCP between two hosts, and what packets cost at a given rate."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measurement that is repeated every night."""
+
+    dut: str
+    mode: str | TcpMode
+    """The profile's mode of packets, or how TCP is sent."""
+    bidir: bool
+    rx_queues: int | None
+    """Queues of the DUT; None where unknown."""
+    kind: str = "ramp"
+    """The strategy of packets, EFFICIENCY, or TCP_KIND."""
+    simulated: bool = False
+    variant: str | None = None
+    """Variant of the DUT; None: without any."""
+    over: Path | None = None
+    """What a run by hand went through; None: nothing, or a suite's run, as a suite has variants for that."""
+    held_pps: float | None = None
+    """The given rate of EFFICIENCY, in frames per second and direction."""
+
+    @property
+    def tcp(self) -> TcpMode | None:
+        """How TCP is sent; None for packets."""
+        return self.mode if isinstance(self.mode, TcpMode) else None
+
+    @property
+    def load(self) -> Cell:
+        """What was sent and how, as a cell of no DUT."""
+        return Cell("", self.mode, self.bidir, None, self.kind, held_pps=self.held_pps)
+
+    @property
+    def dut_words(self) -> str:
+        """The DUT, its variant, and what its runs went through."""
+        return " ".join(filter(None, (self.dut, self.variant, self.over and f"over {self.over}")))
+
+    @property
+    def kind_words(self) -> str:
+        """Words that distinguish its runs from ramps: ``saturate``, ``efficiency at 1 Mpps``; empty for ramps."""
+        return suffix_of(self.kind) if self.held_pps is None else f"{self.kind} at {nominal(format_pps(self.held_pps))}"
+
+    @property
+    def known_by(self) -> str:
+        """``DUT [variant] mode``."""
+        return " ".join(filter(None, (self.dut, self.variant, str(self.mode))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values, with names in place of what they stand for."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return values | {"mode": str(self.mode), "over": str(self.over or "")}
+
+    def __str__(self) -> str:
+        over = f"over {self.over}" if self.over else ""
+        queues = f"{self.rx_queues}q" if self.rx_queues is not None else ""
+        way, simulated = "bidir" if self.bidir else "uni", "simulated" if self.simulated else ""
+        return " ".join(filter(None, (self.known_by, way, queues, self.kind_words, over, simulated)))
+
+
+def by_given_rate(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells in this order, but those that differ in their given rate alone together, the lowest rate first."""
+    families: dict[Cell, dict[Cell, float]] = {}
+    for cell in cells:
+        families.setdefault(replace(cell, held_pps=None), {})[cell] = cell.held_pps or 0.0
+    return [cell for family in families.values() for cell in sorted(family, key=family.__getitem__)]
+
+
+def cell_of(result: RunResult) -> Cell:
+    """The cell of a run of packets."""
+    command, queues = result.command, result.command.get("rx_queues")
+    return Cell(
+        dut=str(result.dut.get("name", "")),
+        mode=str(command.get("mode", "")),
+        bidir=result.plan.bidir,
+        rx_queues=queues if type(queues) is int else None,
+        kind=result.plan.kind if result.held_pps is None else EFFICIENCY,
+        simulated=result.simulated,
+        variant=text_of(command.get("variant")),
+        over=path_of_cell(result.over, command),
+        held_pps=result.held_pps,
+    )
+
+
+def path_of_cell(path: Path | None, command: Mapping[str, Any]) -> Path | None:
+    """The path as a part of a cell: a suite's cells are distinguished by their variants instead."""
+    return None if text_of(command.get("suite")) else path
+
+
+def text_of(value: object) -> str | None:
+    """Read a document's text; None for nothing, and for what is no text."""
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,39 @@
+"""What the traffic of a test goes through besides the DUT. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..typed import Count
+from .wan import Wan
+
+
+@dataclass(frozen=True)
+class Path:
+    """What lies between the two sides of a test besides the DUT: a line, a tunnel, a PPPoE session."""
+
+    wan: Wan | None = None
+    wan_by: str = ""
+    """Means by which the line is made, as ``netem``."""
+    tunnel: str = ""
+    tunnel_between: str = ""
+    """Hosts at its ends; empty: the DUT and the server."""
+    tunnel_by: str = ""
+    tunnel_mtu: Count | None = None
+    """MTU of its inside, where it was set."""
+    pppoe: bool = False
+
+    def __str__(self) -> str:
+        """``WAN 20ms,1gbit by netem, openvpn client-dut by OpenVPN 2.6.14``."""
+        line = f"WAN {self.wan.asked}" if self.wan is not None else ""
+        tunnel = " ".join(filter(None, (self.tunnel, self.tunnel_between)))
+        parts = [" by ".join(filter(None, pair)) for pair in ((line, self.wan_by), (tunnel, self.tunnel_by))]
+        parts.append(f"inside an MTU of {self.tunnel_mtu}" if self.tunnel_mtu is not None else "")
+        return ", ".join(filter(None, (*parts, "PPPoE" if self.pppoe else "")))
+
+
+def paths_apart(one: Path | None, other: Path | None) -> tuple[str, str]:
+    """Two paths in words, ``("over WAN 20ms,1gbit by netem", "over no WAN")``."""
+    there = one or other or Path()
+    none = "no WAN" if there.wan is not None else "no tunnel" if there.tunnel else "no PPPoE"
+    return f"over {one or none}", f"over {other or none}"
