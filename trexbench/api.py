@@ -223,7 +223,7 @@ def load_results(results: Place = "results", **filters: Any) -> list[RunResult]:
     """
     found = []
     for one in _rows(results, **filters):
-        if one.total_bps is not None:
+        if one.cell.tcp:
             continue
         try:
             found.append(load_run(Path(results) / one.path))

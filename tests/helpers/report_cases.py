@@ -12,13 +12,16 @@ from runs import World, make_plan, make_result
 
 from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.cell import Cell
+from trexbench.core.history.levels import Kind
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
-from trexbench.core.history.rows import RunRow
+from trexbench.core.history.regression import Finding
+from trexbench.core.history.rows import RATE, Metric, RunRow
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.tcp.result import TcpResult
 from trexbench.report.page.report import Report
+from trexbench.report.page.trends import TrendChange
 
 HOSTILE = "<script>window.canary=1</script>\"'><img src=x onerror=canary=1></script><!--\0\u2028{{7*7}}$x$%{x}|`"
 
@@ -50,6 +53,19 @@ def make_row(dut: str = "vpp", mode: str = "64b", at: str = "2026-11-20", **chan
         limit="dut",
     )
     return replace(row, **changes)
+
+
+def make_change(
+    cell: Cell,
+    at: str,
+    text: str = "slower",
+    before: float = 5e6,
+    after: float = 4e6,
+    metric: Metric = RATE,
+    **more: Any,
+) -> TrendChange:
+    """A change that was found in a cell's history, for the worse unless the levels say otherwise."""
+    return TrendChange(Finding(cell, metric, Kind.REGRESSION, 1, before=before, after=after, **more), at, text)
 
 
 def make_record(row: RunRow, error: str | None = None, state: CellState | None = None) -> CellRecord:

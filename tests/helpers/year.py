@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from copies import copy_run
+from report_cases import make_change
 from runs import World, make_plan, make_result
 
 from trexbench.core.history.cell import Cell
@@ -101,7 +102,7 @@ def find_steps(rows: list[RunRow]) -> list[TrendChange]:
     runs = [row for row in rows if row.cell == cell]
     at = runs[2 * len(runs) // 3]
     text = f"{cell}: maximum rate 1.2 % lower since {at.night}"
-    return [TrendChange(cell, "maximum rate", at.started, text, True, runs[0].total_pps, at.total_pps)]
+    return [make_change(cell, at.started, text, runs[0].total_pps, at.total_pps)]
 
 
 def write_older(results: Path, rows: list[RunRow], latest: list[RunRow], changes: list[TrendChange]) -> list[RunRow]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from browser import WITHIN_S, Page
-from report_cases import make_night, make_record, make_row, make_run
+from report_cases import make_change, make_night, make_record, make_row, make_run
 from saved_tables import check_page
 
 from trexbench.core.history.cell import EFFICIENCY, Cell
@@ -21,7 +21,6 @@ from trexbench.core.history.night import CellState
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheet import harmless, to_csv
 from trexbench.report.page.sheets import sheets_of
-from trexbench.report.page.trends import TrendChange
 from trexbench.review.report import make_page
 
 LONG = "a-router-with-a-name-that-is-far-too-long-for-a-phone"
@@ -51,7 +50,7 @@ def make_report() -> Report:
         row.cell: make_run(row.cell, started=row.started, ramp_s=15.0, latency_s=3.0) for row in rows[-len(cells) :][:3]
     }
     held = make_row("linux", "64b", "2026-11-07", kind=EFFICIENCY, held_pps=1e6, cycles_per_packet=584.1, night=None)
-    change = TrendChange(cells[2], "maximum rate", "2026-11-07T02:00:00Z", "linux slower", True, 4e6, 3.68e6)
+    change = make_change(cells[2], "2026-11-07T02:00:00Z", "linux slower", 4e6, 3.68e6)
     nights = tuple(f"2026-11-{day:02}" for day in range(1, 7))
     usual = {(cells[2], "maximum rate"): Usual(nights, (4e6,) * 6, left="2026-11-07")}
     return Report([*rows, held], [night], night, runs, changes=[change], usual=usual, made="2026-11-07")

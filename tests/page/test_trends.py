@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 from browser import Page
-from report_cases import make_night, make_record, make_row
+from report_cases import make_change, make_night, make_record, make_row
 
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.rows import RunRow
 from trexbench.report.page.report import Report
-from trexbench.report.page.trends import TrendChange
 from trexbench.review.report import make_page
 
 LAST = date(2026, 11, 20)
@@ -176,7 +175,7 @@ def test_failed_nights_stand_below_the_axis_and_break_the_lines(show: Any) -> No
 
 def test_a_night_is_told_whole_in_the_order_of_its_figures(show: Any) -> None:
     slower = CELLS[-1]
-    change = TrendChange(slower, "maximum rate", "2026-11-17T02:00:11Z", "vpp is slower", True, 12e6, 10.56e6)
+    change = make_change(slower, "2026-11-17T02:00:11Z", "vpp is slower", 12e6, 10.56e6)
     off = 6e4 * 0.9**0.5  # of ten nights with a standard deviation of 6e4
     usual = Usual(tuple(f"2026-11-{day:02}" for day in range(7, 17)), (12e6 - off, 12e6 + off) * 5, "2026-11-17")
     page = show(make_report(CELLS, 12, slower=slower, changes=[change], usual={(slower, "maximum rate"): usual}))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import make_costs, make_row, make_run
+from report_cases import make_change, make_costs, make_row, make_run
 
 from trexbench.core.errors import StoreError
 from trexbench.core.history.cell import Cell
@@ -26,10 +26,6 @@ from trexbench.review.report import changes_of, collect
 
 CELL = Cell("vpp", "64b", True, None)
 YEAR = [f"{year}-{month:02}-{day:02}" for year, month in ((2025, 11), (2026, 10), (2026, 11)) for day in range(1, 21)]
-
-
-def make_change(at: str, cell: Cell = CELL) -> TrendChange:
-    return TrendChange(cell, "maximum rate", at, "slower", True)
 
 
 def chosen_of(rows: list[RunRow], *changes: TrendChange) -> list[tuple[str, str]]:
@@ -68,7 +64,7 @@ def test_nights_that_explain_something(
     what: str, nights: list[str], changes: tuple[str, ...], wanted: list[tuple[str, str]] | None
 ) -> None:
     wanted = [("2026-11-06", "night"), ("2026-10-31", "month")] if wanted is None else wanted
-    assert chosen_of([make_row(at=at) for at in nights], *map(make_change, changes)) == wanted, what
+    assert chosen_of([make_row(at=at) for at in nights], *(make_change(CELL, at) for at in changes)) == wanted, what
 
 
 def test_the_last_run_of_a_night_counts_and_a_nightless_one_only_among_its_like() -> None:
@@ -82,7 +78,7 @@ def test_the_last_run_of_a_night_counts_and_a_nightless_one_only_among_its_like(
 
 def test_a_change_after_midnight_belongs_to_its_night() -> None:
     rows = [make_row(at=f"2026-11-{day}", started=f"2026-11-{day + 1}T00:30:00Z") for day in range(15, 21)]
-    assert chosen_of(rows, make_change(rows[3].started)) == [("2026-11-19", "night"), ("2026-11-17", "change")]
+    assert chosen_of(rows, make_change(CELL, rows[3].started)) == [("2026-11-19", "night"), ("2026-11-17", "change")]
 
 
 def test_a_change_stands_at_its_first_run_that_ended() -> None:
@@ -128,7 +124,7 @@ def test_facts_that_only_a_newer_version_reads_are_no_other_configuration(tmp_pa
 @given(st.lists(st.dates().map(str), min_size=1, max_size=40, unique=True), st.dates().map(str))
 def test_they_are_few_older_and_named_once(nights: list[str], change: str) -> None:
     rows = [make_row(at=at) for at in sorted(nights)]
-    chosen = chosen_of(rows, make_change(change))
+    chosen = chosen_of(rows, make_change(CELL, change))
     assert len(chosen) <= len(REASONS) and all(night < rows[-1].night for night, _ in chosen if rows[-1].night)
     assert chosen == sorted(set(chosen), reverse=True)
     keys = " ".join(why for _, why in chosen).split()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from report_cases import make_night, make_record, make_row, make_run
+from report_cases import make_change, make_night, make_record, make_row, make_run
 from runs import World, make_plan, make_result
 
 from trexbench.core.history.cell import Cell
@@ -13,7 +13,7 @@ from trexbench.core.load.sample import Phase
 from trexbench.core.load.windows import measured_windows
 from trexbench.report.page.overlay import AROUND_KNEE, MOST_POINTS, find_curves, reduce_windows
 from trexbench.report.page.report import Report
-from trexbench.report.page.trends import TrendChange, find_trends, instant_of
+from trexbench.report.page.trends import find_trends, instant_of
 
 CELL = Cell("vpp", "64b", True, None)
 
@@ -76,7 +76,7 @@ def test_a_trend_has_every_run_and_every_night_without_one() -> None:
         make_night(make_record(lost, "no route to host"), at="2026-11-19"),
         make_night(make_record(cut, state=CellState.WAITING), at="2026-11-22", error="the tester was off"),
     ]
-    change = TrendChange(rows[0].cell, "maximum rate", rows[1].started, "better", bad=False)
+    change = make_change(rows[0].cell, rows[1].started, "better", 5e6, 6e6)
     (trend,) = find_trends([*rows, cut], nights, [change])
     assert [row.night for row in trend.runs] == ["2026-11-17", "2026-11-18", "2026-11-20"]
     assert [(at[:10], why) for at, why in trend.failed] == [

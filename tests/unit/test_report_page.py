@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run, unpacked
+from report_cases import HOSTILE, figures, make_change, make_night, make_record, make_row, make_run, unpacked
 
 from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.causes import FindingGroup, groups_of
@@ -21,7 +21,7 @@ from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.differences import Difference
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding, Judgement
-from trexbench.core.history.rows import METRICS, row_of
+from trexbench.core.history.rows import COST, METRICS, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
@@ -33,7 +33,6 @@ from trexbench.report.page.markdown import escape, to_markdown
 from trexbench.report.page.older import Older
 from trexbench.report.page.overlay import find_curves
 from trexbench.report.page.report import Report
-from trexbench.report.page.trends import TrendChange
 
 LIBRARY = "window.Plotly = {};"
 
@@ -57,9 +56,7 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
         "older": {
             first: (Older(rows[0], ("night", "change"), otherwise=True, curves=find_curves(first, make_run(first))),)
         },
-        "changes": [
-            TrendChange(first, "maximum rate", rows[2].started, f"{name} slower", True, 6e6, 5e6, reasons=(name,))
-        ],
+        "changes": [make_change(first, rows[2].started, f"{name} slower", 6e6, 5e6, explanation=(name,))],
         "groups": make_groups(first, name),
         "problems": [(name, f"{name}: not JSON")],
         "title": name,
@@ -74,7 +71,7 @@ def make_groups(cell: Cell, name: str = "vpp") -> tuple[FindingGroup, ...]:
     """A regression of two figures, and a known change, each explained; what differs at the first."""
     of = {"told": "2026-11-20", "noise": 1e4, "explanation": (f"{name} +31 of +48 cycles/packet",)}
     rate = Finding(cell, METRICS[0], Kind.REGRESSION, 2, "2026-11-19", before=6e6, after=5e6, **of)
-    cycles = replace(rate, metric=METRICS[1], before=400.0, after=448.0, noise=1.0)
+    cycles = replace(rate, metric=COST, before=400.0, after=448.0, noise=1.0)
     known = replace(cycles, kind=Kind.KNOWN, note=name, since="2026-11-17")
     differences = (Difference(("DUT", name), name, None), Difference(("DUT", "mtu"), "1500", "9000"))
     judgement = Judgement((rate, cycles, known), 4, differences={(cell, "2026-11-19"): differences})

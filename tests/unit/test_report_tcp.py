@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run, unpacked
+from report_cases import HOSTILE, figures, make_change, make_night, make_record, make_row, make_run, unpacked
 from tcp_runs import Path, make_tcp_result
 from test_report_page import LIBRARY, Elements
 
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.cell import TCP_KIND, Cell
-from trexbench.core.history.levels import Kind
 from trexbench.core.history.night import CellState
-from trexbench.core.history.regression import Finding, Judgement
-from trexbench.core.history.rows import METRICS
+from trexbench.core.history.regression import Judgement
+from trexbench.core.history.rows import TCP_RATE
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpMode, Way
 from trexbench.core.tcp.result import TcpResult
@@ -27,7 +26,6 @@ from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.tcp import mode_words, points_of
-from trexbench.report.page.trends import TrendChange
 
 LINE = TcpEnvironment(line_bps=1e9, cpus={"dut": (0, 1)})
 BUSY = Path(bps=400e6, cores={"dut": (0.99, 0.25)}, retransmits=30, power_w=4.5)
@@ -178,18 +176,10 @@ def test_hostile_names_are_text_in_tcp_too() -> None:
 def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -> None:
     result = make_tcp_result(BUSY, [Leg(Way.FORWARD), Leg(Way.REVERSE)], setup=LINE)
     report = make_tcp_report(result)
-    slower = TrendChange(report.rows[1].cell, "TCP rate", report.rows[1].started, "slower", True, 5e8, 4e8)
-    found = Finding(
-        slower.cell,
-        next(one for one in METRICS if one.name == "TCP rate"),
-        Kind.REGRESSION,
-        2,
-        "2026-11-20",
-        None,
-        5e8,
-        4e8,
+    slower = make_change(
+        report.rows[1].cell, report.rows[1].started, before=5e8, after=4e8, metric=TCP_RATE, since="2026-11-20"
     )
-    packets, groups = make_row(), groups_of(Judgement((found,), 1))
+    packets, groups = make_row(), groups_of(Judgement((slower.finding,), 1))
     rows, runs = [packets, *report.rows], {packets.cell: make_run(packets.cell)}
     page = Elements(render(replace(report, rows=rows, runs=runs, changes=[slower], groups=groups), LIBRARY))
     shown = [a["data-show"] for _, a in page.found if "data-show" in a]

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_cases import figures, make_night, make_record, make_row
+from report_cases import figures, make_change, make_night, make_record, make_row
 
 from trexbench.core.history.levels import Usual
-from trexbench.core.history.rows import METRICS, RunRow
+from trexbench.core.history.rows import METRICS, Metric, RunRow
 from trexbench.report.page.html_data import page_data
 from trexbench.report.page.report import Report
 from trexbench.report.page.sparks import HEIGHT, sparks
@@ -33,8 +33,8 @@ def make_rows(values: Sequence[float], dut: str = "vpp", **changes: Any) -> list
     ]
 
 
-def make_change(row: RunRow, before: float, after: float) -> TrendChange:
-    return TrendChange(row.cell, RATE.name, row.started, "slower", after < before, before, after)
+def slower_at(row: RunRow, before: float, after: float, metric: Metric = RATE) -> TrendChange:
+    return make_change(row.cell, row.started, "slower", before, after, metric)
 
 
 def trend_of(rows: Sequence[RunRow], *changes: TrendChange, usual: Usual | None = None) -> Trend:
@@ -50,10 +50,10 @@ def noisy(count: int, level: float = 5e6, noise: float = 0.004, seed: int = 1) -
 def test_the_usual_level_and_noise_are_those_of_the_judgement_or_of_the_nights_before_a_change() -> None:
     rows = make_rows([*noisy(9), *noisy(3, 4e6)])
     judged = Usual(("2026-01-01", "2026-01-02"), (5.1e6, 5.1e6))
-    assert trend_of(rows, make_change(rows[9], 5.1e6, 4e6), usual=judged).usual(RATE) == judged
-    before = trend_of(rows, make_change(rows[9], 5.1e6, 4e6)).usual(RATE)
+    assert trend_of(rows, slower_at(rows[9], 5.1e6, 4e6), usual=judged).usual(RATE) == judged
+    before = trend_of(rows, slower_at(rows[9], 5.1e6, 4e6)).usual(RATE)
     assert before is not None and before.values == tuple(row.total_pps for row in rows[:9])
-    other = trend_of(rows, replace(make_change(rows[9], 5.1e6, 4e6), metric="power")).usual(RATE)
+    other = trend_of(rows, slower_at(rows[9], 5.1e6, 4e6, POWER)).usual(RATE)
     assert other is not None and len(other.values) == 12, "a change of another figure says nothing of this one"
 
 
@@ -102,7 +102,7 @@ def path_of(svg: str) -> list[float]:
 
 def test_sparklines_of_a_metric_have_one_scale_in_which_noise_is_no_change() -> None:
     steady, slower = make_rows(noisy(40)), make_rows([*noisy(30), *noisy(10, 4.3e6)], "linux")
-    trends = find_trends([*steady, *slower], [], [make_change(slower[30], 5e6, 4.3e6)])
+    trends = find_trends([*steady, *slower], [], [slower_at(slower[30], 5e6, 4.3e6)])
     draw = sparks(trends, [RATE])
     drawn = {trend.cell.dut: draw(trend, RATE) for trend in trends}
     spans = {dut: max(path_of(svg)) - min(path_of(svg)) for dut, svg in drawn.items()}

@@ -153,10 +153,10 @@ def query(sql: str, results: Path, form: str | None) -> None:
     """Query the index with one SELECT on its tables `runs` and `problems`; a query can change nothing.
 
     \b
-    Columns of runs: path id started status dut mode bidir rx_queues kind simulated variant traffic through facts suite
-    night total_pps at_least uncertainty_pps line_share limited_by hold_loss latency_s cycles_per_packet with_polling
-    vectors_per_call power_w uj_per_packet nodes (JSON) warnings label line_rate_bps loss_threshold; of TCP also
-    total_bps uncertainty_bps retransmitted cores_per_gbps ping_idle_s ping_loaded_s idle_power_w
+    Columns of runs: path id started status dut mode bidir rx_queues kind held_pps simulated variant traffic through
+    facts suite night total_pps at_least uncertainty_pps line_share limited_by hold_loss latency_s cycles_per_packet
+    with_polling vectors_per_call power_w uj_per_packet nodes (JSON) warnings label line_rate_bps loss_threshold; of
+    TCP also total_bps uncertainty_bps retransmitted cores_per_gbps ping_idle_s ping_loaded_s idle_power_w
     """
     from ..report.listing import format_query
     from ..results.index import open_index

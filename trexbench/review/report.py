@@ -97,25 +97,11 @@ def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[TrendChange]:
 
     if finding.kind is Kind.SUSPICION:
         return []
-    change = TrendChange(
-        cell=finding.cell,
-        metric=finding.metric.name,
-        at=start(finding.since or ""),
-        text=finding_line(finding),
-        bad=finding.worse,
-        before=finding.before,
-        after=finding.after,
-        note=finding.note,
-        reasons=finding.explanation,
-    )
-    if finding.kind is not Kind.RECOVERY or finding.loss is None:
+    change, lost = TrendChange(finding, start(finding.since or ""), finding_line(finding)), finding.loss
+    if finding.kind is not Kind.RECOVERY or lost is None:
         return [change]
-    lost = finding.loss
-    text = finding_line(
-        replace(finding, since=lost.first, nights=lost.nights, before=lost.before, after=lost.after, between=None)
-    )
-    loss = replace(change, at=start(lost.first), before=lost.before, after=lost.after)
-    return [replace(loss, text=text, bad=True, ended=True), change]
+    was = replace(finding, since=lost.first, nights=lost.nights, before=lost.before, after=lost.after, between=None)
+    return [TrendChange(was, start(lost.first), finding_line(was), ended=True), change]
 
 
 def load_library() -> str:

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from .detect import is_far
 from .levels import Usual
 from .regression import NEEDED_NIGHTS
-from .rows import METRICS, Metric, RunRow
+from .rows import COST, RATE, TCP_RATE, Metric, RunRow
 from .series import LATELY, night_of, series_of
 
 RECENT = 6 * LATELY
 """Runs that are searched for the nights of a baseline."""
-RATE, TCP_RATE, COST = (
-    next(one for one in METRICS if one.name == n) for n in ("maximum rate", "TCP rate", "cycles/packet")
-)
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def nights_measured(rows: Sequence[RunRow], metric: Metric) -> int:
 
 def metric_of(row: RunRow) -> Metric:
     """The figure that the run was made for."""
-    if row.total_bps is not None:
+    if row.cell.tcp:
         return TCP_RATE
     return COST if row.cell.held_pps is not None else RATE
 

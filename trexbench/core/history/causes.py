@@ -12,22 +12,7 @@ from .differences import Difference
 from .explain import day_words
 from .levels import Kind
 from .regression import Finding, Judgement
-from .rows import Metric
-
-ORDER = (
-    "maximum rate",
-    "TCP rate",
-    "cycles/packet",
-    "CPU per Gbit/s",
-    "latency",
-    "ping loaded",
-    "ping idle",
-    "power",
-    "idle power",
-    "loss in the hold",
-    "retransmitted",
-)
-"""Metrics, the most telling first; rates are one."""
+from .rows import METRICS, Metric
 
 
 class Section(str, Enum):
@@ -119,7 +104,7 @@ def _groups(section: Section, findings: Iterable[Finding], judgement: Judgement)
 
 
 def _group(section: Section, night: str, findings: Iterable[Finding], judgement: Judgement) -> FindingGroup:
-    ordered = tuple(sorted(findings, key=lambda one: (*_size(one), ORDER.index(one.metric.name), str(one.cell))))
+    ordered = tuple(sorted(findings, key=lambda one: (*_size(one), METRICS.index(one.metric), str(one.cell))))
     first = ordered[0]
     now = judgement.nights[-1] if judgement.nights else first.told or night
     return FindingGroup(section, ordered, night, now, judgement.differences.get((first.cell, night)))
@@ -146,7 +131,7 @@ def _by_night(findings: Sequence[Finding], nights: Sequence[str]) -> Iterator[tu
 
 
 def _rank(metric: Metric) -> int:
-    return 0 if metric.bounded else ORDER.index(metric.name)
+    return 0 if metric.bounded else METRICS.index(metric)
 
 
 def _size(finding: Finding) -> tuple[int, float]:

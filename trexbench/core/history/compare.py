@@ -14,11 +14,11 @@ from ..means import student
 from ..result import RunResult, Status
 from ..tcp.path import paths_apart
 from ..units import format_bits, format_share
-from .baseline import COST, metric_of
+from .baseline import metric_of
 from .cell import Cell, cell_of
 from .detect import MEDIAN_ERROR
 from .differences import agree
-from .rows import RunRow, are_apart, cells_of, unlike_traffic
+from .rows import COST, RunRow, are_apart, cells_of, unlike_traffic
 
 Differing = Callable[[RunRow, RunRow], str | None]
 

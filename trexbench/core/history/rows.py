@@ -115,21 +115,25 @@ class Metric:
     bounded: bool = False
 
 
+RATE = Metric("maximum rate", "pps", "higher", lambda row: row.packet_rate, 0.01, bounded=True)
+TCP_RATE = Metric("TCP rate", "bit/s", "higher", lambda row: row.total_bps, 0.01, bounded=True)
+COST = Metric("cycles/packet", "cycles", "lower", lambda row: row.cycles_per_packet, 0.01)
 METRICS: tuple[Metric, ...] = (
-    Metric("maximum rate", "pps", "higher", lambda row: row.packet_rate, 0.01, bounded=True),
-    Metric("cycles/packet", "cycles", "lower", lambda row: row.cycles_per_packet, 0.01),
-    Metric("loss in the hold", "share", "lower", lambda row: row.hold_loss, 0.02, absolute=0.001),
-    Metric("latency", "us", "lower", lambda row: row.latency_s and 1e6 * row.latency_s, 0.05, absolute=1.0),
-    Metric("power", "W", "lower", lambda row: row.power_w, 0.02),
-    Metric("TCP rate", "bit/s", "higher", lambda row: row.total_bps, 0.01, bounded=True),
+    RATE,
+    TCP_RATE,
+    COST,
     Metric("CPU per Gbit/s", "cores", "lower", lambda row: row.cores_per_gbps, 0.02, absolute=0.01),
-    Metric("retransmitted", "share", "lower", lambda row: row.retransmitted, 0.05, absolute=0.0005),
-    Metric("idle power", "W", "lower", lambda row: row.idle_power_w, 0.02),
-    Metric("ping idle", "us", "lower", lambda row: row.ping_idle_s and 1e6 * row.ping_idle_s, 0.05, absolute=20.0),
+    Metric("latency", "us", "lower", lambda row: row.latency_s and 1e6 * row.latency_s, 0.05, absolute=1.0),
     Metric(
         "ping loaded", "us", "lower", lambda row: row.ping_loaded_s and 1e6 * row.ping_loaded_s, 0.05, absolute=50.0
     ),
+    Metric("ping idle", "us", "lower", lambda row: row.ping_idle_s and 1e6 * row.ping_idle_s, 0.05, absolute=20.0),
+    Metric("power", "W", "lower", lambda row: row.power_w, 0.02),
+    Metric("idle power", "W", "lower", lambda row: row.idle_power_w, 0.02),
+    Metric("loss in the hold", "share", "lower", lambda row: row.hold_loss, 0.02, absolute=0.001),
+    Metric("retransmitted", "share", "lower", lambda row: row.retransmitted, 0.05, absolute=0.0005),
 )
+"""Every figure that is followed, the most telling first."""
 
 
 def row_of(result: RunResult, path: str) -> RunRow:

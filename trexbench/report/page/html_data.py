@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.dut.cycles import Cost
 from ...core.history.cell import Cell
+from ...core.history.regression import Finding
 from ...core.history.rows import Metric
 from ...core.tcp.result import FlowResult
 from ...core.tcp.wan import format_size
@@ -22,7 +23,6 @@ from .report import Report, night_of_run
 from .searches import SizedDut, series_by_loss
 from .tcp import TcpCell, mode_words, points_of
 from .trend_data import trends_data
-from .trends import TrendChange
 from .wans import MARGIN, WanRun
 
 SCALE: Mapping[str, tuple[float, str]] = {
@@ -82,7 +82,7 @@ def page_data(report: Report) -> dict[str, Any]:
     }
 
 
-def default_choice(curves: Sequence[Curve], alarming: TrendChange | None) -> tuple[str, bool] | None:
+def default_choice(curves: Sequence[Curve], alarming: Finding | None) -> tuple[str, bool] | None:
     """The mode, as the data name it, and the direction that are shown first: those of the alarming change.
 
     Without one, those in which the DUTs differ most, in shares of line rate.
@@ -99,7 +99,7 @@ def default_choice(curves: Sequence[Curve], alarming: TrendChange | None) -> tup
     return max(groups, key=lambda key: max(groups[key]) - min(groups[key]), default=None)
 
 
-def default_tcp_mode(cells: Sequence[TcpCell], alarming: TrendChange | None) -> str | None:
+def default_tcp_mode(cells: Sequence[TcpCell], alarming: Finding | None) -> str | None:
     """The mode of TCP, as the data name it, that is shown first: that of the alarming change, else of most DUTs."""
     if alarming is not None and alarming.cell.tcp:
         return clean(alarming.cell.mode)

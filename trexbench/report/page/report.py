@@ -11,6 +11,7 @@ from ...core.history.causes import FindingGroup
 from ...core.history.cell import Cell, by_given_rate
 from ...core.history.levels import Usual
 from ...core.history.night import Night
+from ...core.history.regression import Finding
 from ...core.history.rows import METRICS, Metric, RunRow
 from ...core.history.series import night_of
 from ...core.result import RunResult
@@ -177,9 +178,11 @@ class Report:
         return {cell: summarise(run) for cell, run in self.runs.items()}
 
     @property
-    def alarming(self) -> TrendChange | None:
+    def alarming(self) -> Finding | None:
         """The first change for the worse that is not acknowledged."""
-        return next((one for one in self.changes if one.bad and one.note is None and not one.ended), None)
+        return next(
+            (o.finding for o in self.changes if o.finding.worse and o.finding.note is None and not o.ended), None
+        )
 
     @property
     def simulated(self) -> bool:

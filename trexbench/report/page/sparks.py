@@ -41,7 +41,7 @@ def sparks(trends: Sequence[Trend], metrics: Sequence[Metric]) -> Callable[[Tren
         failed = {columns[night] for night, _ in trend.failed} - {x for x, _ in line}
         change = next(reversed(trend.changes_of(metric)), None)
         where = None if change is None else columns.get(trend.instant_of_change(change))
-        bad = change is not None and change.bad
+        bad = change is not None and change.finding.worse
         return "".join(_svg(line, failed, min(max(spans[metric.name], LEAST), MOST), where, bad))
 
     return draw

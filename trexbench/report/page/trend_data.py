@@ -50,12 +50,12 @@ def _trend(trend: Trend, cell: int, places: Places) -> dict[str, Any]:
         "failed": [[places[short_instant(when)], clean(why)[:LONGEST_REASON]] for when, why in trend.failed],
         "changes": [
             {
-                "metric": clean(change.metric),
+                "metric": clean(change.finding.metric.name),
                 "x": places[short_instant(trend.instant_of_change(change))],
                 "text": clean(change.text),
-                "bad": change.bad,
-                "before": change.before,
-                "after": change.after,
+                "bad": change.finding.worse,
+                "before": change.finding.before,
+                "after": change.finding.after,
             }
             for change in trend.changes
         ],

@@ -10,6 +10,7 @@ from statistics import median
 from ...core.history.cell import Cell, by_given_rate
 from ...core.history.levels import Usual
 from ...core.history.night import CellState, Night
+from ...core.history.regression import Finding
 from ...core.history.rows import METRICS, Metric, RunRow, cells_of
 from ...core.history.series import like_the_last
 from ..words import status_words
@@ -18,22 +19,16 @@ from .grid import reason_of
 
 @dataclass(frozen=True)
 class TrendChange:
-    """A change that was found in a cell's history. at: the first run after it (``started``), or its night.
+    """A finding at its place in the cell's history."""
 
-    before, after: levels, in the metric's unit. bad: for the worse; ended: it has recovered since. text: the finding in
-    a sentence; reasons: what explains it. note: of the acknowledgement, None: there is none.
-    """
-
-    cell: Cell
-    metric: str
+    finding: Finding
+    """Of a regression that has ended: as it was found."""
     at: str
+    """The first run after the change (``started``), or its night."""
     text: str
-    bad: bool
-    before: float | None = None
-    after: float | None = None
-    note: str | None = None
-    reasons: tuple[str, ...] = ()
+    """The finding in a sentence."""
     ended: bool = False
+    """It has recovered since."""
 
 
 def instant_of(started: str, night: str | None) -> str:
@@ -84,7 +79,10 @@ class Trend:
     def changes_of(self, metric: Metric) -> tuple[TrendChange, ...]:
         """The metric's changes, oldest first."""
         return tuple(
-            sorted((change for change in self.changes if change.metric == metric.name), key=self.instant_of_change)
+            sorted(
+                (change for change in self.changes if change.finding.metric.name == metric.name),
+                key=self.instant_of_change,
+            )
         )
 
     def usual(self, metric: Metric) -> Usual | None:
@@ -126,7 +124,7 @@ def find_trends(
             cell,
             tuple(like_the_last(runs.get(cell, ()))),
             tuple(sorted(failed.get(cell, {}).items())),
-            tuple(change for change in changes if change.cell == cell),
+            tuple(change for change in changes if change.finding.cell == cell),
             levels or {},
         )
         for cell in by_given_rate(order)
