@@ -9,7 +9,7 @@ from typing import Any
 
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.rows import RunRow
-from trexbench.core.tcp.path import Path
+from trexbench.core.tcp.path import TrafficPath
 from trexbench.core.tcp.wan import parse_wan
 
 VPP = Cell("netgate-vpp", "var2-64b", False, 1)
@@ -46,11 +46,11 @@ def make_row(number: int = 0, total_pps: float = 5e6, cell: Cell = VPP, **change
     return replace(row, **changes)
 
 
-def over_wan(asked: str) -> Path:
-    return Path(parse_wan(asked), "netem")
+def over_wan(asked: str) -> TrafficPath:
+    return TrafficPath(parse_wan(asked), "netem")
 
 
-def passing(row: RunRow, through: Path | None) -> RunRow:
+def passing(row: RunRow, through: TrafficPath | None) -> RunRow:
     """The row of a run that went through this WAN or tunnel."""
     return replace(row, through=through, cell=replace(row.cell, over=None if row.suite else through))
 

@@ -19,6 +19,7 @@ from trexbench.results.document import encode
 from trexbench.review.compare import compare
 
 PLAN = make_plan(ramp_s=60.0, confirm_s=0.0)
+BOTH_WAYS = make_result(make_plan(bidir=True))
 DUT = {"name": "lab-linux", "facts_sha256": "a", "facts": {"kernel": "6.1"}}
 
 
@@ -55,7 +56,7 @@ def test_a_difference_counts_beyond_the_noise_and_bounds_only_where_they_decide(
         pytest.param({"simulated": False}, "one is simulated, the other measured", id="a model and a router"),
         pytest.param(
             {"profiles": {Direction(0, 1): {"digest": "other", "mix": "1514 B frames"}}},
-            "different traffic",
+            "other traffic: ",
             id="other frames",
         ),
         pytest.param(
@@ -73,10 +74,14 @@ def test_a_difference_counts_beyond_the_noise_and_bounds_only_where_they_decide(
             {"plan": make_plan(kind="saturate", hold_s=10.0)}, "one is a ramp, the other a saturate", id="other method"
         ),
         pytest.param(
-            {"plan": make_plan(ramp_s=60.0, confirm_s=0.0, line_rate_bps=1e10)}, "line rates", id="another line"
+            {"plan": make_plan(ramp_s=60.0, confirm_s=0.0, line_rate_bps=1e10)}, "line rate ", id="another line"
         ),
-        pytest.param({"plan": replace(PLAN, loss_threshold=0.01)}, "loss thresholds of", id="another threshold"),
-        pytest.param({"plan": make_plan(bidir=True)}, "directions 0->1 and 0->1, 1->0", id="one way and both"),
+        pytest.param({"plan": replace(PLAN, loss_threshold=0.01)}, "loss threshold ", id="another threshold"),
+        pytest.param(
+            {"plan": BOTH_WAYS.plan, "samples": BOTH_WAYS.samples},
+            "directions 0->1 and 0->1, 1->0",
+            id="one way and both",
+        ),
     ],
 )
 def test_unlike_runs_are_told_apart(changes: dict[str, object], words: str) -> None:

@@ -115,11 +115,11 @@ def test_runs_that_ended_early_are_left_out_and_named() -> None:
     ("changes", "words"),
     [
         ({"simulated": False}, "one is simulated, the other measured"),
-        ({"traffic": "other"}, "different traffic"),
+        ({"traffic": "other"}, "other traffic"),
         ({"through": FAR, "suite": "a"}, "over no WAN and over WAN 20ms,1gbit by netem"),
         ({"through": FAR}, "over no WAN and over WAN 20ms,1gbit by netem"),
-        ({"line_rate_bps": 1e10}, "line rates of 1.000 Gbit/s and 10.00 Gbit/s"),
-        ({"loss_threshold": 0.01}, "loss thresholds of"),
+        ({"line_rate_bps": 1e10}, "line rate 1.000 Gbit/s and 10.00 Gbit/s"),
+        ({"loss_threshold": 0.01}, "loss threshold 0.100 % and 1.00 %"),
         ({"facts": "other"}, "lab-linux was not configured alike (kernel)"),
     ],
 )

@@ -223,7 +223,7 @@ def test_runs_on_unlike_ways_are_not_compared() -> None:
     plan, near = measured(lambda _: NEAR, 700 * K)
     _, far = measured(lambda _: FAR, 371 * K)
     runs = [replace(make_result(plan), samples=tuple(samples)) for samples in (near, far)]
-    reason = "a cache line's round trip between the lab's cores of 85 and 415 ns"
+    reason = "a cache line's round trip between the lab's cores 85 ns and 415 ns"
     assert list(find_unlike(*runs)) == [reason] and not list(find_unlike(runs[0], runs[0]))
     rows = [[row_of(one, "x.json")] for one in runs]
     assert compare_sets(*rows).pairs[0].unlike == (reason,)
@@ -240,7 +240,7 @@ def test_a_history_holds_nights_on_the_same_way() -> None:
     judgement = judge_rows(near + far)
     assert not judgement.of(Kind.REGRESSION)
     (remark,) = [text for text in judgement.remarks if "round trip" in text]
-    assert "between the lab's cores 90 -> 410 ns since 2026-01-21; its history starts again" in remark
+    assert "between the lab's cores 90 ns -> 410 ns since 2026-01-21; its history starts again" in remark
     back = [*near, *far, make_row(23, 5e6, round_trip_ns=95.0)]
     assert like_the_last(back) == [*near, back[-1]]
     assert like_the_last([*far, make_row(23)]) == [*far, make_row(23)], "an unknown way may be the same"

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import StoreError
-from trexbench.core.history.cell import Cell
-from trexbench.core.history.night import Attempt, CellRecord, CellState, Night, night_to_dict
+from trexbench.core.history.cell import TCP_KIND, Cell
+from trexbench.core.history.night import Attempt, CellRecord, CellState, Night, night_from_dict, night_to_dict
+from trexbench.core.tcp.model import TcpMode, Way
 from trexbench.results.nights import MAX_BYTES, NightWriter, find_nights, load_nights, read_night
 
 pytestmark = pytest.mark.portable
@@ -59,6 +60,16 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     writer.write(replace(NIGHT, finished="2026-11-21T08:00:00Z"))
     assert read_night(writer.path) == writer.night and writer.night.finished is not None
     assert [path.name for path in writer.path.parent.iterdir()] == [writer.path.name]
+
+
+def test_a_night_of_version_1_is_read(tmp_path: Path) -> None:
+    """It had the cell's fields beside its state, and a name for how TCP is sent."""
+    cell = {"dut": "a", "mode": "reverse-ipv6-4-streams", "bidir": False, "rx_queues": None, "kind": "tcp"}
+    written(tmp_path, "old.json", changed(version=1, cells=[{**cell, "variant": "nat", "state": "done"}]))
+    (night,) = load_nights(tmp_path, pytest.fail)
+    sent = TcpMode(Way.REVERSE, 6, streams=4)
+    assert night.cells == (CellRecord(Cell("a", sent, False, None, TCP_KIND, variant="nat"), CellState.DONE),)
+    assert night_from_dict(night_to_dict(night)) == night
 
 
 def test_no_night_takes_anothers_place(tmp_path: Path) -> None:

@@ -93,9 +93,9 @@ def test_a_change_stands_at_its_first_run_that_ended() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"line_rate_bps": 1e9}, "line rate of 1"),
+        ({"line_rate_bps": 1e9}, "line rate 1"),
         ({"traffic": "1"}, "other traffic"),
-        ({"loss_threshold": 0.01}, "loss threshold of 1"),
+        ({"loss_threshold": 0.01}, "loss threshold 1"),
     ],
 )
 def test_unlike_runs_are_named_only_where_no_like_one_is(changes: dict[str, Any], words: str) -> None:

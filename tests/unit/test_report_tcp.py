@@ -144,7 +144,7 @@ def test_a_rate_through_no_line_stands_in_the_first_table() -> None:
 
 def test_a_failed_cell_of_tcp_is_one_with_its_history() -> None:
     (row,) = rows_of_tcp(make_tcp_result(legs=[Leg(Way.FORWARD)]), "x.json")
-    lost = replace(make_record(row, "no route", CellState.FAILED), kind=row.cell.kind)
+    lost = make_record(row, "no route", CellState.FAILED)
     report = Report([row], nights=[make_night(lost)], table=make_night(lost))
     assert [trend.cell for trend in report.trends] == [row.cell] and report.trends[0].failed[0][1] == "no route"
     assert [block.name for block in report.grid.blocks] == ["TCP"]

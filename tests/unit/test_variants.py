@@ -183,7 +183,7 @@ def test_a_cell_of_a_variant_is_another_cell_and_older_nights_have_none() -> Non
     }
     (record,) = night_from_dict({**older, "simulated": False}).cells
     assert record == CellRecord(Cell("box", "var2-64b", False, 1))
-    assert record.variant is None
+    assert record.cell.variant is None
 
 
 def test_a_dut_that_dials_in_masquerades_and_clamps_the_segment_size(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from .load.windows import RunWindows
 from .strategy.analysis import analyse, until_setback
 from .strategy.base import Strategy
 from .strategy.table import plan_from_dict, plan_to_dict
-from .tcp.path import Path
+from .tcp.path import TrafficPath
 from .typed import Status as Status
 from .typed import version_of
 from .upgrade import upgrade
@@ -69,7 +69,7 @@ class RunResult:
     telemetry: str = "off"
     dut_readings: Sequence[DutReading] = ()
     spread: FlowSpread | None = None
-    over: Path | None = None
+    over: TrafficPath | None = None
 
     @property
     def held_pps(self) -> float | None:
@@ -287,7 +287,7 @@ def from_document(document: Any) -> RunResult:
             warnings=tuple(warnings),
             telemetry=str(telemetry["mode"]),
             dut_readings=msgspec.convert(telemetry["readings"], tuple[DutReading, ...]),
-            over=msgspec.convert(document.get("over"), Path | None),
+            over=msgspec.convert(document.get("over"), TrafficPath | None),
             spread=msgspec.convert((document.get("spread") or {}).get("predicted"), FlowSpread | None),
         )
     except KeyError as error:

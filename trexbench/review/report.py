@@ -185,7 +185,7 @@ def load_older(
         latest = next((row for row in history if cell in runs and row.started == runs[cell].started), None)
         if latest is None:
             continue
-        chosen = choose_older(latest, history, [change for change in changes if change.cell == cell])
+        chosen = choose_older(latest, history, [change for change in changes if change.finding.cell == cell])
         facts = runs[cell].dut.get("facts")
         read = [one if one.unlike else _read_older(results, one, facts, problems, warn) for one in chosen]
         if any(read):

@@ -19,6 +19,7 @@ from ..core.load.sample import Phase, Sample
 from ..core.protocols import Clock, Generator, Sink
 from ..core.result import RunResult, Status
 from ..core.strategy.base import LoadStep, Strategy
+from ..core.tcp.path import TrafficPath
 from ..core.verdict.model import RunWarning
 from ..dut import Attestation
 from ..lab import RunningLab
@@ -243,7 +244,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
         generator=facts | {"lab": dict(lab.placement) if lab else None},
         host=host_facts(),
         simulated=bool(facts["simulated"]),
-        over=Path(request.dut.wan, there.line.by) if there.line is not None else None,
+        over=TrafficPath(request.dut.wan, there.line.by) if there.line is not None else None,
         samples=(),
         warnings=tuple(warnings),
     )

@@ -9,7 +9,7 @@ from typing import Any
 from ..result import RunResult
 from ..strategy.table import suffix_of
 from ..tcp.model import TcpMode
-from ..tcp.path import Path
+from ..tcp.path import TrafficPath
 from ..units import format_pps, nominal
 
 TCP_KIND, EFFICIENCY = "tcp", "efficiency"
@@ -31,25 +31,25 @@ class Cell:
     simulated: bool = False
     variant: str | None = None
     """Variant of the DUT; None: without any."""
-    over: Path | None = None
-    """What a run by hand went through; None: nothing, or a suite's run, as a suite has variants for that."""
+    over: TrafficPath | None = None
+    """The path of a run by hand besides the DUT; None also for a suite's run, as a suite has variants for that."""
     held_pps: float | None = None
     """The given rate of EFFICIENCY, in frames per second and direction."""
 
     @property
     def tcp(self) -> TcpMode | None:
-        """How TCP is sent; None for packets."""
+        """The mode of TCP; None for packets."""
         return self.mode if isinstance(self.mode, TcpMode) else None
 
     @property
     def load(self) -> Cell:
-        """What was sent and how, as a cell of no DUT."""
+        """The part that says what is sent and how, as a cell of no DUT."""
         return Cell("", self.mode, self.bidir, None, self.kind, held_pps=self.held_pps)
 
     @property
     def dut_words(self) -> str:
         """The DUT, its variant, and what its runs went through."""
-        return " ".join(filter(None, (self.dut, self.variant, self.over and f"over {self.over}")))
+        return " ".join(filter(None, (self.dut, self.variant, f"over {self.over}" if self.over else "")))
 
     @property
     def kind_words(self) -> str:
@@ -97,7 +97,7 @@ def cell_of(result: RunResult) -> Cell:
     )
 
 
-def path_of_cell(path: Path | None, command: Mapping[str, Any]) -> Path | None:
+def path_of_cell(path: TrafficPath | None, command: Mapping[str, Any]) -> TrafficPath | None:
     """The path as a part of a cell: a suite's cells are distinguished by their variants instead."""
     return None if text_of(command.get("suite")) else path
 

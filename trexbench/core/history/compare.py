@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import islice
+from itertools import combinations, islice
 from math import hypot, sqrt
 from statistics import median, stdev
 
 from ..load.plan import Direction
 from ..means import student
 from ..result import RunResult, Status
-from ..tcp.path import paths_apart
-from ..units import format_bits, format_share
 from .baseline import metric_of
 from .cell import Cell, cell_of
 from .detect import MEDIAN_ERROR
 from .differences import agree
-from .rows import COST, RunRow, are_apart, cells_of, unlike_traffic
+from .rows import COST, RunRow, cells_of, row_of
+from .series import difference_words, differences
 
 Differing = Callable[[RunRow, RunRow], str | None]
 
@@ -94,8 +93,6 @@ def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Dire
 
 def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
     """Why a difference between these runs may have another cause than the DUTs; nothing where it may not."""
-    if first.simulated != second.simulated:
-        yield _one_simulated(first.simulated)
     kinds = [cell.kind_words if cell.held_pps else f"a {cell.kind}" for cell in map(cell_of, (first, second))]
     if kinds[0] != kinds[1]:
         yield f"one is {kinds[0]}, the other {kinds[1]}"
@@ -104,40 +101,13 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
         yield f"directions {one} and {other}"
     both = first.profiles.keys() & second.profiles.keys()
     if any(first.profiles[d].get("digest") != second.profiles[d].get("digest") for d in both):
-        yield f"different traffic: {first.profile.get('mix')} and {second.profile.get('mix')}, or other headers"
-    if first.over != second.over:
-        yield " and ".join(paths_apart(first.over, second.over))
-    common = set(first.plan.directions) & set(second.plan.directions)
-    if any(first.plan.offer(d).line_rate_bps != second.plan.offer(d).line_rate_bps for d in common):
-        speeds = [", ".join(map(format_bits, run.plan.line_rates_bps)) for run in (first, second)]
-        yield f"line rates of {' and '.join(speeds)}"
-    yield from _unlike("loss thresholds", [run.plan.loss_threshold for run in (first, second)], format_share)
-    yield from _unlike_round_trips([first.round_trip_ns, second.round_trip_ns])
-    name, facts = first.dut.get("name"), [run.dut.get("facts_sha256") for run in (first, second)]
-    if name == second.dut.get("name") and facts[0] != facts[1]:  # two DUTs may differ: that is what is compared
-        words = differing_facts(first.dut.get("facts"), second.dut.get("facts"))
-        yield from () if words is None else (f"{name} was not configured alike{words}",)
+        yield f"other traffic: {first.profile.get('mix')} and {second.profile.get('mix')}, or other headers"
+    rows = [replace(row_of(run, ""), traffic=None) for run in (first, second)]
+    facts = differing_facts(first.dut.get("facts"), second.dut.get("facts"))
+    yield from _unlike_rows(rows[:1], rows[1:], lambda *_: facts)
     for run in (first, second):
         if run.status is not Status.COMPLETE:
             yield f"the run of {run.started} is {run.status.value}"
-
-
-def _one_simulated(first_simulated: bool) -> str:
-    one, other = ("simulated", "measured") if first_simulated else ("measured", "simulated")
-    return f"one is {one}, the other {other}"
-
-
-def _unlike(what: str, values: Iterable[float], words: Callable[[float], str]) -> Iterator[str]:
-    """A sentence if these values are not all the same."""
-    different = dict.fromkeys(values)
-    if len(different) > 1:
-        yield f"{what} of {' and '.join(map(words, different))}"
-
-
-def _unlike_round_trips(times_ns: Iterable[float | None]) -> Iterator[str]:
-    known = sorted(ns for ns in times_ns if ns is not None)
-    if known and are_apart(known[0], known[-1]):
-        yield f"a cache line's round trip between the lab's cores of {known[0]:.0f} and {known[-1]:.0f} ns"
 
 
 def differing_facts(one: object, other: object) -> str | None:
@@ -248,12 +218,10 @@ def _unlike_rows(first: Sequence[RunRow], second: Sequence[RunRow], differing: D
     """Yield reasons as find_unlike does, for runs of one cell."""
     both = [*first, *second]
     if len({row.cell.simulated for row in both}) > 1:
-        yield _one_simulated(first[0].cell.simulated)
-    paths = [paths for other in both for paths in unlike_traffic(first[0], other)]
-    yield from (" and ".join(one) or "different traffic" for one in dict.fromkeys(paths))
-    yield from _unlike("line rates", sorted(row.line_rate_bps for row in both), format_bits)
-    yield from _unlike("loss thresholds", sorted(row.loss_threshold for row in both), format_share)
-    yield from _unlike_round_trips(row.round_trip_ns for row in both)
+        one, other = ("simulated", "measured") if first[0].cell.simulated else ("measured", "simulated")
+        yield f"one is {one}, the other {other}"
+    apart = {what: values for pair in combinations(both, 2) for what, values in differences(*pair)}
+    yield from (difference_words(what, values, " and ") for what, values in apart.items())
     if first[0].cell.dut == second[0].cell.dut:
         others = {row.facts: row for row in both if row.facts != first[0].facts}
         told = (words for row in others.values() if (words := differing(first[0], row)) is not None)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from ..dut.runtime import WorkerEfficiency
-from ..load.conditions import ALIKE
 from ..result import RunResult, Status
-from ..tcp.path import Path, paths_apart
+from ..tcp.path import TrafficPath
 from ..verdict.latency import history_latency
 from ..verdict.model import Limit
 from .cell import Cell, cell_of, text_of
@@ -41,7 +40,7 @@ class RunRow:
     status: str
     cell: Cell
     traffic: str | None
-    through: Path | None
+    through: TrafficPath | None
     line_rate_bps: float
     loss_threshold: float
     facts: str | None
@@ -174,17 +173,6 @@ UNANSWERED = "no answer"
 """The status of a row whose run went to its end and found nothing that a history could judge."""
 
 
-def unlike_traffic(before: RunRow, after: RunRow) -> Iterator[tuple[str, ...]]:
-    """Yield how the traffic of two runs differs: nothing in words where other frames were sent, and both paths.
-
-    ``()``, ``("over WAN 20ms,1gbit by netem", "over no WAN")``.
-    """
-    if (before.traffic or "") != (after.traffic or ""):
-        yield ()
-    if before.through != after.through:
-        yield paths_apart(before.through, after.through)
-
-
 _FIGURES = ("cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")
 """Fields that a Cost and a RunRow share."""
 _WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.LINK, Limit.UNKNOWN)
@@ -208,11 +196,6 @@ def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:
             share = node.cycles_per_packet * (worker.packets or 0) / packets
             found[node.name] = found.get(node.name, 0.0) + share
     return found
-
-
-def are_apart(one_ns: float | None, other_ns: float | None) -> bool:
-    """Test whether these round trips belong to different ways between cores; an unknown one may be the same."""
-    return one_ns is not None and other_ns is not None and not 1 / ALIKE <= one_ns / other_ns <= ALIKE
 
 
 def cells_of(rows: Iterable[RunRow]) -> dict[Cell, list[RunRow]]:

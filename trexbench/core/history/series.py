@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from ..load.conditions import ALIKE
+from ..tcp.path import paths_apart
 from ..units import format_bits, format_share
 from .cell import Cell
 from .detect import Smallest
-from .rows import Metric, RunRow, are_apart, unlike_traffic
+from .rows import Metric, RunRow
 
 LATELY = 10
 """A lower bound is compared with the median of so many nights before it."""
@@ -118,20 +120,32 @@ def _split_bounds(points: Sequence[Point], metric: Metric) -> tuple[list[Point],
     return counted, silent
 
 
-def differences(before: RunRow, after: RunRow) -> Iterator[str]:
-    """Yield in words how the conditions of two runs differ, where that separates their figures' histories."""
-    for paths in unlike_traffic(before, after):
-        yield " -> ".join(paths) or "other traffic"
+def differences(before: RunRow, after: RunRow) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the conditions of two runs that differ, where that separates their figures' histories, and both in words.
+
+    ``("line rate", ("1 Gbit/s", "10 Gbit/s"))``; a path has no name, and traffic no words.
+    """
+    if (before.traffic or "") != (after.traffic or ""):
+        yield "other traffic", ()
+    if before.through != after.through:
+        yield "", paths_apart(before.through, after.through)
     if before.line_rate_bps != after.line_rate_bps:
-        yield f"line rate {format_bits(before.line_rate_bps)} -> {format_bits(after.line_rate_bps)}"
+        yield "line rate", (format_bits(before.line_rate_bps), format_bits(after.line_rate_bps))
     if before.loss_threshold != after.loss_threshold:
-        yield f"loss threshold {format_share(before.loss_threshold)} -> {format_share(after.loss_threshold)}"
-    if are_apart(before.round_trip_ns, after.round_trip_ns):
-        way = "a cache line's round trip between the lab's cores"
-        yield f"{way} {before.round_trip_ns:.0f} -> {after.round_trip_ns:.0f} ns"
+        yield "loss threshold", (format_share(before.loss_threshold), format_share(after.loss_threshold))
+    times_ns = before.round_trip_ns, after.round_trip_ns
+    if times_ns[0] is not None and times_ns[1] is not None and not 1 / ALIKE <= times_ns[0] / times_ns[1] <= ALIKE:
+        yield "a cache line's round trip between the lab's cores", (f"{times_ns[0]:.0f} ns", f"{times_ns[1]:.0f} ns")
+
+
+def difference_words(what: str, values: Sequence[str], between: str) -> str:
+    """``line rate 1 Gbit/s -> 10 Gbit/s``."""
+    return " ".join(filter(None, (what, between.join(values))))
 
 
 def _change_of_conditions(rows: Sequence[RunRow]) -> tuple[str | None, tuple[str, ...]]:
     """The night since which all runs have the last one's conditions, and what changed then."""
     at = next((at for at in reversed(range(len(rows))) if any(differences(rows[at], rows[-1]))), None)
-    return (None, ()) if at is None else (night_of(rows[at + 1]), tuple(differences(rows[at], rows[-1])))
+    if at is None:
+        return None, ()
+    return night_of(rows[at + 1]), tuple(difference_words(*one, " -> ") for one in differences(rows[at], rows[-1]))

@@ -12,7 +12,7 @@ from enum import Enum
 
 from ..dut.telemetry import CpuTime, DutReading, Missing
 from ..typed import Amount, Count
-from .path import Path
+from .path import TrafficPath
 from .tunnel import CLIENT_DUT, KINDS
 from .wan import Wan, format_size
 
@@ -194,10 +194,10 @@ class TcpEnvironment:
         """Number of 4-byte tags in a frame besides Ethernet's header: VLANs, and PPPoE, which is as long as two."""
         return self.vlans + 2 * self.pppoe
 
-    def path(self, version: int) -> Path | None:
-        """What packets of this IP version pass besides the DUT; None: nothing."""
+    def path(self, version: int) -> TrafficPath | None:
+        """The path of packets of this IP version besides the DUT; None: nothing."""
         tunnelled = self.header_bytes(version) > 0
-        path = Path(
+        path = TrafficPath(
             wan=self.wan,
             wan_by=self.wan_by if self.wan is not None else "",
             tunnel=self.tunnel if tunnelled else "",
@@ -206,7 +206,7 @@ class TcpEnvironment:
             tunnel_mtu=self.tunnel_mtu if tunnelled else None,
             pppoe=self.pppoe,
         )
-        return None if path == Path() else path
+        return None if path == TrafficPath() else path
 
     def header_bytes(self, version: int) -> int:
         """Bytes that the tunnel adds to each packet of this IP version."""

@@ -1,4 +1,4 @@
-"""What the traffic of a test goes through besides the DUT. Pure."""
+"""The path of a test's traffic besides the DUT. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .wan import Wan
 
 
 @dataclass(frozen=True)
-class Path:
-    """What lies between the two sides of a test besides the DUT: a line, a tunnel, a PPPoE session."""
+class TrafficPath:
+    """Parts of the path besides the DUT: a line, a tunnel, a PPPoE session."""
 
     wan: Wan | None = None
     wan_by: str = ""
@@ -32,8 +32,8 @@ class Path:
         return ", ".join(filter(None, (*parts, "PPPoE" if self.pppoe else "")))
 
 
-def paths_apart(one: Path | None, other: Path | None) -> tuple[str, str]:
+def paths_apart(one: TrafficPath | None, other: TrafficPath | None) -> tuple[str, str]:
     """Two paths in words, ``("over WAN 20ms,1gbit by netem", "over no WAN")``."""
-    there = one or other or Path()
+    there = one or other or TrafficPath()
     none = "no WAN" if there.wan is not None else "no tunnel" if there.tunnel else "no PPPoE"
     return f"over {one or none}", f"over {other or none}"

@@ -76,7 +76,7 @@ class Wan:
 
 def _compact(value: float, units: Mapping[str, float]) -> str:
     """``2.5mb``: with the largest unit that leaves one or more."""
-    unit = next((name for name, size in units.items() if value >= size), next(reversed(units)))
+    unit = next((name for name, size in units.items() if value >= size), [*units][-1])
     return f"{value / units[unit]:.4g}{unit}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ...core.history.cell import Cell
-from ...core.tcp.path import Path
+from ...core.tcp.path import TrafficPath
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Column:
     rx_queues: int | None
     simulated: bool
     variant: str | None = None
-    over: Path | None = None
+    over: TrafficPath | None = None
 
     def cell(self, load: Cell) -> Cell:
         """The column's cell with this load."""

@@ -8,11 +8,10 @@ from datetime import date
 
 from ...core.dut.cycles import Cost
 from ...core.errors import StoreError
-from ...core.history.rows import RunRow, are_apart, unlike_traffic
-from ...core.history.series import night_of
+from ...core.history.rows import RunRow
+from ...core.history.series import difference_words, differences, night_of
 from ...core.result import RunResult
 from ...core.strategy.table import has_curve
-from ...core.units import format_bits, format_share
 from ..run.costs import known_costs
 from .latency import LatencyRow, find_latency_table
 from .overlay import Curve, find_curves
@@ -105,13 +104,7 @@ def _days_between(row: RunRow, latest: RunRow) -> int | None:
 
 def _unlike(row: RunRow, latest: RunRow) -> list[str]:
     """List how the runs' conditions differ, of those that also separate the histories of a figure."""
-    traffic = [paths[0] if paths else "other traffic" for paths in unlike_traffic(row, latest)]
-    conditions = (
-        (row.line_rate_bps != latest.line_rate_bps, f"line rate of {format_bits(row.line_rate_bps)}"),
-        (row.loss_threshold != latest.loss_threshold, f"loss threshold of {format_share(row.loss_threshold)}"),
-        (are_apart(row.round_trip_ns, latest.round_trip_ns), "another way between the lab's cores"),
-    )
-    return traffic + [words for differ, words in conditions if differ]
+    return [difference_words(what, values[:1], "") for what, values in differences(row, latest)]
 
 
 def with_figures(one: Older, result: RunResult, most: int = MOST_POINTS) -> Older:

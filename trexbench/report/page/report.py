@@ -15,7 +15,6 @@ from ...core.history.regression import Finding
 from ...core.history.rows import METRICS, Metric, RunRow
 from ...core.history.series import night_of
 from ...core.result import RunResult
-from ...core.tcp.model import TcpMode
 from ...core.tcp.result import TcpResult
 from ..run.costs import known_costs
 from ..run.summary import RunSummary, summarise
@@ -123,10 +122,10 @@ class Report:
         return find_sized(self.runs)
 
     @property
-    def tcp_modes(self) -> Mapping[TcpMode, str]:
+    def tcp_modes(self) -> Mapping[str, str]:
         """All modes of TCP that any cell has, and their words."""
         cells = sorted({trend.cell for trend in self.trends if trend.cell.tcp}, key=mode_order)
-        return {cell.tcp: mode_words(cell) for cell in cells if cell.tcp}
+        return {str(cell.mode): mode_words(cell) for cell in cells}
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

@@ -22,7 +22,7 @@ class TrendChange:
     """A finding at its place in the cell's history."""
 
     finding: Finding
-    """Of a regression that has ended: as it was found."""
+    """The finding; in place of a recovery, also the regression that it ended."""
     at: str
     """The first run after the change (``started``), or its night."""
     text: str
