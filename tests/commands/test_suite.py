@@ -34,7 +34,7 @@ def figures(folder: Path) -> dict[str, float]:
     for night in load_nights(folder / "results", pytest.fail):
         for cell in night.cells:
             run = load_run(folder / "results" / str(cell.path))
-            found[f"{night.night} {cell.dut} {cell.mode} {cell.bidir} {cell.rx_queues}"] = run.analysis.total_pps
+            found[f"{night.night} {cell}"] = run.analysis.total_pps
     return found
 
 

@@ -127,7 +127,7 @@ def test_it_says_what_it_is_and_what_is_not_known() -> None:
     assert "nothing is known of the router" in said and "the intervals are what the client sent" in said
     assert run.legs[0].program["client"] == {"name": "iperf3", "version": "3.12", "congestion": "bbr"}
     (row,) = rows_of_tcp(run, "")
-    assert row.cell.mode == "forward-ipv4-2-streams-unmonitored" and row.label == "firmware-2"
+    assert str(row.cell.mode) == "forward-ipv4-2-streams-unmonitored" and row.label == "firmware-2"
     assert row.traffic == "TCP by iperf3, bbr"
 
 

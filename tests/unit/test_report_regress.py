@@ -34,7 +34,7 @@ SLOWER = Finding(
 )
 FASTER = replace(SLOWER, kind=Kind.IMPROVEMENT, after=5.3e6, explanation=())
 KNOWN = replace(SLOWER, kind=Kind.KNOWN, metric=COST, before=438.0, after=460.0, noise=1.0, note="NIC firmware")
-FEW = Finding(VPP, METRICS[4], Kind.INSUFFICIENT, 3)
+FEW = Finding(VPP, METRICS[3], Kind.INSUFFICIENT, 3)
 MISSING = MissingCell("netgate-vpp imix uni", "nightly", "2026-11-20", "the tester was not there")
 ALL = Judgement((SLOWER, FASTER, KNOWN, FEW), 3, (MISSING,), ("a remark",), None, ((VPP, "steady"),))
 NOTHING = Judgement((), 4)
@@ -71,7 +71,7 @@ EIGHT = tuple(
     for at, cell in enumerate(CELLS)
     for one in (
         replace(SLOWER, cell=cell, after=4.6e6 - at * 9e4),
-        replace(SLOWER, cell=cell, metric=METRICS[9], before=0.001, after=0.006, noise=1e-4, since="2026-11-18"),
+        replace(SLOWER, cell=cell, metric=METRICS[2], before=0.001, after=0.006, noise=1e-4, since="2026-11-18"),
     )
 )
 GROUPED = Judgement(EIGHT, 9, nights=("2026-11-18", "2026-11-19", "2026-11-20"))

@@ -47,8 +47,8 @@ def test_a_line_carries_the_outer_header_as_well() -> None:
 
 
 def test_only_ipv6_is_other_traffic_by_another_way() -> None:
-    def told(**setup: str) -> list[str | None]:
-        return [row.traffic for row in rows_of_tcp(make_tcp_result(legs=BOTH, setup=TcpEnvironment(**setup)), "x.json")]
+    def told(**setup: str) -> list[object]:
+        return [row.through for row in rows_of_tcp(make_tcp_result(legs=BOTH, setup=TcpEnvironment(**setup)), "x.json")]
 
     plain, sit, programs = told(), told(tunnel="6in4", tunnel_by="sit"), told(tunnel="6in4", tunnel_by="tc-bpf")
     assert plain[0] == sit[0] == programs[0] and len({plain[1], sit[1], programs[1]}) == 3

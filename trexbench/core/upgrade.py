@@ -37,7 +37,7 @@ def upgrade_night(values: Mapping[str, Any], version: int) -> Mapping[str, Any]:
     records = values.get("cells")
     if version > 1 or not isinstance(records, list):
         return values
-    return {**values, "cells": [_record_of_1(one) if isinstance(one, dict) else one for one in records]}
+    return {**values, "cells": [_record_of_1(record) if isinstance(record, dict) else record for record in records]}
 
 
 def _record_of_1(record: Mapping[str, Any]) -> dict[str, Any]:

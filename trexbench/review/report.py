@@ -127,7 +127,7 @@ def _not_run(nights: Sequence[Night]) -> list[str]:
 
 def _with_duts(night: Night, duts: Sequence[str]) -> Night:
     """The night with the cells of these DUTs; of all if there are none."""
-    return replace(night, cells=tuple(one for one in night.cells if not duts or one.cell.dut in duts))
+    return replace(night, cells=tuple(record for record in night.cells if not duts or record.dut in duts))
 
 
 def load_runs(

@@ -12,7 +12,6 @@ from .differences import Difference
 from .explain import day_words
 from .levels import Kind
 from .regression import Finding, Judgement
-from .rows import METRICS, Metric
 
 
 class Section(str, Enum):
@@ -48,7 +47,7 @@ class FindingGroup:
     @property
     def leading(self) -> tuple[Finding, ...]:
         """Findings of the headline: all rates, or the most telling metric that there is."""
-        return tuple(one for one in self.findings if _rank(one.metric) == _rank(self.first.metric))
+        return tuple(one for one in self.findings if one.metric.rank == self.first.metric.rank)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -104,7 +103,7 @@ def _groups(section: Section, findings: Iterable[Finding], judgement: Judgement)
 
 
 def _group(section: Section, night: str, findings: Iterable[Finding], judgement: Judgement) -> FindingGroup:
-    ordered = tuple(sorted(findings, key=lambda one: (*_size(one), METRICS.index(one.metric), str(one.cell))))
+    ordered = tuple(sorted(findings, key=lambda one: (*_size(one), str(one.cell))))
     first = ordered[0]
     now = judgement.nights[-1] if judgement.nights else first.told or night
     return FindingGroup(section, ordered, night, now, judgement.differences.get((first.cell, night)))
@@ -130,10 +129,6 @@ def _by_night(findings: Sequence[Finding], nights: Sequence[str]) -> Iterator[tu
         left = [one for one in left if (one.since or "") not in beside]
 
 
-def _rank(metric: Metric) -> int:
-    return 0 if metric.bounded else METRICS.index(metric)
-
-
 def _size(finding: Finding) -> tuple[int, float]:
     """For sorting: the most telling metric first, then the largest difference."""
-    return _rank(finding.metric), -finding.severity
+    return finding.metric.rank, -finding.severity

@@ -63,7 +63,7 @@ class Cell:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values, with names in place of what they stand for."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return values | {"mode": str(self.mode), "over": str(self.over or "")}
 
     def __str__(self) -> str:

@@ -55,6 +55,14 @@ class CellRecord:
         return str(self.cell)
 
     @property
+    def dut(self) -> str:
+        return self.cell.dut
+
+    @property
+    def mode(self) -> str:
+        return str(self.cell.mode)
+
+    @property
     def known_by(self) -> str:
         return self.cell.known_by
 
@@ -112,7 +120,7 @@ def _problems(night: Night) -> Iterator[str]:
     """Yield what is wrong with its names, its date and its paths, which pages show and readers follow."""
     for name in (
         night.suite,
-        *(name for cell in night.of for name in (cell.dut, str(cell.mode), cell.variant or "none")),
+        *(name for record in night.cells for name in (record.dut, record.mode, record.cell.variant or "none")),
     ):
         if not is_name(name):
             yield f"{shown(name)} is not a valid name"

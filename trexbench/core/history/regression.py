@@ -244,7 +244,7 @@ def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) ->
     for night in last.values():
         if night.finished is None and night.error is None:
             continue  # still running, or to be resumed
-        records = [one for one in night.cells if wanted(one.cell.dut, str(one.cell.mode))]
+        records = [record for record in night.cells if wanted(record.dut, record.mode)]
         for record in records:
             if record.state is CellState.DONE:
                 continue

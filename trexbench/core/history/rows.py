@@ -100,39 +100,41 @@ class RunRow:
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure that is followed over the nights. better: ``higher`` or ``lower``. minimum: changes below this share are
-    too small to report, however significant; absolute: the same in the figure's unit. bounded: the value is only a
-    bound where the run's rate is (RunRow.at_least).
-    """
+    """A figure that is followed over the nights."""
 
     name: str
     unit: str
     better: str
+    """``higher`` or ``lower``."""
+    rank: int
+    """Its place among figures that a change moves: the most telling has the lowest."""
     of: Callable[[RunRow], float | None]
     minimum: float
+    """Smallest share of a change that is reported, however significant; absolute: the same in the figure's unit."""
     absolute: float = 0.0
     bounded: bool = False
+    """The value is only a bound where the run's rate is (RunRow.at_least)."""
 
 
-RATE = Metric("maximum rate", "pps", "higher", lambda row: row.packet_rate, 0.01, bounded=True)
-TCP_RATE = Metric("TCP rate", "bit/s", "higher", lambda row: row.total_bps, 0.01, bounded=True)
-COST = Metric("cycles/packet", "cycles", "lower", lambda row: row.cycles_per_packet, 0.01)
+RATE = Metric("maximum rate", "pps", "higher", 0, lambda row: row.packet_rate, 0.01, bounded=True)
+TCP_RATE = Metric("TCP rate", "bit/s", "higher", 0, lambda row: row.total_bps, 0.01, bounded=True)
+COST = Metric("cycles/packet", "cycles", "lower", 1, lambda row: row.cycles_per_packet, 0.01)
 METRICS: tuple[Metric, ...] = (
     RATE,
-    TCP_RATE,
     COST,
-    Metric("CPU per Gbit/s", "cores", "lower", lambda row: row.cores_per_gbps, 0.02, absolute=0.01),
-    Metric("latency", "us", "lower", lambda row: row.latency_s and 1e6 * row.latency_s, 0.05, absolute=1.0),
+    Metric("loss in the hold", "share", "lower", 8, lambda row: row.hold_loss, 0.02, absolute=0.001),
+    Metric("latency", "us", "lower", 3, lambda row: row.latency_s and 1e6 * row.latency_s, 0.05, absolute=1.0),
+    Metric("power", "W", "lower", 6, lambda row: row.power_w, 0.02),
+    TCP_RATE,
+    Metric("CPU per Gbit/s", "cores", "lower", 2, lambda row: row.cores_per_gbps, 0.02, absolute=0.01),
+    Metric("retransmitted", "share", "lower", 9, lambda row: row.retransmitted, 0.05, absolute=0.0005),
+    Metric("idle power", "W", "lower", 7, lambda row: row.idle_power_w, 0.02),
+    Metric("ping idle", "us", "lower", 5, lambda row: row.ping_idle_s and 1e6 * row.ping_idle_s, 0.05, absolute=20.0),
     Metric(
-        "ping loaded", "us", "lower", lambda row: row.ping_loaded_s and 1e6 * row.ping_loaded_s, 0.05, absolute=50.0
+        "ping loaded", "us", "lower", 4, lambda row: row.ping_loaded_s and 1e6 * row.ping_loaded_s, 0.05, absolute=50.0
     ),
-    Metric("ping idle", "us", "lower", lambda row: row.ping_idle_s and 1e6 * row.ping_idle_s, 0.05, absolute=20.0),
-    Metric("power", "W", "lower", lambda row: row.power_w, 0.02),
-    Metric("idle power", "W", "lower", lambda row: row.idle_power_w, 0.02),
-    Metric("loss in the hold", "share", "lower", lambda row: row.hold_loss, 0.02, absolute=0.001),
-    Metric("retransmitted", "share", "lower", lambda row: row.retransmitted, 0.05, absolute=0.0005),
 )
-"""Every figure that is followed, the most telling first."""
+"""Every figure that is followed."""
 
 
 def row_of(result: RunResult, path: str) -> RunRow:

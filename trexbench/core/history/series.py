@@ -148,4 +148,4 @@ def _change_of_conditions(rows: Sequence[RunRow]) -> tuple[str | None, tuple[str
     at = next((at for at in reversed(range(len(rows))) if any(differences(rows[at], rows[-1]))), None)
     if at is None:
         return None, ()
-    return night_of(rows[at + 1]), tuple(difference_words(*one, " -> ") for one in differences(rows[at], rows[-1]))
+    return night_of(rows[at + 1]), tuple(difference_words(*apart, " -> ") for apart in differences(rows[at], rows[-1]))

@@ -196,16 +196,9 @@ class TcpEnvironment:
 
     def path(self, version: int) -> TrafficPath | None:
         """The path of packets of this IP version besides the DUT; None: nothing."""
-        tunnelled = self.header_bytes(version) > 0
-        path = TrafficPath(
-            wan=self.wan,
-            wan_by=self.wan_by if self.wan is not None else "",
-            tunnel=self.tunnel if tunnelled else "",
-            tunnel_between=self.tunnel_between if tunnelled else "",
-            tunnel_by=self.tunnel_by if tunnelled else "",
-            tunnel_mtu=self.tunnel_mtu if tunnelled else None,
-            pppoe=self.pppoe,
-        )
+        inside = (self.tunnel, self.tunnel_between, self.tunnel_by, self.tunnel_mtu)
+        tunnel = inside if self.header_bytes(version) else ("", "", "", None)
+        path = TrafficPath(self.wan, self.wan_by if self.wan is not None else "", *tunnel, self.pppoe)
         return None if path == TrafficPath() else path
 
     def header_bytes(self, version: int) -> int:

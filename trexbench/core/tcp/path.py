@@ -32,8 +32,8 @@ class TrafficPath:
         return ", ".join(filter(None, (*parts, "PPPoE" if self.pppoe else "")))
 
 
-def paths_apart(one: TrafficPath | None, other: TrafficPath | None) -> tuple[str, str]:
+def paths_apart(before: TrafficPath | None, after: TrafficPath | None) -> tuple[str, str]:
     """Two paths in words, ``("over WAN 20ms,1gbit by netem", "over no WAN")``."""
-    there = one or other or TrafficPath()
+    there = before or after or TrafficPath()
     none = "no WAN" if there.wan is not None else "no tunnel" if there.tunnel else "no PPPoE"
-    return f"over {one or none}", f"over {other or none}"
+    return f"over {before or none}", f"over {after or none}"

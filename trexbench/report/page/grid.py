@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.history.baseline import find_delta, metric_of
-from ...core.history.cell import TCP_KIND, Cell
+from ...core.history.cell import EFFICIENCY, TCP_KIND, Cell
 from ...core.history.levels import Usual
 from ...core.history.night import CellRecord, CellState, Night
 from ...core.history.rows import RunRow, cells_of
@@ -42,16 +42,25 @@ class Block:
 
 @dataclass(frozen=True)
 class Grid:
-    """title: which runs it shows. failures: cell and reason, in the table's order. loss_limit: in words."""
+    """title: which runs it shows. loss_limit: in words."""
 
     title: str
     columns: tuple[Column, ...]
     blocks: tuple[Block, ...]
-    failures: tuple[tuple[str, str], ...]
-    loss_limit: str
+    loss_limit: str = "the limit"
     has_packets: bool = True
     has_tcp: bool = False
     has_saturate: bool = False
+
+    @property
+    def failures(self) -> tuple[tuple[str, str], ...]:
+        """Cells that failed and why, in the table's order."""
+        return tuple({str(cell): figure.about for figure, cell in self._figures if figure.state == "failed"}.items())
+
+    @property
+    def _figures(self) -> list[tuple[GridCell, Cell]]:
+        rows = [row for block in self.blocks for row in block.rows]
+        return [pair for row in rows for pair in zip(row.cells, row.of, strict=True)]
 
     def counts(self, column: int, worse: bool) -> int:
         """Figures of a column that differ from their baseline beyond the noise, to the worse or to the better."""
@@ -61,19 +70,19 @@ class Grid:
     @property
     def unit(self) -> str:
         """Unit of the figures themselves."""
-        cells = [cell for block in self.blocks for row in block.rows for cell in row.cells if cell.row is not None]
+        cells = [cell for cell, _ in self._figures if cell.row is not None]
         units = dict.fromkeys("cycles/packet" if cell.is_cost else cell.row.rate_unit for cell in cells if cell.row)
         return " or ".join(units)
 
     @property
     def has_deltas(self) -> bool:
-        return any(cell.delta is not None for block in self.blocks for row in block.rows for cell in row.cells)
+        return any(cell.delta is not None for cell, _ in self._figures)
 
     @property
     def missing(self) -> tuple[tuple[str, int], ...]:
         """Why planned cells were not measured, and how many of them."""
-        cells = [cell for block in self.blocks for row in block.rows for cell in row.cells if cell.state == "missing"]
-        reasons = [cell.about for cell in cells if cell.about != NOT_RUN.about]
+        missing = [cell.about for cell, _ in self._figures if cell.state == "missing"]
+        reasons = [about for about in missing if about != NOT_RUN.about]
         return tuple((one, reasons.count(one)) for one in dict.fromkeys(reasons))
 
 
@@ -86,53 +95,31 @@ def build_grid(
     shown = [row for row in shown if row.cell.held_pps is None]
     found = _of_night(shown, night) if night is not None else {row.cell: figure_of(row) for row in shown}
     found = _compared(found, rows, usual or {})
-    columns = order_columns(column_of(cell) for cell in found)
-    blocks: list[Block] = []
-    failures: list[tuple[str, str]] = []
-    for kind, bidir in sorted({(cell.kind, cell.bidir) for cell in found}):
-        loads = dict.fromkeys(cell.load for cell in found if (cell.kind, cell.bidir) == (kind, bidir))
-        lines: list[GridRow] = []
-        for load in loads:
-            # in the table's order
-            cells = [column.cell(load) for column in columns]
-            lines += _rows_of(str(load.mode), cells, [found.get(cell, NOT_RUN) for cell in cells])
-            failures += [
-                (str(cell), found[cell].about) for cell in cells if cell in found and found[cell].state == "failed"
-            ]
-        blocks.append(Block(_block_name(kind, bidir), tuple(lines)))
     title = "the latest run of each cell" if night is None else f"{night.suite}, night of {night.night}"
-    loss_limit = (
-        " or ".join(map(format_limit, sorted({row.loss_threshold for row in shown if row.packet_rate is not None})))
-        or "the limit"
-    )
-    kinds = {cell.kind for cell in found}
-    return Grid(
-        title,
-        columns,
-        tuple(blocks),
-        tuple(failures),
-        loss_limit,
-        has_packets=kinds != {TCP_KIND},
-        has_tcp=TCP_KIND in kinds,
-        has_saturate=Saturate.kind in kinds,
-    )
+    limits = sorted({row.loss_threshold for row in shown if row.packet_rate is not None})
+    loss_limit, kinds = " or ".join(map(format_limit, limits)) or "the limit", {cell.kind for cell in found}
+    has = kinds != {TCP_KIND}, TCP_KIND in kinds, Saturate.kind in kinds
+    return Grid(title, *_blocks(found), loss_limit, *has)
 
 
 def build_cost_grid(rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual] | None = None) -> Grid:
     """Cycles per packet at given rates: the latest run of every cell that has one; rates in rows."""
     latest = {row.cell: row for row in rows if row.cell.held_pps is not None}
     found = _compared({cell: figure_of(row) for cell, row in latest.items()}, rows, usual or {})
+    return Grid("the latest run of each cell", *_blocks(found))
+
+
+def _blocks(found: Mapping[Cell, GridCell]) -> tuple[tuple[Column, ...], tuple[Block, ...]]:
+    """The columns, and the blocks of rows; modes in their order of appearance, given rates ascending."""
     columns = order_columns(column_of(cell) for cell in found)
-    blocks: list[Block] = []
-    for bidir in sorted({cell.bidir for cell in found}):
-        rates = {cell.load: cell.held_pps or 0.0 for cell in found if cell.bidir is bidir}
-        made: list[GridRow] = []
-        for load in sorted(rates, key=lambda load: (str(load.mode), rates[load])):
-            cells = [column.cell(load) for column in columns]
-            name = f"{load.mode} at {nominal(format_pps(rates[load]))}"
-            made += _rows_of(name, cells, [found.get(cell, NOT_RUN) for cell in cells])
-        blocks.append(Block(_block_name("ramp", bidir), tuple(made)))
-    return Grid("the latest run of each cell", columns, tuple(blocks), (), "the limit")
+    blocks: dict[tuple[str, bool], list[GridRow]] = {}
+    for load in sorted(dict.fromkeys(cell.load for cell in found), key=_order):
+        blocks.setdefault((load.kind, load.bidir), []).extend(_rows_of(load, columns, found))
+    return columns, tuple(Block(_block_name(*key), tuple(rows)) for key, rows in blocks.items())
+
+
+def _order(load: Cell) -> tuple[object, ...]:
+    return load.kind, load.bidir, *(() if load.held_pps is None else (str(load.mode), load.held_pps))
 
 
 def _compared(
@@ -160,19 +147,23 @@ def reason_of(record: CellRecord, night: Night) -> str:
 def _block_name(kind: str, bidir: bool) -> str:
     if kind == TCP_KIND:
         return "TCP, bidirectional" if bidir else "TCP"
-    return ", ".join(filter(None, ("Bidirectional" if bidir else "Unidirectional", suffix_of(kind))))
+    suffix = "" if kind == EFFICIENCY else suffix_of(kind)
+    return ", ".join(filter(None, ("Bidirectional" if bidir else "Unidirectional", suffix)))
 
 
-def _rows_of(name: str, of: Sequence[Cell], cells: Sequence[GridCell]) -> Iterator[GridRow]:
-    """One row for a mode; one for each traffic where its runs sent different traffic."""
+def _rows_of(load: Cell, columns: Sequence[Column], found: Mapping[Cell, GridCell]) -> Iterator[GridRow]:
+    """One row for a load; one for each traffic where its runs sent different traffic."""
+    of = tuple(column.cell(load) for column in columns)
+    cells = [found.get(cell, NOT_RUN) for cell in of]
+    name = str(load.mode) if load.held_pps is None else f"{load.mode} at {nominal(format_pps(load.held_pps))}"
     told = [one.row and one.row.traffic and _traffic_words(one.row, cell) for cell, one in zip(of, cells, strict=True)]
     traffics = list(dict.fromkeys(filter(None, told)))
     if len(traffics) < 2:
-        yield GridRow(name, _with_best(cells), tuple(of))
+        yield GridRow(name, _with_best(cells), of)
         return
     for traffic in traffics:
         chosen = [one if words in (None, traffic) else NOT_RUN for words, one in zip(told, cells, strict=True)]
-        yield GridRow(f"{name}, {traffic}", _with_best(chosen), tuple(of))
+        yield GridRow(f"{name}, {traffic}", _with_best(chosen), of)
 
 
 def _traffic_words(row: RunRow, cell: Cell) -> str:

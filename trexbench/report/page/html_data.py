@@ -51,6 +51,7 @@ def page_data(report: Report) -> dict[str, Any]:
                 "mode": clean(cell.mode),
                 "bidir": cell.bidir,
                 "strategy": cell.kind_words,
+                **({"given": cell.kind} if cell.held_pps is not None else {}),
                 "column": every.index(column_of(cell)),
                 **({"tcp": clean(mode_words(cell))} if cell.tcp else {}),
                 **({"night": clean(report.dated[cell])} if cell in report.dated else {}),

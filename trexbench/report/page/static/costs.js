@@ -4,7 +4,7 @@ function costsPlot(page) {
   var data = page.data;
 
   // Runs at given rates are cells of their own.
-  function family(cell) { return Object.assign({}, cell, { strategy: cell.strategy.replace(/^efficiency at .*/, "efficiency") }); }
+  function family(cell) { return Object.assign({}, cell, { strategy: cell.given || cell.strategy }); }
 
   function trace(costs, what, name, style) {
     var x = costs.map(function (cost) { return cost.x / 1e6; }), apart = Math.max.apply(null, x) > SAME * Math.min.apply(null, x);
