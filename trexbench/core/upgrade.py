@@ -32,21 +32,19 @@ def upgrade(document: Mapping[str, Any], version: int) -> dict[str, Any]:
     return values
 
 
-def upgrade_night(values: Mapping[str, Any], version: int) -> Mapping[str, Any]:
-    """A suite's night of this version in the present form; damage stays for the reader to refuse."""
-    records = values.get("cells")
-    if version > 1 or not isinstance(records, list):
-        return values
-    return {**values, "cells": [_record_of_1(record) if isinstance(record, dict) else record for record in records]}
+def upgrade_night(values: Any) -> Any:
+    """A suite's night of an earlier version in the present form; damage stays for the reader to refuse."""
+    records = values.get("cells") if isinstance(values, Mapping) else None
+    return {**values, "cells": [*map(_with_cell, records)]} if isinstance(records, list) else values
 
 
-def _record_of_1(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 1 had the cell's fields beside its state, and a name for how TCP is sent."""
-    kept = {name: value for name, value in record.items() if name in ("state", "attempts")}
-    cell = {name: value for name, value in record.items() if name not in kept}
-    if cell.get("kind") == "tcp" and isinstance(mode := cell.get("mode"), str) and (sent := TcpMode.parse(mode)):
-        cell["mode"] = to_builtins(sent)
-    return {"cell": cell, **kept}
+def _with_cell(record: Any) -> Any:
+    """Earlier versions had the cell's parts alone, and a name for how TCP is sent."""
+    if not isinstance(record, Mapping) or "cell" in record:
+        return record
+    mode = record.get("mode")
+    sent = TcpMode.parse(mode) if record.get("kind") == "tcp" and isinstance(mode, str) else None
+    return {**record, "cell": {**record, "mode": to_builtins(sent) if sent else mode}}
 
 
 def _path_of_words(words: str) -> dict[str, Any]:

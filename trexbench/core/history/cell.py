@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from ..result import RunResult
 from ..strategy.table import suffix_of
 from ..tcp.model import TcpMode
 from ..tcp.path import TrafficPath
+from ..tcp.result import TcpResult
 from ..units import format_pps, nominal
 
 TCP_KIND, EFFICIENCY = "tcp", "efficiency"
@@ -83,23 +84,17 @@ def by_given_rate(cells: Iterable[Cell]) -> list[Cell]:
 
 def cell_of(result: RunResult) -> Cell:
     """The cell of a run of packets."""
-    command, queues = result.command, result.command.get("rx_queues")
-    return Cell(
-        dut=str(result.dut.get("name", "")),
-        mode=str(command.get("mode", "")),
-        bidir=result.plan.bidir,
-        rx_queues=queues if type(queues) is int else None,
-        kind=result.plan.kind if result.held_pps is None else EFFICIENCY,
-        simulated=result.simulated,
-        variant=text_of(command.get("variant")),
-        over=path_of_cell(result.over, command),
-        held_pps=result.held_pps,
-    )
+    mode, queues, held = result.command.get("mode", ""), result.command.get("rx_queues"), result.held_pps
+    kind = result.plan.kind if held is None else EFFICIENCY
+    cell = Cell("", str(mode), result.plan.bidir, queues if type(queues) is int else None, kind, held_pps=held)
+    return placed(cell, result, result.over)
 
 
-def path_of_cell(path: TrafficPath | None, command: Mapping[str, Any]) -> TrafficPath | None:
-    """The path as a part of a cell: a suite's cells are distinguished by their variants instead."""
-    return None if text_of(command.get("suite")) else path
+def placed(cell: Cell, result: RunResult | TcpResult, over: TrafficPath | None) -> Cell:
+    """The cell with the DUT, the variant and the path of a run."""
+    name, variant = str(result.dut.get("name", "")), text_of(result.command.get("variant"))
+    over = None if text_of(result.command.get("suite")) else over
+    return replace(cell, dut=name, simulated=result.simulated, variant=variant, over=over)
 
 
 def text_of(value: object) -> str | None:

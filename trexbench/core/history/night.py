@@ -11,13 +11,12 @@ import msgspec
 
 from ..errors import StoreError
 from ..names import is_name, shown
-from ..typed import read_stored, version_of
+from ..typed import read_stored
 from ..upgrade import upgrade_night
 from .cell import Cell
 from .known import is_date
 
-_WHAT = "night of a suite"
-SCHEMA, VERSION = "trexbench/night", 2
+SCHEMA, VERSION = "trexbench/night", 1
 
 
 class CellState(str, Enum):
@@ -103,14 +102,19 @@ class Night:
 
 
 def night_to_dict(night: Night) -> dict[str, Any]:
-    """JSON values."""
-    return {"schema": SCHEMA, "version": VERSION, **msgspec.to_builtins(night)}
+    """JSON values; each cell's stand beside its state."""
+    cells = [{**_named(record.cell), **msgspec.to_builtins(record)} for record in night.cells]
+    return {"schema": SCHEMA, "version": VERSION, **msgspec.to_builtins(night), "cells": cells}
+
+
+def _named(cell: Cell) -> dict[str, Any]:
+    """The parts of a suite's cell, for people; they are read where an earlier version wrote nothing else."""
+    return {name: cell.to_dict()[name] for name in ("dut", "mode", "bidir", "rx_queues", "kind", "variant")}
 
 
 def night_from_dict(values: Mapping[str, Any]) -> Night:
     """The night of these JSON values; StoreError for other ones, for a newer version and for damage."""
-    version = version_of(values, _WHAT, SCHEMA, VERSION)
-    night = read_stored(upgrade_night(values, version), _WHAT, SCHEMA, VERSION, Night)
+    night = read_stored(upgrade_night(values), "night of a suite", SCHEMA, VERSION, Night)
     for problem in _problems(night):
         raise StoreError(problem, "the file is damaged")
     return night

@@ -8,7 +8,7 @@ from ..result import Status
 from ..tcp.limit import TcpLimit
 from ..tcp.model import Leg, TcpMode, Way
 from ..tcp.result import LegSummary, TcpResult
-from .cell import TCP_KIND, Cell, path_of_cell, text_of
+from .cell import TCP_KIND, Cell, placed, text_of
 from .rows import RunRow
 
 
@@ -31,16 +31,7 @@ def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | Non
         id=result.id,
         started=result.started,
         status=(Status.INCOMPLETE if status is Status.COMPLETE and found is None else status).value,
-        cell=Cell(
-            dut=str(result.dut.get("name", "")),
-            mode=_tcp_mode(result, kind),
-            bidir=kind.way is Way.BIDIR,
-            rx_queues=None,
-            kind=TCP_KIND,
-            simulated=result.simulated,
-            variant=text_of(command.get("variant")),
-            over=path_of_cell(through, command),
-        ),
+        cell=placed(Cell("", _tcp_mode(result, kind), kind.way is Way.BIDIR, None, TCP_KIND), result, through),
         traffic=_tcp_traffic(result, kind),
         through=through,
         line_rate_bps=result.setup.line_bps or 0.0,
