@@ -64,8 +64,11 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
                 offers,
                 warmup_s=2.0, ramp_s=seconds, hold_s=0.0, confirm_s=0.0, sample_s=sample_s,
             )  # fmt: skip
-            result = RunResult("x", "2000-01-01T00:00:00Z", Status.RUNNING, {"verb": "ramp", "mode": "var2-64b",
-                               "direction": "bidir"}, plan, {}, {"name": "none"}, {}, {}, ())  # fmt: skip
+            command = {"verb": "ramp", "mode": "var2-64b", "direction": "bidir"}
+            result = RunResult(
+                id="x", started="2000-01-01T00:00:00Z", status=Status.RUNNING, command=command, plan=plan,
+                profiles={}, dut={"name": "none"}, generator={}, host={}, samples=(),
+            )  # fmt: skip
             with tempfile.TemporaryDirectory() as folder:
                 writer = RunWriter(Path(folder), print).begin(result)
                 with open_live(result, _Terminal()) as live:

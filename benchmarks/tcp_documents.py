@@ -14,7 +14,7 @@ import argparse
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from _ratios import SEEDED, note
@@ -103,8 +103,10 @@ def test(name: str, plan: TcpPlan, variant: str | None, seed: int) -> TcpResult:
     pings = [bench.ping(plan.legs[0], plan.pings, False, threading.Event())] if plan.pings else []
     idle = [bench.look(moment) for moment in (Moment.BEGIN, Moment.END)]
     legs = [bench.flow(leg, plan, lambda host, reading: None, True) for leg in plan.legs]
-    empty = TcpResult("", "", Status.COMPLETE, {}, plan, TcpEnvironment(dut.speed_bps), {}, {}, {}, simulated=True)
-    return replace(empty, legs=tuple(legs), pings=tuple(pings), idle=tuple(idle))
+    return TcpResult(
+        id="", started="", status=Status.COMPLETE, command={}, plan=plan, setup=TcpEnvironment(dut.speed_bps),
+        dut={}, endpoints={}, host={}, legs=tuple(legs), pings=tuple(pings), idle=tuple(idle), simulated=True,
+    )  # fmt: skip
 
 
 def raspberry(seed: int) -> Iterator[Cell]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from bdp_runs import swept
+from documents import to_document
 from effort import scaled
 from mutate import LEAVES, ODD, mutate, places
 from runs import World, make_plan, make_result
@@ -20,8 +21,6 @@ from seen import run_of, vpp
 from tcp_runs import make_tcp_result
 
 from trexbench.cli.main import main
-from trexbench.core.result import to_document
-from trexbench.core.tcp.result import to_document as tcp_document
 
 COUNT = scaled(1000, 60)
 """Documents of each kind."""
@@ -29,8 +28,8 @@ SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
 DOCUMENTS: Mapping[str, Any] = {
     "packets": to_document(make_result(make_plan(bidir=True, latency_s=2.0), World(capacity_pps=660e3))),
     "telemetry": to_document(run_of(vpp(), vpp())),
-    "tcp": tcp_document(make_tcp_result(command={"congestion": "cubic", "suite": "s", "label": "l"})),
-    "bdp": tcp_document(swept()),
+    "tcp": to_document(make_tcp_result(command={"congestion": "cubic", "suite": "s", "label": "l"})),
+    "bdp": to_document(swept()),
 }
 TEXTS = {name: json.dumps(one) for name, one in DOCUMENTS.items()}
 VALUES = (*LEAVES, *ODD, "\ud800", "a\udfffb", "\0", "x" * 100_000, "\ud800" * 5000)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from bdp_runs import FOUND, FULL, LONG, MB, SET, SLOW, F, leg_of, run, told
+from documents import to_document
 from hypothesis import given
 from hypothesis import strategies as st
 from tcp_runs import MSS, Path, make_leg
@@ -18,7 +19,7 @@ from trexbench.core.tcp.bdp import BdpRow, bdp_part, find_product, find_rows, te
 from trexbench.core.tcp.laws import loss_bound, share_of_scale, window_rule
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import LegReadings, TcpEnvironment, TcpPlan, Way
-from trexbench.core.tcp.result import from_document, to_document
+from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.units import tcp_payload_bps
 from trexbench.results.document import encode

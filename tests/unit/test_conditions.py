@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from documents import to_document
 from nights import make_row, make_rows, noisy
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result
 
@@ -20,7 +21,7 @@ from trexbench.core.history.series import like_the_last
 from trexbench.core.load.conditions import find_changes, round_trip_ns
 from trexbench.core.load.sample import Conditions, CoreState, Phase, Reading, Sample, sample_from_dict, sample_to_dict
 from trexbench.core.load.windows import measured_windows
-from trexbench.core.result import from_document, to_document
+from trexbench.core.result import from_document
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.model import Analysis, Limit
 from trexbench.lab.conditions import CoreWatch

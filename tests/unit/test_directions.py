@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from documents import to_document
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
 from test_request import Frames64, request
 
@@ -15,7 +16,7 @@ from trexbench.core.history.rows import row_of
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase
 from trexbench.core.load.windows import RunWindows
-from trexbench.core.result import from_document, to_document
+from trexbench.core.result import from_document
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import Strategy
 from trexbench.core.units import line_rate_pps

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from children import start_child
+from documents import to_document
 from effort import examples, scaled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -28,7 +29,7 @@ from seen import kernel, run_of, vpp
 from trexbench.core.errors import ConfigError, StoreError
 from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.load.sample import Phase
-from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status, to_document
+from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status
 from trexbench.core.strategy.base import LoadStep
 from trexbench.results.document import read_sealed
 from trexbench.results.index import FORMER_FILE, INDEX_FILE, open_index
@@ -223,7 +224,7 @@ def test_any_damage_to_the_bytes_is_refused_or_the_line_is_what_the_whole_docume
 
 
 TIMED = make_result(make_plan(bidir=True, latency_s=3.0), World(0.7e6))
-HEAD = json.loads(json.dumps(to_document(RUN, with_samples=False) | {"latency": to_document(TIMED)["latency"]}))
+HEAD = json.loads(json.dumps(RUN.without_readings() | {"latency": to_document(TIMED)["latency"]}))
 SAMPLES = json.loads(json.dumps(to_document(RUN)["samples"]))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from documents import to_document
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, asked, make_plan, make_result, simulate
@@ -16,7 +17,7 @@ from trexbench.core.errors import GeneratorError, GeneratorLost
 from trexbench.core.history.rows import row_of
 from trexbench.core.load.plan import LATENCY_LOADS, Direction, Plan
 from trexbench.core.load.sample import LatencyCounters, Phase, Sample
-from trexbench.core.result import from_document, to_document
+from trexbench.core.result import from_document
 from trexbench.core.verdict.latency import (
     bucket_end_us,
     find_latencies,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import to_document
 from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import make_change, make_costs, make_row, make_run
@@ -17,7 +18,7 @@ from trexbench.core.history.cell import Cell
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding
 from trexbench.core.history.rows import METRICS, RunRow, row_of
-from trexbench.core.result import RunResult, from_document, to_document
+from trexbench.core.result import RunResult, from_document
 from trexbench.report.page.older import MOST_POINTS, REASONS, Older, choose_older, with_figures
 from trexbench.report.page.overlay import Curve, find_curves
 from trexbench.report.page.trends import TrendChange

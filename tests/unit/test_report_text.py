@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from documents import to_document
 from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from runs import PROFILE, World, make_plan, make_result
 
 from trexbench.core.damage import find_damage
 from trexbench.core.errors import StoreError
-from trexbench.core.result import RunResult, Status, from_document, to_document
+from trexbench.core.result import RunResult, Status, from_document
 from trexbench.core.units import nominal
 from trexbench.core.verdict.model import RunWarning
 from trexbench.report.run.loadtest import to_loadtest
@@ -186,7 +187,7 @@ def as_json(values: Any) -> Any:
 
 def test_json_has_the_samples_on_request() -> None:
     result = make_result()
-    short, whole = as_json(to_document(result, False)), as_json(to_document(result))
+    short, whole = as_json(result.without_readings()), as_json(to_document(result))
     assert "samples" not in short
     assert from_document(whole).analysis == result.analysis
     assert short == {key: value for key, value in whole.items() if key != "samples"}
@@ -215,7 +216,7 @@ def test_a_run_that_could_be_read_can_be_reported(place: tuple[str, ...], value:
     if find_damage(result) is None:
         assert format_summary(result).endswith("\n")
         assert len(json.loads(to_loadtest(result))["stats"]) > 5
-        assert as_json(to_document(result, False))["id"] == DOCUMENT["id"]
+        assert as_json(result.without_readings())["id"] == DOCUMENT["id"]
 
 
 def test_every_cut_of_a_run_can_be_reported() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from documents import to_document
 from effort import examples, scaled
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from trexbench.core.errors import StoreError
 from trexbench.core.history.rows import row_of
 from trexbench.core.load.plan import Plan, pair_directions
 from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample
-from trexbench.core.result import RunResult, Status, from_document, plan_from_dict, plan_to_dict, to_document
+from trexbench.core.result import RunResult, Status, from_document, plan_from_dict, plan_to_dict
 from trexbench.core.verdict.model import RunWarning
 from trexbench.report.run.summary import summarise
 
@@ -117,7 +118,7 @@ def test_analysis_is_not_read_but_derived_anew() -> None:
 
 def test_a_document_without_samples_says_the_rest() -> None:
     result = make_result()
-    brief, whole = to_document(result, with_samples=False), to_document(result)
+    brief, whole = result.without_readings(), to_document(result)
     assert {**brief, "samples": whole["samples"]} == whole and list(whole)[-1] == "samples"
 
 

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "trexbench"
 
 CORE = """
     core/errors core/typed core/units core/names core/patterns core/means core/load core/verdict core/strategy core/dut
-    core/protocols core/tcp core core/history
+    core/protocols core/run core/tcp core core/history
 """
 """Each may import those before it; ``core`` itself is the files beside its rooms: result, damage and their like."""
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from children import start_child
+from documents import to_document
 from effort import NIGHTLY, examples, scaled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -30,7 +31,7 @@ from seen import run_of, vpp
 from trexbench.core.dut.telemetry import DutReading
 from trexbench.core.errors import StoreError
 from trexbench.core.load.sample import Phase
-from trexbench.core.result import RunResult, Status, to_document
+from trexbench.core.result import RunResult, Status
 from trexbench.core.strategy.base import LoadStep
 from trexbench.results.document import MAX_BYTES, encode, read_sealed
 from trexbench.results.journal import Journal, journal_of

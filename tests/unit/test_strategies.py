@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
+from documents import to_document
 from runs import World, make_plan, make_result, simulate
 
 from trexbench.config.model import PlanDefaults
 from trexbench.core.history.rows import row_of
-from trexbench.core.result import Status, from_document, to_document
+from trexbench.core.result import Status, from_document
 from trexbench.core.strategy.base import phase_begun
 from trexbench.core.strategy.saturate import Saturate
 from trexbench.core.strategy.table import STRATEGIES, plan_from_dict, plan_to_dict

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from documents import to_document
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import PROFILE, World, make_plan, make_result
@@ -24,7 +25,7 @@ from trexbench.core.load.sample import (
     sample_to_dict,
 )
 from trexbench.core.load.windows import RunWindows, build_window, count_streams, find_unmarked
-from trexbench.core.result import RunResult, from_document, to_document
+from trexbench.core.result import RunResult, from_document
 from trexbench.core.verdict.model import Limit
 from trexbench.core.verdict.streams import find_stream_losses, lost_first, stream_names
 from trexbench.report.run.summary import stream_words, summarise

@@ -7,6 +7,7 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
+from documents import to_document
 from effort import scaled
 from tcp_runs import Path, make_leg, make_tcp_result
 
@@ -24,7 +25,7 @@ from trexbench.core.tcp.model import (
     Way,
     around_plan,
 )
-from trexbench.core.tcp.result import TcpResult, from_document, to_document
+from trexbench.core.tcp.result import TcpResult, from_document
 from trexbench.core.typed import Status
 from trexbench.core.verdict.model import RunWarning
 from trexbench.report.tcp.text import format_tcp, where_words

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from documents import to_document
 from tcp_runs import Path as Flow
 from tcp_runs import make_tcp_result
 
@@ -21,7 +22,7 @@ from trexbench.core.load.profile import MODES
 from trexbench.core.strategy.table import STRATEGIES
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
-from trexbench.core.tcp.result import from_document, to_document
+from trexbench.core.tcp.result import from_document
 from trexbench.core.units import tcp_payload_bps
 from trexbench.report.tcp.text import format_tcp
 from trexbench.session.request import Case, make_request

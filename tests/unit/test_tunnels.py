@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from documents import to_document
 from tcp_runs import Path as Flow
 from tcp_runs import make_tcp_result
 
@@ -21,7 +22,7 @@ from trexbench.core.errors import ConfigError, DutError
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
-from trexbench.core.tcp.result import from_document, to_document
+from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.tunnel import KINDS, Tunnel, parse_tunnel
 from trexbench.endpoint import TunnelEnd
 from trexbench.endpoint.programs import relay

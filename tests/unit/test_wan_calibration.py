@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from documents import to_document
 from hypothesis import given
 from hypothesis import strategies as st
 from tcp_runs import Path, make_leg, make_tcp_result
@@ -16,7 +17,7 @@ from trexbench.core.errors import DutError
 from trexbench.core.tcp.calibration import EXACT, FILLED, HEADROOM, STEPS, fitting_scale, payload_bps, wrong_delay
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
-from trexbench.core.tcp.result import from_document, to_document
+from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.results.document import encode
 from trexbench.session.tcp.calibrate import calibrate

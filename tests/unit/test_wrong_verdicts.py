@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from documents import to_document
 from effort import scaled
 from faulty import compare, measure_with, random_mixed
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
@@ -22,7 +23,7 @@ from trexbench.config import twin as specs
 from trexbench.core.dut.telemetry import DropCount, Observation
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase, Sample
-from trexbench.core.result import RunResult, from_document, to_document
+from trexbench.core.result import RunResult, from_document
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import Strategy
 from trexbench.core.strategy.ramp import MAX_RECHECKS

@@ -18,8 +18,7 @@ from ..files import replace_file
 from ..report.clean import clean
 
 if TYPE_CHECKING:
-    from ..core.result import RunResult
-    from ..core.tcp.result import TcpResult
+    from ..core.run import Run
     from ..session.keep import Output
     from ..signals import Interrupted
 
@@ -89,37 +88,15 @@ def save_picture(save: Callable[[], Path]) -> None:
         note(f"no picture: {' '.join(str(failed).split())}")
 
 
-def print_tcp(result: TcpResult, as_json: bool, brief: bool = False) -> None:
-    """Print a run of TCP, as print_result does one of packets."""
+def print_run(run: Run, as_json: bool, brief_of: Path | None = None) -> None:
+    """Print a run of any load. brief_of: its document, for the short form; None asks for the long one."""
+    from ..results.loads import figures_of
+    from .loads import OUTPUTS
+
     if as_json:
-        from ..core.tcp.bdp import bdp_part
-        from ..core.tcp.result import to_document
-
-        print_json(to_document(result, with_readings=False) | bdp_part(result))
-        return
-    from ..report.tcp.text import format_brief_tcp, format_tcp
-
-    click.echo(format_brief_tcp(result) if brief else format_tcp(result))
-
-
-def print_result(result: RunResult, as_json: bool, brief_of: Path | None = None) -> None:
-    """brief_of: the run's document, for the short form; None asks for the long one."""
-    if brief_of is not None:
-        from ..report.run.brief import format_brief
-        from ..report.run.text import width_of
-
-        click.echo(format_brief(result, str(brief_of), width_of(sys.stdout)), nl=False)
-        return
-    if as_json:
-        from ..core.result import to_document
-
-        print_json(to_document(result, with_samples=False))
-        return
-    from ..report.run.curve import draw_curve
-    from ..report.run.text import print_summary, width_of
-
-    print_summary(result, sys.stdout)
-    click.echo(f"\n{draw_curve(result, width_of(sys.stdout))}", nl=False)
+        print_json(figures_of(run))
+    else:
+        OUTPUTS[run.schema].write(run, brief_of)
 
 
 def print_json(values: Any) -> None:

@@ -23,7 +23,7 @@ from .options import (
     require_one_form,
     results_option,
 )
-from .output import make_directory, note, print_json, print_result, print_tcp, warn, write
+from .output import make_directory, note, print_json, print_run, warn, write
 
 _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
@@ -39,24 +39,16 @@ _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 @BRIEF
 def show(run: Path | None, results: Path, picture: Path | None, as_json: bool, brief: bool) -> None:
     """Show a stored run: the one named, or the latest."""
-    from ..core.tcp.result import TcpResult
     from ..results.store import load_document
     from ..review.find import latest_run
-    from ..session.keep import draw_run
+    from .loads import OUTPUTS
 
     require_one_form(as_json, brief)
     document = run or latest_run(results)
     result = load_document(document)
-    if isinstance(result, TcpResult):
-        if picture is not None:
-            from ..session.tcp.keep import draw_tcp_run
-
-            note(f"picture  {draw_tcp_run(result, picture)}")
-        print_tcp(result, as_json, brief)
-        return
     if picture is not None:
-        note(f"picture  {draw_run(result, picture)}")
-    print_result(result, as_json, document if brief else None)
+        note(f"picture  {OUTPUTS[result.schema].draw(result, picture)}")
+    print_run(result, as_json, document if brief else None)
 
 
 @click.command(

@@ -15,7 +15,7 @@ from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..core.units import Rate, parse_rate, parse_share
 from ..session.request import Case, Setup
 from .options import CASE, DURATION, RATE, SETUP, SHARE, SHOWN, VERBOSE, WARMUP, WISHED, Parsed, Shown
-from .output import exit_code, note, output_of, print_json, print_result, save_picture, warn
+from .output import exit_code, note, output_of, print_json, print_run, save_picture, warn
 
 if TYPE_CHECKING:
     from ..core.result import RunResult
@@ -250,7 +250,7 @@ def _measure(
         return _measure_sizes(verb, case, sizes, wished, setup, shown)
     request = make_request(verb, case, wished, setup)
     done = measure(request, output_of(shown.results, shown.quiet, request.pace))
-    print_result(done.result, shown.as_json, done.path if shown.brief else None)
+    print_run(done.result, shown.as_json, done.path if shown.brief else None)
     if not shown.brief:
         note(f"result   {done.path}")
     if shown.picture and done.result.samples and done.path is not None:
@@ -296,9 +296,7 @@ def _banner(results: Sequence[RunResult]) -> str:
 
 
 def _print_documents(results: Sequence[RunResult]) -> None:
-    from ..core.result import to_document
-
-    print_json([to_document(result, with_samples=False) for result in results])
+    print_json([result.without_readings() for result in results])
 
 
 @click.command(epilog=EFFICIENCY_EXAMPLES)

@@ -30,7 +30,7 @@ from .options import (
     gathered,
     results_option,
 )
-from .output import exit_code, note, print_json, print_tcp, save_picture, say_unless, warn
+from .output import exit_code, note, print_json, print_run, save_picture, say_unless, warn
 
 _EXAMPLES = """\b
 Examples:
@@ -161,7 +161,7 @@ def carry_out(request: TcpRequest, shown: Shown) -> int:
 
     live = None if shown.quiet else lambda result: TcpLive(result, sys.stderr, request.pace)
     done = measure_tcp(request, TcpOutput(shown.results, say_unless(shown.quiet), warn, live))
-    print_tcp(done.result, shown.as_json, shown.brief)
+    print_run(done.result, shown.as_json, done.path if shown.brief else None)
     note(f"result   {done.path}")
     if shown.picture and done.result.legs and done.path is not None:
         picture = done.path.with_suffix(".png")

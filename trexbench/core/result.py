@@ -1,4 +1,4 @@
-"""One run, and its JSON document: the only record of a run.
+"""One run of packets, and its JSON document: the only record of it.
 
 ``samples`` and ``dut_readings`` hold raw counters; every reader derives all other figures from them in the same way.
 """
@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -22,8 +22,9 @@ from .dut.witness import find_twice, hear
 from .errors import ConfigError, NoAnswer, StoreError
 from .load.conditions import round_trip_ns
 from .load.plan import Direction
-from .load.sample import Phase, Sample, find_setback, sample_from_dict, sample_to_dict
+from .load.sample import Phase, Sample, find_setback, odd_samples, sample_from_dict, stored
 from .load.windows import RunWindows
+from .run import Run, noted_warnings
 from .strategy.analysis import analyse, until_setback
 from .strategy.base import Strategy
 from .strategy.table import plan_from_dict, plan_to_dict
@@ -41,35 +42,27 @@ ANALYSIS_VERSION = 7
 """Version of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """One run. started, finished: UTC, ISO 8601. The mappings hold JSON values.
+@dataclass(frozen=True, kw_only=True)
+class RunResult(Run):
+    """One run of packets."""
 
-    dut: name, driver, configuration, what was applied, what was read back. profiles: what went on the wire, by
-    direction (in documents of version 1 the first only). over: what that went through besides the DUT. generator:
-    kind, version, ports, client. host: the tester.
-    simulated: no real packet was sent. telemetry: when the DUT's counters were read (``off``, ``hold``, ``ramp``);
-    dut_readings: those readings, raw. spread: how the flows were expected to spread over the DUT's queues and cores.
-    """
-
-    id: str
-    started: str
-    status: Status
-    command: Mapping[str, Any]
     plan: Strategy
     profiles: Mapping[Direction, Mapping[str, Any]]
-    dut: Mapping[str, Any]
+    """What went on the wire, by direction; in documents of version 1 the first direction's only."""
     generator: Mapping[str, Any]
-    host: Mapping[str, Any]
+    """Kind, version, ports, client."""
     samples: Sequence[Sample]
-    finished: str | None = None
-    reason: str | None = None
-    simulated: bool = False
-    warnings: tuple[RunWarning, ...] = field(default_factory=tuple)
     telemetry: str = "off"
+    """When the DUT's counters were read: ``off``, ``hold``, ``ramp``."""
     dut_readings: Sequence[DutReading] = ()
+    """Those readings, raw; a list that grows while the run goes on."""
     spread: FlowSpread | None = None
+    """How the flows were expected to spread over the DUT's queues and cores."""
     over: TrafficPath | None = None
+    """What the frames went through besides the DUT."""
+
+    schema: ClassVar[str] = SCHEMA
+    version: ClassVar[int] = VERSION
 
     @property
     def held_pps(self) -> float | None:
@@ -186,6 +179,10 @@ class RunResult:
         unmarked = find_stream_warnings(self._counted, self.plan.directions) if self._counted else ()
         return (*self.analysis.warnings, *unmarked, *find_latency_warnings(self.latencies))
 
+    def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
+        yield from (("analysis", one) for one in self.analysis_warnings)
+        yield from (("dut", one) for one in self.dut_warnings)
+
     @property
     def no_answer(self) -> NoAnswer | None:
         """The reason why a complete run is no answer to what was asked; None where it is one."""
@@ -203,58 +200,58 @@ class RunResult:
         """The verdicts; stored ones are used, without a new analysis, where this version of it derived them."""
         return self.analysis.directions
 
+    @property
+    def file_words(self) -> tuple[str, ...]:
+        ways = "bidir" if self.plan.bidir else "uni"
+        return (str(self.command.get("mode", "")), ways, *filter(None, (self.plan.suffix,)))
 
-def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
-    """The JSON document of a run, analysis included; the samples come last, or not at all."""
-    raw, analysis = raw_part(result), result.analysis
-    samples = {"samples": [sample_to_dict(s) for s in result.samples]} if with_samples else {}
-    return {
-        **raw,
-        "analysis": [
-            msgspec.to_builtins(one)
-            | {"direction": str(one.direction), "confirmed_pps": one.confirmed_pps}
-            | ({"streams": msgspec.to_builtins(found)} if (found := result.streams.get(one.direction)) else {})
-            for one in analysis.directions
-        ],
-        "stalls": [msgspec.to_builtins(one) | {"direction": str(one.direction)} for one in analysis.stalls],
-        "total_pps": analysis.total_pps,
-        "at_least": analysis.at_least,
-        "round_trip_ns": result.round_trip_ns,
-        "latency": [one.to_dict() for one in result.latencies],
-        "efficiency": [one.to_dict() for one in result.costs],
-        "losses": msgspec.to_builtins(result.losses),
-        "spread": raw["spread"] | {"measured": result.spread_check and result.spread_check.to_dict()},
-        "warnings": [
-            *raw["warnings"],
-            *(_warning("analysis", c) for c in result.analysis_warnings),
-            *(_warning("dut", c) for c in result.dut_warnings),
-        ],
-        **samples,
-    }
+    def setting(self) -> dict[str, Any]:
+        return {
+            "profiles": {str(direction): dict(one) for direction, one in self.profiles.items()},
+            "over": msgspec.to_builtins(self.over),
+            "plan": plan_to_dict(self.plan),
+            "generator": dict(self.generator),
+            "spread": _spread(self.spread, None),
+            "telemetry": {"mode": self.telemetry, "readings": msgspec.to_builtins(tuple(self.dut_readings))},
+        }
+
+    def readings(self) -> dict[str, Sequence[Any]]:
+        return {"samples": [stored(sample) for sample in self.samples]}
+
+    def figures(self) -> dict[str, Any]:
+        analysis = self.analysis
+        return {
+            "analysis": [
+                msgspec.to_builtins(one)
+                | {"direction": str(one.direction), "confirmed_pps": one.confirmed_pps}
+                | ({"streams": msgspec.to_builtins(found)} if (found := self.streams.get(one.direction)) else {})
+                for one in analysis.directions
+            ],
+            "stalls": [msgspec.to_builtins(one) | {"direction": str(one.direction)} for one in analysis.stalls],
+            "total_pps": analysis.total_pps,
+            "at_least": analysis.at_least,
+            "round_trip_ns": self.round_trip_ns,
+            "latency": [one.to_dict() for one in self.latencies],
+            "efficiency": [one.to_dict() for one in self.costs],
+            "losses": msgspec.to_builtins(self.losses),
+            "spread": _spread(self.spread, self.spread_check),
+        }
+
+    def odd_values(self) -> Iterator[str]:
+        queues = self.command.get("rx_queues")
+        if isinstance(queues, int) and abs(queues) >= 1 << 63:
+            yield "command.rx_queues is too large"
+        yield from odd_samples(self.plan, self.samples)
 
 
-def raw_part(result: RunResult) -> dict[str, Any]:
-    """Return what cannot be derived again, without the samples; of the warnings only those noted during the run."""
-    return {
-        "schema": SCHEMA,
-        "version": VERSION,
-        "id": result.id,
-        "status": result.status.value,
-        "reason": result.reason,
-        "simulated": result.simulated,
-        "started": result.started,
-        "finished": result.finished,
-        "command": dict(result.command),
-        "dut": dict(result.dut),
-        "profiles": {str(direction): dict(one) for direction, one in result.profiles.items()},
-        "over": msgspec.to_builtins(result.over),
-        "plan": plan_to_dict(result.plan),
-        "generator": dict(result.generator),
-        "host": dict(result.host),
-        "spread": {"predicted": msgspec.to_builtins(result.spread), "measured": None},
-        "telemetry": {"mode": result.telemetry, "readings": msgspec.to_builtins(tuple(result.dut_readings))},
-        "warnings": [_warning("run", c) for c in result.warnings],
-    }
+def _spread(predicted: FlowSpread | None, measured: SpreadCheck | None) -> dict[str, Any]:
+    return {"predicted": msgspec.to_builtins(predicted), "measured": measured and measured.to_dict()}
+
+
+def reuse_verdicts(result: RunResult, document: Mapping[str, Any]) -> None:
+    """Take the verdicts of a document that this version of the analysis derived, in place of deriving them again."""
+    values = [{**one, "direction": Direction.parse(one["direction"])} for one in document["analysis"]]
+    vars(result)["directions"] = msgspec.convert(values, tuple[DirectionResult, ...])
 
 
 def from_document(document: Any) -> RunResult:
@@ -269,7 +266,6 @@ def from_document(document: Any) -> RunResult:
             raise ValueError("no profile")
         plan = plan_from_dict(document["plan"])
         telemetry = document.get("telemetry") or {"mode": "off", "readings": []}
-        warnings = [RunWarning(str(w["code"]), str(w["text"])) for w in document["warnings"] if w["source"] == "run"]
         return RunResult(
             id=str(document["id"]),
             started=str(document["started"]),
@@ -284,7 +280,7 @@ def from_document(document: Any) -> RunResult:
             host=_mapping(document["host"]),
             plan=plan,
             samples=tuple(_samples(document["samples"])),
-            warnings=tuple(warnings),
+            warnings=noted_warnings(document["warnings"]),
             telemetry=str(telemetry["mode"]),
             dut_readings=msgspec.convert(telemetry["readings"], tuple[DutReading, ...]),
             over=msgspec.convert(document.get("over"), TrafficPath | None),
@@ -294,11 +290,6 @@ def from_document(document: Any) -> RunResult:
         raise StoreError(f"run document without {error.args[0]!r}", "the file is damaged") from error
     except (TypeError, ValueError, AttributeError, ArithmeticError, ConfigError) as error:
         raise StoreError(f"run document with a value of the wrong kind ({error})", "the file is damaged") from error
-
-
-def _warning(source: str, warning: RunWarning) -> dict[str, str]:
-    """source: ``run`` (noted during it), ``analysis`` or ``dut`` (derived)."""
-    return {"source": source, "code": warning.code, "text": warning.text}
 
 
 def _samples(values: Any) -> Iterator[Sample]:

@@ -22,19 +22,13 @@ import msgspec
 
 from ..core.damage import find_damage
 from ..core.errors import StoreError
-from ..core.history.rows import RunRow, row_of
-from ..core.history.rows_tcp import rows_of_tcp
-from ..core.load.plan import Direction
-from ..core.load.sample import stored
-from ..core.result import ANALYSIS_VERSION, RunResult, from_document, raw_part, to_document
-from ..core.tcp import result as tcp
-from ..core.tcp.bdp import bdp_part
-from ..core.tcp.result import TcpResult
+from ..core.history.rows import RunRow
+from ..core.result import ANALYSIS_VERSION
+from ..core.run import Run
 from ..core.typed import Status
-from ..core.verdict.model import DirectionResult
 from ..processes import Writer, this_writer
+from .loads import figures_of, load_of, read_run
 
-Result = RunResult | TcpResult
 MAX_BYTES = 256 << 20
 """Larger files are not read: a day at 1 Hz on two ports is 40 MB."""
 EXPORT = ".loadtest.json"
@@ -56,20 +50,21 @@ _derived = msgspec.json.Decoder(Derived)
 _line = msgspec.json.Encoder(enc_hook=str)
 
 
-def encode(result: Result) -> bytes:
+def encode(result: Run) -> bytes:
     """The file of a run as it stands: its figures, then a line for each sample or leg; sealed once the run has ended.
 
     While it goes on there are no figures. A run that no reader would accept, or that cannot be analysed, is written
     without figures and seal: nothing measured is lost.
     """
-    raw, readings = _parts(result)
+    raw = result.raw_part()
+    readings = {name: b",\n".join(map(encode_line, values)) for name, values in result.readings().items()}
     if result.status is Status.RUNNING:
         return _joined(raw | written_here(), readings) + b"\n}\n"
     try:
         # Derived from what readers will find, which may be less than what is in memory.
-        run = read_result(decode(_joined(raw, readings) + b"}"))
+        run = read_run(decode(_joined(raw, readings) + b"}"))
         rows = checked_rows(run)
-        return seal(_joined(_figures(run), readings), rows)
+        return seal(_joined(figures_of(run), readings), rows)
     except StoreError:  # every reader refuses it and says why
         pass
     except Exception as error:  # a defect of ours in what is derived must not cost what was measured
@@ -83,22 +78,6 @@ def seal(data: bytes, rows: Sequence[RunRow]) -> bytes:
     derived = msgspec.json.encode({"analysis_version": ANALYSIS_VERSION, "rows": rows})
     sealed = data + b"," + _DERIVED + derived[:-1]
     return sealed + _DIGEST + _digest(sealed) + _END
-
-
-def _parts(result: Result) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return what cannot be derived again: the head of the document, and by name the lines of its lists."""
-    if isinstance(result, TcpResult):
-        raw, readings = tcp.raw_part(result), tcp.readings_part(result)
-    else:
-        raw, readings = raw_part(result), {"samples": [stored(sample) for sample in result.samples]}
-    return raw, {name: b",\n".join(map(encode_line, values)) for name, values in readings.items()}
-
-
-def _figures(result: Result) -> dict[str, Any]:
-    """The document without its lists."""
-    if isinstance(result, TcpResult):
-        return tcp.to_document(result, with_readings=False) | bdp_part(result)
-    return to_document(result, with_samples=False)
 
 
 def _joined(head: Mapping[str, Any], readings: Mapping[str, bytes]) -> bytes:
@@ -140,12 +119,12 @@ def read_sealed(data: bytes) -> tuple[RunRow, ...] | None:
     return derived.rows if derived.analysis_version == ANALYSIS_VERSION else None
 
 
-def checked_rows(result: Result) -> tuple[RunRow, ...]:
+def checked_rows(result: Run) -> tuple[RunRow, ...]:
     """The run's rows, their paths empty; StoreError for what no run can have produced, and no index can hold."""
     damage = find_damage(result)
     if damage is None:
         try:
-            rows = rows_of_tcp(result, "") if isinstance(result, TcpResult) else (row_of(result, ""),)
+            rows = load_of(result).rows(result)
             damage = next((odd for row in rows for odd in _find_odd(row)), None)
         except ArithmeticError:
             damage = "a figure is not finite"
@@ -161,21 +140,6 @@ def _find_odd(row: RunRow) -> Iterator[str]:
             yield f"{name} is not finite"
         if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
             yield f"{name} is not Unicode text"
-
-
-def read_result(document: Any) -> Result:
-    """The run of a document of either kind, unchecked; StoreError names the part that is missing or of the wrong kind.
-
-    What is no run of TCP is taken for a run of packets, whose reader says what is wrong.
-    """
-    is_tcp = isinstance(document, Mapping) and document.get("schema") == tcp.SCHEMA
-    return tcp.from_document(document) if is_tcp else from_document(document)
-
-
-def stored_directions(document: Mapping[str, Any]) -> tuple[DirectionResult, ...]:
-    """The verdicts of a document whose seal fits."""
-    values = [{**one, "direction": Direction.parse(one["direction"])} for one in document["analysis"]]
-    return msgspec.convert(values, tuple[DirectionResult, ...])
 
 
 @contextlib.contextmanager

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import StoreError
-from .document import Result, decode, naming, read_bytes
+from ..core.run import Run
+from .document import decode, naming, read_bytes
 from .index import open_index
 from .iperf3 import Given, joined_stream, run_from_iperf3
 from .loadtest import dut_of_loadtest, run_from_loadtest
@@ -63,13 +64,13 @@ def import_files(files: Sequence[Path], results: Path, wish: Wish, warn: Callabl
             yield Imported(file, known[result.id])
 
 
-def _store(result: Result, results: Path, warn: Callable[[str], None]) -> Path:
+def _store(result: Run, results: Path, warn: Callable[[str], None]) -> Path:
     writer = RunWriter(results, warn)
     writer.check()
     return writer.end(result)
 
 
-def _read(file: Path, wish: Wish) -> Result:
+def _read(file: Path, wish: Wish) -> Run:
     data = read_bytes(file)
     document = _decoded(data)
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))

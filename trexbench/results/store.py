@@ -1,9 +1,8 @@
-"""results/ <-> runs: ``results/<date>/<dut>/<HHMMSS>-<mode>-<uni|bidir>[-<strategy>].json``, date and time in UTC.
+"""results/ <-> runs: ``results/<date>/<dut>/<HHMMSS>-<words of the run>.json``, date and time in UTC.
 
 While a run of packets goes on its document holds what was known before the first sample, and its journal the samples
-(see journal); at its end one whole document replaces both. A run of TCP, ``<HHMMSS>-tcp-<ways>-<versions>.json``, has
-few legs and no journal: its document is replaced whenever one is over. A kill of the writer at any moment leaves a run
-that every reader understands.
+(see journal); at its end one whole document replaces both. A run of TCP has few legs and no journal: its document is
+replaced whenever one is over. A kill of the writer at any moment leaves a run that every reader understands.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import files
 from ..core.dut.telemetry import DutReading
@@ -27,26 +26,26 @@ from ..core.errors import StoreError
 from ..core.history.known import is_date
 from ..core.history.rows import RunRow
 from ..core.load.sample import Sample
-from ..core.result import RunResult, Status
+from ..core.result import RunResult
+from ..core.run import Run
 from ..core.strategy.base import LoadStep
 from ..core.tcp.result import TcpResult
+from ..core.typed import Status
 from .document import (
-    Result,
     checked_rows,
     decode,
     encode,
     is_interrupted,
     naming,
     read_bytes,
-    read_result,
     read_sealed,
-    stored_directions,
 )
 from .journal import Journal, journal_of, read_journal
+from .loads import LOADS, load_of, read_run
 
-_RUN_FILE = re.compile(r"\d{6}-([A-Za-z0-9_-]+-(uni|bidir)(-[a-z]+)?|tcp(-[a-z0-9]+)+)(-\d+)?\.json")
+R = TypeVar("R", bound=Run)
 
-
+_RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+\.json")
 INTERRUPTED = "interrupted: its process ended without a word, as at kill -9 or a loss of power"
 
 
@@ -72,7 +71,7 @@ class RunWriter:
         if not os.access(self._results, os.W_OK | os.X_OK):
             raise _unwritable(self._results, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
-    def begin(self, result: Result) -> RunWriter:
+    def begin(self, result: Run) -> RunWriter:
         """Create the run's document with what is known before the first sample or leg; StoreError where that fails.
 
         The ``dut_readings`` of a run of packets may be a list that grows while the run goes on.
@@ -87,14 +86,14 @@ class RunWriter:
             self._journal.append(samples, self._readings)
             self._report()
 
-    def update(self, result: TcpResult) -> None:
+    def update(self, result: Run) -> None:
         """Replace the document with the run as it stands, as a whole: a kill leaves the former or the new one."""
         try:
             self._write(result, encode(result))
         except StoreError as failure:
             self._warn_once(f"{failure}; the run goes on, and is written at its end")
 
-    def end(self, result: Result) -> Path:
+    def end(self, result: Run) -> Path:
         """Write the run as it ended; where results/ cannot be written, into a new temporary directory.
 
         Returns the document's path; StoreError when neither can be written.
@@ -116,7 +115,7 @@ class RunWriter:
             journal_of(path).unlink(missing_ok=True)
         return path
 
-    def _write(self, result: Result, data: bytes) -> Path:
+    def _write(self, result: Run, data: bytes) -> Path:
         if self.path is None:
             self.path = create_file(directory_of(self._results, result), stem_of(result), data)
         else:
@@ -158,7 +157,7 @@ def save_elsewhere(name: str, data: bytes, failure: StoreError) -> Path:
     return folder / name
 
 
-def load_document(path: Path) -> Result:
+def load_document(path: Path) -> Run:
     """The run of a file, of either kind, with the samples of its journal where it is not over.
 
     StoreError names the file and what is wrong with it, in one line.
@@ -168,24 +167,26 @@ def load_document(path: Path) -> Result:
         document, result = _read(data, path)
         if read_sealed(data) is None:
             checked_rows(result)
-        elif isinstance(result, RunResult):  # it was checked when it was written
-            vars(result)["directions"] = stored_directions(document)
+        else:  # it was checked when it was written
+            load_of(result).reuse(result, document)
         return result
 
 
 def load_run(path: Path) -> RunResult:
-    """The run of packets of a file; StoreError as load_document, and for a run of TCP."""
-    result = load_document(path)
-    if not isinstance(result, RunResult):
-        raise StoreError(f"{path}: a run of TCP, not of packets", "`trexbench show` shows it")
-    return result
+    """The run of packets of a file; StoreError as load_document, and for a run of another load."""
+    return _loaded(path, RunResult)
 
 
 def load_tcp(path: Path) -> TcpResult:
-    """The run of TCP of a file; StoreError as load_document, and for a run of packets."""
+    """The run of TCP of a file; StoreError as load_document, and for a run of another load."""
+    return _loaded(path, TcpResult)
+
+
+def _loaded(path: Path, of: type[R]) -> R:
     result = load_document(path)
-    if not isinstance(result, TcpResult):
-        raise StoreError(f"{path}: a run of packets, not of TCP", "`trexbench show` shows it")
+    if not isinstance(result, of):
+        nouns = load_of(result).noun, LOADS[of.schema].noun.removeprefix("a run ")
+        raise StoreError(f"{path}: {nouns[0]}, not {nouns[1]}", "`trexbench show` shows it")
     return result
 
 
@@ -203,7 +204,7 @@ def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
         return tuple(replace(row, path=name) for row in rows)
 
 
-def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Result]:
+def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Run]:
     """The document in the path's data, with what its journal holds; and its run, unchecked."""
     document = decode(data)
     interrupted = is_interrupted(document)
@@ -215,7 +216,7 @@ def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Result]:
             document["samples"] = told["sample"]
             if isinstance(document.get("telemetry"), dict):
                 document["telemetry"]["readings"] = told["reading"]
-    result = read_result(document)
+    result = read_run(document)
     return document, replace(result, status=Status.INCOMPLETE, reason=INTERRUPTED) if interrupted else result
 
 
@@ -264,20 +265,14 @@ def make_directory(directory: Path) -> Path:
     return directory
 
 
-def directory_of(results: Path, result: Result) -> Path:
+def directory_of(results: Path, result: Run) -> Path:
     day = result.started[:10] if is_date(result.started[:10]) else "undated"
     return results / day / safe_name(str(result.dut.get("name", "")), "._-")
 
 
-def stem_of(result: Result) -> str:
+def stem_of(result: Run) -> str:
     clock = "".join(re.findall(r"\d", result.started[11:19])).ljust(6, "0")
-    if isinstance(result, TcpResult):
-        ways = dict.fromkeys(leg.way.value for leg in result.plan.legs)
-        versions = sorted({leg.version for leg in result.plan.legs})
-        return "-".join([clock, "tcp", *ways, *(f"ipv{version}" for version in versions)])
-    mode = safe_name(str(result.command.get("mode", "")), "_-")
-    suffix = f"-{result.plan.suffix}" if result.plan.suffix else ""
-    return f"{clock}-{mode}-{'bidir' if result.plan.bidir else 'uni'}{suffix}"
+    return "-".join([clock, *(safe_name(word, "_-") for word in result.file_words)])
 
 
 def safe_name(name: str, kept: str) -> str:

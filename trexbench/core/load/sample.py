@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from math import inf
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert, to_builtins
 
 from ..typed import Count, Number, Positive, Seconds
-from .plan import Direction
+from .plan import LATENCY_LOADS, Direction, Plan
 
 
 class Phase(str, Enum):
@@ -228,3 +229,19 @@ def sample_from_dict(values: Any) -> Sample:
     asked = {Direction.parse(name): pps for name, pps in one.asked_pps.items()}
     reading = Reading(one.ports, one.queue_full, one.latency, one.streams)
     return Sample(one.phase, one.t_s, asked, reading, one.trial, one.conditions)
+
+
+def odd_samples(plan: Plan, samples: Sequence[Sample]) -> Iterator[str]:
+    """Yield in a few words what no run of this plan can have read."""
+    directions, ports, before_s = set(plan.directions), plan.ports, -inf
+    for number, sample in enumerate(samples):
+        if not sample.asked_pps.keys() <= directions:
+            yield f"sample {number}: a direction that the plan does not have"
+        if sample.t_s < before_s:
+            yield f"sample {number}: time goes back to {sample.t_s:g} s"
+        if sample.phase in LATENCY_PHASES and not 1 <= sample.trial <= len(LATENCY_LOADS):
+            yield f"sample {number}: latency load {sample.trial} of {len(LATENCY_LOADS)}"
+        for port in ports:
+            if port not in sample.reading.ports:
+                yield f"sample {number}: port {port} is missing"
+        before_s = sample.t_s

@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import hypot
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from ..dut.telemetry import DutReading
 from ..errors import StoreError
-from ..typed import Status, read_stored
+from ..run import Run, noted_warnings
+from ..typed import read_stored
+from ..units import LONGEST_S
 from ..verdict.model import RunWarning
 from .calibration import LineCalibration
 from .cpu import HostShare, bits_per_cpu_second, process_shares, share_of_dut, share_of_host
@@ -129,35 +131,63 @@ WORSE = (TcpLimit.DUT, TcpLimit.UNKNOWN, TcpLimit.WINDOW, TcpLimit.ENDPOINT_CPU,
 """In order: the later, the less the rate says about the DUT."""
 
 
-@dataclass(frozen=True)
-class TcpResult:
-    """One run. started, finished: UTC, ISO 8601. The mappings hold JSON values.
+@dataclass(frozen=True, kw_only=True)
+class TcpResult(Run):
+    """One run of TCP."""
 
-    command: options, suite, night, label, variant. legs: those that were run, in order. ceilings: the endpoints without
-    the router, back to back or around it. dut: name, driver, what was applied and read back. endpoints: by ``client``
-    and ``server``, what each is. idle: the DUT before and after the echo requests that nothing else was beside. host:
-    where trexbench runs. simulated: no real packet was sent. calibration: of the WAN, before the legs; None: there
-    is none, or a simulated one.
-    """
-
-    id: str
-    started: str
-    status: Status
-    command: Mapping[str, Any]
     plan: TcpPlan
     setup: TcpEnvironment
-    dut: Mapping[str, Any]
     endpoints: Mapping[str, Any]
-    host: Mapping[str, Any]
+    """By ``client`` and ``server``, what each is."""
     legs: tuple[LegReadings, ...] = ()
+    """Those that were run, in order."""
     pings: tuple[Ping, ...] = ()
     ceilings: tuple[LegReadings, ...] = ()
+    """The endpoints without the router, back to back or around it."""
     idle: tuple[DutReading, ...] = ()
-    finished: str | None = None
-    reason: str | None = None
-    simulated: bool = False
+    """The DUT before and after the echo requests that nothing else was beside."""
     calibration: LineCalibration | None = None
-    warnings: tuple[RunWarning, ...] = field(default_factory=tuple)
+    """That of the WAN, before the legs; None: there is none, or a simulated one."""
+
+    schema: ClassVar[str] = SCHEMA
+    version: ClassVar[int] = VERSION
+
+    @property
+    def file_words(self) -> tuple[str, ...]:
+        ways = dict.fromkeys(leg.way.value for leg in self.plan.legs)
+        versions = sorted({leg.version for leg in self.plan.legs})
+        return ("tcp", *ways, *(f"ipv{version}" for version in versions))
+
+    def setting(self) -> dict[str, Any]:
+        names = ("endpoints", "plan", "setup", "pings", "calibration")
+        return {name: msgspec.to_builtins(getattr(self, name)) for name in names}
+
+    def readings(self) -> dict[str, Sequence[Any]]:
+        return {name: msgspec.to_builtins(getattr(self, name)) for name in ("ceilings", "idle", "legs")}
+
+    def figures(self) -> dict[str, Any]:
+        return {
+            "summaries": [one.to_dict() for one in self.summaries],
+            "analysis": [one.to_dict() for one in self.flows],
+            "ping_statistics": [msgspec.to_builtins(one) for one in self.ping_results],
+        }
+
+    def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
+        yield from (("analysis", one) for one in self.analysis_warnings)
+
+    def odd_values(self) -> Iterator[str]:
+        plan = self.plan
+        for name, value in {"time_s": plan.time_s, "interval_s": plan.interval_s}.items():
+            if not 0 < value <= LONGEST_S:
+                yield f"plan.{name} is not a time"
+        if not 0 <= plan.omit_s <= LONGEST_S:
+            yield "plan.omit_s is not a time"
+        if plan.streams < 1:
+            yield "plan.streams is less than 1"
+        measured = (one.leg for one in (*self.legs, *self.ceilings))
+        for leg in (*plan.legs, *measured, *(one.leg for one in self.pings)):
+            if leg.version not in (4, 6) or leg.repetition < 1:
+                yield f"no such leg: IPv{leg.version} #{leg.repetition}"
 
     @cached_property
     def flows(self) -> tuple[FlowResult, ...]:
@@ -277,64 +307,13 @@ def mean_power(readings: Sequence[DutReading]) -> float | None:
     return _mean([one.power_w for _, one in seen])
 
 
-def to_document(result: TcpResult, with_readings: bool = True) -> dict[str, Any]:
-    """The JSON document, figures included; the legs' raw readings come last, or not at all."""
-    raw = raw_part(result)
-    return {
-        **raw,
-        "summaries": [one.to_dict() for one in result.summaries],
-        "analysis": [one.to_dict() for one in result.flows],
-        "ping_statistics": [msgspec.to_builtins(one) for one in result.ping_results],
-        "warnings": [*raw["warnings"], *(_warning("analysis", one) for one in result.analysis_warnings)],
-        **(readings_part(result) if with_readings else {}),
-    }
-
-
-def raw_part(result: TcpResult) -> dict[str, Any]:
-    """Return what cannot be derived again, without the legs; of the warnings only those noted during the run."""
-    return {
-        "schema": SCHEMA,
-        "version": VERSION,
-        "id": result.id,
-        "status": result.status.value,
-        "reason": result.reason,
-        "simulated": result.simulated,
-        "started": result.started,
-        "finished": result.finished,
-        "command": dict(result.command),
-        "dut": dict(result.dut),
-        "endpoints": dict(result.endpoints),
-        "host": dict(result.host),
-        "plan": msgspec.to_builtins(result.plan),
-        "setup": msgspec.to_builtins(result.setup),
-        "warnings": [_warning("run", one) for one in result.warnings],
-        "pings": msgspec.to_builtins(result.pings),
-        "calibration": msgspec.to_builtins(result.calibration),
-    }
-
-
-def readings_part(result: TcpResult) -> dict[str, Any]:
-    return {name: msgspec.to_builtins(getattr(result, name)) for name in ("ceilings", "idle", "legs")}
-
-
 def from_document(document: Any) -> TcpResult:
     """The run of a document; StoreError names the field that is missing or of the wrong kind. No figure is read."""
-    found = read_stored(document, "TCP document", SCHEMA, VERSION, TcpResult)
+    result = read_stored(document, "TCP document", SCHEMA, VERSION, TcpResult)
     for part in ("legs", "ceilings", "pings"):  # a run may have none, its document has the list
         if part not in document:
             raise StoreError(f"TCP document without {part!r}", "the file is damaged")
-    return replace(found, warnings=tuple(_noted(document.get("warnings"))))
-
-
-def _noted(warnings: Any) -> Iterator[RunWarning]:
-    """Yield the warnings that were noted during the run."""
     try:
-        for one in warnings:
-            if one["source"] == "run":
-                yield RunWarning(str(one["code"]), str(one["text"]))
+        return replace(result, warnings=noted_warnings(document.get("warnings")))
     except (TypeError, KeyError) as error:
         raise StoreError(f"TCP document with a warning of the wrong kind ({error})", "the file is damaged") from None
-
-
-def _warning(source: str, warning: RunWarning) -> dict[str, str]:
-    return {"source": source, "code": warning.code, "text": warning.text}

@@ -1,0 +1,96 @@
+"""The envelope of a run: what every run has, whatever its load is, and its JSON document."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .typed import Status
+from .verdict.model import RunWarning
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(ABC):
+    """One run. The mappings hold JSON values."""
+
+    id: str
+    started: str
+    """UTC, ISO 8601, as ``finished``."""
+    status: Status
+    command: Mapping[str, Any]
+    """Options, suite, night, label, variant."""
+    dut: Mapping[str, Any]
+    """Name, driver, configuration, what was applied, what was read back."""
+    host: Mapping[str, Any]
+    """Where trexbench runs."""
+    finished: str | None = None
+    reason: str | None = None
+    """Why the run is incomplete."""
+    simulated: bool = False
+    """No real packet was sent."""
+    warnings: tuple[RunWarning, ...] = ()
+    """Those noted during the run."""
+
+    schema: ClassVar[str]
+    version: ClassVar[int]
+
+    @property
+    @abstractmethod
+    def file_words(self) -> tuple[str, ...]:
+        """Words of the file's name, behind the time at which the run started."""
+
+    @abstractmethod
+    def setting(self) -> dict[str, Any]:
+        """JSON values of the load's own that cannot be derived again, without the readings."""
+
+    @abstractmethod
+    def readings(self) -> Mapping[str, Sequence[Any]]:
+        """Lists of raw counters by their names in the document; JSON values, or what msgspec makes such of."""
+
+    @abstractmethod
+    def figures(self) -> dict[str, Any]:
+        """JSON values of what is derived from the readings."""
+
+    @abstractmethod
+    def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
+        """Yield the warnings that follow from the readings, each with the name of what it is derived from."""
+
+    @abstractmethod
+    def odd_values(self) -> Iterator[str]:
+        """Yield in a few words each value that a document can hold and a run cannot produce."""
+
+    def raw_part(self) -> dict[str, Any]:
+        """Return what cannot be derived again, without the readings."""
+        return {
+            "schema": self.schema,
+            "version": self.version,
+            "id": self.id,
+            "status": self.status.value,
+            "reason": self.reason,
+            "simulated": self.simulated,
+            "started": self.started,
+            "finished": self.finished,
+            "command": dict(self.command),
+            "dut": dict(self.dut),
+            "host": dict(self.host),
+            **self.setting(),
+            "warnings": [_warning("run", one) for one in self.warnings],
+        }
+
+    def without_readings(self) -> dict[str, Any]:
+        """The document, figures included, but for the readings, which come last in it."""
+        raw = self.raw_part()
+        derived = [_warning(source, one) for source, one in self.derived_warnings()]
+        return {**raw, **self.figures(), "warnings": [*raw["warnings"], *derived]}
+
+
+def noted_warnings(values: Any) -> tuple[RunWarning, ...]:
+    """Of a document's warnings those noted during the run; TypeError or KeyError for what are none."""
+    return tuple(RunWarning(str(one["code"]), str(one["text"])) for one in values if one["source"] == "run")
+
+
+def _warning(source: str, warning: RunWarning) -> dict[str, str]:
+    """source: ``run`` (noted during it), else what it is derived from."""
+    return {"source": source, "code": warning.code, "text": warning.text}

@@ -1,0 +1,57 @@
+"""The table of loads: which document is a run of which load, and what the store needs of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..core import result as packets
+from ..core.history.rows import RunRow, row_of
+from ..core.history.rows_tcp import rows_of_tcp
+from ..core.run import Run
+from ..core.tcp import result as tcp
+from ..core.tcp.bdp import bdp_part
+
+
+@dataclass(frozen=True)
+class Load:
+    """What was sent, as far as stored runs go. The functions get runs of this load only."""
+
+    noun: str
+    """A run of it, in words."""
+    read: Callable[[Any], Run]
+    """A document's run, unchecked; StoreError names the part that is missing or of the wrong kind."""
+    rows: Callable[[Any], tuple[RunRow, ...]]
+    """The run's rows in the index, with an empty path."""
+    figures: Callable[[Any], dict[str, Any]] = lambda run: {}
+    """Figures of the document beside those that the run itself derives."""
+    reuse: Callable[[Any, Mapping[str, Any]], None] = lambda run, document: None
+    """Take figures of a document that this version of the analysis derived, in place of deriving them again."""
+
+
+LOADS: dict[str, Load] = {
+    packets.SCHEMA: Load(
+        "a run of packets", packets.from_document, lambda run: (row_of(run, ""),), reuse=packets.reuse_verdicts
+    ),
+    tcp.SCHEMA: Load("a run of TCP", tcp.from_document, lambda run: rows_of_tcp(run, ""), bdp_part),
+}
+"""Every load by the schema of its documents."""
+
+
+def load_of(run: Run) -> Load:
+    return LOADS[run.schema]
+
+
+def read_run(document: Any) -> Run:
+    """The run of a document of any load, unchecked; StoreError as of Load.read.
+
+    What is of no known load is taken for a run of packets, whose reader says what is wrong.
+    """
+    schema = document.get("schema") if isinstance(document, Mapping) else None
+    return LOADS[schema if isinstance(schema, str) and schema in LOADS else packets.SCHEMA].read(document)
+
+
+def figures_of(run: Run) -> dict[str, Any]:
+    """The run's document without its readings."""
+    return run.without_readings() | load_of(run).figures(run)
