@@ -13,30 +13,30 @@ from ..session.process import Ender, signals_as_exceptions
 from ..signals import Interrupted
 from .streams import safe_streams
 
-_VERBS = {
-    "ramp": ("run", "Ramp traffic linearly to the target and see where the DUT saturates."),
-    "search": ("run", "Find the highest rates within given losses in half a minute: NDR, PDR."),
-    "saturate": ("run", "Fill the line at once and count what emerges."),
-    "efficiency": ("run", "Measure what a packet costs the DUT at several rates: cycles, vectors, energy."),
-    "suite": ("suite", "Many runs in a row, kept as a night: list, plan, run."),
-    "nightly": ("suite", "A night of a suite: run, judge, report, prune, notify; for cron and systemd."),
-    "tcp": ("tcp", "Send TCP through the DUT between two hosts: how fast, who was the limit, what it cost."),
-    "bdp": ("bdp", "TCP over a long line: its bandwidth-delay product, the hosts' buffers, windows and rates."),
-    "tcp-table": ("tcp", "A night of a TCP suite beside published figures of the same tests."),
-    "profile": ("profile", "What a mode puts on the wire: list, show, pcap."),
-    "dut": ("dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
-    "doctor": ("doctor", "Check all that a run needs: this machine, tester, lab, DUT."),
-    "calibrate": ("calibrate", "Measure what the tester carries without a DUT, its ports back to back."),
-    "lab": ("lab", "The router in network namespaces: up, down, status."),
-    "show": ("results", "Show a stored run: summary and picture."),
-    "compare": ("compare", "Compare two stored runs, nights, suites or DUTs; unlike ones are refused."),
-    "report": ("report", "One page of what was measured: table, ramps, trends, facts; also markdown, CSV."),
-    "export": ("results", "Write a stored run in another tool's format."),
-    "results": ("results", "The stored runs: list, show, query, prune, import."),
-    "regress": ("regress", "Find regressions: what got slower, since when and why; known changes."),
-    "serve": ("serve", "Run the embedded STL server on Linux interfaces."),
+VERBS = {
+    "ramp": (".run", "Ramp traffic linearly to the target and see where the DUT saturates."),
+    "search": (".run", "Find the highest rates within given losses in half a minute: NDR, PDR."),
+    "saturate": (".run", "Fill the line at once and count what emerges."),
+    "efficiency": (".run", "Measure what a packet costs the DUT at several rates: cycles, vectors, energy."),
+    "suite": (".suite", "Many runs in a row, kept as a night: list, plan, run."),
+    "nightly": (".suite", "A night of a suite: run, judge, report, prune, notify; for cron and systemd."),
+    "tcp": (".tcp", "Send TCP through the DUT between two hosts: how fast, who was the limit, what it cost."),
+    "bdp": (".bdp", "TCP over a long line: its bandwidth-delay product, the hosts' buffers, windows and rates."),
+    "tcp-table": (".tcp", "A night of a TCP suite beside published figures of the same tests."),
+    "profile": (".profile", "What a mode puts on the wire: list, show, pcap."),
+    "dut": (".dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
+    "doctor": (".doctor", "Check all that a run needs: this machine, tester, lab, DUT."),
+    "calibrate": (".calibrate", "Measure what the tester carries without a DUT, its ports back to back."),
+    "lab": (".lab", "The router in network namespaces: up, down, status."),
+    "show": (".results", "Show a stored run: summary and picture."),
+    "compare": (".compare", "Compare two stored runs, nights, suites or DUTs; unlike ones are refused."),
+    "report": (".report", "One page of what was measured: table, ramps, trends, facts; also markdown, CSV."),
+    "export": (".results", "Write a stored run in another tool's format."),
+    "results": (".results", "The stored runs: list, show, query, prune, import."),
+    "regress": (".regress", "Find regressions: what got slower, since when and why; known changes."),
+    "serve": (".serve", "Run the embedded STL server on Linux interfaces."),
 }
-"""Verb -> its module, and its line of help, so that ``--help`` need not import the module."""
+"""Verb -> its module in this package, and its line of help, so that ``--help`` need not import the module."""
 
 EPILOG = """\b
 Examples:
@@ -60,24 +60,24 @@ class LazyGroup(click.Group):
     """A group whose verbs' modules are imported when a verb is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_VERBS)
+        return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _VERBS:
+        if cmd_name not in VERBS:
             return None
-        module = importlib.import_module(f".{_VERBS[cmd_name][0]}", __package__)
+        module = importlib.import_module(VERBS[cmd_name][0], __package__)
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _VERBS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _VERBS and not args[0].startswith("-"):
-            raise click.UsageError(f"no command {args[0]!r}: there are {', '.join(_VERBS)}", ctx)
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            raise click.UsageError(f"no command {args[0]!r}: there are {', '.join(VERBS)}", ctx)
         return super().resolve_command(ctx, args)
 
 

@@ -1,0 +1,91 @@
+"""A load that is no part of trexbench: one file that adds itself to the tables has documents, lists and histories."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tools import ROOT, environment
+
+PROGRAM = str(ROOT / "tests" / "helpers" / "dns_load.py")
+NIGHTS = 14
+
+
+def run(place: Path, *arguments: str, code: int = 0) -> str:
+    command, where = [sys.executable, PROGRAM, *arguments], environment(place / "run")
+    done = subprocess.run(command, cwd=place, env=where, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two weeks of nights of a simulated resolver."""
+    folder = tmp_path_factory.mktemp("dns")
+    for day in range(1, NIGHTS + 1):
+        run(folder, "dns", "--dut", "resolver", "--sim", "--seed", str(day), "--started", f"2026-03-{day:02}T01:00:00Z")
+    return folder
+
+
+def test_its_runs_are_listed_shown_and_exported(place: Path) -> None:
+    listed = json.loads(run(place, "results", "list", "--json"))["runs"]
+    assert len(listed) == NIGHTS and {one["cell"]["kind"] for one in listed} == {"dns"}
+    assert run(place, "results", "list").count("resolver") == NIGHTS
+    assert "queries/s answered" in run(place, "show")
+    document = json.loads(run(place, "show", "--json"))
+    assert document["schema"] == "trexbench/dns" and 19_000 < document["answered_qps"] < 21_000
+
+
+def test_its_nights_are_judged(place: Path) -> None:
+    assert "no regression" in run(place, "regress")
+
+
+def test_two_of_its_runs_are_compared(place: Path) -> None:
+    first, *_, last = sorted(str(path) for path in place.glob("results/*/*/*.json"))
+    assert "resolver" in run(place, "compare", first, last)
+
+
+def test_the_page_has_it(place: Path) -> None:
+    run(place, "report", "-o", "page.html")
+    assert "resolver" in (place / "page.html").read_text()
+
+
+def test_a_damaged_document_is_refused_in_one_line(place: Path, tmp_path: Path) -> None:
+    whole = next(iter(place.glob("results/*/*/*.json"))).read_text()
+    for number, (good, bad) in enumerate({'"hold_s": 1.0': '"hold_s": -1', '"loss": 0.001': '"lost": 1'}.items()):
+        damaged = tmp_path / f"{number}.json"
+        damaged.write_text(whole.replace(good, bad))
+        told = run(place, "show", str(damaged), code=9 if number == 0 else 0)
+        assert "Traceback" not in told and ("damaged" in told) == (number == 0)
+
+
+@pytest.fixture
+def resolver() -> Iterator[int]:
+    """A port of this machine on which every query is sent back as its own answer."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+        wire.bind(("127.0.0.1", 0))
+        wire.settimeout(10)
+
+        def answer() -> None:
+            while True:
+                try:
+                    data, peer = wire.recvfrom(512)
+                    wire.sendto(data, peer)
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        yield wire.getsockname()[1]
+
+
+def test_it_sends_real_queries(resolver: int, tmp_path: Path) -> None:
+    done = run(tmp_path, "dns", "--dut", "loopback", "--at", str(resolver), "--json")
+    document = json.loads(done[: done.rindex("}") + 1])
+    assert not document["simulated"] and document["answered_qps"] > 50

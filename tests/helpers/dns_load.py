@@ -1,0 +1,204 @@
+"""A load that trexbench does not have, DNS over UDP, added to its tables: nothing else knows of it.
+
+    python tests/helpers/dns_load.py dns --dut resolver --sim
+
+Run as a program this is trexbench with the verb ``dns``, which asks a resolver at rising rates. Each rate is held for a
+while, and queries and answers are counted. With --sim the answers are a model's.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import click
+import msgspec
+
+from trexbench.cli import loads as cli_loads
+from trexbench.cli.main import VERBS, main
+from trexbench.cli.output import note, print_run
+from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.run import Run, noted_warnings
+from trexbench.core.typed import Amount, Count, Seconds, Status, read_stored
+from trexbench.core.verdict.model import RunWarning
+from trexbench.results import loads as stored_loads
+from trexbench.results.store import RunWriter
+
+SCHEMA, VERSION = "trexbench/dns", 1
+WAIT_S = 0.2
+"""Answers are waited for so long after a rate's last query."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """One rate, as it was held."""
+
+    asked_qps: Amount
+    length_s: Seconds
+    queries: Count
+    answers: Count
+
+
+@dataclass(frozen=True)
+class DnsPlan:
+    """The rates to hold, and which share of the queries may stay without an answer."""
+
+    rates_qps: tuple[Amount, ...]
+    hold_s: Seconds
+    loss: Amount = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class DnsRun(Run):
+    """One run of DNS."""
+
+    plan: DnsPlan
+    held: tuple[Held, ...] = ()
+
+    schema: ClassVar[str] = SCHEMA
+    version: ClassVar[int] = VERSION
+
+    @property
+    def file_words(self) -> tuple[str, ...]:
+        return ("dns",)
+
+    @cached_property
+    def best(self) -> Held | None:
+        """The highest rate at which enough was answered."""
+        good = [one for one in self.held if one.queries - one.answers <= self.plan.loss * one.queries]
+        return max(good, key=lambda one: one.answers / one.length_s, default=None)
+
+    @property
+    def answered_qps(self) -> float:
+        return self.best.answers / self.best.length_s if self.best else 0.0
+
+    @property
+    def at_least(self) -> bool:
+        return self.best is not None and self.best is max(self.held, key=lambda one: one.asked_qps)
+
+    def setting(self) -> dict[str, Any]:
+        return {"plan": msgspec.to_builtins(self.plan)}
+
+    def readings(self) -> dict[str, Sequence[Any]]:
+        return {"held": msgspec.to_builtins(self.held)}
+
+    def figures(self) -> dict[str, Any]:
+        return {"answered_qps": self.answered_qps, "at_least": self.at_least}
+
+    def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
+        if any(one.answers > one.queries for one in self.held):
+            yield "analysis", RunWarning("twice", "more answers than queries")
+
+    def odd_values(self) -> Iterator[str]:
+        if any(not one.length_s for one in self.held):
+            yield "a rate that was held for no time"
+
+
+def read(document: Any) -> DnsRun:
+    run = read_stored(document, "DNS document", SCHEMA, VERSION, DnsRun)
+    return replace(run, warnings=noted_warnings(document["warnings"]))
+
+
+def rows(run: DnsRun) -> tuple[RunRow, ...]:
+    text = {name: run.command.get(name) for name in ("suite", "night", "label")}
+    cell = Cell(str(run.dut["name"]), "dns", False, None, "dns", run.simulated)
+    best = RunRow(
+        path="", id=run.id, started=run.started, status=run.status.value, cell=cell, traffic=None, line_rate_bps=0.0,
+        loss_threshold=run.plan.loss, facts=None, total_pps=run.answered_qps, at_least=run.at_least,
+        uncertainty_pps=0.0, line_share=0.0, limit="none" if run.at_least else "dut", **text,
+    )  # fmt: skip
+    return (best,)
+
+
+class Resolver:
+    """What answers: a socket, or with --sim a model that answers so many queries per second."""
+
+    def __init__(self, address: tuple[str, int] | None, seed: int) -> None:
+        self._address, self._random = address, random.Random(seed)
+
+    def hold(self, qps: float, length_s: float) -> Held:
+        if self._address is None:
+            queries = round(qps * length_s)
+            capacity = round(20_000 * self._random.gauss(1, 0.002) * length_s)
+            return Held(qps, length_s, queries, min(queries, capacity))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+            wire.connect(self._address)
+            wire.setblocking(False)
+            begun, sent, came = time.monotonic(), 0, 0
+            while (now := time.monotonic() - begun) < length_s + WAIT_S:
+                while now < length_s and sent < qps * now:
+                    wire.send(query(sent))
+                    sent += 1
+                came += self._answers(wire)
+                time.sleep(0.001)
+            return Held(qps, length_s, sent, came)
+
+    @staticmethod
+    def _answers(wire: socket.socket) -> int:
+        for number in range(10_000):
+            try:
+                wire.recv(512)
+            except BlockingIOError:
+                return number
+        return 10_000
+
+
+def query(number: int) -> bytes:
+    """A query for the address of a.test."""
+    return struct.pack("!6H", number & 0xFFFF, 0x0100, 1, 0, 0, 0) + b"\1a\4test\0" + struct.pack("!2H", 1, 1)
+
+
+@click.command(epilog="\b\nExamples:\n  trexbench dns --dut resolver --sim\n")
+@click.option("--dut", required=True)
+@click.option("--at", type=int, help="Port of a resolver on this machine.")
+@click.option("--sim", is_flag=True)
+@click.option("--seed", type=int, default=1)
+@click.option("--started", default=None, hidden=True)
+@click.option("--results", type=click.Path(path_type=Path), default=Path("results"))
+@click.option("--json", "as_json", is_flag=True)
+def dns(dut: str, at: int | None, sim: bool, seed: int, started: str | None, results: Path, as_json: bool) -> None:
+    """Ask a resolver at rising rates."""
+    plan = DnsPlan(tuple(1000.0 * step for step in range(1, 41)) if sim else (100.0, 200.0), 1.0 if sim else 0.3)
+    begun = started or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    run = DnsRun(
+        id=str(uuid.uuid4()), started=begun, status=Status.RUNNING, command={"verb": "dns"}, dut={"name": dut},
+        host={}, simulated=sim, plan=plan,
+    )  # fmt: skip
+    writer, resolver = RunWriter(results, note).begin(run), Resolver(None if sim else ("127.0.0.1", at or 53), seed)
+    for qps in plan.rates_qps:
+        run = replace(run, held=(*run.held, resolver.hold(qps, plan.hold_s)))
+        writer.update(run)
+    run = replace(run, status=Status.COMPLETE, finished=begun)
+    path = writer.end(run)
+    print_run(run, as_json)
+    note(f"result   {path}")
+
+
+def write(run: DnsRun, brief_of: Path | None) -> None:
+    click.echo(f"{'>= ' if run.at_least else ''}{run.answered_qps:.0f} queries/s answered")
+
+
+def draw(run: DnsRun, path: Path) -> Path:
+    raise click.ClickException("DNS has no picture")
+
+
+def add() -> None:
+    """Add the load: a line in each of trexbench's tables."""
+    stored_loads.LOADS[SCHEMA] = stored_loads.Load("a run of DNS", read, rows)
+    cli_loads.OUTPUTS[SCHEMA] = cli_loads.LoadOutput(write, draw)
+    VERBS["dns"] = (__name__, "Ask a resolver at rising rates.")
+
+
+if __name__ == "__main__":
+    sys.modules["dns_load"] = sys.modules["__main__"]
+    add()
+    main()
