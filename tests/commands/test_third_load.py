@@ -36,7 +36,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_its_runs_are_listed_shown_and_exported(place: Path) -> None:
     listed = json.loads(run(place, "results", "list", "--json"))["runs"]
     assert len(listed) == NIGHTS and {one["cell"]["kind"] for one in listed} == {"dns"}
-    assert run(place, "results", "list").count("resolver") == NIGHTS
+    assert run(place, "results", "list").count("resolver  a.test dns") == NIGHTS
     assert "queries/s answered" in run(place, "show")
     document = json.loads(run(place, "show", "--json"))
     assert document["schema"] == "trexbench/dns" and 19_000 < document["answered_qps"] < 21_000
@@ -53,7 +53,8 @@ def test_two_of_its_runs_are_compared(place: Path) -> None:
 
 def test_the_page_has_it(place: Path) -> None:
     run(place, "report", "-o", "page.html")
-    assert "resolver" in (place / "page.html").read_text()
+    page = (place / "page.html").read_text()
+    assert "resolver" in page and "not of packets" not in page
 
 
 def test_a_damaged_document_is_refused_in_one_line(place: Path, tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ import msgspec
 from trexbench.cli import loads as cli_loads
 from trexbench.cli.main import VERBS, main
 from trexbench.cli.output import note, print_run
-from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.history.cell import Cell
+from trexbench.core.history.rows import RunRow
 from trexbench.core.run import Run, noted_warnings
 from trexbench.core.typed import Amount, Count, Seconds, Status, read_stored
 from trexbench.core.verdict.model import RunWarning
@@ -110,10 +111,10 @@ def read(document: Any) -> DnsRun:
 
 def rows(run: DnsRun) -> tuple[RunRow, ...]:
     text = {name: run.command.get(name) for name in ("suite", "night", "label")}
-    cell = Cell(str(run.dut["name"]), "dns", False, None, "dns", run.simulated)
+    cell = Cell(str(run.dut["name"]), "a.test", False, None, "dns", run.simulated)
     best = RunRow(
-        path="", id=run.id, started=run.started, status=run.status.value, cell=cell, traffic=None, line_rate_bps=0.0,
-        loss_threshold=run.plan.loss, facts=None, total_pps=run.answered_qps, at_least=run.at_least,
+        path="", id=run.id, started=run.started, status=run.status.value, cell=cell, traffic=None, through=None,
+        line_rate_bps=0.0, loss_threshold=run.plan.loss, facts=None, total_pps=run.answered_qps, at_least=run.at_least,
         uncertainty_pps=0.0, line_share=0.0, limit="none" if run.at_least else "dut", **text,
     )  # fmt: skip
     return (best,)

@@ -16,11 +16,12 @@ from runs import World, make_plan, make_result
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.rows import RunRow, row_of
+from trexbench.core.result import RunResult
 from trexbench.report.page.older import choose_older
 from trexbench.report.page.report import Report
 from trexbench.report.page.trends import TrendChange
 from trexbench.results.store import RunWriter
-from trexbench.review.report import load_older, load_runs
+from trexbench.review.report import load_latest, load_older
 
 MODES = ("var2-1514b", "var2-imix", "var2-64b", "1flow-64b")
 COLUMNS = (("pfsense", None), ("linux", None), ("vpp", 1), ("vpp", 2), ("vpp", 3))
@@ -132,7 +133,7 @@ def make_report(results: Path, cells: int, nights: int, samples: int) -> tuple[R
     changes = find_steps(rows)
     rows = write_older(results, rows, latest, changes)
     begun, cpu = time.monotonic(), time.process_time()
-    runs = load_runs(results, rows, made[-1], [])
+    runs = load_latest(RunResult, results, rows, made[-1], [])
     read = time.monotonic()
     older = load_older(results, rows, runs, changes, [], print)
     report = Report(rows, made, made[-1], runs, older, changes, title=f"trexbench: {SUITE}", made="a benchmark")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TypeVar
 
 from ..core.errors import StoreError
 from ..core.history.causes import groups_of
@@ -17,6 +18,7 @@ from ..core.history.regression import Finding, judge_rows
 from ..core.history.rows import RunRow, cells_of
 from ..core.history.series import night_of
 from ..core.result import RunResult
+from ..core.run import Run
 from ..core.tcp.result import TcpResult
 from ..report.page.html import render
 from ..report.page.older import Older, choose_older, with_figures
@@ -30,6 +32,7 @@ from ..results.store import load_document, load_run
 from .differences import with_differences
 from .find import Warn, read_index
 
+R = TypeVar("R", bound=Run)
 MOST_RUNS = 400
 """For so many cells the latest document is read for its curves; tables show all cells."""
 
@@ -66,14 +69,15 @@ def collect(
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
     rows = [row for row in rows if night_of(row) >= (since or "")]
     table = _table_of(nights, night)
-    runs = load_runs(results, rows, table, problems)
+    tcp, others = [row for row in rows if row.cell.tcp], [row for row in rows if not row.cell.tcp]
+    runs = load_latest(RunResult, results, others, table, problems)
     older = load_older(results, rows, runs, changes, problems, warn)
     return Report(
         rows=rows,
         nights=nights,
         table=table,
         runs=runs,
-        tcp=load_tcp(results, rows, table, problems),
+        tcp=load_latest(TcpResult, results, tcp, table, problems),
         older=older,
         changes=changes,
         groups=groups,
@@ -130,33 +134,24 @@ def _with_duts(night: Night, duts: Sequence[str]) -> Night:
     return replace(night, cells=tuple(record for record in night.cells if not duts or record.dut in duts))
 
 
-def load_runs(
-    results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
-) -> dict[Cell, RunResult]:
-    """The latest complete run of packets of every cell, of the table's suite where there is one."""
-    found: dict[Cell, RunResult] = {}
-    for cell, row in _latest([row for row in rows if not row.cell.tcp], table).items():
-        try:
-            found[cell] = load_run(results / row.path)
-        except StoreError as error:
-            problems.append((row.path, str(error).removeprefix(f"{results / row.path}: ")))
-    return found
+def load_latest(
+    of: type[R], results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
+) -> dict[Cell, R]:
+    """The latest complete run of every cell, as far as it is of this load; of the table's suite where there is one.
 
-
-def load_tcp(
-    results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
-) -> dict[Cell, TcpResult]:
-    """The latest complete run of TCP of every cell, as load_runs; each document is read once for all of its cells."""
+    Each document is read once for all of its cells.
+    """
     cells: dict[str, list[Cell]] = {}
-    for cell, row in _latest([row for row in rows if row.cell.tcp], table).items():
+    for cell, row in _latest(rows, table).items():
         cells.setdefault(row.path, []).append(cell)
-    found: dict[Cell, TcpResult] = {}
+    found: dict[Cell, R] = {}
     for path, some in cells.items():
         try:
-            result = load_document(results / path)
-            found |= dict.fromkeys(some, result) if isinstance(result, TcpResult) else {}
+            run = load_document(results / path)
         except StoreError as error:
             problems.append((path, str(error).removeprefix(f"{results / path}: ")))
+        else:
+            found |= dict.fromkeys(some, run) if isinstance(run, of) else {}
     return found
 
 
