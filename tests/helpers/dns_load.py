@@ -121,7 +121,7 @@ def rows(run: DnsRun) -> tuple[RunRow, ...]:
 
 
 class Resolver:
-    """What answers: a socket, or with --sim a model that answers so many queries per second."""
+    """A resolver on a socket, or with --sim a model that answers so many queries per second."""
 
     def __init__(self, address: tuple[str, int] | None, seed: int) -> None:
         self._address, self._random = address, random.Random(seed)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from bdp_runs import BEHIND, LONG, SIZES, swept
+from documents import to_document
 from nights import over_wan
 from report_cases import HOSTILE, make_run, report_of, unpacked
 from runs import make_result, sized
@@ -18,7 +19,7 @@ from trexbench.core.history.cell import TCP_KIND, Cell
 from trexbench.core.history.night import CellRecord, CellState
 from trexbench.core.history.rows import row_of
 from trexbench.core.history.rows_tcp import rows_of_tcp
-from trexbench.core.result import from_document, to_document
+from trexbench.core.result import from_document
 from trexbench.core.tcp.bdp import find_rows
 from trexbench.core.tcp.model import TcpEnvironment, TcpMode, Way
 from trexbench.core.tcp.wan import Wan, parse_wan

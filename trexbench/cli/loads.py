@@ -16,7 +16,7 @@ from ..core.tcp import result as tcp
 
 @dataclass(frozen=True)
 class LoadOutput:
-    """What a load's runs look like. The functions get runs of this load only."""
+    """Appearance of a load's runs. The functions get runs of this load only."""
 
     write: Callable[[Any, Path | None], None]
     """Write the run in words to standard output; with the path of its document: in short."""

@@ -48,18 +48,18 @@ class RunResult(Run):
 
     plan: Strategy
     profiles: Mapping[Direction, Mapping[str, Any]]
-    """What went on the wire, by direction; in documents of version 1 the first direction's only."""
+    """Contents of the wire by direction; in documents of version 1 the first direction's only."""
     generator: Mapping[str, Any]
     """Kind, version, ports, client."""
     samples: Sequence[Sample]
     telemetry: str = "off"
     """When the DUT's counters were read: ``off``, ``hold``, ``ramp``."""
     dut_readings: Sequence[DutReading] = ()
-    """Those readings, raw; a list that grows while the run goes on."""
+    """Readings of them, raw; a list that grows while the run goes on."""
     spread: FlowSpread | None = None
-    """How the flows were expected to spread over the DUT's queues and cores."""
+    """Prediction of how the flows spread over the DUT's queues and cores."""
     over: TrafficPath | None = None
-    """What the frames went through besides the DUT."""
+    """Equipment and lines that the frames passed besides the DUT."""
 
     schema: ClassVar[str] = SCHEMA
     version: ClassVar[int] = VERSION

@@ -31,7 +31,7 @@ class Run(ABC):
     simulated: bool = False
     """No real packet was sent."""
     warnings: tuple[RunWarning, ...] = ()
-    """Those noted during the run."""
+    """Doubts that were noted during the run."""
 
     schema: ClassVar[str]
     version: ClassVar[int]
@@ -87,7 +87,7 @@ class Run(ABC):
 
 
 def noted_warnings(values: Any) -> tuple[RunWarning, ...]:
-    """Of a document's warnings those noted during the run; TypeError or KeyError for what are none."""
+    """The warnings of a document that were noted during the run; TypeError or KeyError for what are none."""
     return tuple(RunWarning(str(one["code"]), str(one["text"])) for one in values if one["source"] == "run")
 
 

@@ -16,7 +16,7 @@ from ..core.tcp.bdp import bdp_part
 
 @dataclass(frozen=True)
 class Load:
-    """What was sent, as far as stored runs go. The functions get runs of this load only."""
+    """A kind of traffic, as far as stored runs go. The functions get runs of this load only."""
 
     noun: str
     """A run of it, in words."""

@@ -140,7 +140,7 @@ class TcpResult(Run):
     endpoints: Mapping[str, Any]
     """By ``client`` and ``server``, what each is."""
     legs: tuple[LegReadings, ...] = ()
-    """Those that were run, in order."""
+    """Legs that were run, in order."""
     pings: tuple[Ping, ...] = ()
     ceilings: tuple[LegReadings, ...] = ()
     """The endpoints without the router, back to back or around it."""
