@@ -90,7 +90,7 @@ def make_run(cell: Cell, **changes: Any) -> RunResult:
         "facts": {"kernel": {"release": "6.18"}},
         "facts_sha256": "ab",
     }
-    values = {
+    values: dict[str, Any] = {
         "dut": facts,
         "simulated": cell.simulated,
         "command": {"mode": str(cell.mode), "rx_queues": cell.rx_queues},

@@ -38,7 +38,7 @@ def make_document(results: Path, cell: Cell, samples: int, night: str, rng: rand
     ramp_s = samples - 93.0
     plan = make_plan(
         bidir=cell.bidir,
-        frame_bytes=1514 if "1514" in cell.mode else 64,
+        frame_bytes=1514 if "1514" in str(cell.mode) else 64,
         ramp_s=ramp_s,
         hold_s=30.0,
         warmup_s=10.0,
@@ -111,7 +111,7 @@ def write_older(results: Path, rows: list[RunRow], latest: list[RunRow], changes
     written = {}
     for row in latest:
         history = [one for one in rows if one.cell == row.cell]
-        for one in choose_older(row, history, [change for change in changes if change.cell == row.cell]):
+        for one in choose_older(row, history, [change for change in changes if change.finding.cell == row.cell]):
             written[one.row.path] = copy_run(results, row, one.night).path
     return [replace(row, path=written.get(row.path, row.path)) for row in rows]
 
@@ -124,10 +124,10 @@ def make_report(results: Path, cells: int, nights: int, samples: int) -> tuple[R
     rows = sorted((one for row in latest for one in make_history(row, nights, rng)), key=lambda row: row.started)
     made = make_nights(rows, rng)
     missing = {
-        (one.night, cell.dut, cell.mode, cell.bidir, cell.rx_queues)
+        (one.night, record.cell.dut, record.mode, record.cell.bidir, record.cell.rx_queues)
         for one in made
-        for cell in one.cells
-        if not cell.path
+        for record in one.cells
+        if not record.path
     }
     rows = [r for r in rows if (r.night, r.cell.dut, r.cell.mode, r.cell.bidir, r.cell.rx_queues) not in missing]
     changes = find_steps(rows)
