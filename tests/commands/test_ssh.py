@@ -19,8 +19,8 @@ import pytest
 from sshd import WHY_NOT, Sshd, eventually, running_sshd
 from tools import ROOT
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.config.model import DutConfig, Neighbour, Port, Route
-from trexbench.config.transport import TransportConfig
 from trexbench.core.errors import DutError
 from trexbench.dut import Wanted, open_dut
 from trexbench.dut.apply import apply, revert

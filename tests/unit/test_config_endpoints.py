@@ -79,8 +79,8 @@ WRONG = [
     ("hop elsewhere", "10.2.0.1/24", "10.9.0.1/24", 15, "10.9.0.1 is not in 10.2.0.0/24"),
     ("own hop", "10.2.0.1/24", "10.2.0.2/24", 15, "10.2.0.2 is the endpoint's own address"),
     ("half a bypass", "    bypass: {interface: eth2, address: 10.3.0.2/24}\n", "", 9, "only one end of a cable"),
-    ("bypass apart", "10.3.0.2/24", "10.4.0.2/24", 16, "not the networks of the client's end"),
-    ("bypass twice", "10.3.0.2/24", "10.3.0.1/24", 16, "the address of the client's end"),
+    ("bypass apart", "10.3.0.2/24", "10.4.0.2/24", 16, "10.4.0.2 is not in 10.3.0.0/24"),
+    ("bypass twice", "10.3.0.2/24", "10.3.0.1/24", 16, "10.3.0.1 is the client's own address"),
     ("bypass on the cable", "eth2, address: 10.3.0.2", "eth1, address: 10.3.0.2", 16, "eth1 is the interface towards"),
 ]
 

@@ -13,8 +13,8 @@ from box_tc import PLAIN, TcBox
 from boxes import BoxTransport, Said
 from samples import LOSSY, SAMPLES
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.config.schema import read_dut
-from trexbench.config.transport import TransportConfig
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.dut import Change

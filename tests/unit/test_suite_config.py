@@ -60,7 +60,7 @@ def test_everything_a_suite_may_say(tmp_path: Path) -> None:
         pytest.param("- lab-linux", "- netgate-vpp", ("mine.yaml:4", "line 3 already"), id="a DUT twice"),
         pytest.param("- lab-linux", "- netgate-vpp.yaml", ("mine.yaml:4", "line 3 already"), id="and by its file"),
         pytest.param("[1, 3]", "[1, 4]", ("mine.yaml:4: duts[1].rx_queues", "offers 1, 2, 3"), id="queues it has not"),
-        pytest.param("[1, 3]", "[]", ("mine.yaml:4: duts[1].rx_queues", "empty"), id="no queues"),
+        pytest.param("[1, 3]", "[]", ("mine.yaml:4: duts[1].rx_queues", "name one number at least"), id="no queues"),
         pytest.param("[64b, var2-imix]", "[64bb]", ("mine.yaml:5: modes[0]", "did you mean 64b?"), id="unknown mode"),
         pytest.param("[64b, var2-imix]", "[64b, var2-64b]", ("mine.yaml:5: modes[1]", "already"), id="an alias twice"),
         pytest.param("[64b, var2-imix]", "[]", ("mine.yaml:5: modes", "no mode"), id="no modes"),

@@ -11,11 +11,11 @@ from documents import to_document
 from tcp_runs import Path as Flow
 from tcp_runs import make_tcp_result
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.config.lookup import read_suite
 from trexbench.config.model import PlanDefaults
 from trexbench.config.schema import read_dut
 from trexbench.config.suite import Instead
-from trexbench.config.transport import TransportConfig
 from trexbench.core.errors import ConfigError
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.load.profile import MODES

@@ -36,7 +36,7 @@ def config_of(folder: Path, variants: str, base: Path | None = None) -> DutConfi
 @pytest.mark.parametrize(
     ("variants", "said"),
     [
-        ("  none: {nat: true}\n", "variants.none: is no name for a variant"),
+        ("  none: {nat: true}\n", "variants.none: not the name of a variant: write it as stateful; none is"),
         ("  a: {firewall: statefull}\n", "'statefull' is not known: write one of none, stateless, stateful, rasp"),
         ("  a: {firewall: gone.nft}\n", "gone.nft: No such file"),
         ("  a: {firewal: none}\n", "unknown key: did you mean 'firewall'?"),

@@ -1,19 +1,107 @@
-"""The hosts that test a router with TCP: how each is reached, and how it is cabled."""
+"""The hosts that test a router with TCP, how each is reached and cabled, and what is put between them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from ..core.tcp.tunnel import CLIENT_DUT, NO_TUNNEL, Tunnel, parse_tunnel
+from ..core.errors import ConfigError
+from ..core.tcp.tunnel import CLIENT_SERVER, DUT_SERVER, KINDS, NO_TUNNEL, Tunnel, parse_tunnel
+from ..core.tcp.wan import parse_wan
 from . import readers as r
-from .pppoe import PppoeConfig
+from .commands import pattern
 from .readers import Address, Interface, section
-from .transport import TransportConfig
-from .tunnel import tunnel
+from .yamltree import Value
 
 ROLES = ("client", "server")
+PPP_INTERFACE = "tbppp0"
+"""Name of a PPPoE session's interface, on the server and on a DUT that trexbench dials from."""
+_WORD = r"[A-Za-z0-9][A-Za-z0-9@._-]*"
+
+
+@dataclass(frozen=True)
+class TransportConfig:
+    """Way to reach a host: a DUT, or an endpoint of TCP tests.
+
+    type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt behind ssh; or UNREACHED.
+    host may be a name of the user's ssh config, which also decides user and port where they are None. platform, keys,
+    password and refusal: see transport.cli.CliLogin.
+    """
+
+    type: Annotated[str, r.choice("netns", "local", "ssh", "cli")]
+    namespace: Annotated[str | None, r.namespace] = None
+    host: Annotated[str | None, r.host] = None
+    user: Annotated[str | None, r.user] = None
+    port: Annotated[int | None, r.integer(1, 65535)] = None
+    platform: Annotated[str | None, r.platform] = None
+    password_env: Annotated[str | None, r.variable] = None
+    password_file: Annotated[str | None, r.path] = None
+    key_file: Annotated[str | None, r.path] = None
+    refusal: Annotated[str | None, pattern()] = None
+
+
+@dataclass(frozen=True)
+class TunnelParts:
+    """Parts of a tunnel by name, in the words of parse_tunnel."""
+
+    kind: Annotated[str, r.choice(*KINDS)]
+    between: Annotated[str | None, r.text] = None
+    mtu: Annotated[str | None, r.text] = None
+    cipher: Annotated[str | None, r.text] = None
+
+
+@dataclass(frozen=True)
+class WanParts:
+    """Parts of a WAN by name, in the words of parse_wan."""
+
+    delay: Annotated[str | None, r.text] = None
+    rate: Annotated[str | None, r.text] = None
+    queue: Annotated[str | None, r.text] = None
+    loss: Annotated[str | None, r.text] = None
+    jitter: Annotated[str | None, r.text] = None
+
+
+tunnel = r.by_parts(TunnelParts, "a tunnel", lambda text: str(parse_tunnel(text)))
+wan = r.by_parts(WanParts, "a WAN", parse_wan)
+
+
+def _two(value: Value) -> tuple[str, ...]:
+    interfaces = r.each_of(value.items("interface"), r.interface)
+    if len(set(interfaces)) != 2 or len(interfaces) != 2:
+        raise ConfigError("a WAN host stands between two cables", "name both interfaces, as in [eth0, eth1]")
+    return interfaces
+
+
+@dataclass(frozen=True)
+class WanHost:
+    """A Linux host in the path that makes the WAN in the DUT's place: a bridge, set up by hand.
+
+    interfaces: the two that the path goes through, each of which delays what leaves by it.
+    """
+
+    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
+    interfaces: Annotated[tuple[str, ...], _two]
+
+
+@dataclass(frozen=True)
+class PppoeConfig:
+    """Credentials of a router that dials in to the server, the provider. secret_env: the environment variable with its
+    secret. service: the one it may ask for; empty: any.
+    """
+
+    user: Annotated[str, r.pattern(_WORD, "a user's name", "router@provider")]
+    secret_env: Annotated[str, r.variable]
+    service: Annotated[str, r.pattern(_WORD, "a service's name", "internet")] = ""
+
+    def secret(self) -> str:
+        """ConfigError where the environment has none."""
+        secret = os.environ.get(self.secret_env, "")
+        if not secret:
+            what = f"the environment has no {self.secret_env}, the secret that the router dials in with"
+            raise ConfigError(what, f"export {self.secret_env}=...")
+        return secret
 
 
 @dataclass(frozen=True)
@@ -21,7 +109,7 @@ class End:
     """An interface and its addresses, of each family one at most."""
 
     interface: Annotated[str, r.interface]
-    addresses: Annotated[tuple[Interface, ...], r.one_or_more("address", r.interface_address), "address"]
+    addresses: Annotated[tuple[Interface, ...], r.interface_addresses, "address"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +123,7 @@ class EndpointConfig(End):
 
     transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
     dut: Annotated[End | None, section(End, "the DUT's side")] = None
-    gateway: Annotated[tuple[Address, ...], r.one_or_more("address", r.address)] = ()
+    gateway: Annotated[tuple[Address, ...], r.addresses] = ()
     bypass: Annotated[End | None, section(End, "a bypass")] = None
     cpus: Annotated[tuple[int, ...], r.integers(0, 4095)] = ()
 
@@ -96,31 +184,19 @@ class EndpointsConfig:
     @property
     def no_tunnel(self) -> tuple[str, str] | None:
         """Reason why the requested tunnel is impossible, and the remedy; None: it is possible."""
-        if self.through.is_opened:
-            return self._not_opened
+        between = self.through.between
         if self.through.kind == NO_TUNNEL:
             return None
-        if self.server.dut is None:
-            return "the router's side of the server's cable is not known", "name it as endpoints.server.dut"
-        for addresses in (self.server.addresses, self.server.dut.addresses):
-            if {own.version for own in addresses} != {4, 6}:
-                return "server and DUT need addresses of both families there", "add them: 6in4 carries IPv6 in IPv4"
-        return None
-
-    @property
-    def _not_opened(self) -> tuple[str, str] | None:
-        """Return no_tunnel for a tunnel between client and server, or client and DUT."""
-        ends = [self.client.addresses, self.server.addresses]
-        if self.through.between == CLIENT_DUT:
-            if self.client.dut is None or self.server.dut is None:
-                return (
-                    "the router's sides of the cables are not known",
-                    "name them as endpoints.client.dut and server.dut",
-                )
-            ends += [self.client.dut.addresses]
-        if any(4 not in {own.version for own in end} for end in ends):
-            return "its ends need addresses of IPv4", "add them: its outer packets are IPv4"
-        return None
+        hosts = {role: host for role, host, _ in self.roles if role == "server" or between != DUT_SERVER}
+        ends = [host.addresses for host in hosts.values()]
+        for role, host in hosts.items() if between != CLIENT_SERVER else ():
+            if host.dut is None:
+                return f"the router's side of the {role}'s cable is not known", f"name it as endpoints.{role}.dut"
+            ends.append(host.dut.addresses)
+        versions = set.intersection(*({own.version for own in end} for end in ends))
+        if between == DUT_SERVER and versions != {4, 6}:
+            return "server and DUT need addresses of both families there", "add them: 6in4 carries IPv6 in IPv4"
+        return None if 4 in versions else ("its ends need addresses of IPv4", "add them: its outer packets are IPv4")
 
 
 def endpoint_namespace(prefix: str, role: str) -> str:

@@ -13,13 +13,11 @@ from ..core.tcp.wan import Wan
 from ..core.units import Rate
 from . import readers as r
 from .commands import TESTER_MAC, CommandsSettings
-from .endpoints import EndpointsConfig
+from .endpoints import EndpointsConfig, TransportConfig, WanHost, wan
 from .readers import Address, Interface, Network, section
-from .settings import SYSCTLS, LabEndpoints, LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
-from .transport import TransportConfig
+from .settings import LabEndpoints, LinuxSettings, PfsenseSettings, PowerConfig, VppSettings, sysctls
 from .twin import TWIN_REMEDY, RssSpec, TwinSpec
 from .variants import NO_VARIANT, Variant, unknown, variants
-from .wan import WanHost, wan
 from .yamltree import Value
 
 
@@ -68,7 +66,7 @@ class Neighbour:
     pinned: it has to be, since it answers no ARP; a host that answers is not.
     """
 
-    addresses: Annotated[tuple[Address, ...], r.one_or_more("address", r.address), "address"]
+    addresses: Annotated[tuple[Address, ...], r.addresses, "address"]
     mac: Annotated[str | None, r.mac_or_tester] = None
     pinned: bool = True
 
@@ -94,7 +92,7 @@ class Port(Cable):
     """
 
     interface: Annotated[str, r.interface] = field()
-    addresses: Annotated[tuple[Interface, ...], r.one_or_more("address", r.interface_address), "address"]
+    addresses: Annotated[tuple[Interface, ...], r.interface_addresses, "address"]
     neighbour: Annotated[Neighbour, section(Neighbour, "a neighbour")]
 
     @property
@@ -164,7 +162,7 @@ class LabConfig:
     txqueuelen: Annotated[int, r.integer(0, 1_000_000)] = 1000
     mtu: Annotated[int, r.integer(576, 65535)] = 1500
     sender_limit_pps: Annotated[float | None, r.pps, "sender_limit"] = None
-    sysctls: Annotated[tuple[tuple[str, str], ...], SYSCTLS] = (("net.core.netdev_max_backlog", "4096"),)
+    sysctls: Annotated[tuple[tuple[str, str], ...], sysctls(r.text)] = (("net.core.netdev_max_backlog", "4096"),)
     endpoints: Annotated[LabEndpoints, section(LabEndpoints, "a lab's endpoints")] = field(default_factory=LabEndpoints)
 
 

@@ -25,13 +25,25 @@ from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_sp
 from .yamltree import GatheredErrors, Value
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Callable[..., object])
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
 Network = IPv4Network | IPv6Network
+A = TypeVar("A", Address, Interface)
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _CLOCK = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<scale>[mg])hz")
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
+
+
+def takes(**schema: object) -> Callable[[R], R]:
+    """State what a reader takes as a JSON schema, for editors; a reader in it stands for its own schema."""
+
+    def state(reader: R) -> R:
+        reader.__dict__["schema"] = schema
+        return reader
+
+    return state
 
 
 def section(
@@ -44,8 +56,9 @@ def section(
     not unknown, though another class reads them.
     """
 
+    @takes(section=cls)
     def read(value: Value) -> T:
-        keys = _keys_of(cls)
+        keys = keys_of(cls)
         known = tuple(dict.fromkeys(key for key, _, _ in keys.values()))
         nodes = value.mapping(what, known)
         gathering = GatheredErrors(value.unknown((*known, *also)))
@@ -66,13 +79,13 @@ def section(
 def as_written(read: Any) -> Any:
     """Return the values that a section was read as, under the keys of the file."""
     if is_dataclass(read) and not isinstance(read, type):
-        keys = {name: key for name, (key, _, _) in _keys_of(type(read)).items()}
+        keys = {name: key for name, (key, _, _) in keys_of(type(read)).items()}
         return {keys.get(one.name, one.name): as_written(getattr(read, one.name)) for one in fields(read)}
     return [as_written(one) for one in read] if isinstance(read, tuple) else read
 
 
 @lru_cache(maxsize=64)
-def _keys_of(cls: Any) -> dict[str, tuple[str, Callable[[Value], Any], bool]]:
+def keys_of(cls: Any) -> dict[str, tuple[str, Callable[[Value], Any], bool]]:
     """By field: its key, its reader, and whether it is required."""
     hints, found = get_type_hints(cls, include_extras=True), {}
     for field in fields(cls):
@@ -90,6 +103,7 @@ def pattern(regex: str, what: str, example: str, longest: int = 64) -> Callable[
     """Text of this form."""
     compiled = re.compile(regex)
 
+    @takes(type=["string", "number"], pattern=f"^(?:{regex})$", maxLength=longest)
     def read(value: Value) -> str:
         raw = value.text()
         if not compiled.fullmatch(raw) or len(raw) > longest:
@@ -120,6 +134,7 @@ def number(low: float, high: float) -> Callable[[Value], float]:
 
 
 def _within(low: float, high: float, kind: Callable[[str], Any], digits: str, what: str) -> Callable[[Value], Any]:
+    @takes(type="integer" if kind is int else "number", minimum=low, maximum=high)
     def read(value: Value) -> Any:
         raw = value.text()
         if not re.fullmatch(digits, raw) or not low <= kind(raw) <= high:
@@ -131,17 +146,7 @@ def _within(low: float, high: float, kind: Callable[[str], Any], digits: str, wh
 
 def integers(low: int, high: int) -> Callable[[Value], tuple[int, ...]]:
     """One whole number, or a list of different ones."""
-    one = integer(low, high)
-
-    def read(value: Value) -> tuple[int, ...]:
-        if isinstance(value.raw, str):
-            return (one(value),)
-        numbers = each_of(value.items("number"), one)
-        if not numbers or len(set(numbers)) != len(numbers):
-            raise ConfigError("empty, or a number twice", f"write different ones, as in [{low}, {low + 1}]")
-        return numbers
-
-    return read
+    return one_or_more("number", integer(low, high))
 
 
 def list_of(
@@ -149,6 +154,7 @@ def list_of(
 ) -> Callable[[Value], tuple[T, ...]]:
     """A list; with ``named``, of at least one item, and with different names."""
 
+    @takes(type="array", items=reader, minItems=int(named is not None))
     def read(value: Value) -> tuple[T, ...]:
         items = value.items(what)
         found = each_of(items, reader)
@@ -187,6 +193,7 @@ def require_different(items: Sequence[Value], names: Sequence[str], what: str) -
 def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> Callable[[Value], Any]:
     """A mapping whose keys are names of this form, as pairs."""
 
+    @takes(type="object", propertyNames={"pattern": f"^(?:{name})$"}, additionalProperties=reader)
     def read(value: Value) -> tuple[tuple[str, T], ...]:
         nodes = value.mapping(f"{what}s")
         gathering, found = GatheredErrors(), list[tuple[str, T]]()
@@ -204,6 +211,7 @@ def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> C
 def or_word(words: tuple[str, ...], reader: Callable[[Value], T]) -> Callable[[Value], T | str]:
     """One of these words, or what the reader reads."""
 
+    @takes(anyOf=[{"enum": words}, reader])
     def read(value: Value) -> T | str:
         if isinstance(value.raw, str) and value.raw.strip() in words:
             return value.raw.strip()
@@ -215,6 +223,7 @@ def or_word(words: tuple[str, ...], reader: Callable[[Value], T]) -> Callable[[V
     return read
 
 
+@takes(enum=[True, False, *_WORDS])
 def boolean(value: Value) -> bool:
     raw = value.text().lower()
     if raw not in _WORDS:
@@ -225,6 +234,7 @@ def boolean(value: Value) -> bool:
 def choice(*allowed: str) -> Callable[[Value], str]:
     """One of these words."""
 
+    @takes(enum=allowed)
     def read(value: Value) -> str:
         raw = value.text()
         if raw not in allowed:
@@ -281,19 +291,54 @@ def one_or_more(what: str, reader: Callable[[Value], T]) -> Callable[[Value], tu
     """One value, or a list of different ones."""
     several = list_of(what, reader, str)
 
+    @takes(anyOf=[reader, several])
     def read(value: Value) -> tuple[T, ...]:
         return (value.read(reader),) if isinstance(value.raw, str) else several(value)
 
     return read
 
 
+def _of_each_family(reader: Callable[[Value], A]) -> Callable[[Value], tuple[A, ...]]:
+    """One IPv4 address, one IPv6 address, or both."""
+    several = one_or_more("address", reader)
+
+    @takes(anyOf=[several])
+    def read(value: Value) -> tuple[A, ...]:
+        addresses = several(value)
+        if len({address.version for address in addresses}) < len(addresses):
+            raise ConfigError("two addresses of one family", "write one IPv4 and one IPv6 address at most")
+        return addresses
+
+    return read
+
+
+addresses, interface_addresses = _of_each_family(address), _of_each_family(interface_address)
+
+
+def by_parts(cls: Callable[..., Any], what: str, parse: Callable[[str], T]) -> Callable[[Value], T]:
+    """An option's text, or its parts by name as the section has them."""
+    parts = section(cls, what)
+
+    @takes(anyOf=[{"type": ["string", "number"]}, parts])
+    def read(value: Value) -> T:
+        if isinstance(value.raw, str):
+            return parse(value.text())
+        stated = [f"{key}={text}" for key, text in vars(parts(value)).items() if text is not None]
+        return parse(",".join(stated).removeprefix("kind="))
+
+    return read
+
+
+_TAG = integer(1, 4094)
+
+
+@takes(anyOf=[_TAG, {"type": "array", "items": _TAG, "minItems": 1, "maxItems": 2}])
 def vlans(value: Value) -> tuple[int, ...]:
     """A VLAN's number, or the outer's and the inner's."""
-    one = integer(1, 4094)
-    found = (one(value),) if isinstance(value.raw, str) else tuple(item.read(one) for item in value.items("VLAN"))
-    if not 1 <= len(found) <= 2:
-        raise ConfigError(f"{len(found)} VLANs", "write one, or the outer and the inner one: [100, 200]")
-    return found
+    tags = (_TAG(value),) if isinstance(value.raw, str) else each_of(value.items("VLAN"), _TAG)
+    if not 1 <= len(tags) <= 2:
+        raise ConfigError(f"{len(tags)} VLANs", "write one, or the outer and the inner one: [100, 200]")
+    return tags
 
 
 def mac_or_tester(value: Value) -> str | None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 from ..core.errors import ConfigError
-from .agree import check_keys, check_way, idle
-from .check_endpoints import REACHED, check_endpoints
+from .agree import REACHED, check_apart, check_families, check_hops, check_keys, check_way, idle
+from .check_endpoints import check_endpoints
 from .commands import TESTER_MAC
+from .endpoints import TransportConfig
 from .model import DRIVERS, UNREACHED, Driver, DutConfig, LabConfig, Port, Route
 from .readers import repeated, section
 from .settings import ASK_THE_DUT, POWER_READERS, VppSettings
-from .transport import TransportConfig
-from .wan import WanHost
 from .yamltree import GatheredErrors, Value, as_one, parse, read_text
 
 _OF_THE_SYSTEM = ("routes", "rx_queues", "rss")
@@ -46,8 +44,10 @@ def dut_of(path: Path, text: str) -> DutConfig:
 
 def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
     """Yield an error for each mismatch in a config whose values are all valid by themselves."""
-    others = [one for one in DRIVERS if one != dut.driver]
-    yield from idle(root, others, f"driver {dut.driver}", "take it out, or change the driver")
+    useless = [name for name in DRIVERS if name != dut.driver]
+    useless += [] if driver.knows_system else _OF_THE_SYSTEM
+    useless += [] if driver.transports else ["transport", "lab"]
+    yield from idle(root, useless, f"driver {dut.driver}", "take it out, or change the driver")
     if root.has("ports"):
         yield from _check_cables(root.at("ports"), dut, driver)
     if dut.endpoints is not None:
@@ -55,8 +55,6 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
     if driver.knows_system:
         yield from _check_ports(root.at("ports").items("port") if dut.cables else (), dut.ports)
         yield from _check_routes(root.at("routes"), dut.routes, dut.ports)
-    else:
-        yield from idle(root, _OF_THE_SYSTEM, f"driver {dut.driver}", "take it out, or change the driver")
     if dut.variants and not driver.has_variants:
         able = " or ".join(one for one, other in DRIVERS.items() if other.has_variants)
         what = f"driver {dut.driver} can set no variant"
@@ -69,7 +67,13 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
     if dut.wan is not None and (lack := dut.no_wan) is not None:
         yield root.at("wan").wrong(*lack)
     if dut.wan_host is not None:
-        yield from _check_wan_host(root.at("wan_host"), dut, dut.wan_host)
+        here, way = root.at("wan_host", "transport"), dut.wan_host.transport
+        yield from check_way(here, way.type, "a WAN host", REACHED)
+        if dut.lab is not None:
+            remedy = "take it out: the lab makes the line itself"
+            yield root.at("wan_host").wrong("a lab has no host between DUT and server", remedy)
+        elif way == dut.transport:
+            yield here.wrong("the same host as the DUT", "take wan_host: out: a DUT with Linux makes the WAN itself")
     for name, _ in dut.twin.variants if dut.twin is not None else ():
         if name not in dict(dut.variants):
             yield root.at("twin", "variants", name).wrong("is not under variants", "add it there, or take it out")
@@ -86,32 +90,12 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
             yield place.wrong(f"port {port} is not under ports", "name one of ports[].tester")
     if root.has("commands"):
         yield from _check_commands(root.at("commands"), dut)
-    if not driver.transports:
-        yield from idle(root, ("transport", "lab"), f"driver {dut.driver}", "take it out, or change the driver")
-        return
-    if dut.lab is not None:
-        yield from _check_lab(root, dut, dut.lab)
-    yield from _check_transport(root, dut, driver)
-
-
-def _check_wan_host(value: Value, dut: DutConfig, found: WanHost) -> Iterator[ConfigError]:
-    here, ways = value.at("transport"), ", ".join(REACHED)
-    if dut.lab is not None:
-        yield value.wrong("a lab has no host between DUT and server", "take it out: the lab makes the line itself")
-    elif found.transport.type not in REACHED:
-        yield here.at("type").wrong(f"a WAN host is reached by {ways}", f"write one of {ways}")
-    else:
-        yield from check_way(here, found.transport.type, "")
-        if found.transport == dut.transport:
-            yield here.wrong("the same host as the DUT", "take wan_host: out: a DUT with Linux makes the WAN itself")
-
-
-def _check_transport(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
-    transport, kind = root.at("transport"), dut.transport.type
-    if kind not in driver.transports:
-        ways = ", ".join(driver.transports)
-        yield transport.at("type").wrong(f"driver {dut.driver} works over {ways}, not {kind}", f"write one of {ways}")
-    yield from check_way(transport, kind, "a DUT with a lab: section" if dut.lab is not None else "")
+    if driver.transports:
+        in_lab = dut.lab is not None
+        owner = "a DUT" if in_lab else f"a DUT with driver {dut.driver}"
+        yield from check_way(root.at("transport"), dut.transport.type, owner, driver.transports, in_lab)
+        if dut.lab is not None:
+            yield from _check_lab(root, dut, dut.lab)
 
 
 def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
@@ -119,9 +103,9 @@ def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
     if len(cables) < 2 or len(cables) % 2:
         remedy = "list an even number; neighbours in the list pair up"
         yield value.wrong(f"{len(cables)} port(s) make no pairs", remedy)
-    yield from repeated(items, [str(cable.tester) for cable in cables], "the tester's port", "tester")
-    named = [(item, cable.interface) for item, cable in zip(items, cables, strict=True) if cable.interface]
-    yield from repeated([item for item, _ in named], [name for _, name in named], "the interface", "interface")
+    for key, what in (("tester", "the tester's port"), ("interface", "the interface")):
+        named = [item for item in items if item.has(key)]
+        yield from repeated(named, [item.at(key).text() for item in named], what, key)
     for item, cable in zip(items, cables, strict=True):
         if not driver.knows_system:
             remedy = "take it out, or change the driver"
@@ -129,7 +113,6 @@ def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
         elif not isinstance(cable, Port):
             keys = [key for key in ("interface", "address", "neighbour") if not item.has(key)]
             yield item.missing(keys, f"a port of driver {dut.driver}")
-    for item, cable in zip(items, cables, strict=True):
         if len(cable.vlan) != len(cables[0].vlan):
             what = f"{len(cable.vlan)} VLAN tags, the first port has {len(cables[0].vlan)}"
             yield item.wrong(what, "give all ports as many: frames that change their length have no one line rate")
@@ -138,36 +121,11 @@ def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
 def _check_ports(items: Sequence[Value], ports: Sequence[Port]) -> Iterator[ConfigError]:
     if len(ports) < len(items):  # which _check_cables tells
         return
-    for item, port in zip(items, ports, strict=True):
-        yield from _check_ends(item, port)
-    for index, port in enumerate(ports):
+    for index, (item, port) in enumerate(zip(items, ports, strict=True)):
+        yield from check_hops(item.at("neighbour"), port.addresses, port.neighbour.addresses, "the DUT's")
         for before in ports[:index]:
-            for own, other in product(port.addresses, before.addresses):
-                if own.version == other.version and own.network.overlaps(other.network):
-                    overlap = f"{own} overlaps {other} of {before.interface}"
-                    yield items[index].at("address").wrong(overlap, "give every port its own network")
-    versions = {own.version for port in ports for own in port.addresses}
-    for item, port in zip(items, ports, strict=True):
-        if missing := versions - {own.version for own in port.addresses}:
-            what = f"no IPv{missing.pop()} address, but other ports have one"
-            yield item.at("address").wrong(what, "give every port one, or none")
-
-
-def _check_ends(item: Value, port: Port) -> Iterator[ConfigError]:
-    """Nothing where each of the port's addresses has one neighbour in its network."""
-    for kind, found in (("address", port.addresses), ("neighbour", port.neighbour.addresses)):
-        if len({one.version for one in found}) < len(found):
-            yield item.at(kind).wrong("two addresses of one family", "write one IPv4 and one IPv6 address at most")
-    of_version = {own.version: own for own in port.addresses}
-    for other in port.neighbour.addresses:
-        own = of_version.pop(other.version, None)
-        if own is None or other not in own.network:
-            networks = " or ".join(str(one.network) for one in port.addresses)
-            yield item.at("neighbour").wrong(f"{other} is not in {networks}", f"pick an address of {networks}")
-        elif other == own.ip:
-            yield item.at("neighbour").wrong(f"{other} is the DUT's own address", f"pick another of {own.network}")
-    for own in of_version.values():
-        yield item.at("neighbour").wrong(f"no address in {own.network}", f"add one: the tester's, in {own.network}")
+            yield from check_apart(item.at("address"), port.addresses, before.addresses, before.interface)
+    yield from check_families(items, [port.addresses for port in ports], "other ports have")
 
 
 def _check_routes(value: Value, routes: Sequence[Route], ports: Sequence[Port]) -> Iterator[ConfigError]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -21,7 +22,11 @@ _URL = r.pattern(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[A-Za-z0-9._~/-]*)?", "an HT
 _PLACE = re.compile(r"(\d{1,3}):(\d{1,3}):(\d{1,3})")
 OFFLOADS = r.pairs("feature", "[a-z][a-z0-9-]{0,63}", "generic-receive-offload: off", r.boolean)
 _SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
-SYSCTLS = r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", r.text)
+
+
+def sysctls(setting: Callable[[Value], str]) -> Callable[[Value], tuple[tuple[str, str], ...]]:
+    """Settings of a kernel by name."""
+    return r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", setting)
 
 
 def _url_without_secrets(value: Value) -> str:

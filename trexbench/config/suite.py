@@ -16,10 +16,9 @@ from ..core.tcp.cpu import COLUMNS
 from ..core.tcp.model import ENGINES, TcpMode, Way
 from ..core.tcp.wan import Wan
 from . import readers as r
+from .endpoints import tunnel, wan
 from .model import MOST_QUEUES, PlanDefaults
-from .tunnel import tunnel
 from .variants import NO_VARIANT, VARIANT_NAME
-from .wan import wan
 from .yamltree import Value
 
 _NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")

@@ -3,49 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, TypeVar
 
 from ..core.errors import ConfigError
 from ..core.tcp.wan import Wan
 from . import readers as r
+from .endpoints import tunnel, wan
 from .firewall import NONE, Firewall, firewall
-from .settings import OFFLOADS, SYSCTLS
-from .tunnel import tunnel
-from .wan import wan
-from .yamltree import GatheredErrors, Value
+from .settings import OFFLOADS, sysctls
+from .yamltree import Value
 
 T = TypeVar("T")
 
 NO_VARIANT = "none"
 """Name of no variant: the DUT as the rest of its config describes it."""
 VARIANT_NAME = r"[a-z0-9][a-z0-9_-]{0,31}"
+_OTHER_NAME = rf"(?!{NO_VARIANT}$){VARIANT_NAME}"
 _OF_THE_DRIVER = re.compile(r"(?:forwarding|ip_forward|disable_ipv6)$")
 
 
-def _by_name(what: str, reader: Callable[[Value], object]) -> Callable[[Value], object]:
-    several = r.pairs(what, VARIANT_NAME, "stateful", reader)
-
-    def read(value: Value) -> object:
-        if value.has(NO_VARIANT):
-            remedy = "choose another name: none stands for the DUT without any variant"
-            raise value.at(NO_VARIANT).wrong("is no name for a variant", remedy)
-        return several(value)
-
-    return read
-
-
-def _sysctls(value: Value) -> tuple[tuple[str, str], ...]:
-    gathering, found = GatheredErrors(), SYSCTLS(value)
-    for key, text in found:
-        with gathering.part():
-            if _OF_THE_DRIVER.search(key):
-                raise value.at(key).wrong("is set by the driver itself", "take it out")
-            if not text.isprintable() or not text:
-                raise value.at(key).wrong(f"{text[:40]!r} is no value", "write what sysctl prints")
-    gathering.raise_any()
-    return tuple((key, " ".join(text.split())) for key, text in found)
+def _setting(value: Value) -> str:
+    text = value.text()
+    if _OF_THE_DRIVER.search(value.key):
+        raise ConfigError("is set by the driver itself", "take it out")
+    if not text.isprintable() or not text:
+        raise ConfigError(f"{text[:40]!r} is no value", "write what sysctl prints")
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True)
@@ -60,7 +44,7 @@ class Variant:
 
     firewall: Annotated[Firewall, firewall] = field(default_factory=Firewall)
     nat: Annotated[bool, r.boolean] = False
-    sysctls: Annotated[tuple[tuple[str, str], ...], _sysctls] = ()
+    sysctls: Annotated[tuple[tuple[str, str], ...], sysctls(_setting)] = ()
     offloads: Annotated[tuple[tuple[str, bool], ...], OFFLOADS] = ()
     tunnel: Annotated[str | None, tunnel] = None
     flow_offload: Annotated[bool, r.boolean] = False
@@ -73,7 +57,7 @@ class Variant:
         return self.nat or self.pppoe or self.flow_offload or self.firewall.name != NONE
 
 
-variants = _by_name("variant", r.section(Variant, "a variant"))
+variants = r.pairs("variant", _OTHER_NAME, "stateful; none is the DUT without any", r.section(Variant, "a variant"))
 
 _CYCLES = r.number(0, 1e7)
 
@@ -93,7 +77,7 @@ class TwinVariant:
         return replace(twin, **stated)  # type: ignore[type-var]  # twin.py imports this module
 
 
-twin_variants = _by_name("variant", r.section(TwinVariant, "a twin's variant"))
+twin_variants = r.pairs("variant", _OTHER_NAME, "stateful", r.section(TwinVariant, "a twin's variant"))
 
 
 def unknown(dut: str, wished: str, known: tuple[str, ...]) -> ConfigError:

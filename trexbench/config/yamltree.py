@@ -141,8 +141,12 @@ def load(path: Path, what: str) -> Value:
 def parse(path: Path, text: str) -> Value:
     """The one document of this YAML text, which was read from ``path``."""
     try:
-        _refuse_risky(path, text)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        loader = _Careful(text)
+        loader.name = str(path)
+        node = loader.get_node() if loader.check_node() else None
+        if loader.check_node():
+            line = loader.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
+            raise ConfigError(f"{path}:{line}: a second document", "a file has one: drop the '---'")
     except yaml.MarkedYAMLError as error:
         raise _malformed(path, error) from None
     except yaml.YAMLError as error:
@@ -171,26 +175,24 @@ def read_text(path: Path, what: str) -> str:
         raise ConfigError(f"{path}:{line}: not UTF-8 text (byte {byte})", "save it as UTF-8") from None
 
 
-def _refuse_risky(path: Path, text: str) -> None:
-    """Check the parser's events, without recursion, before anything is built from them."""
-    depth = documents = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):  # yields while it reads
-        line = event.start_mark.line + 1 if event.start_mark else 1
-        if isinstance(event, yaml.DocumentStartEvent):
-            documents += 1
-            if documents > 1:
-                raise ConfigError(f"{path}:{line}: a second document", "a file has one: drop the '---'")
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise ConfigError(f"{path}:{line}: an anchor or alias (& or *)", "write the value out, or quote it")
-        tag = getattr(event, "tag", None)
-        if tag not in (None, "!"):
-            raise ConfigError(f"{path}:{line}: the tag {tag!r}", "plain values only: take the '!' out")
-        if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise ConfigError(f"{path}:{line}: nested more than {MAX_DEPTH} deep", "no key is that deep")
-        if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            depth -= 1
+class _Careful(yaml.SafeLoader):
+    """Looks at each event before a node is built of it; recursion ends at MAX_DEPTH."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        where = f"{self.name}:{event.start_mark.line + 1}"
+        if isinstance(event, yaml.AliasEvent) or event.anchor:
+            raise ConfigError(f"{where}: an anchor or alias (& or *)", "write the value out, or quote it")
+        if event.tag not in (None, "!"):
+            raise ConfigError(f"{where}: the tag {event.tag!r}", "plain values only: take the '!' out")
+        if self.depth >= MAX_DEPTH and isinstance(event, yaml.CollectionStartEvent):
+            raise ConfigError(f"{where}: nested more than {MAX_DEPTH} deep", "no key is that deep")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 def _convert(path: Path, node: yaml.Node, key: str, line: int) -> Value:

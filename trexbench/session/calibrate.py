@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..config.endpoints import TransportConfig
 from ..config.model import UNREACHED, Cable, DutConfig, PlanDefaults
-from ..config.transport import TransportConfig
 from ..config.twin import TwinSpec
 from ..core.calibration import Calibration, calibrate
 from .keep import Output, Series, measure_modes

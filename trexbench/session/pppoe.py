@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ..config.endpoints import PPP_INTERFACE
 from ..config.model import DutConfig
-from ..config.pppoe import PPP_INTERFACE
 from ..dut.endpoints import endpoints_of
 from ..endpoint import PppEnd, lost_of
 from ..transport import Transport

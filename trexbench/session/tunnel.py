@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+from ..config.endpoints import TransportConfig
 from ..config.model import DutConfig
-from ..config.transport import TransportConfig
 from ..core.errors import DutError
 from ..core.tcp.model import TUNNELS
 from ..core.tcp.tunnel import DUT_SERVER

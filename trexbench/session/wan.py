@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from ..config.endpoints import TransportConfig
 from ..config.model import DutConfig
-from ..config.transport import TransportConfig
 from ..core.errors import DutError
 from ..core.tcp.wan import Wan
 from ..dut.linux.wan import deviations, parse_qdiscs, parts

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from ...config.endpoints import PPP_INTERFACE
 from ...config.firewall import NONE, STATEFUL, TABLE
-from ...config.pppoe import PPP_INTERFACE
 from ...core.errors import DutError
 from ..model import Change, Command, Wanted
 
