@@ -35,7 +35,7 @@ def test_what_is_not_known_is_marked_and_nothing_is_overwritten(tmp_path: Path) 
     told = "change-me: `dut new` could not find it out: write here what it is"
     assert written.returncode == 0 and f"transport.host: {told}" in written.stderr
     lines = checked.stdout.splitlines()
-    assert checked.returncode == 2 and len(lines) == 3 and f"draft.yaml:4: transport.host: {told}" in lines[0]
+    assert checked.returncode == 2 and len(lines) == 3 and f"draft.yaml:5: transport.host: {told}" in lines[0]
     assert "ports[0].interface: change-me-0: " in lines[1] and "ports[1].interface: change-me-1: " in lines[2]
     (tmp_path / "dut_configs" / "draft.yaml").unlink()
     wrong = trexbench(tmp_path, "dut", "new", "mine", "--driver", "linux", "--speed", "fast")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.errors import ConfigError
+from .editors import modeline
 from .model import DRIVERS, DutConfig
 from .schema import dut_of
 from .yamltree import parse
@@ -49,6 +50,7 @@ class Draft:
 
     def _lines(self) -> Iterator[str]:
         reached, knows = bool(DRIVERS[self.driver].transports), DRIVERS[self.driver].knows_system
+        yield modeline("dut")
         yield "# Made by `trexbench dut new`: look through it, then `trexbench dut check` and `trexbench doctor --dut`."
         about = f"a router at {self.host}" if reached else "a router that is configured by hand"
         yield f"description: {_quoted(about)}"

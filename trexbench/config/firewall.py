@@ -55,6 +55,7 @@ def shipped() -> tuple[str, ...]:
     return tuple(sorted({path.stem for path in _SHIPPED.glob("*.nft")}))
 
 
+@r.takes(anyOf=[{"enum": [*WORDS, *shipped()]}, {"type": "string"}])
 def firewall(value: Value) -> Firewall:
     """A word, the name of a rule set that is shipped, or a file beside the config."""
     raw = value.text()

@@ -109,6 +109,7 @@ class Port(Cable):
         return tuple((own, others[own.version]) for own in self.addresses)
 
 
+@r.takes(anyOf=[section(Port, "a port"), section(Cable, "a port")])
 def _cable(value: Value) -> Cable:
     """A port with an address, or only a cable; which of them the driver needs is checked in schema.py."""
     if value.has("address") or value.has("neighbour"):

@@ -1,0 +1,72 @@
+"""JSON schemas of the YAML files, derived from their readers, with which an editor completes and checks what is typed.
+
+python -m trexbench.config.editors    writes them anew
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from .model import DutConfig
+from .readers import keys_of
+from .suite import Suite
+
+FOLDER = Path(__file__).with_name("schemas")
+KINDS: Mapping[str, type] = {"dut": DutConfig, "suite": Suite}
+"""Sections that are whole files, by the name of their schema in FOLDER."""
+
+
+def modeline(kind: str) -> str:
+    """The comment by which an editor finds the schema of a file of this kind."""
+    return f"# yaml-language-server: $schema={FOLDER / kind}.json"
+
+
+def schema_text(kind: str) -> str:
+    """The schema's file, a line for each section."""
+    sections: dict[str, object] = {}
+    whole = {"$schema": "http://json-schema.org/draft-07/schema#", **_of_section(KINDS[kind], sections)}
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(section)}" for name, section in sections.items())
+    return json.dumps({**whole, "definitions": {}})[:-2] + f"\n{lines}\n}}}}\n"
+
+
+def _of_section(cls: Any, sections: dict[str, object]) -> dict[str, object]:
+    """A reference to the section, which is put among the others."""
+    if cls.__name__ not in sections:
+        keys = keys_of(cls).values()
+        sections[cls.__name__] = {
+            "type": "object",
+            "description": inspect.getdoc(cls),
+            "properties": {key: _of(reader, sections) for key, reader, _ in keys},
+            "required": [key for key, _, needed in keys if needed],
+            "additionalProperties": False,
+        }
+    return {"$ref": f"#/definitions/{cls.__name__}"}
+
+
+def _of(part: object, sections: dict[str, object]) -> Any:
+    """A part of what readers.takes was given, with the schemas of readers in their places."""
+    if isinstance(part, Mapping):
+        if "section" in part:
+            return _of_section(part["section"], sections)
+        return {key: _of(value, sections) for key, value in part.items()}
+    if isinstance(part, (list, tuple)):
+        return [_of(each, sections) for each in part]
+    return _of(_taken_by(part), sections) if callable(part) else part
+
+
+def _taken_by(reader: Callable[..., object]) -> Mapping[str, object]:
+    """As the reader states; else by the class that it returns: a section in full or in short, or anything."""
+    result = get_type_hints(reader).get("return")
+    known = isinstance(result, type) and is_dataclass(result) and keys_of(result)
+    short = {"anyOf": [{"section": result}, {"type": ["string", "number"]}]}
+    return getattr(reader, "schema", short if known else {})
+
+
+if __name__ == "__main__":
+    for kind in KINDS:
+        (FOLDER / f"{kind}.json").write_text(schema_text(kind))
