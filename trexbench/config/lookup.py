@@ -13,10 +13,10 @@ from pathlib import Path
 
 from ..core.errors import ConfigError
 from .model import DutConfig
-from .readers import pattern, require_different, section
+from .readers import pattern, repeated, section
 from .schema import read_dut
 from .suite import AS_IT_IS, Instead, Suite, SuiteDut
-from .yamltree import Value, load
+from .yamltree import Value, load, raise_any
 
 _STEM = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a suite's name", "nightly.yaml")
 _CHECKOUT = Path(__file__).resolve().parents[2]
@@ -128,7 +128,7 @@ def read_suite(path: Path, configs_dir: Path | None = None, instead: Instead = A
         return replace(suite, duts=tuple(_known(dut, configs_dir, root.at("duts")) for dut in suite.duts))
     items = root.at("duts").items("DUT")
     found = [item.read(partial(_known, dut, configs_dir)) for item, dut in zip(items, suite.duts, strict=True)]
-    require_different(items, [dut.known_by for dut in found], "DUT")  # r1 and r1.yaml are one
+    raise_any(repeated(items, [dut.known_by for dut in found], "DUT"))  # r1 and r1.yaml are one
     return replace(suite, duts=tuple(found))
 
 

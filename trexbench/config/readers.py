@@ -22,7 +22,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
-from .yamltree import GatheredErrors, Value
+from .yamltree import Value, raise_any, read_each
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Callable[..., object])
@@ -61,17 +61,12 @@ def section(
         keys = keys_of(cls)
         known = tuple(dict.fromkeys(key for key, _, _ in keys.values()))
         nodes = value.mapping(what, known)
-        gathering = GatheredErrors(value.unknown((*known, *also)))
+        errors = list(value.unknown((*known, *also)))
         missing = [key for key, _, needed in keys.values() if (needed or key in required) and key not in nodes]
         if missing:
-            gathering.errors.append(value.missing(missing, what))
-        found = {}
-        for name, (key, reader, _) in keys.items():
-            if key in nodes:
-                with gathering.part():
-                    found[name] = nodes[key].read(reader)
-        gathering.raise_any()
-        return cls(**given, **found)
+            errors.append(value.missing(missing, what))
+        there = {name: (nodes[key], reader) for name, (key, reader, _) in keys.items() if key in nodes}
+        return cls(**given, **dict(zip(there, read_each(there.values(), errors), strict=True)))
 
     return read
 
@@ -161,7 +156,7 @@ def list_of(
         if named is not None:
             if not found:
                 raise value.wrong(f"no {what}", f"name one {what} at least")
-            require_different(items, [named(one) for one in found], what)
+            raise_any(repeated(items, [named(one) for one in found], what))
         return found
 
     return read
@@ -169,12 +164,7 @@ def list_of(
 
 def each_of(items: Sequence[Value], reader: Callable[[Value], T]) -> tuple[T, ...]:
     """Read each item with the reader; ConfigError with all that is wrong with them."""
-    gathering, found = GatheredErrors(), list[T]()
-    for item in items:
-        with gathering.part():
-            found.append(item.read(reader))
-    gathering.raise_any()
-    return tuple(found)
+    return tuple(read_each((item, reader) for item in items))
 
 
 def repeated(items: Sequence[Value], names: Sequence[str], what: str, *key: str) -> Iterator[ConfigError]:
@@ -185,25 +175,15 @@ def repeated(items: Sequence[Value], names: Sequence[str], what: str, *key: str)
             yield items[index].at(*key).wrong(f"{what} {name} is on line {first} already", "name each once")
 
 
-def require_different(items: Sequence[Value], names: Sequence[str], what: str) -> None:
-    """ConfigError where an item repeats an earlier name."""
-    GatheredErrors(repeated(items, names, what)).raise_any()
-
-
 def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> Callable[[Value], Any]:
     """A mapping whose keys are names of this form, as pairs."""
 
     @takes(type="object", propertyNames={"pattern": f"^(?:{name})$"}, additionalProperties=reader)
     def read(value: Value) -> tuple[tuple[str, T], ...]:
         nodes = value.mapping(f"{what}s")
-        gathering, found = GatheredErrors(), list[tuple[str, T]]()
-        for key, node in nodes.items():
-            with gathering.part():
-                if not re.fullmatch(name, key):
-                    raise node.wrong(f"not the name of a {what}", f"write it as {example}")
-                found.append((key, node.read(reader)))
-        gathering.raise_any()
-        return tuple(found)
+        misnamed = [node for key, node in nodes.items() if not re.fullmatch(name, key)]
+        errors = [node.wrong(f"not the name of a {what}", f"write it as {example}") for node in misnamed]
+        return tuple(zip(nodes, read_each(((node, reader) for node in nodes.values()), errors), strict=True))
 
     return read
 

@@ -14,7 +14,7 @@ from .endpoints import TransportConfig
 from .model import DRIVERS, UNREACHED, Driver, DutConfig, LabConfig, Port, Route
 from .readers import repeated, section
 from .settings import ASK_THE_DUT, POWER_READERS, VppSettings
-from .yamltree import GatheredErrors, Value, as_one, parse, read_text
+from .yamltree import Value, as_one, parse, raise_any, read_text
 
 _OF_THE_SYSTEM = ("routes", "rx_queues", "rss")
 """Keys that mean something only to a driver that knows the DUT's system."""
@@ -36,7 +36,7 @@ def dut_of(path: Path, text: str) -> DutConfig:
         dut = section(DutConfig, "a DUT config", required, name=path.stem, file=path, text=text)(root)
     except ConfigError as error:
         raise as_one(error.each, where) from None
-    GatheredErrors(_disagreements(root, dut, driver)).raise_any(where)
+    raise_any(_disagreements(root, dut, driver), where)
     if not driver.transports:
         return replace(dut, transport=TransportConfig(UNREACHED, host=dut.name))
     return dut.with_lab_prefix(dut.lab.prefix) if dut.lab is not None else dut

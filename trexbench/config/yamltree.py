@@ -11,7 +11,6 @@ import difflib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -115,22 +114,22 @@ def as_one(errors: Sequence[ConfigError], where: str = "") -> ConfigError:
     return errors[0] if len(errors) == 1 else ConfigErrors(errors, where)
 
 
-class GatheredErrors:
-    """Goes on after what is wrong, so that all of it is told at once: ``raise_any`` at the end."""
+def raise_any(errors: Iterable[ConfigError], where: str = "") -> None:
+    """Raise all of these as one, if there are any."""
+    if errors := list(errors):
+        raise as_one(errors, where)
 
-    def __init__(self, errors: Iterable[ConfigError] = ()) -> None:
-        self.errors = list(errors)
 
-    @contextmanager
-    def part(self) -> Iterator[None]:
+def read_each(parts: Iterable[tuple[Value, Callable[[Value], T]]], errors: Iterable[ConfigError] = ()) -> list[T]:
+    """Read each part with its reader; ConfigError with all that is wrong with them, after these errors."""
+    results, wrong = list[T](), list(errors)
+    for value, reader in parts:
         try:
-            yield
+            results.append(value.read(reader))
         except ConfigError as error:
-            self.errors += error.each
-
-    def raise_any(self, where: str = "") -> None:
-        if self.errors:
-            raise as_one(self.errors, where)
+            wrong += error.each
+    raise_any(wrong)
+    return results
 
 
 def load(path: Path, what: str) -> Value:
