@@ -5,8 +5,8 @@ python -m trexbench.config.editors    writes them anew
 
 from __future__ import annotations
 
-import inspect
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -37,15 +37,28 @@ def schema_text(kind: str) -> str:
 def _of_section(cls: Any, sections: dict[str, object]) -> dict[str, object]:
     """A reference to the section, which is put among the others."""
     if cls.__name__ not in sections:
-        keys = keys_of(cls).values()
+        keys = keys_of(cls)
+        about, meanings = _explained(cls, "|".join(keys))
         sections[cls.__name__] = {
             "type": "object",
-            "description": inspect.getdoc(cls),
-            "properties": {key: _of(reader, sections) for key, reader, _ in keys},
-            "required": [key for key, _, needed in keys if needed],
+            "description": about,
+            "properties": {
+                key: {**_of(reader, sections), **meanings.get(name, {})} for name, (key, reader, _) in keys.items()
+            },
+            "required": [key for key, _, needed in keys.values() if needed],
             "additionalProperties": False,
         }
     return {"$ref": f"#/definitions/{cls.__name__}"}
+
+
+def _explained(cls: Any, names: str) -> tuple[str, dict[str, dict[str, object]]]:
+    """Split a docstring into a section's meaning and those of its fields: ``Meaning. field, field: meaning. ...``"""
+    mention = rf"(?:^|(?<=[.;] ))((?:{names})(?:(?:, | and )(?:{names}))*): "
+    about, *parts = re.split(mention, " ".join(cls.__doc__.split()))
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return about.strip(), {
+        one: {"description": text.strip(" ;")} for every, text in pairs for one in re.split(", | and ", every)
+    }
 
 
 def _of(part: object, sections: dict[str, object]) -> Any:

@@ -26,8 +26,8 @@ class TransportConfig:
     """Way to reach a host: a DUT, or an endpoint of TCP tests.
 
     type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt behind ssh; or UNREACHED.
-    host may be a name of the user's ssh config, which also decides user and port where they are None. platform, keys,
-    password and refusal: see transport.cli.CliLogin.
+    host: or a name of the user's ssh config, which also decides user and port where they are None. platform: netmiko's
+    name; for the rest of ``cli`` see transport.cli.CliLogin.
     """
 
     type: Annotated[str, r.choice("netns", "local", "ssh", "cli")]

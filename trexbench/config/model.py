@@ -119,6 +119,8 @@ def _cable(value: Value) -> Cable:
 
 @dataclass(frozen=True)
 class Route:
+    """to: a network behind the tester; via: the tester's address."""
+
     to: Annotated[Network, r.network]
     via: Annotated[Address, r.address]
 
