@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -107,5 +108,5 @@ def test_an_editor_marks_what_the_readers_refuse(old: str, new: str, where: str)
 
 def test_a_new_config_names_its_schema_first() -> None:
     first, *_ = Draft("linux").text().splitlines()
-    named = re.fullmatch(r"# yaml-language-server: \$schema=(/.+)", first)
-    assert named is not None and json.loads(Path(named[1]).read_text())["$ref"] == "#/definitions/DutConfig"
+    named = re.fullmatch(r"# yaml-language-server: \$schema=file://(/\S+)", first)
+    assert named is not None and json.loads(Path(unquote(named[1])).read_text())["$ref"] == "#/definitions/DutConfig"

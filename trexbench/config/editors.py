@@ -23,7 +23,7 @@ KINDS: Mapping[str, type] = {"dut": DutConfig, "suite": Suite}
 
 def modeline(kind: str) -> str:
     """The comment by which an editor finds the schema of a file of this kind."""
-    return f"# yaml-language-server: $schema={FOLDER / kind}.json"
+    return f"# yaml-language-server: $schema={(FOLDER / f'{kind}.json').as_uri()}"
 
 
 def schema_text(kind: str) -> str:

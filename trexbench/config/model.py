@@ -17,7 +17,7 @@ from .endpoints import EndpointsConfig, TransportConfig, WanHost, wan
 from .readers import Address, Interface, Network, section
 from .settings import LabEndpoints, LinuxSettings, PfsenseSettings, PowerConfig, VppSettings, sysctls
 from .twin import TWIN_REMEDY, RssSpec, TwinSpec
-from .variants import NO_VARIANT, Variant, unknown, variants
+from .variants import NO_VARIANT, Variant, variants
 from .yamltree import Value
 
 
@@ -294,11 +294,12 @@ class DutConfig:
 
         ConfigError where its config has no such variant.
         """
-        if name in (None, NO_VARIANT):
+        if name is None or name == NO_VARIANT:
             return self
         known = dict(self.variants)
         if name not in known:
-            raise unknown(self.name, name, tuple(known))
+            what = f"{self.name} has no variant {name[:40]!r}: its config has {', '.join(known) or 'none'}"
+            raise ConfigError(what, "add it there, under variants, or leave it out")
         offloads = tuple({**dict(self.linux.offloads), **dict(known[name].offloads)}.items())
         chosen = replace(self, variant=name, linux=replace(self.linux, offloads=offloads))
         return chosen.with_tunnel(known[name].tunnel).with_wan(known[name].wan)

@@ -183,7 +183,8 @@ def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> C
         nodes = value.mapping(f"{what}s")
         misnamed = [node for key, node in nodes.items() if not re.fullmatch(name, key)]
         errors = [node.wrong(f"not the name of a {what}", f"write it as {example}") for node in misnamed]
-        return tuple(zip(nodes, read_each(((node, reader) for node in nodes.values()), errors), strict=True))
+        named = [(node, reader) for node in nodes.values() if node not in misnamed]
+        return tuple(zip(nodes, read_each(named, errors), strict=True))
 
     return read
 

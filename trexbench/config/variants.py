@@ -78,11 +78,3 @@ class TwinVariant:
 
 
 twin_variants = r.pairs("variant", _OTHER_NAME, "stateful", r.section(TwinVariant, "a twin's variant"))
-
-
-def unknown(dut: str, wished: str, known: tuple[str, ...]) -> ConfigError:
-    """The error for a variant that the config does not have."""
-    there = f"its config has {', '.join(known)}" if known else "its config has none"
-    return ConfigError(
-        f"{dut} has no variant {wished[:40]!r}: {there}", "add it there, under variants, or leave it out"
-    )
