@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from .model import DutConfig
-from .readers import keys_of
+from .readers import ONE_VALUE, keys_of
 from .suite import Suite
 
 FOLDER = Path(__file__).with_name("schemas")
@@ -73,11 +73,13 @@ def _of(part: object, sections: dict[str, object]) -> Any:
 
 
 def _taken_by(reader: Callable[..., object]) -> Mapping[str, object]:
-    """As the reader states; else by the class that it returns: a section in full or in short, or anything."""
+    """As the reader states; else by what it returns: one value, a section in full or in short, or anything."""
     result = get_type_hints(reader).get("return")
-    known = isinstance(result, type) and is_dataclass(result) and keys_of(result)
-    short = {"anyOf": [{"section": result}, {"type": ["string", "number"]}]}
-    return getattr(reader, "schema", short if known else {})
+    if hasattr(reader, "schema"):
+        return dict(reader.schema)
+    if isinstance(result, type) and is_dataclass(result) and keys_of(result):
+        return {"anyOf": [{"section": result}, ONE_VALUE]}
+    return ONE_VALUE if result in (str, int, float) else {}
 
 
 if __name__ == "__main__":

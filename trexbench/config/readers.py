@@ -35,6 +35,9 @@ _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 _CLOCK = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<scale>[mg])hz")
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
+ONE_VALUE = {"type": ["string", "number"]}
+"""The JSON schema of what stays text until a reader converts it."""
+
 
 def takes(**schema: object) -> Callable[[R], R]:
     """State what a reader takes as a JSON schema, for editors; a reader in it stands for its own schema."""
@@ -98,7 +101,7 @@ def pattern(regex: str, what: str, example: str, longest: int = 64) -> Callable[
     """Text of this form."""
     compiled = re.compile(regex)
 
-    @takes(type=["string", "number"], pattern=f"^(?:{regex})$", maxLength=longest)
+    @takes(**ONE_VALUE, pattern=f"^(?:{regex})$", maxLength=longest)
     def read(value: Value) -> str:
         raw = value.text()
         if not compiled.fullmatch(raw) or len(raw) > longest:
@@ -300,7 +303,7 @@ def by_parts(cls: Callable[..., Any], what: str, parse: Callable[[str], T]) -> C
     """An option's text, or its parts by name as the section has them."""
     parts = section(cls, what)
 
-    @takes(anyOf=[{"type": ["string", "number"]}, parts])
+    @takes(anyOf=[ONE_VALUE, parts])
     def read(value: Value) -> T:
         if isinstance(value.raw, str):
             return parse(value.text())
@@ -335,7 +338,7 @@ def mac_or_tester(value: Value) -> str | None:
 
 
 def _parsed(parse: Callable[[str], T]) -> Callable[[Value], T]:
-    return lambda value: parse(value.text())
+    return takes(**ONE_VALUE)(lambda value: parse(value.text()))
 
 
 speed, rate = _parsed(parse_speed), _parsed(parse_rate)
