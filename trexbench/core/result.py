@@ -20,7 +20,6 @@ from .dut.spreadcheck import SpreadCheck, compare_spread
 from .dut.telemetry import DutReading, Moment, Observation
 from .dut.witness import find_twice, hear
 from .errors import ConfigError, NoAnswer, StoreError
-from .load.conditions import round_trip_ns
 from .load.plan import Direction
 from .load.sample import Phase, Sample, find_setback, odd_samples, sample_from_dict, stored
 from .load.windows import RunWindows
@@ -90,14 +89,6 @@ class RunResult(Run):
     def latencies(self) -> tuple[Latency, ...]:
         """Latency at shares of the throughput found; see core.verdict.latency."""
         return find_latencies(self.plan, self.samples)
-
-    @cached_property
-    def round_trip_ns(self) -> float | None:
-        """A cache line's between the lab's cores, as the loss set in, else over the whole run; None where unknown."""
-        if not any(sample.conditions for sample in self.samples):
-            return None
-        times_s = [one.saturated_at_s for one in self.analysis.directions if one.saturated_at_s is not None]
-        return round_trip_ns(self.samples, min(times_s, default=None))
 
     @cached_property
     def streams(self) -> Mapping[Direction, tuple[StreamLoss, ...]]:
@@ -230,7 +221,6 @@ class RunResult(Run):
             "stalls": [msgspec.to_builtins(one) | {"direction": str(one.direction)} for one in analysis.stalls],
             "total_pps": analysis.total_pps,
             "at_least": analysis.at_least,
-            "round_trip_ns": self.round_trip_ns,
             "latency": [one.to_dict() for one in self.latencies],
             "efficiency": [one.to_dict() for one in self.costs],
             "losses": msgspec.to_builtins(self.losses),

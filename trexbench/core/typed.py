@@ -25,8 +25,6 @@ Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[float, Meta(ge=-1e300, le=1e300)]
 """Small enough for differences and sums to be finite too."""
 Amount = Annotated[float, Meta(ge=0, le=1.7976931348623157e308)]
-Positive = Annotated[float, Meta(ge=1e-150, le=1e150)]
-"""For quotients, too."""
 Seconds = Annotated[float, Meta(ge=0, le=1e300)]
 
 

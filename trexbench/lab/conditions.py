@@ -1,4 +1,4 @@
-"""Conditions of the lab's cores while they measure: the way between them, clocks, stolen time, other programs."""
+"""Conditions of the lab's cores while they measure: stolen time, and time of other programs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from ..core.errors import BenchError
 from ..core.load.sample import Conditions, CoreState
 from ..host.linux import USER_HZ, parse_programs
 from ..processes import stat_fields
-from ..stlserver.engine import EngineError
-from .corepair import CorePair
 from .state import Server
 
 EVERY_S = 0.9
@@ -29,17 +27,15 @@ class CoreWatch:
     """Reads a lab's conditions.
 
     cores: by role, ``sender`` and ``router``. processes: the lab's own by pid, with the cores that their programs use.
-    pair: measures the first router core and the sender's, None where that is not possible.
     """
 
     def __init__(
         self,
         cores: Mapping[str, Cores],
         processes: Mapping[int, Cores],
-        pair: CorePair | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._cores, self._processes, self._pair, self._clock = cores, processes, pair, clock
+        self._cores, self._processes, self._clock = cores, processes, clock
         self._due_s = 0.0
 
     def read(self) -> Conditions | None:
@@ -48,37 +44,28 @@ class CoreWatch:
         if now_s < self._due_s:
             return None
         self._due_s = now_s + EVERY_S
-        times = self._pair.measure() if self._pair is not None else None
-        router_hz, sender_hz = times.clocks_hz if times is not None else (None, None)
-        states: dict[str, CoreState] = {}
         with contextlib.suppress(OSError, BenchError, LookupError):
-            states = dict(self._states({"router": router_hz, "sender": sender_hz}))
-        return Conditions(times.round_trip_ns if times is not None else None, states)
+            return Conditions(dict(self._states()))
+        return Conditions()
 
-    def _states(self, clocks_hz: Mapping[str, float | None]) -> Iterator[tuple[str, CoreState]]:
+    def _states(self) -> Iterator[tuple[str, CoreState]]:
         times = parse_programs(Path("/proc/stat").read_text().splitlines())
         own = [(cores, _user_s(pid)) for pid, cores in self._processes.items()]
         for role, cores in self._cores.items():
             programs_s = sum(times[cpu][0] for cpu in cores) - sum(user_s for at, user_s in own if {*at} & {*cores})
             stolen_s = sum(times[cpu][1] for cpu in cores)
-            yield role, CoreState(stolen_s / len(cores), programs_s / len(cores), clocks_hz[role])
+            yield role, CoreState(stolen_s / len(cores), programs_s / len(cores))
 
 
-@contextlib.contextmanager
-def watching(placement: Mapping[str, Any], server: Server, router: Server | None) -> Iterator[CoreWatch]:
-    """Reads the conditions of a lab with this placement (Placement.to_document), until the end of the block."""
+def watch_of(placement: Mapping[str, Any], server: Server, router: Server | None) -> CoreWatch:
+    """The reader of a lab with this placement (Placement.to_document)."""
     sender, harness = (() if (cpu := placement[key]) is None else (cpu,) for key in ("sender_cpu", "harness_cpu"))
     routers = tuple(placement["router_cpus"])
     cores = {role: one for role, one in (("sender", sender), ("router", routers)) if one}
     # The embedded server's sender never leaves the kernel; of VPP, only the workers run all the time.
     processes = {os.getpid(): harness, server.process.pid: sender if server.kind == "trex" else harness}
     processes |= {router.process.pid: routers} if router is not None else {}
-    with contextlib.ExitStack() as stack:
-        pair = None
-        if sender and routers and sender[0] != routers[0]:
-            with contextlib.suppress(EngineError, OSError):
-                pair = stack.enter_context(contextlib.closing(CorePair(routers[0], sender[0])))
-        yield CoreWatch(cores, processes, pair)
+    return CoreWatch(cores, processes)
 
 
 def _user_s(pid: int) -> float:

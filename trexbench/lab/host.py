@@ -35,10 +35,10 @@ def usable_cpus() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
-def run_in_real_time(pid: int = 0, policy: int = os.SCHED_FIFO, priority: int = 1) -> None:
+def run_in_real_time(pid: int = 0, policy: int = os.SCHED_FIFO) -> None:
     """Give a process (0: the calling thread) the sender's real-time priority, where that is permitted."""
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(pid, policy, os.sched_param(priority))
+        os.sched_setscheduler(pid, policy, os.sched_param(1))
 
 
 def processes() -> Iterator[tuple[int, str]]:

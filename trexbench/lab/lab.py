@@ -19,7 +19,7 @@ from ..core.tcp.wan import Wan
 from ..lock import locked, run_dir
 from . import endpoints, host, net, server, state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
-from .conditions import CoreWatch, watching
+from .conditions import CoreWatch, watch_of
 from .spec import LabSpec, cores_of
 from .state import LabState
 
@@ -67,9 +67,9 @@ class RunningLab(LabState):
             host_facts[name] = int(value) if value is not None and value.isdigit() else value
         return host_facts
 
-    def watching(self) -> contextlib.AbstractContextManager[CoreWatch]:
-        """Reads the lab's conditions during the block."""
-        return watching(self.placement, self.parts["server"], self.router)
+    def watch(self) -> CoreWatch:
+        """Return the reader of the lab's conditions."""
+        return watch_of(self.placement, self.parts["server"], self.router)
 
     @property
     def ended(self) -> str:

@@ -20,7 +20,6 @@ from ..generator.trex.connect import connect
 from ..lab import Lab, LabSpec, RunningLab
 from ..lab.net import returning
 from ..lock import locked
-from ..signals import uninterrupted
 from .dut import ConnectedDut, connect_dut, endpoint_of
 from .line import open_line
 from .measure import Session, Tester
@@ -65,7 +64,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         if simulation is not None:
             observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
         known = None if request.sim else load(name_of_tester(request.dut, request))
-        watch = _watch(lab, stack)
+        watch: Watch = lab.watch().read if lab is not None else lambda: None
         yield Session(request, lab, generator, clock, attestation, observed, say, watch, known, line, read_back)
 
 
@@ -105,13 +104,6 @@ def _lab(request: Request, wan: WanUse, stack: ExitStack, say: Callable[[str], N
     lab.enter()
     lab.pin_harness()
     return lab
-
-
-def _watch(lab: RunningLab | None, stack: ExitStack) -> Watch:
-    if lab is None:
-        return lambda: None
-    with uninterrupted():  # so that its threads take no signal
-        return stack.enter_context(lab.watching()).read
 
 
 def _generator(

@@ -26,7 +26,6 @@ class RunRow:
     worst direction (``dut``, ``generator-tx`` ...). hold_loss, latency_s: the worst direction's; latency_s is the mean
     at half of the throughput. cycles_per_packet and the like: of
     RunResult.held_cost. nodes: cycles_per_packet by VPP's node, over all workers, so without input nodes, which poll.
-    round_trip_ns: a cache line's between a lab's cores.
 
     A run of TCP has a row for each way and version. Its rate is total_bps, of payload as it was received, and
     uncertainty_bps; total_pps is 0. retransmitted: segments sent again, as a share. cores_per_gbps: of the DUT, per
@@ -61,7 +60,6 @@ class RunRow:
     nodes: Mapping[str, float] = field(default_factory=dict)
     warnings: int = 0
     label: str | None = None
-    round_trip_ns: float | None = None
     total_bps: float | None = None
     uncertainty_bps: float = 0.0
     retransmitted: float | None = None
@@ -165,7 +163,6 @@ def row_of(result: RunResult, path: str) -> RunRow:
         limit=max((one.limit for one in directions), key=_WORSE.index, default=Limit.NONE).value,
         hold_loss=max((one.hold_loss for one in directions if one.hold_loss is not None), default=None),
         latency_s=history_latency(result.latencies),
-        round_trip_ns=result.round_trip_ns,
         warnings=len(result.warnings) + len(result.analysis_warnings) + len(result.dut_warnings),
         **figures,
     )

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ..load.conditions import ALIKE
 from ..tcp.path import paths_apart
 from ..units import format_bits, format_share
 from .cell import Cell
@@ -133,9 +132,6 @@ def differences(before: RunRow, after: RunRow) -> Iterator[tuple[str, tuple[str,
         yield "line rate", (format_bits(before.line_rate_bps), format_bits(after.line_rate_bps))
     if before.loss_threshold != after.loss_threshold:
         yield "loss threshold", (format_share(before.loss_threshold), format_share(after.loss_threshold))
-    times_ns = before.round_trip_ns, after.round_trip_ns
-    if times_ns[0] is not None and times_ns[1] is not None and not 1 / ALIKE <= times_ns[0] / times_ns[1] <= ALIKE:
-        yield "a cache line's round trip between the lab's cores", (f"{times_ns[0]:.0f} ns", f"{times_ns[1]:.0f} ns")
 
 
 def difference_words(what: str, values: Sequence[str], between: str) -> str:

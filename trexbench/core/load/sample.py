@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert, to_builtins
 
-from ..typed import Count, Number, Positive, Seconds
+from ..typed import Count, Number, Seconds
 from .plan import LATENCY_LOADS, Direction, Plan
 
 
@@ -108,26 +108,20 @@ class Reading:
 
 @dataclass(frozen=True)
 class CoreState:
-    """A core of the tester's host. clock_hz: how fast it just ran; None where that was not measured.
-
-    Since the host booted, and as mean of several cores of one role: stolen_s: the hypervisor let others run; foreign_s:
-    programs ran that have no part in the test.
-    """
+    """Times of a core of the tester's host since it booted; the mean of several cores of one role."""
 
     stolen_s: Number
+    """The hypervisor let others run."""
     foreign_s: Number
-    clock_hz: Positive | None = None
+    """Programs ran that have no part in the test."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions that a lab's result depends on besides its router. cores: by role, ``sender`` and ``router``.
+    """Conditions that a lab's result depends on besides its router."""
 
-    round_trip_ns: a cache line's, from the router's core to the sender's and back; None where it was not measured.
-    """
-
-    round_trip_ns: Positive | None = None
     cores: Mapping[str, CoreState] = field(default_factory=dict)
+    """By role, ``sender`` and ``router``."""
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from math import inf
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
-from .conditions import ConditionChange, find_changes
 from .plan import Direction, Plan
 from .sample import Phase, Sample, find_setback
 
@@ -178,8 +175,7 @@ def measured_windows(
     """The direction's windows over the named phases, each of whole samples and at least about window_s long.
 
     They end where a counter of the direction goes backwards, since no difference across that is meaningful. No window
-    spans a gap in the samples: when something was lost in it is unknown. Nor does one span a change of a lab's
-    conditions: its figures would be of neither.
+    spans a gap in the samples: when something was lost in it is unknown.
     """
     spans = find_spans(plan, samples, direction, phases)
     cleared = (
@@ -196,7 +192,7 @@ def find_spans(
 ) -> Iterator[tuple[int, int]]:
     """Indexes of the first and the last sample of every window over the named phases; see measured_windows."""
     enough_s = max(plan.window_s, plan.sample_s) - plan.sample_s / 2
-    gap_s, stale, changing = plan.gap_s, _stale(samples, direction.tx), _changing(samples)
+    gap_s, stale = plan.gap_s, _stale(samples, direction.tx)
     start: int | None = None
     for i, sample in enumerate(samples):
         if sample.phase not in phases:
@@ -204,7 +200,7 @@ def find_spans(
             continue
         if start is None:
             start = max(0, i - 1)
-        if i and (i in changing or sample.t_s - samples[i - 1].t_s > gap_s):
+        if i and sample.t_s - samples[i - 1].t_s > gap_s:
             start = i
         if sample.t_s - samples[start].t_s >= enough_s and i not in stale:
             yield start, i
@@ -238,12 +234,6 @@ def _stale(samples: Sequence[Sample], port: int) -> set[int]:
     return found
 
 
-def _changing(samples: Sequence[Sample]) -> set[int]:
-    """Indexes of samples in the interval before which a lab's conditions changed."""
-    changes = find_changes(samples)
-    return {i for one in changes for i, sample in enumerate(samples) if one.begin_s < sample.t_s <= one.end_s}
-
-
 @dataclass(frozen=True)
 class RunWindows:
     """The samples of a run up to the first counter that goes backwards, and each direction's windows, built once."""
@@ -252,21 +242,9 @@ class RunWindows:
     samples: Sequence[Sample]
     _built: dict[tuple[str, Direction], Any] = field(default_factory=dict, repr=False)
 
-    @cached_property
-    def changes(self) -> list[ConditionChange]:
-        """Changes of a lab's conditions."""
-        return find_changes(self.samples)
-
     def judged(self, direction: Direction) -> list[Window]:
         """The measured windows that count for the verdict: those after the settling ones (Plan.settling_windows)."""
-        return self._split(direction)[0]
-
-    def left_out(self, direction: Direction) -> list[Window]:
-        """The bad windows that do not count, since their loss set in where the conditions of a lab became worse.
-
-        They say nothing of the rates before, and those before say nothing of the conditions since then.
-        """
-        return self._split(direction)[1]
+        return self.once("windows", direction, lambda: self._judge(direction))
 
     def sending(self, direction: Direction) -> list[Window]:
         """Judged windows in which something was sent: others say nothing about loss, nor do they end sustained loss."""
@@ -287,31 +265,9 @@ class RunWindows:
         found: T = self._built[what, direction]
         return found
 
-    def _split(self, direction: Direction) -> tuple[list[Window], list[Window]]:
-        return self.once("windows", direction, lambda: self._split_windows(direction))
-
-    def _split_windows(self, direction: Direction) -> tuple[list[Window], list[Window]]:
+    def _judge(self, direction: Direction) -> list[Window]:
         spans = find_spans(self.plan, self.samples, direction, MEASURED_PHASES)
-        windows = _build_windows(self.samples, direction, spans, self.skew_s(direction))[self.plan.settling_windows :]
-        bad = [window.is_bad(self.plan.loss_threshold) for window in windows]
-        void = _find_onsets(windows, bad, self.changes, self.plan.windows)
-        parts = ([w for i, w in enumerate(windows) if (i in void) is out] for out in (False, True))
-        return next(parts), next(parts)
-
-
-def _find_onsets(windows: list[Window], bad: list[bool], changes: Sequence[ConditionChange], count: int) -> set[int]:
-    """Indexes of the bad windows from a change for the worse on, until ``count`` in a row are good.
-
-    None where the loss had lasted for ``count`` windows before.
-    """
-    found: set[int] = set()
-    for change in changes:
-        first = bisect_left(windows, change.end_s, key=lambda window: window.begin_s)
-        lossy_before = all(bad[max(0, first - count) : first])
-        if change.for_worse and first < len(bad) and bad[first] and not lossy_before:
-            good_again = (i for i in range(first, len(bad)) if not any(bad[i : i + count]))
-            found.update(range(first, next(good_again, len(bad))))
-    return found
+        return _build_windows(self.samples, direction, spans, self.skew_s(direction))[self.plan.settling_windows :]
 
 
 def last_windows(plan: Plan, samples: Sequence[Sample], direction: Direction, count: int) -> list[Window]:

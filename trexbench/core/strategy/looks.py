@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, exp, log
 from statistics import fmean, linear_regression
 from typing import NamedTuple
 
-from ..load.conditions import ConditionChange
 from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, build_window, measured_windows
@@ -27,8 +26,6 @@ IN_FLIGHT_S = 0.0001
 """Traffic of this time may be on its way more at the end of a look than at its beginning."""
 MOST_PARTS = 10
 """A look is so many times as long at most where the two ports' counters are not read at one instant."""
-APART = 4.0
-"""A lab's router may be faster or slower by this factor after its conditions have changed."""
 STOOD = 0.2
 """A look that lost more than this share may be one in which the DUT stood still for a while."""
 FEWEST = 4
@@ -56,12 +53,6 @@ class DirectionGroup:
     high: float
     line: tuple[float, float]
     bracketed: bool
-
-    def since(self, looks: Sequence[Look], changes: Sequence[ConditionChange]) -> DirectionGroup:
-        """Widen the bracket where a lab's conditions changed before these looks."""
-        if not looks or not any(change.end_s <= looks[0].begin_s for change in changes):
-            return self
-        return replace(self, low=max(self.low / APART, 1e-4), high=min(self.high * APART, 1.0))
 
     def bracket(self, goal: float) -> Bracket:
         """Where the ramp lets expect this goal's knee: most likely where the line crosses that of the loss allowed."""
@@ -214,8 +205,7 @@ def standing_windows(ramp: Sequence[Window]) -> list[Window]:
 def looks_of(plan: Plan, look_s: float, width: float, group: DirectionGroup, measured: RunWindows) -> tuple[Look, ...]:
     """The looks of the search so far that count, as on a sound path.
 
-    Those cut short, with a gap, or without a frame sent are left out, and those on the other side of a change of a
-    lab's conditions: the looks since the last change count, or those before it where it left too few.
+    Those cut short, with a gap, or without a frame sent are left out.
     """
     history, found = measured.samples, []
     searching = [i for i, s in enumerate(history) if s.phase is Phase.SEARCH]
@@ -232,7 +222,7 @@ def looks_of(plan: Plan, look_s: float, width: float, group: DirectionGroup, mea
         if all(w.sent for w in windows.values()):
             shares = {d: history[end].asked_pps[d] / plan.offer(d).target_pps for d in group.directions}
             found.append(Look(shares, windows))
-    return _under_like_conditions(found, measured.changes)
+    return tuple(found)
 
 
 def find_standing(looks: Sequence[Look]) -> list[Look]:
@@ -242,15 +232,6 @@ def find_standing(looks: Sequence[Look]) -> list[Look]:
         for at, one in enumerate(looks)
         if one.loss > STOOD and any(later.share >= one.share and later.loss < STOOD for later in looks[at + 1 :])
     ]
-
-
-def _under_like_conditions(looks: Sequence[Look], changes: Sequence[ConditionChange]) -> tuple[Look, ...]:
-    """The last looks between two changes that can make an interval; the most where none can."""
-    across = (one for one in looks if not any(c.begin_s < one.end_s and one.begin_s < c.end_s for c in changes))
-    ends = [change.end_s for change in changes]
-    stretches = [tuple(one) for _, one in groupby(across, key=lambda look: sum(look.begin_s >= end for end in ends))]
-    enough = [one for one in stretches if len(one) >= FEWEST]
-    return enough[-1] if enough else max(stretches, key=len, default=())
 
 
 def seek(goals: Sequence[float], width: float, group: DirectionGroup, looks: Sequence[Look]) -> GroupKnees:

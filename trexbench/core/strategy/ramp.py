@@ -122,7 +122,7 @@ class Ramp(Strategy):
         windows = evidence.sending
         knee = find_knee(self, windows, self.step_pps(direction))
         if knee is None:
-            return self._unsaturated(windows, evidence.path.lost, bool(history.left_out(direction)))
+            return self._unsaturated(windows, evidence.path.lost)
         limit, reasons = blame_onset(self, [windows[at] for at in knee.row], windows)
         since_s = windows[knee.row[0]].begin_s
         if limit is not Limit.DUT:
@@ -321,11 +321,8 @@ class Ramp(Strategy):
         far = all(far_pps < w.sent_pps and not is_blank(w) for w in tail)
         return far and settle(measured, direction, verdict, ()).limit is not Limit.UNKNOWN
 
-    def _unsaturated(self, windows: Sequence[Window], path_loss: float, changed: bool) -> Verdict:
-        """The verdict without sustained loss, besides what the path loses at every rate.
-
-        changed: there was some, as the conditions of a lab changed.
-        """
+    def _unsaturated(self, windows: Sequence[Window], path_loss: float) -> Verdict:
+        """The verdict without sustained loss, besides what the path loses at every rate."""
         if not windows:
             return Verdict(Limit.NONE, ("the run ended before it measured anything",))
         good = [w for w in windows if not w.is_bad(self.loss_threshold)]
@@ -335,8 +332,7 @@ class Ramp(Strategy):
         hold = [w.sent_pps for w in good if w.phase is Phase.HOLD]
         carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not hold else median(hold)
         beyond = f" beyond the {format_share(path_loss)} lost at every rate" if path_loss else ""
-        most = "until the lab's conditions changed" if changed else "the most that was offered"
-        without_loss = (f"no sustained loss{beyond} up to {format_pps(carried)}, {most}",)
+        without_loss = (f"no sustained loss{beyond} up to {format_pps(carried)}, the most that was offered",)
         return Verdict(limit, reasons or without_loss, carried)
 
 

@@ -188,7 +188,7 @@ class Search(Strategy):
             limit, reasons = limit_without_loss(self, windows, windows[-JUDGED:])
             most = f"no loss above {format_share(loss)} up to {format_pps(carried)}, the most that was offered"
             return Verdict(limit, reasons or (most,), carried, last_good_pps=carried, goals=goals)
-        since_s, lossy_from = self._loss_begun(history, direction, looks[0], bad[0]), min(w.sent_pps for w in bad)
+        since_s, lossy_from = self._loss_begun(history, direction, bad[0]), min(w.sent_pps for w in bad)
         limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
@@ -252,7 +252,6 @@ class Search(Strategy):
         """
         looks = self._looks(measured, group)
         together = list(takewhile(lambda look: look.together, looks))
-        group = group.since(looks, measured.changes)
         shared = seek(self.goals, self.width, group, together)
         if len(group.directions) == 1 or not shared.done:
             return dict.fromkeys(group.directions, shared)
@@ -279,14 +278,10 @@ class Search(Strategy):
     def _groups(self, measured: RunWindows) -> tuple[DirectionGroup, ...]:
         return find_groups(self, min(self.goals), measured)
 
-    def _loss_begun(self, history: RunWindows, direction: Direction, first: Look, first_bad: Window) -> float:
-        """When frames were lost first: in the ramp, where that saw it, and a lab's conditions were those of the looks.
-
-        first: of the looks.
-        """
+    def _loss_begun(self, history: RunWindows, direction: Direction, first_bad: Window) -> float:
+        """When frames were lost first: in the ramp, where that saw it."""
         path = find_path(history, direction)
-        from_s = max((change.end_s for change in history.changes if change.end_s <= first.begin_s), default=0.0)
-        ramp = [path.correct(w) for w in history.judged(direction) if w.begin_s >= from_s]
+        ramp = [path.correct(w) for w in history.judged(direction)]
         return min([first_bad.begin_s, *(w.begin_s for w in ramp if w.is_bad(LOST_IN_RAMP))])
 
 

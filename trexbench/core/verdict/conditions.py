@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
-from ..load.conditions import ROUND_TRIP, ConditionChange
 from ..load.plan import Plan
 from ..load.sample import CoreState, Phase, Sample
 from ..load.windows import RunWindows
-from ..units import format_scaled, format_share
+from ..units import format_share
 from .model import DirectionResult, RunWarning
 
 STOLEN_SHARE, FOREIGN_SHARE = 0.03, 0.05
@@ -17,28 +15,9 @@ STOLEN_SHARE, FOREIGN_SHARE = 0.03, 0.05
 
 
 def find_condition_warnings(measured: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
-    """Report changes within the run, and core time lost to others where it decided the verdict."""
-    for _, changes in groupby(sorted(measured.changes, key=lambda one: one.what), key=lambda one: one.what):
-        yield RunWarning("conditions-changed", _change_words(list(changes)))
+    """Report core time lost to others where it decided the verdict."""
     for result in results:
-        if void := measured.left_out(result.direction):
-            text = f"the loss from {void[0].begin_s:.0f} to {void[-1].end_s:.0f} s set in with that change"
-            yield RunWarning("conditions-changed", f"{result.direction}: {text} and makes no verdict")
         yield from _lost_time(measured, result)
-
-
-def _change_words(changes: Sequence[ConditionChange]) -> str:
-    first, *later = changes
-    if first.what == ROUND_TRIP:
-        became = "slower" if first.for_worse else "faster"
-        text = f"the way between the sender's and the router's core became {became}: a cache line's round trip went"
-        text += f" from {first.before:.0f} to {first.after:.0f} ns"
-    else:
-        before, after = (format_scaled(hertz, "Hz", 3) for hertz in (first.before, first.after))
-        text = f"the clock of the {first.what}'s core went from {before} to {after}"
-    count = f"{len(later)} more change{'s' * (len(later) > 1)}"
-    more = f", with {count} until {later[-1].end_s:.0f} s" if later else ""
-    return f"at {first.end_s:.0f} s {text}{more}"
 
 
 def _lost_time(measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:

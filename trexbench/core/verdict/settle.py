@@ -31,8 +31,6 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     carried = (1 - find_evidence(measured, direction).path.lost) * (1 - measured.plan.loss_threshold)
     confirmed = max((trial.offered_pps for trial in trials if trial.passed), default=0.0)
     failed = [trial for trial in trials if not trial.passed and trial.received < carried * trial.sent]
-    if _slower_since(measured):
-        failed = []
     failed = [trial for trial in failed if not _receiver_lost(measured, direction, trial)]
     reason = _came_late(measured, direction, verdict)
     if not confirmed:
@@ -55,12 +53,6 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     return replace(
         verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None, goals=(*goals, *verdict.goals[1:])
     )
-
-
-def _slower_since(measured: RunWindows) -> bool:
-    """Test for a lab that became slower after the knee was found: what is held then says nothing of it."""
-    found_s = max((sample.t_s for sample in measured.samples if sample.phase not in CONFIRM_PHASES), default=0.0)
-    return any(change.for_worse and change.end_s > found_s for change in measured.changes)
 
 
 def _receiver_lost(measured: RunWindows, direction: Direction, trial: Trial) -> bool:

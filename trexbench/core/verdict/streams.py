@@ -53,10 +53,8 @@ def find_stream_losses(measured: RunWindows, result: DirectionResult, sizes: Seq
     """
     plan, samples, direction = measured.plan, measured.samples, result.direction
     spans = list(find_spans(plan, samples, direction, MEASURED_PHASES))[plan.settling_windows :]
-    void = measured.left_out(direction)
-    windows = sorted([*measured.judged(direction), *void], key=lambda window: window.begin_s)
     counts = [count_streams(direction, samples[first], samples[last]) for first, last in spans]
-    paired = [(window, one) for window, one in zip(windows, counts, strict=True) if window not in void]
+    paired = zip(measured.judged(direction), counts, strict=True)
     known = [(window, one) for window, one in paired if one is not None and window.sent]
     if not known or None in counts or len(known[0][1].sent) != len(sizes):
         return ()

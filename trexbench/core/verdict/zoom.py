@@ -56,8 +56,6 @@ def find_zoom(measured: RunWindows, direction: Direction, path: FramePath, about
     times = [s.t_s for s in samples if s.phase is Phase.ZOOM]
     if not times:
         return Zoom(None)
-    if any(change.begin_s <= times[-1] and change.end_s >= times[0] for change in measured.changes):
-        return Zoom(None, "the lab's conditions changed meanwhile")
     skew_s = measured.skew_s(direction)
     for one in _each(samples):
         zoom = measured_windows(plan, one, direction, (Phase.ZOOM,), skew_s)

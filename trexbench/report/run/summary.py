@@ -194,20 +194,10 @@ def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
         ("plan", plan_words(result.plan)),
         ("DUT", text_of(result.dut, "description", text_of(result.dut, "name", "?"))),
         ("generator", _generator(result.generator)),
-        *_lab_words(result),
         *([("label", text_of(result.command, "label", ""))] if result.command.get("label") else []),
         ("started", f"{result.started}{f', ended {result.finished}' if result.finished else ''}"),
     ]
     return tuple(facts)
-
-
-def _lab_words(result: RunResult) -> Iterator[tuple[str, str]]:
-    lab = result.generator.get("lab")
-    if result.round_trip_ns is not None and isinstance(lab, Mapping):
-        routers = lab.get("router_cpus")
-        router = routers[0] if isinstance(routers, list) and routers else "?"
-        way = f"between cores {lab.get('sender_cpu', '?')} and {router}"
-        yield "lab", f"a cache line's round trip of {result.round_trip_ns:.0f} ns {way}"
 
 
 def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from .netdev import LIBC
 
 _SYSCALL_NUMBER = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
 _MAP_CREATE, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _OBJ_GET_INFO, _LINK_CREATE = 0, 2, 5, 10, 15, 28
-_PROG_TYPE_SCHED_CLS, _PROG_TYPE_XDP, _PROG_TYPE_RAW_TRACEPOINT = 3, 6, 17
+_PROG_TYPE_SCHED_CLS, _PROG_TYPE_XDP = 3, 6
 _MAP_TYPE_ARRAY, _MAP_TYPE_PROG_ARRAY, _MAP_TYPE_CPUMAP = 2, 3, 16
 _F_MMAPABLE = 1 << 10
 _ATTACH_TYPE_XDP = 37
@@ -129,11 +129,6 @@ def load_xdp(name: str, code: bytes) -> int:
     return _load(name, code, _PROG_TYPE_XDP, _ATTACH_TYPE_XDP)
 
 
-def load_free(name: str, code: bytes) -> int:
-    """Load, as load_xdp does, a program that runs only when ``run_here`` is called."""
-    return _load(name, code, _PROG_TYPE_RAW_TRACEPOINT, 0)
-
-
 def load_classifier(name: str, code: bytes) -> int:
     """Load, as load_xdp does, a program for tc's filters."""
     return _load(name, code, _PROG_TYPE_SCHED_CLS, 0)
@@ -179,11 +174,6 @@ def run_live(program_fd: int, ifindex: int, frame: bytes, repeat: int, batch: in
     frame_in, context_in = (len(frame), 0, ctypes.addressof(data), 0), (len(context), 0, ctypes.addressof(context), 0)
     how = (repeat, 0, *context_in, _F_TEST_XDP_LIVE_FRAMES, 0, batch)
     bpf(_PROG_TEST_RUN, _attr("=IIIIQQIIIIQQIII", program_fd, 0, *frame_in, *how))
-
-
-def run_here(program_fd: int) -> None:
-    """Run a program of ``load_free`` once, on the CPU of the calling thread."""
-    bpf(_PROG_TEST_RUN, _attr("=II", program_fd, 0))
 
 
 def run_on(program_fd: int, frame: bytes, most: int = 2048) -> tuple[int, bytes]:
