@@ -106,7 +106,7 @@ def test_a_tester_with_two_free_ports_is_good() -> None:
 @pytest.mark.parametrize(
     ("described", "told", "what", "state"),
     [
-        (port(1), status(attr={"link": {"up": False}}), "port 1", State.BAD),
+        (port(1), status(attr={"link": {"up": False}}), "port 1 link", State.BAD),
         (port(1), status(owner="somebody"), "port 1 owner", State.BAD),
         (port(1), status(state="TX"), "port 1 state", State.BAD),
         (port(1), status(attr={"speed": 1.0}), "port 1 speed", State.DOUBTFUL),

@@ -45,12 +45,12 @@ def doctor(as_json: bool, results: Path, target: Target) -> int:
     figures may be less true. Exit code: of the first bad check, as a run would end there (5 TRex, 6 DUT, 7 lab, 9
     results, 1 this machine); 0 without one.
     """
-    from ..doctor.examine import Examined, examine
+    from ..doctor.examine import examine
     from ..session.process import signals_as_exceptions
 
     found: list[Check] = []
     with signals_as_exceptions():
-        for check in examine(Examined(target, results)):
+        for check in examine(target, results):
             if not as_json:
                 _print(check, begins=not found or found[-1].area is not check.area)
             found.append(check)

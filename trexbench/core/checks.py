@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
@@ -49,6 +49,19 @@ class Check:
 
     def to_document(self) -> dict[str, Any]:
         return {**asdict(self), "area": self.area.value, "state": self.state.value}
+
+
+def judge(area: Area, what: str, good: bool, found: str, remedy: str) -> Check:
+    """A check that is good, or else doubtful with this remedy."""
+    return Check(area, what, State.GOOD, found) if good else Check(area, what, State.DOUBTFUL, found, remedy)
+
+
+def attempt(area: Area, what: str, find: Callable[[], str]) -> Check:
+    """A check that is good with what ``find`` returns, or bad with its error."""
+    try:
+        return Check(area, what, State.GOOD, find())
+    except BenchError as error:
+        return failed(area, what, error)
 
 
 def failed(area: Area, what: str, error: BenchError) -> Check:

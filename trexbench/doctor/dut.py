@@ -7,9 +7,8 @@ import time
 from collections.abc import Iterator
 
 from ..config.model import DutConfig
-from ..core.checks import Area, Check, State, failed
+from ..core.checks import Area, Check, State, attempt, failed, judge
 from ..core.errors import BenchError
-from ..core.tcp.wan import Wan
 from ..lab import LabSpec, host
 from ..lab.lab import status
 from ..lab.spec import place
@@ -23,19 +22,14 @@ MOST_OFFSET_S = 2.0
 
 def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
     """Check whether this machine can host the DUT's lab. embedded: with the embedded server."""
-    spec = LabSpec.from_config(config)
+    spec, cpus = LabSpec.from_config(config), host.usable_cpus()
     try:
         host.check(embedded)
+        placement = place(spec.settings, cpus, host.siblings(cpus))
     except BenchError as error:
         yield failed(Area.LAB, "machine", error)
         return
     yield Check(Area.LAB, "machine", State.GOOD, "root, iproute2, and a kernel that sends live frames")
-    cpus = host.usable_cpus()
-    try:
-        placement = place(spec.settings, cpus, host.siblings(cpus))
-    except BenchError as error:
-        yield failed(Area.LAB, "cores", error)
-        return
     routers = ", ".join(map(str, placement.router))
     yield Check(Area.LAB, "cores", State.GOOD, f"core {placement.sender} sends, {routers} forward")
     for warning in placement.warnings:
@@ -46,7 +40,7 @@ def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
 def check_dut(target: Target, config: DutConfig) -> Iterator[Check]:
     """Reaches the DUT as a run would, and reads all that its driver needs; changes nothing."""
     if config.wan is not None:
-        yield _judge_wan(config, config.wan)
+        yield attempt(Area.DUT, "WAN", lambda: f"{config.wan}, by {find_wan(config).by}")
     if config.lab is not None and status(config.lab.prefix).condition != "up":
         found = "its lab is down: a run brings it up for itself"
         yield Check(Area.DUT, config.name, State.GOOD, found, f"to check it too: trexbench lab up --dut {config.name}")
@@ -81,19 +75,8 @@ def _look(there: ConnectedDut, config: DutConfig) -> Iterator[Check]:
     if not config.is_observed:
         yield Check(Area.DUT, "counters", State.DOUBTFUL, "its config names none", "commands.counters: docs/duts.md")
         return
-    missing = dict.fromkeys(one.reason for one in there.observed.observe().missing)
-    for reason in missing:
-        yield Check(Area.DUT, "counters", State.DOUBTFUL, reason)
-    if not missing:
-        yield Check(Area.DUT, "counters", State.GOOD, "all that its driver knows can be read")
-
-
-def _judge_wan(config: DutConfig, wan: Wan) -> Check:
-    """Check whether the config's line can be made, by trying as a run does; the trial vanishes with its network."""
-    try:
-        return Check(Area.DUT, "WAN", State.GOOD, f"{wan}, by {find_wan(config).by}")
-    except BenchError as error:
-        return failed(Area.DUT, "WAN", error)
+    missing = "; ".join(dict.fromkeys(one.reason for one in there.observed.observe().missing))
+    yield judge(Area.DUT, "counters", not missing, missing or "all that its driver knows can be read", "")
 
 
 def _judge_clock(said: str, now_s: float, took_s: float) -> Check:
@@ -101,7 +84,6 @@ def _judge_clock(said: str, now_s: float, took_s: float) -> Check:
     if match is None:
         return Check(Area.DUT, "time", State.DOUBTFUL, "the DUT does not tell its time")
     offset_s = float(match[0]) - now_s
-    if abs(offset_s) > MOST_OFFSET_S + took_s:
-        found = f"its clock is {abs(offset_s):.0f} s {'ahead of' if offset_s > 0 else 'behind'} this machine's"
-        return Check(Area.DUT, "time", State.DOUBTFUL, found, "synchronise both with a time server")
-    return Check(Area.DUT, "time", State.GOOD, "its clock and this machine's agree")
+    found = f"its clock is {abs(offset_s):.0f} s {'ahead of' if offset_s > 0 else 'behind'} this machine's"
+    near = abs(offset_s) <= MOST_OFFSET_S + took_s
+    return judge(Area.DUT, "time", near, found, "synchronise both with a time server")

@@ -6,7 +6,6 @@ import contextlib
 import ipaddress
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..config.lookup import load_dut
@@ -22,21 +21,15 @@ from .host import check_results, check_software, judge_host, read_host
 from .tester import check_tester, judge_calibration
 
 
-@dataclass(frozen=True)
-class Examined:
-    """Examination request. target: its name is empty where no DUT is named, and its tester is the one that is named."""
+def examine(target: Target, results: Path) -> Iterator[Check]:
+    """Every check, as soon as it is done; nothing is changed, no port is taken and no frame sent.
 
-    target: Target
-    results: Path
-
-
-def examine(asked: Examined) -> Iterator[Check]:
-    """Every check, as soon as it is done; nothing is changed, no port is taken and no frame sent."""
-    target = asked.target
+    target: its name is empty where no DUT is named.
+    """
     config = load_dut(target.name, target.configs_dir) if target.name else None
     yield from check_software(target.trex_dir)
     yield from judge_host(read_host(), generates=_generates_here(target, config))
-    yield from check_results(asked.results)
+    yield from check_results(results)
     if config is not None and config.lab is not None:
         yield from check_lab(config, embedded=target.trex_dir is None)
     yield from _tester(target, config)

@@ -9,12 +9,12 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.checks import Area, Check, State
+from ..core.checks import Area, Check, State, attempt, judge
 from ..core.errors import BenchError
 from ..core.units import format_share
 from ..generator.trex.client import load_client
@@ -36,22 +36,22 @@ _TIME_ERROR = 5
 
 @dataclass(frozen=True)
 class HostFacts:
-    """Facts about this machine; None where it does not say.
-
-    busy, stolen: shares of all CPU time over LOOK_S. governors: the CPUs of each. huge_pages: total of the default
-    size, of huge_page_bytes each. synchronised: the clock, by a time server.
-    """
+    """Facts about this machine; None where it does not say."""
 
     cpus: int
     isolated: tuple[int, ...]
     busy: float | None
+    """Share of all CPU time over LOOK_S; the same for ``stolen``."""
     stolen: float | None
     governors: Mapping[str, int]
+    """The CPUs of each."""
     huge_pages: int | None
+    """Pages of the default size, of huge_page_bytes each."""
     huge_page_bytes: int | None
     irqbalance: bool
     clocksource: str | None
     synchronised: bool | None
+    """The clock, by a time server."""
     numa_nodes: int
 
 
@@ -86,70 +86,43 @@ def read_host() -> HostFacts:
 def judge_host(facts: HostFacts, generates: bool) -> Iterator[Check]:
     """Judge the machine. generates: a TRex of this machine is the tester, whose cores and memory matter then."""
     yield _judge_load(facts)
-    yield _judge_governors(facts)
-    clock = facts.clocksource or "unknown"
-    if clock in _CLOCKSOURCES:
-        yield _good("clock source", clock)
-    else:
-        yield _doubt("clock source", f"{clock}: reading it takes long", "boot with tsc=reliable if the CPU's is")
+    total, fast = sum(facts.governors.values()), facts.governors.get("performance", 0)
+    found = ", ".join(f"{name} on {count} of {total} CPUs" for name, count in facts.governors.items())
+    remedy = "clocks follow the load: cpupower frequency-set -g performance"
+    yield _check("CPU governor", fast == total, found or "none (a virtual machine, or a fixed clock)", remedy)
+    clock, remedy = facts.clocksource or "unknown", "reading it takes long: boot with tsc=reliable if the CPU's is"
+    yield _check("clock source", clock in _CLOCKSOURCES, clock, remedy)
     if facts.synchronised is None:
-        yield _doubt("time", "whether the clock is synchronised cannot be read here", "compare `date` with others")
-    elif facts.synchronised:
-        yield _good("time", "synchronised with a time server")
+        yield _check("time", False, "synchronisation cannot be read here", "compare `date` with others")
     else:
-        yield _doubt("time", "not synchronised: results may be misdated", "run chrony or systemd-timesyncd")
+        found = f"{'' if facts.synchronised else 'not '}synchronised with a time server"
+        yield _check("time", facts.synchronised, found, "run chrony or systemd-timesyncd: results may be misdated")
     if not generates:
         return
-    if facts.isolated:
-        yield _good("isolated cores", ", ".join(map(str, facts.isolated)))
-    else:
-        remedy = "boot with isolcpus= and nohz_full= for the cores in TRex's platform section"
-        yield _doubt("isolated cores", "none: other programs share the sender's cores", remedy)
-    if facts.irqbalance:
-        yield _doubt("irqbalance", "it moves interrupts to the sender's cores", "systemctl disable --now irqbalance")
-    else:
-        yield _good("irqbalance", "not running")
-    yield _judge_memory(facts)
+    remedy = "others share the sender's: boot with isolcpus= and nohz_full= for the cores in TRex's platform section"
+    yield _check("isolated cores", bool(facts.isolated), ", ".join(map(str, facts.isolated)) or "none", remedy)
+    found = "it moves interrupts to the sender's cores" if facts.irqbalance else "not running"
+    yield _check("irqbalance", not facts.irqbalance, found, "systemctl disable --now irqbalance")
+    pages, size = facts.huge_pages or 0, facts.huge_page_bytes or 0
+    found = f"{pages} of {size >> 20} MiB, on {facts.numa_nodes} NUMA node(s)"
+    remedy = "DPDK needs them: TRex allocates them as it starts; else vm.nr_hugepages=1024, or hugepages= at boot"
+    yield _check("huge pages", bool(pages and size), found, remedy)
 
 
 def _judge_load(facts: HostFacts) -> Check:
     if facts.busy is None or facts.stolen is None:
-        return _doubt("other load", "cannot be read here (/proc/stat)", "measure on an otherwise idle Linux")
-    text = f"{format_share(facts.busy)} of {facts.cpus} CPUs"
+        return _check("other load", False, "cannot be read here (/proc/stat)", "measure on an otherwise idle Linux")
     if facts.stolen > STOLEN_SHARE:
         found = f"the hypervisor gave {format_share(facts.stolen)} of the time to others"
-        return _doubt("other load", found, "measure on a machine of your own, or pin its virtual CPUs")
-    if facts.busy > BUSY_SHARE:
-        return _doubt("other load", f"{text} busy while nothing is measured", "end what runs beside the tester")
-    return _good("other load", f"{text} busy")
-
-
-def _judge_governors(facts: HostFacts) -> Check:
-    slow = {name: count for name, count in facts.governors.items() if name != "performance"}
-    if not facts.governors:
-        return _good("CPU governor", "none (a virtual machine, or a fixed clock)")
-    if slow:
-        found = ", ".join(f"{name} on {count} of {sum(facts.governors.values())} CPUs" for name, count in slow.items())
-        return _doubt("CPU governor", f"{found}: clocks follow the load", "cpupower frequency-set -g performance")
-    return _good("CPU governor", "performance")
-
-
-def _judge_memory(facts: HostFacts) -> Check:
-    size = facts.huge_page_bytes
-    if facts.huge_pages and size:
-        return _good("huge pages", f"{facts.huge_pages} of {size >> 20} MiB, on {facts.numa_nodes} NUMA node(s)")
-    remedy = "TRex allocates them as it starts; else vm.nr_hugepages=1024, or hugepages= at boot"
-    return _doubt("huge pages", "none: DPDK drivers need them", remedy)
+        return _check("other load", False, found, "measure on a machine of your own, or pin its virtual CPUs")
+    found = f"{format_share(facts.busy)} of {facts.cpus} CPUs busy"
+    return _check("other load", facts.busy <= BUSY_SHARE, found, "end what runs beside the tester")
 
 
 def check_software(trex_dir: Path | None) -> Iterator[Check]:
     """Python, and the STL client of TRex's."""
-    yield _good("Python", f"{platform.python_version()} ({sys.executable})")
-    try:
-        client = load_client(trex_dir)
-        yield _good("STL client", f"{client.origin} {client.version}")
-    except BenchError as error:
-        yield Check(Area.HOST, "STL client", State.BAD, str(error))
+    yield _check("Python", True, f"{platform.python_version()} ({sys.executable})")
+    yield attempt(Area.HOST, "STL client", lambda: str(load_client(trex_dir)))
 
 
 def check_results(results: Path) -> Iterator[Check]:
@@ -163,29 +136,20 @@ def check_results(results: Path) -> Iterator[Check]:
         yield Check(Area.RESULTS, "writing", State.BAD, f"{there}: {error.strerror}", "name another with --results")
         return
     yield Check(Area.RESULTS, "writing", State.GOOD, str(results))
-    state = State.GOOD if free >= ENOUGH_BYTES else State.DOUBTFUL
-    yield Check(Area.RESULTS, "disk", state, f"{free / 1e9:.1f} GB free", "" if state is State.GOOD else "free some")
+    yield judge(Area.RESULTS, "disk", free >= ENOUGH_BYTES, f"{free / 1e9:.1f} GB free", "free some")
 
 
-def _good(what: str, found: str) -> Check:
-    return Check(Area.HOST, what, State.GOOD, found)
-
-
-def _doubt(what: str, found: str, remedy: str) -> Check:
-    return Check(Area.HOST, what, State.DOUBTFUL, found, remedy)
+def _check(what: str, good: bool, found: str, remedy: str = "") -> Check:
+    return judge(Area.HOST, what, good, found, remedy)
 
 
 def _times() -> tuple[float, float, float] | None:
     """Seconds of all CPUs: elapsed, busy, stolen."""
     lines = (_read(Path("/proc/stat")) or "").splitlines()
     with suppress(BenchError):
-        times = parse_stat(lines, {})
-        return sum(t.total_s for t in times), sum(t.busy_s for t in times), _stolen(lines)
+        times, programs = parse_stat(lines, {}), parse_programs(lines)
+        return sum(t.total_s for t in times), sum(t.busy_s for t in times), sum(cpu[1] for cpu in programs.values())
     return None
-
-
-def _stolen(lines: Sequence[str]) -> float:
-    return sum(stolen for _, stolen in parse_programs(lines).values())
 
 
 def _read(path: Path) -> str | None:

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ..core.calibration import Calibration
-from ..core.checks import Area, Check, State, failed
+from ..core.checks import Area, Check, State, failed, judge
 from ..core.errors import BenchError
 from ..core.units import format_bits, format_pps
 from ..generator.trex.connect import ServerAddress, ServerFacts, describe
-from ..generator.trex.ports import SIMULATED, lack_of_destination, link_up
+from ..generator.trex.ports import SIMULATED, lack_of_destination, obstacles
 
 OLD_DAYS = 90
 """A tester's calibration is old after so long: drivers, kernels and cables change."""
-_IDLE = ("IDLE", "STREAMS")
 
 
 def check_tester(
@@ -39,13 +38,14 @@ def judge_tester(where: str, facts: ServerFacts, ports: Sequence[int], speed_bps
     yield _check("client", State.GOOD, f"{facts.client} and the server speak the same API")
     described = {int(one["index"]): one for one in system["ports"]}
     listed = ", ".join(map(str, sorted(described))) or "none"
-    for port in ports or sorted(described):
-        name = f"port {port}"
-        if port not in described:
-            yield _check(name, State.BAD, f"the server has no such port, only {listed}", "correct ports[].tester")
-            continue
-        yield from _judge_port(name, described[port], facts.ports[port], version, speed_bps)
-    yield from _judge_places([described[port] for port in ports or sorted(described) if port in described])
+    used = ports or sorted(described)
+    for port in used:
+        if port in described:
+            yield from _judge_port(f"port {port}", described[port], facts.ports[port], version, speed_bps)
+        else:
+            found = f"the server has no such port, only {listed}"
+            yield _check(f"port {port}", State.BAD, found, "correct ports[].tester")
+    yield from _judge_places([described[port] for port in used if port in described])
 
 
 def _judge_port(
@@ -55,24 +55,16 @@ def _judge_port(
     version: Mapping[str, Any],
     speed_bps: float | None,
 ) -> Iterator[Check]:
-    attributes = status["attr"]
-    speed = float(attributes.get("speed") or 0.0) * 1e9
-    ether = attributes.get("layer_cfg", {}).get("ether", {})
+    speed = float(status["attr"].get("speed") or 0.0) * 1e9
+    ether = status["attr"].get("layer_cfg", {}).get("ether", {})
     driver, place = described.get("driver", "driver unknown"), described.get("pci_addr")
     text = f"{driver}{f' at {place}' if place not in (None, 'N/A') else ''}, MAC {ether.get('src', 'unknown')}"
-    if not link_up(status):
-        yield _check(name, State.BAD, f"{text}: no link", "check the cable, and that the DUT's interface is up")
-    else:
-        yield _check(name, State.GOOD, f"{text}, {format_bits(speed) if speed else 'speed unknown'}")
+    yield _check(name, State.GOOD, f"{text}, {format_bits(speed) if speed else 'speed unknown'}")
     if speed and speed_bps and speed < speed_bps:
         found = f"{format_bits(speed)}, less than the {format_bits(speed_bps)} of the DUT's config"
         yield _check(f"{name} speed", State.DOUBTFUL, found, "correct speed: or use a faster port")
-    if owner := status.get("owner"):
-        remedy = "wait until it is given back, or take it with --force"
-        yield _check(f"{name} owner", State.BAD, f"{owner!r} holds it", remedy)
-    elif status.get("state") not in _IDLE:
-        found = f"{status.get('state')} without an owner"
-        yield _check(f"{name} state", State.BAD, found, "a run with --force stops it")
+    for what, found, remedy in obstacles(status):
+        yield _check(f"{name} {what}", State.BAD, found, remedy)
     if (lack := lack_of_destination(status, version)) is not None:
         yield _check(f"{name} destination", State.BAD, *lack)
 
@@ -80,11 +72,9 @@ def _judge_port(
 def _judge_places(ports: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
     """All ports of a test on one NUMA node: frames that cross to another are slower to send."""
     nodes = sorted({int(one["numa"]) for one in ports if int(one.get("numa", -1)) >= 0})
-    if len(nodes) > 1:
-        found = f"the ports lie on nodes {', '.join(map(str, nodes))}"
-        yield _check("NUMA", State.DOUBTFUL, found, "use ports of one node, with sending cores of the same")
-    elif nodes:
-        yield _check("NUMA", State.GOOD, f"all ports on node {nodes[0]}")
+    if nodes:
+        found, remedy = f"ports on node {', '.join(map(str, nodes))}", "use ports of one node, and its sending cores"
+        yield judge(Area.TESTER, "NUMA", len(nodes) == 1, found, remedy)
     virtual = sorted({str(one.get("driver")) for one in ports if one.get("is_virtual")})
     if virtual == [SIMULATED]:
         yield _check("driver", State.DOUBTFUL, f"{SIMULATED}: its frames are a model's", "for real ones: a TRex server")
@@ -100,10 +90,8 @@ def judge_calibration(known: Calibration | None, now_s: float) -> Check:
         return _check("calibration", State.DOUBTFUL, "it is not known what this tester carries without a DUT", remedy)
     days = (now_s - datetime.fromisoformat(known.measured.replace("Z", "+00:00")).timestamp()) / 86400
     most = max((limit.carried_pps for limit in known.limits), default=0.0)
-    found = f"{format_pps(most)} in one direction at most, {known.server}, measured {known.measured[:10]}"
-    if days > OLD_DAYS:
-        return _check("calibration", State.DOUBTFUL, f"{found}: {days:.0f} days ago", remedy)
-    return _check("calibration", State.GOOD, found)
+    found = f"{format_pps(most)} in one direction at most, {known.server}, measured {days:.0f} days ago"
+    return judge(Area.TESTER, "calibration", days <= OLD_DAYS, found, remedy)
 
 
 def _check(what: str, state: State, found: str, remedy: str = "") -> Check:

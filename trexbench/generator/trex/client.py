@@ -55,6 +55,9 @@ class Client:
     _lock: Any = field(default_factory=threading.RLock, repr=False)
     _depth: int = field(default=0, repr=False)
 
+    def __str__(self) -> str:
+        return f"{self.origin} {self.version}"
+
     @contextmanager
     def namespace(self) -> Iterator[Client]:
         """Inside, the client's libraries go by their names; may be nested."""

@@ -18,7 +18,7 @@ from ...signals import uninterrupted
 from .client import Client, load_client
 from .errors import Meaning, brief, meaning_of
 from .guard import Guard
-from .ports import TrexGenerator, link_up, status_of
+from .ports import IDLE, TrexGenerator, obstacles, status_of
 from .rpc import Channel, Refusal
 
 RPC_PORT, EVENT_PORT = 4501, 4500
@@ -95,7 +95,7 @@ def describe(endpoint: ServerAddress, trex_dir: str | os.PathLike[str] | None = 
         channel = Channel(stl.conn.rpc, time.monotonic)
         version, system = stl.get_server_version(), stl.get_server_system_info()
         status = _read_status(channel, endpoint, sorted(int(one["index"]) for one in system["ports"]))
-    return ServerFacts(f"{client.origin} {client.version}", version, system, status)
+    return ServerFacts(str(client), version, system, status)
 
 
 def read_macs(
@@ -191,7 +191,7 @@ def _no_session(client: Client, endpoint: ServerAddress, text: str) -> Generator
         return GeneratorError(f"TRex server {endpoint} is not in stateless mode ({text})", "start it with --stl")
     if meaning is Meaning.OTHER_VERSION:
         return GeneratorError(
-            f"TRex server {endpoint} and the client {client.origin} {client.version} do not fit ({text})",
+            f"TRex server {endpoint} and the client {client} do not fit ({text})",
             "use the server's own client: --trex-dir DIR, its installation",
         )
     return GeneratorError(f"no session with the TRex server {endpoint} ({text})", "look at its log, or restart it")
@@ -204,9 +204,11 @@ def _take(client: Client, stl: Any, channel: Channel, ports: Sequence[int], forc
         listed = ", ".join(map(str, known)) or "none"
         raise GeneratorError(f"TRex server {channel.where} has no port {missing[0]}", f"its ports are {listed}")
     before = {port: channel.call("get_port_status", **status_of(port)) for port in ports}
-    if not force:
-        for port, status in before.items():
-            _require_free(f"port {port} of TRex server {channel.where}", status)
+    for port, status in before.items():
+        for what, found, remedy in obstacles(status, force):
+            raise (PortBusy if what == "owner" else GeneratorError)(
+                f"port {port} of TRex server {channel.where} {found}", remedy
+            )
     client.call(channel.where, stl.acquire, ports=list(ports), force=force, sync_streams=False)
     try:
         for port, status in before.items():
@@ -217,17 +219,9 @@ def _take(client: Client, stl: Any, channel: Channel, ports: Sequence[int], forc
         raise
 
 
-def _require_free(port: str, status: Mapping[str, Any]) -> None:
-    if status["owner"]:
-        remedy = "wait until it is given back, or take it with --force"
-        raise PortBusy(f"{port} belongs to {status['owner']!r}", remedy)
-    if status["state"] not in ("IDLE", "STREAMS"):
-        raise GeneratorError(f"{port} is busy ({status['state']}) without an owner", "--force stops it and takes it")
-
-
 def _prepare(client: Client, stl: Any, channel: Channel, port: int, status: Mapping[str, Any]) -> None:
     owned = {"port_id": port, "handler": stl.ports[port].handler}
-    if status["state"] not in ("IDLE", "STREAMS"):
+    if status["state"] not in IDLE:
         channel.call("stop_traffic", profile_id="*", **owned)
         # else the client still knows the state from before, and refuses to load streams
         client.call(channel.where, stl.ports[port].sync)
@@ -235,9 +229,6 @@ def _prepare(client: Client, stl: Any, channel: Channel, port: int, status: Mapp
         channel.call("service", enabled=False, filtered=False, **owned)
     if status["attr"].get("promiscuous", {}).get("enabled"):
         channel.call("set_port_attr", attr={"promiscuous": {"enabled": False}}, **owned)
-    if not link_up(status):
-        remedy = "check the cable and the other end"
-        raise GeneratorError(f"port {port} of TRex server {channel.where} has no link", remedy)
 
 
 def _owner_name() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,8 @@ link that is down for three windows, after which loss counts, is then seen to be
 """
 
 ALL_CORES = 2**64 - 1
+IDLE = ("IDLE", "STREAMS")
+"""States of a port that sends nothing."""
 _DEFAULT_PROFILE = "_"
 _TRY_AGAIN = -32001
 
@@ -290,6 +292,16 @@ def _multiplier(pps: float) -> dict[str, Any]:
 
 def link_up(status: Mapping[str, Any]) -> bool:
     return bool(status["attr"].get("link", {}).get("up", True))
+
+
+def obstacles(status: Mapping[str, Any], force: bool = False) -> Iterator[tuple[str, str, str]]:
+    """Yield what keeps a run from taking a port: a word for it, what was found, and the remedy."""
+    if status["owner"] and not force:
+        yield "owner", f"belongs to {status['owner']!r}", "wait until it is given back, or take it with --force"
+    elif status["state"] not in IDLE and not force:
+        yield "state", f"is busy ({status['state']}) without an owner", "--force stops it and takes it"
+    if not link_up(status):
+        yield "link", "has no link", "check the cable, and that the interface at its other end is up"
 
 
 def is_embedded(version: Mapping[str, Any]) -> bool:
