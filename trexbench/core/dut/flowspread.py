@@ -1,7 +1,7 @@
 """Predicted spread of a profile's flows over a router's queues and workers, calculated before the run.
 
 A router that uses its workers unevenly is limited by the busiest one: with r frames/s each, the total is r / the
-largest share. What the DUT does not report (often the hash's key) is not assumed: only what holds for any hash is said.
+largest share. What the DUT does not report (often the hash's key) is not assumed: shares that need it are unknown.
 """
 
 from __future__ import annotations
@@ -35,15 +35,18 @@ class QueueShare:
 
 @dataclass(frozen=True)
 class PortSpread:
-    """One port's traffic. flows: distinct inputs of the hash, None where only a sample was taken.
-
-    exact: from all packets of the profile, not from a sample. reason: why the queues have no share.
-    """
+    """One port's traffic."""
 
     port: int
     flows: int | None
-    exact: bool
+    """Distinct inputs of the hash; None where only a sample was taken, or nothing is known."""
     reason: str = ""
+    """Why the queues have no share."""
+
+    @property
+    def exact(self) -> bool:
+        """True where all packets of the profile were followed, not a sample."""
+        return self.flows is not None
 
 
 @dataclass(frozen=True)
@@ -56,26 +59,27 @@ class WorkerShare:
 
 @dataclass(frozen=True)
 class FlowSpread:
-    """A prediction, in which every sending port offers the same rate.
-
-    busiest: the largest share of a worker, or where some are not known, at least how much the busiest one gets; None:
-    not even that. busiest_exact: it is the former. sentences: what follows from it, for people.
-    """
+    """A prediction, in which every sending port offers the same rate."""
 
     ports: tuple[PortSpread, ...] = ()
     queues: tuple[QueueShare, ...] = ()
     workers: tuple[WorkerShare, ...] = ()
-    busiest: float | None = None
-    busiest_exact: bool = False
+    """All of them have a share, or none has."""
     sentences: tuple[str, ...] = ()
+    """Consequences, in words."""
 
     def of(self, port: int) -> tuple[QueueShare, ...]:
         """The queues of a port."""
         return tuple(queue for queue in self.queues if queue.port == port)
 
     @property
+    def busiest(self) -> float | None:
+        """The largest share of a worker; None: not known."""
+        return max((load.share for load in self.workers if load.share is not None), default=None)
+
+    @property
     def ceiling(self) -> float | None:
-        """The total that the router can carry, in units of what one worker carries: exact, or an upper bound."""
+        """The total that the router can carry, in units of what one worker carries; None: not known."""
         return 1 / self.busiest if self.busiest else None
 
 
@@ -95,34 +99,49 @@ def predict(
     if not ports:
         return spread
     names = [place.worker for place in spreading.queues if place.worker is not None]
-    bounds = {worker: _bounds(spread, worker) for worker in dict.fromkeys([*workers, *names])}
-    known = {worker: least if most - least < _ROUNDING else None for worker, (least, most) in bounds.items()}
-    loads = tuple(WorkerShare(worker, share) for worker, share in known.items())
-    busiest, exact = _busiest(spread, loads, bounds)
-    spread = replace(spread, workers=loads, busiest=busiest, busiest_exact=exact)
+    loads = [_loads(spread.of(port)) for port in ports]
+    known = [load for load in loads if load is not None]
+    spread = replace(
+        spread,
+        workers=tuple(
+            WorkerShare(worker, sum(load.get(worker, 0.0) for load in known) / len(known) if known == loads else None)
+            for worker in dict.fromkeys([*workers, *names])
+        ),
+    )
     sentences = (*_of_queues(spread), *_of_sharing(spread), *_of_balance(spread), *_of_unknowns(spread))
     return replace(spread, sentences=sentences)
+
+
+def _loads(queues: Sequence[QueueShare]) -> dict[str, float] | None:
+    """The share of a port's frames that each worker gets; None where that is not known."""
+    used = [queue for queue in queues if queue.share != 0]
+    servers = {queue.worker for queue in used if queue.worker is not None}
+    if not used or None in {queue.worker for queue in used}:
+        return None
+    if len(servers) == 1:
+        return {servers.pop(): 1.0}
+    if None in {queue.share for queue in used}:
+        return None
+    return {worker: sum(queue.share or 0.0 for queue in used if queue.worker == worker) for worker in servers}
 
 
 def _port(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[PortSpread, list[QueueShare]]:
     places = {place.queue: place.worker for place in spreading.queues if place.port == port}
     hashing = next((one for one in spreading.hashes if one.port == port), PortHash(port, None))
+    flows, shares, reason = None, None, ""
     try:
         inputs, exact = _inputs(streams, hashing)
-        shares, reason = _shares(hashing, inputs, sorted(places), _all_known(streams, hashing)), ""
+        flows = len(inputs) if exact else None
+        shares = _shares(hashing, inputs, sorted(places), _all_known(streams, hashing))
     except ConfigError as error:
-        inputs, exact, shares, reason = {}, False, None, f"the profile cannot be followed: {error}"
-    except _Unknown as error:
-        shares, reason = None, str(error)
+        reason = f"the profile cannot be followed: {error}"
+    except ValueError as error:
+        reason = str(error)
     mine = [
         QueueShare(port, queue, places.get(queue), None if shares is None else shares.get(queue, 0.0))
         for queue in sorted({*places, *(shares or ())})
     ]
-    return PortSpread(port, len(inputs) if exact else None, exact, reason), mine
-
-
-class _Unknown(Exception):
-    """Why the shares of a port's queues are not known."""
+    return PortSpread(port, flows, reason), mine
 
 
 def _all_known(streams: Sequence[Stream], hashing: PortHash) -> bool:
@@ -148,73 +167,31 @@ def _inputs(streams: Sequence[Stream], hashing: PortHash) -> tuple[dict[bytes, f
 def _shares(
     hashing: PortHash, inputs: Mapping[bytes, float], queues: Sequence[int], fields_known: bool
 ) -> dict[int, float]:
-    """The share of each queue; _Unknown, with the reason, where the DUT did not report what that needs."""
+    """The share of each queue; ValueError, with the reason, where the DUT did not report what that needs."""
     if len(queues) == 1:
         return {queues[0]: 1.0}
     if len(set(hashing.table)) == 1 and b"" not in inputs:
         return {hashing.table[0]: 1.0}
-    if hashing.key is None:
-        raise _Unknown(hashing.reason or "the DUT does not say how its NIC hashes")
-    for name, value in (("which fields its NIC hashes", fields_known), ("its NIC's table of queues", hashing.table)):
+    for name, value in (
+        ("how its NIC hashes", hashing.key),
+        ("which fields its NIC hashes", fields_known),
+        ("its NIC's table of queues", hashing.table),
+    ):
         if not value:
-            raise _Unknown(hashing.reason or f"the DUT does not say {name}")
+            raise ValueError(hashing.reason or f"the DUT does not say {name}")
     try:
-        toeplitz, found = Toeplitz(bytes.fromhex(hashing.key.replace(":", ""))), dict.fromkeys(queues, 0.0)
+        key = bytes.fromhex((hashing.key or "").replace(":", ""))
     except ValueError:
-        raise _Unknown(f"the key {hashing.key[:20]!r} is not a hexadecimal number") from None
-    try:
-        for data, share in inputs.items():
-            queue = hashing.table[toeplitz.hash(data) % len(hashing.table)] if data else 0
-            found[queue] = found.get(queue, 0.0) + share
-    except ValueError as error:
-        raise _Unknown(str(error)) from None
+        raise ValueError(f"the key {(hashing.key or '')[:20]!r} is not a hexadecimal number") from None
+    toeplitz, found = Toeplitz(key), dict.fromkeys(queues, 0.0)
+    for data, share in inputs.items():
+        queue = hashing.table[toeplitz.hash(data) % len(hashing.table)] if data else 0
+        found[queue] = found.get(queue, 0.0) + share
     return found
-
-
-def _bounds(spread: FlowSpread, worker: str) -> tuple[float, float]:
-    """The least and the largest share of the load that one worker may get."""
-    ranges = [_range(spread.of(port.port), worker) for port in spread.ports]
-    return sum(least for least, _ in ranges) / len(ranges), sum(most for _, most in ranges) / len(ranges)
-
-
-def _range(queues: Sequence[QueueShare], worker: str) -> tuple[float, float]:
-    """Least and largest share of a port's frames that the worker may get; all shares of a port are known, or none."""
-    own = [queue for queue in queues if queue.worker == worker]
-    unplaced = [queue for queue in queues if queue.worker is None]
-    if queues and queues[0].share is not None:
-        least = sum(queue.share or 0.0 for queue in own)
-        return least, least + sum(queue.share or 0.0 for queue in unplaced)
-    if queues and len(own) == len(queues):
-        return 1.0, 1.0
-    return 0.0, 1.0 if own or unplaced or not queues else 0.0
-
-
-def _busiest(
-    spread: FlowSpread, loads: Sequence[WorkerShare], bounds: Mapping[str, tuple[float, float]]
-) -> tuple[float | None, bool]:
-    """The largest share of a worker, and whether that is exact; else it is at least so much."""
-    known = [load.share for load in loads if load.share is not None]
-    if loads and len(known) == len(loads):
-        return max(known), True
-    found = [0.0, *(least for least, _ in bounds.values())]
-    queues = [spread.of(port.port) for port in spread.ports]
-    if all(mine and None not in {queue.worker for queue in mine} for mine in queues):
-        found.append(1 / sum(most > 0 for _, most in bounds.values()))
-        for port, mine in zip(spread.ports, queues, strict=True):
-            if port.flows == 1 and mine[0].share is None and len(servers := {queue.worker for queue in mine}) > 1:
-                found.append(1 / len(queues) + min(bounds[server or ""][0] for server in servers))
-    return max(found) or None, False
 
 
 def _of_queues(spread: FlowSpread) -> Iterator[str]:
     """Yield sentences on how many queues are used, where not all are."""
-    counts = {len(spread.of(port.port)) for port in spread.ports}
-    one_flow = len(spread.ports) > 1 and all(port.flows == 1 for port in spread.ports)
-    if one_flow and len(counts) == 1 and counts.isdisjoint({0, 1}):
-        used = [f"port {q.port} queue {q.queue} ({_worker(q)})" for q in spread.queues if q.share]
-        which = _listed(used) if len(used) == len(spread.ports) else "whichever that is"
-        yield f"one flow per direction: one queue of {counts.pop()} is used, {which}"
-        return
     for port in spread.ports:
         mine = spread.of(port.port)
         used = [f"queue {queue.queue} ({_worker(queue)})" for queue in mine if queue.share]
@@ -222,9 +199,8 @@ def _of_queues(spread: FlowSpread) -> Iterator[str]:
         if len(mine) == 1:
             yield f"port {port.port} has one queue: {_worker(mine[0])} serves it alone"
         elif used and len(used) < len(mine):
-            many = "one queue" if len(used) == 1 else f"{len(used)} queues"
-            are = "is" if len(used) == 1 else "are"
-            yield f"port {port.port}: {flows}: {many} of {len(mine)} {are} used, {_listed(used)}"
+            count = "one queue of {} is" if len(used) == 1 else f"{len(used)} queues of {{}} are"
+            yield f"port {port.port}: {flows}: {count.format(len(mine))} used, {_listed(used)}"
         elif mine and port.flows == 1:
             yield f"port {port.port}: one flow: one queue of {len(mine)} is used, whichever that is"
 
@@ -248,9 +224,6 @@ def _of_balance(spread: FlowSpread) -> Iterator[str]:
     if spread.busiest is None or spread.ceiling is None:
         return
     total = f"the total is at most {spread.ceiling:.2f} x what one worker carries"
-    if not spread.busiest_exact:
-        yield f"whatever the hash, the busiest worker gets at least {_percent(spread.busiest)} of the load: {total}"
-        return
     count, top = len(spread.workers), spread.busiest
     first = [load.worker for load in spread.workers if (load.share or 0.0) > top - _ROUNDING]
     if top - 1 / count > UNEVEN:

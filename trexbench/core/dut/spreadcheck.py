@@ -27,11 +27,12 @@ DROPPED = 0.001
 
 @dataclass(frozen=True)
 class Compared:
-    """One queue or worker: its packets in the interval, their share (of its port's, or of all), the predicted one."""
+    """One queue or worker in the interval."""
 
     name: str
     packets: int
     measured: float
+    """Share of its port's packets, or of all."""
     predicted: float | None
     deviation: float | None
 
@@ -72,9 +73,7 @@ def compare_spread(prediction: FlowSpread, before: Observation, after: Observati
         basis, compared = "queues", tuple(_of_queues(prediction, counted))
     else:
         workers = _worker_packets(after)
-        unplaced = any(queue.worker is None and queue.share != 0 for queue in prediction.queues)
-        predicted = {load.worker: load.share for load in prediction.workers}
-        compared = tuple(_compared(workers, predicted, unplaced)) if workers else ()
+        compared = tuple(_compared(workers, {load.worker: load.share for load in prediction.workers}))
         basis = "workers" if workers else "nothing"
     if basis == "nothing":
         text = "the DUT counts packets neither by queue nor by worker: the predicted spread cannot be checked"
@@ -117,11 +116,9 @@ def _of_queues(prediction: FlowSpread, counted: Mapping[tuple[int, int], int]) -
         yield from _compared(named, {_name(port.port, queue): share for queue, share in predicted.items()})
 
 
-def _compared(
-    counted: Mapping[str, int], predicted: Mapping[str, float | None], unplaced: bool = False
-) -> Iterator[Compared]:
-    """A queue or worker without a prediction is expected to get nothing, if all shares are known and none unplaced."""
-    unnamed = None if unplaced or not predicted or None in predicted.values() else 0.0
+def _compared(counted: Mapping[str, int], predicted: Mapping[str, float | None]) -> Iterator[Compared]:
+    """A queue or worker without a prediction is expected to get nothing, if all shares are known."""
+    unnamed = None if not predicted or None in predicted.values() else 0.0
     if (total := sum(counted.values())) < MIN_PACKETS:
         return
     for name in dict.fromkeys([*counted, *(name for name, share in predicted.items() if share)]):
