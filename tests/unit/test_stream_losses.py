@@ -24,10 +24,10 @@ from trexbench.core.load.sample import (
     sample_from_dict,
     sample_to_dict,
 )
-from trexbench.core.load.windows import RunWindows, build_window, count_streams, find_unmarked
+from trexbench.core.load.windows import build_window, count_streams, find_unmarked
 from trexbench.core.result import RunResult, from_document
 from trexbench.core.verdict.model import Limit
-from trexbench.core.verdict.streams import find_stream_losses, lost_first, stream_names
+from trexbench.core.verdict.streams import lost_first, stream_names
 from trexbench.report.run.summary import stream_words, summarise
 
 D = Direction(0, 1)
@@ -189,14 +189,3 @@ def test_streams_that_the_profile_does_not_have_are_told_by_nobody() -> None:
     for streams in ([], [{"frame_bytes": 64}], [{}], None, "x", [3, 4, 5]):
         assert replace(result, profiles={D: PROFILE | {"streams": streams}}).streams == {}
     assert replace(result, samples=()).streams == {}
-
-
-def test_windows_that_do_not_count_do_not_count_for_streams_either() -> None:
-    """A loss that set in where the conditions of a lab became worse says nothing of the rates before."""
-    result = run(lambda _, pps: 0.0)
-    (verdict,), measured = result.analysis.directions, RunWindows(result.plan, result.samples)
-    every = measured.judged(D)
-    measured._built["windows", D] = (every[:-3], every[-3:])
-    found = find_stream_losses(measured, verdict, SIZES)
-    share = sum(one.sent for one in found) / sum(one.sent for one in result.streams[D])
-    assert share == pytest.approx(sum(one.sent for one in every[:-3]) / sum(one.sent for one in every), rel=1e-3)
