@@ -11,6 +11,7 @@ from ..config.lookup import load_dut
 from ..config.model import PlanDefaults
 from ..core.load.profile import resolve_mode
 from ..core.units import format_pps, format_share, format_time
+from ..report.words import lay_out
 from ..session.request import Setup
 from .options import DURATION, PORTS, SETUP, SHOWN, SPEED, Parsed, Shown, complete_duts, complete_modes
 from .output import exit_code, output_of, print_json
@@ -18,8 +19,6 @@ from .output import exit_code, output_of, print_json
 if TYPE_CHECKING:
     from ..core.calibration import Calibration, TesterLimit
 
-_LEFT = (0, 1, 3)
-"""Columns of words."""
 MODES = "var2-64b,var2-imix,var2-1514b"
 _EXAMPLES = """\b
 Examples:
@@ -92,12 +91,7 @@ def _print(made: Calibration) -> None:
     words = "*** SIMULATED: no real packet was sent ***\n\n" if made.simulated else ""
     click.echo(f"{words}{made.tester} ({made.server}), without a DUT\n")
     heads = ("mode", "direction", "carried", "limit", "sent", "rate error", "latency floor")
-    rows = [heads, *(_row(limit) for limit in made.limits)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
-    for row in rows:
-        cells = enumerate(zip(row, widths, strict=True))
-        placed = (cell.ljust(width) if at in _LEFT else cell.rjust(width) for at, (cell, width) in cells)
-        click.echo("  ".join(placed).rstrip())
+    click.echo("\n".join(lay_out([heads, *map(_row, made.limits)], "llrlrrr")))
 
 
 def _row(one: TesterLimit) -> tuple[str, ...]:

@@ -45,29 +45,9 @@ _OVERHEAD = 160
 _LONGEST_FRAME = VNET_BYTES + 65536 + 64
 _READ_BYTES, _READ_FRAMES = 500_000, 64
 """Most bytes and frames read from one end at once, before what is due is sent: some 0.2 ms."""
-_LATEST_US = 100_000
 _PR_SET_TIMERSLACK = 29
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 _CLIENTS, _LONGEST_QUESTION = 8, 4096
-
-
-class Lateness:
-    """Lateness of frames that left: counts by microsecond, the last one of all that were later; the longest."""
-
-    def __init__(self) -> None:
-        self.counts = [0] * (_LATEST_US + 1)
-        self.most_s = 0.0
-
-    def figures(self) -> dict[str, float | None]:
-        """Seconds, rounded up to microseconds; None where nothing left."""
-        total = sum(self.counts)
-        found: dict[str, float | None] = {"p50_s": None, "p99_s": None, "max_s": self.most_s if total else None}
-        passed, wanted = 0, [("p50_s", 0.5), ("p99_s", 0.99)]
-        for microsecond, count in enumerate(self.counts):
-            passed += count
-            while wanted and total and passed >= wanted[0][1] * total:
-                found[wanted.pop(0)[0]] = (microsecond + 1) * 1e-6
-        return found
 
 
 class CableDirection:
@@ -79,13 +59,12 @@ class CableDirection:
         self._waiting: deque[tuple[float, bytes]] = deque()
         self._held = self._frames = self._bytes = self._packets = 0
         self._queue_drops = self._losses = self._held_drops = self._refused = 0
-        self._late = Lateness()
+        self._late_s = 0.0
 
     def change(self, wan: Wan) -> None:
-        """Other settings; lateness is counted anew."""
+        """Set other settings, from now on."""
         latest_s = self._line.change(wan, monotonic())
         self._waiting = deque((min(at_s, latest_s), frame) for at_s, frame in self._waiting)
-        self._late = Lateness()
 
     def read(self) -> None:
         """Take what has come, some of it."""
@@ -126,7 +105,7 @@ class CableDirection:
 
     def deliver(self) -> float:
         """Send what is due; returns when the next is, infinity where nothing waits."""
-        waiting, sink, late, now_s = self._waiting, self._sink, self._late, monotonic()
+        waiting, sink, now_s = self._waiting, self._sink, monotonic()
         until_s, frames, size, at_s = now_s, 0, 0, 0.0
         while waiting and (at_s := waiting[0][0]) <= until_s:
             frame = waiting.popleft()[1]
@@ -137,9 +116,7 @@ class CableDirection:
                 self._refused += 1
                 continue
             now_s = monotonic()
-            late_us = int((now_s - at_s) * 1e6)
-            late.counts[late_us if late_us < _LATEST_US else _LATEST_US] += 1
-            late.most_s = max(late.most_s, now_s - at_s)
+            self._late_s += now_s - at_s
             frames += 1
             size += len(frame)
         self._frames += frames
@@ -147,7 +124,10 @@ class CableDirection:
         return at_s if waiting else math.inf
 
     def counts(self) -> dict[str, Any]:
-        """frames, bytes: delivered, a frame of several segments as one. Drops and losses: in packets."""
+        """frames, bytes: delivered, a frame of several segments as one. Drops and losses: in packets.
+
+        late_s: how late all frames left, added up.
+        """
         return {
             "frames": self._frames,
             "bytes": self._bytes,
@@ -156,7 +136,7 @@ class CableDirection:
             "held_drops": self._held_drops,
             "refused": self._refused,
             "waiting": len(self._waiting),
-            "lateness": self._late.figures(),
+            "late_s": self._late_s,
         }
 
 

@@ -17,7 +17,6 @@ from .testers import name_of_tester, save
 
 NAME = "back-to-back"
 """Name in results for the absent DUT."""
-MODES = ("var2-64b", "var2-imix", "var2-1514b")
 _CABLE = TwinSpec(workers=2, clock_hz=1e12, packet_cycles=1.0, ring=65536, latency_s=1e-6)
 """Router that --sim puts in the place of a cable, too fast to be a limit."""
 _TAKEN = ("warmup", "warmup_s", "sample_s", "window_s")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 
@@ -109,19 +109,6 @@ class NetemLine:
     def not_carried(self) -> int:
         """The kernel loses none."""
         return 0
-
-    def counts(self) -> Mapping[str, int]:
-        """Packets dropped since it was made, by what dropped them: ``netem on eth0`` what was to be lost, ``tbf on
-        eth0`` what found its queue full.
-        """
-        counted: dict[str, int] = {}
-        for interface in self._mtus:
-            beneath = 0
-            for one in reversed(ours(self._read(interface))):
-                drops = int(one.drops or 0)
-                counted[f"{one.kind} on {interface}"] = max(drops - beneath, 0)
-                beneath = drops
-        return counted
 
     def _make(self, interface: str) -> None:
         there = self._read(interface)

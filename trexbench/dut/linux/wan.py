@@ -52,8 +52,7 @@ class QdiscSpec:
 class Qdisc:
     """One entry of ``tc -s qdisc show``; None: not of this kind, or not reported.
 
-    handle: ``0:`` where the kernel made it by itself. limit: packets of netem, bytes of tbf. drops: since it was made;
-    those of netem contain the ones of what is beneath it.
+    handle: ``0:`` where the kernel made it by itself. limit: packets of netem, bytes of tbf.
     """
 
     kind: str
@@ -66,8 +65,6 @@ class Qdisc:
     rate_bps: float | None = None
     burst: float | None = None
     limit: float | None = None
-    packets: float | None = None
-    drops: float | None = None
 
 
 def parts(wan: Wan, mtu: int) -> tuple[QdiscSpec, ...]:
@@ -203,8 +200,6 @@ def _qdisc(entry: Mapping[str, Any]) -> Qdisc:
         None if rate is None else 8 * rate,
         burst,
         limit,
-        _number(entry.get("packets")),
-        _number(entry.get("drops")),
     )
 
 
