@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 
 from ..errors import ConfigError
 from ..load.headers import find_tuple5
@@ -94,20 +95,18 @@ def predict(
     streams: by port. workers: all that forward, where known; those that serve a queue are added.
     """
     found = [_port(spreading, port, streams.get(port, ())) for port in ports]
-    queues = tuple(queue for _, shares in found for queue in shares)
+    queues = tuple(queue for _, mine in found for queue in mine)
     spread = FlowSpread(tuple(port for port, _ in found), queues)
     if not ports:
         return spread
     names = [place.worker for place in spreading.queues if place.worker is not None]
     loads = [_loads(spread.of(port)) for port in ports]
     known = [load for load in loads if load is not None]
-    spread = replace(
-        spread,
-        workers=tuple(
-            WorkerShare(worker, sum(load.get(worker, 0.0) for load in known) / len(known) if known == loads else None)
-            for worker in dict.fromkeys([*workers, *names])
-        ),
-    )
+    shares = {
+        worker: sum(load.get(worker, 0.0) for load in known) / len(known) if known == loads else None
+        for worker in dict.fromkeys([*workers, *names])
+    }
+    spread = replace(spread, workers=tuple(starmap(WorkerShare, shares.items())))
     sentences = (*_of_queues(spread), *_of_sharing(spread), *_of_balance(spread), *_of_unknowns(spread))
     return replace(spread, sentences=sentences)
 
@@ -130,9 +129,9 @@ def _port(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[P
     hashing = next((one for one in spreading.hashes if one.port == port), PortHash(port, None))
     flows, shares, reason = None, None, ""
     try:
-        inputs, exact = _inputs(streams, hashing)
+        inputs, exact, fields_known = _inputs(streams, hashing)
         flows = len(inputs) if exact else None
-        shares = _shares(hashing, inputs, sorted(places), _all_known(streams, hashing))
+        shares = _shares(hashing, inputs, sorted(places), fields_known)
     except ConfigError as error:
         reason = f"the profile cannot be followed: {error}"
     except ValueError as error:
@@ -144,24 +143,22 @@ def _port(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[P
     return PortSpread(port, flows, reason), mine
 
 
-def _all_known(streams: Sequence[Stream], hashing: PortHash) -> bool:
-    """Test whether the hash's fields are known for every stream's packets."""
-    return all(hashing.fields_of(find_tuple5(stream.packet).version) for stream in streams)
+def _inputs(streams: Sequence[Stream], hashing: PortHash) -> tuple[dict[bytes, float], bool, bool]:
+    """The hash's inputs of a port's frames, with the share of each.
 
-
-def _inputs(streams: Sequence[Stream], hashing: PortHash) -> tuple[dict[bytes, float], bool]:
-    """The hash's inputs of a port's frames, with the share of each; and whether they are of all packets."""
+    Also whether they are of all packets, and whether the hash's fields are known for every stream.
+    """
     if not streams:
         raise ConfigError("it has no streams", "name what this port sends")
     found: dict[bytes, float] = {}
-    total, whole = sum(stream.pps for stream in streams), True
+    total, whole, known = sum(stream.pps for stream in streams), True, True
     for stream in streams:
-        fields = hashing.fields_of(find_tuple5(stream.packet).version) or FIELDS
-        inputs, exact = hashed_of(stream.packet, stream.instructions, fields)
-        whole = whole and exact
+        fields = hashing.fields_of(find_tuple5(stream.packet).version)
+        inputs, exact = hashed_of(stream.packet, stream.instructions, fields or FIELDS)
+        whole, known = whole and exact, known and bool(fields)
         for data, count in Counter(inputs).items():
             found[data] = found.get(data, 0.0) + stream.pps / total * count / len(inputs)
-    return found, whole
+    return found, whole, known
 
 
 def _shares(
