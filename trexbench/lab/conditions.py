@@ -7,13 +7,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from ..core.errors import BenchError
 from ..core.load.sample import Conditions, CoreState
 from ..host.linux import USER_HZ, parse_programs
 from ..processes import stat_fields
-from .state import Server
+from .state import LabState
 
 EVERY_S = 0.9
 """Conditions are read with the first sample after so long: once a second, where samples are taken as often or more."""
@@ -57,11 +56,12 @@ class CoreWatch:
             yield role, CoreState(stolen_s / len(cores), programs_s / len(cores))
 
 
-def watch_of(placement: Mapping[str, Any], server: Server, router: Server | None) -> CoreWatch:
-    """The reader of a lab with this placement (Placement.to_document)."""
-    sender, harness = (() if (cpu := placement[key]) is None else (cpu,) for key in ("sender_cpu", "harness_cpu"))
-    routers = tuple(placement["router_cpus"])
+def watch_of(lab: LabState) -> CoreWatch:
+    """The reader of a lab that is up."""
+    sender, harness = (() if (cpu := lab.placement[key]) is None else (cpu,) for key in ("sender_cpu", "harness_cpu"))
+    routers = tuple(lab.placement["router_cpus"])
     cores = {role: one for role, one in (("sender", sender), ("router", routers)) if one}
+    server, router = lab.parts["server"], lab.router
     # The embedded server's sender never leaves the kernel; of VPP, only the workers run all the time.
     processes = {os.getpid(): harness, server.process.pid: sender if server.kind == "trex" else harness}
     processes |= {router.process.pid: routers} if router is not None else {}

@@ -15,6 +15,8 @@ import signal
 import sys
 from pathlib import Path
 
+import msgspec
+
 from ..core.errors import BenchError
 from . import state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
@@ -27,7 +29,7 @@ def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _on_sigterm)
     request = json.loads(os.environ.pop(REQUEST_ENV))
-    spec = LabSpec.from_json(request["spec"])
+    spec = msgspec.convert(request["spec"], LabSpec)
     trex_dir = Path(request["trex_dir"]) if request["trex_dir"] else None
     try:
         with lab_lock(spec.prefix):

@@ -10,16 +10,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ..core.errors import ConfigError, LabError, TesterBusy
 from ..core.tcp.wan import Wan
 from ..lock import locked, run_dir
 from . import endpoints, host, net, server, state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
-from .conditions import CoreWatch, watch_of
 from .spec import LabSpec, cores_of
 from .state import LabState
 
@@ -67,10 +68,6 @@ class RunningLab(LabState):
             host_facts[name] = int(value) if value is not None and value.isdigit() else value
         return host_facts
 
-    def watch(self) -> CoreWatch:
-        """Return the reader of the lab's conditions."""
-        return watch_of(self.placement, self.parts["server"], self.router)
-
     @property
     def ended(self) -> str:
         """Which of its processes are dead, each with the line of its log that tells why; empty: none."""
@@ -94,14 +91,6 @@ class RunningLab(LabState):
         if cpu is not None:
             os.sched_setaffinity(0, {cpu})
             host.run_in_real_time(policy=os.SCHED_FIFO | os.SCHED_RESET_ON_FORK)
-
-    @staticmethod
-    def run_in_real_time() -> None:
-        """Give the calling thread, and all that it starts from here on, the sender's priority.
-
-        For a few short commands only: they may take their time from the sender.
-        """
-        host.run_in_real_time()
 
 
 class Lab:
@@ -140,8 +129,7 @@ class Lab:
     def _running(self, found: LabState) -> RunningLab:
         if found.server is None:
             raise LabError(f"lab {found.prefix} has no server", self._remedy)
-        known = {one.name: getattr(found, one.name) for one in fields(found)}
-        return RunningLab(**{**known, "spec": self.spec, "warnings": (*found.warnings, *_shared_cores(found))})
+        return RunningLab(**{**vars(found), "spec": self.spec, "warnings": (*found.warnings, *_shared_cores(found))})
 
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
         if _fixed(found.spec) != _fixed(self.spec):
@@ -225,7 +213,7 @@ def _shared_cores(found: LabState) -> Iterator[str]:
 def _ephemeral(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
     """A lab owned by a keeper process, which takes it down when this block or this process ends."""
     log_path = run_dir() / f"{spec.prefix}-keeper.log"
-    request = {"user": os.getpid(), "spec": spec.to_json(), "trex_dir": str(trex_dir) if trex_dir else None}
+    request = {"user": os.getpid(), "spec": msgspec.to_builtins(spec), "trex_dir": str(trex_dir) if trex_dir else None}
     environment = {**os.environ, "PYTHONPATH": server.python_path(), state.REQUEST_ENV: json.dumps(request)}
     with state.using(log_path):
         log_path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)

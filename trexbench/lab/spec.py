@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
-
 from ..config.endpoints import EndpointsConfig, endpoint_namespace
 from ..config.model import DutConfig, LabConfig, dut_namespace, tester_namespace
 from ..core.errors import ConfigError
@@ -116,13 +114,6 @@ class LabSpec:
     def far_macs(self) -> dict[int, str]:
         """MAC at the other end of each of the tester's ports."""
         return {index: self.tester_macs[index ^ 1] for index in self.tester_macs} if self.bypass else self.dut_macs
-
-    def to_json(self) -> str:
-        return msgspec.json.encode(self, order="sorted").decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> LabSpec:
-        return msgspec.json.decode(text, type=cls)
 
 
 def _cables_of(found: EndpointsConfig | None) -> tuple[EndpointCable, ...]:

@@ -23,6 +23,7 @@ from ..core.tcp.path import TrafficPath
 from ..core.verdict.model import RunWarning
 from ..dut import Attestation
 from ..lab import RunningLab
+from ..lab.host import run_in_real_time
 from ..signals import uninterrupted
 from .process import host_facts, utc_now
 from .request import Request, build_plan
@@ -167,7 +168,9 @@ class Session:
 
     def _watcher(self, plan: Strategy) -> Watcher:
         # A simulation's time stands still while its counters are read; any other reading must not delay the samples.
-        background, prepare = not self.request.sim, self.lab.run_in_real_time if self.lab else lambda: None
+        background = not self.request.sim
+        # In a lab its few short commands may take their time from the sender.
+        prepare = run_in_real_time if self.lab else lambda: None
         return Watcher(self.observed, plan, self.clock, self.request.telemetry_mode, background, prepare)
 
 

@@ -18,6 +18,7 @@ from ..dut.apply import apply_and_verify, summary
 from ..dut.drivers import planned_only
 from ..generator.trex.connect import connect
 from ..lab import Lab, LabSpec, RunningLab
+from ..lab.conditions import watch_of
 from ..lab.net import returning
 from ..lock import locked
 from .dut import ConnectedDut, connect_dut, endpoint_of
@@ -64,7 +65,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         if simulation is not None:
             observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
         known = None if request.sim else load(name_of_tester(request.dut, request))
-        watch: Watch = lab.watch().read if lab is not None else lambda: None
+        watch: Watch = watch_of(lab).read if lab is not None else lambda: None
         yield Session(request, lab, generator, clock, attestation, observed, say, watch, known, line, read_back)
 
 
