@@ -114,6 +114,9 @@ def test_ramp_measures_a_router_that_forwards(tmp_path: Path, ephemeral: Path) -
     ]
     assert all(one["received"] and one["min_s"] <= one["mean_s"] <= one["max_s"] for one in latencies)
     assert all(one["min_s"] >= 0 and one["mean_s"] > 1e-6 for one in latencies)  # counted in whole microseconds
+    read = [one["conditions"]["cores"] for one in found["samples"] if "conditions" in one]
+    assert len(read) > 2 and all({*cores} == {"sender", "router"} for cores in read)
+    assert read[0]["router"]["stolen_s"] <= read[-1]["router"]["stolen_s"]
     assert next(tmp_path.glob("results/*/*/*.png")).read_bytes().startswith(b"\x89PNG")
     assert not namespaces(OWN)
 
