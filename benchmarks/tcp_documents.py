@@ -24,7 +24,8 @@ from trexbench.core.dut.telemetry import Moment
 from trexbench.core.result import Status
 from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
-from trexbench.session.tcp.request import TcpRequest, TcpSetup
+from trexbench.session.tcp.options import TcpSetup
+from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.simulate import SimulatedBench
 
 ROOT = Path(__file__).resolve().parents[1]

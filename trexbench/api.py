@@ -8,14 +8,16 @@ one ends a run early, its ``result`` is what was measured until then. Warnings a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
+from functools import wraps
+from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_type_hints
 
-from .config.model import PlanDefaults
+from .config.option import of_options, read_options
 from .core.errors import BenchError, StoreError
 from .core.history.compare import SetComparison
 from .core.history.known import parse_date
@@ -25,17 +27,17 @@ from .core.history.rows import RunRow, row_of
 from .core.load.sample import Sample
 from .core.result import RunResult
 from .core.strategy.base import LoadStep
-from .core.tcp.wan import Wan, parse_wan
-from .core.units import Rate, parse_duration, parse_rate, parse_share
 from .session.keep import Output, Show, efficiency_request, measure, measure_rates
-from .session.request import Case, Setup, make_request
+from .session.options import METHODS, Case, EfficiencyWish, NightWords, RampWish, SaturateWish, SearchWish, Setup
+from .session.request import make_request
 from .session.run import Interrupted
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from .review.compare import RunComparison
 
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
 Place = str | PathLike[str]
 
 
@@ -60,153 +62,111 @@ class Progress:
     rates: tuple[DirectionRates, ...]
 
 
-class SetupOptions(TypedDict, total=False):
-    """Options for how runs are carried out; see session.request.Setup."""
+@dataclass(frozen=True, kw_only=True)
+class Keeping:
+    """Options of every measurement in Python alone."""
 
-    configs_dir: Path | None
-    apply: bool
-    server: str | None
-    rpc_port: int | None
-    pub_port: int | None
-    trex_dir: Path | None
-    force: bool
-    sim: bool
-    speedup: float | None
-    seed: int | None
-    label: str | None
+    results: Place | None = None
+    """Directory for documents; None: none is written."""
 
 
-class Options(SetupOptions, total=False):
-    """More options of every measurement; see session.request.Case. results: a directory for documents, None: none.
+@dataclass(frozen=True, kw_only=True)
+class Watched(Keeping):
+    """Options of measurements of packets in Python alone."""
 
-    progress: called after every sample; an exception in it is a warning, and ends the calls, not the measurement.
-    """
-
-    profile: str | None
-    tunables: Mapping[str, str] | None
-    bidir: bool
-    ports: tuple[int, ...] | None
-    rx_queues: int | None
-    variant: str | None
-    wan: str | Wan | None
-    telemetry: str | None
-    results: Place | None
-    progress: Callable[[Progress], object] | None
+    progress: Callable[[Progress], object] | None = None
+    """Called after every sample; an exception in it is a warning, and ends the calls, not the measurement."""
 
 
-def ramp(
-    dut: str,
-    mode: str | None = None,
-    *,
-    ramp_to: str | float | None = None,
-    ramp_duration: str | float | None = None,
-    hold: str | float | None = None,
-    zoom: str | float | None = None,
-    confirm: str | float | None = None,
-    latency: str | float | None = None,
-    stop_on_saturation: bool | None = None,
-    warmup: str | float | None = None,
-    warmup_duration: str | float | None = None,
-    loss: str | float | None = None,
-    windows: int | None = None,
-    sample: str | float | None = None,
-    **options: Unpack[Options],
-) -> RunResult:
+@dataclass(frozen=True)
+class RampCall(Watched, Setup, RampWish, Case):
+    """All options of ``ramp``."""
+
+
+@dataclass(frozen=True)
+class SearchCall(Watched, Setup, SearchWish, Case):
+    """All options of ``search``."""
+
+
+@dataclass(frozen=True)
+class SaturateCall(Watched, Setup, SaturateWish, Case):
+    """All options of ``saturate``."""
+
+
+@dataclass(frozen=True)
+class EfficiencyCall(Watched, Setup, EfficiencyWish, Case):
+    """All options of ``efficiency``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteCall(NightWords, Setup):
+    """All options of ``run_suite``."""
+
+    name: str = field(kw_only=False)
+    results: Place = "results"
+    only: Sequence[str] = ()
+    resume: bool = False
+
+
+def with_options(made: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
+    """Give a function of such a dataclass the dataclass's own arguments, as users write them."""
+    hints, form = get_type_hints(made), signature(made)
+    shown = form.replace(parameters=[one.replace(annotation=hints[one.name]) for one in form.parameters.values()])
+
+    def decorate(function: Callable[[T], R]) -> Callable[P, R]:
+        @wraps(function)
+        def called(*arguments: P.args, **named: P.kwargs) -> R:
+            options = read_options(made, *arguments, **named)
+            with interrupts():
+                return function(options)
+
+        returned = signature(function).return_annotation
+        called.__signature__ = shown.replace(return_annotation=returned)  # type: ignore[attr-defined]  # for help()
+        return called
+
+    return decorate
+
+
+@with_options(RampCall)
+def ramp(options: RampCall) -> RunResult:
     """Ramp traffic linearly to the target; ``analysis`` of the result says where each direction saturated.
 
-    dut, mode: names, as for `trexbench ramp`, whose options these are. None leaves a figure to the DUT's config.
+    The options are those of `trexbench ramp`. None leaves a figure to the DUT's config.
     """
-    wished = PlanDefaults(
-        ramp_to=_rate(ramp_to),
-        ramp_s=seconds(ramp_duration),
-        hold_s=seconds(hold),
-        zoom_s=seconds(zoom),
-        confirm_s=seconds(confirm),
-        latency_s=seconds(latency),
-        stop_on_saturation=stop_on_saturation,
-        warmup=_rate(warmup),
-        warmup_s=seconds(warmup_duration),
-        loss=_share(loss),
-        windows=windows,
-        sample_s=seconds(sample),
-    )
-    return _measure("ramp", dut, mode, wished, options)
+    return _measure("ramp", options)
 
 
-def search(
-    dut: str,
-    mode: str | None = None,
-    *,
-    ramp_to: str | float | None = None,
-    loss: Sequence[str | float] | None = None,
-    width: str | float | None = None,
-    warmup: str | float | None = None,
-    warmup_duration: str | float | None = None,
-    confirm: str | float | None = None,
-    soak: str | float | None = None,
-    **options: Unpack[Options],
-) -> RunResult:
+@with_options(SearchCall)
+def search(options: SearchCall) -> RunResult:
     """Search for the highest rate within each loss; ``goals`` of each direction's analysis are in this order."""
-    goals = None if loss is None else tuple(share for one in loss if (share := _share(one)) is not None)
-    wished = PlanDefaults(
-        ramp_to=_rate(ramp_to),
-        goals=goals,
-        width=_share(width),
-        warmup=_rate(warmup),
-        warmup_s=seconds(warmup_duration),
-        confirm_s=seconds(confirm),
-        soak_s=seconds(soak),
-    )
-    return _measure("search", dut, mode, wished, options)
+    return _measure(METHODS[options.method], options)
 
 
-def saturate(
-    dut: str,
-    mode: str | None = None,
-    *,
-    rate: str | float = "100%",
-    hold: str | float | None = None,
-    **options: Unpack[Options],
-) -> RunResult:
+@with_options(SaturateCall)
+def saturate(options: SaturateCall) -> RunResult:
     """Send the full rate at once and measure what comes out."""
-    return _measure("saturate", dut, mode, PlanDefaults(ramp_to=_rate(rate), hold_s=seconds(hold)), options)
+    return _measure("saturate", options)
 
 
-def efficiency(
-    dut: str,
-    mode: str | None = None,
-    *,
-    rates: Sequence[str | float] = ("1kpps", "1%", "10%", "97%"),
-    hold: str | float | None = None,
-    **options: Unpack[Options],
-) -> list[RunResult]:
+@with_options(EfficiencyCall)
+def efficiency(options: EfficiencyCall) -> list[RunResult]:
     """One run per rate, in one session; ``costs`` of each says what a packet costs the DUT."""
-    case, setup, output = _split_options(dut, mode, options)
-    wanted = [rate for one in rates if (rate := _rate(one)) is not None]
-    with interrupts():
-        done = measure_rates(efficiency_request(case, seconds(hold), setup), wanted, output)
-        results = [one.result for one in done]
-        raise_error(done[-1].error, results)
+    case, setup, rates = of_options(Case, options), of_options(Setup, options), vars(options)["rates"]
+    done = measure_rates(efficiency_request(case, options.plan().hold_s, setup), rates, _output_of(options))
+    results = [one.result for one in done]
+    raise_error(done[-1].error, results)
     return results
 
 
-def run_suite(
-    name: str,
-    *,
-    results: Place = "results",
-    only: Sequence[str] = (),
-    resume: bool = False,
-    date: str | None = None,
-    retry_after: str | float = 10.0,
-    **setup: Unpack[SetupOptions],
-) -> Night:
+@with_options(SuiteCall)
+def run_suite(options: SuiteCall) -> Night:
     """Measure every cell of a suite, as `trexbench suite run` does; cells that failed say why in their attempts."""
     from .suite.night import NightOptions, run_suite
 
-    pause_s, night = seconds(retry_after) or 0.0, date and parse_date(date)
-    options = NightOptions(Path(results), Setup(**setup), Output(warn=warn), lambda _: None, night, pause_s)
-    with interrupts():
-        return run_suite(name, options, only, resume).night
+    pause_s: float = vars(options)["retry_after"]
+    results, setup, output = Path(options.results), of_options(Setup, options), Output(warn=warn)
+    night = NightOptions(results, setup, output, lambda _: None, options.date, pause_s, options.instead())
+    return run_suite(options.name, night, options.only, options.resume).night
 
 
 def load_run(path: Place) -> RunResult:
@@ -268,22 +228,17 @@ def judge(
     return judge(Path(results), warn, dut, mode, suite, since and parse_date(since))
 
 
-def _measure(verb: str, dut: str, mode: str | None, wished: PlanDefaults, options: Options) -> RunResult:
-    case, setup, output = _split_options(dut, mode, options)
-    with interrupts():
-        done = measure(make_request(verb, case, wished, setup), output)
-        raise_error(done.error, done.result)
+def _measure(verb: str, options: RampCall | SearchCall | SaturateCall) -> RunResult:
+    request = make_request(verb, of_options(Case, options), options.plan(), of_options(Setup, options))
+    done = measure(request, _output_of(options))
+    raise_error(done.error, done.result)
     return done.result
 
 
-def _split_options(dut: str, mode: str | None, options: Options) -> tuple[Case, Setup, Output]:
-    """The options by what takes them; TypeError for an unknown one, as with any function."""
-    left: dict[str, Any] = {**options, "wan": wan_of(options.get("wan"))}
-    results, progress = left.pop("results", None), left.pop("progress", None)
-    case = {one.name: left.pop(one.name) for one in fields(Case) if one.name in left}
+def _output_of(options: Watched) -> Output:
+    progress = options.progress
     show: Show | None = None if progress is None else lambda result: nullcontext(_Caller(result, progress))
-    output = Output(None if results is None else Path(results), warn=warn, show=show)
-    return Case(dut, mode, **case), Setup(**left), output
+    return Output(None if options.results is None else Path(options.results), warn=warn, show=show)
 
 
 def raise_error(error: BenchError | Interrupted | None, measured: object) -> None:
@@ -340,24 +295,6 @@ def _flat(one: RunRow) -> dict[str, Any]:
     values = one.to_dict()
     del values["nodes"]
     return {**values.pop("cell"), **values}
-
-
-def _rate(value: str | float | None) -> Rate | None:
-    return parse_rate(f"{value:f}pps" if isinstance(value, (int, float)) else value) if value is not None else None
-
-
-def seconds(value: str | float | None) -> float | None:
-    """A time as the command line takes it, or a number of seconds; None stays None."""
-    return parse_duration(f"{value:f}" if isinstance(value, (int, float)) else value) if value is not None else None
-
-
-def wan_of(value: str | Wan | None) -> Wan | None:
-    """A long line as `--wan` takes it, or as it is."""
-    return parse_wan(value) if isinstance(value, str) else value
-
-
-def _share(value: str | float | None) -> float | None:
-    return parse_share(str(value)) if value is not None else None
 
 
 def warn(text: str) -> None:

@@ -15,7 +15,7 @@ from trexbench.core.errors import ConfigError
 from trexbench.core.history.night import CellState
 from trexbench.results.nights import load_nights
 from trexbench.session.keep import Output
-from trexbench.session.request import Setup
+from trexbench.session.options import Setup
 from trexbench.suite.night import NightOptions
 from trexbench.suite.nightly import Nightly
 

@@ -23,7 +23,7 @@ from trexbench.config.model import PlanDefaults
 from trexbench.core.units import Rate
 from trexbench.session.calibrate import calibrate_tester, without_dut
 from trexbench.session.keep import Output
-from trexbench.session.request import Setup
+from trexbench.session.options import Setup
 
 pytestmark = [
     pytest.mark.root,

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -19,11 +21,17 @@ import pytest
 from effort import NIGHTLY
 
 import trexbench
-from trexbench import api, api_tcp
+from trexbench import api
 from trexbench.cli.bdp import bdp
 from trexbench.cli.main import main
+from trexbench.cli.run import efficiency, ramp, saturate, search
+from trexbench.cli.suite import run as suite_run
 from trexbench.cli.tcp import tcp
+from trexbench.config.option import declared
 from trexbench.core.history.rows import row_of
+from trexbench.session import options as packet_options
+from trexbench.session.options import PlanWish
+from trexbench.session.tcp import options as tcp_options
 
 pytestmark = pytest.mark.portable
 
@@ -180,13 +188,33 @@ def test_bdp_sets_what_the_line_needs() -> None:
     assert found.command["verb"] == "bdp"
 
 
-@pytest.mark.parametrize(("verb", "function"), [(tcp, trexbench.tcp), (bdp, trexbench.bdp)])
-def test_no_option_of_tcp_is_missing_from_python(verb: click.Command, function: Any) -> None:
-    shown = {"dut", "results", "json", "brief", "quiet", "no_picture", "verbose", "help"}
-    ways = {"both", "forward", "bidir"} | ({"reverse"} if verb is tcp else set())  # of one parameter, way
+VERBS = [(ramp, trexbench.ramp), (search, trexbench.search), (saturate, trexbench.saturate)]
+VERBS += [
+    (efficiency, trexbench.efficiency),
+    (suite_run, trexbench.run_suite),
+    (tcp, trexbench.tcp),
+    (bdp, trexbench.bdp),
+]
+
+
+@pytest.mark.parametrize(("verb", "function"), VERBS, ids=lambda one: getattr(one, "name", ""))
+def test_no_option_is_missing_from_python(verb: click.Command, function: Any) -> None:
+    shown = {"dut", "results", "json", "brief", "quiet", "no_picture", "verbose", "help", "sizes"}
+    ways = {"both", "forward", "bidir"} if verb in (tcp, bdp) else set()  # of one parameter, way
+    ways |= {"reverse"} if verb is tcp else set()
     longest = {max(one.opts, key=len).lstrip("-").replace("-", "_").removeprefix("no_") for one in verb.params}
-    there = {*inspect.signature(function).parameters, *api_tcp.TcpOptions.__annotations__}
-    assert longest - shown - ways - {"picture"} <= there
+    assert longest - shown - ways - {"picture"} <= set(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize("room", [packet_options, tcp_options], ids=lambda room: room.__name__)
+def test_every_option_has_a_text_for_help_and_every_text_an_option(room: ModuleType) -> None:
+    tables = [one for one in vars(room).values() if is_dataclass(one) and room.__name__ == one.__module__]
+    tables.remove(getattr(room, "TcpWish", PlanWish))  # neither has fields that a user writes
+    for table in tables:
+        lines = re.findall(r"^ +(\w+): ", table.__doc__ or "", re.MULTILINE)
+        assert set(lines) <= {one.name for one in fields(table)}, table
+        assert all(bool(one.help) != one.form.python_only for one in declared(table).values()), table
+    assert len(tables) > 4
 
 
 def test_what_is_wrong_is_an_exception_of_its_kind() -> None:

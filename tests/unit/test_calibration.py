@@ -16,7 +16,7 @@ from trexbench.core.result import RunResult
 from trexbench.doctor.tester import judge_calibration
 from trexbench.report.run.summary import summarise
 from trexbench.session.calibrate import without_dut
-from trexbench.session.request import Setup
+from trexbench.session.options import Setup
 from trexbench.session.testers import load, name_of_tester, save
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,8 @@ from trexbench.config.schema import read_dut
 from trexbench.core.errors import ConfigError
 from trexbench.dut import Wanted, open_dut
 from trexbench.session.keep import efficiency_request
-from trexbench.session.request import Case, Setup, choose_queues, make_request
+from trexbench.session.options import Case, Setup
+from trexbench.session.request import choose_queues, make_request
 from trexbench.transport import open_transport
 
 NONE = "driver: none\nports: [{tester: 0}, {tester: 1}]\n"

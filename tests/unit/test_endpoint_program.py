@@ -25,7 +25,8 @@ from trexbench.session.endpoints import Endpoint, Endpoints
 from trexbench.session.process import signals_as_exceptions
 from trexbench.session.run import Interrupted
 from trexbench.session.tcp.bench import HostsBench
-from trexbench.session.tcp.request import TcpRequest, TcpSetup
+from trexbench.session.tcp.options import TcpSetup
+from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.run import run_tcp
 
 pytestmark = pytest.mark.portable

@@ -16,7 +16,8 @@ from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.mlrsearch import trials_of
 from trexbench.core.strategy.table import plan_from_dict, plan_to_dict
 from trexbench.core.verdict.model import DirectionResult, Limit
-from trexbench.session.request import Case, Setup, expected_s, make_request
+from trexbench.session.options import Case, Setup
+from trexbench.session.request import expected_s, make_request
 
 pytest.importorskip("MLRsearch")
 

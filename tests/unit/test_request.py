@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from trexbench.cli.options import DURATION, PORTS, RATE, SHARE, TUNABLES, WARMUP
+from trexbench.cli.options import Parsed
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig, PlanDefaults
+from trexbench.config.option import DURATION, PORTS, RATE, SHARE, TUNABLES, WARMUP
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.modes import full_mode_name
 from trexbench.core.load.plan import Direction
@@ -19,7 +20,8 @@ from trexbench.core.names import is_name
 from trexbench.core.strategy.table import STRATEGIES
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import Rate
-from trexbench.session.request import DEFAULTS, Case, Request, Setup, build_plan, line_rate_bps, make_request, merged
+from trexbench.session.options import Case, Setup
+from trexbench.session.request import DEFAULTS, Request, build_plan, line_rate_bps, make_request, merged
 
 DUT: DutConfig = replace(
     load_dut("netgate-vpp", Path(__file__).resolve().parents[2] / "dut_configs"), plan=PlanDefaults()
@@ -163,8 +165,8 @@ def test_a_server_named_by_the_user_is_no_lab() -> None:
     ],
 )
 def test_options(parse: Any, text: str, value: Any) -> None:
-    assert parse.convert(text, None, None) == value
-    assert parse.convert(value, None, None) == value  # click hands a default through as it is
+    assert Parsed.of(parse).convert(text, None, None) == value
+    assert Parsed.of(parse).convert(value, None, None) == value  # click hands a default through as it is
 
 
 @pytest.mark.parametrize(

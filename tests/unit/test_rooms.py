@@ -62,7 +62,7 @@ ROOMS: Mapping[str, str] = {
     "suite": "core/* config files lock report report/regress report/tcp results review session session/tcp",
     "doctor": "core/* config generator/trex host lab session",
     "api": "core/* config report/run results review session suite",
-    "api_tcp": "core/* api results session/tcp",
+    "api_tcp": "core/* api config results session/tcp",
     "__init__": "",
     "__main__": "cli",
     "cli": "core/* config report report/run report/tcp report/page report/regress results review "
@@ -87,7 +87,6 @@ THEIRS: Mapping[str, str] = {
     "requests": "host/power_http suite/notify",
     "rich": "report/run/terminal",
     "scapy": "generator/trex",
-    "typing_extensions": "api api_tcp",
     "yaml": "config",
     "zmq": "generator/trex/watchdog stlserver/rpc",
 }

@@ -22,7 +22,8 @@ from trexbench.core.strategy.base import phase_begun
 from trexbench.core.strategy.saturate import Saturate
 from trexbench.core.strategy.table import STRATEGIES, plan_from_dict, plan_to_dict
 from trexbench.results.store import RunWriter, find_latest, load_run
-from trexbench.session.request import Case, Setup, expected_s, make_request
+from trexbench.session.options import Case, Setup
+from trexbench.session.request import expected_s, make_request
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_NAME = re.compile(

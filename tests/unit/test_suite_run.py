@@ -20,7 +20,8 @@ from trexbench.results.nights import load_nights, read_night
 from trexbench.results.store import load_run
 from trexbench.session.keep import Output
 from trexbench.session.measure import RunRecorder, Session
-from trexbench.session.request import Request, Setup, expected_s
+from trexbench.session.options import Setup
+from trexbench.session.request import Request, expected_s
 from trexbench.session.run import Interrupted, Outcome
 from trexbench.suite.jobs import Job, begin_night, labelled, make_jobs, resumed, sessions
 from trexbench.suite.run import NightRun, night_code

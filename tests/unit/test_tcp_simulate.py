@@ -13,7 +13,8 @@ from trexbench.core.dut.telemetry import Moment
 from trexbench.core.errors import ConfigError
 from trexbench.core.tcp.model import Leg, TcpPlan, Way
 from trexbench.core.tcp.wan import Wan
-from trexbench.session.tcp.request import TcpRequest, TcpSetup, TcpWish
+from trexbench.session.tcp.options import TcpSetup, TcpWish
+from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.simulate import SimulatedBench
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,9 +25,11 @@ from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document
 from trexbench.core.units import tcp_payload_bps
 from trexbench.report.tcp.text import format_tcp
-from trexbench.session.request import Case, make_request
-from trexbench.session.request import Setup as PacketSetup
-from trexbench.session.tcp.request import TcpRequest, TcpSetup, TcpWish, make_tcp_request
+from trexbench.session.options import Case
+from trexbench.session.options import Setup as PacketSetup
+from trexbench.session.request import make_request
+from trexbench.session.tcp.options import TcpSetup, TcpWish
+from trexbench.session.tcp.request import TcpRequest, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.session.tunnel import TunnelUse, find_tunnel
 from trexbench.suite.jobs import TcpJob, make_jobs
@@ -99,7 +101,7 @@ def test_the_documents_suite_asks_for_it_on_any_dut() -> None:
 
 def test_what_cannot_have_it_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"edgerouter-edgeos.yaml: tunnel 6in4: driver none can set none"):
-        make_tcp_request("edgerouter-edgeos", TcpWish(), TcpSetup(CONFIGS, tunnel="6in4"))
+        make_tcp_request("edgerouter-edgeos", TcpWish(), TcpSetup(configs_dir=CONFIGS, tunnel="6in4"))
 
 
 def test_packets_do_not_go_through_it(tmp_path: Path) -> None:

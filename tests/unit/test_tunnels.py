@@ -27,8 +27,9 @@ from trexbench.core.tcp.tunnel import KINDS, Tunnel, parse_tunnel
 from trexbench.endpoint import TunnelEnd
 from trexbench.endpoint.programs import relay
 from trexbench.report.tcp.text import format_tcp, headline
-from trexbench.session.request import Setup as PacketSetup
-from trexbench.session.tcp.request import TcpRequest, TcpSetup, TcpWish, make_tcp_request
+from trexbench.session.options import Setup as PacketSetup
+from trexbench.session.tcp.options import TcpSetup, TcpWish
+from trexbench.session.tcp.request import TcpRequest, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.session.tunnels import CLIENT, FAR, _ends, make_keys
 from trexbench.suite.jobs import TcpJob, make_jobs
@@ -138,7 +139,7 @@ def test_a_suite_asks_for_one(tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
     def refused(dut: str, wish: TcpWish, **setup: object) -> str:
         with pytest.raises(ConfigError) as raised:
-            make_tcp_request(dut, wish, TcpSetup(CONFIGS, **setup))  # type: ignore[arg-type]
+            make_tcp_request(dut, wish, TcpSetup(configs_dir=CONFIGS, **setup))  # type: ignore[arg-type]
         return str(raised.value)
 
     plain = TcpWish()
@@ -153,7 +154,7 @@ def test_what_cannot_be_is_refused_before_anything_is_opened(tmp_path: Path) -> 
 
 
 def test_a_twin_refuses_what_it_does_not_describe() -> None:
-    request = make_tcp_request("lab-linux", TcpWish(), TcpSetup(CONFIGS, sim=True, tunnel="relay"))
+    request = make_tcp_request("lab-linux", TcpWish(), TcpSetup(configs_dir=CONFIGS, sim=True, tunnel="relay"))
     with pytest.raises(ConfigError, match="the twin does not describe tunnel relay"):
         SimulatedBench(request)
     plan = TcpPlan((Leg(Way.FORWARD, 4),), time_s=5)

@@ -20,7 +20,8 @@ from trexbench.dut.endpoints import router_wanted
 from trexbench.dut.journal import Entry, FileJournal
 from trexbench.dut.linux.changes import plan_from_nothing
 from trexbench.dut.linux.firewall import RuleLoad, firewall_changes, load_of
-from trexbench.session.request import Case, PlanDefaults, Setup, request_of
+from trexbench.session.options import Case, Setup
+from trexbench.session.request import PlanDefaults, request_of
 
 ROOT = Path(__file__).parents[2]
 MACS = {0: "02:7b:78:00:00:00", 1: "02:7b:78:00:00:01"}

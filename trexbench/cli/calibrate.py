@@ -12,7 +12,7 @@ from ..config.model import PlanDefaults
 from ..core.load.profile import resolve_mode
 from ..core.units import format_pps, format_share, format_time
 from ..report.words import lay_out
-from ..session.request import Setup
+from ..session.options import Setup
 from .options import DURATION, PORTS, SETUP, SHOWN, SPEED, Parsed, Shown, complete_duts, complete_modes
 from .output import exit_code, output_of, print_json
 

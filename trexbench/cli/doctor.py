@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from ..core.checks import Check, State, exit_code
-from ..session.request import Target
-from .options import CONFIGS, JSON, PUB_PORT, RPC_PORT, RX_QUEUES, TREX_DIR, complete_duts, gathered, results_option
+from ..session.options import Target
+from .options import JSON, SERVER, click_options, complete_duts, gathered, given, results_option
 from .output import print_json
 
 _STYLES = {State.GOOD: "green", State.DOUBTFUL: "yellow", State.BAD: "red"}
@@ -20,16 +20,12 @@ Examples:
   trexbench doctor --dut netgate-vpp --rx-queues 2
   trexbench doctor --dut lab-linux --json
 """
+_OPTIONS = click_options(Target, server=f"{SERVER}this machine")
 _TARGET = gathered(
     "target",
-    Target,
+    lambda **values: given(Target, values),
     click.option("--dut", "name", metavar="NAME", default="", shell_complete=complete_duts, help="Check this DUT too."),
-    CONFIGS,
-    RX_QUEUES,
-    click.option("--server", metavar="HOST", help="The TRex server; default: as in the DUT's config, or this machine."),
-    RPC_PORT,
-    PUB_PORT,
-    TREX_DIR,
+    *(made for name, made in _OPTIONS.items() if name != "variant"),
 )
 
 

@@ -21,7 +21,7 @@ from ..core.errors import ConfigError, DutError
 from ..core.names import REMEDY, is_name, shown
 from ..core.units import format_bits
 from ..files import replace_file
-from ..session.request import Target
+from ..session.options import Target
 from .options import (
     CONFIGS,
     DURATION,
@@ -29,12 +29,12 @@ from .options import (
     PORTS,
     PUB_PORT,
     RPC_PORT,
-    RX_QUEUES,
     TREX_DIR,
-    VARIANT,
     VERBOSE,
+    click_options,
     complete_duts,
     gathered,
+    given,
 )
 from .output import note, print_json
 
@@ -223,15 +223,9 @@ def show_dut(name: str, configs_dir: Path | None, as_json: bool) -> None:
 
 _TARGET = gathered(
     "target",
-    Target,
+    lambda **values: given(Target, values),
     click.argument("name", shell_complete=complete_duts),
-    CONFIGS,
-    VARIANT,
-    RX_QUEUES,
-    click.option("--server", metavar="HOST", help="The TRex server to ask for MACs that the config does not name."),
-    RPC_PORT,
-    PUB_PORT,
-    TREX_DIR,
+    *click_options(Target, server=" to ask for MACs that the config does not name").values(),
 )
 
 

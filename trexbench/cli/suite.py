@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..config.lookup import SUITES, read_suite
-from ..config.suite import Instead
-from ..config.variants import NO_VARIANT
 from ..core.errors import ConfigError
 from ..core.history.night import night_to_dict
 from ..core.units import format_duration
-from ..session.request import NIGHT_SPEEDUP, Setup
-from .options import (
-    CONFIGS,
-    DATE,
-    DURATION,
-    JSON,
-    QUIET,
-    VERBOSE,
-    complete_duts,
-    complete_suites,
-    gathered,
-    path_option,
-    results_option,
-    setup_options,
-    to_setup,
-)
+from ..session.options import NIGHT_SPEEDUP, InsteadWords, NightWords, Setup
+from .options import CONFIGS, JSON, QUIET, SERVER, VERBOSE, asked, complete_suites, path_option, results_option
 from .output import output_of, print_json, say_unless
 
 if TYPE_CHECKING:
@@ -61,58 +46,32 @@ NAME = click.argument("name", metavar="SUITE", shell_complete=complete_suites)
 ONLY = click.option(
     "--only", multiple=True, metavar="PATTERN", help="Only cells that match, as in '*vpp* bidir*'; may be repeated."
 )
-_SETUP = setup_options(NIGHT_SPEEDUP, "the night's runs")
+_WORDS = {"speedup": NIGHT_SPEEDUP, "kept": "the night's runs", "server": f"{SERVER}its lab's"}
+_SETUP = asked("setup", Setup, **_WORDS)
 
 
-def _instead(duts: tuple[str, ...], variants: tuple[str, ...], length: float | None) -> Instead:
-    return Instead(duts, tuple(None if name == NO_VARIANT else name for name in variants), length)
-
-
-def _options(
-    results: Path,
-    date: str | None,
-    retry_after: float,
-    quiet: bool,
-    duts: tuple[str, ...],
-    variants: tuple[str, ...],
-    length: float | None,
-    **setup: Any,
-) -> NightOptions:
+def _night(setup: Setup, words: NightWords, results: Path, quiet: bool) -> NightOptions:
     """Each run shows its steps and progress on a terminal only; in a log that would be too much."""
     from ..suite.night import NightOptions  # heavy; --help and completion do without
 
-    made, instead = to_setup(**setup), _instead(duts, variants, length)
     watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
-    output = output_of(None, not watched, (made.speedup or NIGHT_SPEEDUP) if made.sim else 1.0)
-    return NightOptions(results, made, output, say_unless(quiet), date, retry_after, instead)
+    output = output_of(None, not watched, (setup.speedup or NIGHT_SPEEDUP) if setup.sim else 1.0)
+    pause_s: float = vars(words)["retry_after"]
+    return NightOptions(results, setup, output, say_unless(quiet), words.date, pause_s, words.instead())
 
 
-_INSTEAD = (
-    click.option(
-        "--dut",
-        "duts",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=complete_duts,
-        help="In place of the suite's DUTs.",
-    ),
-    click.option(
-        "--variant", "variants", multiple=True, metavar="NAME", help="In place of its variants; none: without one."
-    ),
-    click.option("--time", "length", type=DURATION, help="Of each way of TCP, in place of the suite's."),
-)
-NIGHT = gathered(
-    "night",
-    _options,
-    *_INSTEAD,
-    *_SETUP,
-    click.option("--date", type=DATE, help="The night's date, as in 2026-11-21; default: today's (UTC)."),
-    click.option(
-        "--retry-after", type=DURATION, default=10.0, help="Pause before a second try after a fault of the tester (10)."
-    ),
-    results_option("Where runs and nights are kept."),
-    QUIET,
-)
+def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Hand a verb its NightOptions."""
+
+    @asked("words", NightWords)
+    @_SETUP
+    @results_option("Where runs and nights are kept.")
+    @QUIET
+    @wraps(verb)
+    def called(setup: Setup, words: NightWords, results: Path, quiet: bool, **others: Any) -> Any:
+        return verb(night=_night(setup, words, results, quiet), **others)
+
+    return called
 
 
 @click.group(epilog=_EXAMPLES)
@@ -148,15 +107,15 @@ def list_(configs_dir: Path | None, as_json: bool) -> None:
 )
 @NAME
 @ONLY
-@gathered("instead", _instead, *_INSTEAD)
-@gathered("setup", to_setup, *_SETUP)
+@asked("words", InsteadWords)
+@_SETUP
 @JSON
-def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, as_json: bool) -> None:
+def plan(name: str, only: Sequence[str], words: InsteadWords, setup: Setup, as_json: bool) -> None:
     """List the cells in their order, how long each is expected to take, and where a DUT is reconfigured."""
     from ..suite.jobs import sessions
     from ..suite.night import check_twins, read_jobs
 
-    found, jobs = read_jobs(name, setup, only, instead)
+    found, jobs = read_jobs(name, setup, only, words.instead())
     check_twins(jobs)
     numbers = {at: number for number, places in enumerate(sessions(jobs, range(len(jobs))), 1) for at in places}
     values = [
@@ -203,7 +162,7 @@ def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
     help="Resume the latest night of this suite that was not finished; with --date, that of this date.",
 )
 @ONLY
-@NIGHT
+@_of_night
 @VERBOSE
 @JSON
 def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_json: bool) -> int:
@@ -223,7 +182,7 @@ def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_js
 
 @click.command(epilog=_NIGHTLY_EXAMPLES)
 @NAME
-@NIGHT
+@_of_night
 @VERBOSE
 @click.option("--strict", is_flag=True, help="Exit 4 instead of 0 when there are too few nights to judge by.")
 @path_option("--prometheus", "Write gauges for Prometheus' node exporter to this file.", dir_okay=False)

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ..core.errors import ConfigError
-from ..core.tcp.model import ENGINES, TUNNELS
-from ..core.tcp.tunnel import parse_tunnel
-from ..core.tcp.wan import parse_size
-from ..session.tcp.request import SPEEDUP, WAYS, TcpRequest, TcpSetup, TcpWish, make_tcp_request
-from .options import (
-    CONFIGS,
-    DATE,
-    DURATION,
-    JSON,
-    LABEL,
-    SHOWN,
-    VERBOSE,
-    WAN,
-    Finite,
-    Parsed,
-    Shown,
-    complete_duts,
-    complete_suites,
-    gathered,
-    results_option,
-)
+from ..core.tcp.model import TUNNELS
+from ..session.options import SPEEDUP
+from ..session.tcp.options import WAYS, TcpSetup, TcpWords
+from ..session.tcp.request import TcpRequest, make_tcp_request
+from .options import CONFIGS, DATE, JSON, SHOWN, VERBOSE, Shown, asked, complete_suites, gathered, results_option
 from .output import exit_code, note, print_json, print_run, save_picture, say_unless, warn
 
 _EXAMPLES = """\b
@@ -43,115 +27,37 @@ Examples:
 """
 
 
-def _way(name: str, help: str) -> Any:
-    return click.option(f"--{name}", is_flag=True, help=help)
-
-
-def _to_wish(buffers: tuple[int, ...], **values: Any) -> TcpWish:
-    chosen = [name for name in WAYS if values.pop(name)]
+def _to_way(**given: bool) -> str:
+    chosen = [name for name in WAYS if given[name]]
     if len(chosen) > 1:
         raise ConfigError(f"--{chosen[0]} and --{chosen[1]} exclude each other", "leave one of them out")
-    return TcpWish(ways=WAYS[chosen[0] if chosen else "both"], buffers=buffers or (None,), **values)
+    return chosen[0] if chosen else "both"
 
 
-def time_option(default: str) -> Any:
-    return click.option("--time", "time_s", type=DURATION, default=default, show_default=True, help="Of each leg.")
-
-
-def ping_option(default: int) -> Any:
-    text = "Echo requests, one a second: before, and while each way is full. 0: none."
-    return click.option("--ping", "pings", metavar="N", type=int, default=default, show_default=True, help=text)
-
-
-STREAMS = click.option("-P", "--streams", type=int, default=1, show_default=True, help="Connections at the same time.")
-INTERVAL = click.option("--interval", "interval_s", type=DURATION, default="1s", show_default=True, help="Of a figure.")
-OMIT = click.option("--omit", "omit_s", type=DURATION, default="0s", help="Sent before, and not counted (0s).")
-REPEAT = click.option("--repeat", type=int, default=1, show_default=True, help="Each leg so many times over.")
-BUFFERS = click.option(
-    "--buffers",
-    type=Parsed("SIZE", parse_size),
-    multiple=True,
-    help="A leg with TCP's buffers of up to so much on both hosts, which are restored; may be given again.",
+_WAY = gathered(
+    "way",
+    _to_way,
+    click.option("--both", is_flag=True, help="The client sends, then the server (default)."),
+    click.option("--forward", is_flag=True, help="The client sends."),
+    click.option("--reverse", is_flag=True, help="The server sends."),
+    click.option("--bidir", is_flag=True, help="Both send at the same time."),
 )
-ZEROCOPY = click.option("--zerocopy", is_flag=True, help="Send without copying, as iperf3 -Z does.")
-PIN = click.option("--pin", "pinned", is_flag=True, help="Keep each endpoint's program on one of its CPUs.")
-ENGINE = click.option(
-    "--engine",
-    type=click.Choice(ENGINES),
-    default=ENGINES[0],
-    show_default=True,
-    help="embedded: needs nothing but python3 on the hosts. iperf3: the program that is installed there.",
-)
-
-_WISH = gathered(
-    "wish",
-    _to_wish,
-    _way("both", "The client sends, then the server (default)."),
-    _way("forward", "The client sends."),
-    _way("reverse", "The server sends."),
-    _way("bidir", "Both send at the same time."),
-    STREAMS,
-    click.option("--ip", type=click.Choice(("4", "6", "both")), help="Default: 4, where the endpoints have it."),
-    time_option("60s"),
-    INTERVAL,
-    OMIT,
-    REPEAT,
-    ping_option(60),
-    click.option(
-        "--cc", "congestion", metavar="NAME", help="Congestion control: cubic, bbr ... Default: the hosts' own."
-    ),
-    BUFFERS,
-    ZEROCOPY,
-    PIN,
-    ENGINE,
-)
-
-
-def _to_setup(no_apply: bool, no_telemetry: bool, **values: Any) -> TcpSetup:
-    return TcpSetup(apply=not no_apply, telemetry=not no_telemetry, **values)
-
-
-SETUP = gathered(
-    "setup",
-    _to_setup,
-    CONFIGS,
-    click.option("--no-apply", is_flag=True, help="Configure neither DUT nor endpoints."),
-    click.option("--no-telemetry", is_flag=True, help="Do not read the DUT's counters."),
-    click.option("--variant", metavar="NAME", help="A variant of the DUT's config: with a firewall, NAT, ..."),
-    click.option(
-        "--tunnel",
-        type=Parsed("KIND[,BETWEEN][,mtu=N][,cipher=C]", lambda text: str(parse_tunnel(text))),
-        help=f"{', '.join(TUNNELS)}; between client-server or client-dut. Default: as the config says.",
-    ),
-    WAN,
-    click.option("--scale", is_flag=True, help="Scale the WAN's rate and the buffers down to what can be had here."),
-    click.option("--sim", is_flag=True, help="Simulate DUT and endpoints (the config's twin). Marked as simulated."),
-    click.option(
-        "--speedup", type=Finite(1, 10000), help=f"With --sim: simulated seconds per real second ({SPEEDUP:g})."
-    ),
-    click.option("--seed", type=click.IntRange(0), help="With --sim: seed of the noise; default: the twin's."),
-    click.option("--label", type=LABEL, help="A word stored with the result, to search and compare by: kernel-6.18."),
-)
-
-
-DUT = click.option(
-    "--dut", required=True, metavar="NAME", shell_complete=complete_duts, help="A name in dut_configs/, or a file."
-)
+SETUP = asked("setup", TcpSetup, speedup=SPEEDUP, kept="the result", tunnels=", ".join(TUNNELS))
 
 
 @click.command(epilog=_EXAMPLES)
-@DUT
-@_WISH
+@asked("words", TcpWords)
+@_WAY
 @SETUP
 @SHOWN
 @VERBOSE
-def tcp(dut: str, wish: TcpWish, setup: TcpSetup, shown: Shown) -> int:
+def tcp(words: TcpWords, way: str, setup: TcpSetup, shown: Shown) -> int:
     """Send TCP through the DUT between two hosts, and say how fast it was and who was the limit.
 
     The DUT's config names the hosts (`endpoints:`); a lab has its own. Pings, retransmits, round trips and the CPU time
     of each host are measured beside it.
     """
-    return carry_out(make_tcp_request(dut, wish, setup), shown)
+    return carry_out(make_tcp_request(words.dut, replace(words, way=way).wish(), setup), shown)
 
 
 def carry_out(request: TcpRequest, shown: Shown) -> int:

@@ -67,7 +67,7 @@ class SuiteDut:
 class TcpWishes:
     """Parameters of TCP in a suite; see core.tcp.model.TcpPlan. tunnel, wan: None: as each DUT's config says.
 
-    scale: as in session.tcp.request.TcpSetup.
+    scale: as in session.tcp.options.TcpSetup.
     """
 
     time_s: Annotated[float, r.seconds, "time"] = 60.0

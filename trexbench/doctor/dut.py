@@ -13,7 +13,7 @@ from ..lab import LabSpec, host
 from ..lab.lab import status
 from ..lab.spec import place
 from ..session.dut import ConnectedDut, connect_target
-from ..session.request import Target
+from ..session.options import Target
 from ..session.wan import find_wan
 
 MOST_OFFSET_S = 2.0

@@ -14,7 +14,7 @@ from ..core.checks import Check
 from ..lab import LabSpec, net
 from ..lab.lab import status
 from ..session.dut import endpoint_of
-from ..session.request import Target
+from ..session.options import Target
 from ..session.testers import load, name_of_tester
 from .dut import check_dut, check_lab
 from .host import check_results, check_software, judge_host, read_host

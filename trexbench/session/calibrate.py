@@ -11,8 +11,9 @@ from ..config.model import UNREACHED, Cable, DutConfig, PlanDefaults
 from ..config.twin import TwinSpec
 from ..core.calibration import Calibration, calibrate
 from .keep import Output, Series, measure_modes
+from .options import Case, Setup
 from .process import utc_now
-from .request import Case, Request, Setup, request_of
+from .request import Request, request_of
 from .testers import name_of_tester, save
 
 NAME = "back-to-back"

@@ -24,7 +24,8 @@ from ..lab.lab import facts_of
 from ..lab.spec import LabSpec
 from ..lock import locked, run_dir
 from ..transport import CliLogin, Transport, open_transport
-from .request import Target, choose_queues
+from .options import Target
+from .request import choose_queues
 from .watch import Observed, WithMeter
 
 ReadMacs = Callable[[DutConfig, ServerAddress, Path | None], Mapping[int, str]]

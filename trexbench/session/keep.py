@@ -17,7 +17,8 @@ from ..core.units import Rate
 from ..results.store import RunWriter, picture_place
 from .measure import Session, SinkGroup
 from .opening import open_session
-from .request import Case, Request, Setup, make_request, require_observed
+from .options import Case, Setup
+from .request import Request, make_request, require_observed
 from .run import Interrupted
 
 DEFAULT_MODE = "1flow-64b"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from ..config.lookup import find_profile, load_dut
 from ..config.model import DRIVERS, DutConfig, PlanDefaults
+from ..config.option import WAN
 from ..core.errors import ConfigError
 from ..core.load.modes import traffic_name
 from ..core.load.plan import Direction, Offer, pair_directions
@@ -19,88 +19,13 @@ from ..core.strategy.base import Strategy
 from ..core.strategy.saturate import Saturate
 from ..core.strategy.table import STRATEGIES
 from ..core.tcp.tunnel import NO_TUNNEL, hosts_of, parse_tunnel
-from ..core.tcp.wan import Wan
 from ..core.units import Rate, format_bits
+from .options import SPEEDUP, Case, Setup
 
 DEFAULTS = PlanDefaults(warmup=Rate(1000.0, "pps"), ramp_to=Rate(97.0, "percent"), loss=0.001)
 
 NIGHT_DEFAULTS = PlanDefaults(zoom_s=60.0, soak_s=60.0)
 """Defaults for a suite's cells, after those of suite and DUT's config: a night is compared with others."""
-
-SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
-"""Default simulated seconds per real second: of a run, and of a night's runs."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """Which DUT is measured, and with which traffic. dut: a name, or a config's file; mode or profile: one of the two.
-
-    ports, rx_queues, wan: None leaves them to the DUT's config. telemetry: None, ``hold``, ``ramp`` or ``off``.
-    variant: of the DUT; None: without any.
-    """
-
-    dut: str
-    mode: str | None = None
-    profile: str | None = None
-    tunables: Mapping[str, str] | None = None
-    bidir: bool = False
-    ports: tuple[int, ...] | None = None
-    rx_queues: int | None = None
-    telemetry: str | None = None
-    variant: str | None = None
-    wan: Wan | None = None
-
-
-@dataclass(frozen=True)
-class Setup:
-    """Options for runs, the same for all of a night. speedup and seed: of a simulation; None is the default.
-
-    server and its ports: None is what the DUT's config says, or its lab. label: a word kept with the results.
-    """
-
-    configs_dir: Path | None = None
-    apply: bool = True
-    server: str | None = None
-    rpc_port: int | None = None
-    pub_port: int | None = None
-    trex_dir: Path | None = None
-    force: bool = False
-    sim: bool = False
-    speedup: float | None = None
-    seed: int | None = None
-    label: str | None = None
-
-    def __post_init__(self) -> None:
-        """ConfigError for options that contradict --sim, or mean nothing without it."""
-        excluded = {
-            "--server": self.server,
-            "--rpc-port": self.rpc_port,
-            "--pub-port": self.pub_port,
-            "--force": self.force,
-            "--no-apply": not self.apply,
-        }
-        for option, given in excluded.items():
-            if self.sim and given:
-                raise ConfigError(f"--sim and {option} exclude each other", "leave one of them out")
-        for option, number in (("--speedup", self.speedup), ("--seed", self.seed)):
-            if not self.sim and number is not None:
-                raise ConfigError(f"{option} means nothing without --sim", "add --sim, or leave it out")
-        if self.speedup is not None and not 0 < self.speedup < math.inf:
-            raise ConfigError(f"--speedup of {self.speedup:g}", "name a number above 0")
-
-
-@dataclass(frozen=True)
-class Target:
-    """A DUT as a user names it. server, its ports and trex_dir: the tester that knows MACs that the config lacks."""
-
-    name: str
-    configs_dir: Path | None = None
-    variant: str | None = None
-    rx_queues: int | None = None
-    server: str | None = None
-    rpc_port: int | None = None
-    pub_port: int | None = None
-    trex_dir: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +82,7 @@ def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> R
 def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
     """Make the request for a DUT that is no file; ConfigError as make_request."""
     base, file, own = _profile_of(case)
-    dut = dut.with_variant(case.variant).with_wan(case.wan)
+    dut = dut.with_variant(case.variant).with_wan(WAN.read(case.wan))
     if (tunnel := dut.chosen.tunnel) is not None and tunnel != NO_TUNNEL:
         between = hosts_of(parse_tunnel(tunnel).between)
         what = f"variant {dut.variant} of {dut.name} puts a tunnel between {between}, where the tester sends nothing"
@@ -174,8 +99,6 @@ def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setu
             raise ConfigError(
                 f"{shown(str(where))}: {shown(called)} cannot be the name of a {what}", f"rename it: {REMEDY}"
             )
-    if case.telemetry not in (None, "hold", "ramp", "off"):
-        raise ConfigError(f"unknown --telemetry {shown(case.telemetry)}", "name hold, ramp or off")
     if case.telemetry in ("hold", "ramp"):
         require_observed(dut, f"--telemetry {case.telemetry}")
     tunables = {**own, **(case.tunables or {})}

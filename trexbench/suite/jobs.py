@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..config.model import PlanDefaults
+from ..config.option import of_options
 from ..config.suite import Suite, TcpWishes
 from ..config.suite import sessions as sessions_of
 from ..core.errors import BenchError, ConfigError, StoreError
@@ -25,11 +26,13 @@ from ..results.store import load_document
 from ..session.keep import Output, RunKeeper, Say
 from ..session.measure import Session
 from ..session.opening import open_session
+from ..session.options import NIGHT_SPEEDUP, Case, Setup
 from ..session.process import utc_now
-from ..session.request import NIGHT_DEFAULTS, NIGHT_SPEEDUP, Case, Request, Setup, expected_s, make_request, merged
+from ..session.request import NIGHT_DEFAULTS, Request, expected_s, make_request, merged
 from ..session.run import Interrupted
 from ..session.tcp.keep import TcpOutput, measure_there, open_bench
-from ..session.tcp.request import TcpRequest, TcpSetup, TcpWish, make_tcp_request
+from ..session.tcp.options import TcpSetup, TcpWish
+from ..session.tcp.request import TcpRequest, make_tcp_request
 from ..session.tcp.request import expected_s as tcp_expected_s
 from ..session.tcp.run import Bench
 
@@ -126,20 +129,27 @@ def _job(plan: PlanDefaults, cell: Cell, setup: Setup) -> Job:
 def _tcp_job(wishes: TcpWishes, cell: Cell, setup: Setup) -> Job:
     mode = cell.tcp
     assert mode is not None  # the suite's modes were checked
-    of_setup = ("tunnel", "wan", "scale")
     mode = replace(mode, pinned=mode.pinned or wishes.pinned)
-    wished = {name: value for name, value in vars(wishes).items() if name not in of_setup} | {"pinned": mode.pinned}
-    wish = TcpWish(
+    wish = of_options(
+        TcpWish,
+        wishes,
         ways=(mode.way,),
         ip=str(mode.version),
         streams=mode.streams,
         buffers=(mode.buffer_bytes,),
         congestions=(mode.congestion,),
-        **wished,
+        pinned=mode.pinned,
     )
-    own = TcpSetup(setup.configs_dir, setup.apply, mode.monitored, cell.variant, setup.sim, label=setup.label)
-    own = replace(own, tunnel=wishes.tunnel, wan=wishes.wan, scale=wishes.scale)
-    own = replace(own, seed=setup.seed, speedup=(setup.speedup or NIGHT_SPEEDUP) if setup.sim else None)
+    own = of_options(
+        TcpSetup,
+        setup,
+        telemetry=mode.monitored,
+        variant=cell.variant,
+        tunnel=wishes.tunnel,
+        wan=wishes.wan,
+        scale=wishes.scale,
+        speedup=(setup.speedup or NIGHT_SPEEDUP) if setup.sim else None,
+    )
     return TcpJob(replace(cell, mode=mode), make_tcp_request(cell.dut, wish, own))
 
 

@@ -18,8 +18,8 @@ from ..core.history.night import CellState
 from ..lock import locked
 from ..results.nights import NightWriter
 from ..session.keep import Output
+from ..session.options import Setup
 from ..session.process import utc_now
-from ..session.request import Setup
 from .jobs import Job, begin_night, find_unfinished, labelled, make_jobs, resumed
 from .run import NightRun
 

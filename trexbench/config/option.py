@@ -1,0 +1,231 @@
+"""Read what a user may set, declared once as a dataclass: the command line and Python's arguments are made of it.
+
+A field's text for --help is a line ``name: text`` of the class's docstring; how it is written is part of its type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from inspect import cleandoc, get_annotations, signature
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+
+from ..core.errors import ConfigError
+from ..core.history.known import is_date, parse_date
+from ..core.names import shown
+from ..core.tcp.tunnel import parse_tunnel
+from ..core.tcp.wan import Wan, parse_size, parse_wan
+from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
+
+T = TypeVar("T")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A type of value that users write as text, and in Python also as a number."""
+
+    shape: str
+    """Its placeholder in --help."""
+    parse: Callable[[str], Any]
+    """ConfigError for text that is none."""
+    number: str = "{}"
+    """Format by which a number becomes such text."""
+    each: Written | None = None
+    """Kind of a list's values."""
+
+    def read(self, value: Any) -> Any:
+        """Return the value of a text or number, or of each in a list; what is neither is such a value already."""
+        if self.each is not None and isinstance(value, Iterable) and not isinstance(value, str):
+            return tuple(map(self.each.read, value))
+        if isinstance(value, (int, float)):
+            value = self.number.format(value)
+        return self.parse(value) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Smallest and largest number that is taken; high None: any larger one."""
+
+    low: float
+    high: float | None = None
+    whole: bool = True
+    """False for numbers with a fraction."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """Peculiarities of an option of the command line."""
+
+    metavar: str | None = None
+    """The placeholder in --help, where the kind's is not used."""
+    letter: str = ""
+    """The short form, as in ``-t``."""
+    bare: str | None = None
+    """Value of the option without a value; None: it needs one."""
+    shown: bool = False
+    """True if --help shows the field's default."""
+    repeated: bool = False
+    """True if it may be given again, each time with one value of the kind's."""
+    envvar: str | None = None
+    """Variable of the environment that is taken where the option is not given."""
+    python_only: bool = False
+    """True for an argument of Python's functions that the command line has no option for."""
+
+
+class Field(NamedTuple):
+    """A field that a user may set. kind: None: as its type is."""
+
+    help: str
+    kind: Written | Limits | tuple[str, ...] | None
+    form: Form
+    type: Any
+    default: Any
+
+
+@cache
+def declared(cls: Any) -> dict[str, Field]:
+    """By name, a class's own fields before those of its bases."""
+    hints = get_type_hints(cls, include_extras=True)
+    defaults = {one.name: one.default for one in fields(cls)}
+    helps = {name: text for base in reversed(cls.__mro__) for name, text in _helps(base)}
+    found = {}
+    for name in dict.fromkeys(name for base in cls.__mro__ for name in get_annotations(base) if name in defaults):
+        extras = getattr(hints[name], "__metadata__", ())
+        kind = next((one for one in extras if isinstance(one, (Written, Limits, tuple))), None)
+        form = next((one for one in extras if isinstance(one, Form)), Form())
+        found[name] = Field(
+            helps.get(name, ""), kind, form, getattr(hints[name], "__origin__", hints[name]), defaults[name]
+        )
+    return found
+
+
+def _helps(cls: type) -> list[tuple[str, str]]:
+    """The lines ``name: text`` of a class's docstring; what follows on indented lines belongs to the text."""
+    lines = re.findall(r"^(\w+): (.*(?:\n +.*)*)", cleandoc(cls.__doc__ or ""), re.MULTILINE)
+    return [(name, " ".join(text.split())) for name, text in lines]
+
+
+def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
+    """Make the dataclass of values as users write them in Python; ConfigError where one is not understood."""
+    bound = signature(made).bind(*arguments, **named)
+    bound.apply_defaults()
+    for name, (_, kind, *_) in declared(made).items():
+        value = bound.arguments[name]
+        if isinstance(kind, Written):
+            bound.arguments[name] = kind.read(value)
+        elif isinstance(kind, tuple) and value not in (None, *kind):
+            raise ConfigError(f"unknown --{name} {shown(value)}", f"name {', '.join(kind[:-1])} or {kind[-1]}")
+    return made(*bound.args, **bound.kwargs)
+
+
+def of_options(cls: Callable[..., T], options: Any, names: Mapping[str, str] | None = None, **more: Any) -> T:
+    """Make a dataclass of those options that it has fields for. names: of the fields, where they differ.
+
+    A field of seconds has a name with ``_s`` at its end: ramp_s is made of the option ramp_duration.
+    """
+    kinds, found = {name: one.kind for name, one in declared(options.__class__).items()}, {}
+    for name, value in vars(options).items():
+        of_time = f"{name.removesuffix('_duration')}_s" if kinds.get(name) is DURATION else name
+        found[(names or {}).get(name, of_time)] = value
+    return cls(**{one.name: found[one.name] for one in fields(cls) if one.name in found} | more)  # type: ignore[arg-type]
+
+
+def listed(what: str, parse: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    """A parser of values with commas between them, none of them twice."""
+
+    def parse_all(text: str) -> tuple[Any, ...]:
+        values = tuple(map(parse, text.split(",")))
+        if len(set(values)) != len(values):
+            raise ConfigError(f"a {what} stands twice in {text}", "name each once")
+        return values
+
+    return parse_all
+
+
+def _warmup(text: str) -> tuple[Rate, float | None]:
+    rate, colon, duration = text.partition(":")
+    return parse_rate(rate), parse_duration(duration) if colon else None
+
+
+def _ports(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise ConfigError(f"ports {text!r} not understood", "write them as 0,1 or 0,1,2,3")
+    return tuple(int(part) for part in parts)
+
+
+def _tunables(text: str) -> dict[str, str]:
+    """``size=64,vm=var2``"""
+    found = {}
+    for item in text.split(","):
+        name, equals, value = item.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise ConfigError(f"tunable {item!r} not understood", "write them as size=64,vm=var2")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _label(text: str) -> str:
+    if not _LABEL.fullmatch(text) or is_date(text) or text == "latest" or text.endswith(".json"):
+        raise ConfigError(
+            f"label {text[:80]!r} would not be found again",
+            "take up to 64 of A-Z a-z 0-9 . _ + -, as in kernel-6.18; no date, no file name, not latest",
+        )
+    return text
+
+
+RATE = Written("RATE", parse_rate, "{:f}pps")
+RATES = Written("RATE,...", listed("rate", parse_rate), each=RATE)
+WARMUP = Written("RATE[:TIME]", _warmup, "{:f}pps")
+DURATION = Written("TIME", parse_duration, "{:f}")
+SHARE = Written("SHARE", parse_share)
+GOALS = Written("SHARE,...", listed("goal", parse_share), each=SHARE)
+SPEED = Written("SPEED", parse_speed)
+SIZE = Written("SIZE", parse_size)
+SIZES = Written("SIZE,...", listed("size", parse_size), each=SIZE)
+DATE = Written("DATE", parse_date)
+PORTS = Written("0,1", _ports)
+LABEL = Written("LABEL", _label)
+TUNABLES = Written("NAME=VALUE,...", _tunables)
+WAN = Written("DELAY,RATE,...", parse_wan)
+TUNNEL = Written("KIND[,BETWEEN][,mtu=N][,cipher=C]", lambda text: str(parse_tunnel(text)))
+
+Amount = str | float
+"""A rate, a time or a share: text as on the command line, or a number."""
+AnyRate = Annotated[Amount | None, RATE]
+Time = Annotated[Amount | None, DURATION]
+Share = Annotated[Amount | None, SHARE]
+Warmup = Annotated[Amount | None, WARMUP]
+Sizes = Annotated[Sequence[str | int], SIZES, Form(repeated=True)]
+Line = Annotated[str | Wan | None, WAN]
+Name = Annotated[str | None, Form("NAME")]
+PYTHON_ONLY = Form(python_only=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonOptions:
+    """Options of whatever is measured.
+
+    configs_dir: The directory of the DUT configs.
+    speedup: With --sim: simulated seconds per real second ({speedup:g}).
+    seed: With --sim: seed of the noise; default: the twin's.
+    label: A word stored with {kept}, to search and compare by: kernel-6.18.
+    """
+
+    configs_dir: Path | None = None
+    speedup: Annotated[float | None, Limits(1, 10000, whole=False)] = None
+    seed: Annotated[int | None, Limits(0)] = None
+    label: Annotated[str | None, LABEL] = None
+
+    def require_simulated(self, sim: bool, *others: tuple[str, object]) -> None:
+        """ConfigError for options that contradict --sim, or mean nothing without it. others: the former, if given."""
+        for name, given in others:
+            if sim and given:
+                raise ConfigError(f"--sim and {name} exclude each other", "leave one of them out")
+        for name, number in (("--speedup", self.speedup), ("--seed", self.seed)):
+            if not sim and number is not None:
+                raise ConfigError(f"{name} means nothing without --sim", "add --sim, or leave it out")
