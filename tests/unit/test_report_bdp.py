@@ -36,7 +36,6 @@ def test_the_table_of_a_run() -> None:
         "BDP     2.50 MB: 1.000 Gbit/s x 20.0 ms (the WAN)",
         "ping    20.0 ms round trip of the idle path, the median",
         "client  tcp_rmem 4096 131072 1600000, tcp_wmem 4096 16384 1600000",
-        "server  set to 5000000 B at most, and restored",
         "window  tcp_adv_win_scale is 1: 0.5 of a buffer is window; of a send buffer 0.7 can be on its way",
         "1.60 MB, as found (tcp_rmem of the server): window-limited: 800 kB over 20.0 ms is 320.0 Mbit/s at most",
         "5.00 MB, set: fills the line: 98.3 % of 956.4 Mbit/s",
@@ -70,13 +69,6 @@ def test_it_fits_whatever_is_in_it() -> None:
 def test_a_line_that_was_scaled_down_is_said() -> None:
     result = run(*PAIR, setup=TcpEnvironment(wan=LONG, wan_asked=ASKED, wan_by="the cable"))
     assert "scaled  20.0 ms, 10.00 Gbit/s was asked for: rate and buffers are 10.0 % of that" in format_tcp(result)
-
-
-def test_a_congestion_control_without_a_bound_at_a_loss_is_told() -> None:
-    legs = [leg_of(replace(SET, congestion=n), SLOW, told(5 * MB, congestion=n)) for n in ("cubic", "bbr")]
-    text = "\n".join(bdp_lines(run(*legs, setup=TcpEnvironment(wan=replace(LONG, loss=1e-4)))))
-    assert "loss    cubic: about 70.94 Mbit/s in the long run, by Mathis" in text
-    assert "loss    bbr: no such bound: its rate does not follow from the loss" in text
 
 
 def test_what_hosts_tell_is_cleaned_and_other_runs_have_no_such_table() -> None:

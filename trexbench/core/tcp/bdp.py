@@ -8,10 +8,10 @@ from statistics import fmean, median
 from typing import Any
 
 from ..units import format_bits, format_share, format_time
-from .intervals import HOSTS, NOT_COUNTED
+from .intervals import HOSTS
 from .laws import SENDABLE, last_integer, loss_bound, window_rule
 from .limit import TcpLimit
-from .model import Leg, StreamCount
+from .model import Leg, StreamCount, Way
 from .result import FlowResult, TcpResult
 from .statistics import combine
 from .wan import Wan, format_size
@@ -23,7 +23,6 @@ the limit; one that carries the second fills it even then."""
 NEAR = 0.75, 1.3
 """Range of a loss-limited leg's rate, relative to what losses allow in the long run; a faster one has met too few."""
 OFFERED = "offered by the receiver"
-USUAL_MSS = 1448
 
 _LIMITED = {
     TcpLimit.DUT: "limited by the DUT",
@@ -36,14 +35,9 @@ _LIMITED = {
 
 @dataclass(frozen=True)
 class BdpRow:
-    """All repetitions of one direction of one kind of leg. Sizes in bytes and of all connections together, but
-    buffer_bytes, which is of each; None: not known.
+    """All repetitions of one direction of one kind of leg; None: not known.
 
-    buffer_by: where that size is from. window_predicted_bytes: what can be on its way with it; window_bytes: as it was
-    seen, window_by: where. round_trip_s: of the idle path. line_bps: the line's payload rate; window_bps: window over
-    round trip; loss_bps: what the law of the congestion control, loss_law, allows at the WAN's loss. predicted_bps: the
-    least of them, predicted_by: which. rate_bps: measured, uncertainty_bps: half of its 95 % interval. reasons: the
-    limit's evidence.
+    Sizes in bytes and of all connections together, but buffer_bytes, which is of each.
     """
 
     kind: Leg
@@ -51,22 +45,41 @@ class BdpRow:
     congestion: str
     buffer_bytes: int | None
     buffer_by: str
+    """Source of that size."""
     window_predicted_bytes: float | None
+    """Most that can be on its way with that buffer."""
     window_bytes: float | None
+    """As it was seen."""
     window_by: str
+    """Where it was seen."""
     cwnd_bytes: float | None
     round_trip_s: float | None
+    """Round trip of the idle path."""
     line_bps: float | None
+    """The line's payload rate."""
     window_bps: float | None
+    """Window over round trip."""
     loss_bps: float | None
+    """Rate that the law of the congestion control allows at the WAN's loss."""
     loss_law: str
     predicted_bps: float | None
+    """The least of these three."""
     predicted_by: str
+    """Which it is."""
     rate_bps: float
+    """As measured."""
     uncertainty_bps: float | None
+    """Half of its 95 % interval."""
     limit: TcpLimit
     retransmits: int | None
     reasons: tuple[str, ...] = ()
+    """The limit's evidence."""
+
+    @property
+    def name(self) -> str:
+        """All but the buffers: ``forward IPv4, cubic``; of a bidirectional leg with its sender."""
+        sender = f", {self.sender} sends" if self.kind.way is Way.BIDIR else ""
+        return f"{self.kind.way.value} IPv{self.kind.version}{sender}, {self.congestion}"
 
     @property
     def at_least(self) -> bool:
@@ -105,14 +118,15 @@ class BdpRow:
 
 @dataclass(frozen=True)
 class Bdp:
-    """rate_bps, delay_s: what the product is made of, by: whose they are. scale: of rate and buffers, below 1 where
-    what was asked for could not be carried."""
+    """A bandwidth-delay product."""
 
     size_bytes: float
     rate_bps: float
     delay_s: float
     by: str
+    """Whose rate and delay they are."""
     scale: float = 1.0
+    """Scale of rate and buffers, below 1 where what was asked for could not be carried."""
 
 
 def tells_bdp(result: TcpResult) -> bool:
@@ -122,17 +136,13 @@ def tells_bdp(result: TcpResult) -> bool:
 
 def find_product(result: TcpResult) -> Bdp | None:
     """Find the product of the WAN, else of the slowest line and the idle round trip; None where either is unknown."""
-    setup, wan = result.setup, result.setup.wan
-    delay_s = wan.delay_s if wan is not None else 0.0
-    rate_bps = wan.rate_bps if wan is not None else None
-    if rate_bps is not None and delay_s:
-        return Bdp(rate_bps * delay_s / 8, rate_bps, delay_s, "the WAN", setup.scale)
-    lines = [one for one in (rate_bps, setup.line_bps) if one]
-    trip_s = delay_s or _idle_s(result, result.plan.legs[0].version) if result.plan.legs else None
-    if not lines or not trip_s:
+    line_bps, wan = result.setup.line_bps, result.setup.wan or Wan()
+    rates = [one for one in (wan.rate_bps, None if wan.rate_bps and wan.delay_s else line_bps) if one]
+    delay_s = wan.delay_s or (_idle_s(result, result.plan.legs[0].version) if result.plan.legs else None)
+    if not rates or not delay_s:
         return None
-    by = f"{'the WAN' if rate_bps else 'the line'}, {'the WAN' if delay_s else 'ping'}"
-    return Bdp(min(lines) * trip_s / 8, min(lines), trip_s, by)
+    by = dict.fromkeys(("the WAN" if wan.rate_bps else "the line", "the WAN" if wan.delay_s else "ping"))
+    return Bdp(min(rates) * delay_s / 8, min(rates), delay_s, ", ".join(by), result.setup.scale)
 
 
 def find_rows(result: TcpResult) -> tuple[BdpRow, ...]:
@@ -157,22 +167,24 @@ def bdp_part(result: TcpResult) -> dict[str, Any]:
 
 
 def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, Mapping[str, str]]) -> BdpRow:
-    kind, flow, wan = flows[0].leg.kind, flows[0].flow, result.setup.wan or Wan()
-    told = {host: program.get(host, {}) for host in HOSTS}
-    buffer = _buffer(kind, told, flow.sender, flow.receiver)
+    kind, flow, wan, streams = flows[0].leg.kind, flows[0].flow, result.setup.wan or Wan(), result.plan.streams
+    about = {host: program.get(host, {}) for host in HOSTS}
+    buffer = _buffer(kind, about, flow.sender, flow.receiver)
     rate, uncertainty = combine(*zip(*((s.mean, s.uncertainty) for one in flows if (s := one.statistics)), strict=True))
-    seen, window_by = _window(flows, wan.loss > 0)
-    predicted = None if buffer.usable is None else result.plan.streams * buffer.usable
+    in_flight = _median_of(flows, lambda one: one.in_bytes("unacked"))
+    cwnd = _median_of(flows, lambda one: one.in_bytes("snd_cwnd"))
+    seen, window_by = _window(flows, in_flight, None if wan.loss else cwnd)
+    predicted = None if buffer.usable is None else streams * buffer.usable
     window = seen if seen is not None else predicted
     if buffer.sends and window_by == OFFERED and seen and predicted:  # of which the sender may not use all
-        window = min(seen, max(predicted, _median_of(flows, lambda one: _product(one, "unacked")) or 0.0))
+        window = min(seen, max(predicted, in_flight or 0.0))
     trip_s = _idle_s(result, kind.version) or _shortest_s(flows) or wan.delay_s
-    congestion = told[flow.sender].get("congestion") or kind.congestion or result.plan.congestion or "?"
-    law = loss_bound(congestion, _mss(flows), trip_s, wan.loss)
+    congestion = about[flow.sender].get("congestion") or kind.congestion or result.plan.congestion or "?"
+    law_bps, law = loss_bound(congestion, fmean(one.flow.mss for one in flows), trip_s, wan.loss) or (None, "")
     bounds = {
         LINE: next((one.verdict.link_bps for one in flows if one.verdict.link_bps), None),
         WINDOW: 8 * window / trip_s if window and trip_s else None,
-        LOSS: result.plan.streams * law[0] if law is not None else None,
+        LOSS: None if law_bps is None else streams * law_bps,
     }
     least_bps, least_by = min(((bps, by) for by, bps in bounds.items() if bps is not None), default=(None, ""))
     again = [one.flow.retransmits for one in flows if one.flow.retransmits is not None]
@@ -187,73 +199,66 @@ def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, M
         window_predicted_bytes=predicted,
         window_bytes=seen,
         window_by=window_by,
-        cwnd_bytes=_median_of(flows, lambda one: _product(one, "snd_cwnd")),
+        cwnd_bytes=cwnd,
         round_trip_s=trip_s or None,
         line_bps=bounds[LINE],
         window_bps=bounds[WINDOW],
         loss_bps=bounds[LOSS],
-        loss_law=law[1] if law is not None else "",
+        loss_law=law,
         predicted_bps=least_bps,
         predicted_by=least_by,
         rate_bps=rate,
         uncertainty_bps=uncertainty,
         limit=limit,
         retransmits=sum(again) if again else None,
-        reasons=next((one.verdict.reasons for one in flows if one.verdict.limit is limit), ()),
+        reasons=next(one.verdict.reasons for one in flows if one.verdict.limit is limit),
     )
 
 
 @dataclass(frozen=True)
 class _Buffer:
-    """The one that bounds a connection. usable: of it, as payload on its way; None: not known."""
+    """The one that bounds a connection; None: not known."""
 
     size: int | None
     usable: float | None
+    """Part of it that can be payload on its way."""
     by: str
     sends: bool = False
 
 
-def _buffer(kind: Leg, told: Mapping[str, Mapping[str, str]], sender: str, receiver: str) -> _Buffer:
+def _buffer(kind: Leg, about: Mapping[str, Mapping[str, str]], sender: str, receiver: str) -> _Buffer:
     """Return the receiver's or the sender's buffer, whichever allows less in flight."""
-    as_set, share = "set" if kind.buffer_bytes is not None else "as found", window_rule(told[receiver]).share
-    both = ((receiver, "tcp_rmem", share), (sender, "tcp_wmem", SENDABLE))
+    size, share = kind.buffer_bytes, window_rule(about[receiver]).share
+    as_set = "as found" if size is None else "set"
     known = [
-        _Buffer(size, part * size, f"{as_set}: {name} of the {host}", host == sender)
-        for host, name, part in both
-        if (size := last_integer(told[host].get(name, ""))) is not None
+        _Buffer(most, part * most, f"{as_set}: {name} of the {host}", host == sender)
+        for host, name, part in ((receiver, "tcp_rmem", share), (sender, "tcp_wmem", SENDABLE))
+        if (most := last_integer(about[host].get(name, ""))) is not None
     ]
-    size = kind.buffer_bytes
     stated = _Buffer(size, None if size is None else min(share, SENDABLE) * size, as_set)
     return min(known, key=lambda one: one.usable or 0.0, default=stated)
 
 
-def _window(flows: Sequence[FlowResult], lossy: bool) -> tuple[float | None, str]:
+def _window(flows: Sequence[FlowResult], in_flight: float | None, cwnd: float | None) -> tuple[float | None, str]:
     """Return the offered window; where the send buffer is the limit, the bytes in flight; where the congestion window
-    is, that window, unless losses keep it small."""
-    windows = [one.verdict.window for one in flows if one.verdict.window is not None]
-    in_flight = _median_of(flows, lambda one: _product(one, "unacked"))
-    if windows and all(one.kind == "send buffer" for one in windows):
+    is, that window. cwnd: None where losses keep it small."""
+    kinds = {one.verdict.window.kind for one in flows if one.verdict.window is not None}
+    if kinds == {"send buffer"}:
         return in_flight, "in flight, of the send buffer"
-    if windows and not lossy and all(one.kind == "congestion window" for one in windows):
-        return _median_of(flows, lambda one: _product(one, "snd_cwnd")), "congestion window"
-    offered = _median_of(flows, lambda one: _value(one, "snd_wnd"))
+    if kinds == {"congestion window"} and cwnd is not None:
+        return cwnd, "congestion window"
+    offered = _median_of(flows, lambda one: one.value("snd_wnd"))
     return (offered, OFFERED) if offered else (in_flight, "in flight" if in_flight else "")
 
 
 def _median_of(flows: Sequence[FlowResult], value: Callable[[StreamCount], float | None]) -> float | None:
     """Median over all readings, each the sum over its connections; the first has none yet."""
-    found = []
-    for flow in flows:
-        for reading in flow.flow.sending:
-            values = [value(one) for one in reading.streams]
-            known = [one for one in values if one is not None]
-            found += [sum(known)] if known and len(known) == len(values) else []
-    return median(found) if found else None
-
-
-def _mss(flows: Sequence[FlowResult]) -> float:
-    sizes = [_value(one, "snd_mss") for flow in flows for reading in flow.flow.sending for one in reading.streams]
-    return fmean([one for one in sizes if one] or [USUAL_MSS])
+    sums = []
+    for reading in (one for flow in flows for one in flow.flow.sending):
+        values = [value(one) for one in reading.streams]
+        known = [one for one in values if one is not None]
+        sums += [sum(known)] if known and len(known) == len(values) else []
+    return median(sums) if sums else None
 
 
 def _idle_s(result: TcpResult, version: int) -> float | None:
@@ -264,15 +269,4 @@ def _idle_s(result: TcpResult, version: int) -> float | None:
 
 def _shortest_s(flows: Sequence[FlowResult]) -> float | None:
     counts = [one for flow in flows for reading in flow.flow.sending for one in reading.streams]
-    return min((value / 1e6 for one in counts if (value := _value(one, "min_rtt"))), default=None)
-
-
-def _product(one: StreamCount, name: str) -> float | None:
-    """A count of segments, in bytes."""
-    segments, mss = _value(one, name), _value(one, "snd_mss")
-    return None if segments is None or mss is None else segments * mss
-
-
-def _value(one: StreamCount, name: str) -> float | None:
-    value = one.info.get(name)
-    return float(value) if value is not None and 0 <= value < NOT_COUNTED else None
+    return min((value / 1e6 for one in counts if (value := one.value("min_rtt"))), default=None)

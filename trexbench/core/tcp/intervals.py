@@ -15,7 +15,7 @@ from statistics import fmean
 
 from ..units import format_share
 from ..verdict.model import RunWarning
-from .model import HostReading, LegReadings, StreamCount, TcpPlan, Way
+from .model import NOT_COUNTED, HostReading, LegReadings, StreamCount, TcpPlan, Way
 
 HOSTS = ("client", "server")
 REGULAR = (0.5, 1.5)
@@ -24,8 +24,8 @@ OMIT_SLACK = 0.1
 """An interval may begin so much before the omitted time is over, as a share of its length."""
 CLOCKS_APART, CLOCKS_APART_S = 0.005, 0.1
 """Both ends' clocks may differ by this share over a leg, and by this time, since readings come late."""
-NOT_COUNTED = 1 << 63
-"""Counters from here on are none: iperf3 3.12 sends "not known" as 2**64 - 1."""
+USUAL_MSS = 1448.0
+"""Payload of a segment in bytes, where no connection tells its own."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,18 @@ class Flow:
         """Segments, over the whole time that counts; None where no interval knows."""
         known = [one.retransmits for one in self.intervals if one.retransmits is not None]
         return sum(known) if known else None
+
+    @property
+    def mss(self) -> float:
+        """Mean payload of a segment, in bytes."""
+        sizes = [size for reading in self.sending for one in reading.streams if (size := one.value("snd_mss"))]
+        return fmean(sizes or [USUAL_MSS])
+
+    @property
+    def retransmitted(self) -> float | None:
+        """Segments that were sent again, as a share of those received; None where it is not known."""
+        segments = sum(one.received_bps * one.length_s for one in self.intervals) / 8 / self.mss
+        return self.retransmits / segments if self.retransmits is not None and segments else None
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ HEADER_BYTES: Mapping[str, Mapping[int, int]] = {
     **{name: kind.header_bytes for name, kind in KINDS.items()},
 }
 """Bytes that each encapsulation adds to a packet, by the packet's IP version."""
+NOT_COUNTED = 1 << 63
+"""Counters from here on are none: iperf3 3.12 sends "not known" as 2**64 - 1."""
 
 
 class Way(str, Enum):
@@ -221,6 +223,16 @@ class StreamCount:
     info: Mapping[str, int] = field(default_factory=dict)
     send_buffer_bytes: Count | None = None
     receive_buffer_bytes: Count | None = None
+
+    def value(self, name: str) -> float | None:
+        """Value of TCP_INFO by its name; None where it was not read, or is none."""
+        value = self.info.get(name)
+        return float(value) if value is not None and 0 <= value < NOT_COUNTED else None
+
+    def in_bytes(self, name: str) -> float | None:
+        """A count of segments in TCP_INFO, in bytes."""
+        segments, mss = self.value(name), self.value("snd_mss")
+        return None if segments is None or mss is None else segments * mss
 
 
 @dataclass(frozen=True)

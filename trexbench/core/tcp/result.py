@@ -23,14 +23,13 @@ from ..units import LONGEST_S
 from ..verdict.model import RunWarning
 from .calibration import LineCalibration
 from .cpu import HostShare, bits_per_cpu_second, process_shares, share_of_dut, share_of_host
-from .intervals import HOSTS, NOT_COUNTED, Flow, find_flows
+from .intervals import HOSTS, Flow, find_flows
 from .limit import TcpEvidence, TcpLimit, TcpVerdict, find_limit
 from .model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way, around_plan
 from .statistics import PingStatistics, Statistics, combine, describe, describe_ping
 
 SCHEMA = "trexbench/tcp"
 VERSION = 1
-USUAL_MSS = 1448.0
 
 
 @dataclass(frozen=True)
@@ -57,13 +56,7 @@ class FlowResult:
     @property
     def retransmitted(self) -> float | None:
         """Segments that were sent again, as a share of those received; None where it is not known."""
-        again, length_s = self.flow.retransmits, sum(one.length_s for one in self.flow.intervals)
-        if again is None:
-            return None
-        sizes = [s.info.get("snd_mss", 0) for reading in self.flow.sending for s in reading.streams]
-        mss = fmean([size for size in sizes if 0 < size < NOT_COUNTED] or [USUAL_MSS])
-        segments = (self.flow.received_bps or 0.0) * length_s / 8 / mss
-        return again / segments if segments else None
+        return self.flow.retransmitted
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; the intervals without their streams, which follow from the readings."""

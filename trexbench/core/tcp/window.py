@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ..units import format_bits, format_time
-from .intervals import NOT_COUNTED, Flow
+from .intervals import Flow
 from .model import StreamCount
 
 FULL = {"send buffer": 0.5, "receive window": 0.8, "congestion window": 0.8}
@@ -23,14 +23,17 @@ RECEIVE_USABLE = 0.76
 
 @dataclass(frozen=True)
 class TcpWindow:
-    """kind: a key of FULL. in_flight_bytes, size_bytes: of the median stream. predicted_bps: of all such streams
-    together, what is in flight over the shortest round trip."""
+    """A window that was full."""
 
     kind: str
+    """A key of FULL."""
     in_flight_bytes: float
+    """Bytes of the median stream."""
     size_bytes: float
     round_trip_s: float
+    """The shortest."""
     predicted_bps: float
+    """In flight over the round trip, of all such streams together."""
     rate_bps: float
 
     def __str__(self) -> str:
@@ -46,14 +49,13 @@ def find_window(flow: Flow, ping_s: float | None = None) -> TcpWindow | None:
 
     ping_s: the shortest round trip of the idle path.
     """
-    found: dict[str, list[TcpWindow]] = {}
-    total_bps = flow.received_bps or 0.0
+    full: dict[str, list[TcpWindow]] = {}
     for stream in sorted({one.stream for reading in flow.sending for one in reading.streams}):
         if (window := _of_stream(flow, stream, ping_s)) is not None:
-            found.setdefault(window.kind, []).append(window)
-    for kind, windows in found.items():
+            full.setdefault(window.kind, []).append(window)
+    for kind, windows in full.items():
         rate_bps = sum(one.rate_bps for one in windows)
-        if 2 * rate_bps > total_bps:
+        if 2 * rate_bps > (flow.received_bps or 0.0):
             return TcpWindow(
                 kind=kind,
                 in_flight_bytes=median(one.in_flight_bytes for one in windows),
@@ -69,17 +71,16 @@ def _of_stream(flow: Flow, stream: int, ping_s: float | None) -> TcpWindow | Non
     rate_bps = _rate(flow, stream)
     counts = [one for reading in flow.sending[1:] for one in reading.streams if one.stream == stream]
     # Without them nobody knows whether the smoothed ones are those of an empty path or of a full queue.
-    shortest = [value / 1e6 for one in counts if (value := _value(one, "min_rtt"))] + ([ping_s] if ping_s else [])
+    shortest = [value / 1e6 for one in counts if (value := one.value("min_rtt"))] + ([ping_s] if ping_s else [])
     if not shortest or rate_bps <= 0:
         return None
-    base_s = min([*shortest, *(value / 1e6 for one in counts if (value := _value(one, "rtt")))])
-    rtts = [value for one in counts if (value := _value(one, "rtt")) is not None]
-    estimate = rate_bps / 8 * median(rtts) / 1e6 if rtts else None
-    in_flight = _median([_in_flight(one) for one in counts]) or estimate
+    rtts = [value / 1e6 for one in counts if (value := one.value("rtt")) is not None]
+    base_s = min([*shortest, *filter(None, rtts)])
+    in_flight = _median([one.in_bytes("unacked") for one in counts]) or (rate_bps / 8 * median(rtts) if rtts else None)
     if in_flight is None or rate_bps < NO_QUEUE * 8 * in_flight / base_s:
         return None
     for kind, size in _sizes(flow, counts, stream).items():
-        lossy = kind == "congestion window" and _loss(flow, stream) > MOST_LOSS
+        lossy = kind == "congestion window" and (flow.retransmitted or 0.0) > MOST_LOSS
         if size is not None and in_flight >= FULL[kind] * size and not lossy:
             return TcpWindow(kind, in_flight, size, base_s, 8 * in_flight / base_s, rate_bps)
     return None
@@ -88,12 +89,11 @@ def _of_stream(flow: Flow, stream: int, ping_s: float | None) -> TcpWindow | Non
 def _sizes(flow: Flow, counts: Sequence[StreamCount], stream: int) -> dict[str, float | None]:
     """In this order: the first two are settings, the last one is what TCP made of the path."""
     buffers = [one.receive_buffer_bytes for r in flow.receiving for one in r.streams if one.stream == stream]
-    offered = _median([_value(one, "snd_wnd") for one in counts])
-    known = _median([None if one is None else float(one) for one in buffers])
+    offered, known = _median([one.value("snd_wnd") for one in counts]), _median(buffers)
     return {
-        "send buffer": _median([None if (b := one.send_buffer_bytes) is None else float(b) for one in counts]),
+        "send buffer": _median([one.send_buffer_bytes for one in counts]),
         "receive window": offered or (RECEIVE_USABLE * known if known is not None else None),
-        "congestion window": _median([_product(one, "snd_cwnd") for one in counts]),
+        "congestion window": _median([one.in_bytes("snd_cwnd") for one in counts]),
     }
 
 
@@ -103,31 +103,6 @@ def _rate(flow: Flow, stream: int) -> float:
     return sum(bps * length for bps, length in parts) / length_s if length_s > 0 else 0.0
 
 
-def _loss(flow: Flow, stream: int) -> float:
-    """Segments sent again, as a share of those received; 0 where that is not known."""
-    mine = [(s, one.length_s) for one in flow.intervals for s in one.streams if s.stream == stream]
-    again = sum(s.retransmits or 0 for s, _ in mine)
-    mss = [_value(one, "snd_mss") for reading in flow.sending for one in reading.streams if one.stream == stream]
-    size = _median(mss) or 1448.0
-    segments = sum(s.received_bps * length for s, length in mine) / 8 / size
-    return again / segments if segments else 0.0
-
-
-def _in_flight(one: StreamCount) -> float | None:
-    return _product(one, "unacked")
-
-
-def _product(one: StreamCount, name: str) -> float | None:
-    """A count of segments, in bytes."""
-    segments, mss = _value(one, name), _value(one, "snd_mss")
-    return None if segments is None or mss is None else segments * mss
-
-
-def _value(one: StreamCount, name: str) -> float | None:
-    value = one.info.get(name)
-    return float(value) if value is not None and 0 <= value < NOT_COUNTED else None
-
-
 def _median(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return median(known) if known else None
+    return float(median(known)) if known else None

@@ -14,6 +14,7 @@ from ...core.tcp.wan import format_size
 from ...core.verdict.latency import Latency
 from ..clean import clean
 from ..palette import page_palette
+from ..tcp.curves import BdpPlot
 from ..tcp.text import LIMIT_WORDS
 from .columns import column_of
 from .latency import LatencyRow
@@ -23,7 +24,6 @@ from .report import Report, night_of_run
 from .searches import SizedDut, series_by_loss
 from .tcp import TcpCell, mode_words, points_of
 from .trend_data import trends_data
-from .wans import MARGIN, WanRun
 
 SCALE: Mapping[str, tuple[float, str]] = {
     "pps": (1e-6, "Mpps"),
@@ -74,7 +74,7 @@ def page_data(report: Report) -> dict[str, Any]:
         ],
         **trends_data(trends, cells),
         "tcp": [_tcp(one, cells[one.cell]) for one in report.tcp_cells],
-        "wans": [_wan(one, cells[one.cell]) for one in report.wans if one.sized],
+        "wans": [_wan(one.plot, cells[one.cell]) for one in report.wans if one.plot is not None],
         "sizes": [_sized(one, cells[one.cell]) for one in report.sized],
         "costs": [
             *(_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches),
@@ -207,22 +207,17 @@ def _series(flow: FlowResult, both: bool) -> dict[str, Any]:
     }
 
 
-def _wan(one: WanRun, cell: int) -> dict[str, Any]:
+def _wan(plot: BdpPlot, cell: int) -> dict[str, Any]:
     """Rates in Mbit/s; ticks: sizes in bytes and in words; span: of the axis."""
-    sizes = one.sizes
+    drawn = [(bound, *bound.points(plot.span)) for bound in plot.bounds]
     return {
         "cell": cell,
-        "ticks": [[size, format_size(size)] for size in sizes],
-        "span": [sizes[0] / MARGIN, sizes[-1] * MARGIN],
-        "top": _short(one.top_bps, scale=1e-6),
+        "ticks": [[size, format_size(size)] for size in plot.sizes],
+        "span": plot.span,
+        "top": _short(plot.top_bps, scale=1e-6),
         "bounds": [
-            {
-                "kind": bound.kind,
-                "name": clean(bound.label),
-                "x": list(map(round, at)),
-                "y": [_mega(bps) for bps in rates],
-            }
-            for bound, at, rates in one.bounds()
+            {"kind": bound.kind, "name": clean(bound.label), "x": list(map(round, at)), "y": list(map(_mega, rates))}
+            for bound, at, rates in drawn
         ],
         "series": [
             {
@@ -234,7 +229,7 @@ def _wan(one: WanRun, cell: int) -> dict[str, Any]:
                 "bound": [int(row.at_least) for row in rows],
                 "words": [clean(row.words) for row in rows],
             }
-            for name, rows in one.series.items()
+            for name, rows in plot.series.items()
         ],
     }
 

@@ -27,7 +27,7 @@ from .sheet import (
     raw_of,
 )
 from .tcp import TcpCell
-from .wans import CPU_HEADS, TunnelCell, WanRun, way_words
+from .wans import CPU_HEADS, TunnelCell, WanRun
 
 _LIMITS = {limit.value: words for limit, words in LIMIT_WORDS.items()}
 
@@ -107,7 +107,7 @@ def _wan_words(run: WanRun) -> str:
 
 
 def _bdp(run: WanRun, row: BdpRow) -> Iterator[Item]:
-    yield of_text(f"{run.name} {way_words(row)}")
+    yield of_text(f"{run.name} {row.name}")
     for size in (row.buffer_bytes, row.window_predicted_bytes, row.window_bytes):
         yield figure(size, format_size)
     yield of_bits(row.predicted_bps)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
 from ...core.history.cell import Cell
-from ...core.tcp.bdp import LINE, BdpRow, find_product, find_rows, tells_bdp
+from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
 from ...core.tcp.cpu import COLUMNS, ProcessShare, mean_columns, told_processes
 from ...core.tcp.model import Way
 from ...core.tcp.result import TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import Wan, format_size
 from ...core.units import format_share, nominal
-from ..tcp.curves import Bound, find_bounds, sized_rows, sorted_series
+from ..tcp.curves import BdpPlot, find_plot
 from .tcp import TcpCell, mode_words
-
-STEPS = 32
-"""Steps of a line that is curved on the plot's axis of sizes."""
-MARGIN = 1.6
-"""Factor by which that axis extends beyond the sizes, on both sides."""
 
 
 @dataclass(frozen=True)
@@ -62,37 +57,9 @@ class WanRun:
         return ", ".join(filter(None, (self.name, "" if self.wan == "none" else f"WAN of {self.wan}")))
 
     @cached_property
-    def sized(self) -> tuple[BdpRow, ...]:
-        """Rows that the plot draws; empty where buffers do not differ."""
-        return tuple(sized_rows(self.rows))
-
-    @property
-    def series(self) -> Mapping[str, Sequence[BdpRow]]:
-        return sorted_series(self.sized)
-
-    @property
-    def sizes(self) -> list[int]:
-        return sorted({row.buffer_bytes for row in self.sized if row.buffer_bytes})
-
-    def bounds(self) -> Iterator[tuple[Bound, list[float], list[float]]]:
-        """Each with sizes and rates to draw it by: two where it is level."""
-        low, high = self.sizes[0] / MARGIN, self.sizes[-1] * MARGIN
-        for bound in find_bounds(self.result, self.sized):
-            steps = STEPS if bound.slope else 1
-            sizes = [low * (high / low) ** (step / steps) for step in range(steps + 1)]
-            yield bound, sizes, [bound.at(size) for size in sizes]
-
-    @property
-    def top_bps(self) -> float:
-        """Top of the plot: above every rate, and above the line where it is known."""
-        lines = [bound.bps for bound in find_bounds(self.result, self.sized) if bound.kind == LINE]
-        return 1.12 * max([*lines, *(row.rate_bps for row in self.sized)])
-
-
-def way_words(row: BdpRow) -> str:
-    """The kind of leg without its buffers: ``forward IPv4, cubic``."""
-    sender = f", {row.sender} sends" if row.kind.way is Way.BIDIR else ""
-    return f"{row.kind.way.value} IPv{row.kind.version}{sender}, {row.congestion}"
+    def plot(self) -> BdpPlot | None:
+        """None where buffers do not differ."""
+        return find_plot(self.result, self.rows)
 
 
 def find_wan_runs(runs: Mapping[Cell, TcpResult]) -> tuple[WanRun, ...]:

@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from textwrap import fill
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ...core.tcp.bdp import LINE, LOSS, WINDOW, BdpRow, find_product, find_rows
+from ...core.tcp.bdp import LINE, LOSS, WINDOW, find_product, find_rows
 from ...core.tcp.result import TcpResult
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, nominal
 from ..palette import GREY, RED
 from ..run.picture import new_figure, style_of, watermark
-from .curves import find_bounds, sized_rows, sorted_series
+from .curves import find_plot
 from .text import where_words
 
-_MARGIN = 1.6
-"""Factor by which the axis extends beyond the sizes, on both sides."""
-_ABOVE = 1.15
-"""Top of the rate axis, as a multiple of the line's rate or of the fastest leg's."""
+_STYLES: Mapping[str, Mapping[str, Any]] = {
+    WINDOW: {"color": "#222222", "linewidth": 1.4},
+    LINE: {"color": GREY, "linestyle": "--", "linewidth": 1},
+    LOSS: {"color": RED, "linestyle": ":", "linewidth": 1.4},
+}
 
 
 def compose_bdp(result: TcpResult) -> Figure | None:
     """The picture before it is rendered; None where the legs do not differ in the size of their buffers."""
-    rows = sized_rows(find_rows(result))
-    if not rows:
+    plot = find_plot(result, find_rows(result))
+    if plot is None:
         return None
     figure = new_figure(9.6, 5.6)
     axes = figure.subplots()
-    sizes = [row.buffer_bytes or 0 for row in rows]
-    span = min(sizes) / _MARGIN, max(sizes) * _MARGIN
-    tops = [row.line_bps or row.rate_bps for row in rows] + [row.rate_bps for row in rows]
-    _draw_bounds(axes, result, rows, span)
-    _draw_legs(axes, rows)
+    for bound in plot.bounds:
+        axes.plot(*bound.points(plot.span), label=bound.label, **_STYLES[bound.kind])
+    for number, (name, rows) in enumerate(plot.series.items()):
+        points = [row.buffer_bytes or 0 for row in rows], [row.rate_bps for row in rows]
+        errors = [row.uncertainty_bps or 0.0 for row in rows]
+        style = dict[str, Any](linewidth=1.2, markersize=6, capsize=3, **style_of(number))
+        axes.errorbar(*points, yerr=errors, label=f"measured, {name}", **style)
     axes.set_xscale("log", base=2)
-    axes.set_xlim(*span)
-    axes.set_ylim(0, _ABOVE * max(tops))
-    axes.set_xticks(sorted({*sizes}), [nominal(format_size(size)) for size in sorted({*sizes})], fontsize=8)
+    axes.set_xlim(*plot.span)
+    axes.set_ylim(0, plot.top_bps)
+    axes.set_xticks(plot.sizes, [nominal(format_size(size)) for size in plot.sizes], fontsize=8)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda bps, _: nominal(format_bits(bps)) if bps else "0"))
     axes.set_xlabel("buffers of both hosts: the last number of tcp_rmem and tcp_wmem")
@@ -61,24 +63,3 @@ def _under(result: TcpResult) -> str:
     words += [f"scaled down from {setup.wan_asked}"] if setup.wan_asked is not None else []
     words += [f"BDP {format_size(product.size_bytes)}"] if product is not None else []
     return "  ·  ".join([*words, result.started])
-
-
-def _draw_legs(axes: Axes, rows: Sequence[BdpRow]) -> None:
-    for number, (name, ones) in enumerate(sorted_series(rows).items()):
-        points = [row.buffer_bytes or 0 for row in ones], [row.rate_bps for row in ones]
-        errors = [row.uncertainty_bps or 0.0 for row in ones]
-        style = style_of(number)
-        axes.errorbar(*points, yerr=errors, label=f"measured, {name}", linewidth=1.2, markersize=6, capsize=3, **style)
-
-
-_STYLES: Mapping[str, Mapping[str, Any]] = {
-    WINDOW: {"color": "#222222", "linewidth": 1.4},
-    LINE: {"color": GREY, "linestyle": "--", "linewidth": 1},
-    LOSS: {"color": RED, "linestyle": ":", "linewidth": 1.4},
-}
-
-
-def _draw_bounds(axes: Axes, result: TcpResult, rows: Sequence[BdpRow], span: tuple[float, float]) -> None:
-    sizes = [span[0] * (span[1] / span[0]) ** (step / 100) for step in range(101)]
-    for bound in find_bounds(result, rows):
-        axes.plot(sizes, [bound.at(size) for size in sizes], label=bound.label, **_STYLES[bound.kind])
