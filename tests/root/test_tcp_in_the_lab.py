@@ -16,7 +16,7 @@ from labs import document, lab_up, slow_rules, write_lab
 from targets import NEEDS_ROOT
 from tools import trexbench
 
-from trexbench.core.tcp.limit import BUSY
+from trexbench.core.tcp.signs import BUSY
 
 pytestmark = [pytest.mark.root, NEEDS_ROOT]
 

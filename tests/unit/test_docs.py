@@ -16,7 +16,7 @@ import pytest
 from documented import documented, examples, options
 
 from trexbench.cli.main import cli
-from trexbench.core.tcp import bdp, limit
+from trexbench.core.tcp import bdp, signs
 from trexbench.core.tcp.limit import TcpLimit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +95,7 @@ def test_who_was_the_limit_has_the_thresholds_of_the_code() -> None:
     rows = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.*) \|$", told))
     assert list(rows) == [one.value for one in TcpLimit]
     busy, delay, ceiling, line, nearly = (
-        round(100 * one) for one in (limit.BUSY, limit.RUN_DELAY, limit.OF_CEILING, limit.OF_LINE, limit.NEARLY)
+        round(100 * one) for one in (signs.BUSY, signs.RUN_DELAY, signs.OF_CEILING, signs.OF_LINE, signs.NEARLY)
     )
     stated = {name: [int(one) for one in re.findall(r"(\d+) %", text)] for name, text in rows.items()}
     assert stated == {
@@ -106,8 +106,8 @@ def test_who_was_the_limit_has_the_thresholds_of_the_code() -> None:
         "unknown": [],
     }
     assert "at least half of it" in rows["endpoint-cpu"] and "sleeps half the time" in rows["endpoint-cpu"]
-    assert (limit.OWN_WORK, limit.ASLEEP, limit.OWNED) == (0.5, 0.5, 0.5) and "most of the segments" in rows["dut"]
-    assert limit.QUEUED == 3 and "round trips three times" in rows["dut"]
+    assert signs.HALF == 0.5 and "most of the segments" in rows["dut"]
+    assert signs.QUEUED == 3 and "round trips three times" in rows["dut"]
 
 
 def test_a_line_is_filled_by_the_share_that_is_documented() -> None:

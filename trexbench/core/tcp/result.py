@@ -24,8 +24,9 @@ from ..verdict.model import RunWarning
 from .calibration import LineCalibration
 from .cpu import HostShare, bits_per_cpu_second, process_shares, share_of_dut, share_of_host
 from .intervals import HOSTS, Flow, find_flows
-from .limit import TcpEvidence, TcpLimit, TcpVerdict, find_limit
+from .limit import TcpLimit, TcpVerdict, find_limit
 from .model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way, around_plan
+from .signs import TcpEvidence
 from .statistics import PingStatistics, Statistics, combine, describe, describe_ping
 
 SCHEMA = "trexbench/tcp"

@@ -1,0 +1,286 @@
+"""Signs that an endpoint, a window, the line or the DUT was the limit of one direction of a leg, as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from ..dut.telemetry import QDISC_DROPS, DutReading
+from ..units import format_bits, format_share, format_time, tcp_payload_bps
+from .cpu import CoreShare, HostShare
+from .intervals import HOSTS, Flow
+from .model import Leg, TcpEnvironment
+from .window import TcpWindow, find_window
+
+BUSY = 0.95
+"""A thread or core with so much to do has no time left."""
+NEARLY, QUEUED = 0.85, 3.0
+"""A router's core with so much to do is the limit as well where round trips are so many times what they are without a
+queue: TCP, which paces and starts from nothing, leaves it a little time."""
+RUN_DELAY = 0.05
+"""A thread that waits longer for a CPU is kept from sending or receiving."""
+OF_CEILING = 0.9
+"""Share of the endpoints' rate without the DUT above which they are the limit."""
+OF_LINE = 0.98
+HALF = 0.5
+"""So much of a core's busy time, of the work on shared cores or of the drops says whose they are. A thread that sleeps
+so long keeps up in spite of its run delay, where something else explains the rate."""
+FEWEST_RETRANSMITS = 10
+"""Fewer segments sent again do not show whose drops they are."""
+TIMESTAMPS = 1
+"""Bit of TCP_INFO's ``options``."""
+
+Cores = list[tuple[int, float]]
+"""Cores by number, and how busy they are."""
+
+
+@dataclass(frozen=True)
+class TcpEvidence:
+    """Known facts about one direction."""
+
+    leg: Leg
+    flow: Flow
+    setup: TcpEnvironment
+    shares: Mapping[str, HostShare]
+    """By host, ``dut`` included."""
+    ceiling_bps: float | None = None
+    """Rate of the endpoints alone, for the same way and version."""
+    ping_s: float | None = None
+    """The idle path's shortest round trip."""
+    dut: Sequence[DutReading] = ()
+    """Readings of the leg."""
+
+    def share(self, host: str) -> HostShare:
+        return self.shares.get(host, HostShare(host))
+
+    @property
+    def rate_bps(self) -> float:
+        return self.flow.received_bps or 0.0
+
+    @cached_property
+    def link_bps(self) -> float | None:
+        """The payload rate of the slowest line, a WAN included; None where no line's speed is known."""
+        options = [s.info["options"] for r in self.flow.sending for s in r.streams if "options" in s.info]
+        stamped = bool(options[-1] & TIMESTAMPS) if options else True
+        setup, version = self.setup, self.leg.version
+        inside = setup.mtu, version, stamped, setup.tags, setup.header_bytes(version)
+        lines = [tcp_payload_bps(setup.line_bps, *inside)] if setup.line_bps else []
+        if setup.wan is not None and setup.wan.rate_bps is not None:
+            lines.append(tcp_payload_bps(setup.wan.rate_bps, *inside, framing=0))
+        return min(lines, default=None)
+
+    @cached_property
+    def window(self) -> TcpWindow | None:
+        """The full window, unless it is what TCP made of a path that the DUT slows down, or wider than the line."""
+        window = find_window(self.flow, self.ping_s)
+        if window is None or (window.kind == "congestion window" and any(of_dut(self))):
+            return None
+        return None if self.link_bps is not None and window.predicted_bps >= self.link_bps else window
+
+    @property
+    def cores_apart(self) -> bool:
+        """True if the DUT's work is done by other cores than the endpoints'."""
+        if not self.setup.one_kernel:
+            return True
+        cpus = self.setup.cpus
+        theirs = {*cpus.get("client", ()), *cpus.get("server", ())}
+        return bool(cpus.get("client") and cpus.get("server") and cpus.get("dut")) and not theirs & {*cpus["dut"]}
+
+    @property
+    def endpoints_own_the_work(self) -> bool:
+        """True if at least half of the work on shared cores is that of the endpoints, as their ceiling tells."""
+        return self.ceiling_bps is not None and self.rate_bps >= HALF * self.ceiling_bps
+
+    def beside(self, host: str) -> list[str]:
+        """The other hosts of the test that may work on cores of this one."""
+        if not self.setup.one_kernel:
+            return []
+        cpus = self.setup.cpus
+        mine, others = cpus.get(host), [one for one in (*HOSTS, "dut") if one != host]
+        return [f"the {one}" for one in others if not mine or not cpus.get(one) or {*mine} & {*cpus[one]}]
+
+    @property
+    def dut_polls(self) -> bool:
+        """VPP's workers are always busy."""
+        return any(one.observation.threads for one in self.dut)
+
+    def busy_cores(self, host: str, enough: float = BUSY) -> Cores:
+        """Cores of this host at least ``enough`` busy; by default those with no time left."""
+        return [(one.cpu, one.busy) for one in self.share(host).cpus if one.busy >= enough]
+
+    @cached_property
+    def queued(self) -> tuple[float, float] | None:
+        """Round trips of the flow and without a queue, in s, where packets queue for the DUT; None: not that is known.
+
+        Only where there is no line that they could queue for, or much less than it carries.
+        """
+        line_bps = self.link_bps
+        if self.rate_bps >= OF_CEILING * line_bps if line_bps else not self.setup.one_kernel:
+            return None
+        seen = [one.rtt_s for one in self.flow.regular if one.rtt_s is not None]
+        infos = [stream.info.get("min_rtt", 0) / 1e6 for one in self.flow.sending for stream in one.streams]
+        least = min([one for one in (*infos, self.ping_s) if one], default=None)
+        return (median(seen), least) if seen and least and median(seen) >= QUEUED * least else None
+
+    def filled_cores(self, host: str) -> Cores:
+        """Cores that an endpoint's own work has filled: packets and the programs that may run there, not other work."""
+        share = self.share(host)
+        there = [self.share(name) for name in (host, *(one for one in self.beside(host) if one in HOSTS))]
+        programs = sum(one.busy for own in there for one in own.threads)
+        programs += sum(one.busy for own in there for one in own.tunnels)
+        packets = {one.cpu: one.packet_busy for one in share.cpus}
+        return [
+            (cpu, busy)
+            for cpu, busy in self.busy_cores(host)
+            if not share.threads or (own := packets[cpu]) is None or own + programs >= HALF * busy
+        ]
+
+    @property
+    def dut_busy(self) -> Cores:
+        """Where others use its kernel, too: only cores that its own work keeps busy."""
+        cores = {one.cpu: one for one in self.share("dut").cpus}
+        return [
+            (cpu, busy)
+            for cpu, busy in ([] if self.dut_polls else self.busy_cores("dut", NEARLY if self.queued else BUSY))
+            if (own := self._own_work(cores[cpu])) is None or own >= HALF * busy
+        ]
+
+    @property
+    def dut_other_work(self) -> int | None:
+        """A core that counts as the DUT's although soft interrupts took less than half of its time, and nothing else
+        tells whose work that was; None: there is none."""
+        share, counted = self.share("dut"), {cpu for cpu, _ in self.dut_busy}
+        programs = sum(one.busy for one in share.processes if one.role in ("tunnel", "pppoe"))
+        unsure = (one for one in share.cpus if one.cpu in counted and self._own_work(one) is None)
+        mostly = (
+            one.cpu
+            for one in unsure
+            if (packets := one.packet_busy) is not None and packets + programs < HALF * one.busy
+        )
+        return next(mostly, None)
+
+    def _own_work(self, core: CoreShare) -> float | None:
+        """Share of the core that the DUT's work took: soft interrupts, or the kernel with NAPI threads. None: unknown.
+
+        A program in user space, as that of PPPoE or a tunnel, is like any other.
+        """
+        if not self.setup.one_kernel or not self.cores_apart or self.setup.dut_programs:
+            return None
+        if self.setup.napi_threads:
+            return None if core.user is None else core.busy - core.user
+        return core.packet_busy
+
+
+def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
+    """The rate that they have without the DUT, or what their programs, tunnels and cores had to do."""
+    ceiling_bps, link_bps, apart = evidence.ceiling_bps, evidence.link_bps, evidence.cores_apart
+    lines = link_bps is not None and ceiling_bps is not None and ceiling_bps >= OF_LINE * link_bps
+    if ceiling_bps and evidence.rate_bps > OF_CEILING * ceiling_bps and not lines:
+        yield f"the endpoints carry no more than {format_bits(ceiling_bps)} without the router"
+    if not apart and not evidence.endpoints_own_the_work:
+        return
+    for host, role in _roles(evidence.flow):
+        share = evidence.share(host)
+        yield from _of_tunnels(share) if apart else ()
+        for thread in share.threads if apart else ():
+            if thread.busy >= BUSY:
+                parts = f"usr {format_share(thread.user)}, sys {format_share(thread.system)}"
+                yield f"the {host}, which {role}: a thread took {format_share(thread.busy)} of a core ({parts})"
+        shared = "" if apart else ", which it shares with the router"
+        for cpu, busy in evidence.filled_cores(host):
+            yield f"the {host}, which {role}: its CPU {cpu}{shared} was {format_share(busy)} busy"
+    yield from _of_waiting(evidence, asleep=False)
+
+
+def of_sleepers(evidence: TcpEvidence) -> Iterator[str]:
+    """Run delay of programs that sleep; they keep up where something else holds the flow back."""
+    if (evidence.cores_apart or evidence.endpoints_own_the_work) and not evidence.queued:
+        yield from _of_waiting(evidence, asleep=True)
+
+
+def _of_waiting(evidence: TcpEvidence, asleep: bool) -> Iterator[str]:
+    """Programs kept from sending or receiving, that worked or waited nearly all of the time, or that slept."""
+    for host, role in _roles(evidence.flow):
+        share = evidence.share(host)
+        if waits(share.waiting) and asleep == all(one.busy + (one.waiting or 0.0) <= HALF for one in share.threads):
+            yield f"the {host}, which {role}: it waited for a CPU for {format_share(share.waiting or 0.0)} of the time"
+
+
+def waits(run_delay: float | None) -> bool:
+    return (run_delay or 0.0) > RUN_DELAY
+
+
+def _of_tunnels(share: HostShare) -> Iterator[str]:
+    """Processes of a tunnel without time left, as far as one core goes: of several threads, one that has none."""
+    whose = "DUT" if share.host == "dut" else share.host
+    for one in share.tunnels:
+        name = f"the {whose}'s tunnel ({one.name}, process {one.process})"
+        if one.thread is not None and one.thread >= BUSY:
+            yield f"{name}: a thread took {format_share(one.thread)} of a core"
+        elif one.thread is None and one.busy >= BUSY:
+            yield f"{name} took {format_share(one.busy)} of a core"
+        elif share.host != "dut" and one.thread is None and waits(one.waiting) and one.needed >= BUSY:
+            waited = format_share(one.waiting or 0.0)
+            yield f"{name} took {format_share(one.busy)} of a core, and waited for one for {waited} of the time"
+
+
+def of_window(evidence: TcpEvidence) -> Iterator[str]:
+    if evidence.window is not None:
+        yield str(evidence.window)
+
+
+def of_line(evidence: TcpEvidence) -> Iterator[str]:
+    setup, rate_bps, link_bps = evidence.setup, evidence.rate_bps, evidence.link_bps
+    if setup.wan is not None:  # over a long line the windows of a short test open slowly
+        rate_bps = max(rate_bps, median([one.received_bps for one in evidence.flow.regular] or [0.0]))
+    if link_bps and rate_bps >= OF_LINE * link_bps:
+        wan_bps = setup.wan.rate_bps if setup.wan is not None else None
+        is_wan = wan_bps is not None and wan_bps <= (setup.line_bps or wan_bps)
+        line = f"the WAN ({setup.wan})" if is_wan else f"a line of {format_bits(setup.line_bps or 0.0)}"
+        tunnel = setup.tunnel if setup.header_bytes(evidence.leg.version) else ""
+        inside = " in PPPoE" if setup.pppoe else f" in {tunnel}" if tunnel else ""
+        share = f"{format_share(rate_bps / link_bps)} of the {format_bits(link_bps)} of payload"
+        yield f"{share} that {line} carries at MTU {setup.mtu}{inside}"
+
+
+def of_dut(evidence: TcpEvidence) -> Iterator[str]:
+    """Its busy cores and tunnels, and the frames that it dropped."""
+    if evidence.cores_apart:
+        yield from _of_tunnels(evidence.share("dut"))
+        for cpu, busy in evidence.dut_busy:
+            queue = "" if busy >= BUSY or not evidence.queued else ", with packets in a queue for it: round trips of "
+            times = " instead of ".join(map(format_time, evidence.queued or ())) if queue else ""
+            yield f"the DUT's CPU {cpu} was {format_share(busy)} busy{queue}{times}"
+    elif evidence.ceiling_bps and not evidence.endpoints_own_the_work:
+        for cpu, busy in evidence.dut_busy:
+            alone = f"the endpoints alone carry {format_bits(evidence.ceiling_bps)} on the same cores"
+            yield f"CPU {cpu} was {format_share(busy)} busy, and {alone}"
+    again, drops = evidence.flow.retransmits or 0, _drop_count(evidence.dut, evidence.setup.wan is not None)
+    if again >= FEWEST_RETRANSMITS and drops >= HALF * again:
+        yield f"the DUT dropped {drops} frames, and {again} segments were sent again"
+
+
+def of_shared_cores(evidence: TcpEvidence) -> Iterator[str]:
+    """Shared cores without time left, of which nothing says whose work fills them."""
+    full = {} if evidence.cores_apart else dict(one for host in evidence.shares for one in evidence.busy_cores(host))
+    for cpu, busy in sorted(full.items()):
+        whose = "whether with the router's work or the endpoints' is not known"
+        yield f"CPU {cpu} was {format_share(busy)} busy; {whose}"
+
+
+def _drop_count(readings: Sequence[DutReading], before_wan: bool) -> int:
+    """By how much the DUT's drop counters rose; those that went back are left out.
+
+    before_wan: so are those of its queueing disciplines, which are the WAN, or wait for it.
+    """
+    if len(readings) < 2:
+        return 0
+    first, last = ({(d.name, d.port, d.queue): d.count for d in readings[at].observation.drops} for at in (0, -1))
+    own = {key: count for key, count in last.items() if not (before_wan and key[0] == QDISC_DROPS)}
+    return sum(max(0, count - first[key]) for key, count in own.items() if key in first)
+
+
+def _roles(flow: Flow) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (flow.sender, "sends"), (flow.receiver, "receives")
