@@ -13,8 +13,7 @@ from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import TcpEnvironment, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.report.tcp.bdp import bdp_lines
-from trexbench.report.tcp.picture import draw_tcp
-from trexbench.report.tcp.picture_bdp import compose_bdp
+from trexbench.report.tcp.picture import compose_bdp, draw_tcp
 from trexbench.report.tcp.table import PublishedCell, format_table
 from trexbench.report.tcp.text import format_tcp
 
