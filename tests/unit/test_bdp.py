@@ -111,7 +111,7 @@ def test_a_busy_endpoint_is_said_unless_the_line_is_full_all_the_same() -> None:
     busy = replace(FULL, bps=0.89e9, cores={"client": (0.99,)})
     slower, full = rows(leg_of(SET, busy, told(5 * MB)), leg_of(FOUND, replace(busy, bps=0.93e9), told(5 * MB)))
     assert slower.limit is full.limit is TcpLimit.ENDPOINT_CPU
-    assert slower.words.startswith("limited by an endpoint's CPU: the client, which")
+    assert slower.words.startswith("an endpoint's CPU was the limit: the client, which")
     assert full.words == "fills the line: 97.2 % of 956.4 Mbit/s"
 
 

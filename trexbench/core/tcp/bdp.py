@@ -24,14 +24,6 @@ NEAR = 0.75, 1.3
 """Range of a loss-limited leg's rate, relative to what losses allow in the long run; a faster one has met too few."""
 OFFERED = "offered by the receiver"
 
-_LIMITED = {
-    TcpLimit.DUT: "limited by the DUT",
-    TcpLimit.ENDPOINT_CPU: "limited by an endpoint's CPU",
-    TcpLimit.WINDOW: "window-limited",
-    TcpLimit.LINK: "limited by the line",
-    TcpLimit.UNKNOWN: "no limit found",
-}
-
 
 @dataclass(frozen=True)
 class BdpRow:
@@ -106,7 +98,7 @@ class BdpRow:
         if self.limit is TcpLimit.WINDOW and self.round_trip_s and self.window_bps:
             size, trip = format_size(self.window_bps * self.round_trip_s / 8), format_time(self.round_trip_s)
             return f"window-limited: {size} over {trip} is {format_bits(self.window_bps)} at most"
-        return f"{_LIMITED[self.limit]}: {'; '.join(self.reasons)}"
+        return f"{self.limit.words}: {'; '.join(self.reasons)}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

@@ -23,6 +23,18 @@ class TcpLimit(str, Enum):
     DUT = "dut"
     UNKNOWN = "unknown"
 
+    @property
+    def words(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {
+    TcpLimit.DUT: "the DUT was the limit",
+    TcpLimit.ENDPOINT_CPU: "an endpoint's CPU was the limit",
+    TcpLimit.WINDOW: "a window was the limit",
+    TcpLimit.LINK: "the line was full",
+    TcpLimit.UNKNOWN: "no limit found",
+}
 
 RULES: tuple[tuple[TcpLimit, Callable[[TcpEvidence], Iterable[str]]], ...] = (
     (TcpLimit.ENDPOINT_CPU, signs.of_endpoints),

@@ -15,7 +15,6 @@ from ...core.verdict.latency import Latency
 from ..clean import clean
 from ..palette import page_palette
 from ..tcp.curves import BdpPlot
-from ..tcp.text import LIMIT_WORDS
 from .columns import column_of
 from .latency import LatencyRow
 from .older import Older
@@ -180,7 +179,7 @@ def _tcp(one: TcpCell, cell: int) -> dict[str, Any]:
         "rate": _short(summary.rate_bps, scale=1e-6),
         "apart": _short(summary.uncertainty_bps, 3, scale=1e-6),
         "bound": summary.at_least,
-        "limit": LIMIT_WORDS[summary.limit],
+        "limit": summary.limit.words,
         "why": [clean(reason) for reason in one.reasons],
         "line": _short(summary.link_bps, scale=1e-6),
         "idle": _short(summary.ping_idle_s, 4, scale=1e3),

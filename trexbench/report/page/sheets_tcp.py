@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...core.tcp.bdp import BdpRow
+from ...core.tcp.limit import TcpLimit
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, format_share
 from ..tcp.table import PublishedCell as Published
-from ..tcp.text import LIMIT_WORDS, name_of_flow
+from ..tcp.text import name_of_flow
 from ..words import NONE
 from .report import Report
 from .sheet import (
@@ -29,7 +30,7 @@ from .sheet import (
 from .tcp import TcpCell
 from .wans import CPU_HEADS, TunnelCell, WanRun
 
-_LIMITS = {limit.value: words for limit, words in LIMIT_WORDS.items()}
+_LIMITS = {limit.value: limit.words for limit in TcpLimit}
 
 
 def tcp_sheet(report: Report) -> Sheet:
@@ -50,7 +51,7 @@ def _rates(one: TcpCell) -> Iterator[Item]:
     of, hottest = one.summary, one.hottest
     yield of_bits(of.rate_bps, of.at_least)
     yield of_apart(of.uncertainty_bps)
-    yield of_text(LIMIT_WORDS[of.limit], one.reasons)
+    yield of_text(of.limit.words, one.reasons)
     yield of_count(one.retransmits)
     yield of_time(of.ping_idle_s)
     yield of_time(of.ping_loaded_s)
@@ -134,7 +135,7 @@ def _tunnel(one: TunnelCell) -> Iterator[Item]:
     yield of_bits(of.rate_bps, of.at_least)
     yield from (of_share(one.cpu.get(column)) for column in CPU_HEADS)
     yield figure(one.bits_per_cpu_second, lambda bits: format_bits(bits).removesuffix("/s"))
-    yield of_text(LIMIT_WORDS[of.limit])
+    yield of_text(of.limit.words)
 
 
 def process_sheet(report: Report) -> Sheet:

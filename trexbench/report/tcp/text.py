@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...core.tcp.bdp import tells_bdp
 from ...core.tcp.cpu import HostShare, ProcessShare, told_processes
-from ...core.tcp.limit import TcpLimit
 from ...core.tcp.model import Way
 from ...core.tcp.result import FlowResult, TcpResult
 from ...core.tcp.statistics import PingStatistics
@@ -17,13 +16,6 @@ from ..clean import clean
 from ..words import NONE, format_bound, format_count, lay_out, or_dash, text_of
 from .bdp import bdp_lines
 
-LIMIT_WORDS = {
-    TcpLimit.DUT: "the DUT was the limit",
-    TcpLimit.ENDPOINT_CPU: "an endpoint's CPU was the limit",
-    TcpLimit.WINDOW: "a window was the limit",
-    TcpLimit.LINK: "the line was full",
-    TcpLimit.UNKNOWN: "no limit found",
-}
 _HEAD = ("Mbit/s", "min", "max", "mean", "+-", "median", "sstdev", "lag 1", "retransmits", "limit")
 _PINGS = ("ping", "min", "avg", "max", "mdev", "loss")
 _CPUS = ("CPU", "busy", "usr", "sys", "softirq", "waiting", "Mbit/s per %")
@@ -50,8 +42,7 @@ def format_tcp(result: TcpResult) -> str:
     lines += [f"power   idle: {result.idle_power_w:.2f} W"] if result.idle_power_w is not None else []
     lines += [f"power   {name_of_flow(one)}: {one.power_w:.2f} W" for one in result.flows if one.power_w is not None]
     reasons = [
-        f"{name_of_flow(one)}: {LIMIT_WORDS[one.verdict.limit]}: {'; '.join(one.verdict.reasons)}"
-        for one in result.flows
+        f"{name_of_flow(one)}: {one.verdict.limit.words}: {'; '.join(one.verdict.reasons)}" for one in result.flows
     ]
     warnings = [f"warning {clean(one.text)}" for one in (*result.warnings, *result.analysis_warnings)]
     return _printable([*lines, "", *map(clean, reasons), *warnings, "", *_facts(result)])
