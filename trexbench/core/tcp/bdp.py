@@ -161,14 +161,14 @@ def bdp_part(result: TcpResult) -> dict[str, Any]:
 def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, Mapping[str, str]]) -> BdpRow:
     kind, flow, wan, streams = flows[0].leg.kind, flows[0].flow, result.setup.wan or Wan(), result.plan.streams
     about = {host: program.get(host, {}) for host in HOSTS}
-    buffer = _buffer(kind, about, flow.sender, flow.receiver)
+    usable, buffer_bytes, buffer_by, sends = _buffer(kind, about, flow.sender, flow.receiver)
     rate, uncertainty = combine(*zip(*((s.mean, s.uncertainty) for one in flows if (s := one.statistics)), strict=True))
     in_flight = _median_of(flows, lambda one: one.in_bytes("unacked"))
     cwnd = _median_of(flows, lambda one: one.in_bytes("snd_cwnd"))
     seen, window_by = _window(flows, in_flight, None if wan.loss else cwnd)
-    predicted = None if buffer.usable is None else streams * buffer.usable
+    predicted = None if usable is None else streams * usable
     window = seen if seen is not None else predicted
-    if buffer.sends and window_by == OFFERED and seen and predicted:  # of which the sender may not use all
+    if sends and window_by == OFFERED and seen and predicted:  # of which the sender may not use all
         window = min(seen, max(predicted, in_flight or 0.0))
     trip_s = _idle_s(result, kind.version) or _shortest_s(flows) or wan.delay_s
     congestion = about[flow.sender].get("congestion") or kind.congestion or result.plan.congestion or "?"
@@ -186,8 +186,8 @@ def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, M
         kind=kind,
         sender=flow.sender,
         congestion=congestion,
-        buffer_bytes=buffer.size,
-        buffer_by=buffer.by,
+        buffer_bytes=buffer_bytes,
+        buffer_by=buffer_by,
         window_predicted_bytes=predicted,
         window_bytes=seen,
         window_by=window_by,
@@ -207,28 +207,19 @@ def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, M
     )
 
 
-@dataclass(frozen=True)
-class _Buffer:
-    """The one that bounds a connection; None: not known."""
-
-    size: int | None
-    usable: float | None
-    """Part of it that can be payload on its way."""
-    by: str
-    sends: bool = False
-
-
-def _buffer(kind: Leg, about: Mapping[str, Mapping[str, str]], sender: str, receiver: str) -> _Buffer:
-    """Return the receiver's or the sender's buffer, whichever allows less in flight."""
+def _buffer(
+    kind: Leg, about: Mapping[str, Mapping[str, str]], sender: str, receiver: str
+) -> tuple[float | None, int | None, str, bool]:
+    """Return of the buffer that allows less: payload that can be on its way, size, source, is it the sender's."""
     size, share = kind.buffer_bytes, window_rule(about[receiver]).share
     as_set = "as found" if size is None else "set"
-    known = [
-        _Buffer(most, part * most, f"{as_set}: {name} of the {host}", host == sender)
+    known: list[tuple[float | None, int | None, str, bool]] = [
+        (part * most, most, f"{as_set}: {name} of the {host}", host == sender)
         for host, name, part in ((receiver, "tcp_rmem", share), (sender, "tcp_wmem", SENDABLE))
         if (most := last_integer(about[host].get(name, ""))) is not None
     ]
-    stated = _Buffer(size, None if size is None else min(share, SENDABLE) * size, as_set)
-    return min(known, key=lambda one: one.usable or 0.0, default=stated)
+    stated = None if size is None else min(share, SENDABLE) * size
+    return min(known, key=lambda one: one[0] or 0.0, default=(stated, size, as_set, False))
 
 
 def _window(flows: Sequence[FlowResult], in_flight: float | None, cwnd: float | None) -> tuple[float | None, str]:
