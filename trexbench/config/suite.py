@@ -65,9 +65,9 @@ class SuiteDut:
 
 @dataclass(frozen=True)
 class TcpWishes:
-    """Parameters of TCP in a suite; see core.tcp.model.TcpPlan. tunnel, wan: None: as each DUT's config says.
+    """Parameters of TCP in a suite. tunnel, wan: None: as each DUT's config says.
 
-    scale: as in session.tcp.options.TcpSetup.
+    scale: Scale the WAN's rate and the buffers down to what can be had here.
     """
 
     time_s: Annotated[float, r.seconds, "time"] = 60.0
