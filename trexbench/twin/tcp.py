@@ -15,7 +15,17 @@ from random import Random
 from zlib import crc32
 
 from ..core.dut.telemetry import CpuTime, DropCount, DutReading, Moment, Observation
-from ..core.tcp.model import HostReading, Leg, Ping, StreamCount, TcpPlan, ThreadTime, Way
+from ..core.tcp.model import (
+    HostReading,
+    Leg,
+    Ping,
+    Processes,
+    ProcessTime,
+    StreamCount,
+    TcpPlan,
+    ThreadTime,
+    Way,
+)
 from .noise import mixed, normal
 from .tcp_limits import BUS, LINE, LOSS, QUEUES, ROUTER, WAN, Carried, TcpModel, of_way, share, ways_of
 
@@ -49,7 +59,6 @@ class _Flow:
     idle_s: float
     rtt_s: float
     loss: float = 0.0
-    noise: float = 0.0
     sent_bytes: float = 0.0
     payload_bytes: float = 0.0
     retransmits: float = 0.0
@@ -88,21 +97,35 @@ class TcpTwin:
             times = [time_s + wan.delay_s + differs_s for time_s, differs_s, gone in each if not gone]
         return Ping(leg, loaded, count, tuple(times))
 
+    def processes(self, leg: Leg, end: Instant) -> Mapping[str, Processes]:
+        """CPU time of each host's processes from the begin of the leg to this reading, which is its last."""
+        readings = {"client": end.client, "server": end.server}
+        payload = sum(one.payload_bytes for host in readings.values() for one in host.streams if not one.sends)
+        took: dict[str, list[ProcessTime]] = {}
+        for host in (*readings, *(["dut"] if end.dut is not None else [])):
+            threads = readings[host].threads if host in readings else ()
+            own = took.setdefault(host, [])
+            tunnel, cost = self._tcp.tunnel, self._model.tunnel_cost(host, leg.version)
+            if tunnel is not None and cost is not None:
+                spent, core = cost.spent(8 * payload, end.at_s), len(threads) or self._model.cores
+                own.append(ProcessTime(2, tunnel.kind, spent.user_s, spent.system_s, 0.0, (core,), role="tunnel"))
+            if threads:
+                user_s, system_s = sum(one.user_s for one in threads), sum(one.system_s for one in threads)
+                cores = tuple(range(len(threads)))
+                own.append(ProcessTime(1, "simulated", user_s, system_s, 0.0, cores, role="endpoint"))
+        return {host: Processes(end.at_s, tuple(own)) for host, own in took.items()}
+
     def _idle(self, rng: Random) -> float:
-        """From a beta distribution between min and max that has the mean and the deviation that are given."""
+        """Draw a round trip of the idle path: normal around the mean, cut off at min and max."""
         ping = self._tcp.ping
-        width = ping.max_s - ping.min_s
-        mean, variance = (ping.avg_s - ping.min_s) / width, (ping.mdev_s / width) ** 2
-        weight = mean * (1 - mean) / variance - 1
-        return ping.min_s + width * rng.betavariate(mean * weight, (1 - mean) * weight)
+        return min(ping.max_s, max(ping.min_s, rng.gauss(ping.avg_s, ping.mdev_s)))
 
     def _waiting(self, carried: Carried, leg: Leg, streams: int) -> float:
         """Seconds in the queue before the limit, when it is full: of the queue, or of what the windows allow."""
         if carried.limit not in QUEUES or carried.bps <= 0:
             return 0.0
         longest = 8 * self._model.queue_bytes(leg, carried.limit) / carried.bps
-        window = self._model.window_bytes(leg)
-        allowed = longest if window is None else 8 * streams * window / carried.bps - self._model.round_trip_s
+        allowed = 8 * streams * self._model.window_bytes(leg) / carried.bps - self._model.round_trip_s
         return max(0.0, min(longest, allowed))
 
     def _run(
@@ -126,10 +149,8 @@ class TcpTwin:
         """Carry an interval; its payload in bytes."""
         tcp, key = self._tcp, (self._seed, *_number(leg), _WAYS.index(flow.way))
         mss = self._model.sizes(leg.version).mss
-        flow.noise = (tcp.lag if number else 0.0) * flow.noise
-        flow.noise += (sqrt(1 - tcp.lag**2) if number else 1.0) * normal(*key, 1, number)
         spread = of_way(tcp.noise, flow.way) if tcp.noise is not None else self._model.spec.noise
-        factor = max(0.0, 1 + flow.noise * spread / sqrt(end_s - begin_s))
+        factor = max(0.0, 1 + normal(*key, 1, number) * spread / sqrt(end_s - begin_s))
         first_bps = 8 * FIRST_WINDOW * mss * plan.streams / flow.idle_s
         if flow.carried.limit in (LINE, WAN):
             factor = min(factor, 1.0)  # which is never faster
@@ -164,21 +185,19 @@ class _Ends:
         threads = []
         host, version = "client" if client else "server", self._leg.version
         for thread, flow in enumerate(flows):
-            cost, bits = self._model.program_cost(host, flow.way, version), 8 * flow.payload_bytes
-            bits = min(bits, at_s / cost.total_s)
-            threads.append(ThreadTime(thread, cost.user_s * bits, cost.system_s * bits, 0.0))
+            spent = self._model.program_cost(host, flow.way, version).spent(8 * flow.payload_bytes, at_s)
+            threads.append(ThreadTime(thread, spent.user_s, spent.system_s, 0.0))
         cpus = [CpuTime(one.thread, at_s, one.user_s + one.system_s) for one in threads]
         if (tunnel := self._model.tunnel_cost(host, version)) is not None:
-            spent_s = tunnel.total_s * sum(8 * flow.payload_bytes for flow in flows)
-            cpus.append(CpuTime(len(threads), at_s, min(at_s, spent_s)))
+            spent = tunnel.spent(sum(8 * flow.payload_bytes for flow in flows), at_s)
+            cpus.append(CpuTime(len(threads), at_s, spent.total_s))
         return HostReading(at_s, tuple(counts), tuple(cpus), tuple(threads))
 
     def _stream(self, at_s: float, flow: _Flow, number: int, client: bool) -> StreamCount:
         streams, mss = self._plan.streams, self._model.sizes(self._leg.version).mss
         received, (send_buffer, receive_window) = flow.payload_bytes / streams, self._model.buffers(self._leg)
         if client != (flow.way is Way.FORWARD):
-            receive_buffer = self._leg.buffer_bytes or (receive_window and 2 * receive_window)
-            return StreamCount(number, False, int(received), {}, None, receive_buffer)
+            return StreamCount(number, False, int(received), {}, None, self._leg.buffer_bytes or 2 * receive_window)
         if at_s == 0:
             return StreamCount(number, True, 0, {}, send_buffer)
         segments = max(1, round(flow.carried.bps * flow.rtt_s / 8 / streams / mss))
@@ -192,9 +211,8 @@ class _Ends:
             "unacked": segments,
             "total_retrans": int(flow.retransmits / streams),
             "bytes_acked": int(received),
+            "snd_wnd": receive_window,
         }
-        if receive_window is not None:
-            info["snd_wnd"] = receive_window
         return StreamCount(number, True, int(flow.sent_bytes / streams), info, send_buffer)
 
 
@@ -205,15 +223,14 @@ class _Router:
         self._model, self._leg = model, leg
         self._used = model.cores_used(streams)
         self._cores = model.cores
-        self._busy_s, self._busy, self._drops = 0.0, 0.0, 0.0
+        self._busy_s, self._drops = 0.0, 0.0
         self._tunnel, self._tunnel_s = model.tunnel_cost("dut", leg.version), 0.0
 
     def work(self, length_s: float, carried: Mapping[Way, float], flows: list[_Flow]) -> None:
         """An interval. A router that is the limit is busy throughout, however fast it was in it."""
         needed_s = sum(self._model.core_seconds(way, self._leg.version, size) for way, size in carried.items())
         full = any(one.carried.limit == ROUTER for one in flows)
-        self._busy = 1.0 if full else min(1.0, needed_s / self._used / length_s)
-        self._busy_s += self._busy * length_s
+        self._busy_s += length_s if full else min(length_s, needed_s / self._used)
         if self._tunnel is not None:
             self._tunnel_s += min(length_s, 8 * sum(carried.values()) * self._tunnel.total_s)
         self._drops = sum(one.retransmits for one in flows)
@@ -226,7 +243,7 @@ class _Router:
             at_s=at_s,
             cpus=tuple(CpuTime(core, at_s, spent, spent, clock) for core, spent in enumerate(busy)),
             drops=(DropCount("dropped", int(self._drops)),),
-            power_w=None if power is None else power.idle_w + power.core_w * self._used * self._busy,
+            power_w=None if power is None else power.idle_w,
         )
         return DutReading(moment, t_s, 0.0, observation)
 

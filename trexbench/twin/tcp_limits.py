@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..config.twin import TwinSpec
-from ..config.twin_tcp import PacketCost, PerWay, TcpVariant
+from ..config.twin_tcp import PacketCost, PerWay
 from ..core.errors import ConfigError
 from ..core.tcp.laws import SENDABLE, loss_bound, share_of_scale
 from ..core.tcp.model import HEADER_BYTES, Leg, Way
@@ -19,6 +19,8 @@ KERNEL = 0.9
 """The kernel's share of an endpoint's CPU time, where nothing says otherwise."""
 QUEUES = (LINE, BUS, ROUTER, WAN)
 """Limits that packets wait before."""
+QUEUE = 100
+"""Packets that wait before such a limit at most, but for a WAN."""
 DEFAULT_LINE_BPS = 10e9
 DEFAULT_CONGESTION = "cubic"
 _FCS = 4
@@ -74,23 +76,22 @@ class TcpModel:
         congestion: str = DEFAULT_CONGESTION,
     ) -> None:
         self.spec, self.tcp, self.wan, self._congestion = spec, spec.tcp, wan, congestion
+        self._plain = spec
         known, of_packets = dict(self.tcp.variants), dict(spec.variants)
         if variant is not None and variant not in {**known, **of_packets}:
             own = ", ".join({**known, **of_packets}) or "none"
             raise ConfigError(f"the twin has no variant {variant!r} for TCP", f"its own: {own}")
-        self.chosen = known[variant] if variant in known else TcpVariant()
-        self._variant = self.chosen.cycles
-        self.tcp = replace(self.tcp, path_bps=self.chosen.path_bps or self.tcp.path_bps)
-        self._plain = spec
-        if variant in of_packets and variant not in known:
+        if variant in known:
+            self.tcp = known[variant].applied_to(self.tcp)
+        elif variant is not None:
             self.spec = of_packets[variant].applied_to(spec)
-        self.line_bps = self.chosen.line_bps or self.tcp.line_bps or line_bps or DEFAULT_LINE_BPS
+        self.line_bps = self.tcp.line_bps or line_bps or DEFAULT_LINE_BPS
         self.acks_per_packet = 1 / self.tcp.segments_per_ack
 
     def sizes(self, version: int) -> Sizes:
         tcp = self.tcp
         named = tcp.encapsulation.ipv4 if version == 4 else tcp.encapsulation.ipv6
-        named = self.chosen.tunnel.kind if self.chosen.tunnel is not None else named
+        named = tcp.tunnel.kind if tcp.tunnel is not None else named
         tunnel = HEADER_BYTES[named].get(version, 0)
         headers = (20 if version == 4 else 40) + 20 + 12 * tcp.timestamps
         frame = _ETHERNET + 4 * tcp.vlans
@@ -98,7 +99,7 @@ class TcpModel:
 
     def cycles(self, version: int) -> PerWay:
         """Cycles for one packet or ACK."""
-        named = (self._variant and self._variant.of(version)) or self.tcp.cycles.of(version)
+        named = self.tcp.cycles.of(version)
         own, plain = (
             spec.packet_cycles + spec.fetch_cycles + spec.byte_cycles * self.sizes(version).frame
             for spec in (self.spec, self._plain)
@@ -114,7 +115,7 @@ class TcpModel:
 
     def cores_used(self, streams: int) -> int:
         """Cores that forward so many connections."""
-        return min(self.spec.workers, streams * self.tcp.cores_per_flow)
+        return min(self.spec.workers, streams)
 
     def core_seconds(self, way: Way, version: int, payload_bytes: float) -> float:
         """Core seconds that the router needs to carry this much payload."""
@@ -126,43 +127,38 @@ class TcpModel:
         """Round trip of the idle path."""
         return self.tcp.ping.avg_s + (self.wan.delay_s if self.wan is not None else 0.0)
 
-    def buffers(self, leg: Leg) -> tuple[int | None, int | None]:
-        """A sender's SO_SNDBUF and the window that a receiver offers, in bytes; None: never the limit."""
-        tcp, size = self.tcp, leg.buffer_bytes
-        if size is None and self.wan is None:
-            return tcp.send_buffer, tcp.receive_window
-        window = int(share_of_scale(tcp.adv_win_scale) * (size or tcp.rmem[2]))
-        return tcp.send_buffer or size or tcp.wmem[2], min(window, tcp.receive_window or window)
+    def buffers(self, leg: Leg) -> tuple[int, int]:
+        """A sender's SO_SNDBUF and the window that a receiver offers, in bytes."""
+        size = leg.buffer_bytes
+        window = int(share_of_scale(self.tcp.adv_win_scale) * (size or self.tcp.rmem[2]))
+        return size or self.tcp.wmem[2], window
 
     def program_cost(self, host: str, way: Way, version: int) -> PacketCost:
         """Cost of the program that sends or receives on ``client`` or ``server``, in seconds per bit of payload."""
-        stated = self.chosen.client if host == "client" else self.chosen.server
+        stated = self.tcp.client if host == "client" else self.tcp.server
         if stated is not None:
             return self._per_bit(stated, version)
-        return PacketCost(*(part / of_way(self.tcp.endpoint_bps, way) for part in (1 - KERNEL, KERNEL)))
+        return PacketCost(1 - KERNEL, KERNEL).times(1 / of_way(self.tcp.endpoint_bps, way))
 
     def tunnel_cost(self, host: str, version: int) -> PacketCost | None:
         """Likewise of the tunnel's program on a host, ``dut`` included; None where it has none."""
-        tunnel = self.chosen.tunnel
+        tunnel = self.tcp.tunnel
         stated = {} if tunnel is None else {"client": tunnel.client, tunnel.far_end: tunnel.far}
         return self._per_bit(stated[host], version) if host in stated else None
 
     def _per_bit(self, cost: PacketCost, version: int) -> PacketCost:
-        bits = 8 * self.sizes(version).mss
-        return PacketCost(cost.user_s / bits, cost.system_s / bits)
+        return cost.times(1 / (8 * self.sizes(version).mss))
 
-    def window_bytes(self, leg: Leg) -> float | None:
-        """Most payload of one connection that can be in flight; None: no limit."""
+    def window_bytes(self, leg: Leg) -> float:
+        """Most payload of one connection that can be in flight."""
         send_buffer, receive_window = self.buffers(leg)
-        sendable = None if send_buffer is None else SENDABLE * send_buffer
-        known = [float(one) for one in (sendable, receive_window) if one is not None]
-        return min(known, default=None)
+        return min(SENDABLE * send_buffer, receive_window)
 
     def queue_bytes(self, leg: Leg, limit: str) -> float:
         """Payload that waits before this limit at most."""
         if limit == WAN and self.wan is not None:
             return self.wan.queue_bytes or 0
-        return self.tcp.queue * self.sizes(leg.version).mss
+        return QUEUE * self.sizes(leg.version).mss
 
     def carried(self, leg: Leg, streams: int) -> Mapping[Way, Carried]:
         """Each direction of the leg when nothing changes any more."""
@@ -174,8 +170,7 @@ class TcpModel:
         for way in ways_of(leg):
             for host in ("client", "server"):
                 yield CapacityBound(ENDPOINT, {way: self.program_cost(host, way, leg.version).total_s}, 1.0)
-            if window is not None:
-                yield CapacityBound(WINDOW, {way: 1.0}, 8 * streams * window / (round_trip_s or self.round_trip_s))
+            yield CapacityBound(WINDOW, {way: 1.0}, 8 * streams * window / (round_trip_s or self.round_trip_s))
 
     def _of_router(self, leg: Leg, streams: int) -> Iterator[CapacityBound]:
         tcp, ways, sizes, acks = self.tcp, ways_of(leg), self.sizes(leg.version), self.acks_per_packet

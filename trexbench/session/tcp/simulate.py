@@ -16,7 +16,6 @@ from ...core.tcp.wan import Wan
 from ...core.verdict.model import RunWarning
 from ...twin.tcp import TcpTwin
 from ...twin.tcp_limits import DEFAULT_CONGESTION, TcpModel
-from ...twin.tcp_processes import processes_of
 from ..simulate import HeldClock
 from .request import TcpRequest
 from .run import Seen
@@ -46,7 +45,7 @@ class SimulatedBench:
         pinned = f"{setup.variant}-pinned"
         variant = pinned if request.plan.pinned and pinned in known else setup.variant
         self._model = model = TcpModel(spec, request.dut.speed_bps, variant, request.dut.wan, congestion)
-        described = model.chosen.tunnel.kind if model.chosen.tunnel is not None else None
+        described = model.tcp.tunnel.kind if model.tcp.tunnel is not None else None
         if opened is not None and described != parse_tunnel(opened).kind:
             what = f"{request.dut.file}: the twin does not describe tunnel {opened}"
             raise ConfigError(what, "measure it for real, or take --tunnel none")
@@ -55,16 +54,16 @@ class SimulatedBench:
 
     @property
     def setup(self) -> TcpEnvironment:
-        tcp, inside = self._model.tcp, self._model.tcp.encapsulation.ipv6
-        inside = self._model.chosen.tunnel.kind if self._model.chosen.tunnel is not None else inside
+        tcp = self._model.tcp
+        inside = tcp.tunnel.kind if tcp.tunnel is not None else tcp.encapsulation.ipv6
         through = (inside, "the twin") if inside not in (TUNNELS[0], "pppoe") else (TUNNELS[0], "")
         dials = tcp.encapsulation.ipv4 == "pppoe"
         mtu = tcp.mtu - HEADER_BYTES["pppoe"][4] if dials else tcp.mtu
         found = TcpEnvironment(
             self._model.line_bps, mtu, tcp.vlans, tunnel=through[0], tunnel_by=through[1], pppoe=dials
         )
-        if (opened := self._model.chosen.tunnel) is not None:
-            found = replace(found, tunnel_between=opened.between)
+        if tcp.tunnel is not None:
+            found = replace(found, tunnel_between=tcp.tunnel.between)
         wan = self._model.wan
         return found if wan is None else replace(found, wan=wan, wan_by="the twin")
 
@@ -109,7 +108,7 @@ class SimulatedBench:
             server=tuple(one.server for one in instants),
             dut=tuple(one.dut for one in instants if one.dut is not None and watched),
             program=self._program(leg, plan),
-            processes=processes_of(self._model, leg, instants[-1]),
+            processes=self._twin.processes(leg, instants[-1]),
         )
 
     def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
