@@ -41,22 +41,18 @@ def test_the_bdp_laboratory_and_its_table(tmp_path: Path) -> None:
     assert "fills the line" in shown.stdout and "BDP     25.0 MB" in shown.stdout
 
 
-def test_the_tunnels_processes_beside_the_documents(tmp_path: Path) -> None:
-    """Document 003's twelve rows; the verdicts name what its CPU columns show."""
+def test_a_tunnels_rates_beside_the_documents(tmp_path: Path) -> None:
+    """Document 003's twelve rows, whose CPU columns stay empty: the twin has no processes."""
     done = trexbench(tmp_path, "suite", "run", "vpn-tunnel-2020", "--sim")
     assert done.returncode == 0 and "12 of 12 cells measured" in done.stderr, done.stderr
     told = trexbench(tmp_path, "tcp-table", "vpn-tunnel-2020")
     assert told.returncode == 0 and told.stdout.startswith("*** SIMULATED"), told.stderr
     assert "12 of 12 published figures within 5 %" in told.stdout
-    assert "40 of 40 published CPU figures within 5 %" in told.stdout
     found = json.loads(trexbench(tmp_path, "tcp-table", "vpn-tunnel-2020", "--json").stdout)["cells"]
-    assert [sorted(one["cpu"]) for one in found] == [sorted(one["published_cpu"]) for one in found]
-    costs = {one["cell"]: one["bits_per_cpu_second"] for one in found}
-    direct, tunnelled = (costs[f"vpn-i5-2400 2gbit{kind} forward-ipv4 uni tcp"] for kind in ("", "-relay"))
-    assert direct > 10 * tunnelled
+    assert not any("cpu" in one for one in found) and all(one["published_cpu"] for one in found)
     words = [line.replace(">= ", "").split() for line in told.stdout.splitlines() if line.startswith("vpn-i5")][:12]
     limits = [line[6] for line in words]
-    assert (limits.count("link"), limits.count("endpoint-cpu"), limits.count("dut"), limits[6]) == (7, 3, 1, "unknown")
+    assert (limits.count("link"), limits.count("endpoint-cpu"), limits.count("unknown")) == (7, 2, 3)
 
 
 def test_pinned_and_unpinned_are_cells_of_one_suite(tmp_path: Path) -> None:

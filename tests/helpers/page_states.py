@@ -19,7 +19,7 @@ from report_cases import HOSTILE, ODD, make_night, make_record, make_run
 from runs import World, make_plan, make_result
 from seen import kernel, vpp
 from tcp_runs import Path as TcpPath
-from tcp_runs import make_tcp_result
+from tcp_runs import make_tcp_result, through_a_tunnel
 from tools import trexbench
 from year import make_report
 
@@ -171,12 +171,6 @@ tcp: {time: 10s, ping: 2}
 duts: [raspberry-pi, raspberry-pi-2]
 modes: [forward-ipv4, reverse-ipv4, bidir-ipv6]
 """
-TUNNELS = """
-method: tcp
-tcp: {time: 6s, ping: 2}
-duts: [{name: vpn-i5-2400, variants: [1gbit, 1gbit-relay]}]
-modes: [forward-ipv4, reverse-ipv4]
-"""
 
 
 def tcp(place: Path) -> Path:
@@ -211,7 +205,12 @@ def wans(place: Path) -> Path:
 
 
 def tunnels(place: Path) -> Path:
-    return suite(place, TUNNELS)
+    """Runs with their processes, through a tunnel and without one."""
+    through = through_a_tunnel()
+    for number, setup in enumerate((through.setup, TcpEnvironment(through.setup.speed_bps)), 1):
+        run = replace(through, setup=setup, id=f"tunnel-{number}", started=f"{LATEST}T13:0{number}:01Z")
+        RunWriter(place / "results", print).end(run)
+    return page_of(place / "results")
 
 
 def hostile(place: Path) -> Path:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 from browser import Page
+from tcp_runs import through_a_tunnel
 from tools import trexbench
+
+from trexbench.results.store import RunWriter
 
 TICKS = (
     "Array.from(document.querySelectorAll('#plot-{} .{}tick text')).map(function (one) {{ return one.textContent; }})"
@@ -34,6 +37,7 @@ def page(place: Path) -> Path:
     wans = ("20ms,10gbit", "--buffers", "6mb", "--buffers", "50mb"), ("50ms,1gbit,loss=0.01%", "--sweep")
     runs = [("bdp", "--dut", "mininet-lab8", "--wan", *wan, "--time", "3s", *QUICK) for wan in wans]
     runs += [("tcp", "--dut", "vpn-i5-6500", "--variant", "1gbit-relay", "--forward", "--time", "3s", *QUICK)]
+    RunWriter(place / "results", print).end(through_a_tunnel())
     for size in (64, 512, 1518):
         runs.append(("search", "--dut", "netgate-linux", "--mode", f"var2-{size}b", "--loss", "0,0.5%", *FAST))
     for run in (*runs, ("report", "-o", "r.html")):

@@ -16,7 +16,6 @@ from trexbench.config.twin import TwinSpec
 from trexbench.config.twin_tcp import (
     CyclesSpec,
     EncapsulationSpec,
-    PacketCost,
     PerWay,
     PingSpec,
     TcpPowerSpec,
@@ -138,51 +137,18 @@ def test_a_variant_costs_what_it_names_and_nothing_else() -> None:
         model(variant="nat", **own)
 
 
-def cost(user_us: float, system_us: float) -> PacketCost:
-    return PacketCost(user_us * 1e-6, system_us * 1e-6)
-
-
-@pytest.mark.parametrize(("client", "far", "limit"), [(4, 2, "tunnel"), (2, 4, "tunnel"), (1, 1, "line")])
 @pytest.mark.parametrize("between", ["client-server", "client-dut"])
-def test_a_tunnels_ends_have_a_core_each(client: int, far: int, limit: str, between: str) -> None:
-    tunnel = TunnelSpec(cost(client, client), cost(far, far), "relay", between)
+def test_a_tunnels_headers_leave_less_for_payload(between: str) -> None:
+    tunnel = TunnelSpec("relay", between)
     own = model(variant="vpn", variants=(("vpn", TcpVariant(tunnel=tunnel, line_bps=2e9)),))
     mss = 1448 - HEADER_BYTES["relay"][4]
-    (found,) = rates(own, FORWARD)
-    assert found == (pytest.approx(8 * mss / 8e-6 if limit == "tunnel" else 2e9 * mss / 1538), limit)
-    assert "tunnel" not in {one.name for one in own.of_endpoints(FORWARD, 1)}
-    took = TcpTwin(own, 1).processes(FORWARD, run(own)[-1])
-    end = {"client-server": "server", "client-dut": "dut"}[between]
-    over_s, carried_s = took["client"].over_s, received(run(own)[-1]) / mss
-    for host, each_us in (("client", client), (end, far)):
-        (one,) = (one for one in took[host].took if one.role == "tunnel")
-        assert one.user_s == one.system_s == pytest.approx(min(over_s / 2, carried_s * each_us * 1e-6), rel=1e-4)
-    assert {host for host, ones in took.items() if any(one.role == "tunnel" for one in ones.took)} == {"client", end}
-    last = run(own)[-1]
-    assert len(last.client.cpus) == 2 and last.client.cpus[1].busy_s == pytest.approx(
-        2 * carried_s * client * 1e-6, rel=0.01
-    )
-    if between == "client-dut":
-        assert last.dut is not None and last.dut.observation.cpus[-1].busy_s > 0.1 * over_s
+    assert rates(own, FORWARD) == [(pytest.approx(2e9 * mss / 1538), "line")]
 
 
-def test_what_a_packet_costs_the_programs_of_the_endpoints() -> None:
-    own = model(
-        variant="v", variants=(("v", TcpVariant(client=cost(1, 3), server=cost(2, 8), path_bps=PerWay(5e8, 5e8))),)
-    )
-    assert rates(own, FORWARD) == [(pytest.approx(5e8), "path")]
-    free = model(variant="v", variants=(("v", TcpVariant(client=cost(1, 3), server=cost(20, 80))),))
-    assert rates(free, FORWARD) == [(pytest.approx(8 * 1448 / 100e-6), "endpoint")]
-    last = run(own)[-1]
-    packets = received(last) / 1448
-    threads = [host.threads[0] for host in (last.client, last.server)]
-    assert [(one.user_s, one.system_s) for one in threads] == [
-        (pytest.approx(packets * 1e-6), pytest.approx(packets * 3e-6)),
-        (pytest.approx(packets * 2e-6), pytest.approx(packets * 8e-6)),
-    ]
-    ((program,), (server,)) = (TcpTwin(own, 1).processes(FORWARD, last)[host].took for host in ("client", "server"))
-    assert (program.role, program.system_s) == ("endpoint", pytest.approx(packets * 3e-6))
-    assert server.user_s == pytest.approx(packets * 2e-6)
+def test_a_variant_has_endpoints_and_a_path_of_its_own() -> None:
+    slow = TcpVariant(endpoint_bps=PerWay(5e8, 4e8)), TcpVariant(path_bps=PerWay(3e8, 2e8))
+    found = [rates(model(variant="v", variants=(("v", one),)), Leg(R)) for one in slow]
+    assert found == [[(4e8, "endpoint")], [(2e8, "path")]]
 
 
 def test_without_timestamps_segments_are_longer_and_the_options_say_so() -> None:
@@ -328,8 +294,8 @@ BROKEN = [
     ("idle: 2.3", "", 13, ["twin.tcp.power", "'idle' is missing"]),
     ("reverse: 2%", "reverse: 30%", 14, ["twin.tcp.noise", "at most 20%"]),
     ("firewall:", "Fire wall:", 16, ["variant"]),
-    ("{cycles_per_packet: {ipv6: 160000}}", "{client: {usr: 0us, sys: 0us}}", 16, ["costs nothing"]),
-    ("{cycles_per_packet: {ipv6: 160000}}", "{tunnel: {kind: relay}}", 16, ["'client' and 'far' are"]),
+    ("{cycles_per_packet: {ipv6: 160000}}", "{tunnel: {kind: relay, far: {usr: 1us}}}", 16, ["write path:"]),
+    ("{cycles_per_packet: {ipv6: 160000}}", "{tunnel: {between: client-dut}}", 16, ["'kind' is missing"]),
     ("{cycles_per_packet: {ipv6: 160000}}", "{bus: 1mbit}", 16, ["twin.tcp.variants.firewall", "cycles_per_packet"]),
 ]
 

@@ -78,46 +78,21 @@ _OF_CYCLES = r.section(CyclesSpec, "cycles by IP version")
 
 
 @dataclass(frozen=True)
-class PacketCost:
-    """CPU seconds that a program takes for each data packet, its share of ACKs included."""
-
-    user_s: Annotated[float, seconds, "usr"]
-    system_s: Annotated[float, seconds, "sys"]
-
-    @property
-    def total_s(self) -> float:
-        return self.user_s + self.system_s
-
-    def times(self, count: float) -> PacketCost:
-        return PacketCost(self.user_s * count, self.system_s * count)
-
-    def spent(self, count: float, most_s: float) -> PacketCost:
-        """Return the time that so many take; at most ``most_s`` seconds, as one core has no more."""
-        return self.times(min(count, most_s / self.total_s))
-
-
-def _cost(value: Value) -> PacketCost:
-    found = r.section(PacketCost, "what a packet costs")(value)
-    if found.total_s <= 0:
-        raise ConfigError("a packet that costs nothing", "leave it out, or write usr: 1us, sys: 4us")
-    return found
-
-
-@dataclass(frozen=True)
 class TunnelSpec:
-    """A tunnel's two programs, each with a core of its own. far: its other end, the server or (``client-dut``) the DUT.
+    """A tunnel through or to the router. kind: tells its headers, core.tcp.model.HEADER_BYTES."""
 
-    kind: tells its headers, core.tcp.model.HEADER_BYTES.
-    """
-
-    client: Annotated[PacketCost, _cost]
-    far: Annotated[PacketCost, _cost]
     kind: Annotated[str, r.choice(*(name for name, each in HEADER_BYTES.items() if 4 in each and name != "pppoe"))]
     between: Annotated[str, r.choice("client-server", "client-dut")] = "client-server"
 
-    @property
-    def far_end(self) -> str:
-        return "dut" if self.between == "client-dut" else "server"
+
+_TUNNEL = r.section(TunnelSpec, "a tunnel")
+
+
+def _tunnel(value: Value) -> TunnelSpec:
+    if isinstance(value.raw, Mapping) and {"client", "far"} & {*value.raw}:
+        remedy = "leave 'client' and 'far' out, and write path: or endpoint: beside tunnel:, the rate that it carries"
+        raise ConfigError("a twin no longer simulates the CPU of a tunnel's programs", remedy)
+    return _TUNNEL(value)
 
 
 @dataclass(frozen=True)
@@ -129,10 +104,9 @@ class TcpVariant:
 
     cycles: Annotated[CyclesSpec, _OF_CYCLES, "cycles_per_packet"] = field(default_factory=CyclesSpec)
     line_bps: Annotated[float | None, r.speed, "line"] = None
+    endpoint_bps: Annotated[PerWay | None, per_way(r.speed), "endpoint"] = None
     path_bps: Annotated[PerWay | None, per_way(r.speed), "path"] = None
-    tunnel: Annotated[TunnelSpec | None, r.section(TunnelSpec, "a tunnel")] = None
-    client: Annotated[PacketCost | None, _cost] = None
-    server: Annotated[PacketCost | None, _cost] = None
+    tunnel: Annotated[TunnelSpec | None, _tunnel] = None
 
     def applied_to(self, tcp: TcpTwinSpec) -> TcpTwinSpec:
         stated = {name: value for name, value in vars(self).items() if value is not None}
@@ -194,7 +168,7 @@ class TcpTwinSpec:
     segments_per_ack: data packets that one ACK answers. endpoint_bps: payload that a sender's and a receiver's core
     can handle. path_bps: what the path carries for reasons that the model does not know. loss: share of data packets
     that a router drops which is the limit itself. noise: standard deviation of what an interval of 1 s carries, None:
-    the twin's. tunnel, client, server: of a variant; client and server: cost of their programs.
+    the twin's. tunnel: of a variant.
     """
 
     cores: Annotated[int | None, r.integer(1, 256)] = None
@@ -220,5 +194,3 @@ class TcpTwinSpec:
     power: Annotated[TcpPowerSpec | None, r.section(TcpPowerSpec, "power")] = None
     variants: Annotated[tuple[tuple[str, TcpVariant], ...], _VARIANTS] = ()
     tunnel: TunnelSpec | None = None
-    client: PacketCost | None = None
-    server: PacketCost | None = None

@@ -15,20 +15,12 @@ from random import Random
 from zlib import crc32
 
 from ..core.dut.telemetry import CpuTime, DropCount, DutReading, Moment, Observation
-from ..core.tcp.model import (
-    HostReading,
-    Leg,
-    Ping,
-    Processes,
-    ProcessTime,
-    StreamCount,
-    TcpPlan,
-    ThreadTime,
-    Way,
-)
+from ..core.tcp.model import HostReading, Leg, Ping, StreamCount, TcpPlan, ThreadTime, Way
 from .noise import mixed, normal
 from .tcp_limits import BUS, LINE, LOSS, QUEUES, ROUTER, WAN, Carried, TcpModel, of_way, share, ways_of
 
+KERNEL = 0.9
+"""The kernel's share of an endpoint's CPU time."""
 FIRST_WINDOW = 10
 """Segments that a connection sends at first (RFC 6928)."""
 TIMESTAMPS = 1
@@ -97,24 +89,6 @@ class TcpTwin:
             times = [time_s + wan.delay_s + differs_s for time_s, differs_s, gone in each if not gone]
         return Ping(leg, loaded, count, tuple(times))
 
-    def processes(self, leg: Leg, end: Instant) -> Mapping[str, Processes]:
-        """CPU time of each host's processes from the begin of the leg to this reading, which is its last."""
-        readings = {"client": end.client, "server": end.server}
-        payload = sum(one.payload_bytes for host in readings.values() for one in host.streams if not one.sends)
-        took: dict[str, list[ProcessTime]] = {}
-        for host in (*readings, *(["dut"] if end.dut is not None else [])):
-            threads = readings[host].threads if host in readings else ()
-            own = took.setdefault(host, [])
-            tunnel, cost = self._tcp.tunnel, self._model.tunnel_cost(host, leg.version)
-            if tunnel is not None and cost is not None:
-                spent, core = cost.spent(8 * payload, end.at_s), len(threads) or self._model.cores
-                own.append(ProcessTime(2, tunnel.kind, spent.user_s, spent.system_s, 0.0, (core,), role="tunnel"))
-            if threads:
-                user_s, system_s = sum(one.user_s for one in threads), sum(one.system_s for one in threads)
-                cores = tuple(range(len(threads)))
-                own.append(ProcessTime(1, "simulated", user_s, system_s, 0.0, cores, role="endpoint"))
-        return {host: Processes(end.at_s, tuple(own)) for host, own in took.items()}
-
     def _idle(self, rng: Random) -> float:
         """Draw a round trip of the idle path: normal around the mean, cut off at min and max."""
         ping = self._tcp.ping
@@ -173,8 +147,7 @@ class _Ends:
         self._model, self._leg, self._plan = model, leg, plan
 
     def instant(self, at_s: float, flows: list[_Flow], dut: DutReading | None) -> Instant:
-        host = {client: self._host(at_s, flows, client) for client in (True, False)}
-        return Instant(at_s, host[True], host[False], dut)
+        return Instant(at_s, self._host(at_s, flows, True), self._host(at_s, flows, False), dut)
 
     def _host(self, at_s: float, flows: list[_Flow], client: bool) -> HostReading:
         counts = [
@@ -182,16 +155,11 @@ class _Ends:
             for index, flow in enumerate(flows)
             for number in range(self._plan.streams)
         ]
-        threads = []
-        host, version = "client" if client else "server", self._leg.version
-        for thread, flow in enumerate(flows):
-            spent = self._model.program_cost(host, flow.way, version).spent(8 * flow.payload_bytes, at_s)
-            threads.append(ThreadTime(thread, spent.user_s, spent.system_s, 0.0))
-        cpus = [CpuTime(one.thread, at_s, one.user_s + one.system_s) for one in threads]
-        if (tunnel := self._model.tunnel_cost(host, version)) is not None:
-            spent = tunnel.spent(sum(8 * flow.payload_bytes for flow in flows), at_s)
-            cpus.append(CpuTime(len(threads), at_s, spent.total_s))
-        return HostReading(at_s, tuple(counts), tuple(cpus), tuple(threads))
+        endpoint_bps = self._model.tcp.endpoint_bps
+        spent = [min(at_s, 8 * flow.payload_bytes / of_way(endpoint_bps, flow.way)) for flow in flows]
+        cpus = tuple(CpuTime(thread, at_s, busy_s) for thread, busy_s in enumerate(spent))
+        threads = (ThreadTime(n, (1 - KERNEL) * busy_s, KERNEL * busy_s, 0.0) for n, busy_s in enumerate(spent))
+        return HostReading(at_s, tuple(counts), cpus, tuple(threads))
 
     def _stream(self, at_s: float, flow: _Flow, number: int, client: bool) -> StreamCount:
         streams, mss = self._plan.streams, self._model.sizes(self._leg.version).mss
@@ -224,21 +192,17 @@ class _Router:
         self._used = model.cores_used(streams)
         self._cores = model.cores
         self._busy_s, self._drops = 0.0, 0.0
-        self._tunnel, self._tunnel_s = model.tunnel_cost("dut", leg.version), 0.0
 
     def work(self, length_s: float, carried: Mapping[Way, float], flows: list[_Flow]) -> None:
         """An interval. A router that is the limit is busy throughout, however fast it was in it."""
         needed_s = sum(self._model.core_seconds(way, self._leg.version, size) for way, size in carried.items())
         full = any(one.carried.limit == ROUTER for one in flows)
         self._busy_s += length_s if full else min(length_s, needed_s / self._used)
-        if self._tunnel is not None:
-            self._tunnel_s += min(length_s, 8 * sum(carried.values()) * self._tunnel.total_s)
         self._drops = sum(one.retransmits for one in flows)
 
     def reading(self, t_s: float, at_s: float, moment: Moment) -> DutReading:
         power, clock = self._model.tcp.power, self._model.spec.clock_hz
         busy = [self._busy_s if core < self._used else 0.0 for core in range(self._cores)]
-        busy += [self._tunnel_s] if self._tunnel is not None else []
         observation = Observation(
             at_s=at_s,
             cpus=tuple(CpuTime(core, at_s, spent, spent, clock) for core, spent in enumerate(busy)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..config.twin import TwinSpec
-from ..config.twin_tcp import PacketCost, PerWay
+from ..config.twin_tcp import PerWay
 from ..core.errors import ConfigError
 from ..core.tcp.laws import SENDABLE, loss_bound, share_of_scale
 from ..core.tcp.model import HEADER_BYTES, Leg, Way
@@ -14,9 +14,6 @@ from ..core.tcp.wan import Wan
 
 LINE, BUS, ROUTER, WINDOW, ENDPOINT, PATH = "line", "bus", "router", "window", "endpoint", "path"
 WAN, LOSS = "wan", "loss"
-TUNNEL = "tunnel"
-KERNEL = 0.9
-"""The kernel's share of an endpoint's CPU time, where nothing says otherwise."""
 QUEUES = (LINE, BUS, ROUTER, WAN)
 """Limits that packets wait before."""
 QUEUE = 100
@@ -110,7 +107,7 @@ class TcpModel:
 
     @property
     def cores(self) -> int:
-        """Number of the router's cores, without that of a tunnel that ends there."""
+        """Number of the router's cores."""
         return max(self.spec.workers, self.tcp.cores or 0)
 
     def cores_used(self, streams: int) -> int:
@@ -133,22 +130,6 @@ class TcpModel:
         window = int(share_of_scale(self.tcp.adv_win_scale) * (size or self.tcp.rmem[2]))
         return size or self.tcp.wmem[2], window
 
-    def program_cost(self, host: str, way: Way, version: int) -> PacketCost:
-        """Cost of the program that sends or receives on ``client`` or ``server``, in seconds per bit of payload."""
-        stated = self.tcp.client if host == "client" else self.tcp.server
-        if stated is not None:
-            return self._per_bit(stated, version)
-        return PacketCost(1 - KERNEL, KERNEL).times(1 / of_way(self.tcp.endpoint_bps, way))
-
-    def tunnel_cost(self, host: str, version: int) -> PacketCost | None:
-        """Likewise of the tunnel's program on a host, ``dut`` included; None where it has none."""
-        tunnel = self.tcp.tunnel
-        stated = {} if tunnel is None else {"client": tunnel.client, tunnel.far_end: tunnel.far}
-        return self._per_bit(stated[host], version) if host in stated else None
-
-    def _per_bit(self, cost: PacketCost, version: int) -> PacketCost:
-        return cost.times(1 / (8 * self.sizes(version).mss))
-
     def window_bytes(self, leg: Leg) -> float:
         """Most payload of one connection that can be in flight."""
         send_buffer, receive_window = self.buffers(leg)
@@ -168,8 +149,7 @@ class TcpModel:
         """Limits that are there without the router, too. round_trip_s: None: the idle path's."""
         window = self.window_bytes(leg)
         for way in ways_of(leg):
-            for host in ("client", "server"):
-                yield CapacityBound(ENDPOINT, {way: self.program_cost(host, way, leg.version).total_s}, 1.0)
+            yield CapacityBound(ENDPOINT, {way: 1.0}, of_way(self.tcp.endpoint_bps, way))
             yield CapacityBound(WINDOW, {way: 1.0}, 8 * streams * window / (round_trip_s or self.round_trip_s))
 
     def _of_router(self, leg: Leg, streams: int) -> Iterator[CapacityBound]:
@@ -187,9 +167,6 @@ class TcpModel:
             yield CapacityBound(BUS, dict.fromkeys(ways, crossing), tcp.bus_bps)
         core_s = {way: self.core_seconds(way, leg.version, 1 / 8) for way in ways}
         yield CapacityBound(ROUTER, core_s, self.cores_used(streams))
-        for cost in (self.tunnel_cost(host, leg.version) for host in ("client", "server", "dut")):
-            if cost is not None:
-                yield CapacityBound(TUNNEL, dict.fromkeys(ways, cost.total_s), 1.0)
         if tcp.path_bps is not None:
             yield from (CapacityBound(PATH, {way: 1.0}, of_way(tcp.path_bps, way)) for way in ways)
 

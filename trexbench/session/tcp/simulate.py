@@ -108,7 +108,6 @@ class SimulatedBench:
             server=tuple(one.server for one in instants),
             dut=tuple(one.dut for one in instants if one.dut is not None and watched),
             program=self._program(leg, plan),
-            processes=self._twin.processes(leg, instants[-1]),
         )
 
     def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
