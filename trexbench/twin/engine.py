@@ -15,7 +15,7 @@ from math import floor
 from ..config.twin import TesterSpec
 from ..stlserver.engine import EngineCounters, EngineLoad, EnginePort, FlowTotals, LatencyTotals, PortLoad, StreamSpec
 from ..stlserver.traffic import PortTraffic, Tally, frame_bytes
-from ..stlserver.wiring import Pairs, partners, simulated_ports
+from ..stlserver.wiring import partners, simulated_ports
 from .headers import check_program, headers_of
 from .latency import LatencyGroup
 from .noise import mixed
@@ -31,9 +31,8 @@ SAME_INSTANT_S = 1e-9
 class SimEngine:
     """Ports whose frames go through ``router``; no packet is sent, and ``clock`` tells the time.
 
-    ports: how many; pairs: which of them the router connects, as ``stlserver.wiring.partners`` takes them. speed_bps:
-    L1 speed of each. seed: of the tester's own irregularities. dst_macs: by port; None for a neighbour that no ARP
-    has resolved. step_s: distance of the grid's lines.
+    ports: how many; the router connects 0 and 1, 2 and 3, and so on. speed_bps: L1 speed of each. seed: of the
+    tester's own irregularities. step_s: distance of the grid's lines.
     """
 
     def __init__(
@@ -41,19 +40,17 @@ class SimEngine:
         router: Router,
         *,
         ports: int = 2,
-        pairs: Pairs | None = None,
         speed_bps: float = 10e9,
         clock: Callable[[], float] = time.monotonic,
         tester: TesterSpec | None = None,
         seed: int = 1,
-        dst_macs: Sequence[str | None] | None = None,
         step_s: float = STEP_S,
     ) -> None:
         self._clock, self._origin_s = clock, clock()
         self._tester, self._seed, self._step_s = tester or TesterSpec(), seed, step_s
-        self._ports = simulated_ports("sim", ports, speed_bps, pairs, dst_macs)
+        self._ports = simulated_ports("sim", ports, speed_bps)
         self._world = World(
-            router, [TesterPort.of(self._tester, port, speed_bps) for port in range(ports)], partners(ports, pairs)
+            router, [TesterPort.of(self._tester, port, speed_bps) for port in range(ports)], partners(ports)
         )
         self._view: tuple[float, World] | None = None
         self._past: deque[tuple[float, list[tuple[Tally, ...]]]] = deque()

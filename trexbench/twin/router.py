@@ -9,7 +9,7 @@ from math import floor
 from typing import Any
 
 from ..config.twin import TwinSpec
-from ..stlserver.wiring import Pairs, partners
+from ..stlserver.wiring import partners
 from .counters import QueueCounters, WorkerCounters
 from .delay import Delay, Ring, Service, delays, service
 from .model import Pace
@@ -40,19 +40,11 @@ class Queue(QueueCounters):
 class TwinRouter:
     """A Router (``ports.py``) made of a spec.
 
-    pairs: of the tester's ports, as ``stlserver.wiring.partners`` takes them. rx_queues: per port, None for the spec's
-    own number. seed: of the noise, None for the spec's own; a random RSS key is the spec's in any case, as the DUT
-    keeps its own from run to run.
+    rx_queues: per port, None for the spec's own number. seed: of the noise, None for the spec's own; a random RSS key
+    is the spec's in any case, as the DUT keeps its own from run to run.
     """
 
-    def __init__(
-        self,
-        spec: TwinSpec,
-        ports: int = 2,
-        rx_queues: int | None = None,
-        seed: int | None = None,
-        pairs: Pairs | None = None,
-    ) -> None:
+    def __init__(self, spec: TwinSpec, ports: int = 2, rx_queues: int | None = None, seed: int | None = None) -> None:
         self.spec, self.rx_queues = spec, rx_queues or spec.queues
         self.time_s = 0.0
         self._seed = spec.seed if seed is None else seed
@@ -65,7 +57,7 @@ class TwinRouter:
         self._queues_of = [
             tuple(at for at, worker in enumerate(self.placement) if worker == number) for number in range(spec.workers)
         ]
-        self._partners = partners(ports, pairs)
+        self._partners = partners(ports)
         self._feedback = Feedback((0.0,) * spec.workers, (0.0,) * ports)
         self._solved: Solved | None = None
         self._sizes: dict[Key, float] = {}
