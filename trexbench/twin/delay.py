@@ -23,19 +23,15 @@ class Delay:
 
 @dataclass(frozen=True)
 class Ring:
-    """Frames in a ring at the beginning and the end of a span, and those that came, went and were dropped.
+    """Frames in a ring at the beginning and the end of a span, in which it was emptied at ``rate_pps``.
 
-    rate_pps: at which it was emptied in this span; before_pps: in the one before it. capacity: frames it can hold.
+    dropped: frames that found it full. capacity: frames it can hold.
     """
 
     before: float
     after: float
-    came: float
-    gone: float
     dropped: float
-    span_s: float
     rate_pps: float
-    before_pps: float
     capacity: float
 
 
@@ -83,46 +79,33 @@ def service(found: Pace, at: int, polling: bool) -> tuple[Service, ...]:
     )
 
 
-def standing(ring: Ring) -> tuple[Delay, ...]:
-    """Times that frames leaving in the span had waited behind others in the ring; the shares sum to 1."""
-    if (not ring.before and not ring.after) or not ring.rate_pps:
-        return (Delay(1.0, 0.0, 0.0),)
-    if not ring.after:
-        # faster than the mean rate of this span, in which it ran empty: as before it
-        pps = max(ring.rate_pps, ring.before_pps)
-        spare_pps = pps - ring.came / ring.span_s
-        frames = pps * ring.before / spare_pps if spare_pps > 0 else ring.gone
-        return _parts(frames / ring.gone, Delay(1.0, 0.0, ring.before / pps), 0.0)
-    begin_s, end_s = ring.before / ring.rate_pps, ring.after / ring.rate_pps
-    changing = Delay(1.0, min(begin_s, end_s), max(begin_s, end_s))
-    if not ring.dropped:
-        return (changing,)
-    return _parts((ring.after - ring.before) / (ring.after - ring.before + ring.dropped), changing, end_s)
+def standing(ring: Ring) -> tuple[float, float]:
+    """Least and most seconds that frames leaving in the span had waited behind others in the ring.
 
-
-def _parts(share: float, changing: Delay, then_s: float) -> tuple[Delay, ...]:
-    """This share of the frames left while the ring filled or emptied, the others after it."""
-    share = min(1.0, max(0.0, share))
-    parts = (Delay(share, changing.least_s, changing.most_s), Delay(1 - share, then_s, then_s))
-    return tuple(part for part in parts if part.frames > 0)
+    It fills or empties evenly over the span; one that overflowed was full throughout, as it fills in a moment.
+    """
+    if not ring.rate_pps:
+        return 0.0, 0.0
+    begin = ring.after if ring.dropped else ring.before
+    return min(begin, ring.after) / ring.rate_pps, max(begin, ring.after) / ring.rate_pps
 
 
 def delays(frames: float, base_s: float, services: Sequence[Service], ring: Ring) -> list[Delay]:
-    """The latencies of so many frames: every wait in the ring is combined with every service.
+    """The latencies of so many frames: the wait in the ring is combined with every service.
 
     Where several even spreads meet, the sum is taken for an even one over the same range: mean and ends are right, the
     shoulders are not.
     """
     found = []
-    for before in standing(ring):
-        for one in services:
-            # what a full ring holds is all there can be before a frame
-            most_s = min(before.most_s + one.wait_s, max(ring.capacity / ring.rate_pps, one.wait_s))
-            least_s = min(before.least_s, most_s)
-            # of what is fetched at once, the first to come waited longest
-            firsts_s, lasts_s = most_s + one.first_s, least_s + one.last_s
-            if one.together:
-                firsts_s, lasts_s = least_s + one.first_s, most_s + one.last_s
-            span = sorted((firsts_s, lasts_s))
-            found.append(Delay(frames * before.frames * one.share, base_s + span[0], base_s + span[1]))
+    least, most = standing(ring)
+    for one in services:
+        # what a full ring holds is all there can be before a frame
+        most_s = min(most + one.wait_s, max(ring.capacity / ring.rate_pps, one.wait_s))
+        least_s = min(least, most_s)
+        # of what is fetched at once, the first to come waited longest
+        firsts_s, lasts_s = most_s + one.first_s, least_s + one.last_s
+        if one.together:
+            firsts_s, lasts_s = least_s + one.first_s, most_s + one.last_s
+        span = sorted((firsts_s, lasts_s))
+        found.append(Delay(frames * one.share, base_s + span[0], base_s + span[1]))
     return found

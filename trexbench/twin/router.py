@@ -29,12 +29,10 @@ Key = tuple[int, int]
 
 @dataclass
 class Queue(QueueCounters):
-    """One receive queue. held: frames in its ring, by stream. kept: all of them at the end of the last span, in which
-    it was emptied at rate_pps."""
+    """One receive queue. held: frames in its ring, by stream. kept: all of them at the end of the last span."""
 
     held: dict[Key, float] = field(default_factory=dict)
     kept: float = 0.0
-    rate_pps: float = 0.0
 
 
 class TwinRouter:
@@ -178,7 +176,7 @@ class TwinRouter:
         dropped = waiting - gone - kept
         queue.packets += gone
         queue.drops += dropped
-        queue.kept, queue.rate_pps = kept, rate_pps
+        queue.kept = kept
         worker.packets += gone
         for key, count in queue.held.items() if waiting else ():
             self._gone[key] = self._gone.get(key, 0.0) + count * gone / waiting
@@ -189,12 +187,12 @@ class TwinRouter:
         self, queue: Queue, rate_pps: float, span_s: float, worker: WorkerCounters, services: Sequence[Service]
     ) -> None:
         """Call ``_fetch``, and record how long the timed frames took."""
-        held, before, before_pps = queue.held, queue.kept, queue.rate_pps
+        held, before = queue.held, queue.kept
         gone, dropped = self._fetch(queue, rate_pps, span_s, worker)
         if not gone:
             return
         waiting = sum(held.values())
-        ring = Ring(before, queue.kept, waiting - before, gone, dropped, span_s, rate_pps, before_pps, self.spec.ring)
+        ring = Ring(before, queue.kept, dropped, rate_pps, self.spec.ring)
         for key in self._timed:
             if frames := held.get(key, 0.0) * gone / waiting:
                 self._taken.setdefault(key, []).extend(delays(frames, self.spec.latency_s, services, ring))
