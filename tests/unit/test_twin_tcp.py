@@ -295,6 +295,8 @@ BROKEN = [
     ("reverse: 2%", "reverse: 30%", 14, ["twin.tcp.noise", "at most 20%"]),
     ("firewall:", "Fire wall:", 16, ["variant"]),
     ("{cycles_per_packet: {ipv6: 160000}}", "{tunnel: {kind: relay, far: {usr: 1us}}}", 16, ["write path:"]),
+    ("{cycles_per_packet: {ipv6: 160000}}", "{client: {usr: 1us}}", 16, ["firewall.client", "write path:"]),
+    ("bus: 191mbit", "receive_window: 50000", 10, ["twin.tcp.receive_window", "write rmem:"]),
     ("{cycles_per_packet: {ipv6: 160000}}", "{tunnel: {between: client-dut}}", 16, ["'kind' is missing"]),
     ("{cycles_per_packet: {ipv6: 160000}}", "{bus: 1mbit}", 16, ["twin.tcp.variants.firewall", "cycles_per_packet"]),
 ]

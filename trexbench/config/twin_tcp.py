@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from ..core.errors import ConfigError
 from ..core.tcp.model import HEADER_BYTES
 from ..core.units import format_share, parse_duration
 from . import readers as r
 from .yamltree import Value
+
+T = TypeVar("T")
 
 WAYS = ("forward", "reverse")
 _MICROSECONDS = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*us")
@@ -56,6 +58,19 @@ def per_way(reader: Callable[[Value], float]) -> Callable[[Value], PerWay]:
     return read
 
 
+def without(reader: Callable[[Value], T], **gone: str) -> Callable[[Value], T]:
+    """Refuse keys that earlier versions read, each with its remedy."""
+
+    def read(value: Value) -> T:
+        for key in value.raw if isinstance(value.raw, Mapping) else ():
+            if key in gone:
+                raise value.at(key).wrong("twins have this key no longer", gone[key])
+        return reader(value)
+
+    return read
+
+
+_CPU = "write path: or endpoint: in the variant, the rate that the programs carry; their CPU is not simulated"
 _CYCLES = per_way(r.number(1, 1e7))
 
 
@@ -85,16 +100,6 @@ class TunnelSpec:
     between: Annotated[str, r.choice("client-server", "client-dut")] = "client-server"
 
 
-_TUNNEL = r.section(TunnelSpec, "a tunnel")
-
-
-def _tunnel(value: Value) -> TunnelSpec:
-    if isinstance(value.raw, Mapping) and {"client", "far"} & {*value.raw}:
-        remedy = "leave 'client' and 'far' out, and write path: or endpoint: beside tunnel:, the rate that it carries"
-        raise ConfigError("a twin no longer simulates the CPU of a tunnel's programs", remedy)
-    return _TUNNEL(value)
-
-
 @dataclass(frozen=True)
 class TcpVariant:
     """The fields of TcpTwinSpec that a variant of the DUT changes; whatever is not named is as without the variant.
@@ -106,7 +111,7 @@ class TcpVariant:
     line_bps: Annotated[float | None, r.speed, "line"] = None
     endpoint_bps: Annotated[PerWay | None, per_way(r.speed), "endpoint"] = None
     path_bps: Annotated[PerWay | None, per_way(r.speed), "path"] = None
-    tunnel: Annotated[TunnelSpec | None, _tunnel] = None
+    tunnel: Annotated[TunnelSpec | None, without(r.section(TunnelSpec, "a tunnel"), client=_CPU, far=_CPU)] = None
 
     def applied_to(self, tcp: TcpTwinSpec) -> TcpTwinSpec:
         stated = {name: value for name, value in vars(self).items() if value is not None}
@@ -145,7 +150,8 @@ class TcpPowerSpec:
     idle_w: Annotated[float, r.number(0, 1e6), "idle"]
 
 
-_VARIANTS = r.pairs("variant", r"[a-z0-9][a-z0-9-]{0,39}", "firewall", r.section(TcpVariant, "a variant"))
+_VARIANT = without(r.section(TcpVariant, "a variant"), client=_CPU, server=_CPU)
+_VARIANTS = r.pairs("variant", r"[a-z0-9][a-z0-9-]{0,39}", "firewall", _VARIANT)
 
 
 def _buffer_sizes(value: Value) -> tuple[int, int, int]:
@@ -194,3 +200,13 @@ class TcpTwinSpec:
     power: Annotated[TcpPowerSpec | None, r.section(TcpPowerSpec, "power")] = None
     variants: Annotated[tuple[tuple[str, TcpVariant], ...], _VARIANTS] = ()
     tunnel: TunnelSpec | None = None
+
+
+tcp_twin = without(
+    r.section(TcpTwinSpec, "a twin for TCP"),
+    send_buffer="write wmem:, whose third size limits it",
+    receive_window="write rmem:, of whose third size it is a share",
+    queue="leave it out: 100 packets wait",
+    lag="leave it out: intervals do not depend on one another",
+    cores_per_flow="leave it out: a connection is forwarded on one core",
+)
