@@ -183,6 +183,7 @@ def close(one: Any, other: Any) -> bool:
         (("plan", "legs", 0, "way"), "sideways", "way"),
         (("dut", "name"), "../x", "dut.name"),
         (("id",), "\ud800", "not Unicode"),
+        (("setup",), {"wan": {"delay_s": 0.02}, "wan_by": "\ud800"}, "through is not Unicode"),
         (("legs", 0, "client", 3, "at_s"), "late", "at_s"),
         (("legs", 0, "client", 3, "streams", 0, "payload_bytes"), -5, "payload_bytes"),
         (("warnings",), [{"source": "run"}], "warning"),

@@ -135,7 +135,7 @@ def checked_rows(result: Run) -> tuple[RunRow, ...]:
 
 def _find_odd(row: RunRow) -> Iterator[str]:
     of_nodes = {"cycles per packet of a node": sum(row.nodes.values()), "a node": "".join(row.nodes)}
-    for name, value in {**vars(row), **row.cell.to_dict(), **of_nodes}.items():
+    for name, value in {**row.to_dict(), **row.cell.to_dict(), **of_nodes}.items():
         if isinstance(value, float) and not isfinite(value):
             yield f"{name} is not finite"
         if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
