@@ -24,6 +24,11 @@ class TcpCall(Keeping, TcpSetup, TcpWords):
 class BdpCall(Keeping, TcpSetup, BdpWords):
     """All options of ``bdp``."""
 
+    def __post_init__(self) -> None:
+        """ConfigError as of both of its parts, of which Python would ask the first only."""
+        TcpSetup.__post_init__(self)
+        BdpWords.__post_init__(self)
+
 
 @with_options(TcpCall)
 def tcp(options: TcpCall) -> TcpResult:

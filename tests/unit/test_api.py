@@ -186,6 +186,10 @@ def test_bdp_sets_what_the_line_needs() -> None:
     legs = [(one.kind.congestion, one.kind.buffer_bytes) for one in found.summaries]
     assert legs == [(name, size) for name in ("cubic", "bbr") for size in (None, 2_500_000)]
     assert found.command["verb"] == "bdp"
+    with pytest.raises(trexbench.ConfigError, match="--factor and --sweep exclude each other"):
+        trexbench.bdp("lab-linux", wan="20ms,1gbit", factor=1, sweep=True, **TCP_QUICK)
+    with pytest.raises(trexbench.ConfigError, match="--speedup means nothing without --sim"):
+        trexbench.bdp("lab-linux", wan="20ms,1gbit", speedup=10)
 
 
 VERBS = [(ramp, trexbench.ramp), (search, trexbench.search), (saturate, trexbench.saturate)]
