@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -38,7 +38,7 @@ def _of_section(cls: Any, sections: dict[str, object]) -> dict[str, object]:
     """A reference to the section, which is put among the others."""
     if cls.__name__ not in sections:
         keys = keys_of(cls)
-        about, meanings = _explained(cls, "|".join(keys))
+        about, meanings = _explained(cls, "|".join(field.name for field in fields(cls)))
         sections[cls.__name__] = {
             "type": "object",
             "description": about,
@@ -56,7 +56,7 @@ def _explained(cls: Any, names: str) -> tuple[str, dict[str, dict[str, object]]]
     mention = rf"(?:^|(?<=[.;] ))((?:{names})(?:(?:, | and )(?:{names}))*): "
     about, *parts = re.split(mention, " ".join(cls.__doc__.split()))
     pairs = zip(parts[::2], parts[1::2], strict=True)
-    return about.strip(), {
+    return about.strip(" ;"), {
         one: {"description": text.strip(" ;")} for every, text in pairs for one in re.split(", | and ", every)
     }
 

@@ -61,6 +61,7 @@ def per_way(reader: Callable[[Value], float]) -> Callable[[Value], PerWay]:
 def without(reader: Callable[[Value], T], **gone: str) -> Callable[[Value], T]:
     """Refuse keys that earlier versions read, each with its remedy."""
 
+    @r.takes(anyOf=[reader])
     def read(value: Value) -> T:
         for key in value.raw if isinstance(value.raw, Mapping) else ():
             if key in gone:
