@@ -80,6 +80,7 @@ WRONG = [
     ("own hop", "10.2.0.1/24", "10.2.0.2/24", 15, "10.2.0.2 is the endpoint's own address"),
     ("half a bypass", "    bypass: {interface: eth2, address: 10.3.0.2/24}\n", "", 9, "only one end of a cable"),
     ("bypass apart", "10.3.0.2/24", "10.4.0.2/24", 16, "10.4.0.2 is not in 10.3.0.0/24"),
+    ("bypass of two widths", "10.3.0.2/24", "10.3.0.2/30", 16, "10.3.0.0/30 is not 10.3.0.0/24, the client's network"),
     ("bypass twice", "10.3.0.2/24", "10.3.0.1/24", 16, "10.3.0.1 is the client's own address"),
     ("bypass on the cable", "eth2, address: 10.3.0.2", "eth1, address: 10.3.0.2", 16, "eth1 is the interface towards"),
 ]

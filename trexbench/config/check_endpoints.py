@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 from ..core.errors import ConfigError
 from .agree import REACHED, check_apart, check_families, check_hops, check_way, idle
@@ -79,6 +80,9 @@ def _check_bypass(value: Value, found: EndpointsConfig) -> Iterator[ConfigError]
         return
     here, hops = value.at("server", "bypass", "address"), [each.ip for each in ends["server"].addresses]
     yield from check_hops(here, ends["client"].addresses, hops, "the client's")
+    for ours, theirs in product(ends["client"].addresses, ends["server"].addresses):
+        if theirs.ip in ours.network and theirs.network != ours.network:
+            yield here.wrong(f"{theirs.network} is not {ours.network}, the client's network", "write the same one")
     for role, endpoint, _ in found.roles:
         if ends[role].interface == endpoint.interface:
             what = f"{endpoint.interface} is the interface towards the DUT"
