@@ -104,6 +104,16 @@ def test_a_wan_is_put_beside_the_same_one_where_there_is_one() -> None:
     assert str(far.cell) in text and values["over"] == "WAN 20ms,1gbit by netem"
 
 
+def test_every_difference_within_a_set_is_told_once() -> None:
+    ours = [row(), row(line_rate_bps=1e10), row(line_rate_bps=1e10, loss_threshold=0.01)]
+    (pair,) = compare_sets(ours, [row(line_rate_bps=2.5e9)]).pairs
+    assert pair.unlike == (
+        "line rate 1.000 Gbit/s and 10.00 Gbit/s",
+        "loss threshold 0.100 % and 1.00 %",
+        "line rate 1.000 Gbit/s and 2.500 Gbit/s",
+    )
+
+
 def test_runs_that_ended_early_are_left_out_and_named() -> None:
     early = row(2e6, status="incomplete", path="early.json")
     found = compare_sets([row(), early], [row()])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import combinations, islice
+from itertools import islice
 from math import hypot, sqrt
 from statistics import median, stdev
 
@@ -220,8 +220,8 @@ def _unlike_rows(first: Sequence[RunRow], second: Sequence[RunRow], differing: D
     if len({row.cell.simulated for row in both}) > 1:
         one, other = ("simulated", "measured") if first[0].cell.simulated else ("measured", "simulated")
         yield f"one is {one}, the other {other}"
-    apart = {what: values for pair in combinations(both, 2) for what, values in differences(*pair)}
-    yield from (difference_words(what, values, " and ") for what, values in apart.items())
+    apart = (one for row in both for one in differences(both[0], row))
+    yield from dict.fromkeys(difference_words(*one, " and ") for one in apart)
     if first[0].cell.dut == second[0].cell.dut:
         others = {row.facts: row for row in both if row.facts != first[0].facts}
         told = (words for row in others.values() if (words := differing(first[0], row)) is not None)
@@ -256,4 +256,4 @@ def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, obje
 def _order(cell: Cell) -> tuple[object, ...]:
     queues = -1 if cell.rx_queues is None else cell.rx_queues
     kind = cell.held_pps or 0.0, cell.kind
-    return cell.dut, cell.variant or "", str(cell.over), str(cell.mode), cell.bidir, queues, *kind, cell.simulated
+    return cell.dut, cell.variant or "", str(cell.over or ""), str(cell.mode), cell.bidir, queues, *kind, cell.simulated
