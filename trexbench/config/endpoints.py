@@ -15,7 +15,6 @@ from .commands import pattern
 from .readers import Address, Interface, section
 from .yamltree import Value
 
-ROLES = ("client", "server")
 PPP_INTERFACE = "tbppp0"
 """Name of a PPPoE session's interface, on the server and on a DUT that trexbench dials from."""
 _WORD = r"[A-Za-z0-9][A-Za-z0-9@._-]*"

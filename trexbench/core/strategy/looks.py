@@ -28,8 +28,6 @@ MOST_PARTS = 10
 """A look is so many times as long at most where the two ports' counters are not read at one instant."""
 STOOD = 0.2
 """A look that lost more than this share may be one in which the DUT stood still for a while."""
-FEWEST = 4
-"""Looks that can make an interval."""
 SURE, STEADY = 0.75, 0.9
 """The probability with which the knee must lie between its ends; the second where no lossy rate is below a good one."""
 STATED = 0.97

@@ -84,7 +84,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": format_count,
     "flatten": facts_of,
     "typeset": lambda text: typeset(str(text)),
-    "tojson_text": json.dumps,
     "figure": partial(_figure, format_figure),
     "duration": partial(_figure, format_time),
 }
