@@ -50,7 +50,7 @@ INTERRUPTED = "interrupted: its process ended without a word, as at kill -9 or a
 
 
 class RunWriter:
-    """Stores a run of either kind while it goes on and when it has ended. A failing disk ends no measurement.
+    """Stores a run of any load while it goes on and when it has ended. A failing disk ends no measurement.
 
     ``sampled`` makes it a core.protocols.Sink: the loop that times samples never waits for a disk, see Journal.
     ``warn`` gets one line where nothing can be written, from the caller's thread.
@@ -158,7 +158,7 @@ def save_elsewhere(name: str, data: bytes, failure: StoreError) -> Path:
 
 
 def load_document(path: Path) -> Run:
-    """The run of a file, of either kind, with the samples of its journal where it is not over.
+    """The run of a file, of any load, with the samples of its journal where it is not over.
 
     StoreError names the file and what is wrong with it, in one line.
     """

@@ -24,8 +24,8 @@ class RunRow:
     (night: a date); label: the user's. total_pps: of all directions, a lower bound where at_least;
     uncertainty_pps: of that sum; line_share: total in line rates of one direction, so up to 2 in both. limit: of the
     worst direction (``dut``, ``generator-tx`` ...). hold_loss, latency_s: the worst direction's; latency_s is the mean
-    at half of the throughput. cycles_per_packet and the like: of
-    RunResult.held_cost. nodes: cycles_per_packet by VPP's node, over all workers, so without input nodes, which poll.
+    at half of the throughput. cycles_per_packet and the like: of RunResult.held_cost. nodes: cycles_per_packet by VPP's
+    node, over all workers, so without input nodes, which poll.
 
     A run of TCP has a row for each way and version. Its rate is total_bps, of payload as it was received, and
     uncertainty_bps; total_pps is 0. retransmitted: segments sent again, as a share. cores_per_gbps: of the DUT, per
