@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from trexbench.config.lookup import load_dut
 from trexbench.core.checks import Area, Check, State, exit_code, failed
 from trexbench.core.errors import GeneratorError
-from trexbench.doctor.dut import _judge_clock
+from trexbench.doctor.dut import _judge_clock, check_lab
 from trexbench.doctor.host import HostFacts, check_results, check_software, judge_host, read_host
 from trexbench.doctor.tester import judge_tester
 from trexbench.generator.trex.connect import ServerFacts
@@ -143,3 +144,10 @@ def test_the_exit_code_is_the_first_bad_ones() -> None:
 )
 def test_the_duts_clock_is_compared(said: str, state: State) -> None:
     assert _judge_clock(said, 1000.0, 0.2).state is state
+
+
+def test_a_machine_that_is_no_linux_hosts_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.sched_getaffinity")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    (found,) = check_lab(load_dut(str(Path(__file__).parents[2] / "dut_configs/lab-linux.yaml")), embedded=True)
+    assert found.state is State.BAD and "needs root" in found.found

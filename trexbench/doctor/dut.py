@@ -22,9 +22,10 @@ MOST_OFFSET_S = 2.0
 
 def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
     """Check whether this machine can host the DUT's lab. embedded: with the embedded server."""
-    spec, cpus = LabSpec.from_config(config), host.usable_cpus()
+    spec = LabSpec.from_config(config)
     try:
         host.check(embedded)
+        cpus = host.usable_cpus()
         placement = place(spec.settings, cpus, host.siblings(cpus))
     except BenchError as error:
         yield failed(Area.LAB, "machine", error)
