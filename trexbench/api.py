@@ -15,9 +15,9 @@ from functools import wraps
 from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_type_hints
 
-from .config.option import of_options, read_options
+from .config.option import Form, of_options, read_options
 from .core.errors import BenchError, StoreError
 from .core.history.compare import SetComparison
 from .core.history.known import parse_date
@@ -104,7 +104,7 @@ class SuiteCall(NightWords, Setup):
 
     name: str = field(kw_only=False)
     results: Place = "results"
-    only: Sequence[str] = ()
+    only: Annotated[Sequence[str], Form(repeated=True)] = ()
     resume: bool = False
 
 

@@ -192,6 +192,18 @@ def test_bdp_sets_what_the_line_needs() -> None:
         trexbench.bdp("lab-linux", wan="20ms,1gbit", speedup=10)
 
 
+def test_one_text_of_several_is_not_taken_for_its_letters() -> None:
+    found = trexbench.bdp("lab-linux", wan="20ms,1gbit", cc="reno", buffers="1mb", **TCP_QUICK)
+    assert {(one.kind.congestion, one.kind.buffer_bytes) for one in found.summaries} == {
+        ("reno", None),
+        ("reno", 1_000_000),
+    }
+    with pytest.raises(trexbench.ConfigError, match="no-such-router"):
+        trexbench.run_suite("lab", dut="no-such-router", sim=True)
+    with pytest.raises(trexbench.ConfigError, match=r"\*no-such-cell\*"):
+        trexbench.run_suite("lab", only="*no-such-cell*", sim=True)
+
+
 VERBS = [(ramp, trexbench.ramp), (search, trexbench.search), (saturate, trexbench.saturate)]
 VERBS += [
     (efficiency, trexbench.efficiency),

@@ -113,10 +113,12 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
     """Make the dataclass of values as users write them in Python; ConfigError where one is not understood."""
     bound = signature(made).bind(*arguments, **named)
     bound.apply_defaults()
-    for name, (_, kind, *_) in declared(made).items():
+    for name, (_, kind, form, *_) in declared(made).items():
         value = bound.arguments[name]
         if isinstance(kind, Written):
             bound.arguments[name] = kind.read(value)
+        elif form.repeated and isinstance(value, str):
+            bound.arguments[name] = (value,)  # not its letters
         elif isinstance(kind, tuple) and value not in (None, *kind):
             raise ConfigError(f"unknown --{name} {shown(value)}", f"name {', '.join(kind[:-1])} or {kind[-1]}")
     return made(*bound.args, **bound.kwargs)
