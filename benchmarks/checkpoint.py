@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 from _ratios import note  # noqa: E402
 from runs import make_plan, make_result  # noqa: E402
 
-from trexbench.core.load.sample import Phase, Sample, sample_to_dict  # noqa: E402
+from trexbench.core.load.sample import Phase, Sample, stored  # noqa: E402
 from trexbench.core.result import Status  # noqa: E402
 from trexbench.core.strategy.base import LoadStep  # noqa: E402
 from trexbench.results.document import encode_line  # noqa: E402
@@ -109,7 +109,7 @@ def measure(writer: RunWriter, disk: Disk, samples: list[Sample], count: int, be
         handed_s = time.perf_counter()
         disk.wait_for(1 + len(samples))
         cpu_s = time.process_time() - cpu_s
-        line = encode_line({"sample": sample_to_dict(samples[-1])}) + b"\n"
+        line = encode_line({"sample": stored(samples[-1])}) + b"\n"
         plain_s = time.perf_counter()
         os.write(file, line)
         plain_s = time.perf_counter() - plain_s

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from documents import to_document
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result
 
 from trexbench.core.errors import StoreError
-from trexbench.core.load.sample import Conditions, CoreState, sample_from_dict, sample_to_dict
+from trexbench.core.load.sample import Conditions, CoreState, sample_from_dict, stored
 from trexbench.core.result import from_document
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.model import Analysis
@@ -80,7 +81,7 @@ def test_documents_keep_conditions_and_other_versions_have_more_or_none() -> Non
     for sample in document["samples"]:
         del sample["conditions"]
     assert all(sample.conditions is None for sample in from_document(document).samples)
-    broken = sample_to_dict(samples[3])
+    broken = msgspec.to_builtins(stored(samples[3]), str_keys=True)
     broken["conditions"]["cores"]["router"]["stolen_s"] = "much"
     with pytest.raises(ValueError, match="conditions"):
         sample_from_dict(broken)

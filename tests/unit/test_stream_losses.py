@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from documents import to_document
 from hypothesis import given
@@ -22,7 +23,7 @@ from trexbench.core.load.sample import (
     Sample,
     StreamCounters,
     sample_from_dict,
-    sample_to_dict,
+    stored,
 )
 from trexbench.core.load.windows import build_window, count_streams, find_unmarked
 from trexbench.core.result import RunResult, from_document
@@ -103,7 +104,7 @@ def test_the_summary_says_so_in_a_line_and_the_document_has_it() -> None:
     told = document["analysis"][0]["streams"]
     assert [one["frame_bytes"] for one in told] == list(SIZES) and told[2]["lossy_from_pps"] < told[1]["lossy_from_pps"]
     assert from_document(document).streams == result.streams
-    assert sample_from_dict(sample_to_dict(result.samples[9])) == result.samples[9]
+    assert sample_from_dict(msgspec.to_builtins(stored(result.samples[9]), str_keys=True)) == result.samples[9]
 
 
 @pytest.mark.parametrize(

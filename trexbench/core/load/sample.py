@@ -8,7 +8,7 @@ from enum import Enum
 from math import inf
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, convert, to_builtins
+from msgspec import Meta, Struct, convert
 
 from ..typed import Count, Number, Seconds
 from .plan import LATENCY_LOADS, Direction, Plan
@@ -210,11 +210,6 @@ def stored(sample: Sample) -> StoredSample:
     place = sample.phase, sample.trial, sample.t_s
     read = reading.queue_full, reading.ports, reading.latency
     return StoredSample(*place, asked, *read, sample.conditions, reading.streams)
-
-
-def sample_to_dict(sample: Sample) -> dict[str, Any]:
-    values: dict[str, Any] = to_builtins(stored(sample), str_keys=True)
-    return values
 
 
 def sample_from_dict(values: Any) -> Sample:
