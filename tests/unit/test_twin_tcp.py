@@ -292,6 +292,7 @@ BROKEN = [
     ("1400us", "1.7ms", 12, ["twin.tcp.ping", "do not ascend"]),
     (", mdev: 90us", "", 12, ["twin.tcp.ping", "'mdev' is missing"]),
     ("idle: 2.3", "", 13, ["twin.tcp.power", "'idle' is missing"]),
+    ("idle: 2.3", "idle: 2.3, per_core: 0.5", 13, ["twin.tcp.power.per_core", "leave it out"]),
     ("reverse: 2%", "reverse: 30%", 14, ["twin.tcp.noise", "at most 20%"]),
     ("firewall:", "Fire wall:", 16, ["variant"]),
     ("{cycles_per_packet: {ipv6: 160000}}", "{tunnel: {kind: relay, far: {usr: 1us}}}", 16, ["write path:"]),

@@ -151,6 +151,7 @@ class TcpPowerSpec:
     idle_w: Annotated[float, r.number(0, 1e6), "idle"]
 
 
+_POWER = without(r.section(TcpPowerSpec, "power"), per_core="leave it out: a router that forwards draws no more")
 _VARIANT = without(r.section(TcpVariant, "a variant"), client=_CPU, server=_CPU)
 _VARIANTS = r.pairs("variant", r"[a-z0-9][a-z0-9-]{0,39}", "firewall", _VARIANT)
 
@@ -198,7 +199,7 @@ class TcpTwinSpec:
     loss: Annotated[PerWay, per_way(r.share)] = PerWay(0.001, 0.001)
     noise: Annotated[PerWay | None, per_way(noise_share)] = None
     ping: Annotated[PingSpec, _ping] = PingSpec(0.4e-3, 0.5e-3, 0.7e-3, 0.05e-3)
-    power: Annotated[TcpPowerSpec | None, r.section(TcpPowerSpec, "power")] = None
+    power: Annotated[TcpPowerSpec | None, _POWER] = None
     variants: Annotated[tuple[tuple[str, TcpVariant], ...], _VARIANTS] = ()
     tunnel: TunnelSpec | None = None
 
