@@ -181,14 +181,18 @@ def load_results(results: Place = "results", **filters: Any) -> list[RunResult]:
 
     One that cannot be read is a warning.
     """
-    found = []
+    from .results.store import load_document
+
+    found: list[RunResult] = []
     for one in _rows(results, **filters):
-        if one.cell.tcp:
+        if one.cell.tcp:  # each of a document's rows would have it read once
             continue
         try:
-            found.append(load_run(Path(results) / one.path))
+            run = load_document(Path(results) / one.path)
         except StoreError as error:
             warn(str(error))
+        else:
+            found += [run] if isinstance(run, RunResult) else []
     return found
 
 

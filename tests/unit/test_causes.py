@@ -22,6 +22,11 @@ NIGHTS = tuple(f"2026-11-{day:02}" for day in (13, 16, 17, 18, 19, 20))
 """Without a weekend: the 13th and the 16th are neighbours."""
 
 
+def test_each_metric_has_its_place() -> None:
+    ranks = sorted(metric.rank for metric in METRICS)
+    assert ranks == [0, 0, *range(1, len(METRICS) - 1)], "only the two rates share one: no cell has both"
+
+
 def found(
     metric: str = "maximum rate", share: float = -0.1, since: str = "2026-11-17", mode: str = "64b", **more: Any
 ) -> Finding:

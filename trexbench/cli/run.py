@@ -177,7 +177,9 @@ def _banner(results: Sequence[RunResult]) -> str:
 
 
 def _print_documents(results: Sequence[RunResult]) -> None:
-    print_json([result.without_readings() for result in results])
+    from ..results.loads import figures_of
+
+    print_json([figures_of(result) for result in results])
 
 
 @click.command(epilog=EFFICIENCY_EXAMPLES)

@@ -296,10 +296,11 @@ def link_up(status: Mapping[str, Any]) -> bool:
 
 def obstacles(status: Mapping[str, Any], force: bool = False) -> Iterator[tuple[str, str, str]]:
     """Yield what keeps a run from taking a port: a word for it, what was found, and the remedy."""
-    if status["owner"] and not force:
-        yield "owner", f"belongs to {status['owner']!r}", "wait until it is given back, or take it with --force"
-    elif status["state"] not in IDLE and not force:
-        yield "state", f"is busy ({status['state']}) without an owner", "--force stops it and takes it"
+    owner, state = status.get("owner"), status.get("state")
+    if owner and not force:
+        yield "owner", f"belongs to {owner!r}", "wait until it is given back, or take it with --force"
+    elif state not in IDLE and not force:
+        yield "state", f"is busy ({state}) without an owner", "--force stops it and takes it"
     if not link_up(status):
         yield "link", "has no link", "check the cable, and that the interface at its other end is up"
 
