@@ -70,6 +70,13 @@ def test_a_line_that_was_scaled_down_is_said() -> None:
     assert "scaled  20.0 ms, 10.00 Gbit/s was asked for: rate and buffers are 10.0 % of that" in format_tcp(result)
 
 
+def test_a_congestion_control_without_a_bound_at_a_loss_is_told() -> None:
+    legs = [leg_of(replace(SET, congestion=n), SLOW, told(5 * MB, congestion=n)) for n in ("cubic", "bbr")]
+    text = "\n".join(bdp_lines(run(*legs, setup=TcpEnvironment(wan=replace(LONG, loss=1e-4)))))
+    assert "loss    cubic: about 70.94 Mbit/s in the long run, by Mathis" in text
+    assert "loss    bbr: no such bound: its rate does not follow from the loss" in text
+
+
 def test_what_hosts_tell_is_cleaned_and_other_runs_have_no_such_table() -> None:
     nasty = leg_of(FOUND, SLOW, told(MB, tcp_rmem="1 2 \x1b[31m3000000", congestion="\x1b]0;x"))
     text = format_tcp(run(nasty))

@@ -44,6 +44,11 @@ def _of_the_line(result: TcpResult, rows: Sequence[BdpRow]) -> Iterator[str]:
         yield f"BDP     {format_size(product.size_bytes)}: {parts} ({product.by})"
     if (trip_s := next((row.round_trip_s for row in rows if row.round_trip_s), None)) is not None:
         yield f"ping    {format_time(trip_s)} round trip of the idle path, the median"
+    for row in {row.congestion: row for row in rows}.values() if setup.wan is not None and setup.wan.loss else ():
+        most = "no such bound: its rate does not follow from the loss"
+        if row.loss_bps is not None:
+            most = f"about {format_bits(row.loss_bps)} in the long run, by {row.loss_law}"
+        yield clean(f"loss    {row.congestion}: {most}")
 
 
 def _of_hosts(result: TcpResult) -> Iterator[str]:
