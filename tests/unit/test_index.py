@@ -150,7 +150,7 @@ def damaged(data: bytes, what: str) -> bytes:
         "NUL in the samples": lambda: text[: third + 9] + "\0" + text[third + 10 :],
         "NUL in the head": lambda: text.replace("lab-linux", "lab\0linux", 1),
         "zeros instead of samples": lambda: text[:third] + "\0" * (len(text) - third),
-        "a newer version": lambda: text.replace('"version": 2', '"version": 3', 1),
+        "a newer version": lambda: text.replace('"version": 3', '"version": 4', 1),
         "another schema": lambda: text.replace('"trexbench/run"', '"trexbench/night"', 1),
         "no object": lambda: "[1, 2]",
         "not a number": lambda: text.replace('"total_pps": ', '"total_pps": NaN, "x": ', 1),

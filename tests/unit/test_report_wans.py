@@ -130,7 +130,7 @@ def test_packets_over_a_wan_are_cells_of_their_own_as_well() -> None:
     ],
 )
 def test_a_document_of_an_earlier_version_has_its_wan_in_words(stored: str, words: str) -> None:
-    document = to_document(make_result(command={"verb": "ramp", "mode": "64b", "wan": stored}))
+    document = to_document(make_result(command={"verb": "ramp", "mode": "64b", "wan": stored})) | {"version": 2}
     del document["over"]
     assert str(from_document(json.loads(json.dumps(document))).over) == words
 

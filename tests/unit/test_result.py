@@ -204,7 +204,7 @@ def test_what_is_no_document(document: Any) -> None:
 
 @pytest.mark.parametrize(
     ("version", "words"),
-    [(3, "up to 2: upgrade"), (0, "version 0"), ("1", "version '1'"), (None, "version None")],
+    [(4, "up to 3: upgrade"), (0, "version 0"), ("1", "version '1'"), (None, "version None")],
 )
 def test_versions(version: Any, words: str) -> None:
     with pytest.raises(StoreError, match=words):

@@ -36,7 +36,7 @@ from .verdict.model import Analysis, DirectionResult, RunWarning
 from .verdict.streams import StreamLoss, find_stream_losses, find_stream_warnings
 
 SCHEMA = "trexbench/run"
-VERSION = 2
+VERSION = 3
 ANALYSIS_VERSION = 8
 """Version of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
 

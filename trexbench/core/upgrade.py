@@ -20,7 +20,8 @@ _OFFER = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "w
 def upgrade(document: Mapping[str, Any], version: int) -> dict[str, Any]:
     """A run document of this version in the present form; KeyError, TypeError or ValueError for a damaged one."""
     values = dict(document)
-    if isinstance(command := values.get("command"), Mapping) and isinstance(line := command.get("wan"), str):
+    command = values.get("command")
+    if version < 3 and isinstance(command, Mapping) and isinstance(line := command.get("wan"), str):
         values["over"] = _path_of_words(line)
     if version < 2:
         names = [f"{int(tx)}->{int(rx)}" for tx, rx in values["plan"]["directions"]]

@@ -91,9 +91,10 @@ def cell_of(result: RunResult) -> Cell:
 
 
 def placed(cell: Cell, result: RunResult | TcpResult, over: TrafficPath | None) -> Cell:
-    """The cell with the DUT, the variant and the path of a run."""
+    """The cell with the DUT, the variant and the path of a run; a router that dials in is no other cell by that."""
     name, variant = str(result.dut.get("name", "")), text_of(result.command.get("variant"))
-    over = None if text_of(result.command.get("suite")) else over
+    over = replace(over, pppoe=False) if over is not None and not text_of(result.command.get("suite")) else None
+    over = over if over != TrafficPath() else None
     return replace(cell, dut=name, simulated=result.simulated, variant=variant, over=over)
 
 
