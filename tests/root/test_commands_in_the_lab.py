@@ -33,7 +33,9 @@ def lab(tmp_path: Path) -> Iterator[Path]:
     assert not namespaces(PREFIX)
 
 
+@pytest.mark.measures
 def test_real_packets_pass_a_router_that_only_commands_set_up(tmp_path: Path, lab: Path) -> None:
+    """Each reading of the DUT is a row of commands: beside three other labs they took seconds, and traffic ended."""
     done = trexbench(tmp_path, "ramp", "--dut", str(lab), "--mode", "var2-64b", "--no-picture")
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.glob("results/*/own/*.json")
