@@ -73,7 +73,7 @@ def _of(part: object, sections: dict[str, object]) -> Any:
 
 
 def _taken_by(reader: Callable[..., object]) -> Mapping[str, object]:
-    """As the reader states; else by what it returns: one value, a section in full or in short, or anything."""
+    """The schema that the reader states, else that of what it returns: one value, a section in any form, anything."""
     result = get_type_hints(reader).get("return")
     if hasattr(reader, "schema"):
         return dict(reader.schema)

@@ -56,7 +56,7 @@ class Wan:
 
     @property
     def asked(self) -> str:
-        """As ``--wan`` has it: ``20ms,1gbit``."""
+        """The option that asks for it: ``20ms,1gbit``."""
         parts = [_compact(self.delay_s, _TIMES)] if self.delay_s else []
         parts += [_compact(self.rate_bps, _RATES)] if self.rate_bps is not None else []
         parts += [f"queue={_compact(self.queued_bytes, _SIZES)}"] if self.queued_bytes is not None else []
