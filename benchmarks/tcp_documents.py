@@ -24,7 +24,6 @@ from trexbench.core.dut.telemetry import Moment
 from trexbench.core.result import Status
 from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
-from trexbench.session.tcp.options import TcpSetup
 from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.simulate import SimulatedBench
 
@@ -100,7 +99,7 @@ class Cell:
 def test(name: str, plan: TcpPlan, variant: str | None, seed: int) -> TcpResult:
     """A run of ``trexbench tcp --sim``, without its recorder."""
     dut = read_dut(ROOT / "dut_configs" / f"{name}.yaml")
-    bench = SimulatedBench(TcpRequest(dut, plan, TcpSetup(sim=True, variant=variant, speedup=FAST, seed=seed)))
+    bench = SimulatedBench(TcpRequest(dut=dut, plan=plan, sim=True, variant=variant, speedup=FAST, seed=seed))
     pings = [bench.ping(plan.legs[0], plan.pings, False, threading.Event())] if plan.pings else []
     idle = [bench.look(moment) for moment in (Moment.BEGIN, Moment.END)]
     legs = [bench.flow(leg, plan, lambda host, reading: None, True) for leg in plan.legs]

@@ -151,8 +151,8 @@ def saturate(options: SaturateCall) -> RunResult:
 @with_options(EfficiencyCall)
 def efficiency(options: EfficiencyCall) -> list[RunResult]:
     """One run per rate, in one session; ``costs`` of each says what a packet costs the DUT."""
-    case, setup, rates = of_options(Case, options), of_options(Setup, options), vars(options)["rates"]
-    done = measure_rates(efficiency_request(case, options.plan().hold_s, setup), rates, _output_of(options))
+    request = efficiency_request(of_options(Case, options), options.plan().hold_s, of_options(Setup, options))
+    done = measure_rates(request, options.offered, output_of(options, _shown(options)))
     results = [one.result for one in done]
     raise_error(done[-1].error, results)
     return results
@@ -163,9 +163,10 @@ def run_suite(options: SuiteCall) -> Night:
     """Measure every cell of a suite, as `trexbench suite run` does; cells that failed say why in their attempts."""
     from .suite.night import NightOptions, run_suite
 
-    pause_s: float = vars(options)["retry_after"]
     results, setup, output = Path(options.results), of_options(Setup, options), Output(warn=warn)
-    night = NightOptions(results, setup, output, lambda _: None, options.date, pause_s, options.instead())
+    night = of_options(
+        NightOptions, options, results=results, setup=setup, output=output, say=lambda _: None, instead=options
+    )
     return run_suite(options.name, night, options.only, options.resume).night
 
 
@@ -234,15 +235,18 @@ def judge(
 
 def _measure(verb: str, options: RampCall | SearchCall | SaturateCall) -> RunResult:
     request = make_request(verb, of_options(Case, options), options.plan(), of_options(Setup, options))
-    done = measure(request, _output_of(options))
+    done = measure(request, output_of(options, _shown(options)))
     raise_error(done.error, done.result)
     return done.result
 
 
-def _output_of(options: Watched) -> Output:
-    progress = options.progress
-    show: Show | None = None if progress is None else lambda result: nullcontext(_Caller(result, progress))
+def output_of(options: Keeping, show: Show | None = None) -> Output:
     return Output(None if options.results is None else Path(options.results), warn=warn, show=show)
+
+
+def _shown(options: Watched) -> Show | None:
+    progress = options.progress
+    return None if progress is None else lambda result: nullcontext(_Caller(result, progress))
 
 
 def raise_error(error: BenchError | Interrupted | None, measured: object) -> None:

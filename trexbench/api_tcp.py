@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from .api import Keeping, Place, raise_error, warn, with_options
+from .api import Keeping, Place, output_of, raise_error, with_options
 from .config.option import of_options
 from .core.tcp.result import TcpResult
 from .results import store
-from .session.tcp.bdp import make_bdp_request
-from .session.tcp.keep import TcpOutput, measure_tcp
+from .session.tcp.keep import measure_tcp
 from .session.tcp.options import BdpWords, TcpSetup, TcpWords
-from .session.tcp.request import TcpRequest, make_tcp_request
+from .session.tcp.request import TcpRequest, make_bdp_request, make_tcp_request
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,6 @@ def load_tcp(path: Place) -> TcpResult:
 
 
 def _measure_tcp(request: TcpRequest, options: Keeping) -> TcpResult:
-    done = measure_tcp(request, TcpOutput(None if options.results is None else Path(options.results), warn=warn))
+    done = measure_tcp(request, output_of(options))
     raise_error(done.error, done.result)
     return done.result

@@ -99,19 +99,18 @@ def test_an_unfinished_night_is_gone_on_with(tmp_path: Path) -> None:
     assert len(load_nights(tmp_path / "results", pytest.fail)) == 2
 
 
-def test_a_webhook_that_is_no_address_is_refused_before_anything_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("webhook", "gauges", "words"),
+    [("gopher://T0psecret", "x.prom", "is not an HTTP address"), ("", "gauges.txt", "end in .prom")],
+)
+def test_what_cannot_be_told_to_others_is_refused_before_anything_runs(
+    webhook: str, gauges: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder_with(tmp_path, tiny=TWO)
-    monkeypatch.setenv("TREXBENCH_WEBHOOK", "gopher://T0psecret")
-    done = trexbench(tmp_path, "nightly", "tiny", "--sim")
-    assert done.returncode == 2 and "T0psecret" not in done.stderr and not (tmp_path / "results").exists()
-
-
-def test_gauges_that_nobody_would_read_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    folder_with(tmp_path, tiny=TWO)
-    done = trexbench(tmp_path, "nightly", "tiny", "--sim", "--prometheus", "gauges.txt")
-    assert done.returncode == 2 and "end in .prom" in done.stderr and not (tmp_path / "results").exists()
+    monkeypatch.setenv("TREXBENCH_WEBHOOK", webhook)
+    done = trexbench(tmp_path, "nightly", "tiny", "--sim", "--prometheus", gauges)
+    assert done.returncode == 2 and words in done.stderr and "T0psecret" not in done.stderr
+    assert not (tmp_path / "results").exists()
 
 
 def test_where_no_night_can_be_kept_the_webhook_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,12 +129,14 @@ def test_a_cell_that_fails_stops_no_other(tmp_path: Path) -> None:
         ),
         pytest.param(("tiny", "--seed", "3"), "--seed means nothing without --sim", id="a seed of nothing"),
         pytest.param(("wild", "--sim"), "wild.yaml:2: duts[0].rx_queues", id="queues that are not offered"),
+        pytest.param(("odd", "--sim"), "nosuch", id="a variant that neither DUT nor twin has"),
         pytest.param(("high", "--sim"), "--ramp-duration of 1 s is too short", id="a plan that cannot be"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_runs(tmp_path: Path, arguments: Sequence[str], words: str) -> None:
     wild = TINY.replace("[1, 3]", "[1, 9]")
-    folder_with(tmp_path, tiny=TINY, wild=wild, high=TINY.replace("ramp_duration: 20s", "ramp_duration: 1s"))
+    odd = "method: tcp\nduts: [raspberry-pi]\nmodes: [forward-ipv4]\nvariants: [nosuch]\n"
+    folder_with(tmp_path, tiny=TINY, wild=wild, odd=odd, high=TINY.replace("ramp_duration: 20s", "ramp_duration: 1s"))
     done = trexbench(tmp_path, "suite", "run", *arguments)
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "results" / "nights").exists()

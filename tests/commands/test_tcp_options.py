@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import ROOT, TREXBENCH, environment, trexbench
+from tools import ROOT, trexbench
 
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--ping", "0", "--no-picture")
 PI = (ROOT / "dut_configs" / "raspberry-pi.yaml").read_text()
@@ -62,34 +62,6 @@ def test_without_telemetry_nothing_is_read_of_the_dut(tmp_path: Path) -> None:
     assert found["summaries"][0]["cores_per_gbps"] is None
     rows = json.loads(told(tmp_path, "results", "list", "--json").stdout)["runs"]
     assert [row["cell"]["mode"] for row in rows] == ["forward-ipv4-unmonitored"]
-
-
-@pytest.mark.parametrize(
-    ("where", "code", "words"),
-    [
-        (">/dev/full", 1, "trexbench: standard output is lost: No space left on device"),
-        pytest.param(">&-", 1, "trexbench: standard output is lost: it is closed", marks=pytest.mark.nightly),
-        pytest.param("2>/dev/full", 0, "", marks=pytest.mark.nightly),
-        pytest.param(">&- 2>&- <&-", 1, "", marks=pytest.mark.nightly),
-        ("2>&1 | head -1", 141, ""),
-    ],
-)
-def test_what_was_measured_is_kept_whatever_becomes_of_the_streams(
-    tmp_path: Path, where: str, code: int, words: str
-) -> None:
-    ours = f'set -o pipefail; trexbench() {{ "{TREXBENCH[0]}" -m "{TREXBENCH[2]}" "$@"; }}; '
-    done = subprocess.run(
-        ["bash", "-c", f"{ours} trexbench {' '.join(SIM)} {where}"],
-        cwd=tmp_path,
-        env=environment(tmp_path / "run"),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
-    assert not words or done.stderr.splitlines()[-1] == words
-    assert document(tmp_path)["status"] == "complete"
 
 
 @pytest.mark.parametrize("verb", ["tcp", "tcp-table", "bdp"])

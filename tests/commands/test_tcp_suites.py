@@ -82,25 +82,6 @@ def test_a_suite_on_another_dut(tmp_path: Path) -> None:
     assert [one["variant"] for one in cells] == [None] * 8 + ["firewall"] * 4
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (f"{SUITE}modes: [var2-64b]\n", "var2-64b is no mode of method: tcp"),
-        (SUITE, "'modes' is missing: name those of the suite, or of raspberry-pi"),
-        (f"{SUITE}modes: [forward-ipv4]\ndirections: [uni]\n", "does not fit method: tcp"),
-        ("duts: [lab-linux]\nmodes: [forward-ipv4]\ndirections: [uni]\n", "forward-ipv4 is no mode of method: ramp"),
-        ("duts: [lab-linux]\nmodes: [var2-64b]\n", "'directions' is missing"),
-        (f"{SUITE}modes: [forward-ipv7]\n", "forward-ipv7"),
-        (f"{SUITE}modes: [forward-ipv4]\nvariants: [nosuch]\n", "nosuch"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_line(text: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(text)
-    done = trexbench(tmp_path, "suite", "run", "mine.yaml", "--sim")
-    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
-    assert not (tmp_path / "results").exists()
-
-
 def test_a_table_needs_a_night(tmp_path: Path) -> None:
     done = trexbench(tmp_path, "tcp-table", "home-routers-2022")
     assert done.returncode == 9 and "measure one: trexbench suite run home-routers-2022" in done.stderr

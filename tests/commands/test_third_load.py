@@ -29,14 +29,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two weeks of nights of a simulated resolver."""
     folder = tmp_path_factory.mktemp("dns")
     for day in range(1, NIGHTS + 1):
-        run(folder, "dns", "--dut", "resolver", "--sim", "--seed", str(day), "--started", f"2026-03-{day:02}T01:00:00Z")
+        began = f"2026-03-{day:02}T01:00:00Z"
+        run(folder, "dns", "--dut", "lab-linux", "--sim", "--seed", str(day), "--started", began)
     return folder
 
 
 def test_its_runs_are_listed_shown_and_exported(place: Path) -> None:
     listed = json.loads(run(place, "results", "list", "--json"))["runs"]
     assert len(listed) == NIGHTS and {one["cell"]["kind"] for one in listed} == {"dns"}
-    assert run(place, "results", "list").count("resolver  a.test dns") == NIGHTS
+    assert run(place, "results", "list").count("lab-linux  a.test dns") == NIGHTS
     assert "queries/s answered" in run(place, "show")
     document = json.loads(run(place, "show", "--json"))
     assert document["schema"] == "trexbench/dns" and 19_000 < document["answered_qps"] < 21_000
@@ -48,13 +49,38 @@ def test_its_nights_are_judged(place: Path) -> None:
 
 def test_two_of_its_runs_are_compared(place: Path) -> None:
     first, *_, last = sorted(str(path) for path in place.glob("results/*/*/*.json"))
-    assert "resolver" in run(place, "compare", first, last)
+    assert "lab-linux" in run(place, "compare", first, last)
 
 
 def test_the_page_has_it(place: Path) -> None:
     run(place, "report", "-o", "page.html")
     page = (place / "page.html").read_text()
-    assert "resolver" in page and "not of packets" not in page
+    assert "lab-linux" in page and "not of packets" not in page
+
+
+def test_its_suite_is_measured_and_judged_at_night(tmp_path: Path) -> None:
+    suite = tmp_path / "dns.yaml"
+    suite.write_text("method: dns\nduts: [lab-linux]\nmodes: [a.test]\ndns: {hold: 2s, rates: [10000, 15000, 25000]}\n")
+    assert json.loads(run(tmp_path, "suite", "plan", str(suite), "--sim", "--json"))["expected_s"] == 0.1
+    said = run(tmp_path, "nightly", str(suite), "--sim")
+    assert "15000 queries/s answered" in said and "1 of 1 cells measured" in said
+    (one,) = json.loads(run(tmp_path, "results", "list", "--json"))["runs"]
+    assert one["suite"] == "dns" and one["cell"]["mode"] == "a.test" and one["cell"]["simulated"]
+    assert "a.test" in (tmp_path / "results" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("modes: [64b]", "modes: var2-64b is no mode of method: dns: name such as a.test"),
+        ("modes: [a.test]\ndns: {hold: long}", "dns.hold: duration 'long' not understood"),
+        ("modes: [a.test]\ndirections: [uni]", "directions: does not fit method: dns"),
+    ],
+)
+def test_a_wrong_suite_of_it_is_refused(lines: str, reason: str, tmp_path: Path) -> None:
+    suite = tmp_path / "dns.yaml"
+    suite.write_text(f"method: dns\nduts: [lab-linux]\n{lines}\n")
+    assert reason in run(tmp_path, "suite", "plan", str(suite), code=2)
 
 
 def test_a_damaged_document_is_refused_in_one_line(place: Path, tmp_path: Path) -> None:
@@ -87,6 +113,6 @@ def resolver() -> Iterator[int]:
 
 
 def test_it_sends_real_queries(resolver: int, tmp_path: Path) -> None:
-    done = run(tmp_path, "dns", "--dut", "loopback", "--at", str(resolver), "--json")
+    done = run(tmp_path, "dns", "--dut", "lab-linux", "--at", str(resolver), "--json")
     document = json.loads(done[: done.rindex("}") + 1])
     assert not document["simulated"] and document["answered_qps"] > 50

@@ -2,37 +2,46 @@
 
     python tests/helpers/dns_load.py dns --dut resolver --sim
 
-Run as a program this is trexbench with the verb ``dns``, which asks a resolver at rising rates. Each rate is held for a
-while, and queries and answers are counted. With --sim the answers are a model's.
+Run as a program this is trexbench with the verb ``dns``, which asks a resolver at rising rates, and with suites of
+``method: dns``. Each rate is held for a while, and queries and answers are counted. With --sim a model answers.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import socket
 import struct
 import sys
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import click
 import msgspec
 
 from trexbench.cli import loads as cli_loads
 from trexbench.cli.main import VERBS, main
-from trexbench.cli.output import note, print_run
+from trexbench.cli.output import note
+from trexbench.config import option
+from trexbench.config import readers as r
+from trexbench.config import suite as config_suite
+from trexbench.config.lookup import load_dut
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.rows import RunRow
 from trexbench.core.run import Run, noted_warnings
 from trexbench.core.typed import Amount, Count, Seconds, Status, read_stored
 from trexbench.core.verdict.model import RunWarning
 from trexbench.results import loads as stored_loads
-from trexbench.results.store import RunWriter
+from trexbench.session.keep import Output, keep
+from trexbench.session.options import RunRequest, Setup
+from trexbench.session.run import Recorder
+from trexbench.suite import jobs
 
 SCHEMA, VERSION = "trexbench/dns", 1
 WAIT_S = 0.2
@@ -109,6 +118,55 @@ def read(document: Any) -> DnsRun:
     return replace(run, warnings=noted_warnings(document["warnings"]))
 
 
+@dataclass(frozen=True)
+class DnsKeys:
+    """What a suite says of DNS under ``dns:``."""
+
+    hold_s: Annotated[float, r.seconds, "hold"] = 1.0
+    rates_qps: Annotated[tuple[float, ...], r.list_of("rate", r.number(1, 1e6), str), "rates"] = (15_000, 25_000)
+
+
+@dataclass(frozen=True)
+class DnsSuite(config_suite.Suite):
+    """A suite of DNS."""
+
+    dns: Annotated[DnsKeys, r.section(DnsKeys, "DNS")] = field(default_factory=DnsKeys)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DnsRequest(RunRequest):
+    """One run, as asked. at: port of a resolver on this machine."""
+
+    verb: str = "dns"
+    plan: DnsPlan
+    at: int = 53
+    started: str | None = None
+
+
+def carry_out(resolver: Resolver, request: DnsRequest, recorder: Recorder) -> tuple[DnsRun, None]:
+    begun = request.started or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    run = DnsRun(
+        id=str(uuid.uuid4()), started=begun, status=Status.RUNNING, command={"verb": "dns", **request.labels},
+        dut={"name": request.dut.name}, host={}, simulated=request.sim, plan=request.plan,
+    )  # fmt: skip
+    recorder.begin(run)
+    for qps in request.plan.rates_qps:
+        run = replace(run, held=(*run.held, resolver.hold(qps, request.plan.hold_s)))
+        recorder.update(run)
+    run = replace(run, status=Status.COMPLETE, finished=begun)
+    recorder.end(run)
+    return run, None
+
+
+def request_of(suite: Any, cell: Cell, setup: Setup) -> tuple[Cell, DnsRequest]:
+    plan = DnsPlan(suite.dns.rates_qps, suite.dns.hold_s)
+    return cell, option.of_options(DnsRequest, setup, dut=load_dut(cell.dut, setup.configs_dir), plan=plan)
+
+
+def length_s(request: DnsRequest) -> float:
+    return request.plan.hold_s * len(request.plan.rates_qps)
+
+
 def rows(run: DnsRun) -> tuple[RunRow, ...]:
     text = {name: run.command.get(name) for name in ("suite", "night", "label")}
     cell = Cell(str(run.dut["name"]), "a.test", False, None, "dns", run.simulated)
@@ -123,8 +181,9 @@ def rows(run: DnsRun) -> tuple[RunRow, ...]:
 class Resolver:
     """A resolver on a socket, or with --sim a model that answers so many queries per second."""
 
-    def __init__(self, address: tuple[str, int] | None, seed: int) -> None:
-        self._address, self._random = address, random.Random(seed)
+    def __init__(self, request: DnsRequest) -> None:
+        self._address = None if request.sim else ("127.0.0.1", request.at)
+        self._random = random.Random(request.seed)
 
     def hold(self, qps: float, length_s: float) -> Held:
         if self._address is None:
@@ -169,26 +228,21 @@ def query(number: int) -> bytes:
 def dns(dut: str, at: int | None, sim: bool, seed: int, started: str | None, results: Path, as_json: bool) -> None:
     """Ask a resolver at rising rates."""
     plan = DnsPlan(tuple(1000.0 * step for step in range(1, 41)) if sim else (100.0, 200.0), 1.0 if sim else 0.3)
-    begun = started or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    run = DnsRun(
-        id=str(uuid.uuid4()), started=begun, status=Status.RUNNING, command={"verb": "dns"}, dut={"name": dut},
-        host={}, simulated=sim, plan=plan,
-    )  # fmt: skip
-    writer, resolver = RunWriter(results, note).begin(run), Resolver(None if sim else ("127.0.0.1", at or 53), seed)
-    for qps in plan.rates_qps:
-        run = replace(run, held=(*run.held, resolver.hold(qps, plan.hold_s)))
-        writer.update(run)
-    run = replace(run, status=Status.COMPLETE, finished=begun)
-    path = writer.end(run)
-    print_run(run, as_json)
-    note(f"result   {path}")
+    request = DnsRequest(dut=load_dut(dut), plan=plan, at=at or 53, sim=sim, seed=seed, started=started)
+    done = keep(lambda recorder: carry_out(Resolver(request), request, recorder), Output(results, warn=note))
+    cli_loads.print_run(done.result, as_json)
+    note(f"result   {done.path}")
+
+
+def words(run: DnsRun) -> str:
+    return f"{'>= ' if run.at_least else ''}{run.answered_qps:.0f} queries/s answered"
 
 
 def write(run: DnsRun, brief_of: Path | None) -> None:
-    click.echo(f"{'>= ' if run.at_least else ''}{run.answered_qps:.0f} queries/s answered")
+    click.echo(words(run))
 
 
-def draw(run: DnsRun, path: Path) -> Path:
+def draw(run: DnsRun, form: str) -> bytes:
     raise click.ClickException("DNS has no picture")
 
 
@@ -196,6 +250,13 @@ def add() -> None:
     """Add the load: a line in each of trexbench's tables."""
     stored_loads.LOADS[SCHEMA] = stored_loads.Load("a run of DNS", read, rows)
     cli_loads.OUTPUTS[SCHEMA] = cli_loads.LoadOutput(write, draw)
+    domain = partial(re.fullmatch, r"(?:[a-z0-9-]+\.)+[a-z]+")
+    config_suite.METHODS["dns"] = config_suite.SuiteMethod(
+        lambda name: name if domain(name) else None, "a.test", True, DnsSuite
+    )
+    jobs.LOADS["dns"] = jobs.SuiteLoad(
+        request_of, length_s, lambda request, say: nullcontext(Resolver(request)), carry_out, words
+    )
     VERBS["dns"] = (__name__, "Ask a resolver at rising rates.")
 
 

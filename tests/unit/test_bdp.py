@@ -23,8 +23,8 @@ from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.units import tcp_payload_bps
 from trexbench.results.document import encode
-from trexbench.session.tcp.bdp import make_bdp_request
 from trexbench.session.tcp.options import BdpWish, TcpSetup, TcpWish
+from trexbench.session.tcp.request import make_bdp_request
 
 PAYLOAD_BPS = tcp_payload_bps(1e9, framing=0)
 

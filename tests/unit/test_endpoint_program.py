@@ -25,7 +25,6 @@ from trexbench.session.endpoints import Endpoint, Endpoints
 from trexbench.session.process import signals_as_exceptions
 from trexbench.session.run import Interrupted
 from trexbench.session.tcp.bench import HostsBench
-from trexbench.session.tcp.options import TcpSetup
 from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.run import run_tcp
 
@@ -117,7 +116,7 @@ class Silent:
 @pytest.mark.parametrize("raises", [False, True])
 def test_echo_requests_end_with_a_leg_that_breaks_off(raises: bool) -> None:
     bench, dut = Breaking(raises), read_dut(Path(__file__).resolve().parents[2] / "dut_configs" / "lab-linux.yaml")
-    result, error = run_tcp(TcpRequest(dut, TcpPlan((LEG,), time_s=86400), TcpSetup()), bench, Silent())
+    result, error = run_tcp(bench, TcpRequest(dut=dut, plan=TcpPlan((LEG,), time_s=86400)), Silent())
     assert result.warnings[0].text == "its host is busy"
     assert isinstance(error, BenchError) and bench.ended_early
 
@@ -139,14 +138,14 @@ class Keeping(Silent):
 
 def test_what_was_begun_is_ended_whatever_signal_comes() -> None:
     dut = read_dut(Path(__file__).resolve().parents[2] / "dut_configs" / "lab-linux.yaml")
-    request, kept = TcpRequest(dut, TcpPlan((LEG,), time_s=86400), TcpSetup()), Keeping(None)
+    request, kept = TcpRequest(dut=dut, plan=TcpPlan((LEG,), time_s=86400)), Keeping(None)
     with signals_as_exceptions():
-        result, error = run_tcp(request, Breaking(True), kept)
+        result, error = run_tcp(Breaking(True), request, kept)
     assert isinstance(error, Interrupted) and error.exit_code == 143
     assert kept.ends == [result] and result.status is Status.INCOMPLETE
     kept = Keeping(StoreError("no space left"))
     with pytest.raises(StoreError, match="no space left"):
-        run_tcp(request, Breaking(True), kept)
+        run_tcp(Breaking(True), request, kept)
     assert kept.ends == []
 
 

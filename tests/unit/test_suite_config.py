@@ -85,6 +85,27 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, before: str, after
         assert word in str(caught.value)
 
 
+TCP = "method: tcp\nduts: [raspberry-pi]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"{TCP}modes: [var2-64b]\n", "var2-64b is no mode of method: tcp: name such as reverse-ipv4"),
+        (TCP, "'modes' is missing: name those of the suite, or of raspberry-pi"),
+        (f"{TCP}modes: [forward-ipv4]\ndirections: [uni]\n", "directions: does not fit method: tcp"),
+        ("duts: [lab-linux]\nmodes: [forward-ipv4]\ndirections: [uni]\n", "forward-ipv4 is no mode of method: ramp"),
+        ("duts: [lab-linux]\nmodes: [var2-64b]\n", "'directions' is missing"),
+        (f"{TCP}modes: [forward-ipv7]\n", "unknown mode 'forward-ipv7'"),
+        (f"{TCP}modes: [forward-ipv4]\ntcp: {{time: long}}\n", "tcp.time: "),
+    ],
+)
+def test_what_does_not_fit_the_method_is_refused(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        suite_of(tmp_path, text)
+    assert words in str(caught.value)
+
+
 def test_the_forty_tests_of_the_article() -> None:
     suite = read_suite(SUITES.find("netgate-6100"))
     assert len(suite.cells) == len(set(map(str, suite.cells))) == 40
@@ -140,13 +161,13 @@ def test_a_suite_is_measured_by_no_other_strategy(tmp_path: Path) -> None:
 
 def test_a_suites_own_duts_variants_and_time_give_way() -> None:
     file = SUITES.find("raspberry-pi-2015")
-    suite = read_suite(file, None, Instead(("lab-linux",), (None, "nat"), 20.0))
+    suite = read_suite(file, None, Instead(dut=("lab-linux",), variant=("none", "nat"), time=20.0))
     assert {(cell.dut, cell.variant) for cell in suite.cells} == {("lab-linux", None), ("lab-linux", "nat")}
     assert len(suite.cells) == len(set(suite.cells)) == 16
     assert (suite.tcp.time_s, suite.tcp.interval_s) == (20.0, 2.0)
-    same = read_suite(file, None, Instead(variants=("firewall",)))
+    same = read_suite(file, None, Instead(variant=("firewall",)))
     assert {cell.variant for cell in same.cells} == {"firewall"} and same.tcp.time_s == 900
     with pytest.raises(ConfigError, match=r"--time is for suites of TCP, and netgate-6100 is none"):
-        read_suite(SUITES.find("netgate-6100"), None, Instead(time_s=20.0))
+        read_suite(SUITES.find("netgate-6100"), None, Instead(time=20.0))
     with pytest.raises(ConfigError, match="no variant 'nosuch'"):
-        read_suite(file, None, Instead(("lab-linux",), ("nosuch",)))
+        read_suite(file, None, Instead(dut=("lab-linux",), variant=("nosuch",)))

@@ -16,13 +16,13 @@ from trexbench.core import errors
 from trexbench.core.errors import BenchError, ConfigError, DutChanged, DutError, DutLost, GeneratorLost, LabError
 from trexbench.core.history.night import CellState, Night
 from trexbench.core.result import Status
-from trexbench.results.nights import load_nights, read_night
+from trexbench.results.nights import NightWriter, load_nights, read_night
 from trexbench.results.store import load_run
 from trexbench.session.keep import Output
-from trexbench.session.measure import RunRecorder, Session
+from trexbench.session.measure import Session
 from trexbench.session.options import Setup
 from trexbench.session.request import Request, expected_s
-from trexbench.session.run import Interrupted, Outcome
+from trexbench.session.run import Interrupted, Recorder
 from trexbench.suite.jobs import Job, begin_night, labelled, make_jobs, resumed, sessions
 from trexbench.suite.run import NightRun, night_code
 
@@ -58,7 +58,7 @@ class Script:
         yield cast(Session, self)
         self._play(self.closings)
 
-    def measure(self, recorder: RunRecorder, request: Request) -> tuple[Any, Outcome]:
+    def measure(self, request: Request, recorder: Recorder) -> tuple[Any, BenchError | Interrupted | None]:
         self.calls.append(f"run {request.mode} {request.direction_name}")
         begun = replace(
             RESULT,
@@ -76,7 +76,7 @@ class Script:
         status = Status.COMPLETE if error is None else Status.INCOMPLETE
         result = replace(begun, samples=RESULT.samples, status=status, reason=str(error) if error else None)
         recorder.end(result)
-        return result, Outcome(result.samples, error)
+        return result, error
 
     def _play(self, script: list[BaseException | str]) -> None:
         said = script.pop(0) if script else ON
@@ -88,12 +88,15 @@ def jobs_of(name: str = "lab", only: Sequence[str] = (), setup: Setup = SETUP) -
     return make_jobs(read_suite(SUITES.find(name)), setup, only)
 
 
+def played(jobs: Sequence[Job], script: Script, writer: NightWriter) -> list[Job]:
+    return [replace(job, load=replace(job.load, open=script.open)) for job in labelled(jobs, "lab", writer)]
+
+
 def night_of(tmp_path: Path, script: Script, jobs: Sequence[Job] | None = None) -> Night:
     jobs = jobs or jobs_of()
     writer = begin_night(tmp_path, "lab", "2026-11-21", jobs)
-    runs = labelled(jobs, "lab", writer)
     try:
-        return NightRun(runs, writer, Output(tmp_path), lambda _: None, 0.0, script.open).go()
+        return NightRun(played(jobs, script, writer), writer, Output(tmp_path), lambda _: None, 0.0).go()
     finally:
         assert read_night(writer.path) == writer.night
 
@@ -197,7 +200,7 @@ def test_an_interruption_leaves_a_night_that_can_be_resumed(tmp_path: Path) -> N
     assert states(night) == "dwww" and night.finished is None and night.error == "interrupted by Ctrl-C"
     writer = resumed(tmp_path, tmp_path / "nights" / "2026-11-21-lab.json", night, jobs)
     script = Script()
-    night = NightRun(labelled(jobs, "lab", writer), writer, Output(tmp_path), lambda _: None, 0.0, script.open).go()
+    night = NightRun(played(jobs, script, writer), writer, Output(tmp_path), lambda _: None, 0.0).go()
     assert states(night) == "dddd" and night.error is None and len(script.calls) == 4
     assert [len(cell.attempts) for cell in night.cells] == [1, 2, 1, 1]
 

@@ -13,7 +13,7 @@ from trexbench.core.dut.telemetry import Moment
 from trexbench.core.errors import ConfigError
 from trexbench.core.tcp.model import Leg, TcpPlan, Way
 from trexbench.core.tcp.wan import Wan
-from trexbench.session.tcp.options import TcpSetup, TcpWish
+from trexbench.session.tcp.options import TcpWish
 from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.simulate import SimulatedBench
 
@@ -27,7 +27,7 @@ FITTED = (
 
 def bench(name: str = "lab-linux", **setup: Any) -> SimulatedBench:
     dut = read_dut(ROOT / "dut_configs" / f"{name}.yaml")
-    return SimulatedBench(TcpRequest(dut, TcpPlan((Leg(F),)), TcpSetup(sim=True, speedup=1e9, **setup)))
+    return SimulatedBench(TcpRequest(dut=dut, plan=TcpPlan((Leg(F),)), sim=True, speedup=1e9, **setup))
 
 
 def test_a_bench_of_a_shipped_twin_measures_on_its_own_clock() -> None:

@@ -32,7 +32,7 @@ from trexbench.session.tcp.options import TcpSetup, TcpWish
 from trexbench.session.tcp.request import TcpRequest, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.session.tunnels import CLIENT, FAR, _ends, make_keys
-from trexbench.suite.jobs import TcpJob, make_jobs
+from trexbench.suite.jobs import make_jobs
 from trexbench.transport import LocalTransport
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,7 +132,7 @@ def test_a_suite_asks_for_one(tmp_path: Path) -> None:
     )
     (tmp_path / "vpn.yaml").write_text(text)
     (job,) = make_jobs(read_suite(tmp_path / "vpn.yaml", CONFIGS, Instead()), PacketSetup(configs_dir=CONFIGS))
-    assert isinstance(job, TcpJob) and job.request.dut.endpoints is not None
+    assert job.request.dut.endpoints is not None
     assert job.request.dut.endpoints.through == Tunnel("wireguard", "client-dut")
 
 
@@ -158,7 +158,7 @@ def test_a_twin_refuses_what_it_does_not_describe() -> None:
     with pytest.raises(ConfigError, match="the twin does not describe tunnel relay"):
         SimulatedBench(request)
     plan = TcpPlan((Leg(Way.FORWARD, 4),), time_s=5)
-    plain = TcpRequest(read_dut(CONFIGS / "lab-linux.yaml"), plan, TcpSetup(sim=True, tunnel="none"))
+    plain = TcpRequest(dut=read_dut(CONFIGS / "lab-linux.yaml"), plan=plan, sim=True, tunnel="none")
     assert SimulatedBench(plain).setup.tunnel == "none"
 
 

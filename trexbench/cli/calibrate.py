@@ -14,7 +14,7 @@ from ..core.units import format_pps, format_share, format_time
 from ..report.words import lay_out
 from ..session.options import Setup
 from .options import DURATION, PORTS, SETUP, SHOWN, SPEED, Parsed, Shown, complete_duts, complete_modes
-from .output import exit_code, output_of, print_json
+from .output import exit_code, print_json
 
 if TYPE_CHECKING:
     from ..core.calibration import Calibration, TesterLimit
@@ -72,6 +72,7 @@ def calibrate(
     and latencies are shown beside the floor; `trexbench doctor` says how old it is.
     """
     from ..session.calibrate import calibrate_tester, without_dut
+    from .loads import output_of
 
     base = load_dut(name, setup.configs_dir) if name else None
     config = without_dut(base, ports or ())

@@ -21,7 +21,7 @@ VERBS = {
     "suite": (".suite", "Many runs in a row, kept as a night: list, plan, run."),
     "nightly": (".suite", "A night of a suite: run, judge, report, prune, notify; for cron and systemd."),
     "tcp": (".tcp", "Send TCP through the DUT between two hosts: how fast, who was the limit, what it cost."),
-    "bdp": (".bdp", "TCP over a long line: its bandwidth-delay product, the hosts' buffers, windows and rates."),
+    "bdp": (".tcp", "TCP over a long line: its bandwidth-delay product, the hosts' buffers, windows and rates."),
     "tcp-table": (".tcp", "A night of a TCP suite beside published figures of the same tests."),
     "profile": (".profile", "What a mode puts on the wire: list, show, pcap."),
     "dut": (".dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),

@@ -16,7 +16,7 @@ from ..config import option
 from ..config.lookup import DUTS, SUITES, Catalogue
 from ..core.errors import ConfigError
 from ..core.load.profile import LISTED_MODES
-from ..session.options import SPEEDUP, Case, Setup, Target
+from ..session.options import Case, Setup, Target
 from .output import tell_more
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -186,7 +186,7 @@ QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress.")
 
 CASE = asked("case", Case)
 SERVER = "; default: as in the DUT's config, or "
-SETUP = asked("setup", Setup, speedup=SPEEDUP, kept="the result", server=f"{SERVER}its lab's")
+SETUP = asked("setup", Setup, speedup=option.SPEEDUP, kept="the result", server=f"{SERVER}its lab's")
 
 
 @dataclass(frozen=True)

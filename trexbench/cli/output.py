@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +17,6 @@ from ..files import replace_file
 from ..report.clean import clean
 
 if TYPE_CHECKING:
-    from ..core.run import Run
-    from ..session.keep import Output
     from ..signals import Interrupted
 
 
@@ -64,19 +61,6 @@ def say_unless(quiet: bool) -> Callable[[str], None]:
     return (lambda _: None) if quiet else note
 
 
-def output_of(results: Path | None, quiet: bool, speedup: float) -> Output:
-    """The output of runs: steps and progress on standard error, unless quiet."""
-    from ..report.run.text import open_live
-    from ..session.keep import Output
-
-    return Output(
-        results=results,
-        say=say_unless(quiet),
-        warn=note,
-        show=None if quiet else lambda result: open_live(result, sys.stderr, speedup),
-    )
-
-
 def save_picture(save: Callable[[], Path]) -> None:
     """Draw a picture and name its file. A failure is only a note: the run is safe in its document."""
     from ..session.process import interruptible
@@ -86,17 +70,6 @@ def save_picture(save: Callable[[], Path]) -> None:
             note(f"picture  {save()}")
     except Exception as failed:
         note(f"no picture: {' '.join(str(failed).split())}")
-
-
-def print_run(run: Run, as_json: bool, brief_of: Path | None = None) -> None:
-    """Print a run of any load. brief_of: its document, for the short form; None asks for the long one."""
-    from ..results.loads import figures_of
-    from .loads import OUTPUTS
-
-    if as_json:
-        print_json(figures_of(run))
-    else:
-        OUTPUTS[run.schema].write(run, brief_of)
 
 
 def print_json(values: Any) -> None:

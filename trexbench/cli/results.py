@@ -23,7 +23,7 @@ from .options import (
     require_one_form,
     results_option,
 )
-from .output import make_directory, note, print_json, print_run, warn, write
+from .output import make_directory, note, print_json, warn, write
 
 _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
@@ -41,13 +41,13 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool, b
     """Show a stored run: the one named, or the latest."""
     from ..results.store import load_document
     from ..review.find import latest_run
-    from .loads import OUTPUTS
+    from .loads import draw_run, print_run
 
     require_one_form(as_json, brief)
     document = run or latest_run(results)
     result = load_document(document)
     if picture is not None:
-        note(f"picture  {OUTPUTS[result.schema].draw(result, picture)}")
+        note(f"picture  {draw_run(result, picture)}")
     print_run(result, as_json, document if brief else None)
 
 

@@ -14,7 +14,7 @@ from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
-from .output import exit_code, note, output_of, print_json, print_run, save_picture, warn
+from .output import exit_code, print_json, save_picture, warn
 
 if TYPE_CHECKING:
     from ..core.result import RunResult
@@ -124,28 +124,14 @@ def saturate(case: Case, setup: Setup, wish: SaturateWish, shown: Shown) -> int:
 def _measure(
     verb: str, case: Case, wished: PlanDefaults, setup: Setup, shown: Shown, sizes: Sequence[int] | None = None
 ) -> int:
-    from ..session.keep import draw_run, measure  # heavy; --help and completion do without
+    from ..session.keep import measure  # heavy; --help and completion do without
     from ..session.request import make_request
+    from .loads import output_of, present
 
     if sizes:
         return _measure_sizes(verb, case, sizes, wished, setup, shown)
     request = make_request(verb, case, wished, setup)
-    done = measure(request, output_of(shown.results, shown.quiet, request.pace))
-    print_run(done.result, shown.as_json, done.path if shown.brief else None)
-    if not shown.brief:
-        note(f"result   {done.path}")
-    if shown.picture and done.result.samples and done.path is not None:
-        picture = done.path.with_suffix(".png")
-        save_picture(lambda: draw_run(done.result, picture))
-    return _exit_code(done)
-
-
-def _exit_code(done: Measured) -> int:
-    """That of what ended the run early, or of a run that is no answer, which is reported here."""
-    if done.error is None and (error := done.result.no_answer) is not None:
-        warn(f"no answer: {error}")
-        return error.exit_code
-    return exit_code(done.error)
+    return present(measure(request, output_of(shown.results, shown.quiet, request.pace)), shown)
 
 
 def _measure_sizes(
@@ -153,6 +139,7 @@ def _measure_sizes(
 ) -> int:
     """One run per frame size, then the table and the picture of all; the exit code is the first failure's."""
     from ..session.keep import draw_sizes_of, measure_modes, size_requests
+    from .loads import code_of, output_of
 
     requests = size_requests(verb, case, sizes, wished, setup)
     done = measure_modes(requests, output_of(shown.results, shown.quiet, requests[0].pace))
@@ -167,7 +154,7 @@ def _measure_sizes(
         save_picture(lambda: draw_sizes_of(results, shown.results))
     for mode, error in done.failures:
         warn(f"{mode}: {error}")
-    codes = [error.exit_code for _, error in done.failures] + [_exit_code(one) for one in done.runs if not one.error]
+    codes = [error.exit_code for _, error in done.failures] + [code_of(one) for one in done.runs if not one.error]
     return next((code for code in codes if code), 0)
 
 
@@ -194,16 +181,17 @@ def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> 
     From VPP's `show runtime` per worker and node, or from a kernel's CPU time and clock. Default mode: 1flow-64b.
     """
     from ..session.keep import draw_costs_of, efficiency_request, measure_rates
+    from .loads import output_of
 
     request = efficiency_request(case, wish.plan().hold_s, setup)
-    done = measure_rates(request, vars(wish)["rates"], output_of(shown.results, shown.quiet, request.pace))
+    done = measure_rates(request, wish.offered, output_of(shown.results, shown.quiet, request.pace))
     results, code = [one.result for one in done], print_costs(done, shown.as_json, shown.brief)
     if shown.picture and any(result.costs for result in results):
         save_picture(lambda: draw_costs_of(results, shown.results))
     return code
 
 
-def print_costs(done: Sequence[Measured], as_json: bool, brief: bool = False) -> int:
+def print_costs(done: Sequence[Measured[RunResult]], as_json: bool, brief: bool = False) -> int:
     """Print what packets cost at each rate; the exit code. BenchError where all ran to the end and no cost is known."""
     results, error = [one.result for one in done], done[-1].error
     costs = [cost for result in results for cost in result.costs]

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..config.lookup import SUITES, read_suite
+from ..config.option import NIGHT_SPEEDUP, of_options
+from ..config.suite import Instead
 from ..core.errors import ConfigError
 from ..core.history.night import night_to_dict
 from ..core.units import format_duration
-from ..session.options import NIGHT_SPEEDUP, InsteadWords, NightWords, Setup
+from ..session.options import NightWords, Setup
 from .options import CONFIGS, JSON, QUIET, SERVER, VERBOSE, asked, complete_suites, path_option, results_option
-from .output import output_of, print_json, say_unless
+from .output import print_json, say_unless
 
 if TYPE_CHECKING:
     from ..config.suite import Suite
@@ -53,11 +55,12 @@ _SETUP = asked("setup", Setup, **_WORDS)
 def _night(setup: Setup, words: NightWords, results: Path, quiet: bool) -> NightOptions:
     """Each run shows its steps and progress on a terminal only; in a log that would be too much."""
     from ..suite.night import NightOptions  # heavy; --help and completion do without
+    from .loads import output_of
 
     watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
     output = output_of(None, not watched, (setup.speedup or NIGHT_SPEEDUP) if setup.sim else 1.0)
-    pause_s: float = vars(words)["retry_after"]
-    return NightOptions(results, setup, output, say_unless(quiet), words.date, pause_s, words.instead())
+    say = say_unless(quiet)
+    return of_options(NightOptions, words, results=results, setup=setup, output=output, say=say, instead=words)
 
 
 def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,15 +110,15 @@ def list_(configs_dir: Path | None, as_json: bool) -> None:
 )
 @NAME
 @ONLY
-@asked("words", InsteadWords)
+@asked("instead", Instead)
 @_SETUP
 @JSON
-def plan(name: str, only: Sequence[str], words: InsteadWords, setup: Setup, as_json: bool) -> None:
+def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, as_json: bool) -> None:
     """List the cells in their order, how long each is expected to take, and where a DUT is reconfigured."""
     from ..suite.jobs import sessions
     from ..suite.night import check_twins, read_jobs
 
-    found, jobs = read_jobs(name, setup, only, words.instead())
+    found, jobs = read_jobs(name, setup, only, instead)
     check_twins(jobs)
     numbers = {at: number for number, places in enumerate(sessions(jobs, range(len(jobs))), 1) for at in places}
     values = [

@@ -1,20 +1,19 @@
-"""``trexbench tcp``: TCP through the DUT, between two hosts."""
+"""``trexbench tcp`` and ``bdp``: TCP through the DUT, between two hosts, and over a long line."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from ..config.option import SPEEDUP
 from ..core.errors import ConfigError
 from ..core.tcp.model import TUNNELS
-from ..session.options import SPEEDUP
-from ..session.tcp.options import WAYS, TcpSetup, TcpWords
-from ..session.tcp.request import TcpRequest, make_tcp_request
+from ..session.tcp.options import WAYS, BdpWords, TcpSetup, TcpWords
+from ..session.tcp.request import TcpRequest, make_bdp_request, make_tcp_request
 from .options import CONFIGS, DATE, JSON, SHOWN, VERBOSE, Shown, asked, complete_suites, gathered, results_option
-from .output import exit_code, note, print_json, print_run, save_picture, say_unless, warn
+from .output import print_json, warn
 
 _EXAMPLES = """\b
 Examples:
@@ -57,22 +56,37 @@ def tcp(words: TcpWords, way: str, setup: TcpSetup, shown: Shown) -> int:
     The DUT's config names the hosts (`endpoints:`); a lab has its own. Pings, retransmits, round trips and the CPU time
     of each host are measured beside it.
     """
-    return carry_out(make_tcp_request(words.dut, replace(words, way=way).wish(), setup), shown)
+    return _measure(make_tcp_request(words.dut, replace(words, way=way).wish(), setup), shown)
 
 
-def carry_out(request: TcpRequest, shown: Shown) -> int:
-    """Measure, print and draw what was asked for; the exit code."""
-    from ..report.tcp.live import TcpLive
-    from ..session.tcp.keep import TcpOutput, draw_tcp_run, measure_tcp
+_BDP_EXAMPLES = """\b
+Examples:
+  trexbench bdp --dut lab-linux --wan 20ms,1gbit
+  trexbench bdp --dut lab-linux --wan 20ms,10gbit --scale --sweep --cc cubic --cc bbr
+  trexbench bdp --dut lab-linux --wan 20ms,1gbit,loss=0.01% --factor 4 --cc cubic
+  trexbench bdp --dut mininet-lab8 --wan 20ms,10gbit --buffers 52428800 --sim
+"""
 
-    live = None if shown.quiet else lambda result: TcpLive(result, sys.stderr, request.pace)
-    done = measure_tcp(request, TcpOutput(shown.results, say_unless(shown.quiet), warn, live))
-    print_run(done.result, shown.as_json, done.path if shown.brief else None)
-    note(f"result   {done.path}")
-    if shown.picture and done.result.legs and done.path is not None:
-        picture = done.path.with_suffix(".png")
-        save_picture(lambda: draw_tcp_run(done.result, picture))
-    return exit_code(done.error)
+
+@click.command(epilog=_BDP_EXAMPLES)
+@asked("words", BdpWords)
+@SETUP
+@SHOWN
+@VERBOSE
+def bdp(words: BdpWords, setup: TcpSetup, shown: Shown) -> int:
+    """Send TCP over a long line with the hosts' buffers as they are, then with buffers that fit its BDP.
+
+    The line is --wan, or the config's. Window and rate seen stand beside those that follow from buffer, round trip and
+    line. The buffers are set on both hosts for their leg only, and restored.
+    """
+    return _measure(make_bdp_request(words.dut, words, words.wish(), setup), shown)
+
+
+def _measure(request: TcpRequest, shown: Shown) -> int:
+    from ..session.tcp.keep import measure_tcp
+    from .loads import output_of, present
+
+    return present(measure_tcp(request, output_of(shown.results, shown.quiet, request.pace)), shown)
 
 
 _TABLE_EXAMPLES = """\b

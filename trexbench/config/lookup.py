@@ -15,7 +15,7 @@ from ..core.errors import ConfigError
 from .model import DutConfig
 from .readers import pattern, repeated, section
 from .schema import read_dut
-from .suite import AS_IT_IS, Instead, Suite, SuiteDut
+from .suite import AS_IT_IS, METHODS, Instead, Suite, SuiteDut
 from .yamltree import Value, load, raise_any
 
 _STEM = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a suite's name", "nightly.yaml")
@@ -121,9 +121,11 @@ def read_suite(path: Path, configs_dir: Path | None = None, instead: Instead = A
     instead: in place of its own.
     """
     root = load(path, "suite")
-    suite = section(Suite, "a suite", name=Value(path, 1, "", path.stem).read(_STEM), file=path)(root)
+    kind = METHODS.get(str(root.at("method").raw).strip())
+    made = kind.suite if kind is not None and kind.suite is not None else Suite
+    suite = section(made, "a suite", name=Value(path, 1, "", path.stem).read(_STEM), file=path)(root)
     suite.require_fit(root)
-    if instead != AS_IT_IS:
+    if not instead.is_empty:
         suite = suite.with_instead(instead)
         return replace(suite, duts=tuple(_known(dut, configs_dir, root.at("duts")) for dut in suite.duts))
     items = root.at("duts").items("DUT")

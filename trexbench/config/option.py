@@ -1,13 +1,14 @@
 """Read what a user may set, declared once as a dataclass: the command line and Python's arguments are made of it.
 
-A field's text for --help is a line ``name: text`` of the class's docstring; how it is written is part of its type.
+A field's text for --help is a line ``name: text`` of the class's docstring, ``no_name: text`` where the option turns it
+off; how it is written is part of its type.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from inspect import cleandoc, get_annotations, signature
 from pathlib import Path
@@ -21,6 +22,8 @@ from ..core.tcp.wan import Wan, parse_size, parse_wan
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
 
 T = TypeVar("T")
+SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
+"""Default simulated seconds per real second: of a run, and of a night's runs."""
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
@@ -36,6 +39,8 @@ class Written:
     """Format by which a number becomes such text."""
     each: Written | None = None
     """Kind of a list's values."""
+    parts: tuple[str, ...] = ()
+    """Fields that of_options makes of such a value, each of one of its parts; empty: one field."""
 
     def read(self, value: Any) -> Any:
         """Return the value of a text or number, or of each in a list; what is neither is such a value already."""
@@ -97,9 +102,8 @@ def declared(cls: Any) -> dict[str, Field]:
         extras = getattr(hints[name], "__metadata__", ())
         kind = next((one for one in extras if isinstance(one, (Written, Limits, tuple))), None)
         form = next((one for one in extras if isinstance(one, Form)), Form())
-        found[name] = Field(
-            helps.get(name, ""), kind, form, getattr(hints[name], "__origin__", hints[name]), defaults[name]
-        )
+        about = helps.get(name) or helps.get(f"no_{name}", "")
+        found[name] = Field(about, kind, form, getattr(hints[name], "__origin__", hints[name]), defaults[name])
     return found
 
 
@@ -113,14 +117,19 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
     """Make the dataclass of values as users write them in Python; ConfigError where one is not understood."""
     bound = signature(made).bind(*arguments, **named)
     bound.apply_defaults()
-    for name, (_, kind, form, *_) in declared(made).items():
+    for name, (_, kind, form, _, default) in declared(made).items():
         value = bound.arguments[name]
+        if value is None and default is not MISSING:
+            value = default
         if isinstance(kind, Written):
-            bound.arguments[name] = kind.read(value)
+            value = kind.read(value)
         elif form.repeated and isinstance(value, str):
-            bound.arguments[name] = (value,)  # not its letters
-        elif isinstance(kind, tuple) and value not in (None, *kind):
-            raise ConfigError(f"unknown --{name} {shown(value)}", f"name {', '.join(kind[:-1])} or {kind[-1]}")
+            value = (value,)  # not its letters
+        elif isinstance(kind, tuple) and value is not None:
+            value = str(value)
+            if value not in kind:
+                raise ConfigError(f"unknown --{name} {shown(value)}", f"name {', '.join(kind[:-1])} or {kind[-1]}")
+        bound.arguments[name] = value
     return made(*bound.args, **bound.kwargs)
 
 
@@ -129,10 +138,15 @@ def of_options(cls: Callable[..., T], options: Any, names: Mapping[str, str] | N
 
     A field of seconds has a name with ``_s`` at its end: ramp_s is made of the option ramp_duration.
     """
-    kinds, found = {name: one.kind for name, one in declared(options.__class__).items()}, {}
+    kinds, found = {name: one.kind for name, one in declared(options.__class__).items()}, dict[str, Any]()
     for name, value in vars(options).items():
-        of_time = f"{name.removesuffix('_duration')}_s" if kinds.get(name) is DURATION else name
-        found[(names or {}).get(name, of_time)] = value
+        kind = kinds.get(name)
+        if isinstance(kind, Written) and kind.parts:
+            found |= zip(kind.parts, value or (None,) * len(kind.parts), strict=True)
+            continue
+        of_time = f"{name.removesuffix('_duration')}_s" if kind is DURATION else name
+        field = (names or {}).get(name, of_time)
+        found[field] = found.get(field) if value is None else value  # a part of an option before it
     return cls(**{one.name: found[one.name] for one in fields(cls) if one.name in found} | more)  # type: ignore[arg-type]
 
 
@@ -182,7 +196,7 @@ def _label(text: str) -> str:
 
 RATE = Written("RATE", parse_rate, "{:f}pps")
 RATES = Written("RATE,...", listed("rate", parse_rate), each=RATE)
-WARMUP = Written("RATE[:TIME]", _warmup, "{:f}pps")
+WARMUP = Written("RATE[:TIME]", _warmup, "{:f}pps", parts=("warmup", "warmup_s"))
 DURATION = Written("TIME", parse_duration, "{:f}")
 SHARE = Written("SHARE", parse_share)
 GOALS = Written("SHARE,...", listed("goal", parse_share), each=SHARE)
@@ -212,22 +226,29 @@ PYTHON_ONLY = Form(python_only=True)
 class CommonOptions:
     """Options of whatever is measured.
 
+    sim: Simulate what sends and the DUT (its config's twin). Marked as simulated.
     configs_dir: The directory of the DUT configs.
     speedup: With --sim: simulated seconds per real second ({speedup:g}).
     seed: With --sim: seed of the noise; default: the twin's.
     label: A word stored with {kept}, to search and compare by: kernel-6.18.
     """
 
+    sim: bool = False
     configs_dir: Path | None = None
     speedup: Annotated[float | None, Limits(1, 10000, whole=False)] = None
     seed: Annotated[int | None, Limits(0)] = None
     label: Annotated[str | None, LABEL] = None
 
-    def require_simulated(self, sim: bool, *others: tuple[str, object]) -> None:
+    @property
+    def pace(self) -> float:
+        """Simulated seconds per real second; 1 for what is real."""
+        return (self.speedup or SPEEDUP) if self.sim else 1.0
+
+    def require_simulated(self, *others: tuple[str, object]) -> None:
         """ConfigError for options that contradict --sim, or mean nothing without it. others: the former, if given."""
         for name, given in others:
-            if sim and given:
+            if self.sim and given:
                 raise ConfigError(f"--sim and {name} exclude each other", "leave one of them out")
         for name, number in (("--speedup", self.speedup), ("--seed", self.seed)):
-            if not sim and number is not None:
+            if not self.sim and number is not None:
                 raise ConfigError(f"{name} means nothing without --sim", "add --sim, or leave it out")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +16,7 @@ from ..core.strategy.table import STRATEGIES, has_curve
 from ..core.tcp.cpu import COLUMNS
 from ..core.tcp.model import ENGINES, TcpMode, Way
 from ..core.tcp.wan import Wan
+from . import option as o
 from . import readers as r
 from .endpoints import tunnel, wan
 from .model import MOST_QUEUES, PlanDefaults
@@ -24,13 +26,43 @@ from .yamltree import Value
 _NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
 
 
-METHODS = (*(kind for kind in STRATEGIES if has_curve(kind)), TCP_KIND)
+def _packets_mode(text: str) -> str | None:
+    with suppress(ConfigError):
+        return resolve_mode(text).name
+    return None
+
+
+@dataclass(frozen=True)
+class SuiteMethod:
+    """Way of measuring a suite's cells."""
+
+    mode: Callable[[str], str | TcpMode | None]
+    """Read the name of a mode; None for what is no mode of this method."""
+    example: str
+    """Name of such a mode."""
+    directed: bool = False
+    """True if a mode itself says in which direction it is sent."""
+    suite: Callable[..., Suite] | None = None
+    """Class of its suites, with the keys that only they have; None: Suite."""
+
+
+_PACKETS = SuiteMethod(_packets_mode, "var2-64b")
+METHODS: dict[str, SuiteMethod] = {
+    **{kind: _PACKETS for kind in STRATEGIES if has_curve(kind)},
+    TCP_KIND: SuiteMethod(TcpMode.parse, "reverse-ipv4", directed=True),
+}
 """The strategies that seek a knee, and TCP between two hosts."""
 
 
 def _mode(value: Value) -> str | TcpMode:
     text = value.text()
-    return TcpMode.parse(text) or resolve_mode(text).name
+    known = (found for one in METHODS.values() if (found := one.mode(text)) is not None)
+    return next(known, None) or resolve_mode(text).name
+
+
+@r.takes(enum=list(METHODS))
+def _method(value: Value) -> str:
+    return r.choice(*METHODS)(value)
 
 
 _modes = r.list_of("mode", _mode, str)
@@ -119,13 +151,22 @@ def _published(value: Value) -> Published:
 _PUBLISHED = r.pairs("cell", r"[A-Za-z0-9][A-Za-z0-9._ -]*", "'raspberry-pi forward-ipv4': 65.6", _published)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Instead:
-    """In place of a suite's own. duts, variants: names; empty: the suite's. time_s: of each way of TCP."""
+    """Options in place of what a suite says.
 
-    duts: tuple[str, ...] = ()
-    variants: tuple[str | None, ...] = ()
-    time_s: float | None = None
+    dut: In place of the suite's DUTs.
+    variant: In place of its variants; none: without one.
+    time: Of each way of TCP, in place of the suite's.
+    """
+
+    dut: Annotated[Sequence[str], o.Form("NAME", repeated=True)] = ()
+    variant: Annotated[Sequence[str], o.Form("NAME", repeated=True)] = ()
+    time: o.Time = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.dut and not self.variant and self.time is None
 
 
 AS_IT_IS = Instead()
@@ -145,7 +186,7 @@ class Suite:
     duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.known_by)]
     modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
     directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])] = ()
-    method: Annotated[str, r.choice(*METHODS)] = "ramp"
+    method: Annotated[str, _method] = "ramp"
     variants: Annotated[tuple[str | None, ...], _variants] = ()
     description: Annotated[str, r.text] = ""
     plan: Annotated[PlanDefaults, r.section(PlanDefaults, "plan defaults")] = field(default_factory=PlanDefaults)
@@ -156,12 +197,13 @@ class Suite:
     def with_instead(self, instead: Instead) -> Suite:
         """Return the suite with these in place of its own; ConfigError for a time in a suite that is not of TCP."""
         found = self
-        if instead.duts:
+        if instead.dut:
             tests = dict.fromkeys(replace(dut, name="") for dut in self.duts)
-            found = replace(found, duts=tuple(replace(one, name=name) for name in instead.duts for one in tests))
-        if instead.variants:
-            found = replace(found, duts=tuple(replace(one, variants=instead.variants) for one in found.duts))
-        if (time_s := instead.time_s) is not None:
+            found = replace(found, duts=tuple(replace(one, name=name) for name in instead.dut for one in tests))
+        if instead.variant:
+            variants = tuple(None if name == NO_VARIANT else name for name in instead.variant)
+            found = replace(found, duts=tuple(replace(one, variants=variants) for one in found.duts))
+        if (time_s := o.DURATION.read(instead.time)) is not None:
             if self.method != TCP_KIND:
                 raise ConfigError(f"--time is for suites of TCP, and {self.name} is none", "leave it out")
             interval_s = min(self.tcp.interval_s, time_s / 10)
@@ -170,17 +212,18 @@ class Suite:
 
     def require_fit(self, root: Value) -> None:
         """ConfigError where modes and directions are not those of the method. root: of the suite's file."""
-        tcp = self.method == TCP_KIND
+        method = METHODS[self.method]
         for dut in self.duts:
             if not (dut.modes or self.modes):
                 raise root.wrong("'modes' is missing", f"name those of the suite, or of {dut.name}")
         for mode in dict.fromkeys((*self.modes, *(mode for dut in self.duts for mode in dut.modes))):
-            if isinstance(mode, TcpMode) != tcp:
-                what = "reverse-ipv4" if tcp else "var2-64b"
-                raise root.at("modes").wrong(f"{mode} is no mode of method: {self.method}", f"name such as {what}")
-        if tcp and self.directions:
-            raise root.at("directions").wrong("does not fit method: tcp", "take it out: a mode of TCP names its own")
-        if not tcp and not self.directions:
+            if method.mode(str(mode)) is None:
+                remedy = f"name such as {method.example}"
+                raise root.at("modes").wrong(f"{mode} is no mode of method: {self.method}", remedy)
+        if method.directed and self.directions:
+            what, remedy = f"does not fit method: {self.method}", "take it out: each mode names its own"
+            raise root.at("directions").wrong(what, remedy)
+        if not method.directed and not self.directions:
             raise root.wrong("'directions' is missing", "name uni, bidir or both: [uni, bidir]")
 
     @property

@@ -176,7 +176,6 @@ class RunResult(Run):
 
     @property
     def no_answer(self) -> NoAnswer | None:
-        """The reason why a complete run is no answer to what was asked; None where it is one."""
         reason = self.analysis.unanswered if self.status is Status.COMPLETE else ""
         return NoAnswer(reason) if reason else None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from .errors import NoAnswer
 from .typed import Status
 from .verdict.model import RunWarning
 
@@ -56,6 +57,11 @@ class Run(ABC):
     @abstractmethod
     def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
         """Yield the warnings that follow from the readings, each with the name of what it is derived from."""
+
+    @property
+    def no_answer(self) -> NoAnswer | None:
+        """The reason why a complete run is no answer to what was asked; None where it is one."""
+        return None
 
     @abstractmethod
     def odd_values(self) -> Iterator[str]:

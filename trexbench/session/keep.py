@@ -1,4 +1,4 @@
-"""Measures runs and keeps them: each in its document, shown while it goes on, with pictures on request."""
+"""Keeps runs of any load in documents, and shows them while they go on; measures those of packets."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from ..config.model import PlanDefaults
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.load.profile import mode_of_size
-from ..core.protocols import Sink
+from ..core.load.sample import Sample
 from ..core.result import RunResult
+from ..core.run import Run
+from ..core.strategy.base import LoadStep
 from ..core.units import Rate
 from ..results.store import RunWriter, picture_place
-from .measure import Session, SinkGroup
+from .measure import Session
 from .opening import open_session
 from .options import Case, Setup
 from .request import Request, make_request, require_observed
@@ -25,9 +29,10 @@ DEFAULT_MODE = "1flow-64b"
 PICTURES = ("png", "svg", "pdf")
 """Formats of a run's picture, by the ending of its file."""
 SETTLE_S = 3.0
+R = TypeVar("R", bound=Run)
 Say = Callable[[str], None]
-Show = Callable[[RunResult], AbstractContextManager[Sink]]
-"""Opens what shows a run while it is measured: a sink of its samples, which handles its own failures."""
+Show = Callable[[Any], AbstractContextManager[Any]]
+"""Opens what shows a run while it is measured: a sink of samples, a TcpDisplay. It handles its own failures."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +49,17 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Generic[R]):
     """One run as it ended. error: what ended it early, None: the plan was carried out. path: of its document."""
 
-    result: RunResult
+    result: R
     error: BenchError | Interrupted | None
     path: Path | None
 
 
 @dataclass
-class RunKeeper:
-    """Keeps one run's document current and hands its samples to what shows them (a RunRecorder).
+class Keeper:
+    """Keeps one run's document current, and open what shows the run (a Recorder).
 
     begun: called with the document's path once there is one.
     """
@@ -65,7 +70,7 @@ class RunKeeper:
     _writer: RunWriter | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
-    def __enter__(self) -> RunKeeper:
+    def __enter__(self) -> Keeper:
         if self.output.results is not None:
             self._writer = RunWriter(self.output.results, self.output.warn)
             self._writer.check()
@@ -74,30 +79,45 @@ class RunKeeper:
     def __exit__(self, *exc_info: object) -> None:
         self._stack.close()
 
-    def begin(self, result: RunResult) -> Sink:
-        sinks: list[Sink] = []
+    def begin(self, run: Run) -> Any:
         if self._writer is not None:
-            sinks.append(self._writer.begin(result))
-            if (path := self._writer.path) is not None:
-                self.path = path
-                self.begun(path)
-        if self.output.show is not None:
-            sinks.append(self._stack.enter_context(self.output.show(result)))
-        return SinkGroup(sinks)
+            self.path = self._writer.begin(run).path
+            if self.path is not None:
+                self.begun(self.path)
+        return None if self.output.show is None else self._stack.enter_context(self.output.show(run))
 
-    def end(self, result: RunResult) -> None:
+    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
+        if self._writer is not None:
+            self._writer.sampled(samples, step)
+
+    def update(self, run: Run) -> None:
+        if self._writer is not None:
+            self._writer.update(run)
+
+    def end(self, run: Run) -> None:
         self._stack.close()
         if self._writer is not None:
-            self.path = self._writer.end(result)
+            self.path = self._writer.end(run)
 
 
-def measure(request: Request, output: Output) -> Measured:
+def keep(
+    carry_out: Callable[[Keeper], tuple[R, BenchError | Interrupted | None]],
+    output: Output,
+    begun: Callable[[Path], None] = lambda _: None,
+) -> Measured[R]:
+    """Keep the run that is carried out. An error before its begin is raised, a later one is in what is returned."""
+    with Keeper(output, begun) as keeper:
+        result, error = carry_out(keeper)
+    return Measured(result, error, keeper.path)
+
+
+def measure(request: Request, output: Output) -> Measured[RunResult]:
     """Carry the request out. An error before the first sample is raised, a later one is in what is returned."""
-    with open_session(request, output.say) as session, RunKeeper(output) as keeper:
-        return _measured(session, keeper, request)
+    with open_session(request, output.say) as session:
+        return keep(partial(session.measure, request), output)
 
 
-def measure_rates(request: Request, rates: Sequence[Rate], output: Output) -> list[Measured]:
+def measure_rates(request: Request, rates: Sequence[Rate], output: Output) -> list[Measured[RunResult]]:
     """One run per rate, all in one session; what was measured before a failure is kept, and ends the list."""
     if not rates:
         raise ConfigError("no rate is named", "name at least one with --rates")
@@ -114,7 +134,7 @@ def measure_rates(request: Request, rates: Sequence[Rate], output: Output) -> li
 class Series:
     """Several runs. failures: the mode and the error of those that ended early, or never began."""
 
-    runs: list[Measured]
+    runs: list[Measured[RunResult]]
     failures: list[tuple[str, BenchError | Interrupted]]
 
 
@@ -143,23 +163,17 @@ def measure_modes(requests: Sequence[Request], output: Output) -> Series:
     return done
 
 
-def _in_turn(session: Session, waiting: deque[tuple[str, Request]], output: Output) -> Iterator[Measured]:
+def _in_turn(session: Session, waiting: deque[tuple[str, Request]], output: Output) -> Iterator[Measured[RunResult]]:
     """The runs, each taken from the deque as it begins, with what is said of it; a failed one is the last."""
     while waiting:
         words, request = waiting.popleft()
         output.say(words)
-        with RunKeeper(output) as keeper:
-            done = _measured(session, keeper, request)
-        if keeper.path is not None:
-            output.say(f"result   {keeper.path}")
+        done = keep(partial(session.measure, request), output)
+        if done.path is not None:
+            output.say(f"result   {done.path}")
         yield done
         if done.error is not None:
             break
-
-
-def _measured(session: Session, keeper: RunKeeper, request: Request) -> Measured:
-    result, outcome = session.measure(keeper, request)
-    return Measured(result, outcome.error, keeper.path)
 
 
 def efficiency_request(case: Case, hold_s: float | None, setup: Setup) -> Request:
@@ -182,14 +196,6 @@ def size_requests(
     if "size" in (case.tunables or {}):
         raise ConfigError("--sizes and the tunable size exclude each other", "leave one of them out")
     return tuple(make_request(verb, replace(case, mode=mode_of_size(size).name), wished, setup) for size in sizes)
-
-
-def draw_run(result: RunResult, path: Path) -> Path:
-    """Draw the run into this file, in the format of its ending; StoreError where it cannot be written."""
-    form = picture_form(path)
-    from ..report.run.picture import draw  # matplotlib is slow to load, and not needed before the run is over
-
-    return write_picture(path, draw(result, form))
 
 
 def picture_form(path: Path) -> str:

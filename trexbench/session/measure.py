@@ -27,7 +27,7 @@ from ..lab.host import run_in_real_time
 from ..signals import uninterrupted
 from .process import host_facts, utc_now
 from .request import Request, build_plan
-from .run import Interrupted, Outcome, Watch, as_error, run
+from .run import Interrupted, Outcome, Recorder, Watch, as_error, run
 from .wan import StandingWan
 from .watch import Observed, Watcher
 
@@ -73,16 +73,6 @@ class SinkGroup:
             raise failure
 
 
-class RunRecorder(Protocol):
-    """Keeps and shows a run while it goes on."""
-
-    def begin(self, result: RunResult) -> Sink:
-        """The run begins, without samples yet; returns the sink that gets them."""
-
-    def end(self, result: RunResult) -> None:
-        """The run is over, complete or not; called before anything is torn down."""
-
-
 @dataclass(frozen=True)
 class Session:
     """Open resources for runs: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions.
@@ -103,9 +93,8 @@ class Session:
     line: StandingWan | None = None
     read_back: Callable[[], Attestation] | None = None
 
-    def measure(self, recorder: RunRecorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
-        """One run of the session's request, or of another one for the same DUT, ports and queues."""
-        request = request or self.request
+    def measure(self, request: Request, recorder: Recorder) -> tuple[RunResult, BenchError | Interrupted | None]:
+        """One run of a request for the session's DUT, ports and queues; what ended it early."""
         profiles, plan = _plan(request, self.generator)
         _require_mtu(request, self.attestation, profiles)
         unable = plan.length_s(Phase.LATENCY) > 0 and not self.generator.can_tag
@@ -122,9 +111,10 @@ class Session:
         failed = self.line.not_carried() if self.line is not None else 0
         try:
             with uninterrupted():  # what was begun is brought to its end
-                sink = recorder.begin(result)
+                display = recorder.begin(result)
             watcher.start()
-            outcome = run(plan, self.generator, self.clock, SinkGroup([sink, watcher]), self.watch)
+            sinks = SinkGroup([recorder, *([] if display is None else [display]), watcher])
+            outcome = run(plan, self.generator, self.clock, sinks, self.watch)
             if not isinstance(outcome.error, Interrupted):
                 watcher.finish()
                 outcome = self._read_back(outcome)
@@ -138,7 +128,7 @@ class Session:
             if self.line is not None:
                 result = replace(result, warnings=(*result.warnings, *_line_warnings(self.line, failed)))
             recorder.end(result)
-        return result, outcome
+        return result, outcome.error
 
     def _read_back(self, outcome: Outcome) -> Outcome:
         """The outcome; with an error where the DUT is no longer what was measured."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from ..config import option as o
-from ..config.model import MOST_QUEUES, PlanDefaults
+from ..config.model import MOST_QUEUES, DutConfig, PlanDefaults
 from ..config.suite import Instead
-from ..config.variants import NO_VARIANT
 from ..core.errors import ConfigError
+from ..core.units import Rate
 
-SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
-"""Default simulated seconds per real second: of a run, and of a night's runs."""
 METHODS = {"continuous": "search", "mlrsearch": "mlrsearch"}
 """The strategy of each method of searching."""
 
@@ -83,32 +81,41 @@ class Case:
 class Setup(o.CommonOptions, TesterChoice):
     """Options for runs, the same for all of a night.
 
-    apply: Do not configure DUTs; results are marked as not attested.
+    no_apply: Do not configure DUTs; results are marked as not attested.
     sim: Simulate tester and DUT (its config's twin): no root, no network, no packet. Marked as simulated.
     force: Take the ports even if somebody else owns them.
     """
 
     apply: bool = True
-    sim: bool = False
     force: bool = False
 
     def __post_init__(self) -> None:
         """ConfigError for options that contradict --sim, or mean nothing without it."""
         others = ("--server", self.server), ("--rpc-port", self.rpc_port), ("--pub-port", self.pub_port)
-        self.require_simulated(self.sim, *others, ("--force", self.force), ("--no-apply", not self.apply))
+        self.require_simulated(*others, ("--force", self.force), ("--no-apply", not self.apply))
         if self.speedup is not None and not 0 < self.speedup < math.inf:
             raise ConfigError(f"--speedup of {self.speedup:g}", "name a number above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest(o.CommonOptions):
+    """A run of any load, as asked. labels: the user's, and a suite's."""
+
+    dut: DutConfig
+    verb: str
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanWish:
     """Figures of a run's plan; None: as the DUT's config says, or else the strategy."""
 
+    figures: ClassVar[Mapping[str, str]] = {}
+    """Figures of the plan whose options have other names."""
+
     def plan(self) -> PlanDefaults:
         """Return the figures as a plan's defaults."""
-        rate, duration = vars(self).get("warmup") or (None, None)
-        found = o.of_options(PlanDefaults, self)
-        return replace(found, warmup=rate, warmup_s=duration if found.warmup_s is None else found.warmup_s)
+        return o.of_options(PlanDefaults, self, self.figures)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +181,7 @@ class SearchWish(PlanWish):
     confirm: o.Time = None
     soak: Annotated[o.Time, o.Form(bare="60s")] = None
     method: Annotated[str, tuple(METHODS), o.Form(shown=True)] = "continuous"
+    figures: ClassVar[Mapping[str, str]] = {"loss": "goals"}
 
     def plan(self) -> PlanDefaults:
         """Return the figures; ConfigError for those that the method has none of."""
@@ -181,7 +189,7 @@ class SearchWish(PlanWish):
         if self.method == "mlrsearch" and (found.confirm_s is not None or found.soak_s is not None):
             option = "--soak" if found.confirm_s is None else "--confirm"
             raise ConfigError(f"{option} and --method mlrsearch exclude each other", "its trials are not confirmed")
-        return replace(found, loss=None, goals=vars(self)["loss"])
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,9 +200,7 @@ class SaturateWish(HoldWish):
     """
 
     rate: Annotated[o.Amount, o.RATE, o.Form(shown=True)] = "100%"
-
-    def plan(self) -> PlanDefaults:
-        return replace(super().plan(), ramp_to=vars(self)["rate"])
+    figures: ClassVar[Mapping[str, str]] = {"rate": "ramp_to"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,27 +214,15 @@ class EfficiencyWish(PlanWish):
     rates: Annotated[Sequence[o.Amount], o.RATES, o.Form(shown=True)] = "1kpps,1%,10%,97%"
     hold: o.Time = None
 
-
-@dataclass(frozen=True, kw_only=True)
-class InsteadWords:
-    """Options in place of what a suite says.
-
-    dut: In place of the suite's DUTs.
-    variant: In place of its variants; none: without one.
-    time: Of each way of TCP, in place of the suite's.
-    """
-
-    dut: Annotated[Sequence[str], o.Form("NAME", repeated=True)] = ()
-    variant: Annotated[Sequence[str], o.Form("NAME", repeated=True)] = ()
-    time: o.Time = None
-
-    def instead(self) -> Instead:
-        variants = tuple(None if name == NO_VARIANT else name for name in self.variant)
-        return Instead(tuple(self.dut), variants, vars(self)["time"])
+    @property
+    def offered(self) -> Sequence[Rate]:
+        """The rates, read."""
+        read: Sequence[Rate] = o.RATES.read(self.rates)
+        return read
 
 
 @dataclass(frozen=True, kw_only=True)
-class NightWords(InsteadWords):
+class NightWords(Instead):
     """Options of a night.
 
     date: The night's date, as in 2026-11-21; default: today's (UTC).
@@ -236,4 +230,4 @@ class NightWords(InsteadWords):
     """
 
     date: Annotated[str | None, o.DATE] = None
-    retry_after: Annotated[o.Amount, o.DURATION] = 10.0
+    retry_after: Annotated[o.Amount | None, o.DURATION] = 10.0

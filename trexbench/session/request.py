@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..core.strategy.saturate import Saturate
 from ..core.strategy.table import STRATEGIES
 from ..core.tcp.tunnel import NO_TUNNEL, hosts_of, parse_tunnel
 from ..core.units import Rate, format_bits
-from .options import SPEEDUP, Case, Setup
+from .options import Case, RunRequest, Setup
 
 DEFAULTS = PlanDefaults(warmup=Rate(1000.0, "pps"), ramp_to=Rate(97.0, "percent"), loss=0.001)
 
@@ -29,11 +29,9 @@ NIGHT_DEFAULTS = PlanDefaults(zoom_s=60.0, soak_s=60.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(Setup):
-    """One run, as asked. profile_file: the STL profile; mode: its name in results; labels: the user's, a suite's."""
+class Request(Setup, RunRequest):
+    """One run, as asked. profile_file: the STL profile; mode: its name in results."""
 
-    verb: str
-    dut: DutConfig
     mode: str
     profile_file: Path
     tunables: Mapping[str, str]
@@ -42,12 +40,6 @@ class Request(Setup):
     ports: tuple[int, ...]
     rx_queues: int | None = None
     telemetry: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def pace(self) -> float:
-        """Simulated seconds per real second; 1 for what is real."""
-        return (self.speedup or SPEEDUP) if self.sim else 1.0
 
     @property
     def kind(self) -> str:

@@ -9,105 +9,84 @@ from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from ..config.model import PlanDefaults
-from ..config.option import of_options
-from ..config.suite import Suite, TcpWishes
+from ..config.option import NIGHT_SPEEDUP, of_options
+from ..config.suite import METHODS, Suite
 from ..config.suite import sessions as sessions_of
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import TCP_KIND, Cell
 from ..core.history.night import CellRecord, CellState, Night
 from ..core.result import RunResult
+from ..core.run import Run
 from ..core.units import format_pps, format_share
 from ..report.tcp.text import answer_words
 from ..results.nights import NightWriter, find_nights
 from ..results.store import load_document
-from ..session.keep import Output, RunKeeper, Say
+from ..session.keep import Measured, Output, Say, keep
 from ..session.measure import Session
 from ..session.opening import open_session
-from ..session.options import NIGHT_SPEEDUP, Case, Setup
+from ..session.options import Case, Setup
 from ..session.process import utc_now
 from ..session.request import NIGHT_DEFAULTS, Request, expected_s, make_request, merged
-from ..session.run import Interrupted
-from ..session.tcp.keep import TcpOutput, measure_there, open_bench
+from ..session.run import Interrupted, Recorder
+from ..session.tcp.keep import open_bench
 from ..session.tcp.options import TcpSetup, TcpWish
 from ..session.tcp.request import TcpRequest, make_tcp_request
 from ..session.tcp.request import expected_s as tcp_expected_s
-from ..session.tcp.run import Bench
+from ..session.tcp.run import run_tcp
 
 TWIN_PACE = 100.0
-"""A twin computes about so many simulated seconds per second, whatever the speed-up."""
+"""A twin of packets computes about so many simulated seconds per second, whatever the speed-up."""
 
 
 @dataclass(frozen=True)
-class Done:
-    """A cell that was measured. error: what ended it early. path: of its document. figure: its result, in words."""
+class SuiteLoad:
+    """Way in which suites measure a load. The functions get requests and runs of this load only."""
 
-    error: BenchError | Interrupted | None
-    path: Path | None
-    figure: str
+    request: Callable[[Suite, Cell, Setup], tuple[Cell, Any]]
+    """Return the cell as its run's document will have it, and the run's request; ConfigError for a wrong one."""
+    length_s: Callable[[Any], float]
+    """Duration of the request's run by its own clock; ConfigError for what cannot be measured."""
+    open: Callable[[Any, Say], AbstractContextManager[Any]]
+    """Open what runs with the same DUT, variant and queues share."""
+    carry_out: Callable[[Any, Any, Recorder], tuple[Any, BenchError | Interrupted | None]]
+    """Carry out, in what was opened, a request; return its run and what ended it early."""
+    answer: Callable[[Any], str]
+    """A run's figure, in words."""
+    fastest: float = NIGHT_SPEEDUP
+    """Simulated seconds per real second at most, whatever was asked for."""
 
 
-class Job(Protocol):
-    """One cell and the run that fills it. cell.rx_queues: as the run's document will have them."""
+@dataclass(frozen=True)
+class Job:
+    """One cell and the run that fills it."""
 
-    @property
-    def cell(self) -> Cell: ...
-
-    @property
-    def request(self) -> Request | TcpRequest: ...
+    cell: Cell
+    request: Any
+    """A RunRequest of the load's."""
+    load: SuiteLoad
 
     @property
     def expected_s(self) -> float:
         """In real seconds."""
+        pace: float = self.request.pace
+        return self.load.length_s(self.request) / min(pace, self.load.fastest)
 
-    def open(self, say: Say) -> AbstractContextManager[Any]:
-        """Open what runs with the same DUT, variant and queues share."""
-
-    def measure(self, opened: Any, output: Output, begun: Callable[[Path], None]) -> Done:
+    def measure(self, opened: Any, output: Output, begun: Callable[[Path], None]) -> Measured[Run]:
         """Measure it there. begun: gets the document's path once there is one."""
+        return keep(partial(self.load.carry_out, opened, self.request), output, begun)
 
     def with_labels(self, labels: Mapping[str, str], seed: int | None) -> Job:
         """Return the job with these labels in its document, and with this seed of its noise where there is one."""
-
-
-@dataclass(frozen=True)
-class PacketJob:
-    """A Job of packets."""
-
-    cell: Cell
-    request: Request
-
-    @property
-    def expected_s(self) -> float:
-        return expected_s(self.request) / min(self.request.pace, TWIN_PACE)
-
-    def open(self, say: Say) -> AbstractContextManager[Session]:
-        return open_session(self.request, say)
-
-    def measure(self, opened: Session, output: Output, begun: Callable[[Path], None]) -> Done:
-        keeper = RunKeeper(output, begun)
-        with keeper:
-            result, outcome = opened.measure(keeper, self.request)
-        return Done(outcome.error or result.no_answer, keeper.path, _figure(result))
-
-    def with_labels(self, labels: Mapping[str, str], seed: int | None) -> PacketJob:
         request = replace(self.request, labels={**self.request.labels, **labels})
         return replace(self, request=request if seed is None else replace(request, seed=seed))
 
 
-def _figure(result: RunResult) -> str:
-    analysis = result.analysis
-    at_least = ">= " if analysis.at_least else ""
-    share = format_share(result.plan.line_share({one.direction: one.maximum_pps for one in analysis.directions}))
-    return f"{at_least}{format_pps(analysis.total_pps)}, {share} of line rate"
-
-
 def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]:
     """Every cell's run; ConfigError for what cannot be measured. only: globs; cells that match none are left out."""
-    make = partial(_tcp_job, suite.tcp) if suite.method == TCP_KIND else partial(_job, suite.plan)
-    jobs: list[Job] = [make(cell, setup) for cell in suite.cells]
+    load = LOADS[suite.method]
+    jobs = [Job(*load.request(suite, cell, setup), load) for cell in suite.cells]
     chosen = [job for job in jobs if not only or any(fnmatchcase(str(job.cell), pattern) for pattern in only)]
     if not chosen:
         raise ConfigError(f"no cell of {suite.name} matches {', '.join(only)}", f"'{jobs[0].cell}' is one of its cells")
@@ -116,18 +95,24 @@ def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]
     return chosen
 
 
-def _job(plan: PlanDefaults, cell: Cell, setup: Setup) -> Job:
+def _packets_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, Request]:
     if setup.sim and setup.speedup is None:
         setup = replace(setup, speedup=NIGHT_SPEEDUP)
     case = Case(cell.dut, str(cell.mode), bidir=cell.bidir, rx_queues=cell.rx_queues, variant=cell.variant)
-    request = make_request(cell.kind, case, plan, setup)
-    request = replace(request, wished=merged(plan, request.dut.plan, NIGHT_DEFAULTS))
-    queues = request.queues if request.apply else request.rx_queues
-    return PacketJob(replace(cell, rx_queues=queues), request)
+    request = make_request(cell.kind, case, suite.plan, setup)
+    request = replace(request, wished=merged(suite.plan, request.dut.plan, NIGHT_DEFAULTS))
+    return replace(cell, rx_queues=request.queues if request.apply else request.rx_queues), request
 
 
-def _tcp_job(wishes: TcpWishes, cell: Cell, setup: Setup) -> Job:
-    mode = cell.tcp
+def _packets_answer(result: RunResult) -> str:
+    analysis = result.analysis
+    at_least = ">= " if analysis.at_least else ""
+    share = format_share(result.plan.line_share({one.direction: one.maximum_pps for one in analysis.directions}))
+    return f"{at_least}{format_pps(analysis.total_pps)}, {share} of line rate"
+
+
+def _tcp_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, TcpRequest]:
+    wishes, mode = suite.tcp, cell.tcp
     assert mode is not None  # the suite's modes were checked
     mode = replace(mode, pinned=mode.pinned or wishes.pinned)
     wish = of_options(
@@ -150,30 +135,19 @@ def _tcp_job(wishes: TcpWishes, cell: Cell, setup: Setup) -> Job:
         scale=wishes.scale,
         speedup=(setup.speedup or NIGHT_SPEEDUP) if setup.sim else None,
     )
-    return TcpJob(replace(cell, mode=mode), make_tcp_request(cell.dut, wish, own))
+    return replace(cell, mode=mode), make_tcp_request(cell.dut, wish, own)
 
 
-@dataclass(frozen=True)
-class TcpJob:
-    """A Job of TCP."""
+def _measure_packets(session: Session, request: Request, recorder: Recorder) -> tuple[RunResult, Any]:
+    return session.measure(request, recorder)
 
-    cell: Cell
-    request: TcpRequest
 
-    @property
-    def expected_s(self) -> float:
-        return tcp_expected_s(self.request.plan) / min(self.request.pace, NIGHT_SPEEDUP)
-
-    def open(self, say: Say) -> AbstractContextManager[Bench]:
-        return open_bench(self.request, say)
-
-    def measure(self, opened: Bench, output: Output, begun: Callable[[Path], None]) -> Done:
-        done = measure_there(self.request, opened, TcpOutput(output.results, output.say, output.warn), begun)
-        return Done(done.error, done.path, answer_words(done.result))
-
-    def with_labels(self, labels: Mapping[str, str], seed: int | None) -> TcpJob:
-        request = replace(self.request, labels={**self.request.labels, **labels})
-        return replace(self, request=request if seed is None else request.with_seed(seed))
+_PACKETS = SuiteLoad(_packets_request, expected_s, open_session, _measure_packets, _packets_answer, TWIN_PACE)
+LOADS: dict[str, SuiteLoad] = {
+    **dict.fromkeys(METHODS, _PACKETS),
+    TCP_KIND: SuiteLoad(_tcp_request, tcp_expected_s, open_bench, run_tcp, answer_words),
+}
+"""Every load by the methods of its suites, as in config.suite.METHODS."""
 
 
 def sessions(jobs: Sequence[Job], places: Iterable[int]) -> list[list[int]]:

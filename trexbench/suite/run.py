@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,11 @@ RETRIED = (GeneratorError, TesterBusy, LabError, DutLost, DutChanged)
 """Faults of the tester or the connection, and a DUT that is set again then: worth a second try. Else a DUT would answer
 the same again."""
 
-OpenSession = Callable[[Any, Callable[[str], None]], AbstractContextManager[Any]]
-
 
 @dataclass
 class NightRun:
     """Measures a night's cells. say: gets a line or two per cell; output: of each cell's run, with ``results``;
-    retry_after_s: pause before a second try. open: in place of the jobs' own.
+    retry_after_s: pause before a second try.
 
     The night is on disk before and after each cell, so that a kill costs only the cell in flight.
     """
@@ -39,7 +36,6 @@ class NightRun:
     output: Output
     say: Callable[[str], None]
     retry_after_s: float = 10.0
-    open: OpenSession | None = None
     _tried: set[int] = field(default_factory=set)
     _expected_s: float = 0.0
     _took_s: float = 0.0
@@ -56,16 +52,14 @@ class NightRun:
         self.writer.write(replace(self.writer.night, finished=utc_now(), error=_nothing_measured(self.writer.night)))
         return self.writer.night
 
-    def _open(self, job: Job) -> AbstractContextManager[Any]:
-        return job.open(self.output.say) if self.open is None else self.open(job.request, self.output.say)
-
     def _measure_session(self, waiting: deque[int]) -> None:
         """Measure the cells of one session, which is opened again after every failure."""
         while waiting:
             self._announce(waiting[0])
             opened = again = False
             try:
-                with self._open(self.jobs[waiting[0]]) as session:
+                job = self.jobs[waiting[0]]
+                with job.load.open(job.request, self.output.say) as session:
                     opened = True
                     again = self._measure_cells(session, waiting)
             except StoreError:
@@ -99,14 +93,14 @@ class NightRun:
             done = job.measure(session, self.output, lambda path: self._note_path(at, path))
         except (Exception, Interrupted, KeyboardInterrupt) as error:
             return error
-        if done.error is not None:
-            return done.error
+        if (failure := done.error or done.result.no_answer) is not None:
+            return failure
         if self._below_results(done.path) is None:
             return StoreError(f"{self.output.results} could not be written", f"the result is in {done.path}")
         self._expected_s += job.expected_s
         self._took_s += time.monotonic() - begun
         self._write_cell(at, CellState.DONE, self._attempts(at))
-        self.say(f"  {done.figure}  {done.path}")
+        self.say(f"  {job.load.answer(done.result)}  {done.path}")
         return None
 
     def _note_failure(self, waiting: deque[int], count: int, failure: BaseException) -> bool:

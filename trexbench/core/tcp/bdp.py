@@ -161,14 +161,14 @@ def bdp_part(result: TcpResult) -> dict[str, Any]:
 def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, Mapping[str, str]]) -> BdpRow:
     kind, flow, wan, streams = flows[0].leg.kind, flows[0].flow, result.setup.wan or Wan(), result.plan.streams
     about = {host: program.get(host, {}) for host in HOSTS}
-    usable, buffer_bytes, buffer_by, sends = _buffer(kind, about, flow.sender, flow.receiver)
+    buffer = _buffer(kind, about, flow.sender, flow.receiver)
     rate, uncertainty = combine(*zip(*((s.mean, s.uncertainty) for one in flows if (s := one.statistics)), strict=True))
     in_flight = _median_of(flows, lambda one: one.in_bytes("unacked"))
     cwnd = _median_of(flows, lambda one: one.in_bytes("snd_cwnd"))
     seen, window_by = _window(flows, in_flight, None if wan.loss else cwnd)
-    predicted = None if usable is None else streams * usable
+    predicted = None if buffer.usable_bytes is None else streams * buffer.usable_bytes
     window = seen if seen is not None else predicted
-    if sends and window_by == OFFERED and seen and predicted:  # of which the sender may not use all
+    if buffer.sends and window_by == OFFERED and seen and predicted:  # of which the sender may not use all
         window = min(seen, max(predicted, in_flight or 0.0))
     trip_s = _idle_s(result, kind.version) or _shortest_s(flows) or wan.delay_s
     congestion = about[flow.sender].get("congestion") or kind.congestion or result.plan.congestion or "?"
@@ -186,8 +186,8 @@ def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, M
         kind=kind,
         sender=flow.sender,
         congestion=congestion,
-        buffer_bytes=buffer_bytes,
-        buffer_by=buffer_by,
+        buffer_bytes=buffer.size_bytes,
+        buffer_by=buffer.by,
         window_predicted_bytes=predicted,
         window_bytes=seen,
         window_by=window_by,
@@ -207,19 +207,28 @@ def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, M
     )
 
 
-def _buffer(
-    kind: Leg, about: Mapping[str, Mapping[str, str]], sender: str, receiver: str
-) -> tuple[float | None, int | None, str, bool]:
-    """Return of the buffer that allows less: payload that can be on its way, size, source, is it the sender's."""
+@dataclass(frozen=True)
+class _Buffer:
+    usable_bytes: float | None
+    """Payload that can be on its way."""
+    size_bytes: int | None
+    by: str
+    """Source of that size."""
+    sends: bool
+    """True for the sender's buffer."""
+
+
+def _buffer(kind: Leg, about: Mapping[str, Mapping[str, str]], sender: str, receiver: str) -> _Buffer:
+    """Find the buffer that allows less."""
     size, share = kind.buffer_bytes, window_rule(about[receiver]).share
     as_set = "as found" if size is None else "set"
-    known: list[tuple[float | None, int | None, str, bool]] = [
-        (part * most, most, f"{as_set}: {name} of the {host}", host == sender)
+    known = [
+        _Buffer(part * most, most, f"{as_set}: {name} of the {host}", host == sender)
         for host, name, part in ((receiver, "tcp_rmem", share), (sender, "tcp_wmem", SENDABLE))
         if (most := last_integer(about[host].get(name, ""))) is not None
     ]
     stated = None if size is None else min(share, SENDABLE) * size
-    return min(known, key=lambda one: one[0] or 0.0, default=(stated, size, as_set, False))
+    return min(known, key=lambda one: one.usable_bytes or 0.0, default=_Buffer(stated, size, as_set, False))
 
 
 def _window(flows: Sequence[FlowResult], in_flight: float | None, cwnd: float | None) -> tuple[float | None, str]:

@@ -38,7 +38,7 @@ PING_S = 1.0
 def open_hosts(request: TcpRequest, say: Callable[[str], None]) -> Iterator[HostsBench]:
     """Lab, router and endpoints, configured and read back."""
     doing = f"tcp of {request.dut.name}"
-    with open_endpoints(request.dut, doing, say, request.setup.apply) as found, Buffers(found.hosts) as buffers:
+    with open_endpoints(request.dut, doing, say, request.apply) as found, Buffers(found.hosts) as buffers:
         yield HostsBench(found, buffers, RunClock(), say, request.dut.speed_bps)
 
 

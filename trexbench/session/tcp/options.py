@@ -33,8 +33,8 @@ WAYS = {
 class TcpSetup(o.CommonOptions):
     """Options for carrying out a test; None: as the DUT's config says.
 
-    apply: Configure neither DUT nor endpoints.
-    telemetry: Do not read the DUT's counters.
+    no_apply: Configure neither DUT nor endpoints.
+    no_telemetry: Do not read the DUT's counters.
     variant: A variant of the DUT's config: with a firewall, NAT, ...
     tunnel: {tunnels}; between client-server or client-dut. Default: as the config says.
     wan: A long line behind the DUT: 20ms,1gbit; of TCP with losses, too: loss=0.01%. Default: as the config says.
@@ -48,11 +48,10 @@ class TcpSetup(o.CommonOptions):
     tunnel: Annotated[str | None, o.TUNNEL] = None
     wan: o.Line = None
     scale: bool = False
-    sim: bool = False
 
     def __post_init__(self) -> None:
         """ConfigError for options that contradict --sim, or mean nothing without it."""
-        self.require_simulated(self.sim, ("--no-apply", not self.apply))
+        self.require_simulated(("--no-apply", not self.apply))
 
 
 @dataclass(frozen=True)
@@ -121,11 +120,11 @@ class LegWords:
     engine: embedded: needs nothing but python3 on the hosts. iperf3: the program that is installed there.
     """
 
-    ip: Annotated[str | None, ("4", "6", "both")] = None
+    ip: Annotated[str | int | None, ("4", "6", "both")] = None
     streams: Annotated[int, o.Form(letter="-P", shown=True)] = 1
     time: Annotated[o.Amount, o.DURATION, o.Form(shown=True)] = "60s"
     interval: Annotated[o.Amount, o.DURATION, o.Form(shown=True)] = "1s"
-    omit: Annotated[o.Amount, o.DURATION] = 0.0
+    omit: Annotated[o.Amount | None, o.DURATION] = 0.0
     repeat: Annotated[int, o.Form(shown=True)] = 1
     ping: Annotated[int, o.Form("N", shown=True)] = 60
     zerocopy: bool = False
@@ -202,7 +201,7 @@ class BdpWords(LegWords, BdpWish):
 
     dut: Annotated[str, o.Form("NAME")] = field(kw_only=False)
     reverse: bool = False
-    ip: Annotated[str | None, ("4", "6")] = None
+    ip: Annotated[str | int | None, ("4", "6")] = None
     time: Annotated[o.Amount, o.DURATION, o.Form(shown=True)] = "10s"
     ping: Annotated[int, o.Form("N", shown=True)] = 10
     cc: Annotated[Sequence[str], o.Form("NAME", repeated=True)] = ()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ...config.lookup import load_dut
 from ...config.model import DutConfig
@@ -11,38 +10,19 @@ from ...config.option import WAN, of_options
 from ...config.variants import NO_VARIANT
 from ...core.errors import ConfigError
 from ...core.tcp.model import TUNNELS, Leg, TcpPlan
-from ..options import SPEEDUP
-from .options import TcpSetup, TcpWish
+from ..options import RunRequest
+from .options import BdpWish, TcpSetup, TcpWish
 
 
-@dataclass(frozen=True)
-class TcpRequest:
-    """One test, as asked. labels: the user's, and a suite's. verb: by which command."""
+@dataclass(frozen=True, kw_only=True)
+class TcpRequest(TcpSetup, RunRequest):
+    """One test, as asked."""
 
-    dut: DutConfig
     plan: TcpPlan
-    setup: TcpSetup
-    labels: Mapping[str, str] = field(default_factory=dict)
     verb: str = "tcp"
 
-    @property
-    def sim(self) -> bool:
-        return self.setup.sim
 
-    @property
-    def seed(self) -> int | None:
-        return self.setup.seed
-
-    def with_seed(self, seed: int) -> TcpRequest:
-        return replace(self, setup=replace(self.setup, seed=seed))
-
-    @property
-    def pace(self) -> float:
-        """Simulated seconds per real second; 1 for what is real."""
-        return (self.setup.speedup or SPEEDUP) if self.setup.sim else 1.0
-
-
-def make_tcp_request(dut: str, wish: TcpWish, setup: TcpSetup, labels: Mapping[str, str] | None = None) -> TcpRequest:
+def make_tcp_request(dut: str, wish: TcpWish, setup: TcpSetup) -> TcpRequest:
     """The test that is asked for; ConfigError names what is wrong with it."""
     if setup.variant == NO_VARIANT:
         setup = replace(setup, variant=None)
@@ -57,8 +37,22 @@ def make_tcp_request(dut: str, wish: TcpWish, setup: TcpSetup, labels: Mapping[s
         raise ConfigError(f"{config.file}: PPPoE and a tunnel", "take one of them")
     if not setup.sim and config.endpoints is not None and config.endpoints.pppoe is not None:
         config.endpoints.pppoe.secret()  # which refuses to go without, before anything is opened
-    given = {"label": setup.label} if setup.label else {}
-    return TcpRequest(config, plan_of(wish, config), setup, {**given, **(labels or {})})
+    labels = {"label": setup.label} if setup.label else {}
+    return TcpRequest(**vars(setup), dut=config, plan=plan_of(wish, config), labels=labels)
+
+
+def make_bdp_request(dut: str, wanted: BdpWish, wish: TcpWish, setup: TcpSetup) -> TcpRequest:
+    """Make the request of ``bdp``: with the hosts' buffers as found, and as the WAN's BDP needs them.
+
+    ConfigError names what is wrong with it. wish: its buffers are those of wanted.
+    """
+    request = make_tcp_request(dut, wish, setup)
+    wan = request.dut.wan
+    if wan is None or not wan.bdp_bytes:
+        there = "no WAN" if wan is None else f"a WAN of {wan}"
+        raise ConfigError(f"{request.dut.name} has {there}: there is no BDP", "state one: --wan 20ms,1gbit")
+    buffers = wanted.buffers_of(wan.bdp_bytes)
+    return replace(request, plan=plan_of(replace(wish, buffers=buffers), request.dut), verb="bdp")
 
 
 def _require_nothing_set(config: DutConfig, wish: TcpWish) -> None:
@@ -102,7 +96,8 @@ def plan_of(wish: TcpWish, config: DutConfig) -> TcpPlan:
     return of_options(TcpPlan, wish, legs=legs)
 
 
-def expected_s(plan: TcpPlan) -> float:
-    """Duration of the plan in seconds, without what comes before the first leg."""
+def expected_s(request: TcpRequest) -> float:
+    """Duration of the run in seconds by its own clock, without what comes before the first leg."""
+    plan = request.plan
     pings = plan.pings * len({leg.version for leg in plan.legs})
     return pings + len(plan.legs) * (plan.time_s + plan.omit_s)

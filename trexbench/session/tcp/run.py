@@ -18,7 +18,7 @@ from ...core.typed import Status
 from ...core.verdict.model import RunWarning
 from ...signals import uninterrupted
 from ..process import host_facts, utc_now
-from ..run import Interrupted, as_error
+from ..run import Interrupted, Recorder, as_error
 from .calibrate import calibrate
 from .request import TcpRequest
 
@@ -75,38 +75,30 @@ class Bench(Protocol):
         """TCP between the endpoints, around the DUT."""
 
 
-class TcpRecorder(Protocol):
-    """Keeps and shows a test while it goes on."""
-
-    def begin(self, result: TcpResult) -> None: ...
+class TcpDisplay(Protocol):
+    """Display of a test while it goes on; it handles its own failures."""
 
     def begun(self, leg: Leg) -> None: ...
 
     def seen(self, host: str, reading: HostReading) -> None: ...
-
-    def ended(self, result: TcpResult) -> None:
-        """A part of it is over: what was measured so far."""
-
-    def end(self, result: TcpResult) -> None: ...
 
 
 @dataclass
 class _Test:
     result: TcpResult
     bench: Bench
-    recorder: TcpRecorder
+    recorder: Recorder
+    display: TcpDisplay | None = None
 
     def add(self, **parts: Any) -> None:
         """Join these to what was measured before, and have it kept."""
         joined: dict[str, Any] = {name: (*getattr(self.result, name), *values) for name, values in parts.items()}
         with uninterrupted():
             self.result = replace(self.result, **joined)
-            self.recorder.ended(self.result)
+            self.recorder.update(self.result)
 
 
-def run_tcp(
-    request: TcpRequest, bench: Bench, recorder: TcpRecorder
-) -> tuple[TcpResult, BenchError | Interrupted | None]:
+def run_tcp(bench: Bench, request: TcpRequest, recorder: Recorder) -> tuple[TcpResult, BenchError | Interrupted | None]:
     """Carry the request out. Whatever ends it, what was measured is in the result.
 
     BenchError where the way is not proved: nothing was measured then.
@@ -123,13 +115,13 @@ def run_tcp(
         dut=_dut(request, bench.facts["dut"]),
         endpoints={name: facts for name, facts in bench.facts.items() if name != "dut"},
         host=host_facts(),
-        simulated=request.setup.sim,
+        simulated=request.sim,
         warnings=bench.warnings,
     )
     test, error, begun = _Test(result, bench, recorder), None, False
     try:
         with uninterrupted():  # what was begun is brought to its end
-            recorder.begin(result)
+            test.display = recorder.begin(result)
             begun = True
         _drive(test)
     except (Exception, Interrupted, KeyboardInterrupt) as raised:
@@ -195,12 +187,15 @@ def _find_ceiling(test: _Test, version: int) -> None:
 
 def _flow(test: _Test, leg: Leg) -> None:
     plan, pings = test.result.plan, list[Ping | BenchError]()
-    test.recorder.begun(leg)
+    display = test.display
+    if display is not None:
+        display.begun(leg)
     beside = _Beside(partial(test.bench.ping, leg, _loaded_pings(plan), True)) if _pinged(plan, leg) else None
     broken = True
     try:
         test.bench.set_buffers(test.result.setup.buffer_bytes(leg))
-        found = test.bench.flow(leg, plan.of(leg), test.recorder.seen, bool(test.result.command["telemetry"]))
+        seen: Seen = (lambda *_: None) if display is None else display.seen
+        found = test.bench.flow(leg, plan.of(leg), seen, bool(test.result.command["telemetry"]))
         broken = found.error is not None
         test.add(legs=[found])  # first: an interruption while the ping ends must not lose it
     finally:
@@ -260,12 +255,12 @@ def _command(request: TcpRequest) -> dict[str, Any]:
     ways = tuple(dict.fromkeys(leg.way.value for leg in request.plan.legs))
     return {
         "verb": request.verb,
-        **({"scale": True} if request.setup.scale else {}),
+        **({"scale": True} if request.scale else {}),
         "dut": request.dut.name,
         "ways": ways,
-        "variant": request.setup.variant,
-        "applied": request.setup.apply,
-        "telemetry": request.setup.telemetry,
-        **({"seed": request.setup.seed} if request.setup.sim else {}),
+        "variant": request.variant,
+        "applied": request.apply,
+        "telemetry": request.telemetry,
+        **({"seed": request.seed} if request.sim else {}),
         **request.labels,
     }

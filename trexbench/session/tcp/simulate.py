@@ -31,26 +31,26 @@ class SimulatedBench:
     warnings: tuple[RunWarning, ...] = ()
 
     def __init__(self, request: TcpRequest) -> None:
-        spec, setup = request.dut.twin, request.setup
+        spec = request.dut.twin
         if spec is None:
             raise ConfigError(f"{request.dut.file} describes no twin", TWIN_REMEDY)
-        self._seed = spec.seed if setup.seed is None else setup.seed
-        stated = setup.tunnel or request.dut.chosen.tunnel
+        self._seed = spec.seed if request.seed is None else request.seed
+        stated = request.tunnel or request.dut.chosen.tunnel
         opened = stated if stated is not None and parse_tunnel(stated).is_opened else None
         if stated is not None and opened is None:  # else as the twin says
             inside = replace(spec.tcp.encapsulation, ipv6=stated)
             spec = replace(spec, tcp=replace(spec.tcp, encapsulation=inside))
         congestion = request.plan.congestion or DEFAULT_CONGESTION
         known = dict(spec.tcp.variants)
-        pinned = f"{setup.variant}-pinned"
-        variant = pinned if request.plan.pinned and pinned in known else setup.variant
+        pinned = f"{request.variant}-pinned"
+        variant = pinned if request.plan.pinned and pinned in known else request.variant
         self._model = model = TcpModel(spec, request.dut.speed_bps, variant, request.dut.wan, congestion)
         described = model.tcp.tunnel.kind if model.tcp.tunnel is not None else None
         if opened is not None and described != parse_tunnel(opened).kind:
             what = f"{request.dut.file}: the twin does not describe tunnel {opened}"
             raise ConfigError(what, "measure it for real, or take --tunnel none")
         self.clock, self._streams = HeldClock(request.pace), request.plan.streams
-        self._twin, self._variant = TcpTwin(model, self._seed), setup.variant
+        self._twin, self._variant = TcpTwin(model, self._seed), request.variant
 
     @property
     def setup(self) -> TcpEnvironment:
