@@ -27,7 +27,7 @@ from .core.history.rows import RunRow, row_of
 from .core.load.sample import Sample
 from .core.result import RunResult
 from .core.strategy.base import LoadStep
-from .session.keep import Output, Show, efficiency_request, measure, measure_rates
+from .session.keep import Output, Show, measure, measure_series, rate_requests
 from .session.options import METHODS, Case, EfficiencyWish, NightWords, RampWish, SaturateWish, SearchWish, Setup
 from .session.request import make_request
 from .session.run import Interrupted
@@ -151,11 +151,11 @@ def saturate(options: SaturateCall) -> RunResult:
 @with_options(EfficiencyCall)
 def efficiency(options: EfficiencyCall) -> list[RunResult]:
     """One run per rate, in one session; ``costs`` of each says what a packet costs the DUT."""
-    request = efficiency_request(of_options(Case, options), options.plan().hold_s, of_options(Setup, options))
-    done = measure_rates(request, options.offered, output_of(options, _shown(options)))
-    results = [one.result for one in done]
-    raise_error(done[-1].error, results)
-    return results
+    case, setup = of_options(Case, options), of_options(Setup, options)
+    requests = rate_requests(case, options.offered, options.plan().hold_s, setup)
+    done = measure_series(requests, output_of(options, _shown(options)))
+    raise_error(done.failures[0][1] if done.failures else None, done.results)
+    return done.results
 
 
 @with_options(SuiteCall)

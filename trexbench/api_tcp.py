@@ -46,8 +46,7 @@ def bdp(options: BdpCall) -> TcpResult:
     The line is ``wan``, or the config's. cc: all legs with each congestion control. The other options are those of
     `trexbench bdp`, too.
     """
-    request = make_bdp_request(options.dut, options, options.wish(), of_options(TcpSetup, options))
-    return _measure_tcp(request, options)
+    return _measure_tcp(make_bdp_request(options, of_options(TcpSetup, options)), options)
 
 
 def load_tcp(path: Place) -> TcpResult:

@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bdp_runs import FOUND, FULL, LONG, MB, SET, SLOW, F, leg_of, run, told
+from bdp_runs import FOUND, FULL, LONG, MB, SET, SLOW, leg_of, run, told
 from documents import to_document
 from hypothesis import given
 from hypothesis import strategies as st
 from tcp_runs import MSS, Path, make_leg
 
+from trexbench.config.option import read_options
 from trexbench.core.errors import ConfigError
 from trexbench.core.tcp.bdp import BdpRow, bdp_part, find_product, find_rows, tells_bdp
 from trexbench.core.tcp.laws import loss_bound, share_of_scale, window_rule
@@ -23,7 +24,7 @@ from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.units import tcp_payload_bps
 from trexbench.results.document import encode
-from trexbench.session.tcp.options import BdpWish, TcpSetup, TcpWish
+from trexbench.session.tcp.options import BdpWords, TcpSetup
 from trexbench.session.tcp.request import make_bdp_request
 
 PAYLOAD_BPS = tcp_payload_bps(1e9, framing=0)
@@ -208,26 +209,26 @@ def test_no_prediction_exceeds_line_or_window(window: int, trip_s: float, rate_b
     assert row.ratio == pytest.approx(share, rel=5e-3) and row.words
 
 
+def bdp(dut: str = "lab-linux", **words: Any) -> BdpWords:
+    return read_options(BdpWords, dut, **words)
+
+
 def test_what_the_legs_of_bdp_are() -> None:
-    assert BdpWish().buffers_of(25 * MB) == (None, 50 * MB)
-    assert BdpWish(factor=4).buffers_of(25 * MB) == (None, 100 * MB)
-    assert BdpWish(buffers=(MB, 2 * MB, MB)).buffers_of(25 * MB) == (None, MB, 2 * MB)
-    assert BdpWish(sweep=True).buffers_of(16 * MB) == tuple(n * MB for n in (1, 2, 4, 8, 16, 32, 64))
+    assert bdp().buffers_of(25 * MB) == (None, 50 * MB)
+    assert bdp(factor=4).buffers_of(25 * MB) == (None, 100 * MB)
+    assert bdp(buffers=(MB, 2 * MB, MB)).buffers_of(25 * MB) == (None, MB, 2 * MB)
+    assert bdp(sweep=True).buffers_of(16 * MB) == tuple(n * MB for n in (1, 2, 4, 8, 16, 32, 64))
     with pytest.raises(ConfigError, match="--sweep and --buffers exclude each other"):
-        BdpWish(sweep=True, buffers=(MB,))
+        bdp(sweep=True, buffers=(MB,))
     with pytest.raises(ConfigError, match=r"buffers of 1\.25 kB, 0\.0625 times the BDP.*a host takes 4\.10 kB"):
-        BdpWish(sweep=True).buffers_of(20_000)
+        bdp(sweep=True).buffers_of(20_000)
 
 
 def test_a_request_of_bdp_is_one_of_tcp_with_legs_of_its_own() -> None:
-    setup = TcpSetup(sim=True, wan=LONG)
-    request = make_bdp_request("lab-linux", BdpWish(), TcpWish(ways=(F,), congestions=("cubic", "bbr")), setup)
+    request = make_bdp_request(bdp(cc=("cubic", "bbr")), TcpSetup(sim=True, wan=LONG))
     assert request.verb == "bdp" and request.dut.wan == LONG
     assert [(leg.congestion, leg.buffer_bytes) for leg in request.plan.legs] == [
         (name, size) for name in ("cubic", "bbr") for size in (None, 5 * MB)
     ]
-    own = make_bdp_request("mininet-lab8", BdpWish(), TcpWish(ways=(F,)), TcpSetup(sim=True))
+    own = make_bdp_request(bdp("mininet-lab8"), TcpSetup(sim=True))
     assert own.dut.wan == Wan(0.02, 1e10), "the config's own"
-    for wan, words in ((None, "has no WAN"), (Wan(0.02), r"has a WAN of 20\.0 ms")):
-        with pytest.raises(ConfigError, match=f"{words}: there is no BDP"):
-            make_bdp_request("lab-linux", BdpWish(), TcpWish(ways=(F,)), TcpSetup(sim=True, wan=wan))

@@ -10,8 +10,9 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.model import PlanDefaults
 from trexbench.config.schema import read_dut
 from trexbench.core.errors import ConfigError
+from trexbench.core.units import Rate
 from trexbench.dut import Wanted, open_dut
-from trexbench.session.keep import efficiency_request
+from trexbench.session.keep import rate_requests
 from trexbench.session.options import Case, Setup
 from trexbench.session.request import choose_queues, make_request
 from trexbench.transport import open_transport
@@ -112,9 +113,10 @@ def test_efficiency_is_refused_with_its_reason(tmp_path: Path) -> None:
     path = written(tmp_path, NONE)
     for setup in (Setup(), Setup(apply=False), Setup(sim=True)):
         with pytest.raises(ConfigError, match="efficiency: box has driver: none, which reads no counters"):
-            efficiency_request(Case(str(path)), 1.0, setup)
+            rate_requests(Case(str(path)), [Rate(1.0, "percent")], 1.0, setup)
     metered = written(tmp_path, NONE + "power: {type: constant, watts: 7}\n", "metered.yaml")
-    assert efficiency_request(Case(str(metered)), 1.0, Setup()).telemetry_mode == "hold"
+    (request,) = rate_requests(Case(str(metered)), [Rate(1.0, "percent")], 1.0, Setup()).values()
+    assert request.telemetry_mode == "hold"
 
 
 def test_telemetry_is_off_and_queues_are_nobodys(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from runs import World, make_plan, make_result
 from test_nights import NIGHT
 
 from trexbench.cli import main
-from trexbench.cli.run import print_costs
+from trexbench.cli.run import cost_words
 from trexbench.core.errors import BenchError, GeneratorLost
 from trexbench.core.history.rows import RunRow
 from trexbench.core.result import RunResult
@@ -24,7 +24,7 @@ from trexbench.results.index import INDEX_FILE, open_index
 from trexbench.results.nights import NightWriter, find_nights
 from trexbench.results.prune import find_old, remove
 from trexbench.results.store import RunWriter
-from trexbench.session.keep import Measured
+from trexbench.session.keep import Measured, Series
 
 PLAN = make_plan(ramp_s=20.0, confirm_s=0.0)
 SLOW, FAST = (make_result(PLAN, World(capacity_pps=rate)) for rate in (6e5, 9e5))
@@ -130,11 +130,11 @@ def test_a_directory_that_is_not_there_is_said_to_be_so(capfd: pytest.CaptureFix
         assert out == "" and err == "trexbench: typo: no such directory: name the results with --results\n"
 
 
-def test_without_costs_efficiency_says_what_ended_its_runs(capfd: pytest.CaptureFixture[str]) -> None:
-    assert print_costs([Measured(SLOW, GeneratorLost("trex1 does not answer"), None)], as_json=False) == 5
-    assert capfd.readouterr().err == "trexbench: trex1 does not answer\n"
+def test_without_costs_and_without_a_failure_efficiency_has_no_answer() -> None:
+    lost = GeneratorLost("trex1 does not answer")
+    assert cost_words(Series([Measured(SLOW, lost, None)], [("rate 1 %", lost)]), brief=False) == ""
     with pytest.raises(BenchError, match="cost is not known"):
-        print_costs([Measured(SLOW, None, None)], as_json=False)
+        cost_words(Series([Measured(SLOW, None, None)], []), brief=False)
 
 
 def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,11 +15,11 @@ from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
-from .output import exit_code, print_json, save_picture, warn
+from .output import print_json, save_picture, warn
 
 if TYPE_CHECKING:
     from ..core.result import RunResult
-    from ..session.keep import Measured
+    from ..session.keep import Series
 
 RAMP_EXAMPLES = """\b
 Examples:
@@ -137,23 +138,30 @@ def _measure(
 def _measure_sizes(
     verb: str, case: Case, sizes: Sequence[int], wished: PlanDefaults, setup: Setup, shown: Shown
 ) -> int:
-    """One run per frame size, then the table and the picture of all; the exit code is the first failure's."""
-    from ..session.keep import draw_sizes_of, measure_modes, size_requests
-    from .loads import code_of, output_of
+    """One run per frame size, then the table and the picture of all."""
+    from ..report.run.sizes import format_sizes
+    from ..session.keep import draw_sizes_of, measure_series, size_requests
+    from .loads import output_of
 
     requests = size_requests(verb, case, sizes, wished, setup)
-    done = measure_modes(requests, output_of(shown.results, shown.quiet, requests[0].pace))
-    results = [one.result for one in done.runs]
-    if shown.as_json:
-        _print_documents(results)
-    elif results:
-        from ..report.run.sizes import format_sizes
+    done = measure_series(requests, output_of(shown.results, shown.quiet, setup.pace))
+    words = _banner(done.results) + format_sizes(done.results) if done.results else ""
+    return _present(done, shown, words, draw_sizes_of if done.results else None)
 
-        click.echo(_banner(results) + format_sizes(results), nl=False)
-    if shown.picture and results:
-        save_picture(lambda: draw_sizes_of(results, shown.results))
-    for mode, error in done.failures:
-        warn(f"{mode}: {error}")
+
+def _present(done: Series, shown: Shown, words: str, draw: Callable[[Sequence[RunResult], Path], Path] | None) -> int:
+    """Print and draw several runs that have ended; the exit code is the first failure's."""
+    from ..results.loads import figures_of
+    from .loads import code_of
+
+    if shown.as_json:
+        print_json([figures_of(result) for result in done.results])
+    elif words:
+        click.echo(words, nl=False)
+    if shown.picture and draw is not None:
+        save_picture(lambda: draw(done.results, shown.results))
+    for name, error in done.failures:
+        warn(f"{name}: {error}")
     codes = [error.exit_code for _, error in done.failures] + [code_of(one) for one in done.runs if not one.error]
     return next((code for code in codes if code), 0)
 
@@ -161,12 +169,6 @@ def _measure_sizes(
 def _banner(results: Sequence[RunResult]) -> str:
     simulated = any(result.simulated for result in results)
     return "*** SIMULATED: no real packet was sent; the numbers are a model's ***\n\n" if simulated else ""
-
-
-def _print_documents(results: Sequence[RunResult]) -> None:
-    from ..results.loads import figures_of
-
-    print_json([figures_of(result) for result in results])
 
 
 @click.command(epilog=EFFICIENCY_EXAMPLES)
@@ -180,34 +182,26 @@ def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> 
 
     From VPP's `show runtime` per worker and node, or from a kernel's CPU time and clock. Default mode: 1flow-64b.
     """
-    from ..session.keep import draw_costs_of, efficiency_request, measure_rates
+    from ..session.keep import draw_costs_of, measure_series, rate_requests
     from .loads import output_of
 
-    request = efficiency_request(case, wish.plan().hold_s, setup)
-    done = measure_rates(request, wish.offered, output_of(shown.results, shown.quiet, request.pace))
-    results, code = [one.result for one in done], print_costs(done, shown.as_json, shown.brief)
-    if shown.picture and any(result.costs for result in results):
-        save_picture(lambda: draw_costs_of(results, shown.results))
-    return code
+    requests = rate_requests(case, wish.offered, wish.plan().hold_s, setup)
+    done = measure_series(requests, output_of(shown.results, shown.quiet, setup.pace))
+    words = "" if shown.as_json else cost_words(done, shown.brief)
+    return _present(done, shown, words, draw_costs_of if any(one.costs for one in done.results) else None)
 
 
-def print_costs(done: Sequence[Measured[RunResult]], as_json: bool, brief: bool = False) -> int:
-    """Print what packets cost at each rate; the exit code. BenchError where all ran to the end and no cost is known."""
-    results, error = [one.result for one in done], done[-1].error
+def cost_words(done: Series, brief: bool) -> str:
+    """What packets cost at each rate; BenchError where all ran to the end and no cost is known."""
+    from ..report.run.brief import format_brief_costs
+    from ..report.run.costs import format_costs
+    from ..report.run.text import width_of
+
+    results = done.results
     costs = [cost for result in results for cost in result.costs]
-    if as_json:
-        _print_documents(results)
-    elif costs and brief:
-        from ..report.run.brief import format_brief_costs
-        from ..report.run.text import width_of
-
-        places = [str(one.path) for one in done]
-        click.echo(format_brief_costs(results, places, width_of(sys.stdout)), nl=False)
-    elif costs:
-        from ..report.run.costs import format_costs
-
-        click.echo(_banner(results) + format_costs(costs), nl=False)
-    elif error is None:
+    if costs and brief:
+        return format_brief_costs(results, [str(one.path) for one in done.runs], width_of(sys.stdout))
+    if not costs and not done.failures:
         texts = dict.fromkeys(warning.text for result in results for warning in result.warnings)
         raise BenchError("the DUT's cost is not known", "; ".join(texts) or "see the stored runs' warnings")
-    return exit_code(error)
+    return _banner(results) + format_costs(costs) if costs else ""

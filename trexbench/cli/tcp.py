@@ -79,7 +79,7 @@ def bdp(words: BdpWords, setup: TcpSetup, shown: Shown) -> int:
     The line is --wan, or the config's. Window and rate seen stand beside those that follow from buffer, round trip and
     line. The buffers are set on both hosts for their leg only, and restored.
     """
-    return _measure(make_bdp_request(words.dut, words, words.wish(), setup), shown)
+    return _measure(make_bdp_request(words, setup), shown)
 
 
 def _measure(request: TcpRequest, shown: Shown) -> int:

@@ -10,7 +10,7 @@ from ..config.endpoints import TransportConfig
 from ..config.model import UNREACHED, Cable, DutConfig, PlanDefaults
 from ..config.twin import TwinSpec
 from ..core.calibration import Calibration, calibrate
-from .keep import Output, Series, measure_modes
+from .keep import Output, Series, measure_series
 from .options import Case, Setup
 from .process import utc_now
 from .request import Request, request_of
@@ -52,11 +52,12 @@ def calibrate_tester(
 
     It replaces what an earlier calibration found, also of other modes.
     """
-    requests: list[Request] = []
+    requests: dict[str, Request] = {}
     for mode in modes:
         for bidir in (False, True):
-            requests.append(request_of(config, "ramp", Case(NAME, mode, bidir=bidir), wished, setup))
-    done = measure_modes(requests, output)
+            request = request_of(config, "ramp", Case(NAME, mode, bidir=bidir), wished, setup)
+            requests[f"{request.mode} {request.direction_name}"] = request
+    done = measure_series(requests, output)
     results = [one.result for one in done.runs if one.error is None]
     if not results:
         return done, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +19,6 @@ from ..core.run import Run
 from ..core.strategy.base import LoadStep
 from ..core.units import Rate
 from ..results.store import RunWriter, picture_place
-from .measure import Session
 from .opening import open_session
 from .options import Case, Setup
 from .request import Request, make_request, require_observed
@@ -59,7 +58,7 @@ class Measured(Generic[R]):
 
 @dataclass
 class Keeper:
-    """Keeps one run's document current, and open what shows the run (a Recorder).
+    """Keeps one run's document current, and what shows the run open (a Recorder).
 
     begun: called with the document's path once there is one.
     """
@@ -117,85 +116,75 @@ def measure(request: Request, output: Output) -> Measured[RunResult]:
         return keep(partial(session.measure, request), output)
 
 
-def measure_rates(request: Request, rates: Sequence[Rate], output: Output) -> list[Measured[RunResult]]:
-    """One run per rate, all in one session; what was measured before a failure is kept, and ends the list."""
-    if not rates:
-        raise ConfigError("no rate is named", "name at least one with --rates")
-    waiting: deque[tuple[str, Request]] = deque()
-    for number, rate in enumerate(rates, 1):
-        slow = rate.unit == "pps" and rate.value < 1000
-        wished = replace(request.wished, ramp_to=rate, warmup=rate if slow else Rate(1000.0, "pps"))
-        waiting.append((f"rate {number} of {len(rates)}: {rate}", replace(request, wished=wished)))
-    with open_session(request, output.say) as session:
-        return list(_in_turn(session, waiting, output))
-
-
 @dataclass(frozen=True)
 class Series:
-    """Several runs. failures: the mode and the error of those that ended early, or never began."""
+    """Several runs. failures: the name and the error of those that ended early, or never began."""
 
     runs: list[Measured[RunResult]]
     failures: list[tuple[str, BenchError | Interrupted]]
 
+    @property
+    def results(self) -> list[RunResult]:
+        return [one.result for one in self.runs]
 
-def measure_modes(requests: Sequence[Request], output: Output) -> Series:
-    """One run per request, which differ by their traffic only, all in one session.
+
+def measure_series(requests: Mapping[str, Request], output: Output) -> Series:
+    """One run per request, by their names, which differ by what is sent only: all in one session.
 
     That is opened again after a failure, which costs the other runs nothing; an interruption ends the series.
     """
-    done = Series([], [])
-    waiting = deque((f"{at} of {len(requests)}: {one.mode}", one) for at, one in enumerate(requests, 1))
+    done, waiting = Series([], []), deque(requests.items())
     while waiting:
-        left, error = len(waiting), None
+        left, (name, request) = len(waiting), waiting[0]
+        error: BenchError | Interrupted | None = None
         try:
-            with open_session(waiting[0][1], output.say) as session:
-                for one in _in_turn(session, waiting, output):
-                    done.runs.append(one)
-                    error = one.error
+            with open_session(request, output.say) as session:
+                while waiting and error is None:
+                    name, request = waiting.popleft()
+                    output.say(f"{len(requests) - len(waiting)} of {len(requests)}: {name}")
+                    run = keep(partial(session.measure, request), output)
+                    if run.path is not None:
+                        output.say(f"result   {run.path}")
+                    done.runs.append(run)
+                    error = run.error
         except BenchError as raised:
             error = error or raised
-        begun = len(waiting) < left
         if error is not None:
-            failed = requests[-len(waiting) - 1 if begun else -left]
-            done.failures.append((failed.mode, error))
-        if not begun or isinstance(error, Interrupted):
+            done.failures.append((name, error))
+        if len(waiting) == left or isinstance(error, Interrupted):
             break
     return done
 
 
-def _in_turn(session: Session, waiting: deque[tuple[str, Request]], output: Output) -> Iterator[Measured[RunResult]]:
-    """The runs, each taken from the deque as it begins, with what is said of it; a failed one is the last."""
-    while waiting:
-        words, request = waiting.popleft()
-        output.say(words)
-        done = keep(partial(session.measure, request), output)
-        if done.path is not None:
-            output.say(f"result   {done.path}")
-        yield done
-        if done.error is not None:
-            break
-
-
-def efficiency_request(case: Case, hold_s: float | None, setup: Setup) -> Request:
-    """Make the request that all rates of ``measure_rates`` share. Without mode and profile it is one flow of 64 B."""
+def rate_requests(case: Case, rates: Sequence[Rate], hold_s: float | None, setup: Setup) -> dict[str, Request]:
+    """One request of ``efficiency`` for each rate. Without mode and profile it is one flow of 64 B."""
     if case.telemetry == "off":
         raise ConfigError("--telemetry off leaves nothing to say", "leave it out")
+    if not rates:
+        raise ConfigError("no rate is named", "name at least one with --rates")
     mode = case.mode or (None if case.profile else DEFAULT_MODE)
     wished = PlanDefaults(hold_s=hold_s, warmup_s=SETTLE_S, loss=None)
     request = make_request("efficiency", replace(case, mode=mode), wished, setup)
     require_observed(request.dut, "efficiency")
-    return replace(request, telemetry=case.telemetry or (None if setup.apply else "hold"))
+    request = replace(request, telemetry=case.telemetry or (None if setup.apply else "hold"))
+    found = {}
+    for rate in rates:
+        slow = rate.unit == "pps" and rate.value < 1000
+        offered = replace(wished, ramp_to=rate, warmup=rate if slow else Rate(1000.0, "pps"))
+        found[f"rate {rate}"] = replace(request, wished=offered)
+    return found
 
 
 def size_requests(
     verb: str, case: Case, sizes: Sequence[int], wished: PlanDefaults, setup: Setup
-) -> tuple[Request, ...]:
+) -> dict[str, Request]:
     """One request for each frame size (bytes, with FCS): its mode's, otherwise alike."""
     if case.mode or case.profile:
         raise ConfigError("--sizes names the traffic", "leave out --mode and --profile")
     if "size" in (case.tunables or {}):
         raise ConfigError("--sizes and the tunable size exclude each other", "leave one of them out")
-    return tuple(make_request(verb, replace(case, mode=mode_of_size(size).name), wished, setup) for size in sizes)
+    modes = [mode_of_size(size).name for size in sizes]
+    return {mode: make_request(verb, replace(case, mode=mode), wished, setup) for mode in modes}
 
 
 def picture_form(path: Path) -> str:

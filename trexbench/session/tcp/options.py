@@ -156,14 +156,23 @@ class TcpWords(LegWords):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BdpWish:
-    """Buffers in which legs differ: those of one choice, and those found unless a range is swept.
+class BdpWords(LegWords):
+    """Options of ``bdp``; legs differ in their buffers: those of one choice, and those found unless a range is swept.
 
+    dut: A name in dut_configs/, or a file.
+    reverse: The server sends; else the client does.
+    cc: Congestion control: cubic, bbr ...; for each one given all legs. Default: the hosts' own.
     factor: The buffers to set, in BDPs (2).
     sweep: Buffers of 1/16 to 4 BDPs instead, each double the one before.
     buffers: Buffers of this size instead: 52428800, 16.8mb; may be given again.
     """
 
+    dut: Annotated[str, o.Form("NAME")] = field(kw_only=False)
+    reverse: bool = False
+    ip: Annotated[str | int | None, ("4", "6")] = None
+    time: Annotated[o.Amount, o.DURATION, o.Form(shown=True)] = "10s"
+    ping: Annotated[int, o.Form("N", shown=True)] = 10
+    cc: Annotated[Sequence[str], o.Form("NAME", repeated=True)] = ()
     factor: Annotated[float | None, o.Limits(0, 1000, whole=False)] = None
     sweep: bool = False
     buffers: o.Sizes = ()
@@ -188,23 +197,6 @@ class BdpWish:
                 most = f"{format_size(LEAST_BUFFER)} to {format_size(MOST_BUFFER)}"
                 raise ConfigError(what, f"a host takes {most}: state them with --buffers, or another --wan")
         return sizes if self.sweep else (None, *sizes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BdpWords(LegWords, BdpWish):
-    """Options of ``bdp``.
-
-    dut: A name in dut_configs/, or a file.
-    reverse: The server sends; else the client does.
-    cc: Congestion control: cubic, bbr ...; for each one given all legs. Default: the hosts' own.
-    """
-
-    dut: Annotated[str, o.Form("NAME")] = field(kw_only=False)
-    reverse: bool = False
-    ip: Annotated[str | int | None, ("4", "6")] = None
-    time: Annotated[o.Amount, o.DURATION, o.Form(shown=True)] = "10s"
-    ping: Annotated[int, o.Form("N", shown=True)] = 10
-    cc: Annotated[Sequence[str], o.Form("NAME", repeated=True)] = ()
 
     def wish(self) -> TcpWish:
         ways = WAYS["reverse" if self.reverse else "forward"]

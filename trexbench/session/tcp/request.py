@@ -11,7 +11,7 @@ from ...config.variants import NO_VARIANT
 from ...core.errors import ConfigError
 from ...core.tcp.model import TUNNELS, Leg, TcpPlan
 from ..options import RunRequest
-from .options import BdpWish, TcpSetup, TcpWish
+from .options import BdpWords, TcpSetup, TcpWish
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,17 +41,15 @@ def make_tcp_request(dut: str, wish: TcpWish, setup: TcpSetup) -> TcpRequest:
     return TcpRequest(**vars(setup), dut=config, plan=plan_of(wish, config), labels=labels)
 
 
-def make_bdp_request(dut: str, wanted: BdpWish, wish: TcpWish, setup: TcpSetup) -> TcpRequest:
-    """Make the request of ``bdp``: with the hosts' buffers as found, and as the WAN's BDP needs them.
-
-    ConfigError names what is wrong with it. wish: its buffers are those of wanted.
-    """
-    request = make_tcp_request(dut, wish, setup)
+def make_bdp_request(words: BdpWords, setup: TcpSetup) -> TcpRequest:
+    """Make a request with the hosts' buffers as found, and as the WAN's BDP needs them; ConfigError for a wrong one."""
+    wish = words.wish()
+    request = make_tcp_request(words.dut, wish, setup)
     wan = request.dut.wan
     if wan is None or not wan.bdp_bytes:
         there = "no WAN" if wan is None else f"a WAN of {wan}"
         raise ConfigError(f"{request.dut.name} has {there}: there is no BDP", "state one: --wan 20ms,1gbit")
-    buffers = wanted.buffers_of(wan.bdp_bytes)
+    buffers = words.buffers_of(wan.bdp_bytes)
     return replace(request, plan=plan_of(replace(wish, buffers=buffers), request.dut), verb="bdp")
 
 
