@@ -120,7 +120,7 @@ def read(document: Any) -> DnsRun:
 
 @dataclass(frozen=True)
 class DnsKeys:
-    """What a suite says of DNS under ``dns:``."""
+    """Keys of DNS in a suite, under ``dns:``."""
 
     hold_s: Annotated[float, r.seconds, "hold"] = 1.0
     rates_qps: Annotated[tuple[float, ...], r.list_of("rate", r.number(1, 1e6), str), "rates"] = (15_000, 25_000)

@@ -192,7 +192,7 @@ def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> 
 
 
 def cost_words(done: Series, brief: bool) -> str:
-    """What packets cost at each rate; BenchError where all ran to the end and no cost is known."""
+    """Say what packets cost at each rate; BenchError where all ran to the end and no cost is known."""
     from ..report.run.brief import format_brief_costs
     from ..report.run.costs import format_costs
     from ..report.run.text import width_of
