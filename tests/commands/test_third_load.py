@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from report_cases import unpacked
 from tools import ROOT, environment
 
 PROGRAM = str(ROOT / "tests" / "helpers" / "dns_load.py")
@@ -52,10 +53,16 @@ def test_two_of_its_runs_are_compared(place: Path) -> None:
     assert "lab-linux" in run(place, "compare", first, last)
 
 
-def test_the_page_has_it(place: Path) -> None:
-    run(place, "report", "-o", "page.html")
+def test_the_page_has_its_section_table_and_plot(place: Path) -> None:
+    run(place, "report", "-o", "page.html", "--markdown", "page.md", "--csv", "tables")
     page = (place / "page.html").read_text()
-    assert "lab-linux" in page and "not of packets" not in page
+    assert '<section id="dns">' in page and '<a href="#dns">DNS</a>' in page and "not of packets" not in page
+    data = unpacked(page.partition('id="data">')[2].partition("</script>")[0])
+    (plot,) = data["figures"]["dns"]
+    (line,) = plot["lines"]
+    assert len(line["x"]) == 40 and 19_000 < max(line["y"]) < 21_000
+    assert "## DNS over UDP" in (place / "page.md").read_text()
+    assert "lab-linux a.test" in (place / "tables" / "dns.csv").read_text()
 
 
 def test_its_suite_is_measured_and_judged_at_night(tmp_path: Path) -> None:

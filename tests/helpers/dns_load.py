@@ -37,6 +37,10 @@ from trexbench.core.history.rows import RunRow
 from trexbench.core.run import Run, noted_warnings
 from trexbench.core.typed import Amount, Count, Seconds, Status, read_stored
 from trexbench.core.verdict.model import RunWarning
+from trexbench.report.page.parts import PARTS, Part
+from trexbench.report.page.plots import PlotAxis, PlotFigure, PlotLine
+from trexbench.report.page.report import Report
+from trexbench.report.page.sheet import Sheet, SheetRow, figure, heads_of, of_text
 from trexbench.results import loads as stored_loads
 from trexbench.session.keep import Output, keep
 from trexbench.session.options import RunRequest, Setup
@@ -246,6 +250,23 @@ def draw(run: DnsRun, form: str) -> bytes:
     raise click.ClickException("DNS has no picture")
 
 
+def page_part(report: Report) -> Part:
+    """Its section of the page: answers over queries, and the rate of each cell."""
+    runs = {cell: run for cell, run in report.others.items() if isinstance(run, DnsRun)}
+    rates = {cell: figure(run.answered_qps, "{:.0f}".format, bound=run.at_least) for cell, run in runs.items()}
+    lines = tuple(SheetRow((of_text(cell), rate), cell) for cell, rate in rates.items())
+    sheet = Sheet("dns", "DNS over UDP", heads_of(":Run; Answered [queries/s]"), lines)
+    drawn = [_line(cell, run) for cell, run in runs.items()]
+    plot = PlotFigure(PlotAxis("asked, queries/s"), PlotAxis("answered, queries/s"), drawn)
+    return Part("dns", "DNS", (sheet,), figures=(plot,))
+
+
+def _line(cell: Cell, run: DnsRun) -> PlotLine:
+    answered = [one.answers / one.length_s for one in run.held]
+    told = [f"{qps:.0f} queries/s answered" for qps in answered]
+    return PlotLine(str(cell), [one.asked_qps for one in run.held], answered, told, (cell,))
+
+
 def add() -> None:
     """Add the load: a line in each of trexbench's tables."""
     stored_loads.LOADS[SCHEMA] = stored_loads.Load("a run of DNS", read, rows)
@@ -257,6 +278,7 @@ def add() -> None:
     jobs.LOADS["dns"] = jobs.SuiteLoad(
         request_of, length_s, lambda request, say: nullcontext(Resolver(request)), carry_out, words
     )
+    PARTS[SCHEMA] = (page_part,)
     VERBS["dns"] = (__name__, "Ask a resolver at rising rates.")
 
 

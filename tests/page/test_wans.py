@@ -55,7 +55,7 @@ def test_each_wan_is_drawn_beside_what_bounds_it(chromium: Page, page: Path, sch
     assert chromium.evaluate(LINES.format("wans")) == 3, "window, line, measured"
     chromium.evaluate(
         "(function (one) { one.value = '1'; one.dispatchEvent(new Event('change', { bubbles: true })); })"
-        "(document.getElementById('wan'))"
+        "(document.getElementById('wans-run'))"
     )
     assert chromium.evaluate(LINES.format("wans")) == 4 and "Mathis" in chromium.evaluate(LEGEND.format("wans"))
     assert "Mbit/s" in chromium.evaluate("document.querySelector('#plot-wans .ytitle').textContent")

@@ -51,23 +51,22 @@ def test_a_wans_rows_are_those_of_the_terminal_with_their_verdicts() -> None:
 
 
 def test_the_plot_has_the_measured_rates_the_windows_line_and_the_lines_rate() -> None:
-    (wan,) = data_of(report_of(swept()))["wans"]
-    (series,) = wan["series"]
-    assert (
-        series["x"] == list(SIZES) and series["y"] == pytest.approx([300, 940], rel=0.01) and len(series["words"]) == 2
-    )
-    bounds = {one["kind"]: one for one in wan["bounds"]}
-    slope = bounds["window"]["y"][-1] / bounds["window"]["x"][-1]
-    assert bounds["window"]["y"] == pytest.approx([slope * x for x in bounds["window"]["x"]], rel=1e-3)
+    (wan,) = data_of(report_of(swept()))["figures"]["wans"]
+    window, line, series = wan["lines"]
+    assert series["x"] == list(SIZES) and series["y"] == pytest.approx([300, 940], rel=0.01)
+    assert all(words in text for words, text in zip(("1.00 MB", "5.00 MB"), series["told"], strict=True))
+    assert window["name"].startswith("window / round trip") and line["name"].startswith("payload rate of the line")
+    slope = window["y"][-1] / window["x"][-1]
+    assert window["y"] == pytest.approx([slope * x for x in window["x"]], rel=1e-3)
     assert slope == pytest.approx(8 * find_rows(swept())[0].window_predicted_bytes / SIZES[0] / 0.02 / 1e6, rel=0.01)  # type: ignore[operator]
-    assert wan["span"][0] < SIZES[0] < SIZES[1] < wan["span"][1] and wan["top"] > 940
-    assert [name for _, name in wan["ticks"]] == ["1.00 MB", "5.00 MB"]
+    assert wan["x"]["span"][0] < SIZES[0] < SIZES[1] < wan["x"]["span"][1] and wan["y"]["span"][1] > 940
+    assert [name for _, name in wan["x"]["ticks"]] == ["1.00 MB", "5.00 MB"] and "Mbit/s" in wan["y"]["title"]
 
 
 def test_losses_draw_their_law() -> None:
     lossy = replace(BEHIND, wan=replace(LONG, loss=0.0001))
-    kinds = [one["kind"] for one in data_of(report_of(swept(lossy)))["wans"][0]["bounds"]]
-    assert "loss" in kinds and "Mathis" in json.dumps(data_of(report_of(swept(lossy)))["wans"])
+    names = [one["name"] for one in data_of(report_of(swept(lossy)))["figures"]["wans"][0]["lines"]]
+    assert any("at a loss of 0.01 %" in name and "Mathis" in name for name in names)
 
 
 def test_a_line_that_was_scaled_down_says_so() -> None:
@@ -175,10 +174,11 @@ def test_a_search_has_a_row_for_each_goal_and_direction() -> None:
 
 def test_several_frame_sizes_make_a_plot_with_the_theoretical_maximum() -> None:
     runs = {Cell("lab-linux", f"var2-{size}b", False, None, "search"): sized(size) for size in (1518, 64, 512)}
-    (one,) = data_of(Report([], runs=runs))["sizes"]
-    assert one["x"] == [64, 512, 1518] and one["line"][0] == pytest.approx(1e9 / 8 / 84, rel=0.01)
-    assert [series["loss"] for series in one["series"]] == [0.0, 0.01]
-    assert one["series"][0]["y"][0] == pytest.approx(400e3, rel=0.01) and one["series"][0]["bound"] == [0, 1, 1]
+    (one,) = data_of(Report([], runs=runs))["figures"]["sizes"]
+    most, first, second = one["lines"]
+    assert most["x"] == [64, 512, 1518] and most["y"][0] == pytest.approx(1e9 / 8 / 84, rel=0.01)
+    assert first["name"].endswith("loss \u2264 0 %") and second["name"].endswith("loss \u2264 1 %")
+    assert first["y"][0] == pytest.approx(400e3, rel=0.01) and first["bounds"] == [0, 1, 1]
     two = dict(list(runs.items())[:2])
     assert not Report([], runs=two).sized and "Throughput by frame size" not in text_of(Report([], runs=two))
     assert "lab-linux var2 uni search" in text_of(Report([], runs=runs))

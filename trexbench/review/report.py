@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypeVar
 
 from ..core.errors import StoreError
 from ..core.history.causes import groups_of
@@ -32,7 +31,6 @@ from ..results.store import load_document, load_run
 from .differences import with_differences
 from .find import Warn, read_index
 
-R = TypeVar("R", bound=Run)
 MOST_RUNS = 400
 """For so many cells the latest document is read for its curves; tables show all cells."""
 
@@ -70,14 +68,16 @@ def collect(
     rows = [row for row in rows if night_of(row) >= (since or "")]
     table = _table_of(nights, night)
     tcp, others = [row for row in rows if row.cell.tcp], [row for row in rows if not row.cell.tcp]
-    runs = load_latest(RunResult, results, others, table, problems)
+    latest = load_latest(results, others, table, problems) | load_latest(results, tcp, table, problems)
+    runs = {cell: run for cell, run in latest.items() if isinstance(run, RunResult)}
     older = load_older(results, rows, runs, changes, problems, warn)
     return Report(
         rows=rows,
         nights=nights,
         table=table,
         runs=runs,
-        tcp=load_latest(TcpResult, results, tcp, table, problems),
+        tcp={cell: run for cell, run in latest.items() if isinstance(run, TcpResult)},
+        others={cell: run for cell, run in latest.items() if not isinstance(run, RunResult | TcpResult)},
         older=older,
         changes=changes,
         groups=groups,
@@ -135,23 +135,23 @@ def _with_duts(night: Night, duts: Sequence[str]) -> Night:
 
 
 def load_latest(
-    of: type[R], results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
-) -> dict[Cell, R]:
-    """The latest complete run of every cell, as far as it is of this load; of the table's suite where there is one.
+    results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
+) -> dict[Cell, Run]:
+    """The latest complete run of every cell; of the table's suite where there is one.
 
     Each document is read once for all of its cells.
     """
     cells: dict[str, list[Cell]] = {}
     for cell, row in _latest(rows, table).items():
         cells.setdefault(row.path, []).append(cell)
-    found: dict[Cell, R] = {}
+    found: dict[Cell, Run] = {}
     for path, some in cells.items():
         try:
             run = load_document(results / path)
         except StoreError as error:
             problems.append((path, str(error).removeprefix(f"{results / path}: ")))
         else:
-            found |= dict.fromkeys(some, run) if isinstance(run, of) else {}
+            found |= dict.fromkeys(some, run)
     return found
 
 

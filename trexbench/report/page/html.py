@@ -19,6 +19,7 @@ from ...core.history.cell import Cell
 from ..clean import clean
 from .html_data import default_choice, default_tcp_mode, page_data
 from .older import REASONS
+from .parts import parts_of
 from .report import Report
 from .sheets import sheets_of
 from .sparks import sparks
@@ -33,8 +34,7 @@ SCRIPTS = (
     "documents.js",
     "trends.js",
     "tcp.js",
-    "wans.js",
-    "search.js",
+    "plots.js",
     "page.js",
 )
 """They are joined to one script, in this order."""
@@ -48,10 +48,12 @@ OVERLAID = ("older", "costs", "latency")
 def render(report: Report, library: str) -> str:
     """The page. library: the plotting library's JavaScript."""
     script = "".join(map(read_static, SCRIPTS))
-    data = page_data(report)
+    parts = parts_of(report)
+    data = page_data(report, parts)
     spark = sparks(report.trends, report.metrics)
     values = {
         "report": report,
+        "parts": parts,
         "choice": default_choice(report.curves, report.alarming),
         "modes": list(dict.fromkeys(cell["mode"] for cell in data["cells"] if "tcp" not in cell)),
         "tcp_choice": default_tcp_mode(report.tcp_cells, report.alarming),

@@ -10,17 +10,16 @@ from ...core.history.cell import Cell
 from ...core.history.regression import Finding
 from ...core.history.rows import Metric
 from ...core.tcp.result import FlowResult
-from ...core.tcp.wan import format_size
 from ...core.verdict.latency import Latency
 from ..clean import clean
 from ..palette import page_palette
-from ..tcp.curves import BdpPlot
 from .columns import column_of
 from .latency import LatencyRow
 from .older import Older
 from .overlay import Curve
+from .parts import Part
+from .plots import short
 from .report import Report, night_of_run
-from .searches import SizedDut, series_by_loss
 from .tcp import TcpCell, mode_words, points_of
 from .trend_data import trends_data
 
@@ -33,11 +32,11 @@ SCALE: Mapping[str, tuple[float, str]] = {
 """By a metric's unit: the factor and the unit of its axis."""
 
 
-def page_data(report: Report) -> dict[str, Any]:
+def page_data(report: Report, parts: Sequence[Part] = ()) -> dict[str, Any]:
     """The cells once; everything else refers to them by index."""
     curves, trends, costs = report.curves, report.trends, report.costs
     found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs, *(one.cell for one in report.tcp_cells)]
-    found += [one.cell for one in report.sized]
+    found += [cell for part in parts for one in part.figures for line in one.lines for cell in line.cells]
     cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
     every = report.columns
     older = [(cell, one) for cell, some in report.older.items() if cell in cells for one in some]
@@ -73,8 +72,7 @@ def page_data(report: Report) -> dict[str, Any]:
         ],
         **trends_data(trends, cells),
         "tcp": [_tcp(one, cells[one.cell]) for one in report.tcp_cells],
-        "wans": [_wan(one.plot, cells[one.cell]) for one in report.wans if one.plot is not None],
-        "sizes": [_sized(one, cells[one.cell]) for one in report.sized],
+        "figures": {part.name: [one.data(cells) for one in part.figures] for part in parts if part.figures},
         "costs": [
             *(_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches),
             *(_cost(cost, cells[cell]) | _about(one) for cell, one in older for cost in one.costs),
@@ -126,7 +124,7 @@ def _curve(curve: Curve, cell: int, digits: int = 6) -> dict[str, Any]:
         "threshold": curve.loss_threshold,
         "x": [round(value) for value in curve.offered_pps],
         "y": [round(value) for value in curve.received_pps],
-        "loss": [_short(value, digits) for value in curve.loss],
+        "loss": [short(value, digits) for value in curve.loss],
         "knee": curve.knee_pps,
         "bound": curve.bound_pps,
         "low": one.low_pps,
@@ -145,9 +143,9 @@ def _cost(cost: Cost, cell: int) -> dict[str, Any]:
         "cell": cell,
         "phase": cost.phase.value,
         "x": round(cost.forwarded_pps),
-        "y": _short(cost.cycles_per_packet),
-        "polling": _short(cost.with_polling),
-        "vectors": _short(cost.vectors_per_call),
+        "y": short(cost.cycles_per_packet),
+        "polling": short(cost.with_polling),
+        "vectors": short(cost.vectors_per_call),
     }
 
 
@@ -163,10 +161,10 @@ def _latency(one: Latency, row: LatencyRow, cell: int) -> dict[str, Any]:
         "line": round(row.line_rate_pps),
         "share": one.share,
         "x": round(one.offered_pps),
-        "loss": _short(one.loss, 3),
+        "loss": short(one.loss, 3),
         "lossy": one.lossy,
-        "mean": _short(one.mean_s, scale=1e6),
-        "p99": _short(one.p99_s, scale=1e6),
+        "mean": short(one.mean_s, scale=1e6),
+        "p99": short(one.p99_s, scale=1e6),
     }
 
 
@@ -176,18 +174,18 @@ def _tcp(one: TcpCell, cell: int) -> dict[str, Any]:
     return {
         "cell": cell,
         "night": clean(night_of_run(one.result)),
-        "rate": _short(summary.rate_bps, scale=1e-6),
-        "apart": _short(summary.uncertainty_bps, 3, scale=1e-6),
+        "rate": short(summary.rate_bps, scale=1e-6),
+        "apart": short(summary.uncertainty_bps, 3, scale=1e-6),
         "bound": summary.at_least,
         "limit": summary.limit.words,
         "why": [clean(reason) for reason in one.reasons],
-        "line": _short(summary.link_bps, scale=1e-6),
-        "idle": _short(summary.ping_idle_s, 4, scale=1e3),
-        "loaded": _short(summary.ping_loaded_s, 4, scale=1e3),
-        "cores": [_short(busy, 4, scale=100) for busy in one.cores],
-        "hottest": None if hottest is None else [hottest.cpu, _short(hottest.busy, 4, scale=100)],
-        "efficiency": _short(one.bps_per_percent, 4, scale=1e-6),
-        "power": _short(summary.power_w, 4),
+        "line": short(summary.link_bps, scale=1e-6),
+        "idle": short(summary.ping_idle_s, 4, scale=1e3),
+        "loaded": short(summary.ping_loaded_s, 4, scale=1e3),
+        "cores": [short(busy, 4, scale=100) for busy in one.cores],
+        "hottest": None if hottest is None else [hottest.cpu, short(hottest.busy, 4, scale=100)],
+        "efficiency": short(one.bps_per_percent, 4, scale=1e-6),
+        "power": short(summary.power_w, 4),
         "series": [_series(flow, len({other.flow.sender for other in one.flows}) > 1) for flow in one.flows],
     }
 
@@ -199,66 +197,8 @@ def _series(flow: FlowResult, both: bool) -> dict[str, Any]:
     names += [f"repetition {flow.leg.repetition}"] if flow.leg.repetition > 1 else []
     return {
         "name": ", ".join(names),
-        "x": [_short(point.at_s) for point in points],
-        "y": [_short(point.received_bps, scale=1e-6) for point in points],
-        "again": [_short(point.retransmitted_ps, 4) for point in points],
-        "rtt": [_short(point.rtt_s, 4, scale=1e3) for point in points],
+        "x": [short(point.at_s) for point in points],
+        "y": [short(point.received_bps, scale=1e-6) for point in points],
+        "again": [short(point.retransmitted_ps, 4) for point in points],
+        "rtt": [short(point.rtt_s, 4, scale=1e3) for point in points],
     }
-
-
-def _wan(plot: BdpPlot, cell: int) -> dict[str, Any]:
-    """Rates in Mbit/s; ticks: sizes in bytes and in words; span: of the axis."""
-    drawn = [(bound, *bound.points(plot.span)) for bound in plot.bounds]
-    return {
-        "cell": cell,
-        "ticks": [[size, format_size(size)] for size in plot.sizes],
-        "span": plot.span,
-        "top": _short(plot.top_bps, scale=1e-6),
-        "bounds": [
-            {"kind": bound.kind, "name": clean(bound.label), "x": list(map(round, at)), "y": list(map(_mega, rates))}
-            for bound, at, rates in drawn
-        ],
-        "series": [
-            {
-                "name": clean(name),
-                "x": [row.buffer_bytes for row in rows],
-                "size": [format_size(row.buffer_bytes or 0) for row in rows],
-                "y": [_mega(row.rate_bps) for row in rows],
-                "apart": [_mega(row.uncertainty_bps) for row in rows],
-                "bound": [int(row.at_least) for row in rows],
-                "words": [clean(row.words) for row in rows],
-            }
-            for name, rows in plot.series.items()
-        ],
-    }
-
-
-def _sized(one: SizedDut, cell: int) -> dict[str, Any]:
-    """line: the theoretical maximum of all directions together, by size."""
-    plans = [run.plan for run in one.results]
-    return {
-        "cell": cell,
-        "name": clean(one.name),
-        "speeds": f" at {clean(one.speeds)}{f', {ways} directions' if (ways := len(plans[0].directions)) > 1 else ''}",
-        "x": [plan.offers[0].mean_frame_bytes for plan in plans],
-        "line": [round(sum(offer.line_rate_pps for offer in plan.offers)) for plan in plans],
-        "series": [
-            {
-                "loss": loss,
-                "x": [point.frame_bytes for point in points],
-                "y": [round(point.total_pps) for point in points],
-                "share": [_short(100 * point.total_pps / point.line_rate_pps) for point in points],
-                "bound": [int(bool(point.bounds)) for point in points],
-            }
-            for loss, points in series_by_loss(one.rows).items()
-        ],
-    }
-
-
-def _mega(bps: float | None) -> float | None:
-    return _short(bps, scale=1e-6)
-
-
-def _short(value: float | None, digits: int = 6, scale: float = 1.0) -> float | None:
-    """Round to ``digits`` significant digits, by default more than any of these figures has."""
-    return None if value is None else float(f"{scale * value:.{digits}g}")

@@ -6,22 +6,25 @@ from markupsafe import Markup
 
 from ..clean import escape_markdown
 from ..words import NONE
+from .parts import parts_of
 from .report import Report
 from .sheets import sheets_of
 from .templates import fill
 
 MOST_FAILURES = 40
-SHEETS = ("tcp", "wans", "tunnels", "published", "searches", "frame-sizes")
-"""Tables that are as on the page; of others there is less, or nothing where the page folds them away."""
 
 
 def to_markdown(report: Report) -> str:
-    """Title, changes, tables, failures, trends; names are escaped, they cannot become links, tags or mentions."""
-    sheets = {sheet.name: sheet for sheet in sheets_of(report)}
+    """Title, changes, tables, failures, trends; names are escaped, they cannot become links, tags or mentions.
+
+    TCP's rates and the first table of each load's section are as on the page; of others there is less, or nothing
+    where the page folds them away.
+    """
+    shown = {"tcp", *(part.sheets[0].name for part in parts_of(report))}
     values = {
         "report": report,
         "most_failures": MOST_FAILURES,
-        "sheets": [sheets[name] for name in SHEETS if name in sheets],
+        "sheets": [sheet for sheet in sheets_of(report) if sheet.name in shown],
         "none_sign": NONE,
     }
     return fill("report.md", values, escape)

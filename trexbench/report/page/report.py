@@ -15,6 +15,7 @@ from ...core.history.regression import Finding
 from ...core.history.rows import METRICS, Metric, RunRow
 from ...core.history.series import night_of
 from ...core.result import RunResult
+from ...core.run import Run
 from ...core.tcp.result import TcpResult
 from ..run.costs import known_costs
 from ..run.summary import RunSummary, summarise
@@ -35,11 +36,11 @@ from .wans import TunnelCell, WanRun, find_tunnel_cells, find_wan_runs
 class Report:
     """All that is reported. rows, nights: oldest first. table: the night whose table is shown, None: the latest runs'.
 
-    runs: each cell's latest run, which is shown in full; tcp: the same of TCP, where cells may share a run. older: runs
-    of earlier nights to compare it with, newest first. problems: documents that could not be read, and why. made: when,
-    UTC. groups: the changes by their likely cause. judged: the summary of the search for changes; None: there was none.
-    usual: last stable levels, by cell and metric.
-    published: cells of the table beside the figures of others, where its suite has any.
+    runs: each cell's latest run, which is shown in full; tcp: the same of TCP, where cells may share a run; others: of
+    other loads. older: runs of earlier nights to compare it with, newest first. problems: documents that could not be
+    read, and why. made: when, UTC. groups: the changes by their likely cause. judged: the summary of the search for
+    changes; None: there was none. usual: last stable levels, by cell and metric. published: cells of the table beside
+    the figures of others, where its suite has any.
     """
 
     rows: Sequence[RunRow]
@@ -56,6 +57,7 @@ class Report:
     judged: str | None = None
     remarks: Sequence[str] = ()
     tcp: Mapping[Cell, TcpResult] = field(default_factory=dict)
+    others: Mapping[Cell, Run] = field(default_factory=dict)
     published: Sequence[PublishedCell] = ()
 
     @cached_property
@@ -139,11 +141,14 @@ class Report:
         return any(not trend.cell.tcp for trend in self.trends)
 
     @property
-    def latest(self) -> Mapping[Column, RunResult | TcpResult]:
+    def latest(self) -> Mapping[Column, Run]:
         """The latest run of each DUT with each number of queues."""
-        every: list[tuple[Cell, RunResult | TcpResult]] = [*self.runs.items(), *self.tcp.items()]
-        latest = {column_of(cell): run for cell, run in sorted(every, key=lambda item: item[1].started)}
-        return {column: latest[column] for column in (column_of(cell) for cell, _ in every)}
+        latest = {column_of(cell): run for cell, run in sorted(self._every, key=lambda item: item[1].started)}
+        return {column: latest[column] for column in (column_of(cell) for cell, _ in self._every)}
+
+    @property
+    def _every(self) -> list[tuple[Cell, Run]]:
+        return [*self.runs.items(), *self.tcp.items(), *self.others.items()]
 
     @property
     def night(self) -> str:
@@ -153,8 +158,7 @@ class Report:
     @cached_property
     def dated(self) -> Mapping[Cell, str]:
         """The night of each run that is shown and is not of the report's night, as where the newest one failed."""
-        every: list[tuple[Cell, RunResult | TcpResult]] = [*self.runs.items(), *self.tcp.items()]
-        nights = {cell: night_of_run(run) for cell, run in every}
+        nights = {cell: night_of_run(run) for cell, run in self._every}
         return {cell: night for cell, night in nights.items() if night != self.night}
 
     @property
@@ -192,7 +196,7 @@ class Report:
         return self.simulated and all(row.cell.simulated for row in self.rows)
 
 
-def night_of_run(run: RunResult | TcpResult) -> str:
+def night_of_run(run: Run) -> str:
     """Return the run's night, as in the index: the suite's night, or the day on which the run began."""
     night = run.command.get("night")
     return night if isinstance(night, str) and night else run.started[:10]

@@ -9,11 +9,12 @@ from ..clean import clean
 from .facts import facts_of
 from .figures import GridCell
 from .grid import Grid
+from .parts import parts_of
 from .report import Report
 from .sheet import Head, Item, Sheet, SheetRow, heads_of, of_text, raw_of
 from .sheets_nights import change_sheet, trend_sheet
-from .sheets_packets import cost_sheet, curve_sheet, latency_sheet, older_sheet, search_sheet, size_sheet
-from .sheets_tcp import leg_sheet, ping_sheet, process_sheet, published_sheet, tcp_sheet, tunnel_sheet, wan_sheet
+from .sheets_packets import cost_sheet, curve_sheet, latency_sheet, older_sheet
+from .sheets_tcp import leg_sheet, ping_sheet, tcp_sheet
 
 
 def sheets_of(report: Report) -> Iterator[Sheet]:
@@ -23,7 +24,9 @@ def sheets_of(report: Report) -> Iterator[Sheet]:
         grid_sheet("maximum-rate", "Maximum rate, % of line rate", report.grid, rates=False),
         grid_sheet("maximum-rate-absolute", "Maximum rate", report.grid, rates=True),
         grid_sheet("cycles-at-rates", "Cycles per packet at given rates", report.cost_grid, rates=True),
-        *(make(report) for make in _MAKERS),
+        *(make(report) for make in (tcp_sheet, leg_sheet, ping_sheet)),
+        *(sheet for part in parts_of(report) for sheet in part.sheets),
+        *(make(report) for make in (curve_sheet, older_sheet, cost_sheet, latency_sheet, trend_sheet, fact_sheet)),
     )
     return (_dated(one, report) for one in every if one.lines)
 
@@ -78,22 +81,3 @@ def fact_sheet(report: Report) -> Sheet:
     every = [(column, fact) for column, run in report.latest.items() for fact in facts_of(run.dut.get("facts"))]
     lines = tuple(SheetRow((of_text(column), *map(of_text, fact))) for column, fact in every)
     return Sheet("facts", "Attested facts", heads_of(":DUT; :Fact; :Value"), lines)
-
-
-_MAKERS = (
-    tcp_sheet,
-    leg_sheet,
-    ping_sheet,
-    wan_sheet,
-    tunnel_sheet,
-    process_sheet,
-    published_sheet,
-    search_sheet,
-    size_sheet,
-    curve_sheet,
-    older_sheet,
-    cost_sheet,
-    latency_sheet,
-    trend_sheet,
-    fact_sheet,
-)

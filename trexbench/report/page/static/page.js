@@ -181,8 +181,8 @@
   var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, plain: plain, chosen: chosen, label: label, dated: dated, look: look, palette: palette, letters: letters, css: css, axis: axis,
     layout: layout, digits: digits, mpps: mpps, decades: decades, fitted: fitted, olderStyle: olderStyle, wanted: wanted, SIGNS: SIGNS, draw: draw };
   var tcp = tcpPlots(tools);
-  var PLOTS = [["tcp", tcp.bars], ["series", tcp.series], ["wans", wanPlot(tools)], ["sizes", sizesPlot(tools)], ["ramps", rampsPlot(tools)], ["costs", costsPlot(tools)], ["latency", latencyPlot(tools)], ["trends", trendsPlot(tools)]]
-    .filter(function (plot) { return id("plot-" + plot[0]); });
+  var PLOTS = [["tcp", tcp.bars], ["series", tcp.series], ["ramps", rampsPlot(tools)], ["costs", costsPlot(tools)], ["latency", latencyPlot(tools)], ["trends", trendsPlot(tools)]]
+    .concat(Object.keys(data.figures).map(function (name) { return [name, figurePlot(tools, name)]; })).filter(function (plot) { return id("plot-" + plot[0]); });
 
   // Those in sight at once, on paper all; then one after the other, the nearest first, whenever the browser has time.
   // A later choice ends an earlier one's drawing.
