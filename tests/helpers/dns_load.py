@@ -38,9 +38,9 @@ from trexbench.core.run import Run, noted_warnings
 from trexbench.core.typed import Amount, Count, Seconds, Status, read_stored
 from trexbench.core.verdict.model import RunWarning
 from trexbench.report.page.parts import PARTS, Part
-from trexbench.report.page.plots import PlotAxis, PlotFigure, PlotLine
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheet import Sheet, SheetRow, figure, heads_of, of_text
+from trexbench.report.plots import PlotAxis, PlotFigure, PlotLine
 from trexbench.results import loads as stored_loads
 from trexbench.session.keep import Output, keep
 from trexbench.session.options import RunRequest, Setup

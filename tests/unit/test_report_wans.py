@@ -177,7 +177,7 @@ def test_several_frame_sizes_make_a_plot_with_the_theoretical_maximum() -> None:
     (one,) = data_of(Report([], runs=runs))["figures"]["sizes"]
     most, first, second = one["lines"]
     assert most["x"] == [64, 512, 1518] and most["y"][0] == pytest.approx(1e9 / 8 / 84, rel=0.01)
-    assert first["name"].endswith("loss \u2264 0 %") and second["name"].endswith("loss \u2264 1 %")
+    assert first["name"].endswith("loss ≤ 0 %") and second["name"].endswith("loss ≤ 1 %")
     assert first["y"][0] == pytest.approx(400e3, rel=0.01) and first["bounds"] == [0, 1, 1]
     two = dict(list(runs.items())[:2])
     assert not Report([], runs=two).sized and "Throughput by frame size" not in text_of(Report([], runs=two))

@@ -205,7 +205,7 @@ def draw_costs_of(results: Sequence[RunResult], folder: Path) -> Path:
 
 def draw_sizes_of(results: Sequence[RunResult], folder: Path) -> Path:
     """Throughput over the frame size, as a picture beside the first run's document; StoreError as draw_run."""
-    from ..report.run.picture_sizes import draw_sizes
+    from ..report.run.picture_plot import draw_sizes
 
     return write_picture(picture_place(folder, results[0], "sizes"), draw_sizes(results))
 

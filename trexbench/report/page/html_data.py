@@ -13,12 +13,12 @@ from ...core.tcp.result import FlowResult
 from ...core.verdict.latency import Latency
 from ..clean import clean
 from ..palette import page_palette
+from ..plots import short
 from .columns import column_of
 from .latency import LatencyRow
 from .older import Older
 from .overlay import Curve
 from .parts import Part
-from .plots import short
 from .report import Report, night_of_run
 from .tcp import TcpCell, mode_words, points_of
 from .trend_data import trends_data

@@ -7,21 +7,12 @@ from dataclasses import dataclass
 
 from ...core import result as packets
 from ...core.tcp import result as tcp
-from ...core.tcp.bdp import LINE, LOSS, WINDOW, BdpRow
-from ...core.tcp.wan import format_size
-from ...core.units import format_bits, format_pps, format_share, nominal
-from ..tcp.curves import BdpPlot
-from ..words import format_bound, format_limit
-from .plots import BAD, INK, SOFT, PlotAxis, PlotFigure, PlotLine
+from ..plots import PlotFigure
+from ..run.sizes import size_figure
 from .report import Report
-from .searches import SizedDut, series_by_loss
 from .sheet import Sheet
 from .sheets_packets import search_sheet, size_sheet
 from .sheets_tcp import process_sheet, published_sheet, tunnel_sheet, wan_sheet
-from .wans import WanRun
-
-_BOUNDS = {WINDOW: (INK, "solid"), LINE: (SOFT, "dash"), LOSS: (BAD, "dot")}
-"""Colour and dash of what bounds the rate over a WAN."""
 
 
 @dataclass(frozen=True)
@@ -52,41 +43,11 @@ def wan_part(report: Report) -> Part:
         "wans",
         "WANs",
         (wan_sheet(report),),
-        figures=tuple(_wan_figure(run, run.plot) for run in report.wans if run.plot is not None),
+        figures=tuple(run.plot for run in report.wans if run.plot is not None),
         caption="The mean rate of payload over the buffers of both hosts (the last number of tcp_rmem and tcp_wmem), "
         "with its 95 % interval; the solid line is what a window of that size allows over the round trip of the idle "
         "path. Open markers: the DUT was not the limit, or nothing shows that it was.",
     )
-
-
-def _wan_figure(run: WanRun, plot: BdpPlot) -> PlotFigure:
-    scale, unit = (1e-9, "Gbit/s") if plot.top_bps > 2e9 else (1e-6, "Mbit/s")
-    lines = []
-    for bound in plot.bounds:
-        sizes, rates = bound.points(plot.span)
-        told, style = [format_bits(bps) for bps in rates], _BOUNDS[bound.kind]
-        lines.append(PlotLine(bound.label, sizes, [scale * bps for bps in rates], told, (run.cell,), *style))
-    for number, (name, rows) in enumerate(plot.series.items()):
-        measured = PlotLine(
-            f"measured, {name}",
-            [row.buffer_bytes or 0 for row in rows],
-            [scale * row.rate_bps for row in rows],
-            [_wan_words(row) for row in rows],
-            (run.cell,),
-            number,
-            "dash" if number else "solid",
-            [row.at_least for row in rows],
-            [scale * (row.uncertainty_bps or 0.0) for row in rows],
-        )
-        lines.append(measured)
-    across = PlotAxis("buffers of both hosts", [(size, format_size(size)) for size in plot.sizes], plot.span)
-    return PlotFigure(across, PlotAxis(f"payload received, {unit}", (), (0, scale * plot.top_bps)), lines, run.title)
-
-
-def _wan_words(row: BdpRow) -> str:
-    apart = "" if row.uncertainty_bps is None else f" \u00b1 {format_bits(row.uncertainty_bps)}"
-    rate = format_bound(row.rate_bps, row.at_least, "bit/s")
-    return f"{rate}{apart} with buffers of {format_size(row.buffer_bytes or 0)}; {row.words}"
 
 
 def tunnel_part(report: Report) -> Part:
@@ -127,48 +88,10 @@ def size_part(report: Report) -> Part:
         "sizes",
         "Frame sizes",
         (size_sheet(report),),
-        figures=(_size_figure(report.sized),) if report.sized else (),
+        figures=(size_figure([(one.name, (one.cell,), one.results) for one in report.sized]),) if report.sized else (),
         caption="Frames per second of all directions together over the frame size with FCS (RFC 2544, section 26.1). "
         "Dashed: line rate, the theoretical maximum. Open markers: at least so much. The vertical axis has a log "
         "scale. In the table the share is of one direction's line rate, so up to 200\u00a0% of both.",
-    )
-
-
-def _size_figure(duts: Sequence[SizedDut]) -> PlotFigure:
-    """The throughput of each DUT, and each line rate once for all of its DUTs."""
-    most: dict[tuple[tuple[float, ...], ...], PlotLine] = {}
-    lines = []
-    for dut in duts:
-        plans = [run.plan for run in dut.results]
-        sizes = tuple(plan.offers[0].mean_frame_bytes for plan in plans)
-        rates = tuple(sum(offer.line_rate_pps for offer in plan.offers) for plan in plans)
-        told = [f"{format_pps(pps)} at {size:g} B" for size, pps in zip(sizes, rates, strict=True)]
-        ways = len(plans[0].directions)
-        name = f"line rate (theoretical maximum) at {dut.speeds}{f', {ways} directions' * (ways > 1)}"
-        cells = (*(most[sizes, rates].cells if (sizes, rates) in most else ()), dut.cell)
-        most[sizes, rates] = PlotLine(name, sizes, rates, told, cells, SOFT, "dash")
-        for number, (loss, points) in enumerate(series_by_loss(dut.rows).items()):
-            found = PlotLine(
-                f"{dut.name}, loss \u2264 {format_limit(loss)}",
-                [point.frame_bytes for point in points],
-                [point.total_pps for point in points],
-                [
-                    f"{format_bound(point.total_pps, bool(point.bounds))} at {point.frame_bytes:g} B, "
-                    f"{format_share(point.total_pps / point.line_rate_pps)} of line rate"
-                    for point in points
-                ],
-                (dut.cell,),
-                dash="dot" if number else "solid",
-                bounds=[bool(point.bounds) for point in points],
-            )
-            lines.append(found)
-    every = sorted({size for line in most.values() for size in line.x})
-    across = PlotAxis(
-        "frame size with FCS, bytes", [(size, f"{size:g}") for size in every], (every[0] / 1.2, 1.2 * every[-1])
-    )
-    ticks = [step * 10.0**power for power in range(2, 10) for step in (1, 2, 5)]
-    return PlotFigure(
-        across, PlotAxis("", [(pps, nominal(format_pps(pps))) for pps in ticks]), [*most.values(), *lines]
     )
 
 

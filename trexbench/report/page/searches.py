@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...core.history.cell import Cell
@@ -94,11 +94,3 @@ def find_sized(runs: Mapping[Cell, RunResult]) -> tuple[SizedDut, ...]:
 
 def _frame_bytes(run: RunResult) -> float:
     return run.plan.offers[0].mean_frame_bytes
-
-
-def series_by_loss(rows: Sequence[Throughput]) -> dict[float, list[Throughput]]:
-    """Throughputs found, by the loss that was allowed."""
-    found: dict[float, list[Throughput]] = {}
-    for one in sorted((one for one in rows if one.total_pps), key=lambda one: (one.loss, one.frame_bytes)):
-        found.setdefault(one.loss, []).append(one)
-    return found

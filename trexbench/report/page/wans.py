@@ -15,7 +15,8 @@ from ...core.tcp.result import TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import Wan, format_size
 from ...core.units import format_share, nominal
-from ..tcp.curves import BdpPlot, find_plot
+from ..plots import PlotFigure
+from ..tcp.curves import find_plot
 from .tcp import TcpCell, mode_words
 
 
@@ -57,9 +58,9 @@ class WanRun:
         return ", ".join(filter(None, (self.name, "" if self.wan == "none" else f"WAN of {self.wan}")))
 
     @cached_property
-    def plot(self) -> BdpPlot | None:
+    def plot(self) -> PlotFigure | None:
         """None where buffers do not differ."""
-        return find_plot(self.result, self.rows)
+        return find_plot(self.result, self.rows, self.title, self.cell)
 
 
 def find_wan_runs(runs: Mapping[Cell, TcpResult]) -> tuple[WanRun, ...]:

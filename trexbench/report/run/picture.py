@@ -110,6 +110,15 @@ def watermark(figure: Figure, size: float, angle: float = 24) -> None:
     figure.text(0.5, 0.5, "SIMULATED", ha="center", va="center", zorder=100, **style)
 
 
+def titled(figure: Figure, title: str, under: str, simulated: bool) -> Figure:
+    """The figure with its title, these words above its first axes, and the watermark of what is simulated."""
+    figure.suptitle(f"{title}{', simulated' * simulated}", fontsize=14, fontweight="bold", parse_math=False)
+    figure.axes[0].set_title(fill(under, 110), fontsize=9, color=GREY, parse_math=False)
+    if simulated:
+        watermark(figure, 60)
+    return figure
+
+
 def _scale(result: RunResult, found: Sequence[DirectionResult]) -> float:
     """The end of both axes in frames per second, the same for all directions: not far beyond what every DUT can do."""
     received = [one.max_received_pps for one in found]

@@ -10,9 +10,9 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from ...core.dut.cycles import Cost
 from ...core.result import RunResult
-from ..palette import BLUE, GREEN, GREY, VERMILION
+from ..palette import BLUE, GREEN, VERMILION
 from ..words import format_cycles, name_of, text_of
-from .picture import new_figure, render, watermark
+from .picture import new_figure, render, titled
 from .summary import traffic_words
 
 
@@ -25,14 +25,9 @@ def draw_costs(result: RunResult, costs: Sequence[Cost]) -> bytes:
     if vectors:
         _draw_vectors(rows[1][0], costs)
     rows[-1][0].set_xlabel("forwarded, Mpps")
-    dut = text_of(result.dut, "name", "?")
-    simulated = ", simulated" if result.simulated else ""
-    figure.suptitle(f"{dut}: what a packet costs{simulated}", fontsize=14, fontweight="bold")
     source = next((cost.source for cost in costs if cost.cycles_per_packet is not None), None)
     told = f"{traffic_words(result.profile)}  ·  from {source}  ·  {result.started}"
-    rows[0][0].set_title(told, fontsize=9, color=GREY, parse_math=False)
-    if result.simulated:
-        watermark(figure, 60)
+    titled(figure, f"{text_of(result.dut, 'name', '?')}: what a packet costs", told, result.simulated)
     return render(figure, "png", {"Software": "trexbench", "Title": name_of(result, "efficiency")})
 
 

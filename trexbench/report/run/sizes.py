@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...core.history.cell import Cell
 from ...core.load.plan import Direction
 from ...core.result import RunResult, Status
 from ...core.strategy.search import Search
-from ...core.units import format_bits, format_pps, format_share
+from ...core.units import format_bits, format_pps, format_share, nominal
 from ...core.verdict.model import Limit
+from ..plots import SOFT, PlotAxis, PlotFigure, PlotLine
 from ..words import NONE, format_bound, format_limit, lay_out
 from .plans import line_speeds
 from .summary import LIMIT_WORDS, verdict_words
@@ -70,6 +72,55 @@ def _of(result: RunResult) -> Iterator[Throughput]:
         goals = {one.direction: one.goals[at] for one in found if len(one.goals) > at}
         open_ended = {direction for direction, goal in goals.items() if goal.high_pps is None}
         yield Throughput(result, loss, {way: goal.maximum_pps for way, goal in goals.items()}, bounds | open_ended)
+
+
+def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]]) -> PlotFigure:
+    """Throughput over the frame size: of each DUT by name and cell, and each line rate once for all of its DUTs."""
+    most: dict[object, PlotLine] = {}
+    lines = []
+    for name, cells, results in duts:
+        by_size = sorted({plan.offers[0].mean_frame_bytes: plan for plan in (run.plan for run in results)}.items())
+        sizes = [size for size, _ in by_size]
+        rates = [sum(offer.line_rate_pps for offer in plan.offers) for _, plan in by_size]
+        told = [f"{format_pps(pps)} at {size:g} B" for size, pps in zip(sizes, rates, strict=True)]
+        plan = results[0].plan
+        ways = f", {len(plan.directions)} directions" if len(plan.directions) > 1 else ""
+        label = f"line rate (theoretical maximum) at {line_speeds(plan)}{ways}"
+        before = most.get(key := (*sizes, *rates))
+        cells_of = cells if before is None else (*before.cells, *cells)
+        most[key] = PlotLine(label, sizes, rates, told, cells_of, SOFT, "dash")
+        by_loss: dict[float, list[Throughput]] = {}
+        for one in sorted(
+            (one for one in throughputs(results) if one.total_pps), key=lambda one: (one.loss, one.frame_bytes)
+        ):
+            by_loss.setdefault(one.loss, []).append(one)
+        lines += [_size_line(name, some, cells, bool(number)) for number, some in enumerate(by_loss.values())]
+    every = sorted({size for line in most.values() for size in line.x})
+    ticks = [step * 10.0**power for power in range(2, 10) for step in (1, 2, 5)]
+    return PlotFigure(
+        PlotAxis(
+            "frame size with FCS, bytes", [(size, f"{size:g}") for size in every], (every[0] / 1.2, every[-1] * 1.2)
+        ),
+        PlotAxis("frames per second", [(pps, nominal(format_pps(pps))) for pps in ticks]),
+        [*most.values(), *lines],
+    )
+
+
+def _size_line(name: str, points: Sequence[Throughput], cells: tuple[Cell, ...], further: bool) -> PlotLine:
+    """further: a loss beside the first."""
+    return PlotLine(
+        f"{name}, loss ≤ {format_limit(points[0].loss)}",
+        [point.frame_bytes for point in points],
+        [point.total_pps for point in points],
+        [
+            f"{format_bound(point.total_pps, bool(point.bounds))} at {point.frame_bytes:g} B, "
+            f"{format_share(point.total_pps / point.line_rate_pps)} of line rate"
+            for point in points
+        ],
+        cells,
+        dash="dot" if further else "solid",
+        bounds=[bool(point.bounds) for point in points],
+    )
 
 
 def format_sizes(results: Sequence[RunResult]) -> str:

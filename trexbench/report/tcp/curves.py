@@ -1,14 +1,16 @@
-"""The rate over the size of the buffers, and what bounds it: series and lines for picture and page."""
+"""The rate over the size of the buffers, and what bounds it: a plot of the page and of a run's picture."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from ...core.tcp.bdp import LINE, LOSS, WINDOW, BdpRow
+from ...core.history.cell import Cell
+from ...core.tcp.bdp import BdpRow
 from ...core.tcp.result import TcpResult
-from ...core.tcp.wan import Wan
+from ...core.tcp.wan import Wan, format_size
 from ...core.units import format_bits, format_time
+from ..plots import BAD, INK, SOFT, PlotAxis, PlotFigure, PlotLine
+from ..words import format_bound
 
 STEPS = 32
 """Steps of a line that is curved on the axis of sizes."""
@@ -18,69 +20,80 @@ ABOVE = 1.12
 """Top of the axis of rates, as a multiple of the line's or of the fastest leg's."""
 
 
-@dataclass(frozen=True)
-class Bound:
-    """The rate at a size of the buffers is bps + slope x size."""
+def find_plot(
+    result: TcpResult, rows: Sequence[BdpRow], title: str = "", cell: Cell | None = None
+) -> PlotFigure | None:
+    """The plot of the rows whose buffers are known; None where they do not differ.
 
-    kind: str
-    """LINE, WINDOW or LOSS."""
-    label: str
-    bps: float = 0.0
-    slope: float = 0.0
-
-    def points(self, span: tuple[float, float]) -> tuple[list[float], list[float]]:
-        """Sizes and rates to draw it by: two where it is level."""
-        steps = STEPS if self.slope else 1
-        sizes = [span[0] * (span[1] / span[0]) ** (step / steps) for step in range(steps + 1)]
-        return sizes, [self.bps + self.slope * size for size in sizes]
-
-
-@dataclass(frozen=True)
-class BdpPlot:
-    """Rates of legs that differ in their buffers."""
-
-    series: Mapping[str, Sequence[BdpRow]]
-    """One for each congestion control, and for each way where there are several; smaller buffers first."""
-    bounds: tuple[Bound, ...]
-    sizes: tuple[int, ...]
-    """In bytes, each once."""
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """Ends of the axis of sizes."""
-        return self.sizes[0] / MARGIN, self.sizes[-1] * MARGIN
-
-    @property
-    def top_bps(self) -> float:
-        lines = [bound.bps for bound in self.bounds if bound.kind == LINE]
-        return ABOVE * max([*lines, *(row.rate_bps for rows in self.series.values() for row in rows)])
-
-
-def find_plot(result: TcpResult, rows: Sequence[BdpRow]) -> BdpPlot | None:
-    """The plot of the rows whose buffers are known; None where they do not differ."""
-    known = sorted((row for row in rows if row.buffer_bytes), key=lambda row: row.buffer_bytes or 0)
-    sizes = tuple(dict.fromkeys(row.buffer_bytes or 0 for row in known))
+    It has a series for each congestion control, and for each way where there are several. title: to choose it by.
+    """
+    known = sorted((row for row in rows if row.buffer_bytes), key=_size)
+    sizes = list(dict.fromkeys(map(_size, known)))
     if len(sizes) < 2:
         return None
     several = len({(row.kind.way, row.kind.version, row.sender) for row in known}) > 1
     series: dict[str, list[BdpRow]] = {}
     for row in known:
         series.setdefault(row.name if several else row.congestion, []).append(row)
-    bounds = {one.label: one for one in _bounds(known, (result.setup.wan or Wan()).loss)}
-    return BdpPlot(series, tuple(bounds.values()), sizes)
+    top_bps = ABOVE * max([row.line_bps or 0.0 for row in known] + [row.rate_bps for row in known])
+    scale, unit = (1e-9, "Gbit/s") if top_bps > 2e9 else (1e-6, "Mbit/s")
+    cells, span = () if cell is None else (cell,), (sizes[0] / MARGIN, sizes[-1] * MARGIN)
+    bounds = {one.name: one for one in _bounds(known, (result.setup.wan or Wan()).loss, span, scale, cells)}
+    measured = [_measured(name, some, scale, number, cells) for number, (name, some) in enumerate(series.items())]
+    return PlotFigure(
+        PlotAxis("buffers of both hosts", [(size, format_size(size)) for size in sizes], span),
+        PlotAxis(f"payload received, {unit}", span=(0.0, scale * top_bps)),
+        [*bounds.values(), *measured],
+        title,
+    )
 
 
-def _bounds(rows: Sequence[BdpRow], loss: float) -> Iterator[Bound]:
+def _size(row: BdpRow) -> int:
+    return row.buffer_bytes or 0
+
+
+def _measured(name: str, rows: Sequence[BdpRow], scale: float, number: int, cells: tuple[Cell, ...]) -> PlotLine:
+    return PlotLine(
+        f"measured, {name}",
+        [_size(row) for row in rows],
+        [scale * row.rate_bps for row in rows],
+        [_words(row) for row in rows],
+        cells,
+        number,
+        "dash" if number else "solid",
+        [row.at_least for row in rows],
+        [scale * (row.uncertainty_bps or 0.0) for row in rows],
+    )
+
+
+def _words(row: BdpRow) -> str:
+    apart = "" if row.uncertainty_bps is None else f" \u00b1 {format_bits(row.uncertainty_bps)}"
+    rate = format_bound(row.rate_bps, row.at_least, "bit/s")
+    return f"{rate}{apart} with buffers of {format_size(_size(row))}; {row.words}"
+
+
+def _bounds(
+    rows: Sequence[BdpRow], loss: float, span: tuple[float, float], scale: float, cells: tuple[Cell, ...]
+) -> Iterator[PlotLine]:
     """Window over round trip, by the rule of each receiver; the line; what losses allow, by congestion control."""
+
+    def bound(name: str, rates_bps: Mapping[float, float], colour: str, dash: str) -> PlotLine:
+        rates = [scale * bps for bps in rates_bps.values()]
+        return PlotLine(
+            name, list(rates_bps), rates, [format_bits(bps) for bps in rates_bps.values()], cells, colour, dash
+        )
+
     slopes = {
         (row.window_predicted_bytes / row.buffer_bytes, row.round_trip_s)
         for row in rows
         if row.window_predicted_bytes and row.buffer_bytes and row.round_trip_s
     }
+    sizes = [span[0] * (span[1] / span[0]) ** (step / STEPS) for step in range(STEPS + 1)]
     for share, trip_s in sorted(slopes):
-        what = f"{share:.2g} of the buffer over {format_time(trip_s)}"
-        yield Bound(WINDOW, f"window / round trip: {what}", slope=8 * share / trip_s)
+        what = f"window / round trip: {share:.2g} of the buffer over {format_time(trip_s)}"
+        yield bound(what, {size: 8 * share / trip_s * size for size in sizes}, INK, "solid")
     for line in sorted({row.line_bps for row in rows if row.line_bps}):
-        yield Bound(LINE, f"payload rate of the line: {format_bits(line)}", line)
+        yield bound(f"payload rate of the line: {format_bits(line)}", dict.fromkeys(span, line), SOFT, "dash")
     for name, bps, law in sorted({(row.congestion, row.loss_bps, row.loss_law) for row in rows if row.loss_bps}):
-        yield Bound(LOSS, f"{name} at a loss of {100 * loss:g} %: {format_bits(bps)}, by {law}", bps)
+        what = f"{name} at a loss of {100 * loss:g} %: {format_bits(bps)}, by {law}"
+        yield bound(what, dict.fromkeys(span, bps), BAD, "dot")

@@ -3,31 +3,26 @@ buffers the rate over their size, and what bounds it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from textwrap import fill
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from ...core.tcp.bdp import LINE, LOSS, WINDOW, find_product, find_rows
+from ...core.tcp.bdp import find_product, find_rows
 from ...core.tcp.result import FlowResult, TcpResult
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, nominal
-from ..palette import BLUE, GREEN, GREY, RED, VERMILION
-from ..run.picture import new_figure, render, style_of, watermark
+from ..palette import BLUE, GREEN, GREY, VERMILION
+from ..run.picture import new_figure, render, style_of, titled
+from ..run.picture_plot import compose_plot
 from ..words import NONE
 from .curves import find_plot
 from .text import answer_words, name_of_flow, where_words
 
 _HOSTS = {"client": (BLUE, "client"), "dut": (VERMILION, "DUT"), "server": (GREEN, "server")}
-_BOUNDS: Mapping[str, Mapping[str, Any]] = {
-    WINDOW: {"color": "#222222", "linewidth": 1.4},
-    LINE: {"color": GREY, "linestyle": "--", "linewidth": 1},
-    LOSS: {"color": RED, "linestyle": ":", "linewidth": 1.4},
-}
 
 
 def draw_tcp(result: TcpResult, form: str = "png") -> bytes:
@@ -44,7 +39,7 @@ def compose_tcp(result: TcpResult) -> Figure:
     upper, lower = figure.subplots(2, 1, height_ratios=[3, 2])
     _draw_rates(upper, flows)
     _draw_cpus(lower, flows)
-    return _titled(figure, result, "", answer_words(result))
+    return _named(figure, result, "", answer_words(result))
 
 
 def compose_bdp(result: TcpResult) -> Figure | None:
@@ -52,46 +47,16 @@ def compose_bdp(result: TcpResult) -> Figure | None:
     plot = find_plot(result, find_rows(result))
     if plot is None:
         return None
-    figure = new_figure(9.6, 5.6)
-    axes = figure.subplots()
-    for bound in plot.bounds:
-        axes.plot(*bound.points(plot.span), label=bound.label, **_BOUNDS[bound.kind])
-    for number, (name, rows) in enumerate(plot.series.items()):
-        points = [row.buffer_bytes or 0 for row in rows], [row.rate_bps for row in rows]
-        errors = [row.uncertainty_bps or 0.0 for row in rows]
-        style = dict[str, Any](linewidth=1.2, markersize=6, capsize=3, **style_of(number))
-        axes.errorbar(*points, yerr=errors, label=f"measured, {name}", **style)
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(*plot.span)
-    axes.set_xticks(plot.sizes, [nominal(format_size(size)) for size in plot.sizes], fontsize=8)
-    axes.xaxis.set_minor_locator(NullLocator())
-    _name_rates(axes, "buffers of both hosts: the last number of tcp_rmem and tcp_wmem", plot.top_bps)
-    axes.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
     setup, product = result.setup, find_product(result)
     words = [f"WAN of {setup.wan}"] if setup.wan is not None else []
     words += [f"scaled down from {setup.wan_asked}"] if setup.wan_asked is not None else []
     words += [f"BDP {format_size(product.size_bytes)}"] if product is not None else []
-    return _titled(figure, result, ", buffers and BDP", *words)
+    return _named(compose_plot(plot), result, ", buffers and BDP", *words)
 
 
-def _titled(figure: Figure, result: TcpResult, what: str, *words: str) -> Figure:
-    """The figure with its title, these words above its first axes, and the watermark of what is simulated."""
-    name = f"TCP through {where_words(result)}{what}{', simulated' if result.simulated else ''}"
-    figure.suptitle(name, fontsize=14, fontweight="bold", parse_math=False)
-    under = fill("  ·  ".join((*words, result.started)), 110)
-    figure.axes[0].set_title(under, fontsize=9, color=GREY, parse_math=False)
-    if result.simulated:
-        watermark(figure, 60)
-    return figure
-
-
-def _name_rates(axes: Axes, below: str, top_bps: float | None = None) -> None:
-    """Axes of payload over something. top_bps: as high as they go, None: as the rates need it."""
-    axes.set_ylim(0, top_bps)
-    axes.set_xlabel(below)
-    axes.set_ylabel("payload received")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda bps, _: nominal(format_bits(bps)) if bps else "0"))
-    axes.grid(color="#dddddd", linewidth=0.6)
+def _named(figure: Figure, result: TcpResult, what: str, *words: str) -> Figure:
+    title = f"TCP through {where_words(result)}{what}"
+    return titled(figure, title, "  ·  ".join((*words, result.started)), result.simulated)
 
 
 def _draw_rates(axes: Axes, flows: Sequence[FlowResult]) -> None:
@@ -106,7 +71,11 @@ def _draw_rates(axes: Axes, flows: Sequence[FlowResult]) -> None:
         axes.axhline(
             line, color=GREY, linestyle="--", linewidth=1, label=f"payload rate of the line: {format_bits(line)}"
         )
-    _name_rates(axes, "time since the leg began, s")
+    axes.set_ylim(0)
+    axes.set_xlabel("time since the leg began, s")
+    axes.set_ylabel("payload received")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda bps, _: nominal(format_bits(bps)) if bps else "0"))
+    axes.grid(color="#dddddd", linewidth=0.6)
     if flows:
         axes.legend(fontsize=8, loc="lower right")
 

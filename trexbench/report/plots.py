@@ -1,4 +1,4 @@
-"""Plots made here and drawn by the page: lines over numbers, in the page's colours and as wide as it is."""
+"""Plots as lines over numbers; the page's library draws them, and matplotlib for the picture of a run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.history.cell import Cell
-from ..clean import clean
+from ..core.history.cell import Cell
+from .clean import clean
 
 INK, SOFT, BAD = "--ink", "--soft", "--bad"
 """Colours of the page, by their names in page.css."""
