@@ -58,10 +58,9 @@ def _draw_line(axes: Axes, line: PlotLine, number: int) -> None:
         return
     look = {**style_of(number), "markersize": 6 + 2 * number, "zorder": 3 - number / 10}
     axes.errorbar(line.x, line.y, yerr=line.apart or None, capsize=3, **(look | style))
-    hollow = [point for point, bound in zip(zip(line.x, line.y, strict=True), line.bounds, strict=True) if bound]
-    axes.plot(
-        *zip(*hollow, strict=True) if hollow else ([], []), **(look | {"markerfacecolor": "white", "linestyle": "none"})
-    )
+    hollow = [point for *point, bound in zip(line.x, line.y, line.bounds, strict=True) if bound]
+    white = {"markerfacecolor": "white", "linestyle": "none", "zorder": 4 - number / 10}
+    axes.plot([x for x, _ in hollow], [y for _, y in hollow], **(look | white))
 
 
 def _set_axis(axes: Axes, which: str, axis: PlotAxis) -> None:
