@@ -163,14 +163,6 @@ def test_a_choice_without_a_run_says_so(opened: Page) -> None:
     assert opened.evaluate(written)
 
 
-def test_text_in_plots_grows_with_the_pages(opened: Page) -> None:
-    size = "parseFloat(getComputedStyle(document.querySelector('#plot-ramps .xtick text')).fontSize)"
-    before = opened.evaluate(size)
-    opened.evaluate("document.body.style.fontSize = '32px'")
-    opened.evaluate("document.getElementById('log').click()")
-    assert opened.evaluate(size) > 1.8 * before
-
-
 VIEW = "['mode', 'traffic', 'unit'].map(function (name) { return document.getElementById(name).value; }).concat("
 VIEW += "document.getElementById('log').checked, document.querySelectorAll('input[name=column]:checked').length)"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 
 import pytest
@@ -129,19 +128,6 @@ def test_the_pointer_is_told_what_it_rests_on(chromium: Page, page: Path) -> Non
 
     chromium.wait("document.querySelector('#plot-ramps .hoverlayer').textContent.includes('of line rate')", point)
     assert chromium.said == []
-
-
-@pytest.mark.parametrize("width", [390, 800, 1600])
-def test_nothing_sticks_out_of_the_screen(chromium: Page, page: Path, width: int) -> None:
-    chromium.size(width, 900, phone=width < 500)
-    chromium.open(page.as_uri())
-    assert chromium.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_it_prints(chromium: Page, page: Path) -> None:
-    chromium.open(page.as_uri())
-    pdf = base64.b64decode(chromium.call("Page.printToPDF")["data"])
-    assert pdf.startswith(b"%PDF") and chromium.said == []
 
 
 def test_names_cannot_run(chromium: Page, tmp_path: Path) -> None:

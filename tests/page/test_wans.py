@@ -102,20 +102,3 @@ def test_a_suites_page_has_its_published_figures_beside_the_measured(
     (place / "suites" / "mine.yaml").unlink()
     assert trexbench(place, "report", "-o", "r.html").returncode == 0, "a suite that is gone has no published figures"
     assert 'id="published"' not in (place / "r.html").read_text()
-
-
-def test_a_phones_page_is_not_wider_than_it(chromium: Page, page: Path) -> None:
-    chromium.size(375, 800, phone=True)
-    chromium.open(page.as_uri())
-    assert chromium.evaluate("document.documentElement.scrollWidth") <= 375
-
-
-def test_on_paper_the_plots_are_as_wide_as_it(chromium: Page, page: Path) -> None:
-    chromium.open(page.as_uri())
-    chromium.call("Emulation.setEmulatedMedia", media="print")
-    chromium.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    width = "Math.round(document.querySelector('#plot-{} .main-svg').getBoundingClientRect().width)"
-    assert [chromium.evaluate(width.format(name)) for name in ("wans", "sizes")] == [680, 680]
-    chromium.call("Emulation.setEmulatedMedia", media="")
-    chromium.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    assert chromium.said == []

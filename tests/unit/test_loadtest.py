@@ -63,7 +63,7 @@ def test_exactly_one_sample_a_second_of_warmup_ramp_and_hold(plan: Plan) -> None
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_every_number_is_a_float_and_every_port_has_all_four(plan: Plan) -> None:
+def test_every_number_is_a_float_every_port_has_all_four_and_no_sender_is_silent(plan: Plan) -> None:
     ports = {str(n) for n in range(len(plan.ports))}
     for one in seconds(make_result(plan, World(capacity_pps=6e5))):
         assert one.pop("global") == {}
@@ -71,17 +71,6 @@ def test_every_number_is_a_float_and_every_port_has_all_four(plan: Plan) -> None
         for values in one.values():
             assert set(values) == {"tx_pps", "tx_util", "rx_pps", "rx_util"}
             assert all(type(v) is float for v in values.values())
-
-
-def test_whole_rates_are_written_with_their_point() -> None:
-    text = to_loadtest(make_result()).decode()
-    assert '"rx_pps": 0.0' in text and '"tx_pps": 1000.0' in text
-
-
-@pytest.mark.parametrize("plan", PLANS)
-def test_what_it_divides_by_is_never_zero(plan: Plan) -> None:
-    result = make_result(plan, World(capacity_pps=6e5))
-    for one in seconds(result):
         assert one["0"]["tx_pps"] > 0 and (not plan.bidir or one["1"]["tx_pps"] > 0)
 
 
@@ -122,10 +111,6 @@ def test_resampled_rates_count_every_frame_once() -> None:
     for name, port, counter in (("tx_pps", 0, "opackets"), ("rx_pps", 1, "ipackets")):
         total = sum(one[str(port)][name] for one in seconds(result))
         assert total == pytest.approx(getattr(end.reading.ports[port], counter), abs=1)
-
-
-def test_utilisation_is_a_percentage_of_line_rate() -> None:
-    assert seconds(make_result(make_plan(target=1.0)))[-1]["1"]["rx_util"] == pytest.approx(100.0, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ class Vars(Struct):
     rampup_target: Length
     rampup_duration: Length
     hold_duration: Length
-    unidirectional: Any
+    unidirectional: bool | None
     simulated: Any = False
 
 
@@ -72,7 +72,7 @@ def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: st
     StoreError for any other file, and for one whose run cannot be analysed.
     """
     told, seconds, started = _read_vars(document), _read_stats(document), _started(document, written)
-    directions = pair_directions(sorted(seconds[0]), bidir=told.unidirectional is False or told.unidirectional is None)
+    directions = pair_directions(sorted(seconds[0]), bidir=not told.unidirectional)
     line_pps = _line_rate_pps(seconds, directions)
     frame_bytes = line_rate_bps / line_pps / 8 - L1_OVERHEAD_BYTES
     if not _FRAMES[0] <= frame_bytes <= _FRAMES[1]:
@@ -118,7 +118,7 @@ def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: st
         generator={"kind": "trex-loadtest", "ports": list(plan.ports)},
         host={},
         samples=samples,
-        warnings=tuple(_warnings(told, seconds, plan)),
+        warnings=tuple(_warnings(seconds, plan)),
     )
 
 
@@ -212,14 +212,11 @@ def _phase(plan: Strategy, second: int) -> Phase:
     return next((phase for phase, end_s in ends.items() if second <= end_s + 0.5), Phase.HOLD)
 
 
-def _warnings(told: Vars, seconds: Sequence[Second], plan: Strategy) -> list[RunWarning]:
+def _warnings(seconds: Sequence[Second], plan: Strategy) -> list[RunWarning]:
     found = [RunWarning("imported", _INTEGRATED), RunWarning("imported-asked", _NOT_ASKED)]
     beyond = len(seconds) - _sending_s(plan)
     if beyond > 0:
         found.append(RunWarning("imported-tail", f"the last {beyond} s of the file are after the hold and left out"))
-    if not isinstance(told.unidirectional, bool):
-        text = f"unidirectional is {str(told.unidirectional)[:20]!r}, not a boolean: read as trex-loadtest-viz reads it"
-        found.append(RunWarning("imported-direction", text))
     return found
 
 
