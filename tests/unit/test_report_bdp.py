@@ -23,9 +23,7 @@ WIDTH = 100
 
 
 def series(figure: Figure) -> list[str]:
-    legend = figure.axes[0].get_legend()
-    assert legend is not None
-    return [one.get_text() for one in legend.get_texts()]
+    return [one.get_text() for one in figure.legends[0].get_texts()]
 
 
 def test_the_table_of_a_run() -> None:
@@ -102,6 +100,7 @@ def test_the_picture_has_a_series_for_each_congestion_control_and_every_bound() 
         "cubic at a loss of 0.01 %: 70.94 Mbit/s, by Mathis",
         "measured, cubic",
         "measured, bbr",
+        "hollow: at least so much",
     ]
     (axes,) = figure.axes
     assert axes.get_xscale() == "log" and [one.get_text() for one in axes.get_xticklabels()] == ["1.60 MB", "5.00 MB"]

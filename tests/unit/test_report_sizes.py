@@ -75,7 +75,7 @@ def test_a_goal_that_was_never_exceeded_is_a_bound_though_another_was() -> None:
 def test_the_picture_shows_line_rate_and_throughput_over_the_size(both_ways: list[RunResult]) -> None:
     figure = compose_sizes(both_ways[::-1])
     (axes,) = figure.axes
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels[0].startswith("line rate") and "throughput, loss ≤ 0 %" in labels
     assert any(label.startswith("hollow") for label in labels)
     line, first, *_ = axes.get_lines()

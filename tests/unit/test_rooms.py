@@ -75,7 +75,7 @@ THEIRS: Mapping[str, str] = {
     "jinja2": "report/page/templates",
     "MLRsearch": "core/strategy/mlrsearch",
     "markupsafe": "report/page/html report/page/markdown report/page/templates",
-    "matplotlib": "report/run/picture report/run/picture_costs report/run/picture_plot report/tcp/picture",
+    "matplotlib": "report/run/picture report/run/picture_plot report/tcp/picture",
     "msgspec": "core/* dut/* endpoint host lab results",
     "netmiko": "transport/cli",
     "numpy": "core/* stlserver/* twin",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,8 @@ class PlotLine:
     """Which points are lower bounds and have open markers; None: no point has a marker."""
     apart: Sequence[float | None] = ()
     """Half of the interval of each point, where it is known."""
+    words: Sequence[str] = ()
+    """Figures beside the points, in a picture."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class PlotFigure:
     def data(self, cells: Mapping[Cell, int]) -> dict[str, Any]:
         """The figure as plots.js reads it."""
         return {"x": _axis(self.x), "y": _axis(self.y), "lines": [_line(one, cells) for one in self.lines]}
+
+
+def decades(form: Callable[[float], str], powers: range) -> list[tuple[float, str]]:
+    """Ticks at 1, 2 and 5 of these powers of ten."""
+    return [(step * 10.0**power, form(step * 10.0**power)) for power in powers for step in (1, 2, 5)]
 
 
 def _axis(axis: PlotAxis) -> dict[str, Any]:

@@ -197,7 +197,7 @@ def picture_form(path: Path) -> str:
 
 def draw_costs_of(results: Sequence[RunResult], folder: Path) -> Path:
     """Draw what packets cost at these runs' rates, as a picture beside the first's document; StoreError as draw_run."""
-    from ..report.run.picture_costs import draw_costs
+    from ..report.run.picture_plot import draw_costs
 
     costs = [cost for result in results for cost in result.costs]
     return write_picture(picture_place(folder, results[0], "efficiency"), draw_costs(results[0], costs))

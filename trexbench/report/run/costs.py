@@ -8,6 +8,7 @@ from ...core.dut.cycles import Cost
 from ...core.dut.runtime import WorkerEfficiency
 from ...core.result import RunResult
 from ...core.units import format_pps, format_share
+from ..plots import PlotAxis, PlotFigure, PlotLine, decades
 from ..words import format_cycles, lay_out, or_dash
 
 NO_CYCLES = "no cycles per packet"
@@ -55,6 +56,30 @@ def cost_table(costs: Sequence[Cost]) -> Iterator[str]:
     """A line per rate, with heads."""
     heads, cells = zip(*_COLUMNS, strict=True)
     return lay_out([heads, *([cell(cost) for cell in cells] for cost in costs)], "r" * len(heads))
+
+
+def cost_plots(costs: Sequence[Cost]) -> Iterator[PlotFigure]:
+    """Cycles per packet over the forwarded rate; of a DUT that counts them vectors per call, too."""
+    polls = any(cost.with_polling is not None for cost in costs)
+    cycles = _cost_line("without polling" if polls else "cycles/packet", costs, lambda cost: cost.cycles_per_packet)
+    polling = _cost_line("with polling", costs, lambda cost: cost.with_polling)
+    vectors = _cost_line("vectors/call", costs, lambda cost: cost.vectors_per_call or None, "{:.4g}".format)
+    every = [value for value in (*cycles.y, *polling.y) if value > 0]
+    ticks = decades(format_cycles, range(8)) if every and max(every) > 10 * min(every) else ()
+    forwarded = PlotAxis("forwarded, Mpps", decades("{:g}".format, range(-6, 4)))
+    yield PlotFigure(forwarded, PlotAxis("cycles/packet", ticks), [line for line in (cycles, polling) if line.x])
+    if vectors.x:
+        powers = [(2.0**power, f"{2**power}") for power in range(12)]
+        yield PlotFigure(forwarded, PlotAxis("vectors/call", powers), [vectors])
+
+
+def _cost_line(
+    name: str, costs: Sequence[Cost], of: Callable[[Cost], float | None], form: Callable[[float], str] = format_cycles
+) -> PlotLine:
+    points = [(cost.forwarded_pps / 1e6, value) for cost in costs if (value := of(cost)) is not None]
+    values = [value for _, value in points]
+    words = [form(value) for value in values]
+    return PlotLine(name, [rate for rate, _ in points], values, words, (), bounds=[False] * len(points), words=words)
 
 
 def _block(cost: Cost) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A plot of lines as a picture; throughput over the frame size (RFC 2544, section 26.1) is one."""
+"""Plots of lines as a picture: throughput over the frame size (RFC 2544, section 26.1), costs over the rate."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from ...core.dut.cycles import Cost
 from ...core.result import RunResult
 from ..palette import GREY, RED
 from ..plots import BAD, INK, SOFT, PlotAxis, PlotFigure, PlotLine
 from ..words import name_of, text_of, typeset
+from .costs import cost_plots
 from .picture import new_figure, render, style_of, titled
 from .sizes import size_figure
+from .summary import traffic_words
 
 _COLOURS = {INK: "#222222", SOFT: GREY, BAD: RED}
 _DASHES = {"solid": "-", "dash": "--", "dot": ":"}
@@ -34,19 +37,32 @@ def compose_sizes(results: Sequence[RunResult]) -> Figure:
     return titled(figure, title, f"{first.plan.kind}  ·  {first.started}", first.simulated)
 
 
-def compose_plot(plot: PlotFigure) -> Figure:
-    """The lines with their axes and a legend; hollow markers are lower bounds."""
-    figure = new_figure(9.6, 6.0)
-    axes = figure.subplots()
-    measured = [line for line in plot.lines if line.bounds is not None]
-    for line in plot.lines:
-        _draw_line(axes, line, measured.index(line) if line in measured else 0)
+def draw_costs(result: RunResult, costs: Sequence[Cost]) -> bytes:
+    """The PNG's bytes. result: any of the runs, for name, traffic and whether it was simulated."""
+    source = next((cost.source for cost in costs if cost.cycles_per_packet is not None), None)
+    about = f"{traffic_words(result.profile)}  ·  from {source}  ·  {result.started}"
+    title = f"{text_of(result.dut, 'name', '?')}: what a packet costs"
+    figure = titled(compose_plot(*cost_plots(costs)), title, about, result.simulated)
+    return render(figure, "png", {"Software": "trexbench", "Title": name_of(result, "efficiency")})
+
+
+def compose_plot(*plots: PlotFigure) -> Figure:
+    """The lines with their axes and a legend, one plot below the other; hollow markers are lower bounds."""
+    figure = new_figure(9.6, 6.4)
+    ratios = [2, 1][: len(plots)]
+    rows: Any = figure.subplots(len(plots), 1, sharex=True, squeeze=False, height_ratios=ratios)
+    measured = [line for plot in plots for line in plot.lines if line.bounds is not None]
+    for (axes,), plot in zip(rows, plots, strict=True):
+        axes.margins(0.08, 0.2)
+        for line in plot.lines:
+            _draw_line(axes, line, measured.index(line) if line in measured else 0)
+        _set_axis(axes, "y", plot.y)
+        _set_axis(axes, "x", plot.x)
+        axes.label_outer()
+        axes.grid(color="#dddddd", linewidth=0.6)
     if any(any(line.bounds or ()) for line in measured):
         axes.plot([], [], "o", color=GREY, markerfacecolor="white", label="hollow: at least so much")
-    for which, axis in (("x", plot.x), ("y", plot.y)):
-        _set_axis(axes, which, axis)
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
+    figure.legend(loc="outside lower center", fontsize=8, ncols=2, frameon=False)
     return figure
 
 
@@ -57,10 +73,19 @@ def _draw_line(axes: Axes, line: PlotLine, number: int) -> None:
         axes.plot(line.x, line.y, color=_COLOURS[str(line.colour)], **style)
         return
     look = {**style_of(number), "markersize": 6 + 2 * number, "zorder": 3 - number / 10}
-    axes.errorbar(line.x, line.y, yerr=line.apart or None, capsize=3, **(look | style))
+    axes.plot(line.x, line.y, **(look | style))
+    if line.apart:
+        axes.errorbar(line.x, line.y, yerr=line.apart, fmt="none", ecolor=look["color"], capsize=3)
     hollow = [point for *point, bound in zip(line.x, line.y, line.bounds, strict=True) if bound]
     white = {"markerfacecolor": "white", "linestyle": "none", "zorder": 4 - number / 10}
     axes.plot([x for x, _ in hollow], [y for _, y in hollow], **(look | white))
+    for x, y, words in zip(line.x, line.y, line.words, strict=False):
+        below: dict[str, Any] = {
+            "xytext": (0, 7 + number) if number else (-10, -16),
+            "textcoords": "offset points",
+            "ha": "center",
+        }
+        axes.annotate(typeset(words), (x, y), color=look["color"], fontsize=8, **below)
 
 
 def _set_axis(axes: Axes, which: str, axis: PlotAxis) -> None:

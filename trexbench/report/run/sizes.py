@@ -11,7 +11,7 @@ from ...core.result import RunResult, Status
 from ...core.strategy.search import Search
 from ...core.units import format_bits, format_pps, format_share, nominal
 from ...core.verdict.model import Limit
-from ..plots import SOFT, PlotAxis, PlotFigure, PlotLine
+from ..plots import SOFT, PlotAxis, PlotFigure, PlotLine, decades
 from ..words import NONE, format_bound, format_limit, lay_out
 from .plans import line_speeds
 from .summary import LIMIT_WORDS, verdict_words
@@ -96,12 +96,11 @@ def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]
             by_loss.setdefault(one.loss, []).append(one)
         lines += [_size_line(name, some, cells, bool(number)) for number, some in enumerate(by_loss.values())]
     every = sorted({size for line in most.values() for size in line.x})
-    ticks = [step * 10.0**power for power in range(2, 10) for step in (1, 2, 5)]
     return PlotFigure(
         PlotAxis(
             "frame size with FCS, bytes", [(size, f"{size:g}") for size in every], (every[0] / 1.2, every[-1] * 1.2)
         ),
-        PlotAxis("frames per second", [(pps, nominal(format_pps(pps))) for pps in ticks]),
+        PlotAxis("frames per second", decades(lambda pps: nominal(format_pps(pps)), range(2, 10))),
         [*most.values(), *lines],
     )
 
@@ -120,6 +119,7 @@ def _size_line(name: str, points: Sequence[Throughput], cells: tuple[Cell, ...],
         cells,
         dash="dot" if further else "solid",
         bounds=[bool(point.bounds) for point in points],
+        words=[] if further else [_bound(point.total_pps, bool(point.bounds)) for point in points],
     )
 
 
