@@ -75,17 +75,14 @@ def _draw_line(axes: Axes, line: PlotLine, number: int) -> None:
     look = {**style_of(number), "markersize": 6 + 2 * number, "zorder": 3 - number / 10}
     axes.plot(line.x, line.y, **(look | style))
     if line.apart:
-        axes.errorbar(line.x, line.y, yerr=line.apart, fmt="none", ecolor=look["color"], capsize=3)
+        half = [value or 0.0 for value in line.apart]
+        axes.errorbar(line.x, line.y, yerr=half, fmt="none", ecolor=look["color"], capsize=3)
     hollow = [point for *point, bound in zip(line.x, line.y, line.bounds, strict=True) if bound]
     white = {"markerfacecolor": "white", "linestyle": "none", "zorder": 4 - number / 10}
     axes.plot([x for x, _ in hollow], [y for _, y in hollow], **(look | white))
     for x, y, words in zip(line.x, line.y, line.words, strict=False):
-        below: dict[str, Any] = {
-            "xytext": (0, 7 + number) if number else (-10, -16),
-            "textcoords": "offset points",
-            "ha": "center",
-        }
-        axes.annotate(typeset(words), (x, y), color=look["color"], fontsize=8, **below)
+        place: dict[str, Any] = {"xytext": (0, 7 + number) if number else (-10, -16), "textcoords": "offset points"}
+        axes.annotate(typeset(words), (x, y), color=look["color"], fontsize=8, ha="center", **place)
 
 
 def _set_axis(axes: Axes, which: str, axis: PlotAxis) -> None:
