@@ -39,33 +39,18 @@ def test_markers_alternate_where_directions_coincide_and_part_where_they_differ(
     assert "xxxxxx" in "".join(drawn) and "oooooo" in "".join(drawn), "each has a plateau of its own"
 
 
-@pytest.mark.parametrize("width", [80, 140])
-def test_directions_that_are_alike_are_drawn_once_and_said_to_be_so(width: int) -> None:
-    plan = make_plan(bidir=True)
-    drawn = draw_curve(make_result(plan, World(capacity_pps=plan.offers[0].target_pps / 2, noise=0.01)), width)
-    assert "o 0->1 and 1->0: alike, at most " in drawn
-    assert "x" not in "".join(rows(drawn)) and max(map(len, drawn.splitlines())) <= width
-    assert width < 120 or max(map(len, drawn.splitlines())) > 80, "a wide terminal is used"
-
-
-def test_directions_a_tenth_apart_are_not_alike() -> None:
-    plan = make_plan(bidir=True)
-    target = plan.offers[0].target_pps
-    drawn = draw_curve(make_result(plan, World(capacity_pps={"0->1": target / 2, "1->0": 0.9 * target / 2})))
-    assert "alike" not in drawn and "x 1->0" in drawn
-
-
 def test_nothing_measured_draws_nothing() -> None:
     plan = make_plan()
     assert draw_curve(make_result(plan, World(capacity_pps=0.0))) == ""
 
 
-@pytest.mark.parametrize("width", [100, 80, 60, 40])
+@pytest.mark.parametrize("width", [140, 100, 80, 60, 40])
 def test_it_fits_into_a_terminal(width: int) -> None:
     plan = make_plan(bidir=True)
     capacity = {"0->1": plan.offers[0].target_pps / 2, "1->0": plan.offers[0].target_pps / 4}
     drawn = draw_curve(make_result(plan, World(capacity_pps=capacity)), width)
     assert max(map(len, drawn.splitlines())) <= width
+    assert width < 120 or max(map(len, drawn.splitlines())) > 100, "a wide terminal is used"
     assert "offered per direction, Mpps\n" in drawn
     for name in ("o 0->1", "x 1->0", ". no loss"):
         assert name in drawn

@@ -124,7 +124,9 @@ def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
     reason = leg.error or (short if length_s < 0.9 * asked.duration else None)
     result = _result(given, output, plan, leg, reason)
     warnings = (*result.warnings, *_warnings(told, end, role, alone=not theirs.totals))
-    result = replace(result, warnings=warnings, endpoints=_endpoints(output, other, end, role))
+    systems = {role: output.start.system_info[:200], _peer(role): other.start.system_info[:200]}
+    endpoints = {host: {"system": system} if system else {} for host, system in systems.items()}
+    result = replace(result, warnings=warnings, endpoints=endpoints)
     if not any(row.total_bps for row in checked_rows(result)):
         raise StoreError("no payload was measured in it", "it takes a test in which something was sent")
     return result
@@ -255,16 +257,6 @@ def _warnings(told: Told, end: Ends, role: str, alone: bool) -> Iterator[RunWarn
         yield RunWarning(
             "imported-cpu", f"of CPU time only that of the programs is told, in shares of a core: {', '.join(cpu)}"
         )
-
-
-def _endpoints(output: Iperf3Output, other: Iperf3Output, end: Ends, role: str) -> dict[str, Any]:
-    found: dict[str, Any] = {role: {"system": output.start.system_info[:200]}}
-    found[_peer(role)] = {"system": other.start.system_info[:200]} if other.start.system_info else {}
-    for host, side in ((role, "host"), (_peer(role), "remote")):
-        used = {key: end.cpu_utilization_percent.get(f"{side}_{key}") for key in ("total", "user", "system")}
-        if all(isinstance(one, int | float) for one in used.values()):
-            found[host]["program_cpu_percent"] = used
-    return found
 
 
 def _peer(role: str) -> str:

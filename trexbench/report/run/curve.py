@@ -5,21 +5,16 @@ Plotting libraries for terminals change their interface with every major version
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
-from statistics import median
 
 from ...core.result import RunResult
 from ...core.strategy.base import curve_windows
-from ...core.units import format_share
 
 COLUMNS, ROWS = 110, 16
 _LEFT = 10
 """Columns left of the curve: of its axis and that one's labels."""
 MARKERS = "ox+*#@"
-ALIKE = 0.5 / ROWS
-"""Directions whose curves are nowhere farther apart, as a share of the chart's height, share one marker."""
 
 Curve = tuple[str, Sequence[float], Sequence[float]]
 
@@ -27,8 +22,7 @@ Curve = tuple[str, Sequence[float], Sequence[float]]
 def draw_curve(result: RunResult, width: int = 100) -> str:
     """Received over offered in Mpps, one marker per direction, dots on the line of no loss; empty without a ramp.
 
-    Where several directions lie on one place their markers alternate from column to column. Directions that are alike
-    everywhere share one, and the legend says so.
+    Where several directions lie on one place their markers alternate from column to column.
     width: no line is longer than so many columns, if they are 40 at least.
     """
     if not result.plan.seeks_knee:
@@ -45,9 +39,6 @@ def draw_curve(result: RunResult, width: int = 100) -> str:
     columns = max(20, min(COLUMNS, width - _LEFT - len(f" {right:.3f}")))
     places = [_places(one, right, top, columns) for one in curves]
     names = [name for name, _, _ in curves]
-    if len(curves) > 1 and (apart := _apart(curves, right, columns) / top) <= ALIKE:
-        told = f"{' and '.join(names)}: alike, at most {format_share(apart)} of the height apart"
-        places, names = [frozenset().union(*places)], [told]
     return _framed(_grid(places, right, top, columns), names, right, top)
 
 
@@ -60,17 +51,6 @@ def _places(curve: Curve, right: float, top: float, columns: int) -> Places:
     return frozenset(
         (_place(max(0.0, y), top, ROWS), _place(x, right, columns)) for x, y in zip(offered, received, strict=True)
     )
-
-
-def _apart(curves: Sequence[Curve], right: float, columns: int) -> float:
-    """The largest distance between the medians of any two curves in one column, in Mpps."""
-    found: list[dict[int, list[float]]] = [{} for _ in curves]
-    for columns_of, (_, offered, received) in zip(found, curves, strict=True):
-        for x, y in zip(offered, received, strict=True):
-            columns_of.setdefault(_place(x, right, columns), []).append(y)
-    shared = set(found[0]).intersection(*found[1:])
-    middles = ([median(one[column]) for one in found] for column in shared)
-    return max((max(values) - min(values) for values in middles), default=math.inf)
 
 
 def _grid(places: Sequence[Places], right: float, top: float, columns: int) -> list[list[str]]:
