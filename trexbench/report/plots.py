@@ -57,16 +57,12 @@ class PlotFigure:
 
     def data(self, cells: Mapping[Cell, int]) -> dict[str, Any]:
         """The figure as plots.js reads it."""
-        return {"x": _axis(self.x), "y": _axis(self.y), "lines": [_line(one, cells) for one in self.lines]}
+        return {"x": vars(self.x), "y": vars(self.y), "lines": [_line(one, cells) for one in self.lines]}
 
 
 def decades(form: Callable[[float], str], powers: range) -> list[tuple[float, str]]:
     """Ticks at 1, 2 and 5 of these powers of ten."""
     return [(step * 10.0**power, form(step * 10.0**power)) for power in powers for step in (1, 2, 5)]
-
-
-def _axis(axis: PlotAxis) -> dict[str, Any]:
-    return {"title": clean(axis.title), "ticks": [(at, clean(text)) for at, text in axis.ticks], "span": axis.span}
 
 
 def _line(line: PlotLine, cells: Mapping[Cell, int]) -> dict[str, Any]:

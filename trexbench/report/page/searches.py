@@ -10,7 +10,6 @@ from ...core.history.cell import Cell
 from ...core.load.sample import Phase
 from ...core.result import RunResult
 from ...core.verdict.model import DirectionResult, Goal
-from ..run.plans import line_speeds
 from ..run.sizes import Throughput, throughputs
 from ..words import format_limit
 
@@ -71,10 +70,6 @@ class SizedDut:
         """The DUT and how it was measured: a cell's name without the size."""
         mode = _SIZE.fullmatch(str(self.cell.mode))
         return str(replace(self.cell, mode=mode[1]) if mode else self.cell)
-
-    @property
-    def speeds(self) -> str:
-        return line_speeds(self.results[0].plan)
 
 
 def find_sized(runs: Mapping[Cell, RunResult]) -> tuple[SizedDut, ...]:
