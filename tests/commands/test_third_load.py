@@ -39,7 +39,8 @@ def test_its_runs_are_listed_shown_and_exported(place: Path) -> None:
     listed = json.loads(run(place, "results", "list", "--json"))["runs"]
     assert len(listed) == NIGHTS and {one["cell"]["kind"] for one in listed} == {"dns"}
     assert run(place, "results", "list").count("lab-linux  a.test dns") == NIGHTS
-    assert "queries/s answered" in run(place, "show")
+    assert "queries/s answered" in run(place, "show", "--picture", "dns.png")
+    assert (place / "dns.png").read_bytes().startswith(b"\x89PNG")
     document = json.loads(run(place, "show", "--json"))
     assert document["schema"] == "trexbench/dns" and 19_000 < document["answered_qps"] < 21_000
 

@@ -15,7 +15,7 @@ import struct
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -247,7 +247,10 @@ def write(run: DnsRun, brief_of: Path | None) -> None:
 
 
 def draw(run: DnsRun, form: str) -> bytes:
-    raise click.ClickException("DNS has no picture")
+    from trexbench.report.run.picture import render  # matplotlib: only where it draws
+    from trexbench.report.run.picture_plot import compose_plot
+
+    return render(compose_plot(plot_of({rows(run)[0].cell: run})), form, {})
 
 
 def page_part(report: Report) -> Part:
@@ -256,9 +259,12 @@ def page_part(report: Report) -> Part:
     rates = {cell: figure(run.answered_qps, "{:.0f}".format, bound=run.at_least) for cell, run in runs.items()}
     lines = tuple(SheetRow((of_text(cell), rate), cell) for cell, rate in rates.items())
     sheet = Sheet("dns", "DNS over UDP", heads_of(":Run; Answered [queries/s]"), lines)
+    return Part("dns", "DNS", (sheet,), figures=(plot_of(runs),))
+
+
+def plot_of(runs: Mapping[Cell, DnsRun]) -> PlotFigure:
     drawn = [_line(cell, run) for cell, run in runs.items()]
-    plot = PlotFigure(PlotAxis("asked, queries/s"), PlotAxis("answered, queries/s"), drawn)
-    return Part("dns", "DNS", (sheet,), figures=(plot,))
+    return PlotFigure(PlotAxis("asked, queries/s"), PlotAxis("answered, queries/s"), drawn)
 
 
 def _line(cell: Cell, run: DnsRun) -> PlotLine:

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ...core.dut.cycles import Cost
 from ...core.result import RunResult
-from ..palette import GREY, RED
+from ..palette import BLUE, GREY, RED
 from ..plots import BAD, INK, SOFT, PlotAxis, PlotFigure, PlotLine
 from ..words import name_of, text_of, typeset
 from .costs import cost_plots
@@ -70,7 +70,7 @@ def _draw_line(axes: Axes, line: PlotLine, number: int) -> None:
     """number: place of a measured line among those, whose colour and marker follow from it."""
     style: dict[str, Any] = {"linestyle": _DASHES[line.dash], "linewidth": 1.4, "label": typeset(line.name)}
     if line.bounds is None:
-        axes.plot(line.x, line.y, color=_COLOURS[str(line.colour)], **style)
+        axes.plot(line.x, line.y, color=_COLOURS.get(str(line.colour), BLUE), **style)
         return
     look = {**style_of(number), "markersize": 6 + 2 * number, "zorder": 3 - number / 10}
     axes.plot(line.x, line.y, **(look | style))
