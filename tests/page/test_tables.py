@@ -7,7 +7,6 @@ import io
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -201,7 +200,6 @@ EVERY = "Array.from(document.querySelectorAll('{}')).every(function (one) {{ ret
 """Expression that tests whether a condition holds for all elements of a selector."""
 HIDDEN = """Array.from(document.querySelectorAll('tr.off')).filter(function (one) {
   return !one.checkVisibility() && !one.closest('details:not([open])'); }).length"""
-LEVELS = "Array.from(document.querySelectorAll('h1, h2, h3')).map(function (one) { return Number(one.tagName[1]); })"
 SIZE = "parseFloat(getComputedStyle(document.querySelector('td')).fontSize)"
 WIDEST = """Math.max.apply(null, Array.from(document.querySelectorAll(
   '.wide tbody th[scope=row], .wide thead th:first-child')).filter(
@@ -250,11 +248,8 @@ def test_after_printing_what_the_reader_had_unfolded_is_unfolded_and_no_more(pag
     assert page.evaluate(unfolded) == before and len(before) > 1 and before.count(True) == 1
 
 
-def test_tables_have_captions_heads_and_a_way_to_them(page: Page) -> None:
-    assert page.evaluate(EVERY.format(".sheet table", "one.caption.textContent"))
+def test_tables_can_be_reached(page: Page) -> None:
     assert page.evaluate(EVERY.format(".wide", "one.tabIndex === 0"))
-    levels = page.evaluate(LEVELS)
-    assert levels[0] == 1 and all(after - before <= 1 for before, after in pairwise(levels))
     assert page.evaluate("document.querySelector(document.querySelector('a.skip').hash) !== null")
 
 

@@ -150,16 +150,6 @@ def test_a_change_at_which_nothing_differs_says_so_on_the_page(differences: tupl
         assert (NOTHING_DIFFERS in text) is (differences == ()) and DIFFERS not in text
 
 
-def test_each_plot_has_words_for_who_cannot_see_it() -> None:
-    page = Elements(render(make_report(), LIBRARY))
-    plots = [attributes for _, attributes in page.found if str(attributes.get("id", "")).startswith("plot-")]
-    assert plots and all(one["role"] == "group" and one["aria-label"] for one in plots), (
-        "no picture: there are buttons in it"
-    )
-    tags = [tag for tag, _ in page.found]
-    assert tags.count("figcaption") == len(plots)
-
-
 def test_the_data_of_the_plots_are_all_there() -> None:
     page = Elements(render(make_report(), LIBRARY))
     data = unpacked(page.scripts[0])
