@@ -17,7 +17,7 @@ from runs import make_plan, make_result  # noqa: E402
 from twins import Twin, stream  # noqa: E402
 
 from trexbench.core.history.regression import judge_rows  # noqa: E402
-from trexbench.core.history.rows import RunRow, row_of  # noqa: E402
+from trexbench.core.history.rows import RATE, RunRow, row_of  # noqa: E402
 from trexbench.core.strategy.ramp import Ramp  # noqa: E402
 
 BEFORE, WITHIN, LONGEST = 60, 3, 40
@@ -59,16 +59,16 @@ class Ramps:
     def night(self, number: int, capacity_pps: float) -> RunRow:
         """Return the row of such a run at this capacity: the nearest one's, scaled to it."""
         at = int(np.argmin(np.abs(self.capacities - capacity_pps)))
-        row, scale = self.rows[at], capacity_pps / self.capacities[at]
-        return make_row(
-            number, row.total_pps * scale, at_least=row.at_least, uncertainty_pps=row.uncertainty_pps, limit=row.limit
-        )
+        rate, scale = self.rows[at].figures[RATE.column], capacity_pps / self.capacities[at]
+        bound, apart = rate.at_least, rate.uncertainty
+        return make_row(number, rate.value * scale, at_least=bound, uncertainty_pps=apart, limit=self.rows[at].limit)
 
     @property
     def errors(self) -> str:
-        errors = np.array([row.total_pps for row in self.rows]) / self.capacities - 1
-        size, stated = np.abs(errors), np.median([row.uncertainty_pps for row in self.rows] / self.capacities)
-        bounds = sum(row.at_least for row in self.rows)
+        rates = [row.figures[RATE.column] for row in self.rows]
+        errors = np.array([rate.value for rate in rates]) / self.capacities - 1
+        size, stated = np.abs(errors), np.median([rate.uncertainty for rate in rates] / self.capacities)
+        bounds = sum(rate.at_least for rate in rates)
         return (
             f"error of a ramp: mean {errors.mean():+.2%}, median {np.median(size):.2%}, 95 % "
             f"{np.quantile(size, 0.95):.2%}; it states {stated:.2%}; {bounds} are only bounds"

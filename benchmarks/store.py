@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT))
 
 from _ratios import note  # noqa: E402
 
+from trexbench.core.history.rows import Figure  # noqa: E402
 from trexbench.results import document  # noqa: E402
 from trexbench.results.document import read_sealed, seal  # noqa: E402
 from trexbench.results.index import INDEX_FILE, open_index  # noqa: E402
@@ -72,7 +73,7 @@ class Template:
         rows = read_sealed(data)
         assert rows is not None
         at, end = data.index(MARK), data.rindex(END)
-        self._row, self._tail = rows[0], data[at:end]
+        self._row, self._rate, self._tail = rows[0], rows[0].figures["total_pps"].value, data[at:end]
         head: dict[str, Any] = json.loads(data[:at].rstrip(b",") + b"}")
         self.samples = self._tail.count(b'{"phase":')
         head |= {"id": "@ID@", "started": "@STARTED@", "simulated": False}
@@ -94,7 +95,7 @@ class Template:
             cell=replace(self._row.cell, dut=dut, mode=mode, simulated=False),
             suite="benchmark",
             night=night,
-            total_pps=self._row.total_pps * rng.gauss(1, 0.005),
+            figures={**self._row.figures, "total_pps": Figure(self._rate * rng.gauss(1, 0.005))},
         )
         folder = results / night / dut
         folder.mkdir(parents=True, exist_ok=True)

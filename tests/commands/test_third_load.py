@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,8 @@ PROGRAM = str(ROOT / "tests" / "helpers" / "dns_load.py")
 NIGHTS = 14
 
 
-def run(place: Path, *arguments: str, code: int = 0) -> str:
-    command, where = [sys.executable, PROGRAM, *arguments], environment(place / "run")
+def run(place: Path, *arguments: str, code: int = 0, program: Sequence[str] = (PROGRAM,)) -> str:
+    command, where = [sys.executable, *program, *arguments], environment(place / "run")
     done = subprocess.run(command, cwd=place, env=where, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -38,25 +39,45 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_its_runs_are_listed_shown_and_exported(place: Path) -> None:
     listed = json.loads(run(place, "results", "list", "--json"))["runs"]
     assert len(listed) == NIGHTS and {one["cell"]["kind"] for one in listed} == {"dns"}
-    assert run(place, "results", "list").count("lab-linux  a.test dns") == NIGHTS
+    assert all(19_000 < one["answered_qps"] < 21_000 and one["total_pps"] is None for one in listed)
+    table = run(place, "results", "list")
+    assert table.count("lab-linux  a.test dns") == NIGHTS == table.count(" kqueries/s") and "pps" not in table
     assert "queries/s answered" in run(place, "show", "--picture", "dns.png")
     assert (place / "dns.png").read_bytes().startswith(b"\x89PNG")
     document = json.loads(run(place, "show", "--json"))
     assert document["schema"] == "trexbench/dns" and 19_000 < document["answered_qps"] < 21_000
 
 
-def test_its_nights_are_judged(place: Path) -> None:
+def test_its_figure_is_a_column_of_queries(place: Path) -> None:
+    sql = "select max(answered_qps), max(total_pps), aim from runs group by aim"
+    ((most, packets, aim),) = (list(one.values()) for one in json.loads(run(place, "results", "query", "--json", sql)))
+    assert 19_000 < most < 21_000 and packets is None and aim == "answered_qps"
+
+
+def test_its_nights_are_judged(place: Path, tmp_path: Path) -> None:
     assert "no regression" in run(place, "regress")
+    slower = tmp_path / "slower"
+    shutil.copytree(place, slower)
+    for day in range(NIGHTS + 1, NIGHTS + 4):
+        options = "--sim", "--capacity", "18000", "--seed", str(day), "--started", f"2026-03-{day:02}T01:00:00Z"
+        run(slower, "dns", "--dut", "resolver", *options)
+    told = run(slower, "regress", code=3)
+    assert "slower since 15 March" in told and "answered" in told and "kqueries/s" in told and "pps" not in told
 
 
 def test_two_of_its_runs_are_compared(place: Path) -> None:
     first, *_, last = sorted(str(path) for path in place.glob("results/*/*/*.json"))
-    assert "lab-linux" in run(place, "compare", first, last)
+    text = run(place, "compare", first, last)
+    assert "lab-linux" in text and text.count(" kqueries/s") == 2 and "pps" not in text
+    (cell,) = json.loads(run(place, "compare", first, last, "--json"))["cells"]
+    assert 19_000 < cell["first_answered_qps"] < 21_000 and cell["verdict"] in ("faster", "slower")
 
 
 def test_the_page_has_its_section_table_and_plot(place: Path) -> None:
     run(place, "report", "-o", "page.html", "--markdown", "page.md", "--csv", "tables")
     page = (place / "page.html").read_text()
+    table = (place / "tables" / "maximum-rate-absolute.csv").read_text()
+    assert "queries/s" in table and "pps" not in table
     assert '<section id="dns">' in page and '<a href="#dns">DNS</a>' in page and "not of packets" not in page
     data = unpacked(page.partition('id="data">')[2].partition("</script>")[0])
     (plot,) = data["figures"]["dns"]
@@ -89,6 +110,11 @@ def test_a_wrong_suite_of_it_is_refused(lines: str, reason: str, tmp_path: Path)
     suite = tmp_path / "dns.yaml"
     suite.write_text(f"method: dns\nduts: [lab-linux]\n{lines}\n")
     assert reason in run(tmp_path, "suite", "plan", str(suite), code=2)
+
+
+def test_without_the_load_its_runs_are_problems_and_no_figures(place: Path) -> None:
+    found, _ = json.JSONDecoder().raw_decode(run(place, "results", "list", "--json", program=("-m", "trexbench")))
+    assert found["runs"] == [] and len(found["problems"]) == NIGHTS
 
 
 def test_a_damaged_document_is_refused_in_one_line(place: Path, tmp_path: Path) -> None:

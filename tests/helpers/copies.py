@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nights import changed
+
 from trexbench.core.history.rows import RunRow
 from trexbench.results.document import read_sealed, seal
 from trexbench.results.store import load_rows
@@ -17,10 +19,12 @@ def copy_run(results: Path, row: RunRow, night: str, level: float = 1.0, **chang
     data = (results / row.path).read_bytes().replace(row.night.encode(), night.encode())
     name = row.path.replace(row.night, night)
     (old,) = load_rows(results / row.path, row.path)
-    cycles = {} if old.cycles_per_packet is None else {"cycles_per_packet": old.cycles_per_packet / level}
-    rates = {"total_pps": old.total_pps * level, "line_share": old.line_share * level}
+    cost, rate = old.get("cycles_per_packet"), old.get("total_pps")
+    assert rate is not None
+    cycles = {} if cost is None else {"cycles_per_packet": cost / level}
+    rates = {"total_pps": rate * level, "line_share": old.line_share * level}
     dates = {"started": old.started.replace(row.night, night), "night": night}
-    new = replace(old, **dates | rates | cycles | changes)
+    new = changed(old, **dates | rates | cycles | changes)
     path = results / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(seal(data[: data.rindex(b',\n "derived"')], [replace(new, path="")]))

@@ -33,7 +33,7 @@ from trexbench.config import readers as r
 from trexbench.config import suite as config_suite
 from trexbench.config.lookup import load_dut
 from trexbench.core.history.cell import Cell
-from trexbench.core.history.rows import RunRow
+from trexbench.core.history.rows import METRICS, Figure, Metric, RunRow, header_of
 from trexbench.core.run import Run, noted_warnings
 from trexbench.core.typed import Amount, Count, Seconds, Status, read_stored
 from trexbench.core.verdict.model import RunWarning
@@ -48,6 +48,7 @@ from trexbench.session.run import Recorder
 from trexbench.suite import jobs
 
 SCHEMA, VERSION = "trexbench/dns", 1
+ANSWERED = Metric("answered_qps", "answered", "queries/s", "higher", 0, 0.01, bounded=True)
 WAIT_S = 0.2
 """Answers are waited for so long after a rate's last query."""
 
@@ -139,11 +140,12 @@ class DnsSuite(config_suite.Suite):
 
 @dataclass(frozen=True, kw_only=True)
 class DnsRequest(RunRequest):
-    """One run, as asked. at: port of a resolver on this machine."""
+    """One run, as asked. at: port of a resolver on this machine; capacity_qps: of a simulated one."""
 
     verb: str = "dns"
     plan: DnsPlan
     at: int = 53
+    capacity_qps: float = 20_000.0
     started: str | None = None
 
 
@@ -172,14 +174,10 @@ def length_s(request: DnsRequest) -> float:
 
 
 def rows(run: DnsRun) -> tuple[RunRow, ...]:
-    text = {name: run.command.get(name) for name in ("suite", "night", "label")}
+    figures = {ANSWERED.column: Figure(run.answered_qps, at_least=run.at_least)}
     cell = Cell(str(run.dut["name"]), "a.test", False, None, "dns", run.simulated)
-    best = RunRow(
-        path="", id=run.id, started=run.started, status=run.status.value, cell=cell, traffic=None, through=None,
-        line_rate_bps=0.0, loss_threshold=run.plan.loss, facts=None, total_pps=run.answered_qps, at_least=run.at_least,
-        uncertainty_pps=0.0, line_share=0.0, limit="none" if run.at_least else "dut", **text,
-    )  # fmt: skip
-    return (best,)
+    limit = "none" if run.at_least else "dut"
+    return (RunRow(**header_of(run, ""), cell=cell, aim=ANSWERED.column, figures=figures, limit=limit),)
 
 
 class Resolver:
@@ -187,12 +185,12 @@ class Resolver:
 
     def __init__(self, request: DnsRequest) -> None:
         self._address = None if request.sim else ("127.0.0.1", request.at)
-        self._random = random.Random(request.seed)
+        self._random, self._capacity_qps = random.Random(request.seed), request.capacity_qps
 
     def hold(self, qps: float, length_s: float) -> Held:
         if self._address is None:
             queries = round(qps * length_s)
-            capacity = round(20_000 * self._random.gauss(1, 0.002) * length_s)
+            capacity = round(self._capacity_qps * self._random.gauss(1, 0.002) * length_s)
             return Held(qps, length_s, queries, min(queries, capacity))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
             wire.connect(self._address)
@@ -226,13 +224,17 @@ def query(number: int) -> bytes:
 @click.option("--at", type=int, help="Port of a resolver on this machine.")
 @click.option("--sim", is_flag=True)
 @click.option("--seed", type=int, default=1)
+@click.option("--capacity", type=float, default=20_000.0)
 @click.option("--started", default=None, hidden=True)
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"))
 @click.option("--json", "as_json", is_flag=True)
-def dns(dut: str, at: int | None, sim: bool, seed: int, started: str | None, results: Path, as_json: bool) -> None:
+def dns(
+    dut: str, at: int | None, sim: bool, seed: int, capacity: float, started: str | None, results: Path, as_json: bool
+) -> None:
     """Ask a resolver at rising rates."""
     plan = DnsPlan(tuple(1000.0 * step for step in range(1, 41)) if sim else (100.0, 200.0), 1.0 if sim else 0.3)
-    request = DnsRequest(dut=load_dut(dut), plan=plan, at=at or 53, sim=sim, seed=seed, started=started)
+    asked = DnsRequest(dut=load_dut(dut), plan=plan, at=at or 53, sim=sim, seed=seed, started=started)
+    request = replace(asked, capacity_qps=capacity)
     done = keep(lambda recorder: carry_out(Resolver(request), request, recorder), Output(results, warn=note))
     cli_loads.print_run(done.result, as_json)
     note(f"result   {done.path}")
@@ -274,8 +276,9 @@ def _line(cell: Cell, run: DnsRun) -> PlotLine:
 
 
 def add() -> None:
-    """Add the load: a line in each of trexbench's tables."""
+    """Add the load and its figure: a line in each of trexbench's tables."""
     stored_loads.LOADS[SCHEMA] = stored_loads.Load("a run of DNS", read, rows)
+    METRICS[ANSWERED.column] = ANSWERED
     cli_loads.OUTPUTS[SCHEMA] = cli_loads.LoadOutput(write, draw)
     domain = partial(re.fullmatch, r"(?:[a-z0-9-]+\.)+[a-z]+")
     config_suite.METHODS["dns"] = config_suite.SuiteMethod(

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from trexbench.core.history.cell import Cell
-from trexbench.core.history.rows import RunRow
+from trexbench.core.history.rows import METRICS, UNFOLLOWED, Figure, RunRow
 from trexbench.core.tcp.path import TrafficPath
 from trexbench.core.tcp.wan import parse_wan
 
@@ -22,7 +24,7 @@ def date(number: int) -> str:
 
 
 def make_row(number: int = 0, total_pps: float = 5e6, cell: Cell = VPP, **changes: Any) -> RunRow:
-    """The run of one night; ``changes`` are fields of RunRow."""
+    """The run of one night; ``changes`` as of ``changed``."""
     night = date(number)
     row = RunRow(
         path=f"{night}/{cell.dut}/030000-{cell.mode}.json",
@@ -30,6 +32,8 @@ def make_row(number: int = 0, total_pps: float = 5e6, cell: Cell = VPP, **change
         started=f"{night}T03:00:00Z",
         status="complete",
         cell=cell,
+        aim="total_pps" if cell.held_pps is None else "cycles_per_packet",
+        figures={"total_pps": Figure(total_pps)},
         traffic="0" * 64,
         through=None,
         line_rate_bps=10e9,
@@ -37,13 +41,22 @@ def make_row(number: int = 0, total_pps: float = 5e6, cell: Cell = VPP, **change
         facts="f" * 64,
         suite="nightly",
         night=night,
-        total_pps=total_pps,
-        at_least=False,
-        uncertainty_pps=0.0,
         line_share=0.3,
         limit="dut",
     )
-    return replace(row, **changes)
+    return changed(row, **changes)
+
+
+def changed(row: RunRow, **changes: Any) -> RunRow:
+    """The row with other fields; with other figures by their columns, or uncertainty_pps and at_least of the rate."""
+    figures = dict(row.figures)
+    for name in (name for name in (*METRICS, *UNFOLLOWED) if name in changes):
+        former, value = figures.pop(name, Figure(0.0)), changes.pop(name)
+        figures |= {} if value is None else {name: msgspec.structs.replace(former, value=value)}
+    of_rate = {"uncertainty_pps": "uncertainty", "at_least": "at_least"}
+    rate = {field: changes.pop(name) for name, field in of_rate.items() if name in changes}
+    figures |= {"total_pps": msgspec.structs.replace(figures["total_pps"], **rate)} if rate else {}
+    return replace(row, **{"figures": figures, **changes})
 
 
 def over_wan(asked: str) -> TrafficPath:

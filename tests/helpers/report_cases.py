@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import nights
 from runs import World, make_plan, make_result
 
 from trexbench.core.dut.cycles import Cost
@@ -30,29 +31,19 @@ ODD = "\"'&lt;script&gt;window.canary=1&lt;script&gt; onload=canary=1 {{7*7}}$x$
 
 
 def make_row(dut: str = "vpp", mode: str = "64b", at: str = "2026-11-20", **changes: Any) -> RunRow:
-    """A complete row of one cell; ``changes`` are fields of RunRow or Cell."""
+    """A complete row of one cell; ``changes`` are fields of Cell, or as of ``changed``."""
     cell = Cell(dut, mode, False, None)
     cell = replace(cell, **{name: changes.pop(name) for name in list(changes) if hasattr(cell, name)})
-    row = RunRow(
-        path=f"{at}/{cell}.json",
-        id="1",
-        started=f"{at}T02:00:00Z",
-        status="complete",
-        cell=cell,
-        traffic="0",
-        through=None,
-        line_rate_bps=1e10,
-        loss_threshold=0.001,
-        facts=None,
-        suite="nightly",
-        night=at,
-        total_pps=5e6,
-        at_least=False,
-        uncertainty_pps=1e4,
-        line_share=0.336,
-        limit="dut",
-    )
-    return replace(row, **changes)
+    values: dict[str, Any] = {
+        "path": f"{at}/{cell}.json",
+        "started": f"{at}T02:00:00Z",
+        "night": at,
+        "traffic": "0",
+        "facts": None,
+        "uncertainty_pps": 1e4,
+        "line_share": 0.336,
+    }
+    return nights.make_row(cell=cell, **(values | changes))
 
 
 def make_change(

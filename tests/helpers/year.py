@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from copies import copy_run
+from nights import changed
 from report_cases import make_change
 from runs import World, make_plan, make_result
 
@@ -63,20 +64,20 @@ def make_history(row: RunRow, nights: int, rng: random.Random) -> list[RunRow]:
         level = (1.05 if step is not None and nights - back < step else 1.0) * rng.gauss(1, 0.01)
         night = str(last - timedelta(days=back))
         rows.append(
-            replace(
+            changed(
                 row,
                 path=f"{night}/{row.cell}.json",
                 id=night,
                 started=f"{night}T02:00:00Z",
                 night=night,
-                total_pps=row.total_pps * level,
+                total_pps=(row.get("total_pps") or 0.0) * level,
                 line_share=row.line_share * level,
                 cycles_per_packet=cycles / level,
-                latency_s=None if row.latency_s is None else row.latency_s * rng.gauss(1, 0.02),
+                latency_s=None if (latency_s := row.get("latency_s")) is None else latency_s * rng.gauss(1, 0.02),
                 power_w=watts * rng.gauss(1, 0.003),
             )
         )
-    return [*rows, replace(row, cycles_per_packet=cycles, power_w=watts)]
+    return [*rows, changed(row, cycles_per_packet=cycles, power_w=watts)]
 
 
 def make_nights(rows: list[RunRow], rng: random.Random) -> list[Night]:
@@ -103,7 +104,7 @@ def find_steps(rows: list[RunRow]) -> list[TrendChange]:
     runs = [row for row in rows if row.cell == cell]
     at = runs[2 * len(runs) // 3]
     text = f"{cell}: maximum rate 1.2 % lower since {at.night}"
-    return [make_change(cell, at.started, text, runs[0].total_pps, at.total_pps)]
+    return [make_change(cell, at.started, text, *(one.get("total_pps") or 0.0 for one in (runs[0], at)))]
 
 
 def write_older(results: Path, rows: list[RunRow], latest: list[RunRow], changes: list[TrendChange]) -> list[RunRow]:

@@ -7,10 +7,12 @@ import io
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from browser import WITHIN_S, Page
+from nights import changed
 from report_cases import make_change, make_night, make_record, make_row, make_run
 from saved_tables import check_page
 
@@ -40,7 +42,7 @@ def make_report() -> Report:
             row = make_row(
                 cell.dut, cell.mode, f"2026-11-{night:02}", bidir=cell.bidir, total_pps=pps, line_share=pps / 15e6
             )
-            rows.append(replace(row, at_least=at == 3, warnings=2 * (at == 1 and night == 7), hold_loss=0.0))
+            rows.append(changed(row, at_least=at == 3, warnings=2 * (at == 1 and night == 7), hold_loss=0.0))
     table = [make_record(row) for row in rows[-len(cells) :]]
     table[4] = make_record(rows[-6], f"{LONG} did not answer")
     table[5] = make_record(rows[-5], state=CellState.WAITING)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from browser import Page
+from nights import changed
 from report_cases import make_change, make_night, make_record, make_row
 
 from trexbench.core.history.cell import Cell
@@ -51,7 +52,7 @@ def make_rows(cells: Sequence[Cell], nights: int, slower: Cell | None = None) ->
             row = make_row(
                 cell.dut, cell.mode, at, bidir=cell.bidir, total_pps=rate, line_share=rate / 14.88e6, path=path
             )
-            rows.append(replace(row, started=f"{at}T02:00:{number:02}Z", power_w=19.0))
+            rows.append(changed(row, started=f"{at}T02:00:{number:02}Z", power_w=19.0))
     return rows
 
 

@@ -17,13 +17,13 @@ from trexbench.core.history.regression import Finding, Judgement
 from trexbench.core.history.rows import METRICS
 from trexbench.report.groups import also_line, explanation_lines, headline
 
-BY_NAME = {metric.name: metric for metric in METRICS}
+BY_NAME = {metric.name: metric for metric in METRICS.values()}
 NIGHTS = tuple(f"2026-11-{day:02}" for day in (13, 16, 17, 18, 19, 20))
 """Without a weekend: the 13th and the 16th are neighbours."""
 
 
 def test_each_metric_has_its_place() -> None:
-    ranks = sorted(metric.rank for metric in METRICS)
+    ranks = sorted(metric.rank for metric in METRICS.values())
     assert ranks == [0, 0, *range(1, len(METRICS) - 1)], "only the two rates share one: no cell has both"
 
 

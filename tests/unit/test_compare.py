@@ -47,7 +47,7 @@ def test_a_difference_counts_beyond_the_noise_and_bounds_only_where_they_decide(
     ((_, difference),) = find_differences(first, second)
     (one,), (other,) = first.analysis.directions, second.analysis.directions
     assert difference.verdict is verdict
-    assert difference.difference_pps == other.maximum_pps - one.maximum_pps
+    assert difference.difference == other.maximum_pps - one.maximum_pps
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,9 @@ def test_the_line_of_a_document_is_the_line_of_its_run(tmp_path: Path, name: str
 
 def test_the_lines_of_these_runs_tell_something() -> None:
     row = row_of(RUN, "x")
-    assert row.cycles_per_packet and row.vectors_per_call and set(row.nodes) > {"ip4-lookup <b>"} and row.hold_loss
-    assert row_of(RUNS["a kernel that tells"], "x").uj_per_packet
+    assert all(map(row.get, ("cycles_per_packet", "vectors_per_call", "hold_loss")))
+    assert set(row.nodes) > {"ip4-lookup <b>"}
+    assert row_of(RUNS["a kernel that tells"], "x").get("uj_per_packet")
 
 
 def test_documents_laid_out_otherwise_are_read_as_a_whole(tmp_path: Path) -> None:
@@ -220,7 +221,7 @@ def test_any_damage_to_the_bytes_is_refused_or_the_line_is_what_the_whole_docume
         assert row == row_of(load_run(path), "x")
     finally:
         shutil.rmtree(tmp_path / "a")
-    assert all(math.isfinite(value) for value in vars(row).values() if isinstance(value, float))
+    assert all(math.isfinite(value) for value in row.to_dict().values() if isinstance(value, float))
 
 
 TIMED = make_result(make_plan(bidir=True, latency_s=3.0), World(0.7e6))
@@ -250,7 +251,8 @@ def test_any_wrong_value_in_a_head_is_refused_or_harmless(tmp_path: Path, where:
         row = load_rows(path, "x")[0]
     except StoreError:
         return
-    assert isinstance(row.total_pps, int | float) and isinstance(row.limit, str) and isinstance(row.cell.dut, str)
+    assert isinstance(row.get("total_pps"), int | float)
+    assert isinstance(row.limit, str) and isinstance(row.cell.dut, str)
 
 
 @pytest.mark.parametrize(
@@ -335,25 +337,16 @@ def test_new_changed_and_removed_documents_are_seen(tmp_path: Path) -> None:
     assert problems(tmp_path) == {}
 
 
-def test_an_index_that_agrees_is_left_alone(tmp_path: Path) -> None:
-    store(tmp_path, RUN)
-    first = snapshot(tmp_path)
-    before = (tmp_path / INDEX_FILE).stat()
-    assert snapshot(tmp_path) == first
-    after = (tmp_path / INDEX_FILE).stat()
-    assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
-
-
 def test_the_journal_of_a_run_that_goes_on_is_followed(tmp_path: Path) -> None:
     begun = replace(RUN, samples=(), status=Status.RUNNING, finished=None, dut_readings=())
     writer = RunWriter(tmp_path, pytest.fail).begin(begun)
-    assert writer.path is not None and rows(tmp_path)[0].total_pps == 0.0
+    assert writer.path is not None and rows(tmp_path)[0].get("total_pps") == 0.0
     first = snapshot(tmp_path)
     writer.sampled(RUN.samples, LoadStep(Phase.RAMP, {}, 1.0))
     ends_s = time.monotonic() + 10.0
     while len(load_run(writer.path).samples) < len(RUN.samples):
         assert time.monotonic() < ends_s
-    assert snapshot(tmp_path) != first and rows(tmp_path)[0].total_pps == RUN.analysis.total_pps
+    assert snapshot(tmp_path) != first and rows(tmp_path)[0].get("total_pps") == RUN.analysis.total_pps
     writer.end(RUN)
     assert [row.status for row in rows(tmp_path)] == ["complete"]
 
@@ -441,7 +434,7 @@ STATES: dict[str, Callable[[bytes], bytes]] = {
     "another version's rows": lambda data: data.replace(b'"label":', b'"lable":7,"label":"x","total_pps":"', 1),
     "no documents": lambda data: data.replace(b'"documents"', b'"dokuments"', 1),
     "documents that are none": lambda data: data[: data.index(b'"documents"')] + b'"documents":{"x":{}}}',
-    "a row without its figures": lambda data: data.replace(b'"total_pps":', b'"total":', 1),
+    "a row without its figures": lambda data: data.replace(b'"figures":', b'"figure":', 1),
     "no Unicode": lambda data: data.replace(b'"var2-64b"', b'"\xff"', 1),
 }
 
@@ -557,7 +550,7 @@ def test_a_query_reads_the_tables(tmp_path: Path) -> None:
     index = open_index(tmp_path, print)
     columns, found = index.query("select * from runs")
     row = row_of(RUN, "x")
-    assert set(columns) == {"limited_by", *vars(row), *vars(row.cell)} - {"limit", "cell"} and len(found) == 1
+    assert set(columns) == {"limited_by", *row.to_dict(), *vars(row.cell)} - {"limit", "cell"} and len(found) == 1
     assert index.query("select count(*) as n, max(total_pps) from runs where dut like 'lab-%'") == (
         ["n", "max(total_pps)"], [(1, RUN.analysis.total_pps)],
     )  # fmt: skip

@@ -176,7 +176,7 @@ def check(path: Path, results: Path) -> None:
 
 def figures_of(row: RunRow) -> dict[str, Any]:
     names = ("id", "started", "status", "total_pps", "at_least", "warnings", "limit", "hold_loss", "cycles_per_packet")
-    return {name: getattr(row, name) for name in names} | {"simulated": row.cell.simulated}
+    return {name: row.to_dict()[name] for name in names} | {"simulated": row.cell.simulated}
 
 
 def figures_of_document(shown: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from effort import examples, scaled
 from hypothesis import given
 from hypothesis import strategies as st
-from nights import LINUX, VPP, date, make_row, make_rows, noisy, over_wan, passing
+from nights import LINUX, VPP, changed, date, make_row, make_rows, noisy, over_wan, passing
 
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.explain import part_words
@@ -153,7 +153,9 @@ def test_runs_by_hand_over_different_wans_have_histories_of_their_own() -> None:
         return [passing(row, over_wan(wan)) for row in by_hand]
 
     near, far = over("1ms", 5e6), over("20ms,1gbit", 1e6)
-    slower = [replace(row, total_pps=0.9 * row.total_pps) if at >= 25 else row for at, row in enumerate(far)]
+    slower = [
+        changed(row, total_pps=0.9 * row.figures["total_pps"].value) if at >= 25 else row for at, row in enumerate(far)
+    ]
     judgement = judged([row for pair in zip(near, slower, strict=True) for row in pair])
     finding = only(judgement, Kind.REGRESSION)
     name = "netgate-vpp var2-64b uni 1q over WAN 20ms,1gbit by netem"

@@ -9,7 +9,7 @@ from report_cases import make_night, make_record, make_row, make_run
 from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import CellState
-from trexbench.core.history.rows import RunRow, row_of
+from trexbench.core.history.rows import RATE, RunRow, row_of
 from trexbench.report.page.figures import GridCell
 from trexbench.report.page.grid import build_cost_grid, build_grid
 
@@ -193,7 +193,7 @@ def test_runs_at_given_rates_are_no_maximum_and_have_a_table_of_their_costs() ->
         make_row(kind=EFFICIENCY, held_pps=rate, cycles_per_packet=cycles, total_pps=1e6, at_least=True)
         for rate, cycles in rates.items()
     ]
-    assert build_grid(rows, None).columns == () and all(row.packet_rate is None for row in rows)
+    assert build_grid(rows, None).columns == () and all(RATE.of(row) is None for row in rows)
     (block,) = build_cost_grid(rows).blocks
     assert [(row.mode, row.cells[0].rate, row.cells[0].share) for row in block.rows] == [
         ("64b at 1 kpps", "4 943", None),
@@ -205,7 +205,7 @@ def test_runs_at_given_rates_are_no_maximum_and_have_a_table_of_their_costs() ->
 def test_a_run_of_efficiency_is_a_cell_of_its_rate() -> None:
     cell = Cell("vpp", "64b", False, None, "saturate")
     held, full = (make_run(cell, command={"mode": "64b", "verb": verb}) for verb in ("efficiency", "saturate"))
-    assert row_of(full, "x").cell.kind == "saturate" and row_of(full, "x").packet_rate is not None
+    assert row_of(full, "x").cell.kind == "saturate" and RATE.of(row_of(full, "x")) is not None
     row = row_of(held, "x")
     assert row.cell.held_pps == pytest.approx(held.plan.offers[0].target_pps, rel=1e-3)
-    assert row.packet_rate is None and str(row.cell).startswith("vpp 64b uni efficiency at ")
+    assert RATE.of(row) is None and str(row.cell).startswith("vpp 64b uni efficiency at ")

@@ -17,7 +17,7 @@ from trexbench.core.errors import StoreError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding
-from trexbench.core.history.rows import METRICS, RunRow, row_of
+from trexbench.core.history.rows import RATE, RunRow, row_of
 from trexbench.core.result import RunResult, from_document
 from trexbench.report.page.older import MOST_POINTS, REASONS, Older, choose_older, with_figures
 from trexbench.report.page.overlay import Curve, find_curves
@@ -85,7 +85,7 @@ def test_a_change_after_midnight_belongs_to_its_night() -> None:
 def test_a_change_stands_at_its_first_run_that_ended() -> None:
     nights = [make_row(at=f"2026-11-{day}", started=f"2026-11-{day + 1}T00:30:00Z") for day in range(15, 21)]
     cut = replace(nights[3], started="2026-11-19T00:10:00Z", status="incomplete", path="cut")
-    finding = Finding(nights[0].cell, METRICS[0], Kind.REGRESSION, nights=3, since="2026-11-18", before=5e6, after=4e6)
+    finding = Finding(nights[0].cell, RATE, Kind.REGRESSION, nights=3, since="2026-11-18", before=5e6, after=4e6)
     (change,) = changes_of(finding, [*nights[:3], cut, *nights[3:]])
     assert change.at == nights[3].started
     assert ("2026-11-17", "change") in chosen_of(nights, change)

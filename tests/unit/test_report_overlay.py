@@ -8,7 +8,7 @@ from runs import World, make_plan, make_result
 
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellState
-from trexbench.core.history.rows import METRICS
+from trexbench.core.history.rows import RATE
 from trexbench.core.load.sample import Phase
 from trexbench.core.load.windows import measured_windows
 from trexbench.report.page.overlay import AROUND_KNEE, MOST_POINTS, find_curves, reduce_windows
@@ -84,7 +84,7 @@ def test_a_trend_has_every_run_and_every_night_without_one() -> None:
         ("2026-11-21", "the run is incomplete"),
         ("2026-11-22", "not measured: the tester was off"),
     ]
-    assert trend.changes == (change,) and trend.metrics == METRICS[:1] and trend.middle(METRICS[0]) == 18e5
+    assert trend.changes == (change,) and trend.metrics == (RATE,) and trend.middle(RATE) == 18e5
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_trend_holds_runs_like_the_last_only() -> None:
 def test_a_cell_that_only_ever_failed_has_a_trend() -> None:
     night = make_night(make_record(make_row(), "no licence"))
     (trend,) = find_trends([], [night], [])
-    assert trend.runs == () and trend.failed[0][1] == "no licence" and trend.middle(METRICS[0]) is None
+    assert trend.runs == () and trend.failed[0][1] == "no licence" and trend.middle(RATE) is None
 
 
 def test_a_night_that_knew_no_cells_is_seen_in_every_trend_of_its_suite() -> None:

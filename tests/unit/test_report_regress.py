@@ -14,14 +14,14 @@ from nights import VPP
 from trexbench.core.history.differences import Difference
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding, Judgement, MissingCell
-from trexbench.core.history.rows import COST, METRICS
+from trexbench.core.history.rows import COST, METRICS, RATE
 from trexbench.report.clean import escape_markdown
 from trexbench.report.regress.forms import format_junit, judgement_values
 from trexbench.report.regress.text import format_github, format_judgement, format_markdown
 
 SLOWER = Finding(
     cell=VPP,
-    metric=METRICS[0],
+    metric=RATE,
     kind=Kind.REGRESSION,
     nights=2,
     since="2026-11-19",
@@ -34,7 +34,7 @@ SLOWER = Finding(
 )
 FASTER = replace(SLOWER, kind=Kind.IMPROVEMENT, after=5.3e6, explanation=())
 KNOWN = replace(SLOWER, kind=Kind.KNOWN, metric=COST, before=438.0, after=460.0, noise=1.0, note="NIC firmware")
-FEW = Finding(VPP, METRICS[3], Kind.INSUFFICIENT, 3)
+FEW = Finding(VPP, METRICS["latency_s"], Kind.INSUFFICIENT, 3)
 MISSING = MissingCell("netgate-vpp imix uni", "nightly", "2026-11-20", "the tester was not there")
 ALL = Judgement((SLOWER, FASTER, KNOWN, FEW), 3, (MISSING,), ("a remark",), None, ((VPP, "steady"),))
 NOTHING = Judgement((), 4)
@@ -71,7 +71,9 @@ EIGHT = tuple(
     for at, cell in enumerate(CELLS)
     for one in (
         replace(SLOWER, cell=cell, after=4.6e6 - at * 9e4),
-        replace(SLOWER, cell=cell, metric=METRICS[2], before=0.001, after=0.006, noise=1e-4, since="2026-11-18"),
+        replace(
+            SLOWER, cell=cell, metric=METRICS["hold_loss"], before=0.001, after=0.006, noise=1e-4, since="2026-11-18"
+        ),
     )
 )
 GROUPED = Judgement(EIGHT, 9, nights=("2026-11-18", "2026-11-19", "2026-11-20"))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from nights import changed
 from report_cases import figures, make_change, make_night, make_record, make_row
 
 from trexbench.core.history.levels import Usual
@@ -18,7 +19,7 @@ from trexbench.report.page.report import Report
 from trexbench.report.page.sparks import HEIGHT, sparks
 from trexbench.report.page.trends import Trend, TrendChange, find_trends
 
-RATE, POWER = METRICS[0], next(one for one in METRICS if one.name == "power")
+RATE, POWER = METRICS["total_pps"], METRICS["power_w"]
 
 
 def night_of(number: int) -> str:
@@ -52,7 +53,7 @@ def test_the_usual_level_and_noise_are_those_of_the_judgement_or_of_the_nights_b
     judged = Usual(("2026-01-01", "2026-01-02"), (5.1e6, 5.1e6))
     assert trend_of(rows, slower_at(rows[9], 5.1e6, 4e6), usual=judged).usual(RATE) == judged
     before = trend_of(rows, slower_at(rows[9], 5.1e6, 4e6)).usual(RATE)
-    assert before is not None and before.values == tuple(row.total_pps for row in rows[:9])
+    assert before is not None and before.values == tuple(row.get("total_pps") for row in rows[:9])
     other = trend_of(rows, slower_at(rows[9], 5.1e6, 4e6, POWER)).usual(RATE)
     assert other is not None and len(other.values) == 12, "a change of another figure says nothing of this one"
 
@@ -75,7 +76,7 @@ def test_the_data_are_small_whole_numbers_that_come_back_within_a_hundred_thousa
 
 def test_bounds_failures_and_runs_by_hand_have_their_places() -> None:
     rows = make_rows([5e6] * 4)
-    rows[1] = replace(rows[1], at_least=True)
+    rows[1] = changed(rows[1], at_least=True)
     lost = make_row(at=night_of(5))
     by_hand = replace(rows[3], started=f"{night_of(3)}T14:05:09Z", night=None, path="x.json")
     report = Report([*rows[:3], by_hand], [make_night(make_record(lost, "no licence"), at=night_of(5))])

@@ -196,7 +196,7 @@ def test_killed_between_the_document_and_its_journal(tmp_path: Path) -> None:
 def test_a_document_is_sealed_and_any_other_byte_breaks_the_seal(tmp_path: Path) -> None:
     data = stored(tmp_path).read_bytes()
     rows = read_sealed(data)
-    assert rows is not None and rows[0].total_pps == RUN.analysis.total_pps
+    assert rows is not None and rows[0].get("total_pps") == RUN.analysis.total_pps
     for at in [*range(0, len(data), 997), *range(len(data) - 150, len(data))]:
         assert read_sealed(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]) is None
         assert read_sealed(data[:at]) is None
@@ -208,17 +208,19 @@ def test_figures_of_another_version_of_the_analysis_are_derived_anew(
 ) -> None:
     path = stored(tmp_path)
     wanted = load_rows(path, "x")[0]
-    path.write_bytes(resealed(re.sub(rb'"total_pps":(?=[0-9])', b'"total_pps":9', path.read_bytes())))
-    assert load_rows(path, "x")[0].total_pps > 9 * wanted.total_pps, "what is sealed is believed"
+    path.write_bytes(resealed(re.sub(rb'"total_pps":{"value":(?=[0-9])', b'"total_pps":{"value":9', path.read_bytes())))
+    assert load_rows(path, "x")[0].figures["total_pps"].value > 9 * wanted.figures["total_pps"].value, (
+        "what is sealed is believed"
+    )
     monkeypatch.setattr("trexbench.results.document.ANALYSIS_VERSION", 10**6)
     assert load_rows(path, "x")[0] == wanted
 
 
-def test_a_seal_without_the_path_of_its_rows_is_not_believed(tmp_path: Path) -> None:
+def test_a_seal_without_a_field_of_its_rows_is_not_believed(tmp_path: Path) -> None:
     path = stored(tmp_path)
     sealed = path.read_bytes()
     rows = load_rows(path, "x")
-    path.write_bytes(resealed(sealed.replace(b'"through":null,', b"")))
+    path.write_bytes(resealed(sealed.replace(b'"aim":"total_pps",', b"")))
     assert read_sealed(sealed) and read_sealed(path.read_bytes()) is None and load_rows(path, "x") == rows
 
 

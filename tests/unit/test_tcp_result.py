@@ -13,6 +13,7 @@ from tcp_runs import Path, make_leg, make_tcp_result
 
 from trexbench.core.dut.telemetry import CpuTime, DutReading, Moment, Observation
 from trexbench.core.errors import StoreError
+from trexbench.core.history.rows import RATE, TCP_RATE
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import (
@@ -82,7 +83,11 @@ def test_idle_power_is_that_before_the_legs() -> None:
     result = read(make_tcp_result(SLOW_DUT, idle=idle))
     assert result.idle_power_w == pytest.approx(2.2)
     (forward, _), (row, _) = result.summaries, rows_of_tcp(result, "")
-    assert (forward.power_w, forward.idle_power_w, row.idle_power_w) == (2.3, pytest.approx(2.2), pytest.approx(2.2))
+    assert (forward.power_w, forward.idle_power_w, row.get("idle_power_w")) == (
+        2.3,
+        pytest.approx(2.2),
+        pytest.approx(2.2),
+    )
     assert "power   idle: 2.20 W" in format_tcp(result).splitlines()
     assert make_tcp_result(SLOW_DUT).idle_power_w is None
 
@@ -132,7 +137,7 @@ def test_rows_are_a_way_each() -> None:
     forward, reverse = rows_of_tcp(make_tcp_result(SLOW_DUT, legs, Path(bps=20e9), command=command), "x.json")
     assert str(forward.cell) == "lab-linux firewall forward-ipv4 uni tcp"
     assert str(reverse.cell) == "lab-linux firewall reverse-ipv6 uni tcp"
-    assert (forward.rate, forward.rate_unit, forward.packet_rate) == (pytest.approx(80.13e6), "bit/s", None)
+    assert (forward.metric, TCP_RATE.of(forward), RATE.of(forward)) == (TCP_RATE, pytest.approx(80.13e6), None)
     assert (forward.limit, forward.at_least, forward.suite, forward.complete) == ("dut", False, "pi", True)
     assert (forward.line_share, forward.path) == (0.0, "x.json")
     (linked,) = rows_of_tcp(make_tcp_result(Path(bps=940e6), legs[:1], setup=TcpEnvironment(line_bps=1e9)), "")
@@ -226,7 +231,7 @@ def test_any_damage_is_an_error_in_one_line_or_gives_finite_figures() -> None:
             place = place[key]
         try:
             for row in checked_rows(from_document(document)):
-                assert row.rate >= 0
+                assert row.figures["total_bps"].value >= 0
         except StoreError as error:
             assert len(str(error).splitlines()) == 1
     assert base == json.loads(text)

@@ -20,7 +20,7 @@ from .output import print_json, warn, write
 if TYPE_CHECKING:
     from ..core.history.regression import Judgement
 
-NAMES = [metric.name for metric in METRICS]
+NAMES = [metric.name for metric in METRICS.values()]
 
 EXAMPLES = """\b
 Examples:

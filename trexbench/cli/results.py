@@ -113,7 +113,7 @@ def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
     pipe it is as wide as it has to be, or as the variable COLUMNS says.
     """
     from ..report.fit import room_of
-    from ..report.listing import format_rows, row_values
+    from ..report.listing import format_rows
     from ..review.find import read_index
 
     notes: list[str] = []
@@ -121,7 +121,7 @@ def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
     rows.reverse()
     if as_json:
         values = {
-            "runs": [row_values(row) for row in rows],
+            "runs": [row.to_dict() for row in rows],
             "problems": [{"path": p, "reason": r} for p, r in problems],
         }
         print_json(values)
@@ -146,7 +146,7 @@ def query(sql: str, results: Path, form: str | None) -> None:
 
     \b
     Columns of runs: path id started status dut mode bidir rx_queues kind held_pps simulated variant traffic through
-    facts suite night total_pps at_least uncertainty_pps line_share limited_by hold_loss latency_s cycles_per_packet
+    facts suite night aim total_pps at_least uncertainty_pps line_share limited_by hold_loss latency_s cycles_per_packet
     with_polling vectors_per_call power_w uj_per_packet nodes (JSON) warnings label line_rate_bps loss_threshold; of
     TCP also total_bps uncertainty_bps retransmitted cores_per_gbps ping_idle_s ping_loaded_s idle_power_w
     """

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from ..core.history.compare import CellPair, Comparison, RateDifference, SetComparison, find_differences
+from ..core.history.compare import CellPair, Comparison, FigureDifference, SetComparison, find_differences
 from ..core.load.plan import Direction
 from ..core.result import RunResult
-from ..core.units import format_scaled, format_share
+from ..core.units import format_share
 from .clean import clean
 from .fit import TableColumn, format_fitting, wrapped
-from .words import format_cycles, name_of
+from .words import format_whole, name_of
 
 WORDS = {
     Comparison.SAME: "the same, as far as can be told",
@@ -50,21 +49,17 @@ def _direction(one: Direction | None) -> str:
     return "all" if one is None else str(one)
 
 
-def _cost(cycles: float) -> str:
-    return f"{format_cycles(cycles)} cycles/packet"
-
-
-def _figures(pair: RateDifference) -> dict[str, Any]:
-    unit = {"pps": "pps", "bit/s": "bps", "cycles": "cycles_per_packet"}[pair.unit]
+def _figures(of: FigureDifference) -> dict[str, Any]:
+    unit = of.metric.short
     return {
-        f"first_{unit}": pair.rates[0],
-        "first_at_least": pair.bounds[0],
-        f"second_{unit}": pair.rates[1],
-        "second_at_least": pair.bounds[1],
-        f"difference_{unit}": pair.difference_pps,
-        "difference": pair.share,
-        f"noise_{unit}": pair.noise_pps,
-        "verdict": pair.verdict.value,
+        f"first_{unit}": of.figures[0].value,
+        "first_at_least": of.figures[0].at_least,
+        f"second_{unit}": of.figures[1].value,
+        "second_at_least": of.figures[1].at_least,
+        f"difference_{unit}": of.difference,
+        "difference": of.share,
+        f"noise_{unit}": of.noise,
+        "verdict": of.verdict.value,
     }
 
 
@@ -135,10 +130,10 @@ def _set_row(pair: CellPair, mark: str) -> tuple[str, ...]:
     return name, runs, *figures, f"{verdict} {mark}".rstrip()
 
 
-def _figure_words(pair: RateDifference) -> tuple[str, ...]:
+def _figure_words(of: FigureDifference) -> tuple[str, ...]:
     """Both figures, the difference, the noise and the verdict."""
-    form: Callable[[float], str] = _cost if pair.unit == "cycles" else partial(format_scaled, unit=pair.unit)
-    rates = (f"{'>= ' * bound}{form(rate)}" for rate, bound in zip(pair.rates, pair.bounds, strict=True))
-    noise = f"+- {form(pair.noise_pps)}" if pair.noise_pps else "-"
-    difference = "-" if pair.share is None else f"{'+' if pair.share >= 0 else '-'}{format_share(abs(pair.share))}"
-    return *rates, difference, noise, WORDS[pair.verdict]
+    metric, share = of.metric, of.share
+    figures = (format_whole(metric.scale * one.value, metric, one.at_least) for one in of.figures)
+    noise = f"+- {format_whole(metric.scale * of.noise, metric)}" if of.noise else "-"
+    difference = "-" if share is None else f"{'+' if share >= 0 else '-'}{format_share(abs(share))}"
+    return *figures, difference, noise, WORDS[of.verdict]

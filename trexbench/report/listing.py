@@ -8,22 +8,23 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..core.history.rows import RunRow
-from ..core.units import format_share, format_time
+from ..core.history.rows import METRICS, Metric, RunRow
+from ..core.units import format_share
 from ..core.verdict.model import Limit
 from .clean import clean
 from .fit import TableColumn, format_fitting
-from .words import NONE, format_bound, format_cycles, lay_out, or_dash
+from .words import NONE, format_figure, format_whole, lay_out, or_dash
 
 
 def format_rows(rows: Sequence[RunRow], room: int | None = None) -> str:
     """The table, in the rows' order; runs that are incomplete or simulated are marked. room: columns, as of fit."""
-    return "\n".join(format_fitting(_COLUMNS, rows, room))
+    shown = [one for one in METRICS.values() if not one.bounded and any(one.of(row) is not None for row in rows)]
+    columns = [*_COLUMNS, *map(_column, sorted(shown, key=lambda one: one.rank)), _DOCUMENT]
+    return "\n".join(format_fitting(columns, rows, room))
 
 
-def row_values(row: RunRow) -> dict[str, Any]:
-    """One run for machines; rates in frames per second, shares as fractions."""
-    return row.to_dict()
+def _column(metric: Metric) -> TableColumn[RunRow]:
+    return TableColumn(metric.name, "r", lambda row: format_figure(metric.of(row), metric), 2 + metric.rank)
 
 
 def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str) -> str:
@@ -43,7 +44,7 @@ def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: st
 
 def _has_maximum(row: RunRow) -> bool:
     """Neither killed before it measured anything, nor a run at a given rate, which looks for no maximum."""
-    return (row.complete or row.rate != 0) and row.cell.held_pps is None
+    return row.metric.bounded and (row.complete or row.metric.of(row) != 0)
 
 
 def _limit(row: RunRow) -> str:
@@ -60,14 +61,13 @@ _COLUMNS: Sequence[TableColumn[RunRow]] = (
     TableColumn("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
     TableColumn("queues", "r", lambda row: or_dash(row.cell.rx_queues, str), 2),
     TableColumn(
-        "maximum", "r", lambda row: format_bound(row.rate, row.at_least, row.rate_unit) if _has_maximum(row) else NONE
+        "maximum",
+        "r",
+        lambda row: format_whole(row.metric.of(row), row.metric, row.at_least) if _has_maximum(row) else NONE,
     ),
     TableColumn(
         "of line", "r", lambda row: format_share(row.line_share) if _has_maximum(row) and row.line_rate_bps else NONE, 1
     ),
     TableColumn("limit", "l", _limit, wraps=True),
-    TableColumn("loss in hold", "r", lambda row: or_dash(row.hold_loss, format_share), 4),
-    TableColumn("cycles/packet", "r", lambda row: or_dash(row.cycles_per_packet, format_cycles), 3),
-    TableColumn("latency", "r", lambda row: or_dash(row.latency_s, format_time), 5),
-    TableColumn("document", "l", lambda row: clean(row.path), 6),
 )
+_DOCUMENT = TableColumn[RunRow]("document", "l", lambda row: clean(row.path), 20)

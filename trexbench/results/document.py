@@ -22,7 +22,7 @@ import msgspec
 
 from ..core.damage import find_damage
 from ..core.errors import StoreError
-from ..core.history.rows import RunRow
+from ..core.history.rows import METRICS, RunRow
 from ..core.result import ANALYSIS_VERSION
 from ..core.run import Run
 from ..core.typed import Status
@@ -42,11 +42,12 @@ class Derived:
     """The seal without its digest."""
 
     analysis_version: int
-    rows: tuple[RunRow, ...]
-    """Rows of the run, with an empty path."""
+    rows: msgspec.Raw
+    """A RunRow for each row of the run, with an empty path."""
 
 
 _derived = msgspec.json.Decoder(Derived)
+_rows = msgspec.json.Decoder(tuple[RunRow, ...])
 _line = msgspec.json.Encoder(enc_hook=str)
 
 
@@ -106,15 +107,28 @@ def encode_line(values: Any) -> bytes:
     return _line.encode(values)
 
 
+def is_sealed(data: bytes) -> bool:
+    """True if this version of the analysis derived the figures of this file, and no byte was changed since."""
+    return _sealed(data) is not None
+
+
 def read_sealed(data: bytes) -> tuple[RunRow, ...] | None:
-    """The rows derived from this file's run; None where another version derived them, or a byte was changed."""
+    """The rows of a sealed file's run; None where it is not sealed, or its rows have not this version's fields."""
+    try:
+        rows = _rows.decode(sealed) if (sealed := _sealed(data)) is not None else None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return rows if rows is not None and all(row.aim in METRICS for row in rows) else None
+
+
+def _sealed(data: bytes) -> msgspec.Raw | None:
     end = len(data) - len(_DIGEST) - _HEX - len(_END)
     begin = data.rfind(_DERIVED, 0, max(0, end))
     if begin < 0 or data[end:] != _DIGEST + _digest(memoryview(data)[:end]) + _END:
         return None
     try:
         derived = _derived.decode(data[begin + len(_DERIVED) : end] + b"}")
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # sealed by a version with other figures
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return derived.rows if derived.analysis_version == ANALYSIS_VERSION else None
 

@@ -11,7 +11,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import msgspec
 from .. import files
 from ..core.errors import ConfigError, StoreError
 from ..core.history.cell import Cell
-from ..core.history.rows import RunRow
+from ..core.history.rows import RunRow, figure_columns
 from ..core.history.series import night_of
 from ..core.result import ANALYSIS_VERSION, Status
 from .document import is_interrupted, read_bytes, read_object
@@ -31,9 +31,6 @@ from .store import load_rows
 INDEX_FILE = "index.cache"
 FORMER_FILE = "index.sqlite"
 """The index of earlier versions, which goes once there is a new one."""
-FIELDS = [one.name for kind in (RunRow, Cell) for one in fields(kind) if one.name != "cell"]
-COLUMNS = ["limited_by" if name == "limit" else name for name in FIELDS]  # LIMIT is a word of SQL
-"""Columns of the table ``runs``: RunRow's fields and its cell's; nodes: JSON."""
 QUERY_S = 60.0
 MANY = 1000
 """Reading so many documents takes a while, which is said."""
@@ -56,7 +53,7 @@ class Kept(msgspec.Struct, frozen=True):
     analysis: int
     """Version of the analysis that derived the rows."""
     fields: list[str]
-    """Names of the rows' fields: those of another version's rows differ."""
+    """Names of what rows hold: those of another version's rows differ."""
     documents: msgspec.Raw
     """An IndexEntry for each path below the results."""
 
@@ -103,7 +100,9 @@ class Index:
         ConfigError for any other statement, and for a query that takes longer than QUERY_S.
         """
         with contextlib.closing(sqlite3.connect(":memory:")) as db:
-            _fill(db, "runs", COLUMNS, [_values(row) for row in self.rows()])
+            names = _names()
+            columns = ["limited_by" if name == "limit" else name for name in names]  # LIMIT is a word of SQL
+            _fill(db, "runs", columns, [_values(row, names) for row in self.rows()])
             _fill(db, "problems", ["path", "reason"], self.problems())
             ends_s = time.monotonic() + QUERY_S
             db.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY)
@@ -157,7 +156,7 @@ def _read_kept(file: Path) -> tuple[dict[str, IndexEntry], str]:
     """The entries of the file; where they cannot be used, none, and why."""
     try:
         kept = msgspec.json.decode(read_bytes(file), type=Kept)
-        if kept.fields != FIELDS:
+        if kept.fields != _names():
             return {}, "the index was made by another version of trexbench"
         if kept.analysis != ANALYSIS_VERSION:
             made = f"the index was made with version {kept.analysis} of the analysis"
@@ -170,7 +169,7 @@ def _read_kept(file: Path) -> tuple[dict[str, IndexEntry], str]:
 
 
 def _write(results: Path, entries: Mapping[str, IndexEntry], warn: Callable[[str], None]) -> None:
-    kept = Kept(ANALYSIS_VERSION, FIELDS, msgspec.Raw(msgspec.json.encode(entries)))
+    kept = Kept(ANALYSIS_VERSION, _names(), msgspec.Raw(msgspec.json.encode(entries)))
     try:
         files.sweep(results)
         files.replace_file(results / INDEX_FILE, msgspec.json.encode(kept))
@@ -185,8 +184,14 @@ def _fill(db: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequ
     db.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})", rows)
 
 
-def _values(row: RunRow) -> list[Any]:
-    nodes = msgspec.json.encode(row.nodes).decode()
+def _names() -> list[str]:
+    """The fields of a row and of its cell, and the columns of figures."""
+    header = [one.name for kind in (RunRow, Cell) for one in fields(kind) if one.name not in ("cell", "figures")]
+    return [*header, *figure_columns()]
+
+
+def _values(row: RunRow, names: Iterable[str]) -> list[Any]:
+    """Values for a table; nodes: JSON."""
     values = row.to_dict()
-    values |= {**values.pop("cell"), "nodes": nodes}
-    return [values[name] for name in FIELDS]
+    values |= {**values.pop("cell"), "nodes": msgspec.json.encode(row.nodes).decode()}
+    return [values[name] for name in names]

@@ -36,6 +36,7 @@ from .document import (
     decode,
     encode,
     is_interrupted,
+    is_sealed,
     naming,
     read_bytes,
     read_sealed,
@@ -165,10 +166,10 @@ def load_document(path: Path) -> Run:
     with naming(path):
         data = read_bytes(path)
         document, result = _read(data, path)
-        if read_sealed(data) is None:
-            checked_rows(result)
-        else:  # it was checked when it was written
+        if is_sealed(data):  # it was checked when it was written
             load_of(result).reuse(result, document)
+        else:
+            checked_rows(result)
         return result
 
 
@@ -196,11 +197,9 @@ def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
     They are the stored ones if this version derived them, else they are derived again from what was read.
     """
     with naming(path):
-        data = read_bytes(path)
-        rows = read_sealed(data)
+        rows = read_sealed(read_bytes(path))
         if rows is None:
-            _, result = _read(data, path)
-            rows = checked_rows(result)
+            rows = checked_rows(load_document(path))
         return tuple(replace(row, path=name) for row in rows)
 
 

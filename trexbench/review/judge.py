@@ -39,5 +39,5 @@ def acknowledge(results: Path, change: Known, warn: Warn) -> None:
         raise ConfigError("an acknowledged change needs its reason", "add --note")
     add_known(results, change)
     cells = {row.cell for row in all_rows(results, warn)}
-    if not any(change.is_about(cell, metric.name) for cell in cells for metric in METRICS):
+    if not any(change.is_about(cell, metric.name) for cell in cells for metric in METRICS.values()):
         warn(f"no cell in {results} matches that yet: names are as `regress` prints them")

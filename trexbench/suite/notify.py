@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import Cell
 from ..core.history.night import CellState, Night
-from ..core.history.rows import RunRow
+from ..core.history.rows import COST, RATE, TCP_RATE, RunRow
 from ..files import replace_file
 
 WEBHOOK_ENV = "TREXBENCH_WEBHOOK"
@@ -99,15 +99,19 @@ def summary(night: Night, findings: Sequence[str]) -> str:
 
 
 _GAUGES = (
-    ("maximum_pps", "Highest rate within the loss limit, of all directions together.", lambda row: row.packet_rate),
+    ("maximum_pps", "Highest rate within the loss limit, of all directions together.", RATE.of),
     ("at_least", "1 where maximum_pps or tcp_bits_per_second is a lower bound only.", lambda row: float(row.at_least)),
     (
         "cycles_per_packet",
         "CPU cycles of the DUT per packet in the hold, of a search at the throughput.",
-        lambda row: row.cycles_per_packet,
+        COST.of,
     ),
-    ("latency_seconds", "Mean latency at half of the throughput, of the worse direction.", lambda row: row.latency_s),
-    ("power_watts", "Power of the DUT in the hold.", lambda row: row.power_w),
+    (
+        "latency_seconds",
+        "Mean latency at half of the throughput, of the worse direction.",
+        lambda row: row.get("latency_s"),
+    ),
+    ("power_watts", "Power of the DUT in the hold.", lambda row: row.get("power_w")),
     ("last_run_timestamp_seconds", "When the run began.", lambda row: seconds_of(row.started)),
 )
 
@@ -122,7 +126,7 @@ def textfile(night: Night, rows: Iterable[RunRow], code: int) -> str:
     varied = any(row.cell.variant is not None for row in cells)
     for name, about, value_of in _GAUGES:
         _gauge(registry, name, about, [({**suite, **_labels(row.cell, varied)}, value_of(row)) for row in cells])
-    tcp = [(one, row.total_bps) for row in cells if (one := _tcp_labels(row.cell, varied)) is not None]
+    tcp = [(one, TCP_RATE.of(row)) for row in cells if (one := _tcp_labels(row.cell, varied)) is not None]
     about = "Mean rate of payload that was received, of all connections together."
     _gauge(registry, "tcp_bits_per_second", about, [({**suite, **labels}, bps) for labels, bps in tcp])
     _gauge(registry, "night_cells", "Cells of the last night by their state.", counts)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .detect import is_far
 from .levels import Usual
 from .regression import NEEDED_NIGHTS
-from .rows import COST, RATE, TCP_RATE, Metric, RunRow
+from .rows import Metric, RunRow
 from .series import LATELY, night_of, series_of
 
 RECENT = 6 * LATELY
@@ -41,13 +41,6 @@ def nights_measured(rows: Sequence[RunRow], metric: Metric) -> int:
     rows: the complete ones of the cell, oldest first; the latest RECENT count.
     """
     return sum(len(one.points) for one in series_of(rows[-1].cell, rows[-RECENT:], [metric])) if rows else 0
-
-
-def metric_of(row: RunRow) -> Metric:
-    """The figure that the run was made for."""
-    if row.cell.tcp:
-        return TCP_RATE
-    return COST if row.cell.held_pps is not None else RATE
 
 
 def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual | None = None) -> Delta | None:

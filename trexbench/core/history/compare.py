@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
@@ -12,11 +12,10 @@ from statistics import median, stdev
 from ..load.plan import Direction
 from ..means import student
 from ..result import RunResult, Status
-from .baseline import metric_of
 from .cell import Cell, cell_of
 from .detect import MEDIAN_ERROR
 from .differences import agree
-from .rows import COST, RunRow, cells_of, row_of
+from .rows import COST, RATE, Figure, Metric, RunRow, cells_of, figures_of, row_of
 from .series import difference_words, differences
 
 Differing = Callable[[RunRow, RunRow], str | None]
@@ -34,29 +33,26 @@ class Comparison(str, Enum):
 
 
 @dataclass(frozen=True)
-class RateDifference:
-    """Two rates in frames per second, of TCP in bit/s of payload, or two costs in cycles per packet: see unit.
+class FigureDifference:
+    """Two figures of one metric, in the unit of its column."""
 
-    bounds: which are only lower bounds. noise_pps: their uncertainty together, in the same unit.
-    """
-
-    rates: tuple[float, float]
-    bounds: tuple[bool, bool]
-    noise_pps: float
+    metric: Metric
+    figures: tuple[Figure, Figure]
 
     @property
-    def unit(self) -> str:
-        return "pps"
+    def noise(self) -> float:
+        """The uncertainty of both together."""
+        return hypot(*(one.uncertainty for one in self.figures))
 
     @property
-    def difference_pps(self) -> float:
-        """The second rate minus the first."""
-        return self.rates[1] - self.rates[0]
+    def difference(self) -> float:
+        """The second value minus the first."""
+        return self.figures[1].value - self.figures[0].value
 
     @property
     def share(self) -> float | None:
-        """The difference as a share of the first rate; None where that is 0."""
-        return self.difference_pps / self.rates[0] if self.rates[0] else None
+        """The difference as a share of the first value; None where that is 0."""
+        return self.difference / self.figures[0].value if self.figures[0].value else None
 
     @property
     def verdict(self) -> Comparison:
@@ -64,31 +60,29 @@ class RateDifference:
 
         A cost has no uncertainty: what is too small to report as a change of its history is no difference.
         """
-        if self.unit == COST.unit:
-            if abs(self.difference_pps) <= max(self.noise_pps, COST.minimum * self.rates[0]):
-                return Comparison.SAME
-            return Comparison.CHEAPER if self.difference_pps < 0 else Comparison.DEARER
-        first_bound, second_bound = self.bounds
-        if self.difference_pps > self.noise_pps and not first_bound:
-            return Comparison.FASTER
-        if self.difference_pps < -self.noise_pps and not second_bound:
-            return Comparison.SLOWER
-        return Comparison.UNKNOWN if first_bound or second_bound else Comparison.SAME
+        first, second = self.figures
+        least = self.noise if self.metric.bounded else max(self.noise, self.metric.minimum * first.value)
+        is_higher = self.metric.better == "higher"
+        if self.difference > least and not first.at_least:
+            return Comparison.FASTER if is_higher else Comparison.DEARER
+        if self.difference < -least and not second.at_least:
+            return Comparison.SLOWER if is_higher else Comparison.CHEAPER
+        return Comparison.UNKNOWN if first.at_least or second.at_least else Comparison.SAME
 
 
-def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Direction | None, RateDifference]]:
+def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Direction | None, FigureDifference]]:
     """The directions that both runs have, in the order of the first; None: of all, the cost at a given rate."""
     if any(run.held_pps is not None for run in (first, second)):
-        costs = [cost.cycles_per_packet for run in (first, second) if (cost := run.held_cost) is not None]
-        if len(costs) == 2 and costs[0] is not None and costs[1] is not None:
-            yield None, CostDifference((costs[0], costs[1]), (False, False), 0.0)
+        before, after = (figures_of(run.held_cost, COST.column).get(COST.column) for run in (first, second))
+        if before is not None and after is not None:
+            yield None, FigureDifference(COST, (before, after))
         return
-    others = {one.direction: one for one in second.analysis.directions}
-    for one in first.analysis.directions:
-        if (other := others.get(one.direction)) is not None:
-            noise = hypot(one.uncertainty_pps, other.uncertainty_pps)
-            bounds = one.at_least, other.at_least
-            yield one.direction, RateDifference((one.maximum_pps, other.maximum_pps), bounds, noise)
+    rates = [
+        {one.direction: Figure(one.maximum_pps, one.uncertainty_pps, one.at_least) for one in run.analysis.directions}
+        for run in (first, second)
+    ]
+    for direction in filter(rates[1].__contains__, rates[0]):
+        yield direction, FigureDifference(RATE, (rates[0][direction], rates[1][direction]))
 
 
 def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
@@ -123,20 +117,8 @@ def differing_facts(one: object, other: object) -> str | None:
 
 
 @dataclass(frozen=True)
-class CostDifference(RateDifference):
-    """Cost of a packet in two runs at one given rate, all directions together."""
-
-    @property
-    def unit(self) -> str:
-        return COST.unit
-
-
-@dataclass(frozen=True)
-class CellPair(RateDifference):
-    """One cell in both sets, complete runs only. unlike: see find_unlike.
-
-    Rates are of all directions together, and the median of several runs.
-    """
+class CellPair(FigureDifference):
+    """One cell in both sets, complete runs only, with the medians of their figures. unlike: see find_unlike."""
 
     first: tuple[RunRow, ...]
     second: tuple[RunRow, ...]
@@ -145,10 +127,6 @@ class CellPair(RateDifference):
     @property
     def cell(self) -> Cell:
         return self.first[0].cell
-
-    @property
-    def unit(self) -> str:
-        return metric_of(self.first[0]).unit
 
 
 @dataclass(frozen=True)
@@ -163,27 +141,18 @@ class SetComparison:
     left_out: tuple[RunRow, ...]
 
 
-def _median(rows: Sequence[RunRow]) -> float:
-    return median(_figures(rows))
+def middle_of(rows: Sequence[RunRow]) -> Figure:
+    """The median of the runs' figures, a bound where a higher value of one among them would raise it.
 
-
-def _figures(rows: Iterable[RunRow]) -> list[float]:
-    return [value for row in rows if (value := metric_of(row).of(row)) is not None]
-
-
-def is_bound(rows: Sequence[RunRow]) -> bool:
-    """Test whether a higher value of a bound among them would raise the median."""
-    return any(metric_of(row).bounded and row.at_least and row.rate <= _median(rows) for row in rows)
-
-
-def noise_of(rows: Sequence[RunRow]) -> float:
-    """The uncertainty of the median: that of a single run, and the spread of the runs (95 %)."""
-    own = median(row.uncertainty if metric_of(row).bounded else 0.0 for row in rows)
-    count = len(rows)
-    if count < 2:
-        return own
-    error = stdev(_figures(rows)) / sqrt(count) * (MEDIAN_ERROR if count > 2 else 1.0)
-    return hypot(own, student(count - 1) * error)
+    uncertainty: that of a single run, and the spread of the runs (95 %).
+    """
+    found = [row.figure for row in rows if row.figure is not None]
+    values, count = [one.value for one in found], len(found)
+    noise, middle = median(one.uncertainty for one in found), median(values)
+    if count > 1:
+        error = stdev(values) / sqrt(count) * (MEDIAN_ERROR if count > 2 else 1.0)
+        noise = hypot(noise, student(count - 1) * error)
+    return Figure(middle, noise, any(one.at_least and one.value <= middle for one in found))
 
 
 def compare_sets(
@@ -193,9 +162,9 @@ def compare_sets(
 
     differing: says in which facts two runs differ, as differing_facts.
     """
-    left_out = tuple(row for row in (*first, *second) if not (row.complete and _figures([row])))
-    first, second = ([row for row in rows if _figures([row])] for rows in (first, second))
-    names = [{row.cell.dut for row in rows if row.complete} for rows in (first, second)]
+    left_out = tuple(row for row in (*first, *second) if not (row.complete and row.figure))
+    first, second = ([row for row in rows if row.complete and row.figure] for rows in (first, second))
+    names = [{row.cell.dut for row in rows} for rows in (first, second)]
     two_duts = len(names[0]) == len(names[1]) == 1 and names[0] != names[1]
     ours, theirs = _grouped(first, two_duts), _grouped(second, two_duts)
     pairs, alone, matched = [], [], set()
@@ -206,10 +175,8 @@ def compare_sets(
             alone.append(rows[0].cell)
         for partner in partners:
             others = theirs[partner]
-            noise = hypot(noise_of(rows), noise_of(others))
-            rates, bounds = (_median(rows), _median(others)), (is_bound(rows), is_bound(others))
-            unlike_ones = tuple(_unlike_rows(rows, others, differing))
-            pairs.append(CellPair(rates, bounds, noise, tuple(rows), tuple(others), unlike_ones))
+            middles, unlike = (middle_of(rows), middle_of(others)), tuple(_unlike_rows(rows, others, differing))
+            pairs.append(CellPair(rows[0].metric, middles, tuple(rows), tuple(others), unlike))
     others_alone = tuple(rows[0].cell for key, rows in theirs.items() if key not in matched)
     return SetComparison(tuple(pairs), tuple(alone), others_alone, left_out)
 

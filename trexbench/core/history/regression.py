@@ -163,7 +163,7 @@ def judge_rows(
         if night_of(cells[cell][-1]) <= horizon:
             stale += 1
             continue
-        found = [one for one in series_of(cell, cells[cell], METRICS) if one.points]
+        found = [one for one in series_of(cell, cells[cell], METRICS.values()) if one.points]
         remarks += _remarks(found)
         for series in found:
             new, level = judge_series(series, known)

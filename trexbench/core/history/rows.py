@@ -2,178 +2,207 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
+import msgspec
+
 from ..dut.runtime import WorkerEfficiency
 from ..result import RunResult, Status
+from ..run import Run
 from ..tcp.path import TrafficPath
 from ..verdict.latency import history_latency
 from ..verdict.model import Limit
 from .cell import Cell, cell_of, text_of
 
 
+class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A figure of a run, in the unit that its column names."""
+
+    value: float
+    uncertainty: float = 0.0
+    """By which it may be more or less; 0: not known."""
+    at_least: bool = False
+    """The value is only a lower bound."""
+
+
 @dataclass(frozen=True)
 class RunRow:
-    """The index entry of one run's document. None: absent.
-
-    path: below the results directory. started: UTC, ISO 8601. traffic: digest of what went on the wire; through: what
-    it passed besides the DUT. facts: SHA-256 of what was read back from the DUT. suite, night: of a suite's run
-    (night: a date); label: the user's. total_pps: of all directions, a lower bound where at_least;
-    uncertainty_pps: of that sum; line_share: total in line rates of one direction, so up to 2 in both. limit: of the
-    worst direction (``dut``, ``generator-tx`` ...). hold_loss, latency_s: the worst direction's; latency_s is the mean
-    at half of the throughput. cycles_per_packet and the like: of RunResult.held_cost. nodes: cycles_per_packet by VPP's
-    node, over all workers, so without input nodes, which poll.
-
-    A run of TCP has a row for each way and version. Its rate is total_bps, of payload as it was received, and
-    uncertainty_bps; total_pps is 0. retransmitted: segments sent again, as a share. cores_per_gbps: of the DUT, per
-    Gbit/s. idle_power_w: of the DUT, with nothing but echo requests passing. ping_idle_s, ping_loaded_s: mean round
-    trips while nothing else was sent, and while the leg ran.
-    """
+    """The index entry of one run's document (of TCP one for each way and version): a header and figures."""
 
     path: str
+    """Below the results directory."""
     id: str
     started: str
+    """UTC, ISO 8601."""
     status: str
     cell: Cell
-    traffic: str | None
-    through: TrafficPath | None
-    line_rate_bps: float
-    loss_threshold: float
-    facts: str | None
-    suite: str | None
-    night: str | None
-    total_pps: float
-    at_least: bool
-    uncertainty_pps: float
-    line_share: float
+    aim: str
+    """The column of the figure that the run was made for."""
+    figures: Mapping[str, Figure]
+    """Figures that the run has, each by its column: that of a metric, or of UNFOLLOWED."""
     limit: str
-    hold_loss: float | None = None
-    latency_s: float | None = None
-    cycles_per_packet: float | None = None
-    with_polling: float | None = None
-    vectors_per_call: float | None = None
-    power_w: float | None = None
-    uj_per_packet: float | None = None
-    nodes: Mapping[str, float] = field(default_factory=dict)
-    warnings: int = 0
+    """The limit of the worst direction: ``dut``, ``generator-tx`` ..."""
+    traffic: str | None = None
+    """Digest of what went on the wire; of TCP in words."""
+    through: TrafficPath | None = None
+    """The path of the traffic besides the DUT."""
+    line_rate_bps: float = 0.0
+    line_share: float = 0.0
+    """The rate in line rates of one direction, so up to 2 in both."""
+    loss_threshold: float | None = None
+    """None where losses decide nothing."""
+    facts: str | None = None
+    """SHA-256 of what was read back from the DUT."""
+    suite: str | None = None
+    night: str | None = None
+    """The date of the suite's night."""
     label: str | None = None
-    total_bps: float | None = None
-    uncertainty_bps: float = 0.0
-    retransmitted: float | None = None
-    cores_per_gbps: float | None = None
-    ping_idle_s: float | None = None
-    ping_loaded_s: float | None = None
-    idle_power_w: float | None = None
+    """The user's."""
+    nodes: Mapping[str, float] = field(default_factory=dict)
+    """Cycles per packet by VPP's node, over all workers, so without input nodes, which poll."""
+    warnings: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, with names in place of what they stand for."""
-        return {**vars(self), "cell": self.cell.to_dict(), "through": str(self.through or "")}
+        """JSON values, with names in place of what they stand for; all of figure_columns, None for what is absent."""
+        values: dict[str, Any] = {**vars(self), **dict.fromkeys(figure_columns())}
+        for name, one in values.pop("figures").items():
+            values[name] = one.value
+            if name in METRICS and METRICS[name].bounded:
+                values[f"uncertainty_{METRICS[name].short}"] = one.uncertainty
+        values["at_least"] = any(one.at_least for one in self.figures.values())
+        return {**values, "cell": self.cell.to_dict(), "through": str(self.through or "")}
 
     @property
     def complete(self) -> bool:
         return self.status == Status.COMPLETE.value
 
     @property
-    def rate(self) -> float:
-        """The run's figure, in rate_unit."""
-        return self.total_pps if self.total_bps is None else self.total_bps
+    def metric(self) -> Metric:
+        """The metric of the figure that the run was made for."""
+        return METRICS[self.aim]
 
     @property
-    def rate_unit(self) -> str:
-        return "pps" if self.total_bps is None else "bit/s"
+    def figure(self) -> Figure | None:
+        """The figure that the run was made for."""
+        return self.figures.get(self.aim)
 
     @property
-    def packet_rate(self) -> float | None:
-        """total_pps; None for TCP, and where the rate was given, since such a run does not look for a maximum."""
-        return self.total_pps if self.total_bps is None and self.cell.held_pps is None else None
+    def at_least(self) -> bool:
+        """True if that figure is only a lower bound."""
+        return self.figure is not None and self.figure.at_least
 
-    @property
-    def uncertainty(self) -> float:
-        """Uncertainty of the rate, in rate_unit."""
-        return self.uncertainty_pps if self.total_bps is None else self.uncertainty_bps
+    def get(self, column: str) -> float | None:
+        """The value of this column's figure."""
+        figure = self.figures.get(column)
+        return None if figure is None else figure.value
 
 
 @dataclass(frozen=True)
 class Metric:
     """A figure that is followed over the nights."""
 
+    column: str
+    """Its name in rows, lists and queries, whose unit the values have there."""
     name: str
     unit: str
+    """The unit in which it is shown and judged."""
     better: str
     """``higher`` or ``lower``."""
     rank: int
     """Its place among figures that a change moves: the most telling has the lowest."""
-    of: Callable[[RunRow], float | None]
     minimum: float
     """Smallest share of a change that is reported, however significant; absolute: the same in the figure's unit."""
     absolute: float = 0.0
+    scale: float = 1.0
+    """The factor from the column's unit to the one that is shown."""
     bounded: bool = False
-    """The value is only a bound where the run's rate is (RunRow.at_least)."""
+    """A rate, which may be a lower bound; it is followed only in runs that were made for it."""
+
+    @property
+    def short(self) -> str:
+        """``pps`` for ``total_pps``: the end of the names of its other values."""
+        return self.column.removeprefix("total_")
+
+    def of(self, row: RunRow) -> float | None:
+        """The row's figure in this metric's unit, where it is followed."""
+        value = None if self.bounded and row.aim != self.column else row.get(self.column)
+        return None if value is None else self.scale * value
 
 
-RATE = Metric("maximum rate", "pps", "higher", 0, lambda row: row.packet_rate, 0.01, bounded=True)
-TCP_RATE = Metric("TCP rate", "bit/s", "higher", 0, lambda row: row.total_bps, 0.01, bounded=True)
-COST = Metric("cycles/packet", "cycles", "lower", 1, lambda row: row.cycles_per_packet, 0.01)
-METRICS: tuple[Metric, ...] = (
-    RATE,
-    COST,
-    Metric("loss in the hold", "share", "lower", 8, lambda row: row.hold_loss, 0.02, absolute=0.001),
-    Metric("latency", "us", "lower", 3, lambda row: row.latency_s and 1e6 * row.latency_s, 0.05, absolute=1.0),
-    Metric("power", "W", "lower", 6, lambda row: row.power_w, 0.02),
-    TCP_RATE,
-    Metric("CPU per Gbit/s", "cores", "lower", 2, lambda row: row.cores_per_gbps, 0.02, absolute=0.01),
-    Metric("retransmitted", "share", "lower", 9, lambda row: row.retransmitted, 0.05, absolute=0.0005),
-    Metric("idle power", "W", "lower", 7, lambda row: row.idle_power_w, 0.02),
-    Metric("ping idle", "us", "lower", 5, lambda row: row.ping_idle_s and 1e6 * row.ping_idle_s, 0.05, absolute=20.0),
-    Metric(
-        "ping loaded", "us", "lower", 4, lambda row: row.ping_loaded_s and 1e6 * row.ping_loaded_s, 0.05, absolute=50.0
-    ),
-)
-"""Every figure that is followed."""
+RATE = Metric("total_pps", "maximum rate", "pps", "higher", 0, 0.01, bounded=True)
+TCP_RATE = Metric("total_bps", "TCP rate", "bit/s", "higher", 0, 0.01, bounded=True)
+COST = Metric("cycles_per_packet", "cycles/packet", "cycles", "lower", 1, 0.01)
+METRICS: dict[str, Metric] = {
+    one.column: one
+    for one in (
+        RATE,
+        COST,
+        Metric("hold_loss", "loss in the hold", "share", "lower", 8, 0.02, absolute=0.001),
+        Metric("latency_s", "latency", "us", "lower", 3, 0.05, absolute=1.0, scale=1e6),
+        Metric("power_w", "power", "W", "lower", 6, 0.02),
+        TCP_RATE,
+        Metric("cores_per_gbps", "CPU per Gbit/s", "cores", "lower", 2, 0.02, absolute=0.01),
+        Metric("retransmitted", "retransmitted", "share", "lower", 9, 0.05, absolute=0.0005),
+        Metric("idle_power_w", "idle power", "W", "lower", 7, 0.02),
+        Metric("ping_idle_s", "ping idle", "us", "lower", 5, 0.05, absolute=20.0, scale=1e6),
+        Metric("ping_loaded_s", "ping loaded", "us", "lower", 4, 0.05, absolute=50.0, scale=1e6),
+    )
+}
+"""Every figure that is followed, by its column."""
+UNFOLLOWED = ("with_polling", "vectors_per_call", "uj_per_packet")
+"""Columns of figures that are only stored."""
+
+
+def figure_columns() -> list[str]:
+    """The columns of all figures, and of the uncertainties of rates."""
+    uncertain = [f"uncertainty_{one.short}" for one in METRICS.values() if one.bounded]
+    return [*METRICS, *UNFOLLOWED, *uncertain, "at_least"]
+
+
+def figures_of(values: object, *columns: str) -> dict[str, Figure]:
+    """The figures among these attributes that are known."""
+    known = {name: value for name in columns if (value := getattr(values, name, None)) is not None}
+    return {name: Figure(value) for name, value in known.items()}
+
+
+def header_of(run: Run, path: str) -> dict[str, Any]:
+    """The fields of a row that every load's runs have."""
+    texts = {name: text_of(run.command.get(name)) for name in ("suite", "night", "label")}
+    facts = text_of(run.dut.get("facts_sha256"))
+    return {"path": path, "id": run.id, "started": run.started, "status": run.status.value, "facts": facts, **texts}
 
 
 def row_of(result: RunResult, path: str) -> RunRow:
     """The row of one run."""
-    command, directions, total_pps = result.command, result.analysis.directions, result.analysis.total_pps
-    figures: dict[str, Any] = {}
-    if (held := result.held_cost) is not None:
-        nodes = _nodes(held.workers) if held.cycles_per_packet is not None else {}
-        figures = {name: getattr(held, name) for name in _FIGURES} | {"nodes": nodes}
+    directions, cell, held = result.analysis.directions, cell_of(result), result.held_cost
+    apart = sum(one.uncertainty_pps for one in directions)  # a DUT's directions err alike
+    figures = {"total_pps": Figure(result.analysis.total_pps, apart, result.analysis.at_least)}
+    figures |= figures_of(held, "cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")
+    lost = max((one.hold_loss for one in directions if one.hold_loss is not None), default=None)
+    for name, value in (("hold_loss", lost), ("latency_s", history_latency(result.latencies))):
+        figures |= {} if value is None else {name: Figure(value)}
+    header = header_of(result, path) | ({"status": UNANSWERED} if result.no_answer else {})
     return RunRow(
-        path=path,
-        id=result.id,
-        started=result.started,
-        status=UNANSWERED if result.no_answer else result.status.value,
-        cell=cell_of(result),
+        **header,
+        cell=cell,
+        aim=RATE.column if cell.held_pps is None else COST.column,
+        figures=figures,
+        limit=max((one.limit for one in directions), key=_WORSE.index, default=Limit.NONE).value,
         traffic=_traffic(result),
         through=result.over,
         line_rate_bps=fmean(offer.line_rate_bps for offer in result.plan.offers),
-        loss_threshold=result.plan.loss_threshold,
-        facts=text_of(result.dut.get("facts_sha256")),
-        suite=text_of(command.get("suite")),
-        night=text_of(command.get("night")),
-        label=text_of(command.get("label")),
-        total_pps=total_pps,
-        at_least=result.analysis.at_least,
-        uncertainty_pps=sum(one.uncertainty_pps for one in directions),  # a DUT's directions err alike
         line_share=result.plan.line_share({one.direction: one.maximum_pps for one in directions}),
-        limit=max((one.limit for one in directions), key=_WORSE.index, default=Limit.NONE).value,
-        hold_loss=max((one.hold_loss for one in directions if one.hold_loss is not None), default=None),
-        latency_s=history_latency(result.latencies),
+        loss_threshold=result.plan.loss_threshold,
+        nodes=_nodes(held.workers) if held is not None and held.cycles_per_packet is not None else {},
         warnings=len(result.warnings) + len(result.analysis_warnings) + len(result.dut_warnings),
-        **figures,
     )
 
 
 UNANSWERED = "no answer"
 """The status of a row whose run went to its end and found nothing that a history could judge."""
-
-
-_FIGURES = ("cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")
-"""Fields that a Cost and a RunRow share."""
 _WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.LINK, Limit.UNKNOWN)
 """In order: the later, the less the rate says about the DUT."""
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..result import Status
 from ..tcp.limit import TcpLimit
 from ..tcp.model import Leg, TcpMode, Way
 from ..tcp.result import LegSummary, TcpResult
-from .cell import TCP_KIND, Cell, placed, text_of
-from .rows import RunRow
+from .cell import TCP_KIND, Cell, placed
+from .rows import TCP_RATE, Figure, RunRow, figures_of, header_of
 
 
 def rows_of_tcp(result: TcpResult, path: str) -> tuple[RunRow, ...]:
@@ -20,40 +18,25 @@ def rows_of_tcp(result: TcpResult, path: str) -> tuple[RunRow, ...]:
 
 
 def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | None) -> RunRow:
-    command = result.command
-    figures: dict[str, Any] = {name: getattr(found, name, None) for name in _TCP_FIGURES}
-    link_bps = (found and found.link_bps) or 0.0
-    rate_bps = found.rate_bps if found is not None else 0.0
-    status = result.status
-    through = result.setup.path(kind.version)
+    header, through, link_bps = header_of(result, path), result.setup.path(kind.version), found and found.link_bps
+    rate = Figure(0.0, at_least=True)
+    if found is not None:
+        rate = Figure(found.rate_bps, found.uncertainty_bps or 0.0, found.at_least)
+    elif result.status is Status.COMPLETE:
+        header["status"] = Status.INCOMPLETE.value
+    names = "power_w", "idle_power_w", "retransmitted", "cores_per_gbps", "ping_idle_s", "ping_loaded_s"
     return RunRow(
-        path=path,
-        id=result.id,
-        started=result.started,
-        status=(Status.INCOMPLETE if status is Status.COMPLETE and found is None else status).value,
+        **header,
         cell=placed(Cell("", _tcp_mode(result, kind), kind.way is Way.BIDIR, None, TCP_KIND), result, through),
+        aim=TCP_RATE.column,
+        figures={TCP_RATE.column: rate, **figures_of(found, *names)},
+        limit=(found.limit if found is not None else TcpLimit.UNKNOWN).value,
         traffic=_tcp_traffic(result, kind),
         through=through,
         line_rate_bps=result.setup.line_bps or 0.0,
-        loss_threshold=0.0,
-        facts=text_of(result.dut.get("facts_sha256")),
-        suite=text_of(command.get("suite")),
-        night=text_of(command.get("night")),
-        label=text_of(command.get("label")),
-        total_pps=0.0,
-        at_least=found.at_least if found is not None else True,
-        uncertainty_pps=0.0,
-        line_share=rate_bps / link_bps if link_bps else 0.0,
-        limit=(found.limit if found is not None else TcpLimit.UNKNOWN).value,
+        line_share=rate.value / link_bps if link_bps else 0.0,
         warnings=len(result.warnings) + len(result.analysis_warnings),
-        total_bps=rate_bps,
-        uncertainty_bps=(found and found.uncertainty_bps) or 0.0,
-        **figures,
     )
-
-
-_TCP_FIGURES = ("power_w", "idle_power_w", "retransmitted", "cores_per_gbps", "ping_idle_s", "ping_loaded_s")
-"""Fields that a Summary and a RunRow share."""
 
 
 def _tcp_mode(result: TcpResult, kind: Leg) -> TcpMode:

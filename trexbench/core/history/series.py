@@ -11,7 +11,7 @@ from ..tcp.path import paths_apart
 from ..units import format_bits, format_share
 from .cell import Cell
 from .detect import Smallest
-from .rows import Metric, RunRow
+from .rows import COST, Metric, RunRow
 
 LATELY = 10
 """A lower bound is compared with the median of so many nights before it."""
@@ -98,7 +98,7 @@ def _point(night: str, rows: Sequence[RunRow], metric: Metric) -> Point | None:
         night=night,
         value=median(value for value, _ in values),
         bound=metric.bounded and 2 * sum(row.at_least for _, row in values) > len(values),
-        cycles=median_of(row.cycles_per_packet for _, row in values),
+        cycles=median_of(COST.of(row) for _, row in values),
         nodes=nodes,
     )
 
@@ -131,7 +131,7 @@ def differences(before: RunRow, after: RunRow) -> Iterator[tuple[str, tuple[str,
     if before.line_rate_bps != after.line_rate_bps:
         yield "line rate", (format_bits(before.line_rate_bps), format_bits(after.line_rate_bps))
     if before.loss_threshold != after.loss_threshold:
-        yield "loss threshold", (format_share(before.loss_threshold), format_share(after.loss_threshold))
+        yield "loss threshold", tuple(format_share(row.loss_threshold or 0.0) for row in (before, after))
 
 
 def difference_words(what: str, values: Sequence[str], between: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core.history.baseline import Delta, metric_of
+from ...core.history.baseline import Delta
 from ...core.history.regression import NEEDED_NIGHTS
 from ...core.history.rows import RunRow
 from ...core.units import format_pps, format_scaled
 from ..groups import too_few
-from ..words import NONE, format_bound, format_change, format_count, format_cycles, format_figure, status_words
+from ..words import NONE, format_change, format_count, format_figure, format_whole, status_words
 
 
 @dataclass(frozen=True)
@@ -29,30 +29,30 @@ class GridCell:
     @property
     def share(self) -> float | None:
         """None where the line's rate is not known, as of a virtual one."""
-        return self.row.line_share if self.row is not None and self.row.line_rate_bps and not self.is_cost else None
+        return self.row.line_share if self.row is not None and self.row.line_rate_bps and self.is_rate else None
 
     @property
     def at_least(self) -> bool:
-        return self.row is not None and self.row.at_least and not self.is_cost
+        return self.row is not None and self.row.at_least
 
     @property
     def warnings(self) -> int:
         return self.row.warnings if self.row is not None else 0
 
     @property
-    def is_cost(self) -> bool:
-        """True if the figure is what packets cost at a given rate."""
-        return self.row is not None and self.row.cell.held_pps is not None
+    def is_rate(self) -> bool:
+        """False where the figure is what packets cost at a given rate."""
+        return self.row is not None and self.row.metric.bounded
 
     @property
     def metric(self) -> str:
         """The name of the figure that the run was made for."""
-        return "" if self.row is None else metric_of(self.row).name
+        return "" if self.row is None else self.row.metric.name
 
     @property
     def value(self) -> float | None:
-        """The figure: of costs in cycles per packet, else in the unit of the rate."""
-        return None if self.row is None else metric_of(self.row).of(self.row)
+        """The figure in the unit of its metric."""
+        return None if self.row is None else self.row.metric.of(self.row)
 
     @property
     def percent(self) -> str:
@@ -63,19 +63,16 @@ class GridCell:
     def rate(self) -> str:
         if self.row is None or self.value is None:
             return "failed" if self.state == "failed" else NONE
-        return (
-            format_cycles(self.value) if self.is_cost else format_bound(self.value, self.at_least, self.row.rate_unit)
-        )
+        return f"{'>= ' * self.at_least}{format_figure(self.value, self.row.metric)}"
 
     @property
     def detail(self) -> str:
         """The uncertainty and the limit of a rate; of costs the rate that was forwarded."""
         if self.row is None:
             return ""
-        if self.is_cost:
-            return f"at {format_pps(self.row.total_pps)} forwarded"
-        apart = f"+- {format_scaled(self.row.uncertainty, self.row.rate_unit, 2)}, " if self.row.uncertainty else ""
-        return f"{apart}limit: {self.row.limit}"
+        if not self.is_rate:
+            return f"at {format_pps(self.row.get('total_pps') or 0.0)} forwarded"
+        return f"{_apart(self.row, ', ', 2)}limit: {self.row.limit}"
 
     @property
     def change(self) -> str:
@@ -87,7 +84,7 @@ class GridCell:
         """The baseline of the change, in words."""
         if self.delta is None or self.row is None:
             return ""
-        return f"{delta_words(self.delta)} ({format_figure(self.delta.before, metric_of(self.row))})"
+        return f"{delta_words(self.delta)} ({format_figure(self.delta.before, self.row.metric)})"
 
 
 def change_text(delta: Delta | None) -> str:
@@ -115,11 +112,14 @@ def figure_of(row: RunRow) -> GridCell:
     """Return the figure that the run found; failed where it is not complete."""
     if not row.complete:
         return GridCell("failed", f"the run of {row.started} is {status_words(row)}")
-    words = f"{'at least ' if row.at_least else ''}{format_scaled(row.rate, row.rate_unit)}"
-    if row.uncertainty:
-        words += f" +- {format_scaled(row.uncertainty, row.rate_unit)}"
-    words += f", limit: {row.limit}, {row.started}"
-    return GridCell("value", words, row)
+    words = f"{'at least ' * row.at_least}{format_whole(row.metric.of(row), row.metric)} {_apart(row)}".rstrip()
+    return GridCell("value", f"{words}, limit: {row.limit}, {row.started}", row)
+
+
+def _apart(row: RunRow, end: str = "", digits: int = 4) -> str:
+    """``+- 12.3 kpps``; empty where the figure has no uncertainty."""
+    uncertainty = row.figure.uncertainty if row.figure is not None else 0.0
+    return f"+- {format_scaled(uncertainty * row.metric.scale, row.metric.unit, digits)}{end}" if uncertainty else ""
 
 
 def percent_words(share: float) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...core.history.baseline import find_delta, metric_of
+from ...core.history.baseline import find_delta
 from ...core.history.cell import EFFICIENCY, TCP_KIND, Cell
 from ...core.history.levels import Usual
 from ...core.history.night import CellRecord, CellState, Night
@@ -70,9 +70,8 @@ class Grid:
     @property
     def unit(self) -> str:
         """Unit of the figures themselves."""
-        cells = [cell for cell, _ in self._figures if cell.row is not None]
-        units = dict.fromkeys("cycles/packet" if cell.is_cost else cell.row.rate_unit for cell in cells if cell.row)
-        return " or ".join(units)
+        metrics = [cell.row.metric for cell, _ in self._figures if cell.row is not None]
+        return " or ".join(dict.fromkeys(one.unit if one.bounded else one.name for one in metrics))
 
     @property
     def has_deltas(self) -> bool:
@@ -96,7 +95,7 @@ def build_grid(
     found = _of_night(shown, night) if night is not None else {row.cell: figure_of(row) for row in shown}
     found = _compared(found, rows, usual or {})
     title = "the latest run of each cell" if night is None else f"{night.suite}, night of {night.night}"
-    limits = sorted({row.loss_threshold for row in shown if row.packet_rate is not None})
+    limits = sorted({row.loss_threshold for row in shown if row.loss_threshold is not None})
     loss_limit, kinds = " or ".join(map(format_limit, limits)) or "the limit", {cell.kind for cell in found}
     has = kinds != {TCP_KIND}, TCP_KIND in kinds, Saturate.kind in kinds
     return Grid(title, *_blocks(found), loss_limit, *has)
@@ -130,7 +129,7 @@ def _compared(
     done: dict[Cell, GridCell] = {}
     for cell, one in found.items():
         if one.row is not None:
-            metric = metric_of(one.row)
+            metric = one.row.metric
             level = usual.get((cell, metric.name))
             one = replace(one, delta=find_delta(one.row, histories.get(cell, ()), metric, level))
         done[cell] = one

@@ -87,7 +87,7 @@ class Report:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of which any cell has figures, the rates first."""
-        found = [metric for metric in METRICS if any(metric in trend.metrics for trend in self.trends)]
+        found = [metric for metric in METRICS.values() if any(metric in trend.metrics for trend in self.trends)]
         return tuple(sorted(found, key=lambda metric: not metric.bounded))
 
     @cached_property

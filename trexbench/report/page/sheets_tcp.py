@@ -172,7 +172,7 @@ def _published(one: Published, columns: tuple[str, ...]) -> Iterator[Item]:
     row = one.row
     yield named(one.cell.known_by, row is not None and row.cell.simulated)
     yield figure(one.published, "{:g}".format)
-    yield figure(row.rate / 1e6 if row else None, "{:.1f}".format, bound=row is not None and row.at_least)
+    yield figure(one.mbps, "{:.1f}".format, bound=row is not None and row.at_least)
     yield figure(one.ratio, "{:.2f}".format)
     for column in columns:
         yield from (of_share(cpu.get(column)) for cpu in (one.published_cpu, one.processes.cpu))

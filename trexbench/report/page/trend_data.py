@@ -41,11 +41,12 @@ def _trend(trend: Trend, cell: int, places: Places) -> dict[str, Any]:
     """x: places of runs; bound: which of the runs are bounds; line: the rate that is 100 % of line rate."""
     runs = ordered_runs(trend)
     last = trend.runs[-1] if trend.runs else None
+    rate = last and last.metric.bounded and last.metric.of(last)
     return {
         "cell": cell,
         "x": [places[short_instant(place_of(row))] for row in runs],
         "bound": [number for number, row in enumerate(runs) if row.at_least],
-        "line": float(f"{last.rate / last.line_share:.6g}") if last is not None and last.line_share else None,
+        "line": float(f"{rate / last.line_share:.6g}") if last and rate and last.line_share else None,
         "values": {metric.name: _values(trend, metric, runs) for metric in trend.metrics},
         "failed": [[places[short_instant(when)], clean(why)[:LONGEST_REASON]] for when, why in trend.failed],
         "changes": [

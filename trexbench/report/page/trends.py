@@ -60,7 +60,7 @@ class Trend:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of which any run has a figure."""
-        return tuple(metric for metric in METRICS if any(metric.of(row) is not None for row in self.runs))
+        return tuple(metric for metric in METRICS.values() if any(metric.of(row) is not None for row in self.runs))
 
     def values(self, metric: Metric) -> list[tuple[RunRow, float]]:
         return [(row, value) for row in self.runs if (value := metric.of(row)) is not None]

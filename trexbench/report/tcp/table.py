@@ -42,16 +42,21 @@ class PublishedCell:
     processes: ProcessShares = ProcessShares()
 
     @property
+    def mbps(self) -> float | None:
+        """The measured rate in Mbit/s; None where it was not measured."""
+        bps = None if self.row is None else self.row.get("total_bps")
+        return None if bps is None else bps / 1e6
+
+    @property
     def ratio(self) -> float | None:
         """Measured over published, scaled likewise; None where one of them is missing."""
-        return self.row.rate / 1e6 / self.published / self.scale if self.row is not None and self.published else None
+        return self.mbps / self.published / self.scale if self.mbps is not None and self.published else None
 
     def to_dict(self) -> dict[str, Any]:
-        rate = self.row.rate / 1e6 if self.row is not None else None
         found: dict[str, Any] = {
             "cell": str(self.cell),
             "published_mbps": self.published,
-            "measured_mbps": rate,
+            "measured_mbps": self.mbps,
             "ratio": self.ratio,
         }
         if self.scale != 1.0:
@@ -112,14 +117,14 @@ def _row(line: PublishedCell) -> tuple[str, ...]:
     published, ratio = or_dash(line.published, lambda mbps: f"{mbps:g}"), or_dash(line.ratio, lambda one: f"{one:.3f}")
     if row is None:
         return (line.cell.known_by, published, NONE, ratio, line.cell.state.value, *[NONE] * 5)
-    rate = f"{'>= ' if row.at_least else ''}{row.rate / 1e6:.1f}"
+    rate = f"{'>= ' * row.at_least}{line.mbps or 0.0:.1f}"
     return (line.cell.known_by, published, rate, ratio, row.limit, *_figures(row))
 
 
 def _figures(row: RunRow) -> Iterator[str]:
-    cores = None if row.cores_per_gbps is None else row.cores_per_gbps * row.rate / 1e9
-    yield or_dash(cores, lambda one: f"{one:.2f}")
-    for time_s in (row.ping_idle_s, row.ping_loaded_s):
-        yield or_dash(time_s, lambda one: f"{1000 * one:.3f}")
-    for watt in (row.idle_power_w, row.power_w):
-        yield or_dash(watt, lambda one: f"{one:.1f} W")
+    cores, bps = row.get("cores_per_gbps"), row.get("total_bps")
+    yield NONE if cores is None or bps is None else f"{cores * bps / 1e9:.2f}"
+    for column in ("ping_idle_s", "ping_loaded_s"):
+        yield or_dash(row.get(column), lambda one: f"{1000 * one:.3f}")
+    for column in ("idle_power_w", "power_w"):
+        yield or_dash(row.get(column), lambda one: f"{one:.1f} W")
