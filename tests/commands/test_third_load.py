@@ -39,19 +39,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_its_runs_are_listed_shown_and_exported(place: Path) -> None:
     listed = json.loads(run(place, "results", "list", "--json"))["runs"]
     assert len(listed) == NIGHTS and {one["cell"]["kind"] for one in listed} == {"dns"}
-    assert all(19_000 < one["answered_qps"] < 21_000 and one["total_pps"] is None for one in listed)
+    assert all(18_900 < one["answered_qps"] < 21_000 and one["total_pps"] is None for one in listed)
     table = run(place, "results", "list")
     assert table.count("lab-linux  a.test dns") == NIGHTS == table.count(" kqueries/s") and "pps" not in table
     assert "queries/s answered" in run(place, "show", "--picture", "dns.png")
     assert (place / "dns.png").read_bytes().startswith(b"\x89PNG")
     document = json.loads(run(place, "show", "--json"))
-    assert document["schema"] == "trexbench/dns" and 19_000 < document["answered_qps"] < 21_000
+    assert document["schema"] == "trexbench/dns" and 18_900 < document["answered_qps"] < 21_000
 
 
 def test_its_figure_is_a_column_of_queries(place: Path) -> None:
     sql = "select max(answered_qps), max(total_pps), aim from runs group by aim"
     ((most, packets, aim),) = (list(one.values()) for one in json.loads(run(place, "results", "query", "--json", sql)))
-    assert 19_000 < most < 21_000 and packets is None and aim == "answered_qps"
+    assert 18_900 < most < 21_000 and packets is None and aim == "answered_qps"
 
 
 def test_its_nights_are_judged(place: Path, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_its_nights_are_judged(place: Path, tmp_path: Path) -> None:
     slower = tmp_path / "slower"
     shutil.copytree(place, slower)
     for day in range(NIGHTS + 1, NIGHTS + 4):
-        options = "--sim", "--capacity", "18000", "--seed", str(day), "--started", f"2026-03-{day:02}T01:00:00Z"
+        options = "--sim", "--capacity", "9000", "--seed", str(day), "--started", f"2026-03-{day:02}T01:00:00Z"
         run(slower, "dns", "--dut", "resolver", *options)
     told = run(slower, "regress", code=3)
     assert "slower since 15 March" in told and "answered" in told and "kqueries/s" in told and "pps" not in told
@@ -70,7 +70,7 @@ def test_two_of_its_runs_are_compared(place: Path) -> None:
     text = run(place, "compare", first, last)
     assert "lab-linux" in text and text.count(" kqueries/s") == 2 and "pps" not in text
     (cell,) = json.loads(run(place, "compare", first, last, "--json"))["cells"]
-    assert 19_000 < cell["first_answered_qps"] < 21_000 and cell["verdict"] in ("faster", "slower")
+    assert 18_900 < cell["first_answered_qps"] < 21_000 and cell["verdict"] in ("faster", "slower")
 
 
 def test_the_page_has_its_section_table_and_plot(place: Path) -> None:
