@@ -60,7 +60,7 @@ def test_its_nights_are_judged(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place, slower)
     for day in range(NIGHTS + 1, NIGHTS + 4):
         options = "--sim", "--capacity", "9000", "--seed", str(day), "--started", f"2026-03-{day:02}T01:00:00Z"
-        run(slower, "dns", "--dut", "resolver", *options)
+        run(slower, "dns", "--dut", "lab-linux", *options)
     told = run(slower, "regress", code=3)
     assert "slower since 15 March" in told and "answered" in told and "kqueries/s" in told and "pps" not in told
 

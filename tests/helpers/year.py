@@ -104,7 +104,8 @@ def find_steps(rows: list[RunRow]) -> list[TrendChange]:
     runs = [row for row in rows if row.cell == cell]
     at = runs[2 * len(runs) // 3]
     text = f"{cell}: maximum rate 1.2 % lower since {at.night}"
-    return [make_change(cell, at.started, text, *(one.get("total_pps") or 0.0 for one in (runs[0], at)))]
+    before, after = (one.get("total_pps") or 0.0 for one in (runs[0], at))
+    return [make_change(cell, at.started, text, before, after)]
 
 
 def write_older(results: Path, rows: list[RunRow], latest: list[RunRow], changes: list[TrendChange]) -> list[RunRow]:
@@ -134,7 +135,8 @@ def make_report(results: Path, cells: int, nights: int, samples: int) -> tuple[R
     changes = find_steps(rows)
     rows = write_older(results, rows, latest, changes)
     begun, cpu = time.monotonic(), time.process_time()
-    runs = load_latest(RunResult, results, rows, made[-1], [])
+    latest_runs = load_latest(results, rows, made[-1], [])
+    runs = {cell: run for cell, run in latest_runs.items() if isinstance(run, RunResult)}
     read = time.monotonic()
     older = load_older(results, rows, runs, changes, [], print)
     report = Report(rows, made, made[-1], runs, older, changes, title=f"trexbench: {SUITE}", made="a benchmark")

@@ -6,8 +6,6 @@ import csv
 import io
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
