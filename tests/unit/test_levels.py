@@ -150,7 +150,7 @@ def test_a_loss_its_recovery_and_its_relapse_in_words() -> None:
     recovered = "netgate-vpp recovered since 17 January, was 10.9 % slower for 5 nights (1 cell)"
     assert words(values[:12]) == [f"{slower} tonight (1 cell); {more}"]
     assert words(values[:13]) == [f"{slower} since 12 January (1 cell)"]
-    assert words(values[:17])[1:] == [f"{faster} tonight (1 cell); 2 more such nights make it a recovery"]
+    assert words(values[:17])[1:] == [f"{faster} tonight (1 cell); one more such night makes it a recovery"]
     assert words(values[:19]) == [recovered]
     assert words(values[:20]) == [f"{slower} again tonight, {again} (1 cell); {more}", recovered]
     assert words(values[:21]) == [f"{slower} again since 20 January, {again} (1 cell)"]
