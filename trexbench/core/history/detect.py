@@ -1,15 +1,15 @@
 """Where a history of nights changed its level: lasting steps, and drift. Pure.
 
-Judged as on the morning after each night, from the nights until then, at every night that may begin a new level, against
-the first nights of the level before: a slow change leaves those, too. There is a change if
+Judged as on the morning after each night, from the nights until then: every night may begin a new level. It is compared
+with the first nights of the level before, which a slow change leaves, too. There is a change if
 
 1. at least two nights lie beyond it, three in four of them near the new level;
 2. the difference is not below the smallest effect worth reporting;
 3. it is ``SCORE`` standard errors: a t statistic as a normal score (Wallace 1959), so that few nights must show more;
 4. the DUT was not near the new level so often that habit or noise would explain the nights.
 
-What was found stays found: later nights add changes, and never withdraw one. Each number is fixed by
-``benchmarks/detection.py``, in the table that its text names.
+What was found stays found: later nights add changes, and never withdraw one. Each number names what it is fixed by: a
+table of ``benchmarks/detection.py``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ REACH = 3.0
 SURE = 0.95
 """The probability that a change began within the nights that are stated for it."""
 MEDIAN_ERROR, FROM_MEDIAN = 1.2533, 1.4826
-"""Of a normal distribution: a median's standard error over a mean's; the standard deviation over the median distance."""
+"""Of normal values: a median's standard error over a mean's; their standard deviation over their median distance."""
 
 
 class Shape(str, Enum):
@@ -119,12 +119,16 @@ def noise_of(values: Sequence[float]) -> float | None:
     return float(_level_of(values).noise) if len(values) >= FIRST_NIGHTS else None
 
 
-def is_far(value: float, level: Sequence[float], least: float) -> bool:
-    """True if one night differs by more than chance, and by ``least``, from the nights of a level."""
-    if len(level) < FIRST_NIGHTS:
+def is_far(value: float, nights: Sequence[float], least: float, noise: float | None = None) -> bool:
+    """Test whether a night differs by more than chance, and by ``least``, from those of a level.
+
+    noise: of the level before; without it, FIRST_NIGHTS must show it.
+    """
+    if not nights or (noise is None and len(nights) < FIRST_NIGHTS):
         return False
-    away = value - median(level)
-    return abs(away) >= least and bool(_level_of(level).scores(away, 1) >= SCORE)
+    base = _level_of(nights) if noise is None else _level_of(nights, noise, LATELY)
+    away = value - median(nights)
+    return abs(away) >= least and bool(base.scores(away, 1) >= SCORE)
 
 
 def nights_of_change(values: Sequence[float], at: int, before: float, after: float, noise: float) -> tuple[int, int]:

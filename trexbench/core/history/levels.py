@@ -6,7 +6,7 @@ what later nights are compared with, and their scatter is the figure's noise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from statistics import median
@@ -14,9 +14,6 @@ from statistics import median
 from .detect import BASELINE, FIRST_NIGHTS, MEDIAN_ERROR, LevelChange, Shape, find_changes, is_far, noise_of
 from .known import Known, find_note
 from .series import FigureSeries
-
-MOST_MORE = 3
-"""A night is suspicious if at most so many more like it make it a change."""
 
 
 class Kind(str, Enum):
@@ -93,21 +90,15 @@ class Course:
 def follow(series: FigureSeries, known: Sequence[Known] = ()) -> Course:
     """The course of a figure that has nights enough to be judged."""
     points = series.points
-    values = [point.value for point in points]
-    changes = find_changes(values, series.smallest)
+    changes = find_changes([point.value for point in points], series.smallest)
     places = [change.at for change in changes]
-    walk = _Walk(series, places, known, changes[0].before if changes else 0.0)
-    # A drift has no edge: its first nights are those before it.
-    steps = not changes or changes[0].shape is Shape.STEP
-    walk.usual = list(range((places[0] if changes else len(points)) if steps else places[0] + FIRST_NIGHTS))
+    walk = _Walk(series, changes, known)
     for change, begin, end in zip(changes, [0, *places], [*places[1:], len(points)], strict=False):
         walk.take(change, begin, max(end, change.at + 1))  # a drift's first night may be that of the step before
     left = points[walk.standing[0].start].night if walk.standing else None
     nights = [points[at] for at in walk.usual if at < len(points) - 1 or walk.usual == [at]][-BASELINE:]
     usual = Usual(tuple(point.night for point in nights), tuple(point.value for point in nights), left)
-    suspicion = _suspect(series, changes, walk)
-    events = (*walk.events, *walk.standing, *([suspicion] if suspicion else []))
-    return Course(events, tuple(walk.standing), usual)
+    return Course((*walk.events, *walk.standing, *_suspect(series, changes, walk)), tuple(walk.standing), usual)
 
 
 class _Walk:
@@ -116,13 +107,15 @@ class _Walk:
     usual: indexes of the nights at the reference level.
     """
 
-    def __init__(self, series: FigureSeries, places: list[int], known: Sequence[Known], reference: float) -> None:
-        self.series, self.places, self.reference = series, places, reference
+    def __init__(self, series: FigureSeries, changes: Sequence[LevelChange], known: Sequence[Known]) -> None:
+        self.series, self.places = series, [change.at for change in changes]
         self.known = [one for one in known if one.is_about(series.cell, series.metric.name)]
         self.events: list[Event] = []
         self.standing: list[Event] = []
         self.lost: list[Event] = []
-        self.usual: list[int] = []
+        # A drift has no edge: its first nights are those before it.
+        first = [one.at if one.shape is Shape.STEP else one.at + FIRST_NIGHTS for one in changes[:1]]
+        self._settle(range(*first or [len(series.points)]))
 
     def gain(self, now: float, before: float) -> float:
         return now - before if self.series.metric.better == "higher" else before - now
@@ -135,40 +128,37 @@ class _Walk:
         now = median(points[at].value for at in nights)
         enough = float(series.smallest.of(self.reference))
         # the median of a return's first nights may be short of the level by chance
-        returns = (change.after > change.before) is (series.metric.better == "higher")
         chance = MEDIAN_ERROR * change.noise / len(nights) ** 0.5
         event = Event(Kind.REGRESSION, change, self.reference, now, begin, change.at, end)
-        note = find_note(self.known, [point.night for point in points], self.places, change.at)
-        if note is not None:
-            self._settle(replace(event, kind=Kind.KNOWN, note=note), nights)
-        elif self.gain(now, self.reference) <= -enough - chance * returns:
+        gain, returns = self.gain(now, self.reference), self.gain(change.after, change.before) > 0
+        if note := find_note(self.known, [point.night for point in points], self.places, change.at):
+            self.events.append(replace(event, kind=Kind.KNOWN, note=note))
+            self._settle(nights)
+        elif gain <= -enough - chance * returns:
             self._lose(event, enough + chance)
-        elif self.gain(now, self.reference) >= enough:
+        elif gain >= enough:
             bounds = [point.bound for point in points[: change.at]][-FIRST_NIGHTS:]
-            proven = 2 * sum(bounds) <= len(bounds)  # the DUT may have carried more than a bound
-            self._settle(replace(event, kind=Kind.IMPROVEMENT) if proven else None, nights)
+            if 2 * sum(bounds) <= len(bounds):  # else the DUT may have carried more than a bound
+                self.events.append(replace(event, kind=Kind.IMPROVEMENT))
+            self._settle(nights)
         else:
             self._recover(event, 0)
             self.usual += nights
 
-    def _settle(self, event: Event | None, nights: Sequence[int]) -> None:
+    def _settle(self, nights: Sequence[int]) -> None:
         """Take these nights for the usual level."""
-        self.events += [event] if event else []
         self.lost += self.standing
         self.standing, self.usual = [], list(nights)
         self.reference = median(self.series.points[at].value for at in nights)
 
     def _lose(self, event: Event, enough: float) -> None:
         """Add a loss, or take back in part those that stand."""
-        kept = [one for one in self.standing if self.gain(event.after, one.before) <= -enough]
-        if len(kept) < len(self.standing):
-            self._recover(event, len(kept))
+        self._recover(event, sum(self.gain(event.after, one.before) <= -enough for one in self.standing))
         last = self.standing[-1] if self.standing else None
-        slide = last is not None and {last.change.shape, event.change.shape} == {Shape.DRIFT}
+        slide = last is not None and last.change.shape is event.change.shape is Shape.DRIFT
         if last is None or (not slide and self.gain(event.after, last.after) <= -enough):
-            level = last.after if last else self.reference
-            again = (one for one in reversed(self.lost) if abs(one.after - event.after) < enough)
-            self.standing.append(replace(event, before=level, loss=next(again, None)))
+            loss = self.last_loss(event.after, enough)
+            self.standing.append(replace(event, before=last.after if last else self.reference, loss=loss))
         else:
             self.standing[-1] = replace(last, after=event.after, end=event.end)
 
@@ -180,29 +170,23 @@ class _Walk:
             first = replace(ended[0], after=ended[-1].after, end=event.start)
             self.events.append(replace(event, kind=Kind.RECOVERY, before=first.after, loss=first))
 
+    def last_loss(self, level: float, least: float) -> Event | None:
+        """The last loss that ended and had led to this level."""
+        return next((one for one in reversed(self.lost) if abs(one.after - level) < least), None)
 
-def _suspect(series: FigureSeries, changes: Sequence[LevelChange], walk: _Walk) -> Event | None:
+
+def _suspect(series: FigureSeries, changes: Sequence[LevelChange], walk: _Walk) -> Iterator[Event]:
     """The last night, if it is far from its level and a few more like it would be a change."""
-    points = series.points
-    values, last = [point.value for point in points], len(points) - 1
-    start = changes[-1].at if changes else 0
+    *values, value = (point.value for point in series.points)
+    last, start, noise = len(values), changes[-1].start if changes else 0, changes[-1].noise if changes else None
     if start == last or (changes and changes[-1].told > last):
-        return None
-    # A short level borrows the noise of the usual one.
-    level = median(values[start:last])
-    around = values[start:last]
-    if len(around) < FIRST_NIGHTS:
-        around += [values[at] - walk.reference + level for at in walk.usual if at < start]
+        return
+    level = median(values[start:])
     least = float(series.smallest.of(level))
-    if not is_far(values[last], around, least):
-        return None
-    for more in range(1, MOST_MORE + 1):
-        further = find_changes([*values, *[values[last]] * more], series.smallest)
-        if len(further) > len(changes):
-            change = replace(further[len(changes)], at=last)
-            event = Event(Kind.SUSPICION, change, level, values[last], start, last, last + 1, more=more)
-            lost = walk.lost if walk.gain(values[last], level) < 0 else []
-            again = next((one for one in reversed(lost) if abs(one.after - values[last]) < least), None)
-            ended = next((one for one in walk.standing if walk.gain(values[last], one.before) > -least), None)
-            return replace(event, loss=ended or again)
-    return None
+    if not is_far(value, values[start:], least, noise):
+        return
+    for change in find_changes([*values, *[value] * (1 + FIRST_NIGHTS)], series.smallest)[len(changes) :][:1]:
+        event = Event(Kind.SUSPICION, replace(change, at=last), level, value, start, last, last + 1)
+        again = walk.last_loss(value, least) if walk.gain(value, level) < 0 else None
+        ended = next((one for one in walk.standing if walk.gain(value, one.before) > -least), None)
+        yield replace(event, loss=ended or again, more=change.told - last - 1)
