@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from nights import date, make_row, make_rows, noisy
 
 from trexbench.core.history.causes import groups_of
+from trexbench.core.history.known import NEWS_NIGHTS
 from trexbench.core.history.levels import Kind
-from trexbench.core.history.regression import NEEDED_NIGHTS, RECOVERY_NIGHTS, Finding, Judgement, judge_rows
+from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, judge_rows
 from trexbench.report.groups import headline
 from trexbench.report.regress.text import format_judgement, summary_line
 
@@ -91,7 +92,7 @@ def test_a_recovery_is_an_event_and_its_level_is_the_one_before_the_loss(seed: i
     (usual,) = judgement.usual.values()
     assert usual.level == pytest.approx(world.levels[0][1], rel=3 * world.noise + 1e-3)
     assert usual.noise is not None and usual.noise < 2.2 * world.noise * world.levels[0][1], "not that of both levels"
-    assert kinds([*values[: back + 4], *noisy(RECOVERY_NIGHTS, world.levels[0][1], world.noise)]) == []
+    assert kinds([*values[: back + 4], *noisy(NEWS_NIGHTS, world.levels[0][1], world.noise)]) == []
 
 
 @lawful(500, WORLDS)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .detect import is_far
+from .detect import BASELINE, LATELY, is_far
 from .levels import Usual
 from .regression import NEEDED_NIGHTS
 from .rows import Metric, RunRow
-from .series import LATELY, night_of, series_of
-
-RECENT = 6 * LATELY
-"""Runs that are searched for the nights of a baseline."""
+from .series import night_of, series_of
 
 
 @dataclass(frozen=True)
@@ -38,9 +35,9 @@ class Delta:
 def nights_measured(rows: Sequence[RunRow], metric: Metric) -> int:
     """Nights in which a cell's figure was measured as in the last one, as the search for changes counts them.
 
-    rows: the complete ones of the cell, oldest first; the latest RECENT count.
+    rows: the complete ones of the cell, oldest first; the latest BASELINE count.
     """
-    return sum(len(one.points) for one in series_of(rows[-1].cell, rows[-RECENT:], [metric])) if rows else 0
+    return sum(len(one.points) for one in series_of(rows[-1].cell, rows[-BASELINE:], [metric])) if rows else 0
 
 
 def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual | None = None) -> Delta | None:
@@ -51,7 +48,7 @@ def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual
     value, night = metric.of(row), night_of(row)
     if value is None or (metric.bounded and row.at_least):
         return None
-    before = [one for one in rows if night_of(one) < night and bool(one.night) == bool(row.night)][-RECENT:]
+    before = [one for one in rows if night_of(one) < night and bool(one.night) == bool(row.night)][-BASELINE:]
     points = series_of(row.cell, [*before, row], [metric])[0].points
     usual = None if usual is None else usual.before(night)
     if usual is None or not usual.nights:

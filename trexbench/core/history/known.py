@@ -15,8 +15,9 @@ from ..units import Rate
 from .cell import Cell
 
 SCHEMA, VERSION = "trexbench/acknowledged", 1
-GRACE_NIGHTS = 3
-"""An acknowledgement made beforehand covers a change up to so many nights later."""
+NEWS_NIGHTS, GRACE_NIGHTS = 14, 3
+"""A change that does not alarm is reported for so many nights. An acknowledgement made beforehand, while none is news,
+covers a change up to so many nights later."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
@@ -39,13 +40,13 @@ class Known:
 def find_note(known: Iterable[Known], nights: list[str], places: list[int], at: int) -> str | None:
     """The note that covers the change at ``nights[at]``; ``places``: indexes of all changes of this history, ascending.
 
-    A note covers changes up to its date; if the nights before had none, the first one after it. The latest note wins.
+    A note covers changes up to its date; if the nights before had none, one right after it. The latest note wins.
     """
     for one in sorted(known, key=lambda known: known.date, reverse=True):
         if nights[at] <= one.date:
             return one.note
         first = sum(night <= one.date for night in nights)
-        pending = any(first - GRACE_NIGHTS * 5 <= place < first for place in places)
+        pending = any(first - NEWS_NIGHTS <= place < first for place in places)
         if not pending and first <= at < first + GRACE_NIGHTS:
             return one.note
     return None

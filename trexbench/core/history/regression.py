@@ -9,7 +9,7 @@ from .cell import Cell
 from .detect import FIRST_NIGHTS, Shape, nights_of_change
 from .differences import Difference
 from .explain import explain
-from .known import Known
+from .known import NEWS_NIGHTS, Known
 from .levels import Event, Kind, Usual, follow
 from .night import CellState, Night
 from .rows import METRICS, Metric, RunRow, cells_of
@@ -17,10 +17,6 @@ from .series import FigureSeries, night_of, series_of
 
 NEEDED_NIGHTS = FIRST_NIGHTS + 2
 """With fewer, no change can be found: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
-RECENT_NIGHTS = 7
-"""Improvements, known changes and changed conditions are reported for so many nights."""
-RECOVERY_NIGHTS = 14
-"""Nights for which a recovery is reported."""
 STALE_NIGHTS = 30
 """A cell that was not measured in so many nights is no longer judged."""
 
@@ -190,9 +186,7 @@ def judge_series(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[lis
         event
         for event in course.events
         if event in course.standing
-        or event.kind is Kind.SUSPICION
-        or (event.kind is Kind.RECOVERY and event.start > latest and len(points) - event.start <= RECOVERY_NIGHTS)
-        or (event.kind in (Kind.IMPROVEMENT, Kind.KNOWN) and len(points) - event.change.told < RECENT_NIGHTS)
+        or (len(points) - event.change.told < NEWS_NIGHTS and (event.kind is not Kind.RECOVERY or event.start > latest))
     ]
     return [_finding(series, event, course.usual.noise) for event in shown], course.usual
 
@@ -256,7 +250,7 @@ def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) ->
 def _remarks(found: Sequence[FigureSeries]) -> Iterable[str]:
     """Report one cell's changed conditions, and figures that the generator limits."""
     for series in found[:1]:
-        if series.since and sum(point.night >= series.since for point in series.points) <= RECENT_NIGHTS:
+        if series.since and sum(point.night >= series.since for point in series.points) <= NEWS_NIGHTS:
             yield f"{series.cell}: {', '.join(series.changed)} since {series.since}; its history starts again"
     for series in found:
         if limited := series.limited:

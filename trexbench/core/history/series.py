@@ -10,11 +10,8 @@ from statistics import median
 from ..tcp.path import paths_apart
 from ..units import format_bits, format_share
 from .cell import Cell
-from .detect import Smallest
+from .detect import LATELY, Smallest
 from .rows import COST, Metric, RunRow
-
-LATELY = 10
-"""A lower bound is compared with the median of so many nights before it."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ def median_of(values: Iterable[float | None]) -> float | None:
 
 
 def _split_bounds(points: Sequence[Point], metric: Metric) -> tuple[list[Point], list[Point]]:
-    """Nights that count, and those that prove nothing: their lower bound is below earlier values."""
+    """Nights that count, and those that prove nothing: their lower bound is below the LATELY nights before."""
     counted: list[Point] = []
     silent: list[Point] = []
     for point in points:
