@@ -77,29 +77,23 @@ class FindingGroup:
 
 def groups_of(judgement: Judgement) -> tuple[FindingGroup, ...]:
     """All groups of a judgement: what alarms first, then by metric and by the size of the change."""
-    sections = (
-        (Section.REGRESSION, judgement.regressions),
-        (Section.SUSPICION, judgement.of(Kind.SUSPICION)),
-        (Section.OLDER, judgement.older),
-        (Section.RECOVERY, judgement.of(Kind.RECOVERY)),
-        (Section.IMPROVEMENT, judgement.of(Kind.IMPROVEMENT)),
-        (Section.KNOWN, judgement.of(Kind.KNOWN)),
-    )
-    return tuple(group for section, findings in sections for group in _groups(section, findings, judgement))
+    apart = {Section.REGRESSION: judgement.regressions, Section.OLDER: judgement.older}
+    found: list[FindingGroup] = []
+    for section in Section:
+        findings = apart[section] if section in apart else judgement.of(Kind(section.value))
+        groups = [_group(section, *part, judgement) for part in _parts(findings, judgement.nights)]
+        found += sorted(groups, key=lambda one: (*_size(one.first), one.since, str(one.first.cell)))
+    return tuple(found)
 
 
-def _groups(section: Section, findings: Iterable[Finding], judgement: Judgement) -> list[FindingGroup]:
+def _parts(findings: Iterable[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:
+    """What may have one cause, with its night."""
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for one in findings:
-        cell = one.cell
-        key = (cell.dut_words, cell.simulated, one.worse, one.shape is Shape.DRIFT, one.note)
+        key = (one.cell.dut_words, one.cell.simulated, one.worse, one.shape is Shape.DRIFT, one.note)
         alike.setdefault(key, []).append(one)
-    found = [
-        _group(section, night, part, judgement)
-        for some in alike.values()
-        for night, part in _by_night(some, judgement.nights)
-    ]
-    return sorted(found, key=lambda one: (*_size(one.first), one.since, str(one.first.cell)))
+    for left in alike.values():
+        yield from _by_night(left, nights)
 
 
 def _group(section: Section, night: str, findings: Iterable[Finding], judgement: Judgement) -> FindingGroup:
@@ -109,22 +103,17 @@ def _group(section: Section, night: str, findings: Iterable[Finding], judgement:
     return FindingGroup(section, ordered, night, now, judgement.differences.get((first.cell, night)))
 
 
-def _by_night(findings: Sequence[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:
+def _by_night(left: Sequence[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:
     """Findings by the night in which most of them began, with those that began in the measured night beside it.
 
     Of two figures that a change moves by different amounts one is told to begin a night later, or earlier by chance.
     """
-    left = list(findings)
     while left:
-        counts: dict[str, tuple[int, int]] = {}
-        for one in left:
-            rates, every = counts.get(one.since or "", (0, 0))
-            counts[one.since or ""] = (rates + one.metric.bounded, every + 1)
-        night = min(counts, key=lambda since: (*(-count for count in counts[since]), since))
-        beside = {night}
-        if night in nights:
-            at = nights.index(night)
-            beside |= set(nights[max(0, at - 1) : at + 2])
+        every = [one.since or "" for one in left]
+        rates = [one.since or "" for one in left if one.metric.bounded]
+        night = min(every, key=lambda since: (-rates.count(since), -every.count(since), since))
+        at = nights.index(night) if night in nights else len(nights) + 1
+        beside = {night, *nights[max(0, at - 1) : at + 2]}
         yield night, [one for one in left if (one.since or "") in beside]
         left = [one for one in left if (one.since or "") not in beside]
 

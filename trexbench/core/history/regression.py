@@ -150,15 +150,13 @@ def judge_rows(
     cells = cells_of(rows)
     dates = sorted({night_of(row) for found in cells.values() for row in found})
     horizon = dates[-STALE_NIGHTS - 1] if len(dates) > STALE_NIGHTS else ""
+    stale = {cell for cell, found in cells.items() if night_of(found[-1]) <= horizon}
     findings: list[Finding] = []
     remarks: list[str] = []
     steady: list[tuple[Cell, str]] = []
     usual: dict[tuple[Cell, str], Usual] = {}
-    judged = stale = 0
-    for cell in sorted(cells, key=str):
-        if night_of(cells[cell][-1]) <= horizon:
-            stale += 1
-            continue
+    judged = 0
+    for cell in sorted(cells.keys() - stale, key=str):
         found = [one for one in series_of(cell, cells[cell], METRICS.values()) if one.points]
         remarks += _remarks(found)
         for series in found:
@@ -166,13 +164,22 @@ def judge_rows(
             findings += new
             usual |= {} if level is None else {(cell, series.metric.name): level}
             steady += [] if new else [(cell, series.metric.name)]
-            judged += len(series.points) >= NEEDED_NIGHTS
+            judged += level is not None
     if stale:
-        remarks.append(f"{stale} cell{'s' * (stale > 1)} not measured in the last {STALE_NIGHTS} nights, not judged")
+        remarks.append(
+            f"{len(stale)} cell{'s' * (len(stale) > 1)} not measured in the last {STALE_NIGHTS} nights, not judged"
+        )
     findings.sort(key=lambda one: (list(Kind).index(one.kind), -one.severity, str(one.cell), one.metric.name))
-    missing = tuple(find_missing(nights, wanted))
-    told = tuple(findings), judged, missing, tuple(remarks), since, tuple(steady), tuple(dates)
-    return Judgement(*told, usual=usual)
+    return Judgement(
+        findings=tuple(findings),
+        judged=judged,
+        missing=tuple(find_missing(nights, wanted)),
+        remarks=tuple(remarks),
+        since=since,
+        steady=tuple(steady),
+        nights=tuple(dates),
+        usual=usual,
+    )
 
 
 def judge_series(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[list[Finding], Usual | None]:
