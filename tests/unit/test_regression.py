@@ -248,8 +248,9 @@ def test_what_is_told_of_nodes_never_contradicts_the_whole(
     assert abs(sum(parts)) >= abs(total) / 4 and abs(sum(others)) <= abs(total) / 4 + 1, words
 
 
-def test_a_drift_is_told_as_drift() -> None:
-    values = [value * (1 - 0.1 * night / 200) for night, value in enumerate(noisy(200))]
+@pytest.mark.parametrize("lost", [0.05, 0.1, 0.2])
+def test_a_drift_is_told_as_drift(lost: float) -> None:
+    values = [value * (1 - lost * night / 200) for night, value in enumerate(noisy(200))]
     finding = only(judged(make_rows(values)), Kind.REGRESSION)
     assert "a slow drift since about" in finding.explanation[0]
 

@@ -164,31 +164,27 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
     if size < least + 2:
         return None
     first = history[start : start + BASELINE]
-    prior = (
-        (changes[-1].noise, LATELY) if changes else (float(smallest.of(median(first[:FIRST_NIGHTS]))) / 2, FIRST_NIGHTS)
-    )
+    prior = float(smallest.of(median(first[:FIRST_NIGHTS]))) / 2, FIRST_NIGHTS
+    if changes:
+        prior = changes[-1].noise, LATELY
     levels = [_level_of(first[:count], *prior) for count in range(1, len(first) + 1)]
     levels += [levels[-1]] * (size - len(levels))
-    columns = _Level(*np.asarray(levels).T[:, :-1, None])
-    since = np.arange(1, LATELY + 1)
+    columns, since = _Level(*np.asarray(levels).T[:, :-1, None]), np.arange(1, LATELY + 1)
     nights = np.concatenate([history[start + 1 :], np.full(LATELY - 1, np.nan)])
-    windows = np.lib.stride_tricks.sliding_window_view(nights, LATELY)
-    away = np.cumsum(windows - columns.mean, axis=1) / since
+    away = np.cumsum(np.lib.stride_tricks.sliding_window_view(nights, LATELY) - columns.mean, axis=1) / since
     scores = columns.scores(away, since)
     possible = (scores >= SCORE) & (np.abs(away) >= smallest.of(columns.mean))
     possible[: least - 1] = possible[:, 0] = False
-    found = [
-        (start + row + column + 2, -float(scores[row, column]), row) for row, column in np.argwhere(possible).tolist()
-    ]
-    for end, score, row in sorted(found):
-        place, base = start + row + 1, levels[row]
+    found = [(row + column, -float(scores[row, column]), row) for row, column in np.argwhere(possible).tolist()]
+    for last, score, row in sorted(found):
+        place, end, base = start + row + 1, start + last + 2, levels[row]
         if _is_lasting(history, changes, place, end, base):
-            return _as_step_or_drift(history, start, place, end, base, -score)
+            return _as_step_or_drift(history, max(start, place - BASELINE), place, end, base, -score)
     return None
 
 
 def _is_lasting(history: Sequence[float], changes: Sequence[LevelChange], place: int, end: int, base: _Level) -> bool:
-    """Test whether the nights [place, end) agree on a new level, and the DUT is not there by habit.
+    """Test whether the nights [place, end) agree on a level, and the DUT is not there by habit.
 
     Former nights near it are no habit if they are of a level that the DUT left once, as was found: it may return.
     """
@@ -211,21 +207,13 @@ def _is_lasting(history: Sequence[float], changes: Sequence[LevelChange], place:
 
 
 def _as_step_or_drift(
-    history: Sequence[float], start: int, place: int, end: int, base: _Level, score: float
+    history: Sequence[float], begin: int, place: int, end: int, base: _Level, score: float
 ) -> LevelChange:
-    """The change as a step or a drift, whichever fits the nights around it better."""
-    begin = max(start, place - BASELINE)
-    nights = np.arange(end - begin)
+    """The change as a step or a drift, whichever fits the nights [begin, end) better."""
     shown = np.asarray(history[begin:end])
-    slope = shown - np.polyval(np.polyfit(nights, shown, 1), nights)
+    nights = np.arange(len(shown))
+    rest = shown - np.polyval(np.polyfit(nights, shown, 1), nights)
     parts = np.split(shown, [place - begin])
-    drifts = slope @ slope < sum(len(part) * part.var() for part in parts)
-    return LevelChange(
-        at=begin if drifts else place,
-        told=end,
-        before=float(base.mean),
-        after=median(history[place:end]),
-        noise=float(base.noise),
-        score=score,
-        shape=Shape.DRIFT if drifts else Shape.STEP,
-    )
+    shape = Shape.DRIFT if rest @ rest < sum(len(part) * part.var() for part in parts) else Shape.STEP
+    at, after = begin if shape is Shape.DRIFT else place, median(history[place:end])
+    return LevelChange(at, end, float(base.mean), after, float(base.noise), score, shape)
