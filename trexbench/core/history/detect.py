@@ -32,7 +32,7 @@ smallest effect). False alarms of young histories."""
 BASELINE, LATELY = 60, 10
 """The most nights from which a change is judged: before it (steps found), and since, which is also the weight of the
 noise that a new level takes over (false alarms where a night is like the one before; recoveries)."""
-SCORE = 3.8
+SCORE = 3.7
 """The score of a change, and of one night that is beyond the noise. False alarms by noise against steps found."""
 NEAR, AGREE = 0.6, 0.75
 """A night that shows this share of a step is near the new level; the share of the nights that must be near it. Single
@@ -87,19 +87,19 @@ class Smallest:
 class _Level(NamedTuple):
     """A level as some nights show it; in columns: the levels before each of many nights."""
 
-    count: Values | float
-    """The nights."""
+    nights: Values | float
+    """Their number."""
     mean: Values | float
     noise: Values | float
     """A night's standard deviation."""
     weight: Values | float
     """Degrees of freedom of the noise."""
 
-    def scores(self, away: Values | float, nights: Values | int) -> Values:
+    def scores(self, away: Values | float, nights: NDArray[np.int_] | int) -> Values:
         """The mean distance of so many nights from the level: a t statistic as the score of a normal distribution."""
         freedom = self.weight
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            ratio = np.abs(away) / (self.noise * np.sqrt(1 / np.asarray(nights) + 1 / self.count))
+            ratio = np.abs(away) / (self.noise * np.sqrt(1 / np.asarray(nights) + 1 / self.nights))
             return np.asarray((8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(ratio**2 / freedom)))
 
 
@@ -179,7 +179,7 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
     for last, score, row in sorted(found):
         place, end, base = start + row + 1, start + last + 2, levels[row]
         if _is_lasting(history, changes, place, end, base):
-            return _as_step_or_drift(history, max(start, place - BASELINE), place, end, base, -score)
+            return _as_step_or_drift(history, max(start + 1, place - BASELINE), place, end, base, -score)
     return None
 
 
@@ -203,7 +203,7 @@ def _is_lasting(history: Sequence[float], changes: Sequence[LevelChange], place:
     often = sum(bool(returns(one.before) and not returns(one.after)) for one in changes) > 1
     there = (np.asarray(history[begin:place]) - base.mean) / (level - base.mean) > NEAR
     habit = (np.count_nonzero(there & (~returns(levels) | often)) + SURPRISE) / (place - begin + 2 * SURPRISE)
-    return comb(len(since), near) * habit**near <= CHANCE
+    return bool(comb(len(since), near) * habit**near <= CHANCE)
 
 
 def _as_step_or_drift(

@@ -94,7 +94,7 @@ def follow(series: FigureSeries, known: Sequence[Known] = ()) -> Course:
     places = [change.at for change in changes]
     walk = _Walk(series, changes, known)
     for change, begin, end in zip(changes, [0, *places], [*places[1:], len(points)], strict=False):
-        walk.take(change, begin, max(end, change.at + 1))  # a drift's first night may be that of the step before
+        walk.take(change, begin, end)
     left = points[walk.standing[0].start].night if walk.standing else None
     nights = [points[at] for at in walk.usual if at < len(points) - 1 or walk.usual == [at]][-BASELINE:]
     usual = Usual(tuple(point.night for point in nights), tuple(point.value for point in nights), left)
