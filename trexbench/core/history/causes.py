@@ -87,7 +87,7 @@ def groups_of(judgement: Judgement) -> tuple[FindingGroup, ...]:
 
 
 def _parts(findings: Iterable[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:
-    """What may have one cause, with its night."""
+    """Parts that may have one cause each, with its night."""
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for one in findings:
         key = (one.cell.dut_words, one.cell.simulated, one.worse, one.shape is Shape.DRIFT, one.note)

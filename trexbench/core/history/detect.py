@@ -45,7 +45,7 @@ REACH = 3.0
 SURE = 0.95
 """The probability that a change began within the nights that are stated for it."""
 MEDIAN_ERROR, FROM_MEDIAN = 1.2533, 1.4826
-"""Of normal values: a median's standard error over a mean's; their standard deviation over their median distance."""
+"""Ratios of normal values: a median's standard error to a mean's; standard deviation to median distance."""
 
 
 class Shape(str, Enum):
