@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-FIRST_NIGHTS = 5
-"""Fewest nights before a change that show a DUT's noise, and the weight of the noise assumed until then (half the
-smallest effect). False alarms of young histories."""
+FIRST_NIGHTS, ASSUMED = 5, 3
+"""Fewest nights before a change that show a DUT's noise, and the weight, in nights, of the noise assumed before (half
+the smallest effect). False alarms of young histories."""
 BASELINE, LATELY = 60, 10
 """The most nights from which a change is judged: before it (steps found), and since, which is also the weight of the
 noise that a new level takes over (false alarms where a night is like the one before; recoveries)."""
@@ -37,7 +37,7 @@ SCORE = 3.7
 NEAR, AGREE = 0.6, 0.75
 """A night that shows this share of a step is near the new level; the share of the nights that must be near it. Single
 bad nights."""
-CHANCE, SURPRISE = 1e-3, 0.25
+CHANCE, SURPRISE = 1e-3, 0.2
 """The nights prove nothing if the DUT's former nights explain them with more than this probability; the second is added
 to those near the new level, as few nights cannot show that something is rare. Two modes."""
 REACH = 3.0
@@ -163,11 +163,11 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
     size = len(history) - start
     if size < least + 2:
         return None
-    first = history[start : start + BASELINE]
-    prior = float(smallest.of(median(first[:FIRST_NIGHTS]))) / 2, FIRST_NIGHTS
+    parts = [history[start : start + count] for count in range(1, min(size, BASELINE) + 1)]
     if changes:
-        prior = changes[-1].noise, LATELY
-    levels = [_level_of(first[:count], *prior) for count in range(1, len(first) + 1)]
+        levels = [_level_of(part, changes[-1].noise, LATELY) for part in parts]
+    else:
+        levels = [_level_of(part, float(smallest.of(median(part))) / 2, ASSUMED) for part in parts]
     levels += [levels[-1]] * (size - len(levels))
     columns, since = _Level(*np.asarray(levels).T[:, :-1, None]), np.arange(1, LATELY + 1)
     nights = np.concatenate([history[start + 1 :], np.full(LATELY - 1, np.nan)])

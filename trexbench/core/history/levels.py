@@ -116,6 +116,7 @@ class _Walk:
         # A drift has no edge: its first nights are those before it.
         first = [one.at if one.shape is Shape.STEP else one.at + FIRST_NIGHTS for one in changes[:1]]
         self._settle(range(*first or [len(series.points)]))
+        self.reference = changes[0].before if changes else self.reference
 
     def gain(self, now: float, before: float) -> float:
         return now - before if self.series.metric.better == "higher" else before - now
