@@ -78,12 +78,12 @@ class FindingGroup:
 def groups_of(judgement: Judgement) -> tuple[FindingGroup, ...]:
     """All groups of a judgement: what alarms first, then by metric and by the size of the change."""
     apart = {Section.REGRESSION: judgement.regressions, Section.OLDER: judgement.older}
-    found: list[FindingGroup] = []
+    every: list[FindingGroup] = []
     for section in Section:
         findings = apart[section] if section in apart else judgement.of(Kind(section.value))
         groups = [_group(section, *part, judgement) for part in _parts(findings, judgement.nights)]
-        found += sorted(groups, key=lambda one: (*_size(one.first), one.since, str(one.first.cell)))
-    return tuple(found)
+        every += sorted(groups, key=lambda one: (*_size(one.first), one.since, str(one.first.cell)))
+    return tuple(every)
 
 
 def _parts(findings: Iterable[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:

@@ -175,8 +175,8 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
     scores = columns.scores(away, since)
     possible = (scores >= SCORE) & (np.abs(away) >= smallest.of(columns.mean))
     possible[: least - 1] = possible[:, 0] = False
-    found = [(row + column, -float(scores[row, column]), row) for row, column in np.argwhere(possible).tolist()]
-    for last, score, row in sorted(found):
+    mornings = [(row + column, -float(scores[row, column]), row) for row, column in np.argwhere(possible).tolist()]
+    for last, score, row in sorted(mornings):
         place, end, base = start + row + 1, start + last + 2, levels[row]
         if _is_lasting(history, changes, place, end, base):
             return _as_step_or_drift(history, max(start + 1, place - BASELINE), place, end, base, -score)
@@ -198,9 +198,9 @@ def _is_lasting(history: Sequence[float], changes: Sequence[LevelChange], place:
         return np.asarray(np.abs(former - level) < np.abs(former - base.mean))
 
     levels = np.full(place - begin, base.mean)
-    for one in reversed(changes):
-        levels[: max(0, one.at - begin)] = one.before
-    often = sum(bool(returns(one.before) and not returns(one.after)) for one in changes) > 1
+    for change in reversed(changes):
+        levels[: max(0, change.at - begin)] = change.before
+    often = sum(bool(returns(change.before) and not returns(change.after)) for change in changes) > 1
     there = (np.asarray(history[begin:place]) - base.mean) / (level - base.mean) > NEAR
     habit = (np.count_nonzero(there & (~returns(levels) | often)) + SURPRISE) / (place - begin + 2 * SURPRISE)
     return bool(comb(len(since), near) * habit**near <= CHANCE)

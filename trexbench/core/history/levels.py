@@ -114,8 +114,8 @@ class _Walk:
         self.standing: list[Event] = []
         self.lost: list[Event] = []
         # A drift has no edge: its first nights are those before it.
-        first = [one.at if one.shape is Shape.STEP else one.at + FIRST_NIGHTS for one in changes[:1]]
-        self._settle(range(*first or [len(series.points)]))
+        ends = [first.at if first.shape is Shape.STEP else first.at + FIRST_NIGHTS for first in changes[:1]]
+        self._settle(range(*ends or [len(series.points)]))
         self.reference = changes[0].before if changes else self.reference
 
     def gain(self, now: float, before: float) -> float:
