@@ -116,7 +116,8 @@ class _Walk:
         # A drift has no edge: its first nights are those before it.
         ends = [first.at if first.shape is Shape.STEP else first.at + FIRST_NIGHTS for first in changes[:1]]
         self._settle(range(*ends or [len(series.points)]))
-        self.reference = changes[0].before if changes else self.reference
+        if changes:
+            self.reference = changes[0].before
 
     def gain(self, now: float, before: float) -> float:
         return now - before if self.series.metric.better == "higher" else before - now
