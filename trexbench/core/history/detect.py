@@ -179,7 +179,7 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
     for last, score, row in sorted(mornings):
         place, end, base = start + row + 1, start + last + 2, levels[row]
         if _is_lasting(history, changes, place, end, base):
-            return _as_step_or_drift(history, max(start + 1, place - BASELINE), place, end, base, -score)
+            return _as_step_or_drift(history, max(start + bool(changes), place - BASELINE), place, end, base, -score)
     return None
 
 
