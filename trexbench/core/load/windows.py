@@ -29,6 +29,9 @@ STEADY = 6
 MARKED_SHARE = 0.01
 """Less than this share of the streams' frames recognised on their return, of all so far: their marks were changed."""
 
+NOTHING_SHARE = 0.99
+"""A window that loses more than this was one in which nothing was forwarded."""
+
 CATCH_UP = 1.5
 """Counters that jump by so many times what was asked, right after they stood still, were stale before."""
 
@@ -70,6 +73,16 @@ class Window(NamedTuple):
     def loss(self) -> float | None:
         """Lost share of the frames sent; None when nothing was sent."""
         return self.lost / self.sent if self.sent else None
+
+    @property
+    def blank(self) -> bool:
+        """True if nothing was forwarded."""
+        return bool(self.sent) and self.lost > NOTHING_SHARE * self.sent
+
+    @property
+    def down_s(self) -> float:
+        """Time for which nothing was forwarded, if all that was lost was lost then."""
+        return self.lost / self.sent * (self.end_s - self.begin_s)
 
     def is_bad(self, threshold: float) -> bool:
         """Test whether more than this share was certainly lost: besides the frames still on their way, and the skew."""

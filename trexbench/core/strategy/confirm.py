@@ -10,6 +10,11 @@ from ..verdict.model import DirectionResult, Limit
 from .analysis import analyse
 from .base import LoadStep, Strategy
 
+TRIALS_LOWER = (0.03, 0.06)
+"""Shares by which later confirmation trials are lower than a direction's first, after failures: a router that fails
+twice is erratic over a wide band.
+"""
+
 
 def next_trial(
     plan: Strategy, history: Sequence[Sample], lower: Sequence[float], always: bool = False

@@ -15,7 +15,7 @@ from ..load.windows import RunWindows, Window, build_window, measured_windows
 from ..verdict.belief import Belief, Bracket, believe
 from ..verdict.belief import LookResult as Tried
 from ..verdict.blame import misses
-from ..verdict.knee import NOTHING_SHARE, find_sustained
+from ..verdict.knee import find_sustained
 from ..verdict.path import find_path
 
 LOST_IN_RAMP = 0.005
@@ -149,11 +149,6 @@ def _skew_s(measured: RunWindows) -> float:
     return max(measured.skew_s(direction) for direction in measured.plan.directions)
 
 
-def is_blank(window: Window) -> bool:
-    """Test whether nothing was forwarded."""
-    return bool(window.sent) and window.lost > NOTHING_SHARE * window.sent
-
-
 def find_groups(plan: Plan, strictest: float, measured: RunWindows) -> tuple[DirectionGroup, ...]:
     """The directions by where the ramp bracketed their knees. strictest: of the goals."""
     groups: list[DirectionGroup] = []
@@ -196,7 +191,7 @@ def _alone(plan: Plan, strictest: float, measured: RunWindows, direction: Direct
 
 def standing_windows(ramp: Sequence[Window]) -> list[Window]:
     """Return the windows in which nothing was forwarded, though something was at the higher rates that followed."""
-    nothing = [is_blank(window) for window in ramp]
+    nothing = [window.blank for window in ramp]
     return [window for at, window in enumerate(ramp) if nothing[at] and not all(nothing[at:])]
 
 

@@ -11,14 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, build_window
-from ..units import format_duration, format_pps, format_share
-from ..verdict.blame import blame, limit_without_loss, misses
+from ..units import format_duration, format_share
+from ..verdict.blame import blame, limit_without_loss, misses, without_loss
 from ..verdict.model import Goal, Limit, Verdict
 from .base import LoadStep, Stage, Strategy, phase_begun
 
 MISSING = "FD.io's MLRsearch is not installed", "pip install 'trexbench[mlrsearch]'"
-TAIL = 3
-"""Trials without loss that show whether the sender kept up."""
 
 
 class MlrTrial(NamedTuple):
@@ -161,9 +159,7 @@ class MlrSearch(Strategy):
         carried = max((w.sent_pps for w in good), default=0.0)
         lossy = [trial for trial in trials if trial.lossy(loss)]
         if not lossy:
-            limit, reasons = limit_without_loss(self, windows, windows[-TAIL:])
-            most = f"no loss above {format_share(loss)} up to {format_pps(carried)}, the most that was offered"
-            return Verdict(limit, reasons or (most,), carried, last_good_pps=carried, goals=goals)
+            return without_loss(self, windows, goals, carried)
         # Those up to the upper bound made the verdict; far above it the sender may fall short, which limits nothing.
         ceiling = max(bound.high or 0.0, min(trial.load_pps for trial in lossy)) * (1 + self.width / 10)
         bad = [trial.windows[direction] for trial in lossy if trial.load_pps <= ceiling]

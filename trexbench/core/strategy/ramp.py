@@ -22,11 +22,8 @@ from ..verdict.settle import FAR_MORE, settle
 from ..verdict.zoom import find_zoom, join_spans
 from .analysis import analyse
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
-from .confirm import next_trial
-from .looks import is_blank
+from .confirm import TRIALS_LOWER, next_trial
 
-TRIALS_LOWER = (0.03, 0.06)
-"""Shares by which later confirmation trials are lower than a direction's first, after failures."""
 FAR_BELOW, ENOUGH = 0.2, 2.0
 """A ramp whose target is more than five times what the DUT carries spends its time beyond; twice that is enough."""
 COARSE_STEP = 0.02
@@ -318,7 +315,7 @@ class Ramp(Strategy):
         if verdict.last_good_pps:
             return True
         far_pps = FAR_MORE * (verdict.first_bad_pps or 0.0)
-        far = all(far_pps < w.sent_pps and not is_blank(w) for w in tail)
+        far = all(far_pps < w.sent_pps and not w.blank for w in tail)
         return far and settle(measured, direction, verdict, ()).limit is not Limit.UNKNOWN
 
     def _unsaturated(self, windows: Sequence[Window], path_loss: float) -> Verdict:

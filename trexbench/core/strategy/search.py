@@ -13,11 +13,11 @@ from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows
 from ..units import format_duration, format_pps, format_share
-from ..verdict.blame import blame, limit_without_loss, misses
+from ..verdict.blame import blame, misses, without_loss
 from ..verdict.model import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
 from .base import LoadStep, Stage, Strategy
-from .confirm import next_trial
+from .confirm import TRIALS_LOWER, next_trial
 from .looks import (
     LOST_IN_RAMP,
     MOST_PARTS,
@@ -28,7 +28,6 @@ from .looks import (
     Look,
     find_groups,
     find_standing,
-    is_blank,
     is_lossy,
     look_goes_on,
     looks_of,
@@ -40,11 +39,6 @@ MOST_LOOKS = 36
 """Looks at directions together after which a search ends, however wide their intervals still are."""
 MOST_BLANK = 8
 """Looks in a row, in which hardly anything came through, after which the DUT is taken to forward no more."""
-LAST_TRIAL_LOWER = 0.06
-"""Share by which a third trial is lower: a router that fails twice is erratic over a band far wider than that
-of the search."""
-JUDGED = 2
-"""Looks in which the sender is judged, at least: one alone may be an accident."""
 FEWEST_LOOKS = 11
 """Looks that a goal takes on a steady DUT, for the time estimate."""
 
@@ -129,7 +123,7 @@ class Search(Strategy):
             begun_s = next(s.t_s for s in reversed(history) if s.phase is Phase.WARMUP)
             at_target = last.t_s - begun_s >= self.bracket_s - 1e-6
             # Where nothing comes through the DUT may stand still for a while: rates above tell.
-            stands = any(is_blank(w) for d in self.directions for w in last_windows(self, history, d, 1))
+            stands = any(w.blank for d in self.directions for w in last_windows(self, history, d, 1))
             over = at_target or (
                 not stands and all(group.bracketed for group in self._groups(RunWindows(self, history)))
             )
@@ -143,7 +137,7 @@ class Search(Strategy):
             step = None if until_s is None else LoadStep(last.phase, last.asked_pps, until_s, last.trial)
             return step or self.drain(Phase.CONFIRM_DRAIN, history)
         # Frames of a lossy look that still wait in queues would stand in for others that the trial loses.
-        return next_trial(self, history, (self.width, max(2 * self.width, LAST_TRIAL_LOWER)), always=True)
+        return next_trial(self, history, (self.width, max(2 * self.width, TRIALS_LOWER[-1])), always=True)
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)
@@ -185,9 +179,7 @@ class Search(Strategy):
         carried = max((w.sent_pps for w, look in zip(windows, looks, strict=True) if not look.lossy(loss)), default=0.0)
         bad = [w for w, look in zip(windows, looks, strict=True) if look.lossy(loss)]
         if not bad:
-            limit, reasons = limit_without_loss(self, windows, windows[-JUDGED:])
-            most = f"no loss above {format_share(loss)} up to {format_pps(carried)}, the most that was offered"
-            return Verdict(limit, reasons or (most,), carried, last_good_pps=carried, goals=goals)
+            return without_loss(self, windows, goals, carried)
         since_s, lossy_from = self._loss_begun(history, direction, bad[0]), min(w.sent_pps for w in bad)
         limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
@@ -225,7 +217,7 @@ class Search(Strategy):
         lossy = [look for look in looks if look.lossy(knee.goal)]
         bad = [look.windows[direction] for look in lossy if look.share <= top] or [lossy[-1].windows[direction]]
         sent = [w for w in bad if is_lossy(w, knee.goal) and not misses(w.asked_pps, w.sent_pps)]
-        return sent if len(sent) >= JUDGED else bad
+        return sent if len(sent) >= self.windows else bad
 
     def find_stalls(self, measured: RunWindows, direction: Direction) -> tuple[Stall, ...]:
         """Windows of the ramp and looks in which the DUT stood still; those that follow on one another are one."""
@@ -273,7 +265,7 @@ class Search(Strategy):
         """Test whether the DUT may just stand still: nothing came through in a late look, little in others."""
         last = looks_of(self, self.look_s, self.width, group, measured)[-MOST_BLANK:]
         row = list(takewhile(lambda look: look.loss > STOOD, reversed(last)))
-        return len(row) < MOST_BLANK and any(is_blank(w) for look in row for w in look.windows.values())
+        return len(row) < MOST_BLANK and any(w.blank for look in row for w in look.windows.values())
 
     def _groups(self, measured: RunWindows) -> tuple[DirectionGroup, ...]:
         return find_groups(self, min(self.goals), measured)
@@ -288,9 +280,8 @@ class Search(Strategy):
 def _stall(direction: Direction, windows: Sequence[Window]) -> Stall:
     """One that lasted over these looks; its length follows from what was lost."""
     sent, lost = sum(w.sent for w in windows), sum(w.lost for w in windows)
-    begin_s = windows[0].end_s - windows[0].lost / windows[0].sent * (windows[0].end_s - windows[0].begin_s)
-    down_s = sum(w.lost / w.sent * (w.end_s - w.begin_s) for w in windows)
-    return Stall(direction, begin_s, down_s, sent, lost, any(map(is_blank, windows)))
+    begin_s, down_s = windows[0].end_s - windows[0].down_s, sum(w.down_s for w in windows)
+    return Stall(direction, begin_s, down_s, sent, lost, any(w.blank for w in windows))
 
 
 def _goal(knee: GoalKnee, looks: Sequence[Look], direction: Direction, target_pps: float, doubtful: float) -> Goal:

@@ -11,8 +11,6 @@ import numpy as np
 
 LAPSE = 0.04
 """Probability that a look contradicts its rate: a stall, a burst of noise."""
-FLAT = 12.0
-"""Distance from a look, in scales, beyond which nothing changes any more."""
 SPREADS = (0.1, 0.5, 1.5)
 """Widths of the band of rates that sometimes lose and sometimes do not, in widths asked for."""
 NEAR = 0.7
@@ -68,14 +66,10 @@ def believe(bracket: Bracket, looks: Sequence[LookResult], width: float) -> Beli
     """Bayes' rule on a grid: a rate is lossy with a probability that rises, over some band, from LAPSE to 1 - LAPSE."""
     places, prior = _prior(bracket, looks, width)
     likelihood = np.zeros((len(SPREADS), len(places)))
-    for row, scale in zip(likelihood, width * np.array(SPREADS), strict=True):
+    for row, spread in zip(likelihood, SPREADS, strict=True):
         for look in looks:
-            at = log(look.share)
-            first, last = np.searchsorted(places, (at - FLAT * scale, at + FLAT * scale))
-            lossy = LAPSE + (1 - 2 * LAPSE) * _rising((at - places[first:last]) / scale)
-            row[:first] += log(1 - LAPSE if look.lossy else LAPSE)
-            row[first:last] += np.log(lossy if look.lossy else 1 - lossy)
-            row[last:] += log(LAPSE if look.lossy else 1 - LAPSE)
+            lossy = LAPSE + (1 - 2 * LAPSE) * _rising((log(look.share) - places) / (spread * width))
+            row += np.log(lossy if look.lossy else 1 - lossy)
     weights = prior * np.exp(likelihood - likelihood.max()).sum(axis=0)
     return Belief(np.exp(places), weights / weights.sum())
 

@@ -8,12 +8,10 @@ from statistics import fmean, median
 from ..load.plan import Plan
 from ..load.windows import Window
 from ..units import format_pps, format_share
-from .model import Limit
+from .model import Goal, Limit, Verdict
 
 TX_MISS_SHARE = 0.01
 """Sent this much less than asked: the generator did not keep up."""
-TX_LAG_SHARE = 0.001
-"""Sent this much less than asked: too little to blame the generator, enough to come from a full queue."""
 CPU_LIMIT_PERCENT = 85.0
 RX_BLAME_SHARE = 0.01
 """Share of the loss from which on the receiving port's own errors explain it: the generator's receiver is to blame."""
@@ -67,7 +65,7 @@ def generator_short(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
 def _strained(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
     """Evidence that the generator was at its own limit, where its frames come in bursts."""
     reasons = []
-    queue_full = _queue_full(windows, len(plan.directions), misses(*_rates(windows), TX_LAG_SHARE))
+    queue_full = _queue_full(windows, len(plan.directions))
     if queue_full > TX_MISS_SHARE * sum(w.sent for w in windows):
         reasons.append(f"its transmit queue was full {queue_full:.0f} times")
     cpu = [w.cpu_percent for w in windows if w.cpu_percent is not None]
@@ -81,7 +79,7 @@ def _rates(windows: Sequence[Window]) -> tuple[float, float]:
     return fmean(w.asked_pps for w in windows), fmean(w.sent_pps for w in windows)
 
 
-def _queue_full(windows: Sequence[Window], directions: int, lagging: bool) -> float:
+def _queue_full(windows: Sequence[Window], directions: int) -> float:
     """Count how often the sending port's queue was full; where only the sum over all ports is known, a share of it.
 
     TRex counts retries, which delay frames and lose none: a direction that sent what was asked had no part in them.
@@ -89,14 +87,14 @@ def _queue_full(windows: Sequence[Window], directions: int, lagging: bool) -> fl
     own = [w.queue_full for w in windows if w.queue_full is not None]
     if own:
         return sum(own)
-    if directions > 1 and not lagging:
+    if directions > 1 and not misses(*_rates(windows)):
         return 0.0
     return sum(w.queue_full_anywhere or 0 for w in windows) / directions
 
 
-def misses(asked_pps: float, sent_pps: float, share: float = TX_MISS_SHARE) -> bool:
+def misses(asked_pps: float, sent_pps: float) -> bool:
     """Test whether less was sent than a generator that keeps up would send."""
-    return sent_pps < asked_pps * (1 - share)
+    return sent_pps < asked_pps * (1 - TX_MISS_SHARE)
 
 
 def limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
@@ -105,3 +103,10 @@ def limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Win
         return LINK_DOWN
     shortfall = generator_short(plan, tail)
     return (Limit.GENERATOR_TX, shortfall) if shortfall else (Limit.NONE, ())
+
+
+def without_loss(plan: Plan, windows: Sequence[Window], goals: tuple[Goal, ...], carried_pps: float) -> Verdict:
+    """The verdict where no rate of a search lost more than its first goal; the last windows show a sender that lags."""
+    limit, reasons = limit_without_loss(plan, windows, windows[-plan.windows :])
+    most = f"no loss above {format_share(goals[0].loss)} up to {format_pps(carried_pps)}, the most that was offered"
+    return Verdict(limit, reasons or (most,), carried_pps, last_good_pps=carried_pps, goals=goals)

@@ -13,7 +13,7 @@ from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
 from ..load.windows import MEASURED_PHASES, RunWindows, Window, build_window, measured_windows
 from .blame import misses
-from .knee import NOTHING_SHARE, find_loss
+from .knee import find_loss
 from .model import Stall
 from .path import AT_ONCE_S, SOUND, FramePath, find_held, find_path
 
@@ -84,8 +84,7 @@ def find_rechecks(
     for before, middle, last in find_held(samples):
         window = path.correct(build_window(direction, samples[middle : last + 1]))
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
-        parts = (build_window(direction, pair) for pair in pairwise(samples[before : last + 1]))
-        blank = any(part.lost > NOTHING_SHARE * part.sent for part in parts)
+        blank = any(build_window(direction, pair).blank for pair in pairwise(samples[before : last + 1]))
         found.append(Recheck(samples[before].t_s, window.asked_pps, carried and window.sent > 0, blank))
     return found
 
@@ -113,16 +112,11 @@ def _stall(plan: Plan, direction: Direction, first: Window, seen: Sequence[Windo
     seen = [w for w in seen if w.sent and w.begin_s >= first.begin_s]
     lost = list(_lossy_row(plan, seen))
     begin_s, end_s = lost[0].begin_s, lost[-1].end_s
-    empty = [i for i, window in enumerate(seen) if window.lost > NOTHING_SHARE * window.sent]
+    empty = [i for i, window in enumerate(seen) if window.blank]
     nothing = bool(empty) and empty[0] < len(lost)
     if nothing:  # it goes on over a pause, and what is lost after it has ended, in the same row, is no part of it
         over = next((i for i in range(empty[0], len(seen)) if i not in empty), len(seen))
         lost = seen[max(0, empty[0] - 1) : over + 1 if over < len(lost) else over]
-        begin_s, end_s = lost[0].end_s - _down_s(lost[0]), lost[-1].begin_s + _down_s(lost[-1])
+        begin_s, end_s = lost[0].end_s - lost[0].down_s, lost[-1].begin_s + lost[-1].down_s
     sent = sum(window.sent for window in lost)
     return Stall(direction, begin_s, end_s - begin_s, sent, sum(window.lost for window in lost), nothing)
-
-
-def _down_s(window: Window) -> float:
-    """Time for which nothing was forwarded in this window, if all that it lost was lost then."""
-    return window.lost / window.sent * (window.end_s - window.begin_s)

@@ -16,18 +16,15 @@ from ..load.windows import Window
 from .pieces import SCATTERS, Array, knee_density
 
 LOOKED = 15
-"""Windows from which the knee is estimated: the first bad one and those past it."""
+"""Windows from which the knee is estimated, the first bad one and those past it; and those that slow variation needs to
+show in a hold."""
 ANYWHERE = 0.01
 """Probability that nothing but the bracket can be trusted."""
 BAD_SAY = 0.5
 """A bad window from the first bad one on counts by half as one: it has its say in the line, too."""
 OUTLIER = 0.02
 """Probability that a window is good or bad for reasons of its own."""
-LEAST_SLOW = 10
-"""Fewest windows of a hold that show slow variation."""
 GRID = 400
-NOTHING_SHARE = 0.99
-"""A window that loses more than this was one in which nothing was forwarded."""
 ROWS = (1, 2, 4, 8, 16)
 """Windows over which losses are added up where the ports' skew hides those of one: it does not grow with them."""
 
@@ -83,7 +80,7 @@ def _without_standstill(windows: Sequence[Window], index: int) -> Sequence[Windo
 
     A stall that began past the knee reaches into both, and says nothing of how much is received at which rate.
     """
-    nothing = [w.lost > NOTHING_SHARE * w.sent for w in windows]
+    nothing = [w.blank for w in windows]
     return [w for i, w in enumerate(windows) if i <= index or not any(nothing[i - 1 : i + 2])]
 
 
@@ -136,7 +133,7 @@ def slow_share(hold: Sequence[Window]) -> float:
     A knee is seen within a few windows. Where the DUT's limit varies slowly, they all are off by about as much.
     """
     rates = [w.received_pps for w in hold]
-    if len(rates) < LEAST_SLOW or not (mean := fmean(rates)):
+    if len(rates) < LOOKED or not (mean := fmean(rates)):
         return 0.0
     return sqrt(max(0.0, variance(rates) - scatter_pps(hold) ** 2)) / mean
 

@@ -8,18 +8,14 @@ from statistics import median
 
 from ..load.plan import Direction
 from ..load.sample import CONFIRM_PHASES, Phase
-from ..load.windows import RunWindows, build_window
+from ..load.windows import NOTHING_SHARE, RunWindows, build_window
 from ..units import format_pps, format_share
 from .blame import RX_BLAME_SHARE
 from .evidence import find_evidence
-from .knee import NOTHING_SHARE
 from .model import Limit, Trial, Verdict
 from .path import AGREE
 from .trials import find_held
 
-MISSING_SHARE = 0.1
-"""Share of the frames that windows counted as lost that must still be missing once the traffic has stopped: most of
-what a short overload seemed to lose may come out of rings of 4096 frames then."""
 FAR_MORE = 2.0
 """A DUT that loses no larger share at so many times a rate is not saturated at that rate."""
 
@@ -71,7 +67,7 @@ def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> 
     claimed = sum(window.lost for window in after if window.is_bad(measured.plan.loss_threshold))
     whole, path = build_window(direction, (samples[0], drained)), evidence.path
     missing = whole.sent * (1 - path.lost) * (1 + path.extra) - whole.received
-    if missing >= MISSING_SHARE * claimed:
+    if claimed - missing <= NOTHING_SHARE * claimed:  # a short overload may leave most of its frames in rings
         return ""
     return (
         f"{claimed} frames were missing while the traffic went on, and only {max(0, round(missing))} when it had "

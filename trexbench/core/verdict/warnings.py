@@ -14,8 +14,6 @@ from .evidence import Evidence, find_evidence
 from .knee import find_sustained
 from .model import DirectionResult, Limit, RunWarning, Stall
 
-FOREIGN_SHARE = 0.01
-"""More received than sent by this share, for as long as loss must last: the clocks of two ports cannot explain it."""
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 
 
@@ -101,12 +99,13 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
 
 
 def _of_foreign_frames(measured: RunWindows, result: DirectionResult, known: bool) -> Iterator[RunWarning]:
-    """More received than sent. One window proves nothing: an emptying queue, or two clocks, look the same."""
+    """More received than sent, by as much as a sender's lack. One window proves nothing: an emptying queue, or two
+    clocks, look the same.
+    """
     plan, samples, (tx, rx) = measured.plan, measured.samples, result.direction
     sent, received = [s.reading.ports[tx].opackets for s in samples], [s.reading.ports[rx].ipackets for s in samples]
     spans = find_spans(plan, samples, result.direction, SEEN_PHASES)
-    counts = ((sent[b] - sent[a], received[b] - received[a]) for a, b in spans)
-    flags = [out - back < -FOREIGN_SHARE * out for out, back in counts]
+    flags = [misses(received[b] - received[a], sent[b] - sent[a]) for a, b in spans]
     if (
         known
         or find_sustained(flags, plan.windows) is not None

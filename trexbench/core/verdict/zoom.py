@@ -11,7 +11,7 @@ from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, measured_windows
 from ..units import format_pps
 from .blame import blame
-from .knee import NOTHING_SHARE, Knee, find_sustained, locate
+from .knee import Knee, find_sustained, locate
 from .model import Limit
 from .path import FramePath
 
@@ -95,7 +95,7 @@ def _is_whole(samples: Sequence[Sample]) -> bool:
 
 def _without_blanks(windows: Sequence[Window]) -> tuple[list[Window], float | None]:
     """The windows without those of stalls that ended and their neighbours, and when the first of these began."""
-    blank = [w.lost > NOTHING_SHARE * w.sent for w in windows]
+    blank = [w.blank for w in windows]
     ended = len(blank) - blank[::-1].index(False) if False in blank else 0
     out = [any(blank[max(0, i - 1) : i + 2]) and i < ended for i in range(len(blank))]
     begun_s = next((w.begin_s for w, is_blank in zip(windows[:ended], blank, strict=False) if is_blank), None)
