@@ -18,7 +18,7 @@ from ..load.windows import RunWindows, Window, build_window, measured_windows
 
 ROWS = 6
 """Rows of windows whose shares must agree, but for two neighbours: something else may have happened there."""
-AGREE = 0.2
+AGREE = 0.25
 """Shares that differ by less than this part are the same, if they are of many frames."""
 SIGMAS = 3
 FEWEST_FRAMES = 400
