@@ -18,7 +18,7 @@ from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import CONFIRM_PHASES, Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.search import MOST_LOOKS
-from trexbench.core.verdict.belief import Bracket, LookResult, believe
+from trexbench.core.verdict.belief import LookResult, believe
 from trexbench.core.verdict.model import DirectionResult, Limit
 from trexbench.report.run.summary import answer_words
 from trexbench.session.run import run
@@ -235,7 +235,7 @@ def test_what_cannot_be_searched_is_refused(changes: dict[str, Any], words: str)
 
 
 def test_belief_follows_the_looks() -> None:
-    bracket = Bracket(0.4, 0.6, 0.5)
+    bracket = (0.4, 0.6)
     before = believe(bracket, [], 0.005)
     assert before.weights.sum() == pytest.approx(1) and before.median == pytest.approx(0.5, rel=0.01)
     good, lossy = LookResult(0.51, False), LookResult(0.51, True)

@@ -355,11 +355,12 @@ def test_case_5_a_path_that_loses_is_no_limit(share: float, ramp_s: float, stops
 
 
 @pytest.mark.parametrize("stops", [True, False])
-@pytest.mark.parametrize("capacity", [CAPACITY, 2.5e5])
+@pytest.mark.parametrize(("capacity", "ramp_s"), [(CAPACITY, 60.0), (2.5e5, 60.0), (6e4, 240.0)])
 @pytest.mark.parametrize("share", [0.0008, 0.0011, 0.05])
-def test_case_5_a_knee_behind_a_path_that_loses(share: float, capacity: float, stops: bool) -> None:
+def test_case_5_a_knee_behind_a_path_that_loses(share: float, capacity: float, ramp_s: float, stops: bool) -> None:
+    """The last one lies in the lowest twentieth of the target."""
     for world in (World(capacity, back_loss=share), World(capacity, back_loss=share, noise=0.003)):
-        _, _, analysis = measured(world, stop_on_saturation=stops)
+        _, _, analysis = measured(world, stop_on_saturation=stops, ramp_s=ramp_s)
         assert is_the_knee(analysis.directions[0], capacity), world
         assert set(codes(analysis)) - {"confirmed-lower"} == {"lossy-path"}, world
         assert ("RFC 2544" in analysis.warnings[0].text) is (share > 0.001)

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 SCATTERS = np.geomspace(1e-4, 0.05, 8)
 """Possible scatters of the received rate from window to window, as shares of the rate; all equally likely."""
-ROUND = 0.15
+ROUND = 0.2
 """Distance by which a line may miss the knee, as the curve bends there; a share of the step from good to bad.
 Without it 84 of 100 intervals hold the knee of a steady router (benchmarks/truth.py).
 """
