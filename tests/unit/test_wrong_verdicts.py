@@ -355,10 +355,14 @@ def test_case_5_a_path_that_loses_is_no_limit(share: float, ramp_s: float, stops
 
 
 @pytest.mark.parametrize("stops", [True, False])
-@pytest.mark.parametrize(("capacity", "ramp_s"), [(CAPACITY, 60.0), (2.5e5, 60.0), (6e4, 240.0)])
-@pytest.mark.parametrize("share", [0.0008, 0.0011, 0.05])
+@pytest.mark.parametrize(
+    ("share", "capacity", "ramp_s"),
+    [
+        *((share, capacity, 60.0) for share in (0.0008, 0.0011, 0.05) for capacity in (CAPACITY, 2.5e5)),
+        pytest.param(0.005, 1.4e5, 240.0, id="in the lowest tenth of the target"),
+    ],
+)
 def test_case_5_a_knee_behind_a_path_that_loses(share: float, capacity: float, ramp_s: float, stops: bool) -> None:
-    """The last one lies in the lowest twentieth of the target."""
     for world in (World(capacity, back_loss=share), World(capacity, back_loss=share, noise=0.003)):
         _, _, analysis = measured(world, stop_on_saturation=stops, ramp_s=ramp_s)
         assert is_the_knee(analysis.directions[0], capacity), world
