@@ -23,7 +23,7 @@ CLOSING = 1e-3
 """Lines that close in on what must arrive by less than this are as good as parallel to it."""
 EARLY = 0.5
 """A varying router loses frames while its mean rate is still enough: so many scatters before the line says, give or
-take one. Without it fewer than 40 of 100 figures are below the truth (benchmarks/truth.py).
+take one. Without it only 41 of 100 figures are below the truth, not 47 (benchmarks/truth.py).
 """
 
 
