@@ -18,12 +18,12 @@ from .pieces import SCATTERS, Array, knee_density
 LOOKED = 15
 """Windows from which the knee is estimated, the first bad one and those past it; and those that slow variation needs to
 show in a hold."""
+ANYWHERE = 0.01
+"""Probability that nothing but the bracket can be trusted."""
 BAD_SAY = 0.5
-"""A bad window from the first bad one on counts by half as one: it has its say in the line, too. Counted as a whole,
-fewer than 90 of 100 intervals hold the knee of a DUT that varies by 3 % (benchmarks/truth.py).
-"""
+"""A bad window from the first bad one on counts by half as one: it has its say in the line, too."""
 OUTLIER = 0.02
-"""Probability that a window is good or bad for reasons of its own, or that the line says nothing."""
+"""Probability that a window is good or bad for reasons of its own."""
 GRID = 400
 ROWS = (1, 2, 4, 8, 16)
 """Windows over which losses are added up where the ports' skew hides those of one: it does not grow with them."""
@@ -162,7 +162,7 @@ def _spread(threshold: float, bracket: _Bracket, windows: Sequence[Window], inde
     offered = np.array([w.sent_pps for w in past]) / unit
     received = np.array([w.received_pps + w.sent_pps * w.pending / w.sent for w in past]) / unit
     density = knee_density(offered, received, rates, low, 1 - threshold)
-    density += OUTLIER * density.sum(axis=1, keepdims=True) / GRID
+    density += ANYWHERE * density.sum(axis=1, keepdims=True) / GRID
     width = np.maximum(SCATTERS, 0.03 * step)[:, None] / 1.7  # of a logistic curve as wide as a normal distribution's
     for i, w in enumerate(windows):
         if not edges[0] <= w.sent_pps / unit <= edges[-1]:
