@@ -154,3 +154,30 @@ def test_frames_lost_once_in_the_warm_up_excuse_no_limit() -> None:
     plan = make_plan(kind="saturate")
     (result,) = analyse(plan, simulate(plan, World(capacity_pps=1.42e6, blips=[(3.0, 3.2)])).samples).directions
     assert result.limit is Limit.DUT
+
+
+@pytest.mark.parametrize("number", range(scaled(40, 8)))
+def test_the_offered_load_of_a_look_is_what_was_sent(number: int) -> None:
+    rng = random.Random(4100 + number)
+    behind, jitter = rng.uniform(0.0, 0.08), rng.choice([0.0, 0.002, 0.01])
+
+    class Lagging(SimulatedGenerator):
+        """Sends less than is asked for, at every rate, and more of it at one time than at another."""
+
+        def _send(self, number: int, seconds: float) -> int:
+            asked = self.rates.get(number, 0.0)
+            self.rates[number] = asked * (1 - behind) * (1 - rng.uniform(0.0, jitter))
+            try:
+                return super()._send(number, seconds)
+            finally:
+                self.rates[number] = asked
+
+    bidir, noise = rng.random() < 0.5, rng.choice([0.0, 0.002])
+    capacity = rng.uniform(0.15, 0.85) * 0.97e9 / 672
+    plan, clock = make_plan(kind="search", bidir=bidir, warmup_s=2.0, hold_s=0.0), HeldClock()
+    world = World(capacity, noise=noise, seed=number)
+    analysis = analyse(plan, run(plan, Lagging(plan, world, clock), clock, Silent()).samples)
+    for one in analysis.directions:
+        assert one.limit is Limit.DUT, one
+        assert one.maximum_pps == pytest.approx(capacity, rel=0.01)
+    assert "not-finished" not in codes(analysis)

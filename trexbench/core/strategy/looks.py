@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import ceil, exp, log
 from typing import NamedTuple
 
@@ -51,24 +51,42 @@ class DirectionGroup:
 
 
 class Look(NamedTuple):
-    """Rates (shares of the targets) and what each direction of the group did at its own."""
+    """What each direction of the group did at a rate of its own; rates are shares of the targets."""
 
-    shares: Mapping[Direction, float]
+    asked: Mapping[Direction, float]
+    """The rate asked for."""
+    sent: Mapping[Direction, float]
+    """The offered load: the rate sent, or that asked for where it is as near as half of the width."""
+    most: Mapping[Direction, float]
+    """The highest rate sent in any window of the ramp or of a look."""
     windows: Mapping[Direction, Window]
 
     @property
     def share(self) -> float:
-        """The first direction's, which is that of all while they are searched together."""
-        return next(iter(self.shares.values()))
+        """The rate of the direction that was sent least, at which all were looked at."""
+        return min(self.sent.values())
 
     @property
     def together(self) -> bool:
-        """True if all directions had one share."""
-        return all(abs(share - self.share) <= ULPS * self.share for share in self.shares.values())
+        """True if all directions were asked for one share."""
+        first = next(iter(self.asked.values()))
+        return all(abs(share - first) <= ULPS * first for share in self.asked.values())
+
+    @property
+    def unreached(self) -> bool:
+        """True if the generator never sent as much as was asked for here."""
+        return any(misses(asked, self.most[direction]) for direction, asked in self.asked.items())
 
     def of(self, direction: Direction) -> Look:
         """One direction's part."""
-        return Look({direction: self.shares[direction]}, {direction: self.windows[direction]})
+        return Look(*({direction: of_all[direction]} for of_all in (self.asked, self.sent, self.most, self.windows)))
+
+    def results(self, goal: float, width: float) -> Iterator[Tried]:
+        """Yield what the look says of this goal; no rate above the generator's limit is good."""
+        lossy = self.lossy(goal)
+        yield Tried(self.share, lossy)
+        if self.unreached and not lossy:
+            yield Tried(min(self.most.values()) * (1 + width / 2), True)
 
     @property
     def loss(self) -> float:
@@ -84,8 +102,8 @@ class Look(NamedTuple):
         return max(window.end_s for window in self.windows.values())
 
     def lossy(self, goal: float) -> bool:
-        """Test whether any direction lost more than this share, or was sent less than asked."""
-        return any(is_lossy(w, goal) or misses(w.asked_pps, w.sent_pps) for w in self.windows.values())
+        """Test whether any direction lost more than this share."""
+        return any(is_lossy(w, goal) for w in self.windows.values())
 
 
 class GoalKnee(NamedTuple):
@@ -161,11 +179,11 @@ def _alone(plan: Plan, strictest: float, measured: RunWindows, direction: Direct
     standing = standing_windows(ramp)
     windows = [path.correct(w) for w in ramp if w.sent and w not in standing]
     floor = max(strictest, LOST_IN_RAMP)
-    # A rate that is changed a little late is no lack: what was sent lags the ramp by a part of its step.
-    step_pps = plan.step_pps(direction)
-    short = [misses(w.asked_pps, w.sent_pps) and w.sent_pps < w.asked_pps - step_pps for w in windows]
+    # Less than asked alone is no limit: the generator is at its own where more is asked and hardly more is sent.
+    risen = [True, *(b.sent_pps - a.sent_pps > (b.asked_pps - a.asked_pps) / 2 for a, b in pairwise(windows))]
     first = find_sustained(
-        [w.is_bad(floor) or is_short for w, is_short in zip(windows, short, strict=True)], RAMP_WINDOWS
+        [w.is_bad(floor) or (misses(w.asked_pps, w.sent_pps) and not up) for w, up in zip(windows, risen, strict=False)],
+        RAMP_WINDOWS,
     )
     if first is None:
         low = max((w.sent_pps for w in windows if not w.is_bad(floor)), default=0.0) / target
@@ -199,9 +217,19 @@ def looks_of(plan: Plan, look_s: float, width: float, group: DirectionGroup, mea
         ends = history[begin], history[end]
         windows = {d: path.correct(build_window(d, ends, skew_s=skew_s)) for d, path in paths.items()}
         if all(w.sent for w in windows.values()):
-            shares = {d: history[end].asked_pps[d] / plan.offer(d).target_pps for d in group.directions}
-            found.append(Look(shares, windows))
-    return tuple(found)
+            asked = {d: history[end].asked_pps[d] / plan.offer(d).target_pps for d in group.directions}
+            sent = {d: w.sent_pps / plan.offer(d).target_pps for d, w in windows.items()}
+            found.append(Look(asked, sent, {}, windows))
+    ramp = {d: measured_windows(plan, history, d, (Phase.RAMP,)) for d in group.directions}
+    most = {d: max(w.sent_pps for w in (*ramp[d], *(look.windows[d] for look in found))) for d in ramp} if found else {}
+    most = {d: pps / plan.offer(d).target_pps for d, pps in most.items()}
+    return tuple(look._replace(most=most, sent=_offered(look, width)) for look in found)
+
+
+def _offered(look: Look, width: float) -> dict[Direction, float]:
+    """The rates sent; those asked for where they are as near as half of the width, or as the counters can tell."""
+    doubt = {direction: width / 2 + window.skew / window.sent for direction, window in look.windows.items()}
+    return {d: asked if look.sent[d] >= (1 - doubt[d]) * asked else look.sent[d] for d, asked in look.asked.items()}
 
 
 def find_standing(looks: Sequence[Look]) -> list[Look]:
@@ -218,11 +246,19 @@ def seek(goals: Sequence[float], width: float, group: DirectionGroup, looks: Seq
     knees = tuple(_knee((group.low, group.high), goal, looks, width) for goal in goals)
     open_ends = [one.next_share for one in knees if one.next_share is not None]
     rest = min((one.low for one in knees if one.low is not None), default=group.low)
-    return GroupKnees(knees, open_ends[len(looks) % len(open_ends)] if open_ends else rest, not open_ends)
+    share = open_ends[len(looks) % len(open_ends)] if open_ends else rest
+    return GroupKnees(knees, min(1.0, share / _kept(looks, share)), not open_ends)
+
+
+def _kept(looks: Sequence[Look], share: float) -> float:
+    """The share of the rate asked for that was sent in the look next to this one."""
+    reached = [look for look in looks if not look.unreached]
+    nearest = min(reached, key=lambda look: abs(look.share - share), default=None)
+    return nearest.share / max(nearest.asked.values()) if nearest else 1.0
 
 
 def _knee(bracket: tuple[float, float], goal: float, looks: Sequence[Look], width: float) -> GoalKnee:
-    tried = [Tried(look.share, look.lossy(goal)) for look in looks]
+    tried = [result for look in looks for result in look.results(goal, width)]
     belief = believe(bracket, tried, width)
     middle = belief.median
     low, high = _ends(tried, belief, width)
@@ -230,7 +266,7 @@ def _knee(bracket: tuple[float, float], goal: float, looks: Sequence[Look], widt
         return GoalKnee(goal, 1.0, low, None, (low, None), 1 - belief.below(1.0), None)
     if low is None or high is None:
         return GoalKnee(goal, middle, low, high, (low, high), 0.0, _next_share(belief, tried, width))
-    steady = all(one.lossy for one in tried if one.share > min(other.share for other in tried if other.lossy))
+    steady = all(one.lossy for one in tried if one.share > min(o.share for o in tried if o.lossy))
     enough = belief.between(low, high) >= (STEADY if steady else SURE)
     next_share = None if enough and high / low - 1 <= width * 1.001 else _next_share(belief, tried, width)
     if not steady:
@@ -263,7 +299,8 @@ def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:
     below, above = belief.below(low), 1 - belief.below(high)
     if max(below, above) > (1 - SURE) / 2:
         return low if below >= above else high
-    # What was looked at is what was asked over the target: an ulp below the end that it was meant for, perhaps.
-    good = sum(low * (1 - ULPS) <= one.share <= belief.median and not one.lossy for one in tried)
-    lossy = sum(belief.median <= one.share <= high * (1 + ULPS) and one.lossy for one in tried)
+    # What was sent is not quite what was asked for.
+    near = width / 4
+    good = sum(low * (1 - near) <= one.share <= belief.median and not one.lossy for one in tried)
+    lossy = sum(belief.median <= one.share <= high * (1 + near) and one.lossy for one in tried)
     return low if good <= lossy else high

@@ -13,7 +13,7 @@ from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows
 from ..units import format_duration, format_pps, format_share
-from ..verdict.blame import blame, misses, without_loss
+from ..verdict.blame import blame_onset, misses, without_loss
 from ..verdict.model import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
 from .base import LoadStep, Stage, Strategy
@@ -177,11 +177,12 @@ class Search(Strategy):
         goals = tuple(_goal(knee, looks, direction, target, doubtful) for knee in knees)
         loss, windows = self.goals[0], [look.windows[direction] for look in looks]
         carried = max((w.sent_pps for w, look in zip(windows, looks, strict=True) if not look.lossy(loss)), default=0.0)
-        bad = [w for w, look in zip(windows, looks, strict=True) if look.lossy(loss)]
+        bad = [w for w, look in zip(windows, looks, strict=True) if look.lossy(loss) or look.unreached]
         if not bad:
             return without_loss(self, windows, goals, carried)
         since_s, lossy_from = self._loss_begun(history, direction, bad[0]), min(w.sent_pps for w in bad)
-        limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
+        ramp = [w for w in self._ramp(history, direction) if w.sent]
+        limit, reasons = blame_onset(self, self._deciding(looks, knees[0], direction), [*ramp, *windows], JUDGED)
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
         first, least = goals[0], [w for w in bad if w.asked_pps <= MIN_OFFERED_PPS]
@@ -214,7 +215,7 @@ class Search(Strategy):
     def _deciding(self, looks: Sequence[Look], knee: GoalKnee, direction: Direction) -> list[Window]:
         """The lossy windows at the interval's upper end; only those in which all was sent, if they are enough."""
         top = knee.high * (1 + self.width) if knee.high is not None else 1.0
-        lossy = [look for look in looks if look.lossy(knee.goal)]
+        lossy = [look for look in looks if look.lossy(knee.goal) or look.unreached]
         bad = [look.windows[direction] for look in lossy if look.share <= top] or [lossy[-1].windows[direction]]
         sent = [w for w in bad if is_lossy(w, knee.goal) and not misses(w.asked_pps, w.sent_pps)]
         return sent if len(sent) >= self.windows else bad
@@ -272,9 +273,12 @@ class Search(Strategy):
 
     def _loss_begun(self, history: RunWindows, direction: Direction, first_bad: Window) -> float:
         """When frames were lost first: in the ramp, where that saw it."""
-        path = find_path(history, direction)
-        ramp = [path.correct(w) for w in history.judged(direction)]
+        ramp = self._ramp(history, direction)
         return min([first_bad.begin_s, *(w.begin_s for w in ramp if w.is_bad(LOST_IN_RAMP))])
+
+    def _ramp(self, history: RunWindows, direction: Direction) -> list[Window]:
+        path = find_path(history, direction)
+        return [path.correct(w) for w in history.judged(direction)]
 
 
 def _stall(direction: Direction, windows: Sequence[Window]) -> Stall:

@@ -31,8 +31,10 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
     return Limit.DUT, (f"{_loss_words(windows)} while the generator sent what was asked and its receiver lost nothing",)
 
 
-def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
-    """Who caused the loss in the windows in which it set in, of all these.
+def blame_onset(
+    plan: Plan, onset: Sequence[Window], windows: Sequence[Window], enough: int
+) -> tuple[Limit, tuple[str, ...]]:
+    """Who caused the loss in the windows in which it set in, of all these; enough: windows of more sent that acquit.
 
     The offered load is what was sent: a generator that sends more later, and is at no limit of its own then, was not
     the limit before, however much was asked.
@@ -45,7 +47,7 @@ def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) 
         return limit, reasons
     more_pps = max(w.sent_pps for w in onset) * (1 + TX_MISS_SHARE)
     above = [w for w in windows if w.sent_pps > more_pps and w.is_bad(plan.loss_threshold) and not _strained(plan, [w])]
-    if len(above) < plan.windows or blame(plan, above)[0] not in (Limit.DUT, Limit.GENERATOR_TX):
+    if len(above) < enough or blame(plan, above)[0] not in (Limit.DUT, Limit.GENERATOR_TX):
         return limit, reasons
     return Limit.DUT, (f"{_loss_words(above)} in which more was sent and the receiver lost nothing", *reasons)
 
