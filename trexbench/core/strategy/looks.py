@@ -181,10 +181,8 @@ def _alone(plan: Plan, strictest: float, measured: RunWindows, direction: Direct
     floor = max(strictest, LOST_IN_RAMP)
     # Less than asked alone is no limit: the generator is at its own where more is asked and hardly more is sent.
     risen = [True, *(b.sent_pps - a.sent_pps > (b.asked_pps - a.asked_pps) / 2 for a, b in pairwise(windows))]
-    first = find_sustained(
-        [w.is_bad(floor) or (misses(w.asked_pps, w.sent_pps) and not up) for w, up in zip(windows, risen, strict=False)],
-        RAMP_WINDOWS,
-    )
+    short = [misses(w.asked_pps, w.sent_pps) and not up for w, up in zip(windows, risen, strict=False)]
+    first = find_sustained([w.is_bad(floor) or s for w, s in zip(windows, short, strict=True)], RAMP_WINDOWS)
     if first is None:
         low = max((w.sent_pps for w in windows if not w.is_bad(floor)), default=0.0) / target
         return DirectionGroup((direction,), max(low * 0.9, 1e-4), 1.0, False)

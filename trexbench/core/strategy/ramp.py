@@ -120,7 +120,7 @@ class Ramp(Strategy):
         knee = find_knee(self, windows, self.step_pps(direction))
         if knee is None:
             return self._unsaturated(windows, evidence.path.lost)
-        limit, reasons = blame_onset(self, [windows[at] for at in knee.row], windows, self.windows)
+        limit, reasons = blame_onset(self, [windows[at] for at in knee.row], windows)
         since_s = windows[knee.row[0]].begin_s
         if limit is not Limit.DUT:
             bounds = (knee.last_good_pps, knee.first_bad_pps, since_s)

@@ -13,7 +13,7 @@ from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows
 from ..units import format_duration, format_pps, format_share
-from ..verdict.blame import blame_onset, misses, without_loss
+from ..verdict.blame import blame, misses, without_loss
 from ..verdict.model import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
 from .base import LoadStep, Stage, Strategy
@@ -181,8 +181,7 @@ class Search(Strategy):
         if not bad:
             return without_loss(self, windows, goals, carried)
         since_s, lossy_from = self._loss_begun(history, direction, bad[0]), min(w.sent_pps for w in bad)
-        ramp = [w for w in self._ramp(history, direction) if w.sent]
-        limit, reasons = blame_onset(self, self._deciding(looks, knees[0], direction), [*ramp, *windows], JUDGED)
+        limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
         first, least = goals[0], [w for w in bad if w.asked_pps <= MIN_OFFERED_PPS]

@@ -19,25 +19,28 @@ LINK_DOWN = (Limit.LINK, ("a link went down",))
 
 
 def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
-    """Who caused the loss in these windows, and the evidence."""
+    """Who caused the loss in these windows, and the evidence.
+
+    The offered load is what was sent, so less than asked alone is no evidence against the generator, unless
+    nothing was lost or nothing is known of its queues and CPU.
+    """
     if not all(w.link_up for w in windows):
         return LINK_DOWN
     ierrors, lost = sum(w.ierrors for w in windows), sum(w.lost for w in windows)
     if ierrors and ierrors >= RX_BLAME_SHARE * lost:
         return Limit.GENERATOR_RX, (f"the tester's receiving port lost {ierrors} of {lost} frames itself (ierrors)",)
-    shortfall = generator_short(plan, windows)
-    if shortfall:
-        return Limit.GENERATOR_TX, shortfall
-    return Limit.DUT, (f"{_loss_words(windows)} while the generator sent what was asked and its receiver lost nothing",)
+    behind, strained = _behind(windows), _strained(plan, windows)
+    unknown = all(w.queue_full is w.queue_full_anywhere is w.cpu_percent is None for w in windows)
+    if strained or (behind and (unknown or not lost)):
+        return Limit.GENERATOR_TX, (*behind, *strained)
+    kept = "less than was asked, yet was at no limit of its own" if behind else "what was asked"
+    return Limit.DUT, (f"{_loss_words(windows)} while the generator sent {kept} and its receiver lost nothing", *behind)
 
 
-def blame_onset(
-    plan: Plan, onset: Sequence[Window], windows: Sequence[Window], enough: int
-) -> tuple[Limit, tuple[str, ...]]:
-    """Who caused the loss in the windows in which it set in, of all these; enough: windows of more sent that acquit.
+def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
+    """Who caused the loss in the windows in which it set in, of all these.
 
-    The offered load is what was sent: a generator that sends more later, and is at no limit of its own then, was not
-    the limit before, however much was asked.
+    A generator that sends more later, and is at no limit of its own then, was not the limit before.
     """
     after_first = windows[windows.index(onset[0]) + 1 :]
     if not windows[-1].link_up and not any(w.received for w in after_first):  # it is seen down later than it is
@@ -47,7 +50,7 @@ def blame_onset(
         return limit, reasons
     more_pps = max(w.sent_pps for w in onset) * (1 + TX_MISS_SHARE)
     above = [w for w in windows if w.sent_pps > more_pps and w.is_bad(plan.loss_threshold) and not _strained(plan, [w])]
-    if len(above) < enough or blame(plan, above)[0] not in (Limit.DUT, Limit.GENERATOR_TX):
+    if len(above) < plan.windows or blame(plan, above)[0] not in (Limit.DUT, Limit.GENERATOR_TX):
         return limit, reasons
     return Limit.DUT, (f"{_loss_words(above)} in which more was sent and the receiver lost nothing", *reasons)
 
@@ -59,9 +62,12 @@ def _loss_words(windows: Sequence[Window]) -> str:
 
 def generator_short(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
     """Evidence that the sending port did not keep up in these windows; empty when it did."""
+    return (*_behind(windows), *_strained(plan, windows))
+
+
+def _behind(windows: Sequence[Window]) -> tuple[str, ...]:
     asked, sent = _rates(windows)
-    behind = (f"asked for {format_pps(asked)}, sent {format_pps(sent)}",) if misses(asked, sent) else ()
-    return (*behind, *_strained(plan, windows))
+    return (f"asked for {format_pps(asked)}, sent {format_pps(sent)}",) if misses(asked, sent) else ()
 
 
 def _strained(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
