@@ -79,7 +79,8 @@ class Look(NamedTuple):
 
     def of(self, direction: Direction) -> Look:
         """One direction's part."""
-        return Look(*({direction: of_all[direction]} for of_all in (self.asked, self.sent, self.most, self.windows)))
+        asked, sent, most = ({direction: shares[direction]} for shares in (self.asked, self.sent, self.most))
+        return Look(asked, sent, most, {direction: self.windows[direction]})
 
     def results(self, goal: float, width: float) -> Iterator[Tried]:
         """Yield what the look says of this goal; no rate above the generator's limit is good."""

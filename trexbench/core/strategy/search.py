@@ -13,7 +13,7 @@ from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows
 from ..units import format_duration, format_pps, format_share
-from ..verdict.blame import blame, misses, without_loss
+from ..verdict.blame import blame, without_loss
 from ..verdict.model import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
 from .base import LoadStep, Stage, Strategy
@@ -28,7 +28,6 @@ from .looks import (
     Look,
     find_groups,
     find_standing,
-    is_lossy,
     look_goes_on,
     looks_of,
     seek,
@@ -212,12 +211,10 @@ class Search(Strategy):
                 yield RunWarning(NOT_FINISHED, text)
 
     def _deciding(self, looks: Sequence[Look], knee: GoalKnee, direction: Direction) -> list[Window]:
-        """The lossy windows at the interval's upper end; only those in which all was sent, if they are enough."""
+        """The windows at the interval's upper end in which frames were lost, or not sent."""
         top = knee.high * (1 + self.width) if knee.high is not None else 1.0
         lossy = [look for look in looks if look.lossy(knee.goal) or look.unreached]
-        bad = [look.windows[direction] for look in lossy if look.share <= top] or [lossy[-1].windows[direction]]
-        sent = [w for w in bad if is_lossy(w, knee.goal) and not misses(w.asked_pps, w.sent_pps)]
-        return sent if len(sent) >= self.windows else bad
+        return [look.windows[direction] for look in lossy if look.share <= top] or [lossy[-1].windows[direction]]
 
     def find_stalls(self, measured: RunWindows, direction: Direction) -> tuple[Stall, ...]:
         """Windows of the ramp and looks in which the DUT stood still; those that follow on one another are one."""
@@ -272,12 +269,9 @@ class Search(Strategy):
 
     def _loss_begun(self, history: RunWindows, direction: Direction, first_bad: Window) -> float:
         """When frames were lost first: in the ramp, where that saw it."""
-        ramp = self._ramp(history, direction)
-        return min([first_bad.begin_s, *(w.begin_s for w in ramp if w.is_bad(LOST_IN_RAMP))])
-
-    def _ramp(self, history: RunWindows, direction: Direction) -> list[Window]:
         path = find_path(history, direction)
-        return [path.correct(w) for w in history.judged(direction)]
+        ramp = [path.correct(w) for w in history.judged(direction)]
+        return min([first_bad.begin_s, *(w.begin_s for w in ramp if w.is_bad(LOST_IN_RAMP))])
 
 
 def _stall(direction: Direction, windows: Sequence[Window]) -> Stall:
