@@ -43,7 +43,7 @@ WRITE = {"type": "write_flow_var", "name": "v", "pkt_offset": 34, "add_value": 0
         ({"type": "flow_var", "name": "v", "size": 2, "op": "inc", "step": 2, "value_list": [1, 2, 3]},
          [1, 3, 2, 1], "a list, every second"),
         ({"type": "flow_var", "name": "v", "size": 2, "op": "dec", "step": 1, "value_list": [1, 2, 3]},
-         [1, 3, 2, 1], "a list, backwards"),
+         [3, 2, 1, 3], "a list, backwards from its end"),
     ],
 )  # fmt: skip
 def test_values(variable: dict[str, Any], values: list[int], why: str) -> None:
@@ -58,6 +58,12 @@ def test_a_tuple_steps_its_port_when_its_addresses_are_through() -> None:
     ]
     assert run(program, 7, 26, 4) == [1, 2, 3, 1, 2, 3, 1]
     assert run(program, 7, 34, 2) == [10, 10, 10, 11, 11, 11, 10]
+
+
+def test_a_flow_limit_starts_a_tuple_over() -> None:
+    variable = {"type": "tuple_flow_var", "name": "v", "ip_min": 1, "ip_max": 9, "port_min": 7, "port_max": 8}
+    program = [{**variable, "limit_flows": 3}, {**WRITE, "name": "v.ip"}]
+    assert run(program, 7, 34, 4) == [1, 2, 3, 1, 2, 3, 1]
 
 
 def test_random_stays_in_its_range_and_repeats_with_its_seed() -> None:
@@ -81,6 +87,11 @@ def test_writes_add_mask_shift_and_turn_bytes() -> None:
     mask = {"type": "write_mask_flow_var", "name": "v", "pkt_offset": 34, "pkt_cast_size": 2, "mask": 0x00F0,
             "shift": 4, "add_value": 0, "is_big_endian": True}  # fmt: skip
     assert run([variable, mask], 1, 34, 2) == [0x0421]
+    upper = {**flow_var("inc", 0x0102030405060708, 0x0102030405060709, size=8), "name": "v"}
+    assert run([upper, {**mask, "mask": 0xFFFF, "shift": -8}], 1, 34, 2) == [0x0203], "of 64 bits the upper half"
+    little = {**mask, "mask": 0xFFFFFFFF, "shift": 0, "is_big_endian": False}
+    assert run([upper, little], 1, 34, 4) == [0x08070605], "as wide as the variable, of the lower half"
+    assert run([flow_var("inc", 254, 255, size=1), {**WRITE, "add_value": 3}], 2, 34, 1) == [1, 2], "in its width"
 
 
 def test_trim_shortens_the_packet_from_one_frame_to_the_next() -> None:
@@ -107,6 +118,7 @@ def test_hardware_checksums_cover_the_pseudo_header() -> None:
         ({"type": "fly"}, "'fly' is not understood"),
         ({**flow_var("inc", 1, 2), "next_var": "w"}, "next_var"),
         (WRITE, "'v' is written but never defined"),
+        (flow_var("inc", 0, 255, step=100, size=1), "does not fit into 1 bytes"),
     ],
 )
 def test_what_it_cannot_do_it_says(instruction: dict[str, Any], said: str) -> None:

@@ -45,7 +45,7 @@ ROOMS: Mapping[str, str] = {
     "generator/trex/watchdog": "",
     "stlserver": "stlserver/*",
     "stlserver/state": "stlserver",
-    "stlserver/kernel": "stlserver stlserver/state",
+    "stlserver/kernel": "core/errors core/load stlserver stlserver/state",
     "stlserver/rpc": "stlserver stlserver/state",
     "twin": "core/* config stlserver",
     "lab": "core/* config files host lock processes transport stlserver stlserver/kernel",

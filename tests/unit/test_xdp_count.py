@@ -9,8 +9,8 @@ import pytest
 from test_xdp_latency import HEADER, Port, field, udp
 from test_xdp_program import Bench
 
+from trexbench.core.load.fieldengine import checksum
 from trexbench.stlserver.engine import MARKS, EngineError, StreamSpec
-from trexbench.stlserver.kernel.field_program import fold, sum_words
 from trexbench.stlserver.kernel.xdp_count import FIRST_ID, marked_packet, received, words_of
 from trexbench.stlserver.kernel.xdp_count import map_bytes as flows_bytes
 from trexbench.stlserver.kernel.xdp_plan import plan_port
@@ -59,7 +59,7 @@ def test_a_marked_frame_is_counted_under_its_mark_and_with_all_others(about: str
     own = {4, 5, 10, 11} if packet[layer3] == 0x45 else {1, 2, 3}
     assert changed <= {layer3 + one for one in own}
     if packet[layer3] == 0x45:
-        assert fold(sum_words(marked[layer3 : layer3 + 20])) == 0xFFFF, "the header's checksum is right"
+        assert checksum(marked[layer3 : layer3 + 20]) == 0, "the header's checksum is right"
     else:
         assert marked[layer3 : layer3 + 2] == b"\x6a\xb0", "version and traffic class stay"
 
@@ -100,9 +100,9 @@ def test_marks_and_cpus_have_words_of_their_own() -> None:
 def test_a_stream_without_mark_never_looks_marked(identity: int, sent: int) -> None:
     packet = bytearray(with_ip_id(identity))
     packet[24:26] = bytes(2)
-    packet[24:26] = (fold(sum_words(packet[14:34])) ^ 0xFFFF).to_bytes(2, "little")
+    packet[24:26] = checksum(packet[14:34]).to_bytes(2, "big")
     found = marked_packet(counted(bytes(packet), None))
-    assert int.from_bytes(found[18:20], "big") == sent and fold(sum_words(found[14:34])) == 0xFFFF
+    assert int.from_bytes(found[18:20], "big") == sent and checksum(found[14:34]) == 0
     label = int.from_bytes(marked_packet(counted(udp6(label=identity), None))[15:18], "big") & 0xFFFFF
     assert label == sent
     assert marked_packet(counted(udp6(label=0x5FC00), None))[15:18] == b"\xb0\xec\x00"
@@ -111,7 +111,7 @@ def test_a_stream_without_mark_never_looks_marked(identity: int, sent: int) -> N
 def test_a_wrong_header_checksum_stays_wrong() -> None:
     wrong = bytearray(udp())
     wrong[24] ^= 0x40
-    assert fold(sum_words(marked_packet(counted(bytes(wrong)))[14:34])) != 0xFFFF
+    assert checksum(marked_packet(counted(bytes(wrong)))[14:34]) != 0
 
 
 def test_the_field_engine_renews_the_checksum_over_the_mark() -> None:
@@ -132,7 +132,7 @@ def test_the_field_engine_renews_the_checksum_over_the_mark() -> None:
             port.take(frames[-1], 0)
         bench.now_ns += 100
     assert {frame[29] for frame in frames if frame[18:20] == b"\xfc\x05"} == set(range(4, 14))
-    assert all(fold(sum_words(frame[14:34])) == 0xFFFF for frame in frames)
+    assert all(checksum(frame[14:34]) == 0 for frame in frames)
     assert told(port) == {5: (10, 640), 6: (10, 640)} == bench.ports[0].sent_flows() and port.received == 30
     bench.ports[0].retire()
     assert bench.ports[0].sent_flows() == {5: (10, 640), 6: (10, 640)}

@@ -30,7 +30,7 @@ from trexbench.stlserver.kernel.xdp_plan import plan_port
 from trexbench.stlserver.kernel.xdp_program import SenderProgram
 from trexbench.stlserver.kernel.xdp_receive import receiver
 
-CORE_FD, FIRST_PORT_FD, EPOCH_NS = 1, 2, 10**15
+CORE_FD, FIRST_PORT_FD, FIRST_ROWS_FD, EPOCH_NS = 1, 2, 12, 10**15
 FRAME = bytes.fromhex("0200000000020200000000010800") + bytes(46)
 
 
@@ -102,10 +102,11 @@ class Bench:
             port = KernelPort(nothing, limit_pps, memory, nothing, nothing, nothing, nothing)
             plan = plan_port(100 + number, specs, limited=limit_pps is not None, seed=1, marks=marks)
             port.prepare(plan, 1.0, None)
+            self.maps[FIRST_ROWS_FD + number] = bytearray(plan.rows())
             self.ports.append(port)
         size = max(port.plan.frame_size for port in self.ports)
         program = SenderProgram(
-            [(port.plan, port.memory.fd) for port in self.ports],
+            [(port.plan, port.memory.fd, FIRST_ROWS_FD + number) for number, port in enumerate(self.ports)],
             core_fd=CORE_FD,
             ingress_ifindex=100,
             frame_size=size,

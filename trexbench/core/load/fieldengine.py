@@ -1,6 +1,6 @@
 """TRex's field engine in plain Python: what its programs do to each packet.
 
-Made for correctness, not for speed: captures and flow counts come from it. Instructions are the client's JSON.
+Captures, flow counts and the frames of the embedded server come from it. Instructions are the client's JSON.
 Semantics: TRex's ``trex_stl_stream_vm.h`` (a variable advances where it stands in the program, and its first value
 is its initial one). ``random`` draws from Python's generator: the same range, in another order than TRex's own.
 """
@@ -10,12 +10,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, lcm
 from typing import Any, Literal
 
 from ..errors import ConfigError
 
 Instruction = Mapping[str, Any]
+
+_TCP, _UDP = 6, 17
+_CHECKSUM_AT = {_TCP: 16, _UDP: 6}
+"""Place of the checksum in the header, by protocol."""
+_HW = {13: _TCP, 11: _UDP}
+"""Protocol by TRex's ``l4_type``."""
+_U32 = (1 << 32) - 1
 
 
 @dataclass
@@ -62,13 +69,25 @@ class Program:
         self._length: int | None = None
         self._steps = [_kind(one)(self, one) for one in instructions]
 
+    @property
+    def period(self) -> int:
+        """Packets after which all that is not random repeats."""
+        return lcm(*(variable.period for variable in self.variables.values() if variable.period))
+
+    @property
+    def draws(self) -> bool:
+        """A variable is random."""
+        return not all(variable.period for variable in self.variables.values())
+
     def run(self, packet: bytes) -> Iterator[bytes]:
-        """Endless packets, each made from the template as TRex makes it."""
+        """Endless packets, each made from the template as TRex makes it; ConfigError if one would become longer."""
         while True:
             frame = bytearray(packet)
             self._length = None
             for step in self._steps:
                 step(frame)
+            if len(frame) > len(packet):
+                raise ConfigError(f"field engine: it writes beyond the {len(packet)} bytes of a packet", "mend offsets")
             yield bytes(frame if self._length is None else frame[: self._length])
 
     def writes_into(self, places: Collection[tuple[int, int]]) -> list[Write]:
@@ -93,11 +112,15 @@ class Program:
             chosen = [int(value) for value in one["value_list"]]
             low, high, spread = min(chosen), max(chosen), len(set(chosen))
             whole_cycle = spread == len(chosen) // gcd(len(chosen), step) == len(chosen)
-            values = map(chosen.__getitem__, _places(0, len(chosen), op, step, self._random))
+            first = 0 if op == "inc" else len(chosen) - 1
+            values = map(chosen.__getitem__, _places(first, len(chosen), op, step, self._random))
             period = 0 if op == "random" else len(chosen) // gcd(len(chosen), step)
             spread = spread if whole_cycle or op == "random" else 0
         else:
             low, high = _padded(int(one["min_value"]), int(one["max_value"]), step, op)
+            if high >= 256**size:
+                what = f"field engine: variable {one['name']!r} goes up to {high}, which does not fit into {size} bytes"
+                raise ConfigError(what, "let its step divide its range")
             count = high - low + 1
             first = int(one.get("init_value", low)) - low
             values = (low + place for place in _places(first, count, op, step, self._random))
@@ -116,6 +139,8 @@ class Program:
         name = str(one["name"])
         low, high, first, last = (int(one[key]) for key in ("ip_min", "ip_max", "port_min", "port_max"))
         ips, ports, limit = high - low + 1, last - first + 1, int(one.get("limit_flows", 0))
+        if min(ips, ports) < 1:
+            raise ConfigError(f"field engine: tuple {name!r} ends before it begins", "swap the ends of its ranges")
         period = min(limit, ips * ports) if limit else ips * ports
         addresses = (low + flow % ips for flow in _rounds(period))
         numbers = (first + flow // ips for flow in _rounds(period))
@@ -145,16 +170,22 @@ class Program:
         return step
 
     def _write_mask(self, one: Instruction) -> Step:
-        variable, offset, size = self.variable(str(one["name"])), int(one["pkt_offset"]), int(one["pkt_cast_size"])
+        variable, offset, order = self.variable(str(one["name"])), int(one["pkt_offset"]), _order(one)
         mask, shift, add = int(one["mask"]), int(one["shift"]), int(one.get("add_value", 0))
-        order = _order(one)
+        if not -32 < shift < 32:
+            raise ConfigError(f"field engine: a shift by {shift}", "shift by 31 bits at most, to the right below 0")
+        # TRex takes the size from the variable when it writes little-endian, and the upper half of 64 bits when big
+        size, high = int(one["pkt_cast_size"]), variable.size == 8
+        if order == "little":
+            size, high = min(variable.size, 4), False
         self.writes.append(Write(str(one["name"]), offset, size, False))
+        mask &= (1 << 8 * size) - 1
 
         def step(frame: bytearray) -> None:
-            value = variable.now + add
-            value = value << shift if shift > 0 else value >> -shift
+            value = (variable.now >> 32 if high else variable.now) + add & _U32
+            value = (value << shift if shift > 0 else value >> -shift) & mask
             old = int.from_bytes(frame[offset : offset + size], order)
-            frame[offset : offset + size] = ((old & ~mask) | (value & mask)).to_bytes(size, order)
+            frame[offset : offset + size] = (old & ~mask | value).to_bytes(size, order)
 
         return step
 
@@ -174,15 +205,14 @@ class Program:
         l2, l3, kind = int(one["l2_len"]), int(one["l3_len"]), int(one["l4_type"])
 
         def step(frame: bytearray) -> None:
-            if frame[l2] >> 4 == 4:
+            if _version(frame, l2) == 4:
                 _fix_ipv4(frame, l2)
-            if kind in (_HW_UDP, _HW_TCP):
-                _fix_l4(frame, l2, l2 + l3, 6 if kind == _HW_UDP else 16, 17 if kind == _HW_UDP else 6)
+                _fix_l4(frame, l2, (frame[l2] & 15) * 4, frame[l2 + 9])
+            else:
+                _fix_l4(frame, l2, l3, _HW.get(kind, 0))
 
         return step
 
-
-_HW_UDP, _HW_TCP = 11, 13
 
 _KINDS: dict[str, Callable[[Program, Instruction], Step]] = {
     "flow_var": Program._flow_var,
@@ -209,27 +239,38 @@ def _order(one: Instruction) -> Literal["big", "little"]:
 
 def checksum(data: bytes | bytearray) -> int:
     """The Internet checksum (RFC 1071) of these bytes."""
-    total = sum(int.from_bytes(data[i : i + 2].ljust(2, b"\0"), "big") for i in range(0, len(data), 2))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    number = int.from_bytes(data, "big") << 8 * (len(data) % 2)
+    # the sum of its words in ones' complement: zero only where each of them is
+    return ~(number % 0xFFFF or 0xFFFF * (number > 0)) & 0xFFFF
+
+
+def _version(frame: bytearray, ip: int) -> int:
+    """Version of the IP header at ``ip``; ConfigError where none fits."""
+    if ip + 20 > len(frame):
+        raise ConfigError(f"field engine: no IP header fits behind {ip} of {len(frame)} bytes", "mend the offset")
+    return frame[ip] >> 4
 
 
 def _fix_ipv4(frame: bytearray, offset: int) -> None:
     """Write the header checksum of the IPv4 header at ``offset``."""
+    _version(frame, offset)
     frame[offset + 10 : offset + 12] = b"\0\0"
     header = frame[offset : offset + (frame[offset] & 15) * 4]
     frame[offset + 10 : offset + 12] = checksum(header).to_bytes(2, "big")
 
 
-def _fix_l4(frame: bytearray, l3: int, l4: int, field: int, protocol: int) -> None:
-    addresses = frame[l3 + 12 : l3 + 20] if frame[l3] >> 4 == 4 else frame[l3 + 8 : l3 + 40]
-    end = l3 + int.from_bytes(frame[l3 + 2 : l3 + 4], "big") if frame[l3] >> 4 == 4 else len(frame)
-    frame[l4 + field : l4 + field + 2] = b"\0\0"
-    body = frame[l4:end]
-    pseudo = bytes(addresses) + protocol.to_bytes(4, "big") + len(body).to_bytes(4, "big")
-    value = checksum(pseudo + body)
-    frame[l4 + field : l4 + field + 2] = (value or 0xFFFF).to_bytes(2, "big")
+def _fix_l4(frame: bytearray, ip: int, header: int, protocol: int) -> None:
+    """Write the checksum of TCP or UDP behind an IP header of so many bytes; leave other protocols alone."""
+    if protocol not in _CHECKSUM_AT:
+        return
+    v4, at = _version(frame, ip) == 4, ip + header + _CHECKSUM_AT[protocol]
+    addresses, length_at, fixed = (12, 2, 0) if v4 else (8, 4, 40)
+    end = ip + fixed + int.from_bytes(frame[ip + length_at : ip + length_at + 2], "big")
+    frame[at : at + 2] = b"\0\0"
+    body = frame[ip + header : end]
+    pseudo = bytes(frame[ip + addresses : ip + (20 if v4 else 40)])
+    value = checksum(pseudo + protocol.to_bytes(4, "big") + len(body).to_bytes(4, "big") + body)
+    frame[at : at + 2] = (value or (0xFFFF if protocol == _UDP else 0)).to_bytes(2, "big")
 
 
 def _padded(low: int, high: int, step: int, op: str) -> tuple[int, int]:

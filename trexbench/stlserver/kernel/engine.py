@@ -120,6 +120,7 @@ class KernelEngine:
             raise EngineError(f"port {port} ({state.device.name}) has no link")
         limited, marks = self._limit_pps is not None, self._timing.reserve(port, streams, self._ports)
         plan = plan_port(state.device.ifindex, streams, limited=limited, seed=self._seed, marks=marks)
+        rows = plan.rows()
         self.stop(port)
         self._timing.activate(plan, state.plan, self._ports)
         self._marks.update(spec.mark for spec in streams if spec.mark is not None)
@@ -127,6 +128,7 @@ class KernelEngine:
             state.retire()
         if not any(other.busy for other in self._ports):
             sender.rest()
+        state.keep_rows(rows)
         state.prepare(plan, factor, duration_s)
         size = self._load_program([item for item in self._ports if item is state or item.busy])
         state.reported = False
@@ -137,8 +139,10 @@ class KernelEngine:
 
     def _load_program(self, running: Sequence[KernelPort]) -> int:
         """Give the sender the program of these ports; returns the size of the frames that it begins with."""
-        plans = [(item.plan, item.memory.fd) for item in running if item.plan is not None]
-        size = max(self._sender.frame_size, *(plan.frame_size for plan, _ in plans))
+        plans = [
+            (item.plan, item.memory.fd, item.rows.fd if item.rows else -1) for item in running if item.plan is not None
+        ]
+        size = max(self._sender.frame_size, *(plan.frame_size for plan, *_ in plans))
         if self._sender.frame_size < size:
             self._sender.rest()
         program = SenderProgram(

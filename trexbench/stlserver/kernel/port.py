@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from ..engine import EngineCounters, EngineError
 from . import bpf, xdp_count, xdp_latency
-from .field_program import FlowVar
 from .netdev import LinkCounters, NetDevice
 from .xdp_layout import (
     BIAS,
@@ -56,7 +55,7 @@ class KernelPort:
     """Memory and bookkeeping; KernelEngine decides what happens when.
 
     retired: packets, octets and refused frames of programs that have been replaced since; retired_flows: packets and
-    octets of these by mark.
+    octets of these by mark. rows: what changes in the frames of ``plan``, if anything does.
     """
 
     device: NetDevice
@@ -69,7 +68,7 @@ class KernelPort:
     cpus: int = 1
     plan: PortPlan | None = None
     factor: float = 1.0
-    lists: list[bpf.SharedMap] = field(default_factory=list)
+    rows: bpf.SharedMap | None = None
     retired: tuple[int, int, int] = (0, 0, 0)
     retired_flows: dict[int, tuple[int, int]] = field(default_factory=dict)
     lost_slots: float = 0.0
@@ -118,12 +117,6 @@ class KernelPort:
             words[stream.word(StreamWord.BURST_LEFT)] = spec.total_pkts
             words[stream.word(StreamWord.BURSTS_LEFT)] = bursts_of(spec)
             words[stream.word(StreamWord.ACTION_LEFT)] = spec.action_count
-            words[stream.word(StreamWord.CACHE_LEFT)] = spec.vm_cache + 1
-            for word, value in enumerate(stream.program.words):
-                words[stream.word(StreamWord.VARIABLES) + word] = value
-            for item in stream.program.instructions:
-                if isinstance(item, FlowVar) and item.values:
-                    self._make_list(stream, item)
         words[PortWord.ACTIVE] = sum(stream.spec.self_start for stream in plan.streams)
         words[PortWord.DURATION] = ticks(duration_s * 1e9) if duration_s else 0
         words[PortWord.LIMIT_INTERVAL] = interval(self.limit_pps) if self.limit_pps else 0
@@ -166,7 +159,7 @@ class KernelPort:
         self.settle_losses()
         self.retired, self.retired_flows = self._sent(), self.sent_flows()
         self.plan = None
-        self.drop_lists()
+        self.drop_rows()
 
     def _sent(self) -> tuple[int, int, int]:
         words = self.memory.words
@@ -181,7 +174,7 @@ class KernelPort:
         """Packets and octets of the stream since its start."""
         words = self.memory.words
         sent = int(words[stream.word(StreamWord.SENT)])
-        size = 0 if stream.program.size_word >= 0 else len(stream.program.packet)
+        size = 0 if stream.frames.cut else len(stream.frames.packet)
         return sent, sent * (size + FCS_BYTES) + int(words[stream.word(StreamWord.BYTES)])
 
     def sent_flows(self) -> dict[int, tuple[int, int]]:
@@ -227,17 +220,17 @@ class KernelPort:
         missing = packets - seen
         return missing if missing > 1024 else 0
 
-    def _make_list(self, stream: StreamPlan, item: FlowVar) -> None:
-        """The map of a value list."""
-        listing = bpf.SharedMap("trexbench_list", 8 * len(item.values))
-        self.lists.append(listing)
-        stream.lists[item.variable.word] = listing.fd
-        for index, value in enumerate(item.values):
-            listing.words[index] = value
+    def keep_rows(self, rows: bytes) -> None:
+        """Give the program what changes in the frames of a plan."""
+        if rows:
+            self.rows = bpf.SharedMap("trexbench_rows", len(rows))
+            with self.rows.words.cast("B") as memory:
+                memory[: len(rows)] = rows
 
-    def drop_lists(self) -> None:
-        while self.lists:
-            self.lists.pop().close()
+    def drop_rows(self) -> None:
+        if self.rows is not None:
+            self.rows.close()
+        self.rows = None
 
 
 def open_port(name: str, limit_pps: float | None, opened: contextlib.ExitStack) -> KernelPort:
@@ -263,7 +256,7 @@ def open_port(name: str, limit_pps: float | None, opened: contextlib.ExitStack) 
     finally:
         os.close(program)
     port = KernelPort(device, limit_pps, memory, received, timed, marked, device.counters(), cpus)
-    opened.callback(port.drop_lists)
+    opened.callback(port.drop_rows)
     return port
 
 

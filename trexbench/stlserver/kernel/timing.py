@@ -65,7 +65,7 @@ def totals(port: int, ports: Sequence[KernelPort], partner: int | None = None) -
     found: dict[int, LatencyTotals] = {}
     for pg_id, mark, stream in _timed(state.plan):
         sent = int(state.memory.words[stream.word(StreamWord.SENT)])
-        size = len(stream.program.packet) + FCS_BYTES
+        size = len(stream.frames.packet) + FCS_BYTES
         found[pg_id] = _arrived(LatencyTotals(expected_at, sent, sent * size), mark, ports)
     return found
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...core.load.fieldengine import checksum
 from .. import packet_parts
 from ..engine import MARKS, EngineError, StreamSpec
 from .bpf_asm import R0, R1, R2, R3, R4, R6, R8, R9, Assembler, Helper
-from .field_program import U16, FieldProgram, fold
+from .frames import Frames
 
 FIRST_ID = 0xFC00
 _NOT_RESERVED = 0xEFFF
 MOST_TAGS = 2
+U16 = 0xFFFF
 _ROOM_SHIFT = 10
 _WORDS = 2  # of one mark and CPU: packets, bytes
 
@@ -61,20 +63,23 @@ def with_id(packet: bytes, parts: packet_parts.Parts, identity: int) -> bytes:
         changed[at + 1 : at + 4] = (packet[at + 1] & 0xF0, identity >> 8, identity & 0xFF)
         return bytes(changed)
     at = parts.ipv4 or 0
-    before = [int.from_bytes(packet[low : low + 2], "big") for low in (at + 10, at + 4)]
-    # RFC 1624: a checksum that is wrong on purpose stays wrong
-    checksum = fold((before[0] ^ U16) + (before[1] ^ U16) + identity) ^ U16
     changed[at + 4 : at + 6] = identity.to_bytes(2, "big")
-    changed[at + 10 : at + 12] = checksum.to_bytes(2, "big")
+    # RFC 1624: a checksum that is wrong on purpose stays wrong
+    taken_out = bytes(byte ^ 0xFF for byte in packet[at + 10 : at + 12] + packet[at + 4 : at + 6])
+    changed[at + 10 : at + 12] = checksum(taken_out + changed[at + 4 : at + 6]).to_bytes(2, "big")
     return bytes(changed)
 
 
-def check_marked(spec: StreamSpec, program: FieldProgram) -> None:
+def check_marked(frames: Frames) -> None:
     """Refuse a field engine program that writes bytes by which the receiver recognises a marked frame."""
-    hit = sorted(found_by(packet_parts.find(program.packet)) & program.touched)
-    if hit:
-        where = f"stream {spec.stream_id}"
-        raise EngineError(f"{where}: its field engine writes byte {hit[0]}, by which counted frames are known")
+    refuse_writes(frames, found_by(packet_parts.find(frames.packet)), "counted")
+
+
+def refuse_writes(frames: Frames, kept: set[int], which: str) -> None:
+    """Raise EngineError for a field engine program that changes any of these bytes."""
+    if hit := kept & frames.changed:
+        where = f"stream {frames.spec.stream_id}"
+        raise EngineError(f"{where}: its field engine writes byte {min(hit)}, by which {which} frames are known")
 
 
 def found_by(parts: packet_parts.Parts) -> set[int]:

@@ -14,8 +14,8 @@ from enum import IntEnum
 from .. import packet_parts
 from ..engine import BUCKETS_US, EngineError, StreamSpec
 from .bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper, Reg
-from .field_program import U16, FieldProgram
-from .xdp_count import MOST_TAGS, can_be_found, found_by, with_id
+from .frames import Frames
+from .xdp_count import MOST_TAGS, U16, can_be_found, found_by, refuse_writes, with_id
 
 SLOTS = 128
 TRAILER_BYTES = 16
@@ -95,25 +95,21 @@ def timed_packet(spec: StreamSpec) -> bytes:
     return bytes(marked)
 
 
-def check_timed(spec: StreamSpec, program: FieldProgram) -> None:
+def check_timed(frames: Frames) -> None:
     """Refuse a field engine program that writes bytes by which the receiver recognises a timed frame."""
-    where = f"stream {spec.stream_id}"
-    if program.size_word >= 0:
+    if frames.cut:
+        where = f"stream {frames.spec.stream_id}"
         raise EngineError(f"{where}: frames that change their size (trim_pkt_size) are not timed")
-    parts, size = packet_parts.find(program.packet), len(program.packet)
+    parts, size = packet_parts.find(frames.packet), len(frames.packet)
     at = parts.ip or 0
     length = (at + 2, at + 3) if parts.ipv6 is None else (at + 4, at + 5)
-    kept = {at, *length, *found_by(parts), *range(size - TRAILER_BYTES, size)}
-    hit = sorted(kept & program.touched)
-    if hit:
-        raise EngineError(f"{where}: its field engine writes byte {hit[0]}, by which timed frames are known")
+    refuse_writes(frames, {at, *length, *found_by(parts), *range(size - TRAILER_BYTES, size)}, "timed")
 
 
-def stamp(asm: Assembler, program: FieldProgram, mark: Mark, sent_at: int) -> None:
+def stamp(asm: Assembler, frames: Frames, mark: Mark, sent_at: int) -> None:
     """Write the trailer. R7 packet; sent_at: offset from R9 of the frames sent so far, this one among them."""
-    packet, end = program.packet, len(program.packet)
-    parts = packet_parts.find(packet)
-    if parts.protocol == packet_parts.UDP and parts.layer4 is not None and parts.layer4 + 6 in program.touched:
+    end, parts = len(frames.packet), packet_parts.find(frames.packet)
+    if parts.protocol == packet_parts.UDP and parts.layer4 is not None and parts.layer4 + 6 in frames.changed:
         asm.store(2, R7, parts.layer4 + 6, 0)
     asm.mov(R1, mark.word)
     asm.store(4, R7, end - 16, R1)

@@ -53,7 +53,7 @@ class Gate(IntEnum):
 
 
 class StreamWord(IntEnum):
-    """Words of a stream within its port's map; the field engine's variables follow from VARIABLES on."""
+    """Words of a stream within its port's map."""
 
     ACTIVE = 0
     LAST = 1
@@ -63,8 +63,7 @@ class StreamWord(IntEnum):
     BURST_LEFT = 5
     BURSTS_LEFT = 6
     ACTION_LEFT = 7
-    CACHE_LEFT = 8
-    VARIABLES = 9
+    NEXT_FRAME = 8
 
 
 class ReceivedWord(IntEnum):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from ..engine import EngineError, StreamSpec
-from .field_build import build_program
-from .field_program import FieldProgram
+from .frames import Frames, make_frames
 from .xdp_count import check_marked, marked_packet
 from .xdp_latency import Mark, check_timed, timed_packet
 from .xdp_layout import PORT_WORDS_MAX, PortWord, StreamWord
@@ -18,16 +17,16 @@ from .xdp_layout import PORT_WORDS_MAX, PortWord, StreamWord
 class StreamPlan:
     """One stream ready to be coded.
 
-    base: its first word in the port's map. next_slot: number of the stream that follows it, -1: none. mark: of a
-    latency stream's frames. lists: descriptor of the map of each value list, by its variable's word, once there is one.
+    base: its first word in the port's map. rows_at: where its rows begin among the port's. next_slot: number of the
+    stream that follows it, -1: none. mark: of a latency stream's frames.
     """
 
     spec: StreamSpec
-    program: FieldProgram
+    frames: Frames
     base: int
+    rows_at: int
     next_slot: int
     mark: Mark | None = None
-    lists: dict[int, int] = field(default_factory=dict)
 
     @property
     def bursts(self) -> bool:
@@ -41,7 +40,7 @@ class StreamPlan:
 
     @property
     def end(self) -> int:
-        return self.base + StreamWord.VARIABLES + len(self.program.words)
+        return self.base + len(StreamWord)
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,11 @@ class PortPlan:
     @property
     def frame_size(self) -> int:
         """Length of the longest frame without FCS."""
-        return max(len(stream.program.packet) for stream in self.streams)
+        return max(len(stream.frames.packet) for stream in self.streams)
+
+    def rows(self) -> bytes:
+        """What changes in the frames of all streams."""
+        return b"".join(stream.frames.rows() for stream in self.streams)
 
 
 def plan_port(
@@ -72,24 +75,21 @@ def plan_port(
     """
     slots = {spec.stream_id: number for number, spec in enumerate(specs)}
     plans: list[StreamPlan] = []
-    base = int(PortWord.STREAMS)
+    base, rows_at = int(PortWord.STREAMS), 0
     for spec in specs:
         if spec.next_stream_id >= 0 and spec.next_stream_id not in slots:
             raise EngineError(f"stream {spec.stream_id}: its next stream {spec.next_stream_id} is not there")
         check_mode(spec)
         timed = spec.pg_id is not None
-        program = build_program(timed_packet(spec) if timed else marked_packet(spec), spec.instructions)
+        packet = timed_packet(spec) if timed else marked_packet(spec)
+        frames = make_frames(spec, packet, seed if seed is not None else secrets.randbits(32))
         if timed:
-            check_timed(spec, program)
+            check_timed(frames)
         elif spec.mark is not None:
-            check_marked(spec, program)
-        if program.seed_word >= 0:
-            words = list(program.words)
-            words[program.seed_word] = seed if seed is not None else secrets.randbits(32)
-            program = replace(program, words=tuple(words))
+            check_marked(frames)
         mark = None if spec.pg_id is None else (marks or {}).get(spec.pg_id)
-        plans.append(StreamPlan(spec, program, base, slots.get(spec.next_stream_id, -1), mark))
-        base = plans[-1].end
+        plans.append(StreamPlan(spec, frames, base, rows_at, slots.get(spec.next_stream_id, -1), mark))
+        base, rows_at = plans[-1].end, rows_at + frames.row_bytes * frames.count
     if base > PORT_WORDS_MAX:
         raise EngineError(f"{len(specs)} streams need {base} words of state, {PORT_WORDS_MAX} fit; use fewer streams")
     return PortPlan(ifindex, tuple(plans), limited)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper
-from .field_code import FieldCode, write_constants
 from .xdp_latency import stamp
 from .xdp_layout import (
     BIAS,
@@ -30,15 +29,19 @@ from .xdp_layout import (
 from .xdp_plan import PortPlan, StreamPlan, bursts_of
 
 _MAX = (1 << 64) - 1
+_SMALL = 1 << 31
 _IDLE_TURN_AT_MOST_NS = 2000
 
 
 class SenderProgram:
-    """Generates the code for a set of ports. epoch_ns: what the clock shows at time zero."""
+    """Generates the code for a set of ports. epoch_ns: what the clock shows at time zero.
+
+    ports: each with the descriptors of its map, and of that of its rows.
+    """
 
     def __init__(
         self,
-        ports: Sequence[tuple[PortPlan, int]],
+        ports: Sequence[tuple[PortPlan, int, int]],
         *,
         core_fd: int,
         ingress_ifindex: int,
@@ -57,7 +60,7 @@ class SenderProgram:
         asm.mov(R7, _MAX)
         asm.mov(R5, 0)
         number = 0
-        for plan, fd in self.ports:
+        for plan, fd, _ in self.ports:
             self._scan(plan, fd, number)
             number += len(plan.streams)
         asm.jump_if("le", R7, R8, "dispatch")
@@ -65,9 +68,12 @@ class SenderProgram:
         asm.label("dispatch")
         self._dispatch(0, number)
         number = 0
-        for plan, fd in self.ports:
+        for plan, fd, rows_fd in self.ports:
             for stream in plan.streams:
                 self._stream(number, plan, stream, fd)
+                self._packet(plan, stream, rows_fd)
+                asm.label(f"late{number}")
+                self._late(f"on_time{number}")
                 number += 1
         asm.label("idle")
         asm.store(8, R1, 8 * CoreWord.IDLE_BEFORE, 1)
@@ -121,7 +127,7 @@ class SenderProgram:
         asm.mov(R8, R0)
         asm.store(8, R1, 8 * CoreWord.NOW, R8)
         self._book_idle_time()
-        for port, (plan, fd) in enumerate(self.ports):
+        for port, (plan, fd, _) in enumerate(self.ports):
             self._housekeeping(port, plan, fd)
         asm.jump_if("gt", R7, R8, "idle")
         asm.store(8, R1, 8 * CoreWord.IDLE_BEFORE, 0)
@@ -195,9 +201,6 @@ class SenderProgram:
         asm.change("add", R9, stream.at(StreamWord.SENT), 1)
         if stream.bursts:
             self._burst(number, plan, stream)
-        self._packet(plan, stream)
-        asm.label(late)
-        self._late(on_time)
 
     def _take_limit(self) -> None:
         """Book this packet on the port's limit, and let R7 be when it was due without it."""
@@ -283,18 +286,17 @@ class SenderProgram:
         asm.store(8, R9, following.at(StreamWord.ACTIVE), 1)
         self._schedule(stream, following, following.spec.isg_us)
 
-    def _packet(self, plan: PortPlan, stream: StreamPlan) -> None:
-        asm, size = self.asm, len(stream.program.packet)
+    def _packet(self, plan: PortPlan, stream: StreamPlan, rows_fd: int) -> None:
+        asm, packet = self.asm, stream.frames.packet
         asm.load(4, R7, R6, 0)
         asm.load(4, R2, R6, 4)
-        asm.calc(R3, R7, "add", size)
+        asm.calc(R3, R7, "add", len(packet))
         asm.jump_if("gt", R3, R2, "refused")
-        write_constants(asm, stream.program.packet)
-        if stream.spec.vm_cache and stream.program.instructions:
-            self._restart_program(stream)
-        FieldCode(asm, stream.program, stream.at(StreamWord.VARIABLES), stream.lists, "refused").emit()
+        self._write_constants(packet)
+        if stream.frames.row_bytes:
+            self._write_row(stream, rows_fd)
         if stream.mark is not None:
-            stamp(asm, stream.program, stream.mark, stream.at(StreamWord.SENT))
+            stamp(asm, stream.frames, stream.mark, stream.at(StreamWord.SENT))
         self._resize(stream)
         if plan.ifindex == self.ingress:
             asm.exit(XDP_TX)
@@ -304,27 +306,52 @@ class SenderProgram:
         asm.call(Helper.REDIRECT)
         asm.exit()
 
-    def _restart_program(self, stream: StreamPlan) -> None:
-        """TRex's ``cache``: the field engine starts over after so many packets."""
-        asm = self.asm
-        asm.change("sub", R9, stream.at(StreamWord.CACHE_LEFT), 1)
-        with asm.unless("ne", R1, 0):
-            asm.store(8, R9, stream.at(StreamWord.CACHE_LEFT), stream.spec.vm_cache)
-            for word, value in enumerate(stream.program.words):
-                asm.mov(R1, value)
-                asm.store(8, R9, stream.at(StreamWord.VARIABLES) + 8 * word, R1)
+    def _write_constants(self, packet: bytes) -> None:
+        """The whole packet: pages come back as the last receiver left them, so nothing in them can be relied on."""
+        asm, held, at = self.asm, -1, 0
+        while at < len(packet):
+            size = next(size for size in (8, 4, 2, 1) if at + size <= len(packet))
+            value = int.from_bytes(packet[at : at + size], "little")
+            if size < 8 or value < _SMALL:
+                asm.store(size, R7, at, value)
+            else:
+                if value != held:
+                    asm.mov(R0, value)
+                asm.store(8, R7, at, R0)
+                held = value
+            at += size
+
+    def _write_row(self, stream: StreamPlan, rows_fd: int) -> None:
+        """Put in what changes in the stream's next frame, and let R8 be the frame's length if that does."""
+        asm, frames, next_at = self.asm, stream.frames, stream.at(StreamWord.NEXT_FRAME)
+        asm.load(8, R1, R9, next_at)
+        asm.jump_if("ge", R1, frames.count, "refused")
+        asm.map_value(R2, rows_fd, stream.rows_at)
+        asm.calc(R3, R1, "mul", frames.row_bytes)
+        asm.alu("add", R2, R3)
+        asm.alu("add", R1, 1)
+        with asm.unless("lt", R1, frames.count):
+            asm.mov(R1, 0)
+        asm.store(8, R9, next_at, R1)
+        at = 0
+        if frames.cut:
+            asm.load(2, R8, R2, 0)
+            at = 2
+        for place, size in frames.pieces:
+            asm.load(size, R1, R2, at)
+            asm.store(size, R7, place, R1)
+            at += size
 
     def _resize(self, stream: StreamPlan) -> None:
         """Cut the frame to its length; done last, since it invalidates R7 for the verifier."""
-        asm, program = self.asm, stream.program
-        if program.size_word >= 0:
-            asm.load(8, R2, R9, stream.at(StreamWord.VARIABLES) + 8 * program.size_word)
-            asm.change("add", R9, stream.at(StreamWord.BYTES), R2)
-            asm.alu("sub", R2, self.frame_size)
-        elif len(program.packet) == self.frame_size:
+        asm, frames = self.asm, stream.frames
+        if frames.cut:
+            asm.change("add", R9, stream.at(StreamWord.BYTES), R8)
+            asm.calc(R2, R8, "sub", self.frame_size)
+        elif len(frames.packet) == self.frame_size:
             return
         else:
-            asm.mov(R2, len(program.packet) - self.frame_size)
+            asm.mov(R2, len(frames.packet) - self.frame_size)
         asm.mov(R1, R6)
         asm.call(Helper.XDP_ADJUST_TAIL)
         asm.jump_if("ne", R0, 0, "refused")

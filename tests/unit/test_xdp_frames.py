@@ -1,0 +1,201 @@
+"""Field engine programs of the kernel engine: what is refused, and the sender's code beside the model's frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import pytest
+from effort import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from test_xdp_program import Bench
+
+from trexbench.core.load.fieldengine import Program
+from trexbench.stlserver.engine import EngineError, StreamSpec
+from trexbench.stlserver.kernel.frames import MOST_FRAMES, Frames, make_frames
+from trexbench.stlserver.params import Params
+from trexbench.stlserver.state.field_checks import Instruction, check_program, parse_instructions
+from trexbench.stlserver.wire import RpcError
+
+LEFT_OUT = {"limit_flows": 0, "flags": 0}
+"""Fields of tuples that TRex requires and tests may leave out."""
+
+
+def checked(packet: bytes, instructions: Sequence[Mapping[str, Any]]) -> tuple[Instruction, ...]:
+    """A client's instructions as the server hands them to its engine; RpcError where TRex refuses them."""
+    program = parse_instructions(Params({"instructions": [{**LEFT_OUT, **one} for one in instructions]}))
+    check_program(program, len(packet))
+    return program
+
+
+def frames_of(packet: bytes, instructions: Sequence[Mapping[str, Any]], cache: int = 0) -> Frames:
+    """Checked by the server, then made by the engine."""
+    spec = StreamSpec(1, packet, 1e6, instructions=checked(packet, instructions), vm_cache=cache)
+    return make_frames(spec, packet, 99)
+
+
+ETHERNET = bytes.fromhex("0200000000020200000000010800")
+
+
+def frame(size: int = 64, options: int = 0) -> bytes:
+    """IPv4/UDP of ``size`` bytes, the header with so many words of options, a payload of distinct bytes."""
+    length, header = size - 14, 20 + 4 * options
+    ip = bytes([0x45 + options, 0]) + length.to_bytes(2, "big") + bytes.fromhex("0001000040110000")
+    ip += bytes([16, 0, 0, 4, 48, 0, 0, 4]) + b"\x01" * (4 * options)
+    udp = bytes.fromhex("04010c00") + (length - header).to_bytes(2, "big") + b"\0\0"
+    return (ETHERNET + ip + udp + bytes(range(1, 250)) * 7)[:size]
+
+
+def var(name: str, op: str, size: int, low: int, high: int, **more: Any) -> dict[str, Any]:
+    base = {"type": "flow_var", "name": name, "op": op, "size": size, "min_value": low, "max_value": high}
+    return {**base, "init_value": low, "step": 1, "split_to_cores": False, "next_var": None, **more}
+
+
+def write(name: str, offset: int, add: int = 0, big: bool = True) -> dict[str, Any]:
+    return {"type": "write_flow_var", "name": name, "pkt_offset": offset, "add_value": add, "is_big_endian": big}
+
+
+FIX = {"type": "fix_checksum_ipv4", "pkt_offset": 14}
+
+
+TUPLE = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 251, "port_min": 1, "port_max": 300}
+MASK = {
+    "type": "write_mask_flow_var", "name": "a", "pkt_offset": 42, "mask": 1, "shift": 0, "add_value": 0,
+    "is_big_endian": True,
+}  # fmt: skip
+REFUSALS: list[tuple[str, list[dict[str, Any]]]] = [
+    ("field 'type' can only be one of ['fix_checksum_hw'", [{"type": "made_up"}]),
+    ("field 'size' can only be one of [1, 2, 4, 8]", [var("a", "inc", 3, 0, 1)]),
+    ("field 'op' can only be one of ['inc', 'dec', 'random']", [var("a", "up", 1, 0, 1)]),
+    ("field engine variable 'a': steps by 1 from 2 in 2 to 1, with 1 bytes", [var("a", "inc", 1, 2, 1)]),
+    ("steps by 1 from 9 in 0 to 5", [var("a", "inc", 1, 0, 5, init_value=9)]),
+    ("steps by 1 from 0 in 0 to 256, with 1 bytes", [var("a", "inc", 1, 0, 256)]),
+    ("steps by 0 from 0", [var("a", "inc", 1, 0, 9, step=0)]),
+    ("field 'min_value' is '7', expecting a whole number of 64 bits", [var("a", "inc", 1, 0, 9, min_value="7")]),
+    ("does not fit into 1 bytes", [var("a", "inc", 1, 0, 255, step=100)]),
+    ("65537 different packets, and 65536 can be repeated: use TRex", [var("a", "inc", 4, 0, 65536)]),
+    ("tuples without limit: use TRex", [{**TUPLE, "flags": 1}]),
+    ("there are two variables 'a'", [var("a", "inc", 1, 0, 9), var("a", "inc", 1, 0, 9)]),
+    ("instruction 1 writes variable 'b', which is none", [var("a", "inc", 1, 0, 9), write("b", 42)]),
+    ("instruction 1 writes 4 bytes at 61 of 64", [var("a", "inc", 4, 0, 9), write("a", 61)]),
+    ("writes 8 bytes at 42", [var("a", "inc", 8, 0, 9), {**MASK, "pkt_cast_size": 8}]),
+    ("'a' is written but never defined", [write("a", 42), var("a", "inc", 1, 0, 9)]),
+    ("next_var is not supported", [var("a", "inc", 1, 0, 9, next_var="b"), var("b", "inc", 1, 0, 9)]),
+    ("variable 'b' does not follow variable 'a'", [var("a", "inc", 1, 0, 9, next_var="b")]),
+    ("variable 'b' does not follow variable 'a'", [var("a", "inc", 1, 0, 9, next_var="b"), write("a", 42)]),
+    ("variable 'c' does not follow variable 'a'", [var("a", "inc", 1, 0, 9, next_var="c"), var("b", "inc", 1, 0, 9)]),
+    ("variables of 72 bytes; 64 fit", [var(str(number), "inc", 8, 0, 9) for number in range(9)]),
+    ("no IP header fits behind 50 of 64", [{"type": "fix_checksum_hw", "l2_len": 50, "l3_len": 20, "l4_type": 11}]),
+    ("beyond the 64 bytes", [{"type": "fix_checksum_hw", "l2_len": 40, "l3_len": 24, "l4_type": 11}]),
+    ("needs a flow_var of 2 bytes", [var("a", "inc", 1, 60, 64), {"type": "trim_pkt_size", "name": "a"}]),
+    ("'a' leaves the sizes from 60 to 64", [var("a", "inc", 2, 64, 100), {"type": "trim_pkt_size", "name": "a"}]),
+    ("'fix_checksum_icmpv6' is not understood", [{"type": "fix_checksum_icmpv6", "l2_len": 14, "l3_len": 40}]),
+    ("steps by 1 through a list of 2 values of 1 bytes", [var("a", "inc", 1, 0, 0, value_list=[1, 300])]),
+    ("tuple 't' ends before it begins", [{**TUPLE, "ip_min": 252}]),
+    ("a shift by 32", [var("a", "inc", 4, 0, 9), {**MASK, "pkt_cast_size": 1, "shift": 32}]),
+]
+
+
+@pytest.mark.parametrize(("text", "instructions"), REFUSALS)
+def test_what_cannot_be_done_is_refused_by_name(text: str, instructions: list[dict[str, Any]]) -> None:
+    with pytest.raises((EngineError, RpcError)) as caught:
+        frames_of(frame(), instructions)
+    assert text in str(caught.value) and "\n" not in str(caught.value)
+
+
+NUMBERS = st.sampled_from([0, 1, 2, 3, 14, 20, 40, 60, 64, 255, 256, 65535, 2**32 - 1, 2**64 - 1])
+SMALL = st.sampled_from([0, 1, 14, 20, 26, 40, 60, 65535])
+NAMES = st.sampled_from(["a", "b", "a.ip"])
+INSTRUCTIONS = st.one_of(
+    st.builds(
+        lambda name, op, size, low, high, more: var(name, op, size, low, high, **more),
+        NAMES, st.sampled_from(["inc", "dec", "random"]), st.sampled_from([1, 2, 4, 8]), NUMBERS, NUMBERS,
+        st.fixed_dictionaries({}, optional={
+            "step": NUMBERS, "next_var": NAMES, "split_to_cores": st.booleans(),
+            "value_list": st.lists(NUMBERS, max_size=3)}),
+    ),
+    st.fixed_dictionaries({"type": st.just("tuple_flow_var"), "name": NAMES, "ip_min": SMALL, "ip_max": SMALL,
+                           "port_min": SMALL, "port_max": SMALL, "limit_flows": SMALL, "flags": SMALL}),
+    st.fixed_dictionaries({"type": st.just("flow_var_rand_limit"), "name": NAMES, "size": st.sampled_from([1, 2, 4, 8]),
+                           "seed": NUMBERS, "limit": NUMBERS, "min_value": NUMBERS, "max_value": NUMBERS},
+                          optional={"next_var": NAMES, "split_to_cores": st.booleans()}),
+    st.builds(write, NAMES, SMALL, st.integers(-9, 9), st.booleans()),
+    st.fixed_dictionaries({"type": st.just("write_mask_flow_var"), "name": NAMES, "pkt_offset": SMALL,
+                           "pkt_cast_size": st.integers(0, 5), "mask": SMALL, "shift": st.integers(-40, 40),
+                           "add_value": st.integers(-9, 9), "is_big_endian": st.booleans()}),
+    st.fixed_dictionaries({"type": st.just("trim_pkt_size"), "name": NAMES}),
+    st.fixed_dictionaries({"type": st.just("fix_checksum_ipv4"), "pkt_offset": SMALL}),
+    st.fixed_dictionaries({"type": st.just("fix_checksum_hw"), "l2_len": SMALL, "l3_len": SMALL,
+                           "l4_type": st.sampled_from([0, 11, 13, 17])}),
+    st.fixed_dictionaries({"type": st.just("fix_checksum_icmpv6"), "l2_len": SMALL, "l3_len": SMALL}),
+)  # fmt: skip
+
+
+@examples(500)
+@given(st.lists(INSTRUCTIONS, max_size=5), st.booleans())
+def test_whatever_the_server_lets_through_is_made_or_refused(instructions: list[dict[str, Any]], rest: bool) -> None:
+    """The engine relies on the server's checks; nothing that passes them may surprise it."""
+    try:
+        made = frames_of(frame() if rest else bytes(64), instructions, cache=9)
+    except (EngineError, RpcError) as error:
+        assert "\n" not in str(error)
+    else:
+        assert len(list(made)) == made.count <= 9 and len(made.rows()) == made.count * made.row_bytes
+
+
+@pytest.mark.parametrize(
+    ("about", "instructions", "cache", "count"),
+    [
+        ("a packet", [], 0, 1),
+        ("in lockstep", [var("a", "inc", 4, 1, 251), var("b", "dec", 4, 1, 251)], 0, 251),
+        ("apart", [var("a", "inc", 4, 1, 251), var("b", "inc", 4, 1, 3)], 0, 753),
+        ("random", [var("a", "random", 4, 1, 251)], 0, MOST_FRAMES),
+        ("random beside three", [var("a", "random", 4, 1, 251), var("b", "inc", 1, 1, 3)], 0, MOST_FRAMES // 3 * 3),
+        ("random, a cache", [var("a", "random", 4, 1, 251)], 255, 255),
+        ("too many, a cache", [TUPLE], 255, 255),
+        ("few, a cache", [var("a", "inc", 4, 1, 9)], 255, 9),
+        ("a limit", [{**TUPLE, "limit_flows": 1000}], 0, 1000),
+    ],
+)
+def test_frames_repeat_after_their_period(about: str, instructions: list[Any], cache: int, count: int) -> None:
+    assert frames_of(frame(), instructions, cache).count == count
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> tuple[bytes, list[dict[str, Any]]]:
+    """Variables written here and there, with checksums and lengths."""
+    size = draw(st.integers(60, 130))
+    packet, instructions = frame(size, draw(st.integers(0, 2))), []
+    for number in range(draw(st.integers(1, 3))):
+        width = draw(st.sampled_from([1, 2, 4, 8]))
+        low = draw(st.integers(0, (1 << 8 * width) - 9))
+        op = draw(st.sampled_from(["inc", "dec", "random"]))
+        instructions.append(var(f"v{number}", op, width, low, low + draw(st.integers(0, 8))))
+        instructions.append(write(f"v{number}", draw(st.integers(26, size - 8)), draw(st.integers(-300, 300))))
+    if draw(st.booleans()):
+        low = draw(st.integers(60, size))
+        instructions += [var("n", "inc", 2, low, size), {"type": "trim_pkt_size", "name": "n"}]
+    hardware = {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": (packet[14] & 15) * 4, "l4_type": 11}
+    return packet, instructions + draw(st.sampled_from([[], [FIX], [hardware]]))
+
+
+@examples(150)
+@given(programs())
+def test_the_code_sends_the_frames_of_the_model(case: tuple[bytes, list[dict[str, Any]]]) -> None:
+    try:
+        frames_of(*case, cache=7)
+    except RpcError as error:
+        assert "leaves the sizes" in str(error), "a variable of one size is no trim to TRex"
+        return
+    bench = Bench([[StreamSpec(1, *case[:1], 1e7, instructions=checked(*case), vm_cache=7)]])
+    bench.open()
+    sent = []
+    while len(sent) < 16:
+        if bench.turn() == 3:
+            sent.append(bytes(bench.machine.packet[: bench.machine.size]))
+        bench.now_ns += 100
+    cycle = bench.ports[0].plan.streams[0].frames.count
+    wanted = list(islice(Program(checked(*case), 1).run(case[0].ljust(60, b"\0")), cycle))
+    assert sent == [wanted[number % cycle] for number in range(16)]

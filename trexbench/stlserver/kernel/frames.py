@@ -1,0 +1,102 @@
+"""The frames of a stream, made ahead by the field engine's model: what the sending program repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from ...core.errors import ConfigError
+from ...core.load.fieldengine import Program
+from ..engine import EngineError, StreamSpec
+
+MOST_FRAMES = 1 << 16
+"""Number of a stream's frames that are kept; random ones repeat after so many."""
+SHORTEST_FRAME = 60
+_UNLIMITED = 1
+"""Flag of tuples whose clients have no end of ports."""
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Frames without FCS, in the order of their sending."""
+
+    spec: StreamSpec
+    packet: bytes
+    """What the field engine changes from frame to frame."""
+    seed: int
+    count: int
+    cut: bool
+    """The frames differ in length."""
+    changed: frozenset[int]
+    """Bytes in which some frame differs from the packet."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        return islice(Program(self.spec.instructions, self.seed).run(self.packet), self.count)
+
+    @property
+    def pieces(self) -> list[tuple[int, int]]:
+        """Offset and size of what is copied into each frame: 8, 4, 2 or 1 bytes, none beside those that change."""
+        pieces, at = [], 0
+        while at < len(self.packet):
+            size = next((size for size in (8, 4, 2, 1) if self.changed.issuperset(range(at, at + size))), 0)
+            if size:
+                pieces.append((at, size))
+            at += size or 1
+        return pieces
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of what is kept of a frame: its length if these differ, and its pieces."""
+        return 2 * self.cut + len(self.changed)
+
+    def rows(self) -> bytes:
+        """What is kept of all frames; empty where all are the packet."""
+        pieces, rows = self.pieces, bytearray()
+        for frame in self if self.row_bytes else ():
+            rows += len(frame).to_bytes(2, "little") if self.cut else b""
+            whole = frame + self.packet[len(frame) :]
+            for at, size in pieces:
+                rows += whole[at : at + size]
+        return bytes(rows)
+
+
+def make_frames(spec: StreamSpec, packet: bytes, seed: int) -> Frames:
+    """Follow the stream's program over this packet; EngineError for what cannot be sent as TRex sends it."""
+    packet = packet.ljust(SHORTEST_FRAME, b"\0")
+    try:
+        program = Program(spec.instructions)
+        frames = Frames(spec, packet, seed, _count(spec, program), _cuts(spec, program, len(packet)), frozenset())
+        return replace(frames, changed=_changed(frames))
+    except ConfigError as error:
+        raise EngineError(f"stream {spec.stream_id}: {error}") from error
+
+
+def _count(spec: StreamSpec, program: Program) -> int:
+    """Frames after which the stream repeats; TRex's ``cache`` restarts the field engine after so many."""
+    if any(one.get("flags", 0) & _UNLIMITED for one in spec.instructions if one.get("type") == "tuple_flow_var"):
+        raise ConfigError("field engine: tuples without limit", "use TRex")
+    period, cache = program.period, spec.vm_cache or MOST_FRAMES + 1
+    if min(period, cache) > MOST_FRAMES:
+        remedy = "use TRex, smaller ranges, or limit_flows"
+        raise ConfigError(f"field engine: {period} different packets, and {MOST_FRAMES} can be repeated", remedy)
+    if not program.draws:
+        return min(period, cache)
+    return min(cache, MOST_FRAMES // min(period, MOST_FRAMES) * period)
+
+
+def _cuts(spec: StreamSpec, program: Program, size: int) -> bool:
+    """Test whether the field engine sets the frames' length."""
+    names = [one["name"] for one in spec.instructions if one.get("type") == "trim_pkt_size"]
+    for variable in (program.variables[name] for name in names):
+        if not SHORTEST_FRAME <= variable.low <= variable.high <= size:
+            text = f"field engine: frames of {variable.low} to {variable.high} bytes (trim_pkt_size)"
+            raise ConfigError(text, f"these have {SHORTEST_FRAME} to {size}")
+    return bool(names)
+
+
+def _changed(frames: Frames) -> frozenset[int]:
+    packet, differing = int.from_bytes(frames.packet, "little"), 0
+    for frame in frames:
+        differing |= int.from_bytes(frame, "little") ^ packet & (1 << 8 * len(frame)) - 1
+    return frozenset(at for at, byte in enumerate(differing.to_bytes(len(frames.packet), "little")) if byte)
