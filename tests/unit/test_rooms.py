@@ -44,7 +44,7 @@ ROOMS: Mapping[str, str] = {
     "generator/trex": "core/* signals generator/trex/watchdog",
     "generator/trex/watchdog": "",
     "stlserver": "stlserver/*",
-    "stlserver/state": "stlserver",
+    "stlserver/state": "core/errors core/load stlserver",
     "stlserver/kernel": "core/errors core/load stlserver stlserver/state",
     "stlserver/rpc": "stlserver stlserver/state",
     "twin": "core/* config stlserver",

@@ -23,7 +23,7 @@ MOST_PACKETS = 2048
 MOST_SEEN = 8192
 """Counterpart of MOST_PACKETS for predictions."""
 
-_NO_EFFECT = ("fix_checksum_ipv4", "fix_checksum_hw", "fix_checksum_icmpv6")
+_NO_EFFECT = ("fix_checksum_ipv4", "fix_checksum_hw")
 """Instructions that have no effect on the choice of a receive queue."""
 
 

@@ -23,6 +23,8 @@ _CHECKSUM_AT = {_TCP: 16, _UDP: 6}
 _HW = {13: _TCP, 11: _UDP}
 """Protocol by TRex's ``l4_type``."""
 _U32 = (1 << 32) - 1
+_MOST_BYTES = 64
+"""Room for the variables of a program in TRex."""
 
 
 @dataclass
@@ -67,6 +69,8 @@ class Program:
         self.writes: list[Write] = []
         self._random = random.Random(seed)
         self._length: int | None = None
+        # all random variables share one generator of 4 bytes
+        self._used_bytes = 4 if any(one.get("op") == "random" for one in instructions) else 0
         self._steps = [_kind(one)(self, one) for one in instructions]
 
     @property
@@ -126,14 +130,14 @@ class Program:
             values = (low + place for place in _places(first, count, op, step, self._random))
             period = 0 if op == "random" else count // gcd(count, step)
             spread = count if op == "random" else period
-        return self._define(str(one["name"]), Variable(values, size, period, spread, low, high, op))
+        return self._define(str(one["name"]), Variable(values, size, period, spread, low, high, op), size)
 
     def _rand_limit(self, one: Instruction) -> Step:
-        low, high = int(one["min_value"]), int(one["max_value"])
+        low, high, size = int(one["min_value"]), int(one["max_value"]), int(one["size"])
         count = int(one["limit"])
         values = _repeated(low, high, count, int(one.get("seed", 0)))
         # Values drawn in one period may be equal, so their number is not known.
-        return self._define(str(one["name"]), Variable(values, int(one["size"]), count, 0, low, high, "random"))
+        return self._define(str(one["name"]), Variable(values, size, count, 0, low, high, "random"), 2 * size + 4)
 
     def _tuple_var(self, one: Instruction) -> Step:
         name = str(one["name"])
@@ -144,8 +148,8 @@ class Program:
         period = min(limit, ips * ports) if limit else ips * ports
         addresses = (low + flow % ips for flow in _rounds(period))
         numbers = (first + flow // ips for flow in _rounds(period))
-        address = self._define(f"{name}.ip", Variable(addresses, 4, period, min(ips, period), low, high, "inc"))
-        port = self._define(f"{name}.port", Variable(numbers, 2, period, -(-period // ips), first, last, "inc"))
+        address = self._define(f"{name}.ip", Variable(addresses, 4, period, min(ips, period), low, high, "inc"), 4)
+        port = self._define(f"{name}.port", Variable(numbers, 2, period, -(-period // ips), first, last, "inc"), 6)
 
         def step(frame: bytearray) -> None:
             address(frame)
@@ -153,7 +157,13 @@ class Program:
 
         return step
 
-    def _define(self, name: str, variable: Variable) -> Step:
+    def _define(self, name: str, variable: Variable, used_bytes: int) -> Step:
+        if name in self.variables:
+            raise ConfigError(f"field engine: there are two variables {name!r}", "give each a name of its own")
+        self._used_bytes += used_bytes
+        if self._used_bytes > _MOST_BYTES:
+            what = f"field engine: variables of {self._used_bytes} bytes"
+            raise ConfigError(what, f"use fewer or smaller ones: {_MOST_BYTES} fit")
         self.variables[name] = variable
         return variable.advance
 
@@ -176,6 +186,8 @@ class Program:
             raise ConfigError(f"field engine: a shift by {shift}", "shift by 31 bits at most, to the right below 0")
         # TRex takes the size from the variable when it writes little-endian, and the upper half of 64 bits when big
         size, high = int(one["pkt_cast_size"]), variable.size == 8
+        if size not in (1, 2, 4):
+            raise ConfigError(f"field engine: a mask of {size} bytes", "use 1, 2 or 4")
         if order == "little":
             size, high = min(variable.size, 4), False
         self.writes.append(Write(str(one["name"]), offset, size, False))
@@ -191,6 +203,8 @@ class Program:
 
     def _trim(self, one: Instruction) -> Step:
         variable = self.variable(str(one["name"]))
+        if variable.size != 2:
+            raise ConfigError(f"field engine: trim_pkt_size by {variable.size} bytes", "use a variable of 2")
 
         def step(_frame: bytearray) -> None:
             self._length = variable.now

@@ -14,7 +14,7 @@ from typing import Protocol
 from .. import packet_parts
 from ..engine import MARKS, EnginePort, FlowTotals, LatencyTotals
 from ..wire import Json, cannot_execute
-from .field_checks import packet_len_range
+from .field_checks import packet_lens
 from .meters import FlowRates, GroupMeter, merged
 from .stream import SHORTEST_FRAME_BYTES, ServerStream
 
@@ -44,9 +44,9 @@ def check_timed(stream: ServerStream) -> None:
     payload = size if payload is None else min(payload, size)
     if size - payload < HEADER_BYTES:
         raise cannot_execute(f"{size - payload} bytes of payload have no room for the time; it needs {HEADER_BYTES}")
-    shortest, longest = packet_len_range(stream.instructions, size)
-    needed = max(payload, SHORTEST_FRAME_BYTES) + HEADER_BYTES
-    if shortest != longest and shortest < needed:
+    lengths = packet_lens(stream.instructions, size)
+    shortest, needed = min(lengths), max(payload, SHORTEST_FRAME_BYTES) + HEADER_BYTES
+    if shortest != max(lengths) and shortest < needed:
         raise cannot_execute(f"frames of {shortest} bytes have no room for the time; they need {needed}")
 
 

@@ -10,9 +10,11 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from ...core.errors import ConfigError
+from ...core.load.fieldengine import Program
 from ..engine import Engine, EngineError, StreamSpec
 from ..wire import Json, RpcError, cannot_execute
-from . import field_checks, graph
+from . import graph
 from .events import EventCode, EventQueues
 from .graph import Multiplier
 from .groups import Groups
@@ -29,6 +31,14 @@ def engine_refusals(before: str = "") -> Iterator[None]:
         yield
     except EngineError as err:
         raise cannot_execute(f"{before}{err}") from err
+
+
+def _check_program(stream: ServerStream) -> None:
+    """Refuse what TRex's compiler refuses of a field engine program."""
+    try:
+        next(Program(stream.instructions).run(stream.packet))
+    except ConfigError as error:
+        raise cannot_execute(str(error)) from error
 
 
 class ServerState:
@@ -86,7 +96,7 @@ class ServerState:
     def _ask_engine(self, port: ServerPort, stream: ServerStream) -> None:
         """The engine's veto, now rather than at start. A program that TRex's compiler refuses is refused at start."""
         try:
-            field_checks.check_program(stream.instructions, len(stream.packet))
+            _check_program(stream)
         except RpcError:
             return
         with engine_refusals():
@@ -112,7 +122,7 @@ class ServerState:
         graph.check_links(profile.streams)
         for stream in profile.streams.values():
             if stream.enabled:
-                field_checks.check_program(stream.instructions, len(stream.packet))
+                _check_program(stream)
 
     # traffic
 

@@ -105,6 +105,7 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
     packet = _parse_packet(p.object("packet"))
     program = p.object("vm")
     instructions = field_checks.parse_instructions(program)
+    lengths = field_checks.packet_lens(instructions, len(packet))
     vm_cache = program.uint16("cache", 0)
     rule, group_id = _parse_group(p.object("flow_stats"), stream_id, core_id)
     if flags & FLAG_DUMMY:
@@ -128,7 +129,7 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
         rate_kind=rate_kind,
         rate_value=rate_value,
         packet=packet,
-        mean_len_bytes=field_checks.mean_packet_len(instructions, len(packet)),
+        mean_len_bytes=sum(lengths) / len(lengths),
         instructions=instructions,
         vm_cache=vm_cache,
         fixed_rate=rule == "latency",  # multipliers leave the rates of latency streams alone
