@@ -201,8 +201,6 @@ def burst(number: int, total: int, **more: Any) -> StreamSpec:
 
 
 ORDERS: dict[str, tuple[list[StreamSpec], list[tuple[int, int]]]] = {
-    "one after the other": ([burst(1, 5, next_stream_id=2), burst(2, 3, self_start=False)], [(1, 5), (2, 3)]),
-    "a gap before the first": ([burst(1, 5, isg_us=2000.0), burst(2, 3)], [(2, 3), (1, 5)]),
     "several bursts": (
         [burst(1, 4, mode="multi_burst", count=3, ibg_us=500.0), burst(2, 2, isg_us=20000.0)],
         [(1, 12), (2, 2)],

@@ -102,7 +102,6 @@ CONFLICTS = [
     ("counted beside timed", latency(), stats(), "For payload rules: Can't have two streams with same pg_id"),
     ("no IP", None, stats(packet=frame(0x88B5, b"")), "frames are counted in IPv4 and IPv6 only"),
     ("a short header", None, stats(packet=(ETHERNET + b"\x81\0\0\0" * 11 + b"\x08\0")), "in IPv4 and IPv6 only"),
-    ("a tunnel", None, stats(vxlan=True), "no frames are counted inside of VXLAN tunnels"),
 ]
 
 

@@ -166,11 +166,6 @@ def test_whose_macs(bench: Bench, about: str, flags: int, macs: str) -> None:
 @pytest.mark.parametrize(
     ("about", "changes", "text"),
     [
-        (
-            "statistics of tags",
-            {"flow_stats": {"enabled": True, "stream_id": 5, "rule_type": "tpg"}},
-            "flow statistics of type 'tpg'",
-        ),
         ("dummy streams", {"flags": 8 | 2}, "dummy stream"),
         ("streams that start paused", {"start_paused": True}, "starts paused"),
     ],

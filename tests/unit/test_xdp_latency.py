@@ -277,8 +277,6 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("padding behind IPv6", {"packet": udp6(82) + bytes(4)}, "ends after 82 bytes of a frame of 86; routers cut"),
     ("three VLAN tags", {"packet": HEADER[:12] + 3 * VLAN + udp()[12:]}, "behind 2 VLAN tags at most"),
     ("no IP", {"packet": HEADER[:12] + b"\x88\xb5" + bytes(46)}, "IPv4 and IPv6 behind 2 VLAN tags at most"),
-    ("no room", {"packet": udp(50)}, "8 bytes of payload have no room"),
-    ("no room behind IPv6", {"packet": udp6(74)}, "12 bytes of payload have no room"),
     ("a field in the flow label", {"packet": udp6(82), **field(17)}, "writes byte 17, by which"),
     ("a field in IPv6's length", {"packet": udp6(82), **field(18)}, "writes byte 18, by which"),
     ("a field in a tag's type", {"packet": HEADER[:12] + VLAN + udp()[12:], **field(16)}, "writes byte 16, by which"),

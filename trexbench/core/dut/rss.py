@@ -65,8 +65,8 @@ def queue_of(toeplitz: Toeplitz, packet: bytes, fields: Sequence[str], table: Se
 
 def period_of(instructions: Sequence[Instruction]) -> int | None:
     """Packets after which a stream's headers repeat; None where they are random. ConfigError as headers_of."""
-    periods = [variable.period for variable in _program(instructions).variables.values()]
-    return lcm(*periods) if all(periods) else None
+    program = _program(instructions)
+    return None if program.draws else program.period
 
 
 def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes]:

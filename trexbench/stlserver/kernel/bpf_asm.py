@@ -58,9 +58,6 @@ class Assembler:
         self._jumps: list[tuple[int, str]] = []
         self._unique = 0
 
-    def __len__(self) -> int:
-        return len(self._words)
-
     def fresh_label(self, stem: str) -> str:
         """A label that is used nowhere else."""
         self._unique += 1
@@ -74,15 +71,14 @@ class Assembler:
     def _emit(self, opcode: int, dst: int = 0, src: int = 0, off: int = 0, imm: int = 0) -> None:
         self._words.append(struct.pack("<BBhI", opcode, src << 4 | dst, off, imm & 0xFFFFFFFF))
 
-    def alu(self, op: str, dst: Reg, operand: Operand, *, bits: int = 64) -> None:
+    def alu(self, op: str, dst: Reg, operand: Operand) -> None:
         """``dst = dst op operand``; constants beyond a signed 32-bit immediate must come in a register."""
-        family = 0x07 if bits == 64 else 0x04
         if isinstance(operand, Reg):
-            self._emit(_ALU[op] | family | 0x08, dst.index, operand.index)
+            self._emit(_ALU[op] | 0x0F, dst.index, operand.index)
+        elif fits_signed32(operand & (1 << 64) - 1):
+            self._emit(_ALU[op] | 0x07, dst.index, imm=operand)
         else:
-            if bits == 64 and not fits_signed32(operand & (1 << 64) - 1):
-                raise ValueError(f"{op}: {operand:#x} needs a register")
-            self._emit(_ALU[op] | family, dst.index, imm=operand)
+            raise ValueError(f"{op}: {operand:#x} needs a register")
 
     def mov(self, dst: Reg, operand: Operand) -> None:
         """``dst = operand``, with the shortest encoding for a constant of up to 64 bits."""

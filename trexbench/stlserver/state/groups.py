@@ -14,9 +14,8 @@ from typing import Protocol
 from .. import packet_parts
 from ..engine import MARKS, EnginePort, FlowTotals, LatencyTotals
 from ..wire import Json, cannot_execute
-from .field_checks import packet_lens
 from .meters import FlowRates, GroupMeter, merged
-from .stream import SHORTEST_FRAME_BYTES, ServerStream
+from .stream import ServerStream
 
 MAX_LATENCY_GROUPS = 128
 MAX_GROUPS_ASKED = 1024 + 128
@@ -44,10 +43,6 @@ def check_timed(stream: ServerStream) -> None:
     payload = size if payload is None else min(payload, size)
     if size - payload < HEADER_BYTES:
         raise cannot_execute(f"{size - payload} bytes of payload have no room for the time; it needs {HEADER_BYTES}")
-    lengths = packet_lens(stream.instructions, size)
-    shortest, needed = min(lengths), max(payload, SHORTEST_FRAME_BYTES) + HEADER_BYTES
-    if shortest != max(lengths) and shortest < needed:
-        raise cannot_execute(f"frames of {shortest} bytes have no room for the time; they need {needed}")
 
 
 def check_counted(stream: ServerStream) -> int | None:
