@@ -23,7 +23,7 @@ class Frames:
 
     spec: StreamSpec
     packet: bytes
-    """What the field engine changes from frame to frame."""
+    """Template that the field engine changes from frame to frame."""
     seed: int
     count: int
     cut: bool
@@ -51,7 +51,7 @@ class Frames:
         return 2 * self.cut + len(self.changed)
 
     def rows(self) -> bytes:
-        """What is kept of all frames; empty where all are the packet."""
+        """Return what is kept of all frames; empty where all are the packet."""
         pieces, rows = self.pieces, bytearray()
         for frame in self if self.row_bytes else ():
             rows += len(frame).to_bytes(2, "little") if self.cut else b""

@@ -57,7 +57,7 @@ class PortPlan:
         return max(len(stream.frames.packet) for stream in self.streams)
 
     def rows(self) -> bytes:
-        """What changes in the frames of all streams."""
+        """Return what changes in the frames of all streams."""
         return b"".join(stream.frames.rows() for stream in self.streams)
 
 
