@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..core.errors import LabError
 from ..host.files import parse_cpus
-
-LIVE_FRAMES_KERNEL = (5, 18)
-"""The first Linux whose BPF_PROG_TEST_RUN sends live frames: what the embedded server's engine needs."""
+from ..stlserver.kernel.bpf import OLDEST_KERNEL, kernel_version
 
 
 def check(embedded: bool, euid: int | None = None, release: str | None = None, ip: str | None = None) -> None:
@@ -21,8 +18,7 @@ def check(embedded: bool, euid: int | None = None, release: str | None = None, i
     if (os.geteuid() if euid is None else euid) != 0:
         raise LabError("the lab makes network namespaces, which needs root", "run it with sudo")
     found = release or os.uname().release
-    match = re.match(r"(\d+)\.(\d+)", found)
-    if embedded and match and (int(match[1]), int(match[2])) < LIVE_FRAMES_KERNEL:
+    if embedded and kernel_version(found) < OLDEST_KERNEL:
         raise LabError(
             f"Linux {found} is too old for the embedded server: it sends with XDP live frames, in Linux since 5.18",
             "boot a newer kernel, or put a real TRex on the ports with --trex-dir",

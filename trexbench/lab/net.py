@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,26 +10,21 @@ from typing import Any
 
 from ..core.errors import LabError
 from ..host.files import mask
+from ..stlserver.engine import EngineError
+from ..stlserver.kernel.netdev import CLONE_NEWNET, LIBC, enter_netns
 from ..transport import NetnsTransport
 from .host import processes
 from .spec import LabSpec
-from .state import NETNS_DIR
 
 _TAGS_APART = frozenset({"tx-vlan-hw-insert", "tx-vlan-stag-hw-insert"})
-_CLONE_NEWNET = 0x40000000
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(name: str) -> None:
     """Move the calling thread into a namespace; threads and sockets that it makes later are in it, too."""
     try:
-        handle = os.open(NETNS_DIR / name, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise LabError(f"namespace {name}: {error.strerror}", "bring the lab up: trexbench lab up") from None
-    try:
-        _setns(handle, name)
-    finally:
-        os.close(handle)
+        enter_netns(name)
+    except EngineError as error:
+        raise LabError(str(error), "bring the lab up: trexbench lab up") from None
 
 
 @contextlib.contextmanager
@@ -49,8 +43,9 @@ def returning() -> Iterator[None]:
         yield
     finally:
         try:
-            if not os.path.samestat(os.fstat(home), os.stat("/proc/thread-self/ns/net")):
-                _setns(home, "of the caller")
+            away = not os.path.samestat(os.fstat(home), os.stat("/proc/thread-self/ns/net"))
+            if away and LIBC.setns(home, CLONE_NEWNET) != 0:
+                raise LabError("the caller's namespace cannot be entered again", "run as root")
         finally:
             os.close(home)
 
@@ -206,12 +201,6 @@ def write_sysctl(name: str, value: str, required: bool = True) -> None:
 
 def _sysctl_path(name: str) -> Path:
     return Path("/proc/sys") / name.replace(".", "/")
-
-
-def _setns(handle: int, name: str) -> None:
-    # os.setns exists only since Python 3.12.
-    if _libc.setns(handle, _CLONE_NEWNET) != 0:
-        raise LabError(f"namespace {name} cannot be entered: {os.strerror(ctypes.get_errno())}", "run as root")
 
 
 def write_file(transport: NetnsTransport, path: str, value: str) -> None:

@@ -33,7 +33,7 @@ def enter_netns(name: str) -> None:
     except OSError as error:
         raise EngineError(f"network namespace '{name}': {error.strerror}; see 'ip netns list'") from None
     try:
-        if LIBC.setns(descriptor, CLONE_NEWNET) != 0:
+        if LIBC.setns(descriptor, CLONE_NEWNET) != 0:  # os.setns exists only since Python 3.12
             reason = os.strerror(ctypes.get_errno())
             raise EngineError(f"cannot enter network namespace '{name}': {reason}; run as root")
     finally:
