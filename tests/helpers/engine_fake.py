@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,7 @@ from trexbench.stlserver.engine import (
 )
 from trexbench.stlserver.rpc.server import StlServer
 from trexbench.stlserver.traffic import PortTraffic, Tally, frame_bytes
-from trexbench.stlserver.wiring import Pairs, simulated_ports
+from trexbench.stlserver.wiring import simulated_ports
 
 
 class FakeEngine:
@@ -43,15 +44,12 @@ class FakeEngine:
         clock: Callable[[], float] = time.monotonic,
         resolved: bool = True,
         latency_s: float = 20e-6,
-        pairs: Pairs | None = None,
     ) -> None:
-        """latency_s: of every frame, on its way from a port to its partner. pairs: as ``wiring.partners`` takes
-        them.
-        """
+        """latency_s: of every frame, on its way from a port to its partner. resolved: the neighbours are known."""
         self._clock = clock
         self._at_s = clock()
-        dst_macs = None if resolved else [None] * port_count
-        self._ports = simulated_ports("fake", port_count, speed_bps, pairs, dst_macs)
+        ports = simulated_ports("fake", port_count, speed_bps)
+        self._ports = ports if resolved else tuple(replace(port, dst_mac=None) for port in ports)
         self._latency_s = latency_s
         self._runs: dict[int, PortTraffic] = {}
         self._groups: dict[int, dict[int, Tally]] = {}

@@ -19,7 +19,6 @@ from trexbench.stlserver.engine import EngineCounters, EngineError, StreamSpec
 from trexbench.stlserver.params import Params
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.context import Context
-from trexbench.stlserver.wiring import partners
 from trexbench.twin.engine import SimEngine
 from trexbench.twin.headers import headers_of
 from trexbench.twin.ports import Router
@@ -308,31 +307,20 @@ def test_the_server_tells_a_weak_sender_by_port() -> None:
     assert {core: history[0] for core, history in ctx.stats.cpu_history.items()} == {0: 99, 1: 0}
 
 
-@pytest.mark.parametrize("ports", [4, 8])
-def test_frames_go_to_the_neighbour_or_where_the_given_pairs_say(ports: int) -> None:
-    half = ports // 2
-    pairs = [(port, port + half) for port in range(half)]
+def test_frames_go_to_the_neighbour() -> None:
+    ports = 5
     bench = Bench(TwinRouter(spec.TwinSpec(ports, 2.2e9, packet_cycles=100.0), ports=ports))
-    fake = FakeEngine(ports, clock=lambda: bench.now_s, pairs=pairs)
-    neighbours, opposite = [port ^ 1 for port in range(ports)], [*range(half, ports), *range(half)]
-    for engine, partner_of in ((bench.engine(ports=ports), neighbours), (fake, opposite)):
+    fake = FakeEngine(ports, clock=lambda: bench.now_s)
+    for engine in (bench.engine(ports=ports), fake):
         begin_s = bench.now_s
         for port in range(ports):
             engine.start(port, [stream(pps=1000.0 * (port + 1), pg_id=port)], 1.0, None)
         bench.now_s = begin_s + 2.0
-        sent = [2000 * (port + 1) for port in range(ports)]
-        assert [counts(engine, port)[0] for port in range(ports)] == pytest.approx(sent, abs=1)
+        assert [counts(engine, port)[0] for port in range(ports)] == pytest.approx([2e3, 4e3, 6e3, 8e3, 1e4], abs=1)
         received = [counts(engine, port)[1] for port in range(ports)]
-        assert received == pytest.approx([sent[partner] for partner in partner_of], rel=2e-3)
-        assert [engine.latency(port)[port].rx_port for port in range(ports)] == partner_of
-        assert [one.partner for one in engine.ports] == partner_of
-
-
-@pytest.mark.parametrize("pairs", [[(0, 0)], [(0, 1), (1, 2)], [(0, 4)], [(-1, 2)]])
-def test_pairs_that_cannot_be(pairs: list[tuple[int, int]]) -> None:
-    with pytest.raises(EngineError, match="name each port once, from 0 to 3"):
-        partners(4, pairs)
-    assert partners(5) == {0: 1, 1: 0, 2: 3, 3: 2}, "by default neighbours, and one left over"
+        assert received == pytest.approx([4e3, 2e3, 8e3, 6e3, 0], rel=2e-3), "the last has none"
+        assert [engine.latency(port)[port].rx_port for port in range(4)] == [1, 0, 3, 2]
+        assert [one.partner for one in engine.ports] == [1, 0, 3, 2, None]
 
 
 def test_a_receiver_at_its_limit_counts_errors() -> None:

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from .engine import EngineError, EnginePort
-
-Pairs = Sequence[tuple[int, int]]
-"""Ports that are wired to one another through the DUT; every port is in one pair at most."""
+from .engine import EnginePort
 
 
-def partners(ports: int, pairs: Pairs | None = None) -> dict[int, int]:
-    """By port, the other port of its pair. pairs: None for 0-1, 2-3 and so on; EngineError for impossible ones."""
-    if pairs is None:
-        pairs = [(first, first + 1) for first in range(0, ports - 1, 2)]
-    found = {port: other for one, two in pairs for port, other in ((one, two), (two, one))}
-    if len(found) != 2 * len(pairs) or not found.keys() <= set(range(ports)):
-        raise EngineError(f"pairs {list(pairs)} of {ports} ports: name each port once, from 0 to {ports - 1}")
-    return found
+def partners(ports: int) -> dict[int, int]:
+    """By port, the other one of its pair: 0 and 1, 2 and 3 and so on; one that is left over has none."""
+    return {port: port ^ 1 for port in range(ports) if port ^ 1 < ports}
 
 
-def simulated_ports(
-    name: str,
-    ports: int,
-    speed_bps: float,
-    pairs: Pairs | None = None,
-    dst_macs: Sequence[str | None] | None = None,
-) -> tuple[EnginePort, ...]:
-    """Ports of an engine that sends nothing: ``name`` and their number. dst_macs: by port, else made up."""
-    partner_of = partners(ports, pairs)
+def simulated_ports(name: str, ports: int, speed_bps: float) -> tuple[EnginePort, ...]:
+    """Ports of an engine that sends nothing: ``name`` and their number."""
+    partner_of = partners(ports)
     return tuple(
         EnginePort(
             index=port,
@@ -36,7 +20,7 @@ def simulated_ports(
             driver="net_simulated",
             speed_bps=speed_bps,
             src_mac=f"02:00:00:00:{port + 1:02x}:02",
-            dst_mac=dst_macs[port] if dst_macs else f"02:00:00:00:{port + 1:02x}:01",
+            dst_mac=f"02:00:00:00:{port + 1:02x}:01",
             src_ipv4=f"100.65.{port + 1}.2",
             dst_ipv4=f"100.65.{port + 1}.1",
             partner=partner_of.get(port),
