@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 from test_engine_kernel import Tap, continuous, flow_var, netns, run, udp_frame, wait_for, write
 
+from trexbench.core.load.fieldengine import checksum
 from trexbench.stlserver.engine import LatencyTotals, StreamSpec
 from trexbench.stlserver.kernel.engine import KernelEngine
 from trexbench.stlserver.kernel.netdev import NetDevice, inside
@@ -64,9 +65,8 @@ def routable(port: int, router_mac: str, size: int = 60) -> bytes:
     frame = bytearray(udp_frame(size))
     frame[:12] = bytes.fromhex((router_mac + MACS[port]).replace(":", ""))
     frame[26:34] = bytes([16, 0, 0, 4, 48, 0, 0, 4] if port == 0 else [48, 0, 0, 4, 16, 0, 0, 4])
-    total = sum(int.from_bytes(frame[at : at + 2], "big") for at in range(14, 34, 2) if at != 24)
-    total = (total & 0xFFFF) + (total >> 16)
-    frame[24:26] = (0xFFFF - ((total & 0xFFFF) + (total >> 16))).to_bytes(2, "big")
+    frame[24:26] = bytes(2)
+    frame[24:26] = checksum(frame[14:34]).to_bytes(2, "big")
     return bytes(frame)
 
 

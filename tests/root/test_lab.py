@@ -24,6 +24,7 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.core import errors
 from trexbench.core.errors import ConfigError, DutError, LabError
+from trexbench.core.load.fieldengine import checksum
 from trexbench.dut import Change, Dut, Wanted, open_dut
 from trexbench.dut.apply import apply
 from trexbench.dut.journal import NoJournal
@@ -425,9 +426,7 @@ def frame(source_mac: str, target_mac: str, source: str, target: str) -> bytes:
     header = struct.pack(
         "!BBHHHBBH4s4s", 0x45, 0, 46, 0, 0, 64, 17, 0, socket.inet_aton(source), socket.inet_aton(target)
     )
-    total = sum(struct.unpack("!10H", header))
-    total = (total & 0xFFFF) + (total >> 16)
-    header = header[:10] + struct.pack("!H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF) + header[12:]
+    header = header[:10] + struct.pack("!H", checksum(header)) + header[12:]
     ethernet = bytes.fromhex((target_mac + source_mac).replace(":", "")) + b"\x08\x00"
     return ethernet + header + struct.pack("!HHHH", 1025, 12, 26, 0) + b"x" * 18
 
