@@ -24,13 +24,13 @@ from _ratios import SEEDED, note
 from trexbench.config.lookup import find_profile
 from trexbench.config.schema import read_dut
 from trexbench.config.twin import TwinSpec
+from trexbench.core.dut.rss import headers_of
 from trexbench.core.dut.runtime import of_threads
 from trexbench.core.load.profile import Profile, resolve_mode
 from trexbench.dut.vpp.parse import parse_runtime
 from trexbench.generator.trex.client import load_client
 from trexbench.generator.trex.profile_loader import load_profile
 from trexbench.stlserver.engine import StreamSpec
-from trexbench.twin.headers import headers_of
 from trexbench.twin.ports import Arrival
 from trexbench.twin.router import TwinRouter
 from trexbench.twin.vpp_runtime import Runtime
@@ -72,7 +72,7 @@ def senders(router: TwinRouter, port: int, profile: Profile) -> list[Sender]:
     found = []
     for tag, stream in enumerate(profile.streams):
         spec = StreamSpec(tag, stream.packet, stream.pps, instructions=tuple(dict(one) for one in stream.instructions))
-        spread = router.spread(port, headers_of(spec))
+        spread = router.spread(port, headers_of(spec.packet, spec.instructions))
         found.append(Sender(port, tag, stream.pps * scale, stream.frame_bytes, spread))
     return found
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from runs import HeldClock, Silent, make_plan
 
 from trexbench.config.twin import TesterSpec, TwinSpec
+from trexbench.core.dut.rss import headers_of
 from trexbench.core.load.plan import Direction, Plan
 from trexbench.core.load.sample import PortCounters, Reading
 from trexbench.core.strategy.base import Strategy
@@ -28,7 +29,6 @@ from trexbench.stlserver.state.stats import Stats
 from trexbench.stlserver.traffic import frame_bytes
 from trexbench.twin.delay import Delay
 from trexbench.twin.engine import SimEngine
-from trexbench.twin.headers import headers_of
 from trexbench.twin.ports import Arrival, Router
 from trexbench.twin.router import TwinRouter
 
@@ -219,7 +219,8 @@ class Twin:
         router, capacities = self.router(), np.array(self.queue_pps[direction.tx])
         total = sum(one.rate_pps for one in self.streams)
         spreads = [
-            np.array(router.spread(direction.tx, headers_of(one))) * one.rate_pps / total for one in self.streams
+            np.array(router.spread(direction.tx, headers_of(one.packet, one.instructions))) * one.rate_pps / total
+            for one in self.streams
         ]
         shares = np.sum(spreads, axis=0)
         low, high = 0.0, 2 * float(capacities.sum() / shares.max())
@@ -274,7 +275,7 @@ class Box:
         """
         steady = TwinRouter(replace(self.spec, noise=0.0))
         spreads = {
-            (d.tx, one.stream_id): steady.spread(d.tx, headers_of(one))
+            (d.tx, one.stream_id): steady.spread(d.tx, headers_of(one.packet, one.instructions))
             for d in self.plan.directions
             for one in self.streams
         }

@@ -13,10 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from math import floor
 
 from ..config.twin import TesterSpec
-from ..stlserver.engine import EngineCounters, EngineLoad, EnginePort, FlowTotals, LatencyTotals, PortLoad, StreamSpec
+from ..core.dut.rss import headers_of
+from ..stlserver.engine import (
+    EngineCounters,
+    EngineError,
+    EngineLoad,
+    EnginePort,
+    FlowTotals,
+    LatencyTotals,
+    PortLoad,
+    StreamSpec,
+)
 from ..stlserver.traffic import PortTraffic, Tally, frame_bytes
 from ..stlserver.wiring import partners, simulated_ports
-from .headers import check_program, headers_of
 from .latency import LatencyGroup
 from .noise import mixed
 from .ports import Router
@@ -67,7 +76,8 @@ class SimEngine:
         return self._ports
 
     def check(self, port: int, stream: StreamSpec) -> None:
-        check_program(stream)
+        if any(one["type"] == "trim_pkt_size" for one in stream.instructions):
+            raise EngineError("the simulating engine cannot change the packet's size (trim_pkt_size)")
 
     def start(self, port: int, streams: Sequence[StreamSpec], factor: float, duration_s: float | None) -> None:
         world, state = self._world, self._world.ports[port]
@@ -164,8 +174,7 @@ class SimEngine:
         self._settle()
 
     def _flow(self, port: int, spec: StreamSpec) -> FrameClass:
-        check_program(spec)
-        spread = tuple(self._world.router.spread(port, headers_of(spec)))
+        spread = tuple(self._world.router.spread(port, headers_of(spec.packet, spec.instructions)))
         mark = None if spec.pg_id is None else (spec.pg_id, self._starts)
         return FrameClass(port, frame_bytes(spec), spread, mark, spec.mark)
 

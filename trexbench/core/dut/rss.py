@@ -63,19 +63,13 @@ def queue_of(toeplitz: Toeplitz, packet: bytes, fields: Sequence[str], table: Se
     return table[toeplitz.hash(data) % len(table)] if data else 0
 
 
-def period_of(instructions: Sequence[Instruction]) -> int | None:
-    """Packets after which a stream's headers repeat; None where they are random. ConfigError as headers_of."""
-    program = _program(instructions)
-    return None if program.draws else program.period
-
-
 def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes]:
     """Packets (without FCS) with addresses and ports as frequent as in the stream; checksums are not updated.
 
     ConfigError, naming the instruction, for a program that cannot be followed.
     """
-    period = period_of(instructions)
-    return list(islice(_program(instructions).run(packet), min(period or MOST_PACKETS, MOST_PACKETS)))
+    program = _program(instructions)
+    return list(islice(program.run(packet), MOST_PACKETS if program.draws else min(program.period, MOST_PACKETS)))
 
 
 def hashed_of(packet: bytes, instructions: Sequence[Instruction], fields: Sequence[str]) -> tuple[list[bytes], bool]:
