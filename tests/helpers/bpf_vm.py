@@ -60,16 +60,14 @@ class Machine:
             raise AssertionError(f"helper {helper}")
         regs[1:6] = [0xDEAD] * 5
 
-    def run(self, regs: list[int] | None = None, turns: int = 100_000) -> int:
+    def run(self) -> int:
         """Execute to the exit; gives R0."""
-        regs = regs or [0, CONTEXT] + [0xDEAD] * 8 + [STACK + 512]
+        regs = [0, CONTEXT] + [0xDEAD] * 8 + [STACK + 512]
         self.size, self.redirected = len(self.packet), 0
         self.write(CONTEXT, 4, PACKET)
         self.write(CONTEXT + 4, 4, PACKET + len(self.packet))
         at = 0
-        for _ in range(turns):
-            if at == len(self.code):
-                return regs[0]
+        for _ in range(100_000):
             opcode, pair, off, imm = self.code[at]
             at += 1
             if opcode == 0x95:
