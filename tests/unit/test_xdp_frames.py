@@ -14,7 +14,7 @@ from test_xdp_program import Bench
 
 from trexbench.core.load.fieldengine import Program
 from trexbench.stlserver.engine import EngineError, StreamSpec
-from trexbench.stlserver.kernel.frames import MOST_FRAMES, Frames, make_frames
+from trexbench.stlserver.kernel.frames import MOST_DRAWN, Frames, make_frames
 from trexbench.stlserver.params import Params
 from trexbench.stlserver.state.field_checks import Instruction, parse_instructions
 from trexbench.stlserver.wire import RpcError
@@ -150,8 +150,8 @@ def test_whatever_the_server_lets_through_is_made_or_refused(instructions: list[
         ("a packet", [], 0, 1),
         ("in lockstep", [var("a", "inc", 4, 1, 251), var("b", "dec", 4, 1, 251)], 0, 251),
         ("apart", [var("a", "inc", 4, 1, 251), var("b", "inc", 4, 1, 3)], 0, 753),
-        ("random", [var("a", "random", 4, 1, 251)], 0, MOST_FRAMES),
-        ("random beside three", [var("a", "random", 4, 1, 251), var("b", "inc", 1, 1, 3)], 0, MOST_FRAMES // 3 * 3),
+        ("random", [var("a", "random", 4, 1, 251)], 0, MOST_DRAWN),
+        ("random beside three", [var("a", "random", 4, 1, 251), var("b", "inc", 1, 1, 3)], 0, MOST_DRAWN // 3 * 3),
         ("random, a cache", [var("a", "random", 4, 1, 251)], 255, 255),
         ("too many, a cache", [TUPLE], 255, 255),
         ("few, a cache", [var("a", "inc", 4, 1, 9)], 255, 9),

@@ -10,8 +10,8 @@ from ...core.errors import ConfigError
 from ...core.load.fieldengine import Program
 from ..engine import EngineError, StreamSpec
 
-MOST_FRAMES = 1 << 16
-"""Number of a stream's frames that are kept; random ones repeat after so many."""
+MOST_FRAMES, MOST_DRAWN = 1 << 16, 1 << 14
+"""Frames of a stream that can be kept, and those after which random ones repeat: to draw more would delay its start."""
 SHORTEST_FRAME = 60
 _UNLIMITED = 1
 """Flag of tuples whose clients have no end of ports."""
@@ -82,7 +82,7 @@ def _count(spec: StreamSpec, program: Program) -> int:
         raise ConfigError(f"field engine: {period} different packets, and {MOST_FRAMES} can be repeated", remedy)
     if not program.draws:
         return min(period, cache)
-    return min(cache, MOST_FRAMES // min(period, MOST_FRAMES) * period)
+    return min(cache, max(1, MOST_DRAWN // period) * period)
 
 
 def _cuts(spec: StreamSpec, program: Program, size: int) -> bool:
