@@ -118,7 +118,9 @@ def test_hardware_checksums_cover_the_pseudo_header() -> None:
         ({"type": "fly"}, "'fly' is not understood"),
         ({**flow_var("inc", 1, 2), "next_var": "w"}, "next_var"),
         (WRITE, "'v' is written but never defined"),
-        (flow_var("inc", 0, 255, step=100, size=1), "does not fit into 1 bytes"),
+        (flow_var("inc", 0, 255, step=100, size=1), "'v' of 0 to 299 does not fit into 1 bytes"),
+        (flow_var("dec", 0, 255, step=100, size=1), "'v' of -44 to 255 does not fit into 1 bytes"),
+        ({"type": "flow_var_rand_limit", "name": "v", "next_var": "w"}, "next_var"),
     ],
 )
 def test_what_it_cannot_do_it_says(instruction: dict[str, Any], said: str) -> None:

@@ -108,8 +108,6 @@ class Program:
         return self.variables[name]
 
     def _flow_var(self, one: Instruction) -> Step:
-        if one.get("next_var"):
-            raise ConfigError("field engine: next_var is not supported", "use variables that advance independently")
         size, op, step = int(one["size"]), str(one["op"]), int(one.get("step", 1))
         values: Iterator[int]
         if "value_list" in one:
@@ -122,8 +120,8 @@ class Program:
             spread = spread if whole_cycle or op == "random" else 0
         else:
             low, high = _padded(int(one["min_value"]), int(one["max_value"]), step, op)
-            if high >= 256**size:
-                what = f"field engine: variable {one['name']!r} goes up to {high}, which does not fit into {size} bytes"
+            if low < 0 or high >= 256**size:
+                what = f"field engine: variable {one['name']!r} of {low} to {high} does not fit into {size} bytes"
                 raise ConfigError(what, "let its step divide its range")
             count = high - low + 1
             first = int(one.get("init_value", low)) - low
@@ -242,6 +240,8 @@ _KINDS: dict[str, Callable[[Program, Instruction], Step]] = {
 
 def _kind(one: Instruction) -> Callable[[Program, Instruction], Step]:
     kind = str(one.get("type"))
+    if one.get("next_var"):
+        raise ConfigError("field engine: next_var is not supported", "use variables that advance independently")
     if kind not in _KINDS:
         raise ConfigError(f"field engine: instruction {kind!r} is not understood", f"use one of {', '.join(_KINDS)}")
     return _KINDS[kind]
