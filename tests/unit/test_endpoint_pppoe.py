@@ -88,8 +88,7 @@ def links(wire: Wire) -> tuple[ppp.Link, ppp.Link]:
         ({"auth": []}, {}, "none"),
         ({"ipv6": ["fd00::1", "fd00::2"]}, {"ipv6": ["fd00::2", "fd00::1"]}, "chap"),
         ({"ipv6": ["fd00::1", "fd00::2"]}, {}, "chap"),  # the client refuses IPv6: the session is up without
-        ({"service": "internet"}, {"service": "internet", "name": "trexbench"}, "chap"),
-        ({"mac": "02:00:00:00:00:0b"}, {"mac": "02:00:00:00:00:0a"}, "chap"),
+        ({"service": "internet"}, {"service": "internet"}, "chap"),
     ],
 )
 def test_a_session_comes_up(server: dict[str, Any], client: dict[str, Any], method: str) -> None:
@@ -193,7 +192,7 @@ def test_nobody_takes_over_a_session() -> None:
         wire.server.heard_discovery(other, data, wire.now)
     wire.server.heard_session(other, lcp(session, control(5, 1, b"")), wire.now)
     wire.server.heard_session(CLIENT_MAC, lcp(session ^ 1, control(5, 1, b"")), wire.now)
-    assert wire.up and not wire.server.out and wire.server.ignored == 4
+    assert wire.up and not wire.server.out
     cookie = [*tags, (discovery.AC_COOKIE, wire.server._cookie(other))]
     wire.server.heard_discovery(other, discovery.discovery(discovery.PADR, 0, cookie), wire.now)
     ((_, mac, answer),) = wire.server.out
@@ -201,8 +200,8 @@ def test_nobody_takes_over_a_session() -> None:
     assert mac == other and told is not None and told[1] == 0 and discovery.SYSTEM_ERROR in dict(told[2])
 
 
-def test_only_the_mac_that_was_told_is_served() -> None:
-    wire = Wire({"mac": "02:00:00:00:00:0c"})
+def test_who_hears_nobody_gives_up() -> None:
+    wire = Wire(spoil=lambda frame: None)
     wire.run(20, lambda: bool(wire.client.failed))
     assert wire.client.failed == "no access concentrator answers PADI" and wire.server.link is None
 

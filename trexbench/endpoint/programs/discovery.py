@@ -9,7 +9,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from .common import readable
-from .ppp import AGAIN_S, TRIES, Link
+from .ppp import AGAIN_S, CONCENTRATOR, TRIES, Link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,12 +57,9 @@ class PppoeEnd:
     def __init__(self, options: Options, serves: bool, mac: bytes) -> None:
         self.options, self.serves, self.mac = options, serves, mac
         self.out: list[tuple[int, bytes, bytes]] = []
-        self.only = bytes.fromhex(options["mac"].replace(":", "")) if options.get("mac") else b""
         self.service = str(options.get("service", "")).encode()
-        self.name = str(options.get("name", "trexbench" if serves else "")).encode()
         self.link: Link | None = None
         self.peer, self.session = b"", 0
-        self.ignored = 0
         self.key = os.urandom(16)
         self.uniq = os.urandom(8)
         self.again_s, self.tries = 0.0, 0
@@ -85,14 +82,13 @@ class PppoeEnd:
             self.failed = f"no access concentrator answers {where}"
         elif self.offer is None:
             tags = [(SERVICE_NAME, self.service), (HOST_UNIQ, self.uniq)]
-            self.out.append((DISCOVERY, self.only or BROADCAST, discovery(PADI, 0, tags)))
+            self.out.append((DISCOVERY, BROADCAST, discovery(PADI, 0, tags)))
         else:
             self.out.append((DISCOVERY, self.peer, discovery(PADR, 0, self.offer)))
 
     def heard_discovery(self, source: bytes, data: bytes, now: float) -> None:
         told = parse_discovery(data)
-        if told is None or (self.only and source != self.only) or source[0] & 1:
-            self.ignored += 1
+        if told is None or source[0] & 1:
             return
         code, session, tags = told
         if code == PADT:
@@ -110,15 +106,14 @@ class PppoeEnd:
         suits = service is not None and (not self.service or service in (b"", self.service))
         busy = self.link is not None and source != self.peer
         if code not in (PADI, PADR) or session or not suits or (busy and code == PADI):
-            self.ignored += 1
             return
         back = [(kind, value) for kind, value in tags if kind in (HOST_UNIQ, RELAY)]
-        named = [(SERVICE_NAME, service or self.service), (AC_NAME, self.name)]
+        named = [(SERVICE_NAME, service or self.service), (AC_NAME, CONCENTRATOR)]
         if code == PADI:
             offer = [*named, (AC_COOKIE, self._cookie(source)), *back]
             self.out.append((DISCOVERY, source, discovery(PADO, 0, offer)))
         elif not hmac.compare_digest(values.get(AC_COOKIE, b""), self._cookie(source)):
-            self.ignored += 1
+            return
         elif busy:
             refusal = [*named[:1], (SYSTEM_ERROR, b"there is a session already"), *back]
             self.out.append((DISCOVERY, source, discovery(PADS, 0, refusal)))
@@ -136,12 +131,10 @@ class PppoeEnd:
     def _answered(self, source: bytes, code: int, session: int, tags: list[tuple[int, bytes]], now: float) -> None:
         values = dict(tags)
         if values.get(HOST_UNIQ) != self.uniq or self.link is not None or self.failed:
-            self.ignored += 1
             return
         wrong = [value for kind, value in tags if kind in (SERVICE_ERROR, SYSTEM_ERROR, GENERIC_ERROR)]
         if code == PADO and self.offer is None and not wrong:
-            if (self.name and values.get(AC_NAME) != self.name) or values.get(SERVICE_NAME) != self.service:
-                self.ignored += 1
+            if values.get(SERVICE_NAME) != self.service:
                 return
             keep = [(kind, value) for kind, value in tags if kind in (AC_COOKIE, RELAY)]
             self.offer = [(SERVICE_NAME, self.service), (HOST_UNIQ, self.uniq), *keep]
@@ -160,11 +153,9 @@ class PppoeEnd:
     def heard_session(self, source: bytes, data: bytes, now: float) -> None:
         """A packet of the session stage: of no IP, for that is moved elsewhere."""
         if self.link is None or source != self.peer or len(data) < 8:
-            self.ignored += 1
             return
         kind, code, session, size, protocol = struct.unpack_from("!BBHHH", data)
         if kind != 0x11 or code or session != self.session or not 2 <= size <= len(data) - 6:
-            self.ignored += 1
             return
         self.link.heard(protocol, bytes(data[8 : 6 + size]), now)
         self._flush()

@@ -20,7 +20,9 @@ IPV4, IPV6, IPCP, IPV6CP, LCP, PAP, CHAP = 0x0021, 0x0057, 0x8021, 0x8057, 0xC02
 REQUEST, ACK, NAK, REJECT, TERMINATE, TERMINATED, CODE_REJECT, PROTOCOL_REJECT, ECHO, ECHO_REPLY, DISCARD = range(1, 12)
 CHALLENGE, RESPONSE, SUCCESS, FAILURE = 1, 2, 3, 4
 MRU, AUTHENTICATION, MAGIC = 1, 3, 5
-ADDRESS, DNS = 3, (129, 131)
+ADDRESS = 3
+CONCENTRATOR = b"trexbench"
+"""Name of the server."""
 METHODS = {"chap": b"\xc2\x23\x05", "pap": b"\xc0\x23"}
 
 LARGEST, SMALLEST, LEAST_IPV6 = 1492, 576, 1280
@@ -323,8 +325,6 @@ class Link:
         elif which is self.ipcp:
             if kind == ADDRESS and len(value) == 4:
                 return self.assigned or (value if any(value) else None)
-            if kind in DNS and len(value) == 4 and self.options.get("dns"):
-                return socket.inet_aton(str(self.options["dns"]))
         elif kind == 1 and len(value) == 8:
             taken = not any(value) or value == which.wishes.get(1)
             return b"\x02" + os.urandom(7) if taken else value
@@ -382,8 +382,7 @@ class Link:
             if self.method == "chap":
                 if not self.proof:
                     self.proof, self.proof_number = os.urandom(20), os.urandom(1)[0]
-                name = str(self.options.get("name", "trexbench")).encode()
-                body = bytes((len(self.proof),)) + self.proof + name
+                body = bytes((len(self.proof),)) + self.proof + CONCENTRATOR
                 self.send(CHAP, control(CHALLENGE, self.proof_number, body))
         elif self.method == "pap":
             told = user.encode()[:255], secret.encode()[:255]

@@ -84,13 +84,13 @@ def packets(interface: str, kind: int, program: list[tuple[int, int, int, int]])
 class FrameMover:
     """Moves frames between a TUN interface and the line, both ways, in a thread of its own, until it is closed.
 
-    counts: packets and bytes of IP to the line and from it, and those that found no room (lost) or were none (bad).
+    counts: packets of IP to the line and from it, and those that found no room (lost) or were none (bad).
     """
 
     def __init__(self, tun: int, line: socket.socket, own: bytes, peer: bytes, session: int) -> None:
         self.tun, self.line = tun, line
         self.head = peer + own + struct.pack("!HBBHHH", SESSION, 0x11, 0, session, 0, IPV4)
-        self.counts = dict.fromkeys(("to_line", "to_line_bytes", "from_line", "from_line_bytes", "lost", "bad"), 0)
+        self.counts = dict.fromkeys(("to_line", "from_line", "lost", "bad"), 0)
         self.error = ""
         self._stop, self._stopper = os.pipe()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -124,7 +124,7 @@ class FrameMover:
         read = io.FileIO(self.tun, "r", closefd=False).readinto
         write = io.FileIO(self.line.fileno(), "w", closefd=False).write
         while True:
-            done = moved = 0
+            done = 0
             while done < BURST:
                 size = read(room)
                 if size is None:
@@ -137,12 +137,9 @@ class FrameMover:
                 try:
                     if write(frame) is None:
                         counts["lost"] += 1
-                    else:
-                        moved += size
                 except OSError:  # a full queue of the line, or the line is down
                     counts["lost"] += 1
             counts["to_line"] += done
-            counts["to_line_bytes"] += moved
             yield
 
     def _inward(self) -> Generator[None, None, None]:
@@ -152,7 +149,7 @@ class FrameMover:
         read = io.FileIO(self.line.fileno(), "r", closefd=False).readinto
         write = io.FileIO(self.tun, "w", closefd=False).write
         while True:
-            done = moved = 0
+            done = 0
             while done < BURST:
                 try:
                     got = read(buffer)
@@ -168,11 +165,10 @@ class FrameMover:
                     counts["bad"] += 1
                     continue
                 try:
-                    moved += write(whole[HEADER_BYTES:end]) or 0
+                    write(whole[HEADER_BYTES:end])
                 except OSError:  # what the kernel does not take for a packet of IP
                     counts["bad"] += 1
             counts["from_line"] += done
-            counts["from_line_bytes"] += moved
             yield
 
 
@@ -189,7 +185,7 @@ class PppoeLine:
         self.mover: FrameMover | None = None
         self.tun, self.name, self.data = -1, "", self.talking
         self.moved = 0
-        self.unsent = self.ended = 0
+        self.ended = 0
         self.used_s, self.idle_s = time.monotonic(), float(options.get("idle_s", IDLE_S))
         self.failed = ""
 
@@ -245,10 +241,8 @@ class PppoeLine:
     def _send(self) -> None:
         for kind, mac, data in self.end.out:
             sock = self.finding if kind == DISCOVERY else self.talking
-            try:
+            with contextlib.suppress(OSError):  # will be sent again, as if it were lost on the way
                 sock.send(mac + self.mac + struct.pack("!H", kind) + data)
-            except OSError:  # will be sent again, as if it were lost on the way
-                self.unsent += 1
         self.end.out.clear()
 
     def _up(self, link: Link) -> None:
