@@ -132,21 +132,11 @@ def masquerade(options: Options) -> Iterator[None]:
     peer = options["peer"]
     body = f'type nat hook postrouting priority 100\nip saddr {peer} oifname "{leaves}" counter masquerade'
     whole = f"table ip {TABLE}\ndelete table ip {TABLE}\n"
-    rule = ["POSTROUTING", "-s", peer, "-o", leaves, "-j", "MASQUERADE"]
-    try:
-        call(["nft", "-f", "-"], f"{whole}table ip {TABLE} {{\nchain out {{\n{body}\n}}\n}}\n")
-        undo = ["nft", "delete", "table", "ip", TABLE]
-    except ProgramFailure as failure:
-        call(["iptables", "-w", "-t", "nat", "-D", *rule], may_fail=True)  # what a killed program has left
-        try:
-            call(["iptables", "-w", "-t", "nat", "-A", *rule])
-        except ProgramFailure:
-            raise failure from None
-        undo = ["iptables", "-w", "-t", "nat", "-D", *rule]
+    call(["nft", "-f", "-"], f"{whole}table ip {TABLE} {{\nchain out {{\n{body}\n}}\n}}\n")
     try:
         yield
     finally:
-        call(undo, may_fail=True)
+        call(["nft", "delete", "table", "ip", TABLE], may_fail=True)
 
 
 WIREGUARD = """[Interface]
