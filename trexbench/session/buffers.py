@@ -9,6 +9,7 @@ from types import TracebackType
 from ..core.errors import DutError
 from ..core.tcp.wan import format_size
 from ..dut import Change, Command
+from ..dut.linux.firewall import sysctl_file
 from ..transport import Transport, run_checked
 from .dut import ConnectedDut
 from .temporary import NAME, Temporary
@@ -56,14 +57,10 @@ def _change(transport: Transport, name: str, size: int) -> Change:
     wanted = f"{min(least, size)} {min(first, size)} {size}"
 
     def write(value: str) -> Command:
-        return Command(("tee", _path(name)), f"buffers of up to {format_size(size)}", value + "\n")
+        return Command(("tee", sysctl_file(name)), f"buffers of up to {format_size(size)}", value + "\n")
 
     return Change(name, was, wanted, (write(wanted),), (write(was),), variant=NAME)
 
 
 def _read(transport: Transport, name: str) -> str:
-    return " ".join(run_checked(transport, ("cat", _path(name))).split())
-
-
-def _path(name: str) -> str:
-    return f"/proc/sys/{name.replace('.', '/')}"
+    return " ".join(run_checked(transport, ("cat", sysctl_file(name))).split())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..config.endpoints import TransportConfig
 from ..config.lookup import command_name, load_dut
 from ..config.model import DutConfig, GeneratorConfig
 from ..core.dut.telemetry import Observation
@@ -47,6 +48,26 @@ class ConnectedDut:
 
 
 @contextmanager
+def reached(to: TransportConfig, bring_up: str = "trexbench lab up") -> Iterator[Transport]:
+    """A host of a config until the end of the block. bring_up: makes its namespace, for the message without it."""
+    login = CliLogin(to.platform, to.password_env, to.password_file, to.key_file, to.refusal) if to.platform else None
+    transport = open_transport(
+        to.type,
+        to.namespace,
+        host=to.host,
+        user=to.user,
+        port=to.port,
+        run_dir=run_dir(),
+        login=login,
+        bring_up=bring_up,
+    )
+    try:
+        yield transport
+    finally:
+        transport.close()
+
+
+@contextmanager
 def connect_dut(
     wanted: Wanted,
     doing: str,
@@ -60,22 +81,9 @@ def connect_dut(
     through: wraps its transport.
     """
     config = wanted.config
-    to = config.transport
-    login = CliLogin(to.platform, to.password_env, to.password_file, to.key_file, to.refusal) if to.platform else None
-    bring_up = f"trexbench lab up --dut {command_name(config)}"
-    opened = open_transport(
-        to.type,
-        to.namespace,
-        host=to.host,
-        user=to.user,
-        port=to.port,
-        run_dir=run_dir(),
-        login=login,
-        bring_up=bring_up,
-    )
-    transport = through(opened)
-    try:
-        name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{to.port or ''}")
+    with reached(config.transport, f"trexbench lab up --dut {command_name(config)}") as opened:
+        transport = through(opened)
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{config.transport.port or ''}")
         with locked(name, f"{what} on {transport.place} is in use", doing):
             dut = open_dut(wanted, transport)
             journal = NoJournal() if temporary else FileJournal(config.name, state_dir())
@@ -85,8 +93,6 @@ def connect_dut(
 
                 observed = WithMeter(dut, open_meter(config.power, transport))
             yield ConnectedDut(dut, transport, journal, observed, wanted.variant, config.is_unsteady)
-    finally:
-        transport.close()
 
 
 @contextmanager

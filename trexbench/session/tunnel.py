@@ -16,8 +16,7 @@ from ..dut.endpoints import TUNNEL_NAME, TunnelWay, endpoints_of
 from ..dut.model import NO_DEVICE, SixInFourEnd
 from ..lab.server import python_path
 from ..lab.sixinfour import TRY
-from ..lock import run_dir
-from ..transport import Transport, open_transport
+from .dut import reached
 
 TRIAL_S = 60.0
 _HERE = ("netns", "local")
@@ -73,15 +72,9 @@ def _lacks_device(hosts: dict[str, TransportConfig]) -> Iterator[tuple[str, str]
 
 def _fails(to: TransportConfig, argv: tuple[str, ...]) -> str:
     """Run the command and return what it says where it fails; empty: it does not."""
-    transport = _open(to)
-    try:
-        done = transport.run(argv, TRIAL_S)
-    except DutError as error:
-        return str(error)
-    finally:
-        transport.close()
+    with reached(to) as transport:
+        try:
+            done = transport.run(argv, TRIAL_S)
+        except DutError as error:
+            return str(error)
     return done.complaint if done.returncode else ""
-
-
-def _open(to: TransportConfig) -> Transport:
-    return open_transport(to.type, to.namespace, host=to.host, user=to.user, port=to.port, run_dir=run_dir())

@@ -10,8 +10,7 @@ from ..config.model import DutConfig
 from ..core.errors import DutError
 from ..core.tcp.wan import Wan
 from ..dut.linux.wan import deviations, parse_qdiscs, parts
-from ..lock import run_dir
-from ..transport import open_transport
+from .dut import reached
 
 TRIAL_S = 60.0
 NETEM, CABLE = "netem", "cable"
@@ -90,13 +89,9 @@ def find_wan(config: DutConfig, packets: bool = False) -> WanUse:
 def _lack(carrier: WanCarrier, wan: Wan) -> DutError | None:
     """Return what keeps the host from making this line; None: nothing, as reading it back shows."""
     asked = parts(wan, _MTU)
-    to = carrier.transport
-    transport = open_transport(to.type, to.namespace, host=to.host, user=to.user, port=to.port, run_dir=run_dir())
-    try:
+    with reached(carrier.transport) as transport:
         done = transport.run(_TRY, TRIAL_S, "".join(f"{' '.join(one.argv('add', 'lo')[1:])}\n" for one in asked))
         place = f"{carrier.what} ({transport.place})"
-    finally:
-        transport.close()
     kinds, said = " and ".join(one.kind for one in asked), (done.stderr.strip() or done.stdout.strip()).splitlines()
     if done.returncode == 0:
         off = "; ".join(deviations(wan, _MTU, parse_qdiscs(done.stdout)))

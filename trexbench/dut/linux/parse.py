@@ -36,13 +36,13 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
             "carrier": "LOWER_UP" in _list(entry, "flags"),
             "mac": entry.get("address"),
             "mtu": entry.get("mtu"),
-            "kind": _dict(entry, "linkinfo").get("info_kind"),
+            "kind": mapping_at(entry, "linkinfo").get("info_kind"),
             "qdisc": entry.get("qdisc"),
             "txqueuelen": entry.get("txqlen"),
             "rx_queues": entry.get("num_rx_queues"),
             "tx_queues": entry.get("num_tx_queues"),
             **_vlan(entry),
-            "xdp": _dict(_dict(entry, "xdp"), "prog").get("name"),
+            "xdp": mapping_at(mapping_at(entry, "xdp"), "prog").get("name"),
         }
     return links
 
@@ -51,7 +51,7 @@ VLAN_FACTS = ("parent", "tag", "protocol")
 
 
 def _vlan(entry: Mapping[str, Any]) -> dict[str, Any]:
-    data = _dict(_dict(entry, "linkinfo"), "info_data")
+    data = mapping_at(mapping_at(entry, "linkinfo"), "info_data")
     return dict(zip(VLAN_FACTS, (entry.get("link"), data.get("id"), data.get("protocol")), strict=True))
 
 
@@ -245,7 +245,8 @@ def _hop(entry: Mapping[str, Any]) -> str:
     return f"{via}dev {entry.get('dev')}" if "dev" in entry else str(entry.get("type", "nowhere"))
 
 
-def _dict(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def mapping_at(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object at this key; empty where there is none."""
     value = entry.get(key)
     return value if isinstance(value, dict) else {}
 

@@ -8,6 +8,7 @@ from typing import Any
 from ...core.tcp.model import HEADER_BYTES
 from ...host.linux import parse_json
 from ..model import NO_DEVICE, Change, Command, SixInFourEnd, Wanted
+from .parse import mapping_at
 from .tuning import write
 
 MTU_FILE = "/proc/sys/net/ipv6/conf/{}/mtu"
@@ -92,8 +93,8 @@ def parse_device(text: str, name: str) -> dict[str, Any] | None:
     """``ip -json -details link show``: the ends, TTL and MTU of this tunnel; None: it is not there."""
     for entry in parse_json(text, "ip link"):
         if entry.get("ifname") == name:
-            info = _mapping(entry.get("linkinfo"))
-            data = _mapping(info.get("info_data"))
+            info = mapping_at(entry, "linkinfo")
+            data = mapping_at(info, "info_data")
             ends = {key: data.get(key) for key in ("local", "remote", "ttl")}
             flags = entry.get("flags")
             up = isinstance(flags, list) and "UP" in flags
@@ -103,9 +104,5 @@ def parse_device(text: str, name: str) -> dict[str, Any] | None:
 
 def parse_filters(text: str) -> list[str]:
     """``tc -json filter show dev D egress``: the names of the programs there; other filters by their kind."""
-    entries = [(one.get("kind"), _mapping(one.get("options"))) for one in parse_json(text, "tc filter")]
+    entries = [(one.get("kind"), mapping_at(one, "options")) for one in parse_json(text, "tc filter")]
     return [str(options.get("bpf_name") or kind) for kind, options in entries if options]
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -12,6 +12,7 @@ from ...core.tcp.wan import Wan, format_size
 from ...core.units import format_bits, format_share, format_time
 from ...host.linux import WAN_HANDLE, parse_json
 from ..model import Command
+from .parse import mapping_at
 
 NETEM, TBF = "netem", "tbf"
 HANDLES = (WAN_HANDLE, "7b1:")
@@ -182,9 +183,9 @@ def parse_qdiscs(text: str) -> tuple[Qdisc, ...]:
 
 
 def _qdisc(entry: Mapping[str, Any]) -> Qdisc:
-    options = _mapping(entry.get("options"))
-    delay, loss = _mapping(options.get("delay")), _mapping(options.get("loss-random"))
-    told = _mapping(options.get("rate")).get("rate") if isinstance(options.get("rate"), dict) else options.get("rate")
+    options = mapping_at(entry, "options")
+    delay, loss = mapping_at(options, "delay"), mapping_at(options, "loss-random")
+    told = mapping_at(options, "rate").get("rate", options.get("rate"))
     rate, burst, limit = _number(told), _number(options.get("burst")), _number(options.get("limit"))
     wait_us = _number(options.get("lat"))
     if limit is None and wait_us is not None and rate and burst is not None:
@@ -207,7 +208,3 @@ def _number(value: Any) -> float | None:
     """Return a value that may be a counter or a quantity, else None."""
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e18
     return value if good else None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
