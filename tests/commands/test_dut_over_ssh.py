@@ -186,19 +186,6 @@ def _only_the_box_answers(place: Place, programs: Sequence[str]) -> None:
     assert found == [str(place.shim.path / program) for program in programs]
 
 
-def test_apply_again_and_revert(place: Place) -> None:
-    transport = place.transport()
-    dut = open_dut(place.wanted, transport)
-    before = place.settings
-    steps = apply(dut, transport, place.journal)
-    assert steps and len(place.journal.entries()) == len(steps)
-    applied = place.settings
-    assert applied != before
-    assert apply(dut, transport, place.journal) == () and place.settings == applied
-    assert revert(dut, transport, place.journal).reverted == tuple(reversed(steps))
-    assert place.settings == before
-
-
 def test_frames_that_the_dut_would_fragment_are_refused(place: Place) -> None:
     with fake_server() as server:
         options = [one for one in server.options if one != "--no-apply"]
@@ -262,19 +249,6 @@ def test_a_run_in_which_pfsense_turned_its_firewall_on_is_void(place: Place, ala
     assert run.returncode == 6 and found["status"] == "incomplete", run.stderr
     assert found["reason"].startswith("netgate-pfsense is no longer what its config says: firewall: wanted disabled")
     assert found["reason"] in run.stderr
-
-
-@BY_DAY_ONE
-def test_half_failed_apply_then_revert(place: Place) -> None:
-    before = place.settings
-    place.shim.order(Order(place.kind.middle, "fail"))
-    said = place.verb("apply", code=6)
-    assert "Operation not permitted: 'trexbench dut revert' undoes what was changed" in said
-    assert place.settings != before, "what came before it was done"
-    assert place.journal.entries()
-    place.shim.order()
-    place.verb("revert")
-    assert place.settings == before and place.journal.entries() == ()
 
 
 @BY_DAY_ONE

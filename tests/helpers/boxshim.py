@@ -1,7 +1,7 @@
 """A box of tests/unit behind a real sshd: a folder with each of its programs, all one script that asks this process.
 
 The folder goes first into the PATH of the session (``SetEnv``). The script imports nothing but what the interpreter has
-built in, for it is started for every command; the box, its log and its orders (fail, hang, cut the connection, before
+built in, for it is started for every command; the box, its log and its orders (hang, cut the connection, before
 or after the box has done what it was told) are in a thread of the test.
 """
 
@@ -44,14 +44,13 @@ sys.exit(code)
 
 @dataclass(frozen=True)
 class Order:
-    """do: ``fail``, ``hang`` or ``cut`` (the connection) at the first command line that contains these words, and at
-    every later one. after: hang or cut when the box has done it, not before. says: of a failure.
+    """do: ``hang`` or ``cut`` (the connection) at the first command line that contains these words, and at every later
+    one. after: when the box has done it, not before.
     """
 
     words: str
     do: str
     after: bool = False
-    says: str = "Operation not permitted"
 
 
 def programs_of(box: Any) -> list[str]:
@@ -123,8 +122,6 @@ class Shim:
     def _do(self, argv: list[str], fed: str, pid: int) -> tuple[str, str, int, float]:
         self._arrived.append(argv)
         order = next((one for one in self._orders if one.words in " ".join(argv)), Order("", "run", after=True))
-        if order.do == "fail":
-            return "", f"{order.says}\n", 1, 0.0
         stdout, stderr, code = "", "", 0
         if order.after:
             said = self._box.run(argv, fed)

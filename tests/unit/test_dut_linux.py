@@ -276,18 +276,6 @@ def test_an_apply_that_fails_halfway_is_taken_back_from_wherever_it_stopped(tmp_
         assert bench.journal.entries() == ()
 
 
-def test_a_connection_that_is_lost_leaves_the_journal(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    before = copy.deepcopy(bench.box)
-    reads = len(bench.transport.ran) + 40
-    bench.transport.lost_after = reads
-    with pytest.raises(DutError, match="was lost"):
-        bench.apply()
-    bench.transport.lost_after = None
-    bench.revert()
-    assert bench.box == before
-
-
 def test_after_a_boot_nothing_is_taken_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     done = bench.apply()

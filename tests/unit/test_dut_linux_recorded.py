@@ -93,11 +93,6 @@ def test_digest_tells_configurations_apart(config: DutConfig) -> None:
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_verify_without_ethtool_says_unknown(config: DutConfig) -> None:
-    facts = dut(config, "verify-configured", without=["ethtool"]).verify().facts
-    assert facts["interfaces"]["d0"]["offloads"] is facts["interfaces"]["d0"]["channels"] is None
-
-
 @pytest.mark.parametrize(
     ("recording", "expected"),
     [
