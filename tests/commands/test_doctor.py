@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tools import fake_server, trexbench
+from tools import fake_server, succeed, trexbench
 
 
 def test_a_server_that_runs_is_good_and_nothing_is_taken(tmp_path: Path) -> None:
     with fake_server() as server:
-        where = ("--server", "127.0.0.1", "--rpc-port", str(server.rpc_port), "--pub-port", str(server.pub_port))
-        done = trexbench(tmp_path, "doctor", *where)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = succeed(tmp_path, "doctor", *server.where)
         assert f"at 127.0.0.1:{server.rpc_port}" in done.stdout and "0 bad" in done.stdout
-        found = json.loads(trexbench(tmp_path, "doctor", *where, "--json").stdout)
+        found = json.loads(trexbench(tmp_path, "doctor", *server.where, "--json").stdout)
     named = {one["what"]: one["state"] for one in found if one["area"] == "tester"}
     assert named["server"] == named["port 0"] == named["port 1"] == "good"
     assert {one["area"] for one in found} == {"this machine", "results", "tester"}
@@ -37,8 +35,7 @@ _PORTS = "ports: [{tester: 0}, {tester: 1}]\n"
 def _states_of_dut(folder: Path, text: str) -> tuple[int, dict[str, tuple[str, str]]]:
     (folder / "mine.yaml").write_text(text + _PORTS)
     with fake_server() as server:
-        where = ("--rpc-port", str(server.rpc_port), "--pub-port", str(server.pub_port), "--server", "127.0.0.1")
-        done = trexbench(folder, "doctor", "--dut", "mine.yaml", *where, "--json")
+        done = trexbench(folder, "doctor", "--dut", "mine.yaml", *server.where, "--json")
     found = [one for one in json.loads(done.stdout) if one["area"] == "DUT"]
     return done.returncode, {one["what"]: (one["state"], one["found"]) for one in found}
 

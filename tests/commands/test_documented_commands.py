@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from documented import documented, examples, options
 from page_states import SLOWER, VPP, change, store_night
-from tools import ROOT, trexbench
+from tools import ROOT, succeed, trexbench
 
 pytestmark = pytest.mark.nightly
 
@@ -93,8 +93,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     change(place)
     store_night(results, "2026-11-21", VPP, {"netgate-vpp": SLOWER})
     for line in PREPARED:
-        done = trexbench(place, *shlex.split(line))
-        assert done.returncode == 0, done.stderr
+        succeed(place, *shlex.split(line))
     (night,) = (results / "nights").glob("*-netgate-6100.json")
     record = json.loads(night.read_text())
     record["cells"][-1] |= {"state": "waiting", "attempts": []}
@@ -104,8 +103,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = next(measured.glob("*-bidir.json"))
     for name in ("before", "after", "run"):
         shutil.copy(run, place / f"{name}.json")
-    done = trexbench(place, "export", "--loadtest", str(run), "-o", "theirs/")
-    assert done.returncode == 0, done.stderr
+    succeed(place, "export", "--loadtest", str(run), "-o", "theirs/")
     for name, theirs in {"upload": "forward", "download": "reverse", "theirs": "forward"}.items():
         shutil.copy(files / f"{theirs}.json", place / f"{name}.json")
     shutil.copy(ROOT / "stl_profiles" / "bench.py", place / "mine.py")

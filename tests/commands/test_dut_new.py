@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools import ROOT, fake_server, trexbench
+from tools import ROOT, fake_server, succeed, trexbench
 
 from trexbench.config.model import GeneratorConfig
 from trexbench.config.schema import read_dut
@@ -12,8 +12,9 @@ from trexbench.config.schema import read_dut
 
 def test_a_new_dut_is_written_once_checked_and_found(tmp_path: Path) -> None:
     with fake_server() as server:
-        where = ("--server", "127.0.0.1", "--rpc-port", str(server.rpc_port), "--pub-port", str(server.pub_port))
-        done = trexbench(tmp_path, "dut", "new", "mine", "--driver", "linux", "--interfaces", "eth1,eth2", *where)
+        done = trexbench(
+            tmp_path, "dut", "new", "mine", "--driver", "linux", "--interfaces", "eth1,eth2", *server.where
+        )
     assert done.returncode == 0 and done.stdout.strip() == "dut_configs/mine.yaml", done.stderr
     config = read_dut(tmp_path / "dut_configs" / "mine.yaml")
     assert [port.interface for port in config.ports] == ["eth1", "eth2"] and config.speed_bps == 1e10
@@ -26,8 +27,8 @@ def test_a_new_dut_is_written_once_checked_and_found(tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_is_marked_and_nothing_is_overwritten(tmp_path: Path) -> None:
-    done = trexbench(tmp_path, "dut", "new", "mine", "--driver", "pfsense", "-o", "-")
-    assert done.returncode == 0 and "change-me" in done.stdout and not list(tmp_path.glob("dut_configs/*"))
+    done = succeed(tmp_path, "dut", "new", "mine", "--driver", "pfsense", "-o", "-")
+    assert "change-me" in done.stdout and not list(tmp_path.glob("dut_configs/*"))
     bad = trexbench(tmp_path, "dut", "new", "../mine", "--driver", "none")
     assert bad.returncode == 2 and "cannot be the name" in bad.stderr
     written = trexbench(tmp_path, "dut", "new", "draft", "--driver", "linux")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from routed import routed
-from tools import folder_with, trexbench
+from tools import folder_with, succeed
 
 CLOCK_HZ = 2.5e9
 
@@ -96,8 +96,7 @@ def assert_measured(found: Any, kind: Kind, both: bool) -> None:
 
 
 def assert_measured_one_way(folder: Path, kind: Kind, verb: str, *options: str) -> None:
-    run = trexbench(folder, verb, "--dut", "box", "--mode", kind.mode, "--sim", "--no-picture", "-q", *options)
-    assert run.returncode == 0, run.stderr
+    succeed(folder, verb, "--dut", "box", "--mode", kind.mode, "--sim", "--no-picture", "-q", *options)
     (found,) = documents(folder)
     assert_measured(found, kind, both=False)
 
@@ -118,22 +117,19 @@ def test_suites_of_ramps_and_of_searches_measure_it_both_ways(tmp_path: Path, ki
     short = "plan: {ramp_duration: 60s, hold: 4s, confirm: 2s, zoom: 30s}\n"
     folder_with(tmp_path, ramps=cells + short, searches=f"method: search\n{cells}")
     for name in ("ramps", "searches"):
-        run = trexbench(tmp_path, "suite", "run", name, "--sim")
-        assert run.returncode == 0, run.stderr
+        succeed(tmp_path, "suite", "run", name, "--sim")
     ramp, search = documents(tmp_path)
     assert (ramp["plan"]["kind"], search["plan"]["kind"]) == ("ramp", "search")
     for found in (ramp, search):
         assert_measured(found, kind, both=True)
-    page = trexbench(tmp_path, "report", "--output", "page")
-    assert page.returncode == 0, page.stderr
+    succeed(tmp_path, "report", "--output", "page")
 
 
 def test_one_pair_of_four_ports_is_measured(tmp_path: Path) -> None:
     """The MACs of the other pair, whose neighbours are configured too, are the tester's all the same."""
     (tmp_path / "box.yaml").write_text(linux(4) + "twin: {workers: 1, clock: 2.5ghz, cycles_per_packet: 2500}\n")
     words = ("--mode", "64b", "--sim", "--ports", "2,3", "--no-picture")
-    run = trexbench(tmp_path, "search", "--dut", "box.yaml", *words)
-    assert run.returncode == 0, run.stderr
+    succeed(tmp_path, "search", "--dut", "box.yaml", *words)
     (found,) = documents(tmp_path)
     assert [one["direction"] for one in found["analysis"]] == ["2->3"]
     planned = [" ".join(one["argv"]) for one in found["dut"]["facts"]["planned"]]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import trexbench
+from tools import succeed, trexbench
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--no-picture", "-q")
@@ -41,8 +41,8 @@ def test_what_was_imported_has_its_label_and_is_not_imported_twice(tmp_path: Pat
     one, other = found[f"box {mode}"], found[f"again {mode}"]
     assert other["total_bps"] == one["total_bps"] and other["limit"] == "unknown" and other["label"] == "theirs"
     assert set(listed(tmp_path, "--label", "theirs")) == {one for one in found if one.startswith("again")}
-    again = trexbench(tmp_path, "results", "import", "--dut", "again", "forward.json", "reverse.json")
-    assert again.returncode == 0 and again.stdout == "" and again.stderr.count("imported before") == 2
+    again = succeed(tmp_path, "results", "import", "--dut", "again", "forward.json", "reverse.json")
+    assert again.stdout == "" and again.stderr.count("imported before") == 2
 
 
 def test_every_reader_takes_what_was_imported(tmp_path: Path) -> None:
@@ -146,23 +146,7 @@ def test_what_iperf3_prints_here_is_imported(tmp_path: Path, more: tuple[str, ..
         port = str(free.getsockname()[1])
     listen = ("timeout", "20", "iperf3", "-s", "-1", "-J", "-B", "127.0.0.1", "-p", port)
     with subprocess.Popen(listen, stdout=subprocess.DEVNULL) as server:
-        send = (
-            "timeout",
-            "20",
-            "iperf3",
-            "-c",
-            "127.0.0.1",
-            "-p",
-            port,
-            "-J",
-            "-t",
-            "2",
-            "-b",
-            "20M",
-            "-l",
-            "16K",
-            *more,
-        )
+        send = f"timeout 20 iperf3 -c 127.0.0.1 -p {port} -J -t 2 -b 20M -l 16K {' '.join(more)}".split()
         for _ in range(20):  # until it listens
             time.sleep(0.2)
             printed = subprocess.run(send, capture_output=True, text=True, check=False).stdout
@@ -179,11 +163,3 @@ def test_what_iperf3_prints_here_is_imported(tmp_path: Path, more: tuple[str, ..
     least = sum(one["bits_per_second"] for one in received)
     most = sum(max(one["bits_per_second"], 8 * one["bytes"] / 2.0) for one in received)
     assert 0.95 * least < run["total_bps"] < 1.05 * most
-
-
-def test_help_has_examples_of_both(tmp_path: Path) -> None:
-    for words, example in (
-        (("export",), "trexbench export --loadtest results/"),
-        (("results", "import"), "trexbench results import --dut edgerouter --label"),
-    ):
-        assert example in said(tmp_path, *words, "--help")

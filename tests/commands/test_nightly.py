@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tools import ROOT, folder_with, trexbench
+from tools import ROOT, folder_with, succeed, trexbench
 
 from suites import TWO, chat, without_twin
 from trexbench.core.errors import ConfigError
@@ -90,12 +90,12 @@ def test_an_unfinished_night_is_gone_on_with(tmp_path: Path) -> None:
     night = json.loads(path.read_text())
     night["finished"], night["cells"][1] = None, {**night["cells"][1], "state": "waiting", "attempts": []}
     path.write_text(json.dumps(night))
-    done = trexbench(tmp_path, "nightly", "tiny", "--sim")
-    assert done.returncode == 0 and "cell 2 of 2" in done.stderr and "cell 1 of 2" not in done.stderr
+    done = succeed(tmp_path, "nightly", "tiny", "--sim")
+    assert "cell 2 of 2" in done.stderr and "cell 1 of 2" not in done.stderr
     (resumed,) = load_nights(tmp_path / "results", pytest.fail)
     assert [cell.state for cell in resumed.cells] == [CellState.DONE] * 2 and resumed.started == night["started"]
-    again = trexbench(tmp_path, "nightly", "tiny", "--sim")
-    assert again.returncode == 0 and "cell 1 of 2" in again.stderr
+    again = succeed(tmp_path, "nightly", "tiny", "--sim")
+    assert "cell 1 of 2" in again.stderr
     assert len(load_nights(tmp_path / "results", pytest.fail)) == 2
 
 
@@ -164,5 +164,5 @@ def test_the_commands_of_the_document(tmp_path: Path) -> None:
         assert program == "trexbench" and done.returncode == 0, f"{line}: {done.stderr}"
     (suite,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     folder_with(tmp_path, shown=suite)
-    planned = trexbench(tmp_path, "suite", "plan", "shown")
-    assert planned.returncode == 0 and planned.stdout.startswith("shown: 32 cells"), planned.stderr
+    planned = succeed(tmp_path, "suite", "plan", "shown")
+    assert planned.stdout.startswith("shown: 32 cells"), planned.stderr

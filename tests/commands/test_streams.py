@@ -22,6 +22,7 @@ RAMP = (
     "ramp --dut netgate-vpp --mode 64b --sim --speedup 10000 --no-picture "
     "--warmup 10kpps:2s --ramp-duration 20 --hold 5 --confirm 2 --zoom 0s"
 )
+TCP = "tcp --dut raspberry-pi --sim --speedup 10000 --time 4s --ping 0 --no-picture"
 LOST = "trexbench: standard output is lost: "
 
 
@@ -42,34 +43,37 @@ def statuses(folder: Path) -> list[str]:
     return [json.loads(path.read_text())["status"] for path in sorted(folder.glob("results/*/*/*.json"))]
 
 
+FULL = (1, LOST + "No space left on device")
 RUNS = {
-    "2>/dev/full": (0, ""),
-    ">&-": (1, LOST + "it is closed"),
-    ">&- 2>&- <&-": (1, ""),
-    "2>&1 | head -1": (141, ""),
+    f"{RAMP} 2>/dev/full": (0, ""),
+    f"{RAMP} >&-": (1, LOST + "it is closed"),
+    f"{RAMP} >&- 2>&- <&-": (1, ""),
+    f"{RAMP} 2>&1 | head -1": (141, ""),
+    f"{TCP} >/dev/full": FULL,
+    f"{TCP} 2>&1 | head -1": (141, ""),
 }
-"""Where the streams lead -> the exit code, and the last line of standard error."""
+"""Where the streams of a command lead -> its exit code, and the last line of standard error."""
 NIGHTS = {"2>&1 | head -2": 141, ">&- 2>&-": 1}
 if NIGHTLY:
-    RUNS |= {"2>&-": (0, ""), ">/dev/full": (1, LOST + "No space left on device")}
+    RUNS |= {f"{RAMP} 2>&-": (0, ""), f"{RAMP} >/dev/full": FULL, f"{TCP} >&-": (1, LOST + "it is closed")}
     NIGHTS |= {">/dev/null 2>/dev/full": 0, ">/dev/full": 1}
 
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, subprocess.CompletedProcess[str]]]:
     """Every command line that redirects, with its directory: as many at once as there are cores."""
-    lines = [*(f"{RAMP} {where}" for where in RUNS), *(f"nightly two --sim {where}" for where in NIGHTS)]
+    lines = [*RUNS, *(f"nightly two --sim {where}" for where in NIGHTS)]
     folders = [folder_with(tmp_path_factory.mktemp("streams"), two=TWO) for _ in lines]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         done = pool.map(shell, folders, [f"trexbench {line}" for line in lines])
         return dict(zip(lines, zip(folders, done, strict=True), strict=True))
 
 
-@pytest.mark.parametrize("where", RUNS)
+@pytest.mark.parametrize("line", RUNS)
 def test_a_run_is_kept_whatever_becomes_of_its_streams(
-    ended: dict[str, tuple[Path, subprocess.CompletedProcess[str]]], where: str
+    ended: dict[str, tuple[Path, subprocess.CompletedProcess[str]]], line: str
 ) -> None:
-    (folder, done), (code, said) = ended[f"{RAMP} {where}"], RUNS[where]
+    (folder, done), (code, said) = ended[line], RUNS[line]
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr and "defect" not in done.stderr
     assert not said or done.stderr.splitlines()[-1] == said
@@ -141,21 +145,17 @@ def test_what_failed_keeps_its_exit_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("file", "words"),
     [
-        pytest.param("-t direction=1", "tunable direction: trexbench gives it to profiles itself", id="a name of ours"),
-        pytest.param("-t port_id=3", "tunable port_id: trexbench gives it to profiles itself", id="another"),
-        pytest.param("--speedup nan", "'nan' is not a number", id="no number"),
-        pytest.param("--profile mine/exits.py", "profile exits.py ends the program (SystemExit(0))", id="sys.exit(0)"),
-        pytest.param("--profile mine/json.py", "profile json.py: a Python module has that name", id="json.py"),
+        ("exits.py", "profile exits.py ends the program (SystemExit(0))"),
+        ("json.py", "profile json.py: a Python module has that name"),
     ],
 )
-def test_what_a_user_can_cause_is_one_line(tmp_path: Path, arguments: str, words: str) -> None:
+def test_a_profile_that_does_more_than_it_should_is_one_line(tmp_path: Path, file: str, words: str) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "exits.py").write_text("import sys\nsys.exit(0)\n")
     (tmp_path / "mine" / "json.py").write_text("")
-    mode = "" if "--profile" in arguments else "--mode 64b"
-    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--sim", *mode.split(), *arguments.split(), "-q")
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--sim", "--profile", f"mine/{file}", "-q")
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
@@ -165,10 +165,3 @@ def test_a_file_that_never_ends_is_not_read(tmp_path: Path, file: str) -> None:
     (tmp_path / "large.yaml").write_bytes(b"#" * (256 * 1024 + 1))
     done = trexbench(tmp_path, "dut", "show", f"./{file}" if file == "." else file, timeout_s=20)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
-
-
-def test_tables_that_cannot_be_kept_are_one_line(tmp_path: Path) -> None:
-    assert trexbench(tmp_path, *RAMP.split(), "-q").returncode == 0
-    done = trexbench(tmp_path, "report", "--csv", "/dev/null")
-    assert done.returncode == 2 and "/dev/null is not a directory: name one for the tables" in done.stderr
-    assert len(done.stderr.splitlines()) == 1

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from effort import scaled
-from tools import ROOT, await_line, begin, fake_server, folder_with, trexbench
+from tools import ROOT, await_line, begin, fake_server, folder_with, succeed, trexbench
 
 from suites import PLAN, TINY, TWO, without_twin
 from trexbench.core.history.night import CellState
@@ -40,8 +40,8 @@ def figures(folder: Path) -> dict[str, float]:
 
 def test_suites_are_listed_and_planned(tmp_path: Path) -> None:
     folder_with(tmp_path, tiny=TINY, broken="duts: 7\nmodes: [64b]\ndirections: [uni]\n")
-    listed = trexbench(tmp_path, "suite", "list")
-    assert listed.returncode == 0 and "broken           cannot be read: suites/broken.yaml:1: duts" in listed.stdout
+    listed = succeed(tmp_path, "suite", "list")
+    assert "broken           cannot be read: suites/broken.yaml:1: duts" in listed.stdout
     assert re.search(r"^netgate-6100 +40 cells", listed.stdout, re.MULTILINE)
     told = {one["name"]: one for one in json.loads(trexbench(tmp_path, "suite", "list", "--json").stdout)}
     assert told["tiny"]["cells"] == 4 and told["tiny"]["error"] is None and "duts" in told["broken"]["error"]
@@ -64,16 +64,15 @@ def test_a_plan_of_a_simulation_refuses_what_running_it_would(tmp_path: Path) ->
     folder_with(tmp_path, odd=TINY.replace("[{", "[bare, {"))
     planned = trexbench(tmp_path, "suite", "plan", "odd", "--sim")
     assert planned.returncode == 2 and "bare.yaml describes no twin" in planned.stderr and planned.stdout == ""
-    assert trexbench(tmp_path, "suite", "plan", "odd").returncode == 0
+    succeed(tmp_path, "suite", "plan", "odd")
 
 
 def test_a_whole_night_and_another(tmp_path: Path) -> None:
     folder_with(tmp_path, tiny=TWO)
-    done = trexbench(tmp_path, "suite", "run", "tiny", "--sim", "--date", "2026-11-20")
-    assert done.returncode == 0, done.stderr
+    done = succeed(tmp_path, "suite", "run", "tiny", "--sim", "--date", "2026-11-20")
     assert [line for line in done.stderr.splitlines() if line.startswith("cell 2 of 2, ")]
-    again = trexbench(tmp_path, "suite", "run", "suites/tiny.yaml", "--sim", "--date", "2026-11-20", "-q", "--json")
-    assert again.returncode == 0 and again.stderr == ""
+    again = succeed(tmp_path, "suite", "run", "suites/tiny.yaml", "--sim", "--date", "2026-11-20", "-q", "--json")
+    assert again.stderr == ""
     night = json.loads(again.stdout)
     assert [cell["state"] for cell in night["cells"]] == ["done"] * 2 and night["simulated"] is True
     assert night == night_at(tmp_path / "results/nights/2026-11-20-tiny-2.json")
@@ -89,8 +88,7 @@ def test_a_suite_of_searches_is_measured_judged_and_reported(tmp_path: Path) -> 
     assert "fast: 2 cells, about" in trexbench(tmp_path, "suite", "plan", "fast").stdout
     for day in range(1, 9):
         night = ("nightly", "fast", "--sim", "--date", f"2026-03-0{day}", "--seed", str(day), "-q")
-        done = trexbench(tmp_path, *night)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = succeed(tmp_path, *night)
     assert "no regression in 4 figures" in done.stdout
     rows = open_index(tmp_path / "results", pytest.fail).rows(suite="fast")
     assert len(rows) == 16 and {row.cell.kind for row in rows} == {"search"} and {row.limit for row in rows} == {"dut"}
@@ -169,9 +167,9 @@ def test_ctrl_c_then_resume_comes_to_what_an_undisturbed_night_does(tmp_path: Pa
     assert refused.returncode == 2 and "other cells" in refused.stderr
     other_night = trexbench(one, *options[:-1], "2026-11-19", "--resume")
     assert other_night.returncode == 2 and "with the date 2026-11-19 in results is unfinished" in other_night.stderr
-    resumed = trexbench(one, *options, "--resume")
-    assert resumed.returncode == 0 and "cell 1 of 4" not in resumed.stderr, resumed.stderr
-    assert trexbench(other, *options).returncode == 0
+    resumed = succeed(one, *options, "--resume")
+    assert "cell 1 of 4" not in resumed.stderr, resumed.stderr
+    succeed(other, *options)
     assert figures(one) == figures(other)
 
 

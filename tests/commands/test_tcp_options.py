@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import ROOT, trexbench
+from tools import ROOT, succeed, trexbench
 
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--ping", "0", "--no-picture")
 PI = (ROOT / "dut_configs" / "raspberry-pi.yaml").read_text()
@@ -17,8 +17,8 @@ SLOWER_FROM, NIGHTS = 10, 13
 
 
 def told(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = trexbench(place, *arguments, timeout_s=120)
-    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    done = succeed(place, *arguments, timeout_s=120)
+    assert "Traceback" not in done.stderr, done.stderr
     return done
 
 
@@ -40,8 +40,6 @@ def test_brief_is_a_few_lines(tmp_path: Path) -> None:
     told_briefly = told(tmp_path, *SIM, "-q", "--brief").stdout
     assert len(told_briefly.splitlines()) <= 10
     assert "TCP through raspberry-pi: forward IPv4 65." in told_briefly and "SIMULATED" in told_briefly
-    both = trexbench(tmp_path, *SIM, "--brief", "--json")
-    assert both.returncode == 2 and len(both.stderr.splitlines()) == 1
 
 
 def test_a_seed_makes_the_same_run_again_and_another_another(tmp_path: Path) -> None:
@@ -104,7 +102,7 @@ def test_nights_of_a_tcp_suite_are_judged_and_reported(tmp_path: Path) -> None:
             *("--seed", str(night), "--date", date),
         )
         if night == SLOWER_FROM - 1:
-            assert trexbench(tmp_path, "regress").returncode == 0
+            succeed(tmp_path, "regress")
     judged = trexbench(tmp_path, "regress")
     assert judged.returncode == 3, judged.stdout
     for words in ("pi forward-ipv4", "TCP rate", f"slower since {SLOWER_FROM} October"):

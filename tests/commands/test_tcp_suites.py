@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tools import trexbench
+from tools import succeed, trexbench
 
 SUITE = "method: tcp\ntcp: {time: 10s, ping: 2}\nduts: [raspberry-pi]\n"
 
@@ -15,10 +15,10 @@ SUITE = "method: tcp\ntcp: {time: 10s, ping: 2}\nduts: [raspberry-pi]\n"
     ("name", "cells"), [("raspberry-pi-2015", 24), pytest.param("home-routers-2022", 16, marks=pytest.mark.nightly)]
 )
 def test_a_documents_tests_and_its_table(name: str, cells: int, tmp_path: Path) -> None:
-    done = trexbench(tmp_path, "suite", "run", name, "--sim")
-    assert done.returncode == 0 and f"{cells} of {cells} cells measured" in done.stderr, done.stderr
-    told = trexbench(tmp_path, "tcp-table", name)
-    assert told.returncode == 0 and told.stdout.startswith("*** SIMULATED"), told.stderr
+    done = succeed(tmp_path, "suite", "run", name, "--sim")
+    assert f"{cells} of {cells} cells measured" in done.stderr, done.stderr
+    told = succeed(tmp_path, "tcp-table", name)
+    assert told.stdout.startswith("*** SIMULATED"), told.stderr
     assert f"{cells} of {cells} published figures within 5 %" in told.stdout
     found = json.loads(trexbench(tmp_path, "tcp-table", name, "--json").stdout)
     assert found["simulated"] and all(0.95 < one["ratio"] < 1.05 for one in found["cells"])
@@ -28,13 +28,13 @@ def test_a_documents_tests_and_its_table(name: str, cells: int, tmp_path: Path) 
 
 
 def test_the_bdp_laboratory_and_its_table(tmp_path: Path) -> None:
-    done = trexbench(tmp_path, "suite", "run", "bdp-lab8", "--sim", "--dut", "mininet-lab8")
-    assert done.returncode == 0 and "2 of 2 cells measured" in done.stderr, done.stderr
-    told = trexbench(tmp_path, "tcp-table", "bdp-lab8")
-    assert told.returncode == 0 and "2 of 2 published figures within 5 %" in told.stdout, told.stderr
+    done = succeed(tmp_path, "suite", "run", "bdp-lab8", "--sim", "--dut", "mininet-lab8")
+    assert "2 of 2 cells measured" in done.stderr, done.stderr
+    told = succeed(tmp_path, "tcp-table", "bdp-lab8")
+    assert "2 of 2 published figures within 5 %" in told.stdout, told.stderr
     assert "scaled" not in told.stdout and " window " in told.stdout and " link " in told.stdout
-    lab = trexbench(tmp_path, "suite", "run", "bdp-lab8", "--sim")
-    assert lab.returncode == 0 and "2 of 2 cells measured" in lab.stderr, lab.stderr
+    lab = succeed(tmp_path, "suite", "run", "bdp-lab8", "--sim")
+    assert "2 of 2 cells measured" in lab.stderr, lab.stderr
     small, large = json.loads(trexbench(tmp_path, "tcp-table", "bdp-lab8", "--json").stdout)["cells"]
     assert small["published_mbps"] == 3160 and small["measured_mbps"] < 0.6 * large["measured_mbps"]
     shown = trexbench(tmp_path, "show")
@@ -43,10 +43,10 @@ def test_the_bdp_laboratory_and_its_table(tmp_path: Path) -> None:
 
 def test_a_tunnels_rates_beside_the_documents(tmp_path: Path) -> None:
     """Document 003's twelve rows, whose CPU columns stay empty: the twin has no processes."""
-    done = trexbench(tmp_path, "suite", "run", "vpn-tunnel-2020", "--sim")
-    assert done.returncode == 0 and "12 of 12 cells measured" in done.stderr, done.stderr
-    told = trexbench(tmp_path, "tcp-table", "vpn-tunnel-2020")
-    assert told.returncode == 0 and told.stdout.startswith("*** SIMULATED"), told.stderr
+    done = succeed(tmp_path, "suite", "run", "vpn-tunnel-2020", "--sim")
+    assert "12 of 12 cells measured" in done.stderr, done.stderr
+    told = succeed(tmp_path, "tcp-table", "vpn-tunnel-2020")
+    assert told.stdout.startswith("*** SIMULATED"), told.stderr
     assert "12 of 12 published figures within 5 %" in told.stdout
     found = json.loads(trexbench(tmp_path, "tcp-table", "vpn-tunnel-2020", "--json").stdout)["cells"]
     assert not any("cpu" in one for one in found) and all(one["published_cpu"] for one in found)

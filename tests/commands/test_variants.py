@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from routed import plain_lab
-from tools import trexbench
+from tools import succeed, trexbench
 
 NIGHT = """\
 duts: [box]
@@ -25,8 +25,7 @@ def test_a_night_of_variants_keeps_them_apart(tmp_path: Path) -> None:
     )
     (tmp_path / "night.yaml").write_text(NIGHT)
     sim = ("--sim", "--configs-dir", str(tmp_path))
-    done = trexbench(tmp_path, "suite", "run", "./night.yaml", *sim)
-    assert done.returncode == 0, done.stderr
+    succeed(tmp_path, "suite", "run", "./night.yaml", *sim)
     rows = json.loads(trexbench(tmp_path, "results", "list", "--json").stdout)["runs"]
     rates = {row["cell"]["variant"]: row["total_pps"] for row in rows}
     assert set(rates) == {None, "stateful"}

@@ -20,7 +20,7 @@ from runs import World, make_plan, make_result
 from seen import kernel, vpp
 from tcp_runs import Path as TcpPath
 from tcp_runs import make_tcp_result, through_a_tunnel
-from tools import trexbench
+from tools import succeed
 from year import make_report
 
 from trexbench.core.dut.telemetry import DutReading, Moment, Observation
@@ -55,8 +55,7 @@ def told_of(cell: Cell) -> dict[str, Any]:
 def page_of(results: Path, *arguments: str) -> Path:
     """Run ``trexbench report`` on these results; return the path of the page."""
     path = results.parent / "report.html"
-    done = trexbench(results.parent, "report", "--results", str(results), "-o", str(path), *arguments)
-    assert done.returncode == 0, done.stderr
+    succeed(results.parent, "report", "--results", str(results), "-o", str(path), *arguments)
     return path
 
 
@@ -155,8 +154,7 @@ def searches(place: Path) -> Path:
 def efficiency(place: Path) -> Path:
     rates = ("--rates", "1kpps,100kpps,1mpps,10%", "--hold", "4", "--sim", "--speedup", "10000")
     for dut in ("netgate-vpp", "netgate-linux"):
-        done = trexbench(place, "efficiency", "--dut", dut, "--mode", "var2-64b", *rates)
-        assert done.returncode == 0, done.stderr
+        succeed(place, "efficiency", "--dut", dut, "--mode", "var2-64b", *rates)
     return page_of(place / "results")
 
 
@@ -187,8 +185,7 @@ def tcp(place: Path) -> Path:
 
 def suite(place: Path, text: str, *arguments: str) -> Path:
     (place / "mine.yaml").write_text(text)
-    done = trexbench(place, "suite", "run", "mine.yaml", "--sim", "-q", *arguments)
-    assert done.returncode == 0, done.stderr
+    succeed(place, "suite", "run", "mine.yaml", "--sim", "-q", *arguments)
     return page_of(place / "results")
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 TREXBENCH = (sys.executable, "-m", "trexbench")
@@ -90,6 +91,19 @@ def trexbench(cwd: Path, *arguments: str, timeout_s: float = 120) -> subprocess.
     return done
 
 
+def succeed(cwd: Path, *arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+    """The command, which ends with 0."""
+    done = trexbench(cwd, *arguments, timeout_s=timeout_s)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stdout + done.stderr
+    return done
+
+
+def document(cwd: Path) -> Any:
+    """The only run in this directory's results."""
+    (path,) = cwd.glob("results/20*/*/*.json")
+    return json.loads(path.read_text())
+
+
 def begin(cwd: Path, *arguments: str, command: Sequence[str] = TREXBENCH) -> subprocess.Popen[str]:
     """Start the command as a process of its own, without waiting for its end."""
     return subprocess.Popen(
@@ -126,9 +140,12 @@ class Server:
     pub_port: int
 
     @property
+    def where(self) -> tuple[str, ...]:
+        return ("--server", "127.0.0.1", "--rpc-port", str(self.rpc_port), "--pub-port", str(self.pub_port))
+
+    @property
     def options(self) -> tuple[str, ...]:
-        ports = ("--rpc-port", str(self.rpc_port), "--pub-port", str(self.pub_port))
-        return ("--server", "127.0.0.1", *ports, "--no-apply")
+        return (*self.where, "--no-apply")
 
 
 @contextmanager

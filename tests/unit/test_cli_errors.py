@@ -11,40 +11,24 @@ from pathlib import Path
 
 import click
 import pytest
+from verbs import ROOT, empty_directory, run  # noqa: F401
 
-from trexbench.cli import main
 from trexbench.cli.options import complete_duts, complete_suites
 
-pytestmark = pytest.mark.portable
+pytestmark = [pytest.mark.portable, pytest.mark.usefixtures("empty_directory")]
 
-ROOT = Path(__file__).resolve().parents[2]
 RAMP = ("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-apply", "-q")
 SATURATE = ("saturate", *RAMP[1:])
+SIMULATED = "ramp --dut netgate-vpp --mode 64b --sim -q"
+SIZES = "search --dut netgate-vpp --sim --sizes"
+WAN = "bdp --dut lab-linux --sim --wan 20ms"
 DOCUMENTED = {1, 2, 5, 6, 7, 8, 9, 130, 143}
 
 
-@pytest.fixture(autouse=True)
-def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Configs and profiles are the checkout's; locks and results go where the test looks."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
-    for name in ("TREXBENCH_DUT_CONFIGS", "TREXBENCH_STL_PROFILES", "TREXBENCH_TREX_DIR"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def run(arguments: Sequence[str], capfd: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """The exit code, and what it said on stderr; nothing may stand on stdout."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    out, err = capfd.readouterr()
-    assert out == "" and "Traceback" not in err
-    assert isinstance(ended.value.code, int)
-    return ended.value.code, err
-
-
-def fails(arguments: Sequence[str], code: int, words: Sequence[str], capfd: pytest.CaptureFixture[str]) -> None:
-    ended, err = run(arguments, capfd)
-    assert ended == code and code in DOCUMENTED, err
+def fails(arguments: Sequence[str], code: int, words: Sequence[str]) -> None:
+    """It says one line on standard error, with these words, and nothing else."""
+    ended, out, err = run(*arguments)
+    assert (ended, out) == (code, "") and code in DOCUMENTED, err
     assert err.startswith("trexbench: ") and err.count("\n") == 1 and err.endswith("\n"), err
     for word in words:
         assert word in err
@@ -72,10 +56,8 @@ def fails(arguments: Sequence[str], code: int, words: Sequence[str], capfd: pyte
         ((*RAMP, "--configs-dir", "nowhere"), ["nowhere", "not there"]),
     ],
 )
-def test_unknown_names_list_the_known_ones(
-    arguments: Sequence[str], words: Sequence[str], capfd: pytest.CaptureFixture[str]
-) -> None:
-    fails(arguments, 2, words, capfd)
+def test_unknown_names_list_the_known_ones(arguments: Sequence[str], words: Sequence[str]) -> None:
+    fails(arguments, 2, words)
 
 
 @pytest.mark.parametrize("option", ["--ramp-to", "--warmup"])
@@ -83,8 +65,8 @@ def test_unknown_names_list_the_known_ones(
     "rate",
     ["0pps", "-1kpps", "1e6pps", "120%", "fast", "1 .5kpps", "nan", "nanpps", "", "5", "1kpps:", "9" * 400 + "pps"],
 )
-def test_nonsense_rates(option: str, rate: str, capfd: pytest.CaptureFixture[str]) -> None:
-    fails((*RAMP, f"{option}={rate}"), 2, [option], capfd)
+def test_nonsense_rates(option: str, rate: str) -> None:
+    fails((*RAMP, f"{option}={rate}"), 2, [option])
 
 
 @pytest.mark.parametrize(
@@ -115,14 +97,50 @@ def test_nonsense_rates(option: str, rate: str, capfd: pytest.CaptureFixture[str
         ((*SATURATE, "--ramp-to", "50%"), ["--ramp-to"]),
     ],
 )
-def test_nonsense_options(arguments: Sequence[str], words: Sequence[str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_nonsense_options(arguments: Sequence[str], words: Sequence[str]) -> None:
     """Refused before anything is touched: no server answers here, and none is asked."""
-    fails(
-        (*arguments, "--server", "127.0.0.1", "--rpc-port", "1") if "99999" not in arguments else arguments,
-        2,
-        words,
-        capfd,
-    )
+    fails((*arguments, "--server", "127.0.0.1", "--rpc-port", "1") if "99999" not in arguments else arguments, 2, words)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ramp --dut netgate-vpp --mode 64b --seed 3", "--seed means nothing without --sim"),
+        (f"{SIMULATED} --server trex1", "--sim and --server exclude each other"),
+        (f"{SIMULATED} --no-apply", "--sim and --no-apply exclude each other"),
+        (f"{SIMULATED} --rx-queues 4", "its config offers 1, 2, 3"),
+        (f"{SIMULATED} --speedup 0.5", "speedup"),
+        (f"{SIMULATED} --speedup nan", "'nan' is not a number"),
+        (f"{SIMULATED} -t direction=1", "tunable direction: trexbench gives it to profiles itself"),
+        (f"{SIMULATED} -t port_id=3", "tunable port_id: trexbench gives it to profiles itself"),
+        ("ramp --dut netgate-vpp --sim --mode 64b-v6 -q", "sends IPv6, but the ports have no IPv6 address"),
+        (f"{SIZES} rfc2544 --mode 64b", "leave out --mode and --profile"),
+        (f"{SIZES} rfc2544 -t size=65", "exclude each other"),
+        (f"{SIZES} 64,64", "stands twice"),
+        (f"{SIZES} 63", "name a size from 64 to 9216"),
+        (f"{SIZES} 64,imix", "write sizes as 64,512,1518, or rfc2544"),
+        ("efficiency --dut lab-linux --sim --rates 1%,1%", "stands twice"),
+        ("efficiency --dut lab-linux --sim --telemetry off", "nothing to say"),
+        ("tcp --dut netgate-vpp --time 4s", "endpoints:"),
+        ("tcp --dut raspberry-pi --speedup 5", "--sim"),
+        ("tcp --dut raspberry-pi --sim --time 1s", "--time"),
+        ("tcp --dut raspberry-pi --sim --variant nope", "nope"),
+        ("tcp --dut raspberry-pi --sim --forward --reverse", "exclude each other"),
+        ("tcp --dut raspberry-pi --sim --brief --json", "exclude each other"),
+        ("bdp --dut lab-linux --sim", "lab-linux has no WAN: there is no BDP: state one: --wan 20ms,1gbit"),
+        (f"{WAN}", "a WAN of 20.0 ms: there is no BDP"),
+        (f"{WAN},1gbit --sweep --factor 3", "--factor and --sweep exclude each other"),
+        (f"{WAN},1gbit --factor 0", "--factor of 0"),
+        (f"{WAN},1gbit --factor nan", "is not a number"),
+        (f"{WAN},100gbit --factor 100", "buffers of 25.0 GB, 100 times the BDP"),
+        (f"{WAN},1gbit --buffers 12", "buffers of 12 B"),
+        ("bdp --dut lab-linux --sim --wan 20x", "'20x' of a WAN not understood"),
+        (f"{WAN},1gbit --ip both", "both"),
+    ],
+)
+def test_what_cannot_be_simulated(line: str, words: str, tmp_path: Path) -> None:
+    fails(line.split(), 2, [words])
+    assert not list(tmp_path.glob("results/*/*/*.json"))
 
 
 @pytest.mark.parametrize(
@@ -139,34 +157,34 @@ def test_nonsense_options(arguments: Sequence[str], words: Sequence[str], capfd:
         ("\x00", ["dut.yaml"]),
     ],
 )
-def test_malformed_configs(text: str, words: Sequence[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_malformed_configs(text: str, words: Sequence[str], tmp_path: Path) -> None:
     (tmp_path / "dut.yaml").write_text(text)
-    fails(("ramp", "--dut", "./dut.yaml", "--mode", "64b"), 2, words, capfd)
+    fails(("ramp", "--dut", "./dut.yaml", "--mode", "64b"), 2, words)
 
 
-def test_a_contradiction_names_the_line_of_the_config(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_contradiction_names_the_line_of_the_config(tmp_path: Path) -> None:
     text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
     (tmp_path / "dut.yaml").write_text(text.replace("driver: vpp", "driver: 7"))
-    fails(("ramp", "--dut", "./dut.yaml", "--mode", "64b"), 2, ["dut.yaml:", "driver"], capfd)
+    fails(("ramp", "--dut", "./dut.yaml", "--mode", "64b"), 2, ["dut.yaml:", "driver"])
 
 
-def test_no_server_on_a_closed_port(capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_server_on_a_closed_port() -> None:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    fails((*RAMP, "--server", "127.0.0.1", "--rpc-port", str(port)), 5, [f"no TRex server at 127.0.0.1:{port}"], capfd)
+    fails((*RAMP, "--server", "127.0.0.1", "--rpc-port", str(port)), 5, [f"no TRex server at 127.0.0.1:{port}"])
 
 
-def test_no_such_server(capfd: pytest.CaptureFixture[str]) -> None:
-    fails((*RAMP, "--server", "no.such.host.invalid"), 5, ["no.such.host.invalid"], capfd)
+def test_no_such_server() -> None:
+    fails((*RAMP, "--server", "no.such.host.invalid"), 5, ["no.such.host.invalid"])
 
 
 @pytest.mark.parametrize("verb", [("show",), ("export", "--loadtest", "-o", "out.json")])
-def test_files_that_are_no_runs(verb: Sequence[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    fails((*verb, "nofile.json"), 9, ["nofile.json"], capfd)
+def test_files_that_are_no_runs(verb: Sequence[str], tmp_path: Path) -> None:
+    fails((*verb, "nofile.json"), 9, ["nofile.json"])
     for text in ("", "{", "[]", "{}", "[" * 100_000, '{"schema": "trexbench/run", "version": 99}', "\x00\xff"):
         (tmp_path / "run.json").write_text(text)
-        fails((*verb, "run.json"), 9, ["run.json"], capfd)
+        fails((*verb, "run.json"), 9, ["run.json"])
 
 
 def test_completion_says_nothing_of_a_directory_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,11 +195,9 @@ def test_completion_says_nothing_of_a_directory_that_is_not_there(monkeypatch: p
     assert [[item.type for item in items] for items in found] == [["file"], []]
 
 
-def test_the_group_alone_shows_its_help(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_group_alone_shows_its_help() -> None:
     for arguments in ((), ("lab",), ("profile",), ("dut",)):
-        with pytest.raises(SystemExit):
-            main(arguments)
-        out, err = capfd.readouterr()
+        _, out, err = run(*arguments)
         assert "Usage: trexbench" in out + err and "\nCommands:" in out + err
 
 
