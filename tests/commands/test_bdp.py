@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-from tools import succeed, trexbench
+from tools import document, succeed, trexbench
 
 SIM = ("bdp", "--dut", "lab-linux", "--sim", "--speedup", "10000", "--ping", "4")
-
-
-def document(place: Path) -> dict[str, Any]:
-    (path,) = place.glob("results/*/lab-linux/*.json")
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
 
 
 def test_before_and_after(tmp_path: Path) -> None:

@@ -5,14 +5,13 @@ At night each is ramped, too, and measured by a suite of both.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from routed import routed
-from tools import folder_with, succeed
+from tools import documents, folder_with, succeed
 
 CLOCK_HZ = 2.5e9
 
@@ -78,10 +77,6 @@ def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
     (tmp_path / "dut_configs").mkdir()
     (tmp_path / "dut_configs" / "box.yaml").write_text(found.config + twin)
     return found
-
-
-def documents(folder: Path) -> list[Any]:
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("results/*/box/*.json"))]
 
 
 def assert_measured(found: Any, kind: Kind, both: bool) -> None:

@@ -8,22 +8,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tools import begin, succeed
+from tools import begin, document, succeed
 
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--no-picture", "-q")
 QUIET = (*SIM, "--ping", "0")
 
 
-def measured(place: Path, *arguments: str) -> dict[str, Any]:
+def measured(place: Path, *arguments: str) -> Any:
     """The only document in this directory's results, after this command."""
-    succeed(place, *arguments, timeout_s=120)
-    (path,) = place.glob("results/*/raspberry-pi/*.json")
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    succeed(place, *arguments)
+    return document(place)
 
 
 def test_a_simulated_run_says_so_and_can_be_asked_for_again(tmp_path: Path) -> None:
-    done = succeed(tmp_path, *SIM, "--ping", "2", "--label", "night-1", timeout_s=120)
+    done = succeed(tmp_path, *SIM, "--ping", "2", "--label", "night-1")
     assert "SIMULATED" in done.stdout
     (document,) = tmp_path.glob("results/*/*/*.json")
     for command in (("show", str(document)), ("show", "--brief"), ("compare", str(document), str(document))):

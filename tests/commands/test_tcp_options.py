@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tools import ROOT, succeed, trexbench
+from tools import ROOT, document, succeed, trexbench
 
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--ping", "0", "--no-picture")
 PI = (ROOT / "dut_configs" / "raspberry-pi.yaml").read_text()
@@ -20,12 +19,6 @@ def told(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     done = succeed(place, *arguments, timeout_s=120)
     assert "Traceback" not in done.stderr, done.stderr
     return done
-
-
-def document(place: Path) -> dict[str, Any]:
-    (path,) = place.glob("results/*/raspberry-pi/*.json")
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
 
 
 def test_json_is_the_document_without_its_readings(tmp_path: Path) -> None:

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from effort import NIGHTLY
-from tools import succeed
+from tools import document, succeed
 
 SHORT = ("--sim", "--speedup", "5000", "--ramp-duration", "60", "--hold", "10", "--confirm", "10", "-q", "--no-picture")
-
-
-def document(folder: Path) -> dict[str, Any]:
-    (path,) = folder.glob("results/*/*/*.json")
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
 
 
 def test_the_articles_open_question_is_answered(tmp_path: Path) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tools import ROOT, fake_server, succeed, trexbench
+from tools import ROOT, document, fake_server, succeed, trexbench
 
 NONE = """\
 driver: none
@@ -23,12 +22,6 @@ SHORT = ("--ramp-duration", "20", "--hold", "2", "--confirm", "1", "--warmup", "
 def box(tmp_path: Path) -> str:
     (tmp_path / "box.yaml").write_text(NONE + TWIN)
     return "box.yaml"
-
-
-def document(folder: Path) -> dict[str, Any]:
-    (path,) = folder.glob("results/*/box/*.json")
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
 
 
 @pytest.mark.parametrize(

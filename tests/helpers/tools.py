@@ -98,10 +98,15 @@ def succeed(cwd: Path, *arguments: str, timeout_s: float = 120) -> subprocess.Co
     return done
 
 
+def documents(cwd: Path) -> list[Any]:
+    """The runs in this directory's results, in the order in which they were begun."""
+    return [json.loads(path.read_text()) for path in sorted(cwd.glob("results/20*/*/*.json"))]
+
+
 def document(cwd: Path) -> Any:
-    """The only run in this directory's results."""
-    (path,) = cwd.glob("results/20*/*/*.json")
-    return json.loads(path.read_text())
+    """The only one of them."""
+    (found,) = documents(cwd)
+    return found
 
 
 def begin(cwd: Path, *arguments: str, command: Sequence[str] = TREXBENCH) -> subprocess.Popen[str]:
