@@ -80,6 +80,15 @@ class Page:
         assert "exceptionDetails" not in outcome, outcome["exceptionDetails"]
         return outcome["result"].get("value")
 
+    def choose(self, **values: str | bool) -> None:
+        """Set the page's controls of these names, one after the other, as a reader does; ``_`` stands for a dash."""
+        for name, value in values.items():
+            what = "checked" if isinstance(value, bool) else "value"
+            self.evaluate(
+                f"(function (one) {{ one.{what} = {json.dumps(value)}; one.dispatchEvent(new Event('change',"
+                f" {{ bubbles: true }})); }})(document.getElementById('{name.replace('_', '-')}'))"
+            )
+
     def open(self, address: str) -> None:
         """Until it has loaded and the plots are drawn."""
         self.call("Page.navigate", url=address)
@@ -105,10 +114,6 @@ class Page:
         self.call("Page.navigate", url="about:blank")
         self.said.clear()
         self.asked.clear()
-
-    def screenshot(self, path: Path, whole: bool = False) -> None:
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(shot["data"]))
 
     def size(self, width: int, height: int, phone: bool = False) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)

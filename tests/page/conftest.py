@@ -10,6 +10,9 @@ import pytest
 from browser import Page, find_chromium, open_chromium
 from page_states import STATES
 
+from trexbench.report.page.report import Report
+from trexbench.review.report import make_page
+
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Page]:
@@ -25,6 +28,20 @@ def chromium(browser: Page) -> Page:
     """The browser, with nothing left of what another test did to it."""
     browser.reset()
     return browser
+
+
+@pytest.fixture
+def show(chromium: Page, tmp_path: Path) -> Iterator[Callable[[Report], Page]]:
+    """Opens a report's page, which stays silent."""
+
+    def opened(report: Report) -> Page:
+        path = tmp_path / "report.html"
+        path.write_text(make_page(report), encoding="utf-8")
+        chromium.open(path.as_uri())
+        return chromium
+
+    yield opened
+    assert chromium.said == []
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
+from collections.abc import Callable
 
 from browser import Page
 from report_cases import make_costs, make_night, make_record, make_row, make_run
@@ -60,10 +60,8 @@ def test_nothing_is_dated_where_the_newest_night_has_all() -> None:
     assert '"night"' not in json.dumps(page_data(report)["cells"])
 
 
-def test_legends_name_it(chromium: Page, tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text(make_page(make_report()), encoding="utf-8")
-    chromium.open(path.as_uri())
+def test_legends_name_it(show: Callable[[Report], Page]) -> None:
+    chromium = show(make_report())
     for plot in ("ramps", "costs", "latency"):
         names = chromium.evaluate(
             f"document.getElementById('plot-{plot}').data.map(function (one) {{ return one.name; }})"
@@ -71,4 +69,3 @@ def test_legends_name_it(chromium: Page, tmp_path: Path) -> None:
         of = {name.partition("<br>")[2] for name in names if name.startswith("vpp")}
         assert len(of) == 1 and of.pop().startswith(BEFORE), plot
         assert not [name for name in names if name.startswith("linux") and "<br>" in name], plot
-    assert chromium.said == []

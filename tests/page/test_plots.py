@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,17 +20,12 @@ from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.result import RunResult
-from trexbench.report.page.html import render
 from trexbench.report.page.older import REASONS, Older, with_figures
 from trexbench.report.page.report import Report
 from trexbench.report.palette import LIGHT, find_look
-from trexbench.review.report import load_library
+from trexbench.review.report import make_page
 
 DUTS = ("linux", "vpp")
-CHOOSE = (
-    "(function (id, value) { var one = document.getElementById(id); one.value = value;"
-    " one.dispatchEvent(new Event('change', { bubbles: true })); })"
-)
 LINES = """Array.from(document.getElementById('plot-{0}').data).filter(function (one) {{
   return one.line && !one.yaxis && one.name !== 'no loss'; }})"""
 
@@ -59,7 +54,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if row.cell.bidir
     }
     path = tmp_path_factory.mktemp("plots") / "report.html"
-    path.write_text(render(report_of(*some, older=older), load_library()), encoding="utf-8")
+    path.write_text(make_page(report_of(*some, older=older)), encoding="utf-8")
     return path
 
 
@@ -71,16 +66,11 @@ def opened(chromium: Page, page: Path) -> Iterator[Page]:
     assert chromium.said == []
 
 
-def choose(chromium: Page, name: str, value: str) -> None:
-    chromium.evaluate(f"{CHOOSE}('{name}', '{value}')")
-
-
 def show_all(chromium: Page) -> None:
     """Every mode, direction, older night, p99 and polling at once."""
     for box in ("input[name=older]", "#p99", "#polling"):
         chromium.evaluate(f"document.querySelectorAll('{box}').forEach(function (one) {{ one.checked = true; }})")
-    choose(chromium, "mode", "")
-    choose(chromium, "traffic", "")
+    chromium.choose(mode="", traffic="")
 
 
 def test_no_two_lines_that_are_drawn_at_once_look_alike(opened: Page) -> None:
@@ -92,8 +82,7 @@ def test_no_two_lines_that_are_drawn_at_once_look_alike(opened: Page) -> None:
 
 
 def test_a_line_looks_on_the_page_as_in_a_picture(opened: Page) -> None:
-    choose(opened, "mode", "64b")
-    choose(opened, "traffic", "bidir")
+    opened.choose(mode="64b", traffic="bidir")
     of = "[one.name, one.line.color, one.marker.symbol, one.line.dash, one.marker.size]"
     latest = LINES.format("ramps") + ".filter((one) => one.line.width > 1.5)"
     drawn = opened.evaluate(f"{latest}.map(function (one) {{ return {of}; }})")
@@ -114,12 +103,9 @@ def test_a_line_looks_on_the_page_as_in_a_picture(opened: Page) -> None:
     ],
 )
 def test_both_axes_have_numbers_whatever_is_drawn(
-    chromium: Page, tmp_path: Path, what: str, costs: tuple[Cost, ...], mode: str
+    show: Callable[[Report], Page], what: str, costs: tuple[Cost, ...], mode: str
 ) -> None:
-    path = tmp_path / "report.html"
-    report = report_of(run_of(Cell("vpp", "64b", False, None), costs))
-    path.write_text(render(report, load_library()), encoding="utf-8")
-    chromium.open(path.as_uri())
+    chromium = show(report_of(run_of(Cell("vpp", "64b", False, None), costs)))
     ticks = "Array.from(document.querySelectorAll('#plot-costs .{}tick'), (one) => one.textContent)"
     for side in "xy":
         assert len(set(chromium.evaluate(ticks.format(side)))) >= 2, what
@@ -129,7 +115,7 @@ def test_both_axes_have_numbers_whatever_is_drawn(
         assert high - low >= 0.2 * 401, "two cycles are no slope"
 
 
-def test_runs_at_given_rates_are_one_line_of_the_costs(chromium: Page, tmp_path: Path) -> None:
+def test_runs_at_given_rates_are_one_line_of_the_costs(show: Callable[[Report], Page]) -> None:
     runs = {}
     for rate in (1, 2, 4):
         cell = Cell("vpp", "64b", False, None, EFFICIENCY, held_pps=rate * 1e6)
@@ -139,9 +125,7 @@ def test_runs_at_given_rates_are_one_line_of_the_costs(chromium: Page, tmp_path:
             started="2026-11-20T02:00:00Z",
         )
     rows = [make_row("vpp", "64b", kind=cell.kind) for cell in runs]
-    path = tmp_path / "report.html"
-    path.write_text(render(Report(rows, runs=runs), load_library()), encoding="utf-8")
-    chromium.open(path.as_uri())
+    chromium = show(Report(rows, runs=runs))
     (line,) = chromium.evaluate(f"{LINES.format('costs')}.map(function (one) {{ return [one.name, one.x, one.y]; }})")
     assert line == ["vpp 64b uni efficiency", [1, 2, 4], [800, 400, 200]]
 
@@ -152,7 +136,7 @@ def test_a_zoom_does_not_outlive_its_unit(opened: Page) -> None:
     opened.evaluate(f"Plotly.relayout({plot}, {{ 'xaxis.range': [3, 4] }}).then(Boolean)")
     opened.evaluate("document.getElementById('log').click()")
     assert opened.evaluate(zoomed), "another axis only"
-    choose(opened, "unit", "pps")
+    opened.choose(unit="pps")
     assert not opened.evaluate(zoomed)
 
 
@@ -168,8 +152,7 @@ VIEW += "document.getElementById('log').checked, document.querySelectorAll('inpu
 
 
 def test_the_address_has_the_view_and_opens_it_again(opened: Page, page: Path) -> None:
-    choose(opened, "mode", "imix")
-    choose(opened, "unit", "pps")
+    opened.choose(mode="imix", unit="pps")
     opened.evaluate("document.getElementById('log').click()")
     opened.evaluate("document.querySelector('input[name=column]').click()")
     opened.evaluate("location.hash = 'trends'")
@@ -201,20 +184,6 @@ def test_hostile_addresses_change_nothing(opened: Page, page: Path) -> None:
         assert opened.evaluate(VIEW) == before, hostile
 
 
-def test_a_swipe_over_a_plot_scrolls_the_page(opened: Page) -> None:
-    opened.touched(True)
-    opened.evaluate("document.getElementById('plot-ramps').scrollIntoView()")
-    before = opened.evaluate("window.scrollY")
-    place = "document.getElementById('plot-ramps').getBoundingClientRect()"
-    x, y = (opened.evaluate(f"{place}.{side} + 300") for side in "xy")
-    opened.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
-    for step in range(20, 220, 20):
-        opened.call("Input.dispatchTouchEvent", type="touchMove", touchPoints=[{"x": x, "y": y - step}])
-    opened.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
-    opened.wait(f"window.scrollY > {before} + 100")
-    assert opened.evaluate("document.getElementById('plot-ramps')._fullLayout.xaxis.autorange"), "not zoomed"
-
-
 def test_a_plots_buttons_can_be_reached_and_its_drawing_is_not_read_out(opened: Page) -> None:
     assert opened.evaluate("document.querySelectorAll('[role=img] button, [aria-hidden=true] button').length") == 0
     buttons = "document.querySelectorAll('#plot-ramps .modebar button')"
@@ -235,7 +204,7 @@ def test_a_menu_closes_on_escape_and_on_a_click_elsewhere(opened: Page) -> None:
     opened.evaluate(f"{menus}[0].open = true; {menus}[0].querySelector('input').focus()")
     opened.evaluate(f"{menus}[0].querySelector('label').click()")
     assert opened.evaluate(is_open), "a click within leaves it"
-    opened.call("Input.dispatchKeyEvent", type="keyDown", key="Escape", code="Escape")
+    opened.press("Escape")
     assert not opened.evaluate(is_open) and opened.evaluate("document.activeElement.textContent") == "DUTs"
     opened.evaluate(f"{menus}[0].open = true; document.querySelector('h1').click()")
     assert not opened.evaluate(is_open)

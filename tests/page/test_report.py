@@ -64,10 +64,7 @@ def test_older_nights_are_laid_over_the_latest_and_taken_away(slower: Path, chro
     box = "document.querySelector('input[name=older][value={}]')"
     chromium.evaluate(box.format("night") + ".closest('details').open = true")
     chromium.evaluate(box.format("night") + ".focus()")
-    for event in ("keyDown", "keyUp"):
-        chromium.call(
-            "Input.dispatchKeyEvent", type=event, key=" ", code="Space", text=" " if event == "keyDown" else ""
-        )
+    chromium.press(" ")
     assert "2026-11-11, the night before" in chromium.evaluate(LEGEND)
     for which in ("night", "change"):
         chromium.evaluate(box.format(which) + ".click()")
@@ -90,8 +87,7 @@ def test_latencies_are_drawn_and_have_a_trend(chromium: Page, page: Path) -> Non
     assert both == 2 * chromium.evaluate("document.querySelectorAll('#plot-latency .legend .traces').length") > 0
     chromium.evaluate("document.getElementById('p99').click()")
     assert chromium.evaluate(lines) == both / 2
-    choose = "(function (one) { one.value = 'latency'; one.dispatchEvent(new Event('change', { bubbles: true })); })"
-    chromium.evaluate(f"{choose}(document.getElementById('metric'))")
+    chromium.choose(metric="latency")
     assert chromium.evaluate("document.querySelector('#plot-trends .ytitle').textContent") == "latency, \u00b5s"
     assert chromium.said == []
 
@@ -99,12 +95,9 @@ def test_latencies_are_drawn_and_have_a_trend(chromium: Page, page: Path) -> Non
 def test_choices_redraw_and_a_change_of_ground_does_too(chromium: Page, page: Path) -> None:
     chromium.open(page.as_uri())
     few = chromium.evaluate(DRAWN)
-    choose = "(function (id, value) { var one = document.getElementById(id); one.value = value;"
-    choose += " one.dispatchEvent(new Event('change', { bubbles: true })); })"
-    chromium.evaluate(f"{choose}('mode', '')")
-    chromium.evaluate(f"{choose}('traffic', '')")
+    chromium.choose(mode="", traffic="")
     assert chromium.evaluate(DRAWN) > few
-    chromium.evaluate(f"{choose}('unit', 'pps')")
+    chromium.choose(unit="pps")
     assert chromium.evaluate("document.querySelector('#plot-ramps .xtitle').textContent") == "offered, Mpps"
     chromium.evaluate("document.querySelector('input[name=column]').click()")
     assert "linux" not in chromium.evaluate("document.querySelector('#plot-ramps .legend').textContent")

@@ -13,7 +13,7 @@ from report_cases import make_run, report_of
 from runs import sized
 from saved_tables import check_page, rows_of
 from tcp_runs import through_a_tunnel
-from tools import trexbench
+from tools import succeed
 
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.cell import TCP_KIND, Cell
@@ -120,17 +120,14 @@ def test_each_table_of_the_page_is_a_file_with_the_same_rows(chromium: Page, tmp
 
 def test_the_command_writes_a_file_for_each_table(chromium: Page, page_of: Callable[[str], Path]) -> None:
     path = page_of("wans")
-    done = trexbench(path.parent, "report", "--results", "results", "--csv", "tables")
-    assert done.returncode == 0, done.stderr
+    succeed(path.parent, "report", "--results", "results", "--csv", "tables")
     files = {file.name: file.read_text(encoding="utf-8") for file in (path.parent / "tables").iterdir()}
     assert {"wans.csv", "tunnels.csv", "tcp-legs.csv", "tcp-pings.csv"} <= files.keys()
     check_page(chromium, path, files)
 
 
-def test_a_head_sorts_the_rows_below_each_wan(chromium: Page, tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text(make_page(with_tcp()), encoding="utf-8")
-    chromium.open(path.as_uri())
+def test_a_head_sorts_the_rows_below_each_wan(show: Callable[[Report], Page]) -> None:
+    chromium = show(with_tcp())
     cells = "document.querySelectorAll('table.wans tbody tr:not(.block) td:nth-child(2)')"
     buffers = f"Array.from({cells}).map(function (one) {{ return one.textContent; }})"
     assert chromium.evaluate(buffers) == ["1.00 MB", "5.00 MB"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -126,10 +126,7 @@ def test_a_head_sorts_by_value_there_and_back_by_keyboard_too(page: Page) -> Non
     figures = sorted(float(one.removeprefix(">=")) for one in before)
     for state, order in (("ascending", figures), ("descending", figures[::-1])):
         page.evaluate(f"{head}.querySelector('button').focus()")
-        for event in ("keyDown", "keyUp"):
-            page.call(
-                "Input.dispatchKeyEvent", type=event, key="Enter", code="Enter", text="\r" if event == "keyDown" else ""
-            )
+        page.press("Enter")
         assert page.evaluate(f"{head}.getAttribute('aria-sort')") == state
         assert [float(one.removeprefix(">=")) for one in page.evaluate(FIGURES)] == order
     page.evaluate(f"{head}.querySelector('button').click()")
@@ -138,15 +135,13 @@ def test_a_head_sorts_by_value_there_and_back_by_keyboard_too(page: Page) -> Non
 
 ROWS = "Array.from(document.querySelectorAll('[data-name={}] tbody tr:not(.block):not(.off)')).length"
 COUNT = "document.querySelector('[data-name={}] .rows').textContent"
-CHOOSE = """(function (id, value) { var one = document.getElementById(id); one.value = value;
-  one.dispatchEvent(new Event('change', { bubbles: true })); })"""
 
 
 def test_tables_follow_the_choice_and_say_how_many_rows_they_show(page: Page) -> None:
     assert page.evaluate(ROWS.format("maximum-rate")) == 6, "whole until somebody chooses"
-    page.evaluate(f"{CHOOSE}('mode', 'imix')")
-    page.evaluate(f"{CHOOSE}('traffic', '')")
-    page.evaluate(f"{CHOOSE}('metric', 'maximum rate')")
+    page.choose(mode="imix")
+    page.choose(traffic="")
+    page.choose(metric="maximum rate")
     assert page.evaluate(ROWS.format("maximum-rate")) == 2
     assert page.evaluate(COUNT.format("maximum-rate")) == "2 of 6 rows, by the choice above the plots"
     assert page.evaluate(ROWS.format("trends")) == 4
@@ -253,11 +248,10 @@ def test_tables_can_be_reached(page: Page) -> None:
     assert page.evaluate("document.querySelector(document.querySelector('a.skip').hash) !== null")
 
 
-def test_given_rates_are_sorted_by_their_numbers(chromium: Page, tmp_path: Path) -> None:
+def test_given_rates_are_sorted_by_their_numbers(show: Callable[[Report], Page]) -> None:
     rates = (10e6, 148.8e3, 1e3, 1e6)
     rows = [make_row(kind=EFFICIENCY, held_pps=rate, cycles_per_packet=584.1, night=None) for rate in rates]
-    (tmp_path / "rates.html").write_text(make_page(Report(rows)), encoding="utf-8")
-    chromium.open((tmp_path / "rates.html").as_uri())
+    chromium = show(Report(rows))
     names = (
         "Array.from(document.querySelectorAll('table.trends tbody th')).map(function (one) { return one.textContent; })"
     )

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 from browser import Page
-from tools import trexbench
+from tools import succeed
 
 LINES = "document.querySelectorAll('#plot-series .scatterlayer .trace').length"
 BARS = "document.querySelectorAll('#plot-tcp .barlayer .point path').length"
-CHOOSE = "(function (name, value) { var one = document.getElementById(name); one.value = value;"
-CHOOSE += " one.dispatchEvent(new Event('change', { bubbles: true })); })"
 
 
 @pytest.fixture
@@ -21,8 +19,7 @@ def page(page_of: Callable[[str], Path]) -> Path:
 
 
 def test_markdown_has_the_night(page: Path) -> None:
-    done = trexbench(page.parent, "report", "--markdown", "r.md")
-    assert done.returncode == 0, done.stderr
+    succeed(page.parent, "report", "--markdown", "r.md")
     text = (page.parent / "r.md").read_text()
     assert "**SIMULATED**" in text and "## TCP through the router" in text and "raspberry-pi forward-ipv4" in text
 
@@ -31,7 +28,7 @@ def test_bars_and_series_follow_what_is_chosen(chromium: Page, page: Path) -> No
     chromium.open(page.as_uri())
     bars = chromium.evaluate(BARS)
     assert bars > 6 and chromium.evaluate(LINES) == 2 * 3, "two DUTs: rate, retransmits, round trip"
-    chromium.evaluate(f"{CHOOSE}('tcp-mode', 'bidir-ipv6')")
+    chromium.choose(tcp_mode="bidir-ipv6")
     assert chromium.evaluate(LINES) == 2 * 2 * 3
     legend = chromium.evaluate("document.querySelector('#plot-series .legend').textContent")
     assert "raspberry-pi sim, server sends" in legend and "ms idle" in legend
@@ -47,19 +44,6 @@ def test_the_first_figure_of_trends_is_the_rate(chromium: Page, page: Path) -> N
     title = "document.querySelector('#plot-trends .ytitle')"
     chromium.wait(f"{title} !== null")
     assert chromium.evaluate(f"{title}.textContent") == "TCP rate,% off usual level"
-
-
-def test_a_swipe_over_a_plot_scrolls_a_phones_page(chromium: Page, page: Path) -> None:
-    chromium.size(375, 800, phone=True)
-    chromium.touched(True)
-    chromium.open(page.as_uri())
-    assert chromium.evaluate("document.documentElement.scrollWidth") <= 375
-    chromium.evaluate("document.getElementById('plot-series').scrollIntoView()")
-    before = chromium.evaluate("window.scrollY")
-    for kind, y in (("touchStart", 220), *(("touchMove", y) for y in range(200, 0, -20)), ("touchEnd", None)):
-        points = [{"x": 200, "y": y}] if y is not None else []
-        chromium.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
-    chromium.wait(f"window.scrollY > {before} + 100")
 
 
 def test_on_paper_bars_and_series_are_as_wide_as_it_and_come_back(chromium: Page, page: Path) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from trexbench.core.history.cell import Cell
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.rows import RunRow
 from trexbench.report.page.report import Report
-from trexbench.review.report import make_page
 
 LAST = date(2026, 11, 20)
 CELLS = [
@@ -27,11 +25,6 @@ CELLS = [
     for mode in ("64b", "imix")
     for bidir in (False, True)
 ]
-CHOOSE = (
-    "(function (id, value) { var one = document.getElementById(id);"
-    " if (one.type === 'checkbox') { one.checked = value; } else { one.value = value; }"
-    " one.dispatchEvent(new Event('change', { bubbles: true })); })"
-)
 PLOT = "document.getElementById('plot-trends')"
 LINES = f"{PLOT}.data.filter(function (one) {{ return one.type === 'scatter' && one.name !== 'told'; }})"
 LOOK = "[one.xaxis, one.line.color, one.line.dash, [].concat(one.marker.symbol)[0]]"
@@ -68,24 +61,10 @@ def make_report(cells: Sequence[Cell], nights: int, failed: Sequence[int] = (), 
     return Report([row for row in rows if row.night not in gone], made, **values)
 
 
-@pytest.fixture
-def show(chromium: Page, tmp_path: Path) -> Iterator[Any]:
-    """Opens a report's page; at the end it must have been silent."""
-
-    def opened(report: Report) -> Page:
-        path = tmp_path / "report.html"
-        path.write_text(make_page(report), encoding="utf-8")
-        chromium.open(path.as_uri())
-        return chromium
-
-    yield opened
-    assert chromium.said == []
-
-
 def test_no_two_lines_of_a_panel_are_alike(show: Any) -> None:
     page = show(make_report(CELLS, 8))
     for mode, traffic, lines in (("", "", 12), ("64b", "", 6), ("", "uni", 6), ("imix", "bidir", 3)):
-        page.evaluate(f"{CHOOSE}('mode', '{mode}'); {CHOOSE}('traffic', '{traffic}')")
+        page.choose(mode=f"{mode}", traffic=f"{traffic}")
         looks = [tuple(one) for one in page.evaluate(LOOKS)]
         assert len(looks) == lines and len(set(looks)) == lines, (mode, traffic)
         assert len({panel for panel, *_ in looks}) == (12 if lines == 12 else 1)
@@ -95,15 +74,15 @@ def test_no_two_lines_of_a_panel_are_alike(show: Any) -> None:
 def test_several_cells_are_drawn_against_their_own_levels_and_one_in_its_unit(show: Any) -> None:
     page = show(make_report(CELLS, 12, slower=CELLS[-1]))
     title = f"{PLOT}._fullLayout.yaxis.title.text"
-    page.evaluate(f"{CHOOSE}('mode', 'imix'); {CHOOSE}('traffic', 'bidir')")
+    page.choose(mode="imix", traffic="bidir")
     assert page.evaluate(title) == "maximum rate,<br>% off usual level"
     drawn = page.evaluate(f"{LINES}.map(function (one) {{ return one.y; }})")
     assert all(abs(value) < 2.5 for line in drawn[:-1] for value in line) and drawn[-1][-1] == pytest.approx(
         -12, abs=2.5
     )
-    page.evaluate(f"{CHOOSE}('relative', false)")
+    page.choose(relative=False)
     assert page.evaluate(title) == "maximum rate, % of line rate"
-    page.evaluate(f"{CHOOSE}('relative', true); {CHOOSE}('unit', 'pps')")
+    page.choose(relative=True, unit="pps")
     for number in (0, 1):
         page.evaluate(f"document.querySelectorAll('input[name=column]')[{number}].click()")
     assert page.evaluate(title) == "maximum rate, Mpps" and page.evaluate(
@@ -115,7 +94,7 @@ def test_several_cells_are_drawn_against_their_own_levels_and_one_in_its_unit(sh
 
 def test_a_line_of_many_nights_is_their_median_and_the_runs_stay_as_points(show: Any) -> None:
     page = show(make_report(CELLS, 120, failed=[3], slower=CELLS[-1]))
-    page.evaluate(f"{CHOOSE}('mode', 'imix'); {CHOOSE}('traffic', 'bidir')")
+    page.choose(mode="imix", traffic="bidir")
     drawn = page.evaluate(f"{LINES}.map(function (one) {{ return [one.mode, one.y]; }})")
     assert [mode for mode, _ in drawn] == ["markers", "lines"] * 3
     for (_, runs), (_, medians) in zip(drawn[::2], drawn[1::2], strict=True):
@@ -124,13 +103,13 @@ def test_a_line_of_many_nights_is_their_median_and_the_runs_stay_as_points(show:
     assert page.evaluate(overview.format(".js-line")) and not page.evaluate(overview.format(".point"))
     runs, medians = drawn[4][1], drawn[5][1]
     assert medians[50] == pytest.approx(sorted(runs[43:58])[7]), "the median of the 15 around it"
-    page.evaluate(f"{CHOOSE}('nights', '30')")
+    page.choose(nights="30")
     assert page.evaluate(f"{LINES}.map(function (one) {{ return one.mode; }})") == ["lines+markers"] * 3
 
 
 def test_the_title_of_failed_nights_is_apart_from_the_figures_at_every_height(show: Any) -> None:
     page = show(make_report(CELLS, 12, failed=[3]))
-    page.evaluate(f"{CHOOSE}('mode', '64b'); {CHOOSE}('traffic', 'uni')")
+    page.choose(mode="64b", traffic="uni")
     for pixels in (300, 432, 800):
         page.evaluate(f"Plotly.relayout({PLOT}, {{ height: {pixels} }}).then(function () {{}})")
         box = "Array.from({plot}.querySelectorAll('{part}')).map(one => one.getBoundingClientRect())"
@@ -144,7 +123,7 @@ def test_the_title_of_failed_nights_is_apart_from_the_figures_at_every_height(sh
 
 def test_a_zoom_does_not_outlive_the_unit_it_was_made_in(show: Any) -> None:
     page = show(make_report(CELLS, 12))
-    page.evaluate(f"{CHOOSE}('mode', '64b'); {CHOOSE}('traffic', 'uni')")
+    page.choose(mode="64b", traffic="uni")
     page.evaluate(f"{PLOT}.scrollIntoView()")
     before = page.evaluate(RANGE)
     for kind, share in (("mousePressed", 0.3), ("mouseMoved", 0.5), ("mouseMoved", 0.6), ("mouseReleased", 0.6)):
@@ -156,9 +135,10 @@ def test_a_zoom_does_not_outlive_the_unit_it_was_made_in(show: Any) -> None:
     page.wait(f"{RANGE}[0] > {before[0]}")
     zoomed = page.evaluate(RANGE)
     nights = page.evaluate(f"{PLOT}._fullLayout.xaxis.range")
-    page.evaluate(f"{CHOOSE}('zero', true); {CHOOSE}('zero', false)")
+    page.choose(zero=True)
+    page.choose(zero=False)
     assert page.evaluate(RANGE) == zoomed, "the same figures in the same unit"
-    page.evaluate(f"{CHOOSE}('relative', false)")
+    page.choose(relative=False)
     low, high = page.evaluate(RANGE)
     assert low < 100e6 / 14.88e6 and high > 900e6 / 14.88e6
     assert page.evaluate(f"{PLOT}._fullLayout.xaxis.range") == nights, "nights are nights in any unit"
@@ -166,7 +146,7 @@ def test_a_zoom_does_not_outlive_the_unit_it_was_made_in(show: Any) -> None:
 
 def test_failed_nights_stand_below_the_axis_and_break_the_lines(show: Any) -> None:
     page = show(make_report(CELLS, 12, failed=[3]))
-    page.evaluate(f"{CHOOSE}('mode', '64b'); {CHOOSE}('traffic', '')")
+    page.choose(mode="64b", traffic="")
     bars = f"{PLOT}.data.filter(function (one) {{ return one.type === 'bar'; }})[0]"
     assert page.evaluate(f"[{bars}.x, {bars}.y, {bars}.yaxis]") == [["2026-11-17"], [6], "y2"]
     assert page.evaluate(f"{LINES}.every(function (one) {{ return one.y[8] === null && one.y[7] !== null; }})")
@@ -180,7 +160,7 @@ def test_a_night_is_told_whole_in_the_order_of_its_figures(show: Any) -> None:
     off = 6e4 * 0.9**0.5  # of ten nights with a standard deviation of 6e4
     usual = Usual(tuple(f"2026-11-{day:02}" for day in range(7, 17)), (12e6 - off, 12e6 + off) * 5, "2026-11-17")
     page = show(make_report(CELLS, 12, slower=slower, changes=[change], usual={(slower, "maximum rate"): usual}))
-    page.evaluate(f"{CHOOSE}('mode', 'imix'); {CHOOSE}('traffic', 'bidir')")
+    page.choose(mode="imix", traffic="bidir")
     page.evaluate(f"{PLOT}.scrollIntoView()")
     x, y = (page.evaluate(f"{BOX}.left + {BOX}.width * 8.5 / 12"), page.evaluate(f"{BOX}.top + {BOX}.height / 2"))
 
@@ -207,11 +187,16 @@ def test_a_night_leads_to_its_documents(show: Any) -> None:
     report = make_report(CELLS, 40, failed=[1])
     odd = replace(report.rows[-1], path="2026-11-20/vpp/another.json")
     page = show(replace(report, rows=[*report.rows[:-1], odd]))
-    page.evaluate(f"{CHOOSE}('mode', 'imix'); {CHOOSE}('traffic', 'bidir')")
+    page.choose(mode="imix", traffic="bidir")
+
+    def of(night: str, what: str) -> Any:
+        page.choose(night=night)
+        return page.evaluate(what)
+
     listed = (
         "Array.from(document.querySelectorAll('#documents-list li')).map(function (one) { return one.textContent; })"
     )
-    assert page.evaluate(f"{CHOOSE}('night', '2026-11-02'); {listed}.length") == 3
+    assert len(of("2026-11-02", listed)) == 3
     assert page.evaluate(listed)[0].startswith("2026-11-02, linux imix bidir: ")
     paths = (
         "Array.from(document.querySelectorAll('#documents-list code')).map(function (one) { return one.textContent; })"
@@ -220,11 +205,8 @@ def test_a_night_leads_to_its_documents(show: Any) -> None:
         row.path for row in report.rows if row.night == "2026-11-02" and row.cell.mode == "imix" and row.cell.bidir
     ]
     assert page.evaluate(paths) == wanted and "Mpps" in page.evaluate(listed)[0]
-    assert page.evaluate(f"{CHOOSE}('night', '2026-11-20'); {paths}")[-1] == odd.path
-    assert (
-        page.evaluate(f"{CHOOSE}('night', '2026-11-19'); {listed}")[0]
-        == "2026-11-19, linux imix bidir: failed: linux was off"
-    )
+    assert of("2026-11-20", paths)[-1] == odd.path
+    assert of("2026-11-19", listed)[0] == "2026-11-19, linux imix bidir: failed: linux was off"
     page.evaluate(f"{PLOT}.emit('plotly_click', {{ points: [{{ x: '2026-11-03', data: {{}} }}] }})")
     assert page.evaluate("[document.getElementById('night').value, document.getElementById('documents').open]") == [
         "2026-11-03",
@@ -235,13 +217,13 @@ def test_a_night_leads_to_its_documents(show: Any) -> None:
 
 def test_many_nights_have_an_overview_and_shorter_spans(show: Any) -> None:
     page = show(make_report(CELLS[:2], 100))
-    page.evaluate(f"{CHOOSE}('mode', ''); {CHOOSE}('traffic', '')")
+    page.choose(mode="", traffic="")
     assert page.evaluate(f"{PLOT}.querySelectorAll('.rangeslider-container').length") == 1
     spans = page.evaluate(
         "Array.from(document.getElementById('nights').options).map(function (one) { return one.value; })"
     )
     assert spans == ["", "91", "30"]
-    page.evaluate(f"{CHOOSE}('nights', '30')")
+    page.choose(nights="30")
     assert page.evaluate(f"{PLOT}._fullLayout.xaxis.range[0]") > "2026-10-19"
 
 
@@ -250,7 +232,7 @@ def test_panels_have_numbers_titles_and_one_scale_and_are_bounded(show: Any, chr
     cells = [Cell(f"dut{at}", mode, bidir, None) for at in range(6) for mode in "abcd" for bidir in (False, True)]
     chromium.size(width, 900, phone=width < 500)
     page = show(make_report(cells, 5, failed=[2]))
-    page.evaluate(f"{CHOOSE}('mode', ''); {CHOOSE}('traffic', '')")
+    page.choose(mode="", traffic="")
     most = 16 if width < 500 else 40
     assert page.evaluate(f"{LINES}.length") == most
     titles = page.evaluate(f"{PLOT}.layout.annotations.map(function (one) {{ return one.text; }})")
@@ -262,7 +244,7 @@ def test_panels_have_numbers_titles_and_one_scale_and_are_bounded(show: Any, chr
         f"[1, 2, {most}].map(function (at) {{ return {PLOT}._fullLayout['yaxis' + (at > 1 ? at : '')].range.join(); }})"
     )
     assert len(set(ranges)) == 1
-    page.evaluate(f"{CHOOSE}('mode', 'a'); {CHOOSE}('traffic', 'uni')")
+    page.choose(mode="a", traffic="uni")
     assert page.evaluate(f"{PLOT}.clientHeight") < 600, "its height follows what is drawn"
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -270,7 +252,7 @@ def test_panels_have_numbers_titles_and_one_scale_and_are_bounded(show: Any, chr
 @pytest.mark.parametrize(("figure", "equal"), [("power", True), ("maximum rate", False)])
 def test_axes_have_numbers_where_values_are_few_or_equal(show: Any, figure: str, equal: bool) -> None:
     page = show(make_report(CELLS[:1], 2))
-    page.evaluate(f"{CHOOSE}('metric', '{figure}')")
+    page.choose(metric=f"{figure}")
     low, high = page.evaluate(RANGE)
     assert 0 < high - low < 0.1 * high and (not equal or low < 19 < high)
     assert page.evaluate(f"{PLOT}.querySelectorAll('.ytick text').length") > 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from browser import Page
 from tcp_runs import through_a_tunnel
-from tools import trexbench
+from tools import succeed, trexbench
 
 from trexbench.results.store import RunWriter
 
@@ -41,8 +41,7 @@ def page(place: Path) -> Path:
     for size in (64, 512, 1518):
         runs.append(("search", "--dut", "netgate-linux", "--mode", f"var2-{size}b", "--loss", "0,0.5%", *FAST))
     for run in (*runs, ("report", "-o", "r.html")):
-        done = trexbench(place, *run)
-        assert done.returncode == 0, done.stderr
+        succeed(place, *run)
     return place / "r.html"
 
 
@@ -53,10 +52,7 @@ def test_each_wan_is_drawn_beside_what_bounds_it(chromium: Page, page: Path, sch
     assert chromium.evaluate(TICKS.format("wans", "x")) == ["6.00 MB", "16.8 MB", "50.0 MB"], "one as found"
     assert len(chromium.evaluate(TICKS.format("wans", "y"))) > 3
     assert chromium.evaluate(LINES.format("wans")) == 3, "window, line, measured"
-    chromium.evaluate(
-        "(function (one) { one.value = '1'; one.dispatchEvent(new Event('change', { bubbles: true })); })"
-        "(document.getElementById('wans-run'))"
-    )
+    chromium.choose(wans_run="1")
     assert chromium.evaluate(LINES.format("wans")) == 4 and "Mathis" in chromium.evaluate(LEGEND.format("wans"))
     assert "Mbit/s" in chromium.evaluate("document.querySelector('#plot-wans .ytitle').textContent")
     assert chromium.said == []
@@ -91,8 +87,7 @@ def test_a_suites_page_has_its_published_figures_beside_the_measured(
     (place / "suites").mkdir()
     (place / "suites" / "mine.yaml").write_text(SUITE)
     for command in (("suite", "run", "mine", "--sim"), ("report", "-o", "r.html")):
-        done = trexbench(place, *command)
-        assert done.returncode == 0, done.stderr
+        succeed(place, *command)
     chromium.open((place / "r.html").as_uri())
     table = (
         "Array.from(document.querySelectorAll('#published tbody tr')).map(function (row) { return row.textContent; })"
