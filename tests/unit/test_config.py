@@ -215,12 +215,6 @@ def test_shipped_configs_parse() -> None:
     assert all(duts[name].speed_bps == 1e10 for name in duts if name.startswith("netgate"))
 
 
-def test_the_documents_example_is_complete(tmp_path: Path) -> None:
-    document = (Path(__file__).parents[2] / "docs" / "configs.md").read_text()
-    dut = read_dut(write(tmp_path, document.split("```yaml\n")[1].split("```")[0], "my-router.yaml"))
-    assert dut.name == "my-router" and dut.transport.host == "router.example.net" and len(dut.ports) == 2
-
-
 def test_unknown_dut_lists_all(tmp_path: Path) -> None:
     write(tmp_path, GOOD, "alpha.yaml")
     write(tmp_path, GOOD, "beta.yaml")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from configs import BARE, BOX, ROOT, errors_of, example
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import PlanDefaults
-from trexbench.config.schema import read_dut
+from trexbench.config.schema import dut_of, read_dut
 from trexbench.core.errors import ConfigError
 from trexbench.core.units import Rate
 from trexbench.dut import Wanted, open_dut
@@ -17,8 +18,6 @@ from trexbench.session.options import Case, Setup
 from trexbench.session.request import choose_queues, make_request
 from trexbench.transport import open_transport
 
-NONE = "driver: none\nports: [{tester: 0}, {tester: 1}]\n"
-
 
 def written(folder: Path, text: str, name: str = "box.yaml") -> Path:
     path = folder / name
@@ -26,14 +25,8 @@ def written(folder: Path, text: str, name: str = "box.yaml") -> Path:
     return path
 
 
-def errors_of(path: Path) -> list[str]:
-    with pytest.raises(ConfigError) as caught:
-        read_dut(path)
-    return [str(one) for one in caught.value.each]
-
-
 def test_two_ports_are_all_that_an_unmanaged_dut_needs(tmp_path: Path) -> None:
-    dut = read_dut(written(tmp_path, NONE))
+    dut = read_dut(written(tmp_path, BARE))
     assert dut.tester_ports == (0, 1) and dut.ports == () and not dut.is_reached and not dut.is_observed
     transport = open_transport(dut.transport.type, host=dut.transport.host)
     assert transport.place == "box"
@@ -55,22 +48,22 @@ def test_two_ports_are_all_that_an_unmanaged_dut_needs(tmp_path: Path) -> None:
         ("power: {type: rapl}\n", ":3: power.type: rapl runs a program on the DUT, which transport none cannot"),
     ],
 )
-def test_what_would_have_no_effect_is_refused(tmp_path: Path, more: str, words: str) -> None:
-    (only,) = errors_of(written(tmp_path, NONE + more))
+def test_what_would_have_no_effect_is_refused(more: str, words: str) -> None:
+    (only,) = errors_of(BARE + more)
     assert words in only
 
 
-def test_addresses_are_refused_where_nothing_sets_them(tmp_path: Path) -> None:
+def test_addresses_are_refused_where_nothing_sets_them() -> None:
     port = "{tester: 0, interface: a, address: 10.0.0.1/24, neighbour: {address: 10.0.0.2}}"
-    found = errors_of(written(tmp_path, NONE.replace("{tester: 0}", port)))
+    found = errors_of(BARE, "{tester: 0}", port)
     assert [one.partition("box.yaml:2: ")[2][:40] for one in found] == [
         "ports[0].address: has no effect on drive",
         "ports[0].neighbour: has no effect on dri",
     ]
 
 
-def test_a_driver_that_knows_the_system_still_needs_addresses(tmp_path: Path) -> None:
-    found = errors_of(written(tmp_path, NONE.replace("none", "linux\ntransport: {type: local}")))
+def test_a_driver_that_knows_the_system_still_needs_addresses() -> None:
+    found = errors_of(BARE, "none", "linux\ntransport: {type: local}")
     assert len(found) == 2 and all("'interface' and 'address' and 'neighbour' are missing" in one for one in found)
 
 
@@ -85,42 +78,39 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         "  - {tester: 1, interface: d1, adress: 100.65.2.1/24, neighbour: {address: x}}\n"
         "plan: {warmup: 1kpps, hold: long}\n",
     )
-    found = errors_of(path)
-    lines = [int(one.removeprefix(f"{path}:").partition(":")[0]) for one in found]
-    assert sorted(lines) == [2, 3, 5, 5, 6, 6, 6, 7, 7], found
     with pytest.raises(ConfigError) as caught:
         read_dut(path)
+    found = [str(one) for one in caught.value.each]
+    lines = [int(one.removeprefix(f"{path}:").partition(":")[0]) for one in found]
+    assert sorted(lines) == [2, 3, 5, 5, 6, 6, 6, 7, 7], found
     assert str(caught.value) == f"{found[0]} (and 8 more, see: trexbench dut check {path})"
 
 
-def test_what_does_not_fit_together_is_told_at_once(tmp_path: Path) -> None:
+def test_what_does_not_fit_together_is_told_at_once() -> None:
     found = errors_of(
-        written(
-            tmp_path,
-            "driver: linux\n"
-            "transport: {type: ssh}\n"
-            "ports:\n"
-            "  - {tester: 0, interface: d0, address: 10.0.1.1/24, neighbour: {address: 10.0.9.2}}\n"
-            "  - {tester: 0, interface: d1, address: 10.0.1.2/24, neighbour: {address: 10.0.1.2}}\n"
-            "routes: [{to: 0.0.0.0/0, via: 10.0.3.3}]\n"
-            "vpp: {}\n",
-        )
+        "driver: linux\n"
+        "transport: {type: ssh}\n"
+        "ports:\n"
+        "  - {tester: 0, interface: d0, address: 10.0.1.1/24, neighbour: {address: 10.0.9.2}}\n"
+        "  - {tester: 0, interface: d1, address: 10.0.1.2/24, neighbour: {address: 10.0.1.2}}\n"
+        "routes: [{to: 0.0.0.0/0, via: 10.0.3.3}]\n"
+        "vpp: {}\n"
     )
     assert len(found) == 8, found
 
 
 def test_efficiency_is_refused_with_its_reason(tmp_path: Path) -> None:
-    path = written(tmp_path, NONE)
+    path = written(tmp_path, BARE)
     for setup in (Setup(), Setup(apply=False), Setup(sim=True)):
         with pytest.raises(ConfigError, match="efficiency: box has driver: none, which reads no counters"):
             rate_requests(Case(str(path)), [Rate(1.0, "percent")], 1.0, setup)
-    metered = written(tmp_path, NONE + "power: {type: constant, watts: 7}\n", "metered.yaml")
+    metered = written(tmp_path, BARE + "power: {type: constant, watts: 7}\n", "metered.yaml")
     (request,) = rate_requests(Case(str(metered)), [Rate(1.0, "percent")], 1.0, Setup()).values()
     assert request.telemetry_mode == "hold"
 
 
 def test_telemetry_is_off_and_queues_are_nobodys(tmp_path: Path) -> None:
-    path = written(tmp_path, NONE)
+    path = written(tmp_path, BARE)
     request = make_request("ramp", Case(str(path), "1flow-64b"), PlanDefaults(), Setup())
     assert request.telemetry_mode == "off" and request.queues is None
     with pytest.raises(ConfigError, match="--telemetry hold: box has driver: none"):
@@ -129,14 +119,8 @@ def test_telemetry_is_off_and_queues_are_nobodys(tmp_path: Path) -> None:
         choose_queues(load_dut(str(path)), 1)
 
 
-def test_the_documents_unmanaged_example_is_complete(tmp_path: Path) -> None:
-    document = (Path(__file__).parents[2] / "docs" / "configs.md").read_text()
-    dut = read_dut(written(tmp_path, document.split("```yaml\n")[2].split("```")[0]))
-    assert dut.driver == "none" and dut.tester_ports == (0, 1)
-
-
 def test_the_shipped_examples_are_complete() -> None:
-    found = {path.stem: read_dut(path) for path in (Path(__file__).parents[2] / "dut_configs" / "examples").iterdir()}
+    found = {path.stem: read_dut(path) for path in (ROOT / "dut_configs" / "examples").iterdir()}
     assert {name: dut.transport.type for name, dut in found.items()} == {
         "edgeos": "cli",
         "mikrotik": "cli",
@@ -145,7 +129,10 @@ def test_the_shipped_examples_are_complete() -> None:
     assert all(dut.driver == "commands" and dut.twin and "Never tried" in dut.description for dut in found.values())
 
 
-def test_the_documents_commands_example_is_complete(tmp_path: Path) -> None:
-    document = (Path(__file__).parents[2] / "docs" / "duts.md").read_text()
-    dut = read_dut(written(tmp_path, document.split("```yaml\n")[1].split("```")[0]))
-    assert len(dut.commands.apply) == 1 and len(dut.commands.counters) == 2 and dut.asks_for_macs
+def test_the_documents_examples_are_complete() -> None:
+    router, by_hand, commands = (
+        dut_of(BOX, example(*where)) for where in (("configs.md", 0), ("configs.md", 1), ("duts.md", 0))
+    )
+    assert router.transport.host == "router.example.net" and len(router.ports) == 2
+    assert by_hand.driver == "none" and by_hand.tester_ports == (0, 1)
+    assert len(commands.commands.apply) == 1 and len(commands.commands.counters) == 2 and commands.asks_for_macs

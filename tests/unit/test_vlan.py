@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configs import errors_of, shipped
 from test_generator_trex import BENCH, Bench
 
-from trexbench.config.schema import read_dut
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.profile import resolve_mode
 from trexbench.core.load.vlan import behind_tags, with_tags
 
-LAB = Path(__file__).parents[2] / "dut_configs" / "lab-linux.yaml"
+LAB = shipped("lab-linux")
 TAGS = {(100,): "81000064", (100, 200): "88a80064810000c8"}
 TRIMMED = """
 from trex_stl_lib.api import *
@@ -79,15 +79,11 @@ def test_mac_addresses_stay_in_front_of_the_tags() -> None:
         ("[]", "[]", "0 VLANs"),
     ],
 )
-def test_vlans_that_cannot_be_are_refused(tmp_path: Path, first: str, second: str, told: str) -> None:
-    text = LAB.read_text()
+def test_vlans_that_cannot_be_are_refused(first: str, second: str, told: str) -> None:
+    text = LAB
     for port, vlan in enumerate((first, second)):
         text = text.replace(f"  - tester: {port}\n", f"  - tester: {port}\n    vlan: {vlan}\n")
-    path = tmp_path / "own.yaml"
-    path.write_text(text)
-    with pytest.raises(ConfigError) as caught:
-        read_dut(path)
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert any(told in one for one in errors_of(text))
 
 
 @pytest.mark.parametrize(
@@ -103,21 +99,11 @@ def test_vlans_that_cannot_be_are_refused(tmp_path: Path, first: str, second: st
         ('"2001:2:0:2::1/64"]', '"2001:2:0:1::9/64"]', "is not in"),
     ],
 )
-def test_ipv6_that_cannot_be_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
-    text = LAB.read_text()
-    assert old in text
-    path = tmp_path / "own.yaml"
-    path.write_text(text.replace(old, new, 1))
-    with pytest.raises(ConfigError) as caught:
-        read_dut(path)
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+def test_ipv6_that_cannot_be_is_refused(old: str, new: str, told: str) -> None:
+    assert any(told in one for one in errors_of(LAB, old, new))
 
 
-def test_ports_of_different_families_are_refused(tmp_path: Path) -> None:
-    text = LAB.read_text()
-    text = text.replace('[100.65.2.1/24, "2001:2:0:2::1/64"]', "100.65.2.1/24")
+def test_ports_of_different_families_are_refused() -> None:
+    text = LAB.replace('[100.65.2.1/24, "2001:2:0:2::1/64"]', "100.65.2.1/24")
     text = text.replace('[100.65.2.2, "2001:2:0:2::2"]', "100.65.2.2").replace('  - {to: "2001:2:0:48::/64"', "#")
-    path = tmp_path / "own.yaml"
-    path.write_text(text)
-    with pytest.raises(ConfigError, match="no IPv6 address, but other ports have one"):
-        read_dut(path)
+    assert any("no IPv6 address, but other ports have one" in one for one in errors_of(text))
