@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import random
 from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,7 @@ from mutate import LEAVES, ODD, mutate, places
 from runs import World, make_plan, make_result
 from seen import run_of, vpp
 from tcp_runs import make_tcp_result
-
-from trexbench.cli.main import main
+from verbs import run
 
 COUNT = scaled(1000, 60)
 """Documents of each kind."""
@@ -53,13 +50,9 @@ def _damaged(source: random.Random, text: str) -> str:
 
 
 def _said(*words: object) -> tuple[int, str]:
-    """Return a verb's exit code and what it says; any exception is a traceback at the prompt."""
-    text = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with pytest.raises(SystemExit) as ended, redirect_stdout(text), redirect_stderr(text):
-        main([str(word) for word in words])
-    assert isinstance(ended.value.code, int)
-    text.seek(0)
-    return ended.value.code, text.read()
+    """Return a verb's exit code and what it says."""
+    code, out, err = run(*words)
+    return code, out + err
 
 
 def _check_show(file: Path) -> None:

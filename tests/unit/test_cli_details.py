@@ -8,12 +8,13 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 from runs import make_result
+from verbs import ROOT, empty_directory, run  # noqa: F401
 
 from trexbench.cli import main
 from trexbench.cli.main import cli
@@ -24,34 +25,19 @@ from trexbench.lab.spec import LabSpec
 from trexbench.results.store import RunWriter, replace_file
 
 DAY = "name the day on which the night began"
-ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
-    for name in ("TREXBENCH_DUT_CONFIGS", "TREXBENCH_STL_PROFILES", "TREXBENCH_TREX_DIR"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("empty_directory")
 
 
-def run(arguments: Sequence[str], capfd: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """The exit code, standard output and standard error of a command."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    out, err = capfd.readouterr()
-    assert isinstance(ended.value.code, int) and "Traceback" not in err
-    return ended.value.code, out, err
-
-
-def test_dut_verbs_ask_the_tester_at_both_of_its_ports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_dut_verbs_ask_the_tester_at_both_of_its_ports(tmp_path: Path) -> None:
     text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
     (tmp_path / "r.yaml").write_text(text.replace('"68:05:ca:32:45:94"', "tester"))
     with socket.create_server(("127.0.0.1", 0)) as answers, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         rpc, events = answers.getsockname()[1], closed.getsockname()[1]
         ports = ("--rpc-port", str(rpc), "--pub-port", str(events))
-        code, _, err = run(("dut", "verify", "./r.yaml", "--server", "127.0.0.1", *ports), capfd)
+        code, _, err = run("dut", "verify", "./r.yaml", "--server", "127.0.0.1", *ports)
     assert code == 5 and f"no TRex server's events at 127.0.0.1:{events}" in err
 
 
@@ -66,13 +52,13 @@ commands:
 """
 
 
-def test_a_plan_needs_no_trex_server(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_needs_no_trex_server(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text(ARP)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         where = ("--server", "127.0.0.1", "--rpc-port", str(closed.getsockname()[1]))
-        code, out, err = run(("dut", "plan", "./r.yaml", *where), capfd)
-        assert run(("dut", "apply", "./r.yaml", *where), capfd)[0] == 5
+        code, out, err = run("dut", "plan", "./r.yaml", *where)
+        assert run("dut", "apply", "./r.yaml", *where)[0] == 5
     assert code == 0 and "\necho arp mac-of-port-0  # " in out
     assert "mac-of-port-N stands for the MAC of the tester's port N: no TRex server at 127.0.0.1:" in err
 
@@ -89,11 +75,9 @@ def test_a_capture_goes_to_standard_output_and_its_name_is_never_a_dash(
 
 
 @pytest.mark.parametrize("verb", [("report", "-o"), ("report", "--markdown"), ("regress", "--markdown")])
-def test_a_file_in_a_directory_that_is_not_there_is_refused(
-    verb: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_in_a_directory_that_is_not_there_is_refused(verb: tuple[str, str], tmp_path: Path) -> None:
     RunWriter(Path("results"), print).end(make_result())
-    code, _, err = run((*verb, "typo/x"), capfd)
+    code, _, err = run(*verb, "typo/x")
     assert (code, err) == (1, "trexbench: typo/x: No such file or directory: name a place that can be written\n")
     assert not (tmp_path / "typo").exists()
 
@@ -101,41 +85,39 @@ def test_a_file_in_a_directory_that_is_not_there_is_refused(
 @pytest.mark.parametrize(
     ("name", "begins"), [("x.pdf", b"%PDF"), ("x.svg", b"<?xml"), ("x.PNG", b"\x89PNG"), ("x", b"\x89PNG")]
 )
-def test_a_picture_is_what_its_name_says(name: str, begins: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_picture_is_what_its_name_says(name: str, begins: bytes) -> None:
     path = RunWriter(Path("results"), print).end(make_result())
-    code, _, err = run(("show", str(path), "--picture", name), capfd)
+    code, _, err = run("show", str(path), "--picture", name)
     assert code == 0 and Path(name).read_bytes().startswith(begins), err
 
 
-def test_a_picture_of_another_kind_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_picture_of_another_kind_is_refused() -> None:
     path = RunWriter(Path("results"), print).end(make_result())
-    code, out, err = run(("show", str(path), "--picture", "x.jpeg"), capfd)
+    code, out, err = run("show", str(path), "--picture", "x.jpeg")
     assert (code, out) == (2, "") and "x.jpeg: a picture is no .jpeg" in err and ".png, .svg, .pdf" in err
 
 
-def test_the_remedy_for_a_place_that_cannot_be_written_fits_its_cause(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_remedy_for_a_place_that_cannot_be_written_fits_its_cause() -> None:
     case = ("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--sim")
     for place, remedy in (("/sys/results", "make it writable, or name"), ("/dev/null/results", "directory: name")):
-        code, _, err = run((*case, "--results", place), capfd)
+        code, _, err = run(*case, "--results", place)
         assert code == 9 and f"{place} cannot be written" in err and f"{remedy} another place with --results" in err
     with pytest.raises(StoreError, match="No space left on device: free space, or name another place"):
         replace_file(Path("/dev/full"), b"x")
 
 
-def test_queues_have_the_same_limit_on_the_command_line_as_in_a_config(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_queues_have_the_same_limit_on_the_command_line_as_in_a_config(tmp_path: Path) -> None:
     text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
     for most, fits in ((256, True), (257, False)):
         (tmp_path / "r.yaml").write_text(re.sub("rx_queues: .*", f"rx_queues: [{most}]", text))
-        assert (run(("dut", "show", "./r.yaml"), capfd)[0] == 0) is fits
-        code, _, err = run(("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--rx-queues", str(most)), capfd)
+        assert (run("dut", "show", "./r.yaml")[0] == 0) is fits
+        code, _, err = run("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--rx-queues", str(most))
         assert code == 2 and (f"not measured with {most} receive queues" in err) is fits, err
 
 
-def test_a_night_is_not_measured_in_the_future(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_night_is_not_measured_in_the_future(tmp_path: Path) -> None:
     for verb in (("suite", "run"), ("nightly",)):
-        code, _, err = run((*verb, "netgate-6100", "--date", "2999-01-01", "--server", "127.0.0.1"), capfd)
+        code, _, err = run(*verb, "netgate-6100", "--date", "2999-01-01", "--server", "127.0.0.1")
         assert (code, err) == (2, f"trexbench: --date 2999-01-01 lies in the future: {DAY}\n")
     for option in (
         ("results", "list", "--since"),
@@ -143,31 +125,20 @@ def test_a_night_is_not_measured_in_the_future(tmp_path: Path, capfd: pytest.Cap
         ("regress", "--since"),
         ("report", "--night"),
     ):
-        code, _, err = run((*option, "2026-13-01"), capfd)
+        code, _, err = run(*option, "2026-13-01")
         assert code == 2 and "'2026-13-01' is not a date" in err
     assert not (tmp_path / "results").exists()
 
 
-def test_a_duration_that_nobody_means_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--ramp-duration", "99999999999"), capfd)
-    assert code == 2 and "'99999999999' is longer than 30 days" in err
-
-
-@pytest.mark.parametrize("option", ["--seed", "--rx-queues"])
-def test_serve_refuses_what_means_something_with_a_twin_only(option: str, capfd: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(("serve", "--interfaces", "p0,p1", option, "2"), capfd)
-    assert (code, err) == (2, f"trexbench: {option} means nothing without --sim: add --sim DUT, or leave it out\n")
-
-
-def test_a_mix_is_shown_in_a_line_per_stream_and_packets_on_request(capfd: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(("profile", "show", "imix"), capfd)
+def test_a_mix_is_shown_in_a_line_per_stream_and_packets_on_request() -> None:
+    code, out, _ = run("profile", "show", "imix")
     assert code == 0 and out.count("\n") == 8
     lines = [line for line in out.splitlines() if line.startswith("  stream")]
     assert lines == [
         f"  stream {number}    {part} of the frames: Ethernet / IP / UDP / Raw, 16.0.0.4 to 48.0.0.4"
         for number, part in ((1, "64 B, 58.3 %"), (2, "590 B, 33.3 %"), (3, "1514 B, 8.33 %"))
     ]
-    _, dumped, _ = run(("profile", "show", "imix", "--packets"), capfd)
+    _, dumped, _ = run("profile", "show", "imix", "--packets")
     assert dumped.startswith(out) and dumped.count("\n") > 180 and "###[ UDP ]###" in dumped
 
 
@@ -187,39 +158,37 @@ def register():
 """
 
 
-def test_a_profile_of_the_users_own_is_shown_and_its_errors_name_the_line(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_profile_of_the_users_own_is_shown_and_its_errors_name_the_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PROFILE)
-    code, out, err = run(("profile", "show", "./mine.py"), capfd)
+    code, out, err = run("profile", "show", "./mine.py")
     assert code == 0 and out.startswith("mine: a profile's file\n  profile     mine.py, as sent by port 0\n"), err
     assert "  stream 1    146 B, 100.0 % of the frames: Ethernet / IP / UDP / Raw, 10.0.0.1 to 10.0.0.2\n" in out
-    assert run(("profile", "pcap", "mine.py", "-o", "m.pcap", "--count", "2"), capfd)[0] == 0
+    assert run("profile", "pcap", "mine.py", "-o", "m.pcap", "--count", "2")[0] == 0
     (tmp_path / "mine.py").write_text(PROFILE.replace("STLTXCont(pps=1)", "STLTXCont(pps=rate)"))
-    code, _, err = run(("profile", "show", "./mine.py"), capfd)
+    code, _, err = run("profile", "show", "./mine.py")
     assert code == 2
     assert err == "trexbench: profile mine.py, line 10, does not load: NameError: name 'rate' is not defined\n"
-    code, _, err = run(("profile", "show", "./other.py"), capfd)
+    code, _, err = run("profile", "show", "./other.py")
     assert code == 2 and "other.py: no such profile" in err
 
 
-def test_verbose_says_what_is_called_meanwhile_and_others_say_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_verbose_says_what_is_called_meanwhile_and_others_say_nothing() -> None:
     short = ("--rates", "1kpps", "--hold", "5s", "--no-picture", "--sim", "--speedup", "1000", "-q")
     case = ("efficiency", "--dut", "netgate-vpp", *short)
     for options, said in (((), False), (("-v",), True), ((), False)):
-        code, out, err = run((*case, *options), capfd)
+        code, out, err = run(*case, *options)
         assert code == 0 and "cycles/packet" in out
         calls = re.findall(r"^ +[0-9.]+ s  TRex server 127\.0\.0\.1:[0-9]+: (.*)$", err, re.MULTILINE)
         assert ("get_port_status x2" in calls and "the client's acquire" in calls) is said, err
         assert bool(calls) is said
 
 
-def test_verbose_says_the_commands_on_a_dut(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_verbose_says_the_commands_on_a_dut(tmp_path: Path) -> None:
     text = (ROOT / "dut_configs" / "netgate-linux.yaml").read_text()
     local = re.sub(r"(?m)^transport:.*(\n[ #].*)*", "transport: {type: local}", text)
     (tmp_path / "r.yaml").write_text(local)
-    _, _, silent = run(("dut", "plan", "./r.yaml"), capfd)
-    _, _, err = run(("dut", "plan", "./r.yaml", "--verbose"), capfd)
+    _, _, silent = run("dut", "plan", "./r.yaml")
+    _, _, err = run("dut", "plan", "./r.yaml", "--verbose")
     assert re.search(r"(?m)^ +[0-9.]+ s  \S.* on this machine$", err) and err.endswith(silent)
 
 
@@ -232,37 +201,35 @@ def test_verbose_says_the_commands_on_a_dut(tmp_path: Path, capfd: pytest.Captur
         ("efficiency", "--rates", "1kpps,10%", "--hold", "5"),
     ],
 )
-def test_every_measuring_verb_has_a_short_form(verb: tuple[str, ...], capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_measuring_verb_has_a_short_form(verb: tuple[str, ...]) -> None:
     shared = ("--dut", "netgate-vpp", "--sim", "--speedup", "10000", "-q", "--no-picture")
-    assert run((*verb, *shared, "--brief", "--json"), capfd)[0] == 2
-    code, out, err = run((*verb, *shared, "--brief"), capfd)
+    assert run(*verb, *shared, "--brief", "--json")[0] == 2
+    code, out, err = run(*verb, *shared, "--brief")
     assert (code, err) == (0, "") and 4 <= out.count("\n") <= 10
     assert out.startswith("*** SIMULATED ***\nnetgate-vpp ")
     assert out.splitlines()[-1].startswith("result") and "results/2" in out
 
 
-def test_duts_and_labs_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_duts_and_labs_as_json(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "bad.yaml").write_text("driver: toaster\n")
     (tmp_path / "configs" / "good.yaml").write_text((ROOT / "dut_configs" / "netgate-vpp.yaml").read_text())
-    code, out, _ = run(("dut", "list", "--configs-dir", "configs", "--json"), capfd)
+    code, out, _ = run("dut", "list", "--configs-dir", "configs", "--json")
     bad, good = json.loads(out)
     assert code == 0 and "bad.yaml:1" in bad["error"] and bad["driver"] is None and good["path"] == "configs/good.yaml"
     assert (good["name"], good["driver"], good["error"]) == ("good", "vpp", None)
-    _, out, _ = run(("dut", "show", "good", "--configs-dir", "configs", "--json"), capfd)
+    _, out, _ = run("dut", "show", "good", "--configs-dir", "configs", "--json")
     shown = json.loads(out)
     assert shown["ports"][0]["address"] == ["100.65.1.1/24"] and shown["rx_queues"] == [1, 2, 3] and "text" not in shown
-    assert json.loads(run(("lab", "status", "--json"), capfd)[1]) == []
+    assert json.loads(run("lab", "status", "--json")[1]) == []
     here = state.Process.of(os.getpid())
     lab = state.new_state(LabSpec("x"), "persistent")
     state.update(lab, status="up", server=state.Server("embedded", here, "/log"))
-    (one,) = json.loads(run(("lab", "status", "--json"), capfd)[1])
+    (one,) = json.loads(run("lab", "status", "--json")[1])
     assert (one["prefix"], one["condition"], one["mode"], one["warnings"]) == ("x", "up", "persistent", [])
 
 
-def test_nothing_that_a_user_reads_cites_a_file_that_a_wheel_lacks(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_that_a_user_reads_cites_a_file_that_a_wheel_lacks(tmp_path: Path) -> None:
     def texts(command: click.Command) -> Iterator[str]:
         yield command.get_help(click.Context(command))
         for name in command.list_commands(click.Context(command)) if isinstance(command, click.Group) else ():
@@ -273,7 +240,7 @@ def test_nothing_that_a_user_reads_cites_a_file_that_a_wheel_lacks(
     assert not [text for text in texts(cli) if "docs/" in text]
     text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
     (tmp_path / "r.yaml").write_text(re.sub(r"(?m)^twin:\n(?:[ #].*\n|\n)*", "", text))
-    code, _, err = run(("ramp", "--dut", "./r.yaml", "--mode", "64b", "--sim"), capfd)
+    code, _, err = run("ramp", "--dut", "./r.yaml", "--mode", "64b", "--sim")
     assert code == 2 and "add a twin: section, with workers, clock and cycles_per_packet" in err and "docs/" not in err
 
 
@@ -299,12 +266,12 @@ def test_a_home_that_cannot_be_written_costs_no_words(tmp_path: Path, code: str,
 
 
 def test_a_lab_that_is_missing_or_other_names_the_dut_whose_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = (ROOT / "dut_configs" / "lab-vpp.yaml").read_text().replace("tbv", "nolab")
     (tmp_path / "mine.yaml").write_text(mine)
     monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
-    code, _, err = run(("dut", "plan", "./mine.yaml"), capfd)
+    code, _, err = run("dut", "plan", "./mine.yaml")
     assert code == 6 and "namespace nolab" in err and err.endswith("bring it up: trexbench lab up --dut mine.yaml\n")
     assert command_name(load_dut("lab-vpp")) == "lab-vpp"
     server = state.Server("embedded", state.Process.of(os.getpid()), "/log")

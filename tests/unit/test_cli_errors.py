@@ -89,6 +89,7 @@ def test_nonsense_rates(option: str, rate: str) -> None:
         ((*RAMP, "--sample", "1ms"), ["50ms to 10s"]),
         ((*RAMP, "--hold", "-1"), ["duration '-1'"]),
         ((*RAMP, "--ramp-duration", "forever"), ["duration 'forever'"]),
+        ((*RAMP, "--ramp-duration", "99999999999"), ["longer than 30 days"]),
         ((*RAMP, "--ramp-duration", "1"), ["too short to see saturation"]),
         ((*RAMP, "--warmup", "1kpps:1s"), ["is shorter than two samples"]),
         ((*RAMP, "--rpc-port", "99999"), ["--rpc-port"]),
@@ -106,6 +107,8 @@ def test_nonsense_options(arguments: Sequence[str], words: Sequence[str]) -> Non
     ("line", "words"),
     [
         ("ramp --dut netgate-vpp --mode 64b --seed 3", "--seed means nothing without --sim"),
+        ("serve --interfaces p0,p1 --seed 2", "--seed means nothing without --sim: add --sim DUT, or leave it out"),
+        ("serve --interfaces p0,p1 --rx-queues 2", "--rx-queues means nothing without --sim"),
         (f"{SIMULATED} --server trex1", "--sim and --server exclude each other"),
         (f"{SIMULATED} --no-apply", "--sim and --no-apply exclude each other"),
         (f"{SIMULATED} --rx-queues 4", "its config offers 1, 2, 3"),
@@ -145,27 +148,11 @@ def test_what_cannot_be_simulated(line: str, words: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        ("driver: linux\n  ports: [", [":2:", "malformed YAML"]),
-        ("ports: [1, 2", ["malformed YAML"]),
-        ("\ttab: 1\n", ["malformed YAML"]),
-        ("- a list\n", ["dut.yaml"]),
-        ("", ["dut.yaml"]),
-        ("drivr: linux\n", ["dut.yaml", "drivr"]),
-        ("driver: toaster\n", ["dut.yaml"]),
-        ("a: &a [*a]\n", ["dut.yaml"]),
-        ("\x00", ["dut.yaml"]),
-    ],
+    [("ports: [1, 2", ["malformed YAML"]), ("", ["dut.yaml"]), ("drivr: linux\n", ["dut.yaml:1: ", "drivr"])],
 )
 def test_malformed_configs(text: str, words: Sequence[str], tmp_path: Path) -> None:
     (tmp_path / "dut.yaml").write_text(text)
     fails(("ramp", "--dut", "./dut.yaml", "--mode", "64b"), 2, words)
-
-
-def test_a_contradiction_names_the_line_of_the_config(tmp_path: Path) -> None:
-    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
-    (tmp_path / "dut.yaml").write_text(text.replace("driver: vpp", "driver: 7"))
-    fails(("ramp", "--dut", "./dut.yaml", "--mode", "64b"), 2, ["dut.yaml:", "driver"])
 
 
 def test_no_server_on_a_closed_port() -> None:

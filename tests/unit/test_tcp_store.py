@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path as File
 
 import pytest
+import verbs
 from runs import World, make_plan, make_result
 from tcp_runs import Path, make_tcp_result
+from verbs import Said
 
 from trexbench import api
-from trexbench.cli.main import main
 from trexbench.core.errors import StoreError
 from trexbench.core.history.night import Night
 from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
@@ -58,20 +57,11 @@ def nights(results: File, rates: list[float], **command: str) -> list[File]:
     ]
 
 
-@dataclass
-class Said:
-    exit_code: int
-    output: str
-
-
 def run(*words: object) -> Said:
-    """A verb, as its user calls it; both streams together."""
-    text = io.StringIO()
-    with pytest.raises(SystemExit) as ended, redirect_stdout(text), redirect_stderr(text):
-        main([str(word) for word in words])
-    assert isinstance(ended.value.code, int)
-    assert "Traceback" not in text.getvalue()
-    return Said(ended.value.code, text.getvalue())
+    """A verb; both streams together."""
+    code, out, err = verbs.run(*words)
+    assert "Traceback" not in err
+    return Said(code, out + err, "")
 
 
 def test_the_document_has_its_place_and_is_sealed(tmp_path: File) -> None:
@@ -100,7 +90,7 @@ def test_what_was_measured_before_a_kill_is_kept(tmp_path: File) -> None:
     assert isinstance(left, TcpResult) and left.legs == result.legs[:1]
     assert left.summaries[0].rate_bps == pytest.approx(65.6e6)
     again = run("show", path)
-    assert again.exit_code == 0 and "STILL RUNNING, OR KILLED" in again.output
+    assert again.code == 0 and "STILL RUNNING, OR KILLED" in again.out
 
 
 def test_a_second_run_of_the_same_second_has_its_own_file(tmp_path: File) -> None:
@@ -156,16 +146,16 @@ def test_no_verb_chokes_on_a_directory_with_both_kinds(tmp_path: File) -> None:
     assert columns == ["mode", "total_bps", "total_pps"]
     assert [(mode, pps) for mode, _, pps in found] == [("forward-ipv4", None), ("reverse-ipv4", None)]
     listed = run("results", "list", "--results", tmp_path)
-    assert listed.exit_code == 0 and "65.60 Mbit/s" in listed.output and "not read" not in listed.output
-    assert "65.6" in run("show", tcp).output
-    assert json.loads(run("show", tcp, "--json").output)["summaries"][0]["limit"] == "dut"
-    assert run("show", tcp, "--brief").output.startswith("TCP through lab-linux: forward IPv4 65.60 Mbit/s")
-    assert run("show", packets).exit_code == 0
-    assert run("results", "query", "select * from runs", "--results", tmp_path).exit_code == 0
+    assert listed.code == 0 and "65.60 Mbit/s" in listed.out and "not read" not in listed.out
+    assert "65.6" in run("show", tcp).out
+    assert json.loads(run("show", tcp, "--json").out)["summaries"][0]["limit"] == "dut"
+    assert run("show", tcp, "--brief").out.startswith("TCP through lab-linux: forward IPv4 65.60 Mbit/s")
+    assert run("show", packets).code == 0
+    assert run("results", "query", "select * from runs", "--results", tmp_path).code == 0
     page = run("report", "--results", tmp_path, "-o", tmp_path / "page.html")
-    assert page.exit_code == 0 and "could not be read" not in page.output, page.output
+    assert page.code == 0 and "could not be read" not in page.out, page.out
     assert "65.60 Mbit/s" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert run("regress", "--results", tmp_path).exit_code == 4
+    assert run("regress", "--results", tmp_path).code == 4
     assert len(api.load_results(tmp_path)) == 1
     assert len(api.load_rows(tmp_path)) == 3
     assert load_rows(packets, "x")[0].get("total_pps")
@@ -175,16 +165,16 @@ def test_what_draws_packets_refuses_by_name(tmp_path: File) -> None:
     tcp = store(tmp_path, make_tcp_result())
     for words in (("export", "--loadtest", tcp, "-o", tmp_path / "x.json"),):
         refused = run(*words)
-        assert refused.exit_code != 0
-        assert "packets" in refused.output
+        assert refused.code != 0
+        assert "packets" in refused.out
 
 
 def test_two_runs_of_tcp_are_compared_way_by_way(tmp_path: File) -> None:
     first = store(tmp_path, make_tcp_result(PI))
     second = store(tmp_path, make_tcp_result(replace(PI, bps=63e6)))
-    text = run("compare", first, second, "--results", tmp_path).output
+    text = run("compare", first, second, "--results", tmp_path).out
     assert text.count("slower") == 2 and "65.60 Mbit/s" in text and "63.00 Mbit/s" in text and "-3.96 %" in text
-    values = json.loads(run("compare", first, second, "--results", tmp_path, "--json").output)
+    values = json.loads(run("compare", first, second, "--results", tmp_path, "--json").out)
     assert values["cells"][0]["first_bps"] == pytest.approx(65.6e6)
     assert "first_pps" not in values["cells"][0]
 
@@ -192,15 +182,15 @@ def test_two_runs_of_tcp_are_compared_way_by_way(tmp_path: File) -> None:
 def test_a_bound_decides_nothing(tmp_path: File) -> None:
     first = store(tmp_path, make_tcp_result(Path(bps=940e6), setup=TcpEnvironment(line_bps=1e9)))
     second = store(tmp_path, make_tcp_result(Path(bps=930e6)))
-    assert run("compare", first, second, "--anyway", "--results", tmp_path).output.count("unknown") == 2
+    assert run("compare", first, second, "--anyway", "--results", tmp_path).out.count("unknown") == 2
 
 
 def test_a_slower_firmware_is_a_regression_of_the_tcp_rate(tmp_path: File) -> None:
     nights(tmp_path, [65.6e6 + 5e4 * (at % 3) for at in range(14)] + [61e6 + 5e4 * (at % 3) for at in range(6)])
     judged = run("regress", "--results", tmp_path)
-    assert judged.exit_code == 3, judged.output
-    assert "TCP rate" in judged.output and "65.65 -> 61.05 Mbit/s" in judged.output
-    assert "maximum rate" not in judged.output
+    assert judged.code == 3, judged.out
+    assert "TCP rate" in judged.out and "65.65 -> 61.05 Mbit/s" in judged.out
+    assert "maximum rate" not in judged.out
 
 
 def test_a_document_of_many_rows_is_pruned_once(tmp_path: File) -> None:
@@ -212,11 +202,11 @@ def test_a_directory_with_runs_of_tcp_only_has_a_report_in_every_form(tmp_path: 
     nights(tmp_path, [65.6e6 + 5e4 * (at % 3) for at in range(8)])
     page, text = tmp_path / "page.html", tmp_path / "page.md"
     made = run("report", "--results", tmp_path, "-o", page, "--markdown", text)
-    assert made.exit_code == 0, made.output
+    assert made.code == 0, made.out
     assert all("65.6" in file.read_text(encoding="utf-8") for file in (page, text))
     for form in ("--junit", "--markdown"):
-        assert run("regress", "--results", tmp_path, form, tmp_path / "out").exit_code == 0
-    assert json.loads(run("regress", "--results", tmp_path, "--json").output)
+        assert run("regress", "--results", tmp_path, form, tmp_path / "out").code == 0
+    assert json.loads(run("regress", "--results", tmp_path, "--json").out)
     rows = [row for path in sorted(tmp_path.glob("*/*/*.json")) for row in load_rows(path, "x")]
     gauges = textfile(Night("pi", "2026-10-08", "2026-10-08T00:00:00Z", False, ()), rows[-2:], 0)
     assert "maximum_pps{" not in gauges and "at_least{" in gauges
