@@ -52,29 +52,26 @@ def test_our_libraries_stay_ours() -> None:
     assert not {"trex", "trex_stl_lib", "lbr_trex_client"} & set(sys.modules)
 
 
-def test_a_fresh_process_gets_our_libraries_after_the_client() -> None:
-    done = python(
-        "from trexbench.generator.trex.client import load_client\n"
-        "client = load_client()\n"
-        "import yaml, zmq, sys\n"
+LOADED = "from trexbench.generator.trex.client import load_client\nclient = load_client()\nimport sys\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        LOADED + "import yaml, zmq\n"
         "assert yaml.__version__[0] >= '6' and zmq.zmq_version_info() >= (4,)\n"
         "assert str(client.external) not in ' '.join([yaml.__file__, zmq.__file__])\n"
         "pair = zmq.Context.instance().socket(zmq.PAIR), zmq.Context.instance().socket(zmq.PAIR)\n"
         "pair[0].bind('inproc://a'); pair[1].connect('inproc://a'); pair[0].send(b'x')\n"
         "assert pair[1].recv() == b'x'\n"
-        "assert not any('external_libs' in str(getattr(m, '__file__', '')) for m in sys.modules.values())\n"
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_the_client_loads_no_plotting_and_ours_still_does() -> None:
-    done = python(
-        "from trexbench.generator.trex.client import load_client\n"
-        "import sys\n"
-        "load_client()\n"
-        "assert 'matplotlib' not in sys.modules\n"
-        "import matplotlib.pyplot\n"
-    )
+        "assert not any('external_libs' in str(getattr(m, '__file__', '')) for m in sys.modules.values())\n",
+        LOADED + "assert 'matplotlib' not in sys.modules\nimport matplotlib.pyplot\n",
+        "import sys, trexbench.generator.trex.connect\nassert 'scapy' not in sys.modules",
+    ],
+    ids=["our libraries after the client", "no plotting but ours", "imported only where it is used"],
+)
+def test_a_fresh_process_loads(code: str) -> None:
+    done = python(code)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -83,11 +80,6 @@ def test_the_namespace_nests_and_survives_an_exception() -> None:
     with pytest.raises(KeyError), client.namespace(), client.namespace():
         raise KeyError
     assert sys.modules["yaml"] is yaml
-
-
-def test_a_client_is_imported_only_where_it_is_used() -> None:
-    done = python("import sys, trexbench.generator.trex.connect\nassert 'scapy' not in sys.modules")
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("by_variable", [False, True])

@@ -45,6 +45,11 @@ def ends(frame: bytes) -> tuple[str, str]:
         ("var2-imix", [64, 590, 1514], 251, 360.167, 3.2880),
         ("var2-64b", [64], 251, 64.0, 14.8810),
         ("1flow-64b", [64], 1, 64.0, 14.8810),
+        ("var2-1514b-v6", [1514], 251, 1514.0, 0.8149),
+        ("var2-imix-v6", [78, 590, 1514], 251, 368.333, 3.2189),
+        ("var2-64b-v6", [78], 251, 78.0, 12.7551),
+        ("1flow-64b-v6", [78], 1, 78.0, 12.7551),
+        ("var2-128b-v6", [128], 251, 128.0, 8.4459),
     ],
 )
 def test_modes(mode: str, sizes: list[int], flows: int, mean: float, mpps: float) -> None:
@@ -122,6 +127,7 @@ def test_every_size_counts_its_fcs(size: int, vm: str) -> None:
         ({"size": "-5"}, "size"),
         ({"size": "big"}, "'big' is neither"),
         ({"size": "1e3"}, "'1e3' is neither"),
+        ({"size": "²"}, "'²' is neither"),
         ({"vm": "var3"}, "invalid choice: 'var3'"),
         ({"flow": "fs"}, "unrecognized arguments: --flow fs"),
     ],
@@ -162,31 +168,35 @@ def test_profiles_import_the_stl_api_by_its_oldest_name_and_nothing_of_ours() ->
         assert names <= {"argparse", "trex_stl_lib.api"}
 
 
+ONE = (
+    "from trex_stl_lib.api import *\ndef register():\n    return P()\nclass P:\n    def get_streams(self, **kwargs):\n"
+)
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("name", "text", "said"),
     [
-        ("def register(:", "SyntaxError"),
-        ("import nothing_of_that_name", "nothing_of_that_name"),
-        ("x = 1", "register"),
-        ("from trex_stl_lib.api import *\ndef register():\n    return Bursts()\nclass Bursts:\n"
-         "    def get_streams(self, direction=0, **kwargs):\n"
-         "        return [STLStream(mode=STLTXSingleBurst(total_pkts=5))]", "single_burst"),
-        ("from trex_stl_lib.api import *\ndef register():\n    return P()\nclass P:\n"
-         "    def get_streams(self, direction=0, **kwargs):\n"
-         "        return [STLStream(mode=STLTXCont(percentage=50))]", "rate in percentage"),
-        ("from trex_stl_lib.api import *\ndef register():\n    return P()\nclass P:\n"
-         "    def get_streams(self, direction=0, **kwargs):\n"
-         "        return [STLStream(flow_stats=STLFlowLatencyStats(pg_id=1))]", "latency"),
-        ("def register():\n    return P()\nclass P:\n"
-         "    def get_streams(self, direction=0, **kwargs):\n        return []", "no stream"),
+        ("broken.py", "def register(:", "SyntaxError"),
+        ("broken.py", "import nothing_of_that_name", "nothing_of_that_name"),
+        ("broken.py", "x = 1", "register"),
+        ("broken.py", f"{ONE}        return [STLStream(mode=STLTXSingleBurst(total_pkts=5))]", "single_burst"),
+        ("broken.py", f"{ONE}        return [STLStream(mode=STLTXCont(percentage=50))]", "rate in percentage"),
+        ("broken.py", f"{ONE}        return [STLStream(flow_stats=STLFlowLatencyStats(pg_id=1))]", "latency"),
+        ("broken.py", f"{ONE}        return []", "no stream"),
+        (
+            "none.py",
+            f"{ONE}        return [STLStream(mode=STLTXCont(pps=0))]",
+            "profile none.py: a stream at a rate of 0:",
+        ),
+        ("scapy.py", f"{ONE}        return [STLStream()]", "profile scapy.py: a Python module has that name: rename"),
     ],
-)  # fmt: skip
-def test_other_profiles_that_cannot_be_ramped_say_why(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "broken.py"
-    path.write_text(text)
+)
+def test_other_profiles_that_cannot_be_ramped_say_why(tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
     with pytest.raises(ConfigError) as caught:
-        load_profile(load_client(), path, {})
+        load_profile(load_client(), tmp_path / name, {})
     assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert "Ether" in decode(load_client(), bench(size="64", vm="none"))[0], "nothing of it is left in the client"
 
 
 def test_a_profile_that_is_not_there() -> None:
@@ -197,9 +207,7 @@ def test_a_profile_that_is_not_there() -> None:
 def test_rates_in_bits_become_packets(tmp_path: Path) -> None:
     path = tmp_path / "bits.py"
     path.write_text(
-        "from trex_stl_lib.api import *\ndef register():\n    return P()\nclass P:\n"
-        "    def get_streams(self, direction=0, **kwargs):\n"
-        "        return [STLStream(mode=STLTXCont(bps_L1=672e6)), STLStream(mode=STLTXCont(bps_L2=512e3))]"
+        f"{ONE}        return [STLStream(mode=STLTXCont(bps_L1=672e6)), STLStream(mode=STLTXCont(bps_L2=512e3))]"
     )
     assert [stream.pps for stream in load_profile(load_client(), path, {}).streams] == [1e6, 1e3]
 
@@ -261,54 +269,6 @@ def test_a_signal_while_a_profile_loops_ends_its_thread(tmp_path: Path, monkeypa
     while any(one.name == "profile" for one in threading.enumerate()):
         assert time.monotonic() < ends_s, "it loops on"
         time.sleep(0.01)
-
-
-STREAM = """
-from trex_stl_lib.api import STLProfile, STLPktBuilder, STLStream, STLTXCont
-class One:
-    def get_streams(self, **kw):
-        return [STLStream(packet=STLPktBuilder(pkt_buffer=bytes(60)), mode=STLTXCont(pps=0))]
-def register():
-    return One()
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("none.py", "profile none.py: a stream at a rate of 0: give it a rate above 0, or leave it out"),
-        ("scapy.py", "profile scapy.py: a Python module has that name: rename the file"),
-    ],
-)
-def test_a_profile_that_cannot_be_measured_is_refused(tmp_path: Path, name: str, wrong: str) -> None:
-    (tmp_path / name).write_text(STREAM)
-    with pytest.raises(ConfigError) as caught:
-        load_profile(load_client(), tmp_path / name, {})
-    assert str(caught.value) == wrong
-    assert "Ether" in decode(load_client(), bench(size="64", vm="none"))[0]
-
-
-def test_a_tunable_of_odd_digits_is_refused_by_the_profile() -> None:
-    with pytest.raises(ConfigError, match="'²' is neither imix nor a size"):
-        bench(size="²")
-
-
-@pytest.mark.parametrize(
-    ("mode", "sizes", "flows", "mean", "mpps"),
-    [
-        ("var2-1514b-v6", [1514], 251, 1514.0, 0.8149),
-        ("var2-imix-v6", [78, 590, 1514], 251, 368.333, 3.2189),
-        ("var2-64b-v6", [78], 251, 78.0, 12.7551),
-        ("1flow-64b-v6", [78], 1, 78.0, 12.7551),
-        ("var2-128b-v6", [128], 251, 128.0, 8.4459),
-    ],
-)
-def test_modes_of_ipv6(mode: str, sizes: list[int], flows: int, mean: float, mpps: float) -> None:
-    profile = bench(**dict(resolve_mode(mode).tunables))
-    assert [stream.frame_bytes for stream in profile.streams] == sizes
-    assert profile.flows == FlowCount(flows, True)
-    assert profile.mean_frame_bytes == pytest.approx(mean, abs=1e-3)
-    assert profile.line_rate_pps(10e9) / 1e6 == pytest.approx(mpps, abs=1e-4)
 
 
 @pytest.mark.parametrize("vm", ["none", "var1", "var2", "random", "tuple"])

@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -105,45 +106,12 @@ def test_what_is_ignored_stays_ignored_and_all_is_as_before_afterwards() -> None
         signal.signal(signal.SIGHUP, former)
 
 
-def test_in_another_thread_there_are_no_signals() -> None:
+@pytest.mark.parametrize("block", [signals_as_exceptions, uninterrupted])
+def test_other_threads_may_use_it_too(block: Callable[[], AbstractContextManager[object]]) -> None:
     done: list[bool] = []
 
     def work() -> None:
-        with signals_as_exceptions():
-            done.append(True)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join(5)
-    assert done == [True]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_wait_for_the_end_of_an_exchange_and_are_not_lost(number: signal.Signals) -> None:
-    class Stopped(Exception):
-        pass
-
-    def stop(*_: object) -> None:
-        raise Stopped
-
-    former = signal.signal(number, stop)
-    reached = False
-    try:
-        with pytest.raises(Stopped), uninterrupted():
-            signal.raise_signal(number)  # to this thread: os.kill may choose another, which takes it at some later time
-            signal.raise_signal(number)
-            reached = True
-        assert signal.getsignal(number) is stop
-    finally:
-        signal.signal(number, former)
-    assert reached
-
-
-def test_other_threads_may_use_it_too() -> None:
-    done: list[bool] = []
-
-    def work() -> None:
-        with uninterrupted():
+        with block():
             done.append(True)
 
     thread = threading.Thread(target=work)
@@ -158,6 +126,21 @@ class Stopped(Exception):
 
 def stop(*_: object) -> None:
     raise Stopped
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_wait_for_the_end_of_an_exchange_and_are_not_lost(number: signal.Signals) -> None:
+    former = signal.signal(number, stop)
+    reached = False
+    try:
+        with pytest.raises(Stopped), uninterrupted():
+            signal.raise_signal(number)  # to this thread: os.kill may choose another, which takes it at some later time
+            signal.raise_signal(number)
+            reached = True
+        assert signal.getsignal(number) is stop
+    finally:
+        signal.signal(number, former)
+    assert reached
 
 
 def test_signals_are_let_through_again_where_blocking_them_raises(monkeypatch: pytest.MonkeyPatch) -> None:

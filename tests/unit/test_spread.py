@@ -13,6 +13,7 @@ import pytest
 from effort import scaled
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_rss import by_definition
 
 from trexbench.core.dut.flowspread import FlowSpread, predict
 from trexbench.core.dut.queues import PortHash, QueuePlace, Spreading
@@ -316,19 +317,14 @@ def test_an_unknown_share_is_no_deviation() -> None:
     assert check.warnings == () and check.compared[0].measured == 1 and check.compared[0].predicted is None
 
 
-def by_definition(mode: str, port: int, queues: int, fields: tuple[str, ...]) -> dict[int, float]:
+def shares_by_definition(mode: str, port: int, queues: int, fields: tuple[str, ...]) -> dict[int, float]:
     """The share of each queue in a mode's flows: hashed bit by bit, one packet after the other."""
     (stream,) = streams(mode, [port])[port]
     found = dict.fromkeys(range(queues), 0.0)
     for frame in islice(stream.frames(), 251):
-        data, key = b"", int.from_bytes(MICROSOFT_KEY, "big")
-        for name, (start, end) in {"src": (22, 38), "dst": (38, 54), "sport": (54, 56), "dport": (56, 58)}.items():
-            data += frame[start:end] if name in fields else b""
-        value = 0
-        for bit in range(8 * len(data)):
-            if data[bit // 8] >> (7 - bit % 8) & 1:
-                value ^= key >> (8 * len(MICROSOFT_KEY) - 32 - bit) & 0xFFFFFFFF
-        found[value % 512 % queues] += 1 / 251
+        places = {"src": (22, 38), "dst": (38, 54), "sport": (54, 56), "dport": (56, 58)}
+        data = b"".join(frame[start:end] for name, (start, end) in places.items() if name in fields)
+        found[by_definition(MICROSOFT_KEY, data) % 512 % queues] += 1 / 251
     return found
 
 
@@ -340,7 +336,7 @@ def test_ipv6_flows_are_foretold_from_their_own_fields(queues: int, six: tuple[s
     spread = predict(spreading, streams("64b-v6"), [0, 1])
     for port in (0, 1):
         told = {queue.queue: queue.share for queue in spread.of(port)}
-        assert told == pytest.approx(by_definition("64b-v6", port, queues, six or FIELDS))
+        assert told == pytest.approx(shares_by_definition("64b-v6", port, queues, six or FIELDS))
         assert spread.ports[port].flows == 251 and spread.ports[port].exact
     assert predict(spreading, streams("64b"), [0, 1]) == predict(vpp(queues), streams("64b"), [0, 1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -85,79 +86,29 @@ def test_rates_print_as_they_are_written(text: str) -> None:
     assert str(parse_rate(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("600", 600),
-        ("10s", 10),
-        ("500ms", 0.5),
-        ("2m", 120),
-        ("1.5min", 90),
-        ("1h", 3600),
-        ("0", 0),
-        ("3 sec", 3),
-        ("2m30s", 150),
-        ("1h30m", 5400),
-        ("1h 1min 1.5s", 3661.5),
-        ("1s500ms", 1.5),
-        ("30m", 1800),
-        ("720h", 2592000),
-    ],
-)
-def test_durations(text: str, seconds: float) -> None:
-    assert parse_duration(text) == pytest.approx(seconds)
+DURATIONS = {"600": 600, "10s": 10, "500ms": 0.5, "2m": 120, "1.5min": 90, "1h": 3600, "0": 0, "3 sec": 3, "30m": 1800}
+DURATIONS |= {"2m30s": 150, "1h30m": 5400, "1h 1min 1.5s": 3661.5, "1s500ms": 1.5, "720h": 2592000}
+SHARES = {"0.1%": 0.001, "0.001": 0.001, "100%": 1.0, "0": 0.0, "1%": 0.01}
+SPEEDS = {"1gbit": 1e9, "2.5gbit": 2.5e9, "100mbit": 1e8, "10gbps": 1e10, "10Gbit/s": 1e10}
+KNOWN = ((parse_duration, DURATIONS), (parse_share, SHARES), (parse_speed, SPEEDS))
+NO_DURATIONS = ["", "-1s", "ten", "1d", "1:30", "inf", "nan", "1e3", "s", "9" * 400, "30s2m", "2m30", "1m1m", "1ms1s"]
+NO_DURATIONS += ["99999999999", "721h"]
+NO_SHARES = ["", "%", "nan", "nan%", "inf", "-1%", "101%", "1.5", "a lot", "1", "1.0"]
+NO_SPEEDS = ["", "fast", "0gbit", "-1gbit", "10", "10kbit"]
+NONSENSE = ((parse_duration, NO_DURATIONS), (parse_share, NO_SHARES), (parse_speed, NO_SPEEDS))
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "-1s",
-        "ten",
-        "1d",
-        "1:30",
-        "inf",
-        "nan",
-        "1e3",
-        "s",
-        "9" * 400,
-        "30s2m",
-        "2m30",
-        "1m1m",
-        "1ms1s",
-        "99999999999",
-        "721h",
-    ],
+    ("parse", "text", "value"), [(parse, text, value) for parse, known in KNOWN for text, value in known.items()]
 )
-def test_what_is_no_duration(text: str) -> None:
+def test_durations_shares_and_speeds(parse: Callable[[str], float], text: str, value: float) -> None:
+    assert parse(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("parse", "text"), [(parse, text) for parse, texts in NONSENSE for text in texts])
+def test_what_is_none_of_them(parse: Callable[[str], float], text: str) -> None:
     with pytest.raises(ConfigError):
-        parse_duration(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "share"), [("0.1%", 0.001), ("0.001", 0.001), ("100%", 1.0), ("0", 0.0), ("1%", 0.01)]
-)
-def test_shares(text: str, share: float) -> None:
-    assert parse_share(text) == pytest.approx(share)
-
-
-@pytest.mark.parametrize("text", ["", "%", "nan", "nan%", "inf", "-1%", "101%", "1.5", "a lot", "1", "1.0"])
-def test_what_is_no_share(text: str) -> None:
-    with pytest.raises(ConfigError):
-        parse_share(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "bps"), [("1gbit", 1e9), ("2.5gbit", 2.5e9), ("100mbit", 1e8), ("10gbps", 1e10), ("10Gbit/s", 1e10)]
-)
-def test_speeds(text: str, bps: float) -> None:
-    assert parse_speed(text) == bps
-
-
-@pytest.mark.parametrize("text", ["", "fast", "0gbit", "-1gbit", "10", "10kbit"])
-def test_what_is_no_speed(text: str) -> None:
-    with pytest.raises(ConfigError):
-        parse_speed(text)
+        parse(text)
 
 
 @pytest.mark.parametrize(
@@ -172,12 +123,8 @@ def test_line_rates(frame_bytes: float, bps: float, pps: int) -> None:
 def test_units_of_rate_agree_about_the_same_load(unit: str, percent: float, frame_bytes: float) -> None:
     line = 1e10
     pps = Rate(percent, "percent").to_pps(frame_bytes, line)
-    value = {
-        "percent": percent,
-        "pps": pps,
-        "bps": pps * frame_bytes * 8,
-        "bpsl1": pps * (frame_bytes + 20) * 8,
-    }[unit]
+    bits = {"bps": pps * frame_bytes * 8, "bpsl1": pps * (frame_bytes + 20) * 8}
+    value = {"percent": percent, "pps": pps, **bits}[unit]
     assert Rate(value, unit).to_pps(frame_bytes, line) == pytest.approx(pps)
 
 
