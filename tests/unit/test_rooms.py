@@ -237,37 +237,14 @@ def test_a_circle_is_found() -> None:
         ("core/load/plan.py", "from ..verdict.analysis import analyse", "core/load may not import core/verdict"),
         ("core/load/plan.py", "from ..strategy import ramp", "core/load may not import core/strategy/ramp"),
         ("core/load/plan.py", "import trexbench.core.strategy.ramp", "core/load may not import core/strategy/ramp"),
-        ("core/result.py", "from .history.rows import row_of", "core may not import core/history/rows"),
         ("core/units.py", "def f():\n    from ..session.run import run", "core/units may not import session/run"),
         ("core/units.py", "import time", "core is pure, time is not"),
         ("core/load/plan.py", "from os import path", "core is pure, os is not"),
         ("session/run.py", "from ..cli import main", "session may not import cli/main"),
-        ("suite/run.py", "from ..cli.suite import run", "suite may not import cli/suite"),
-        ("results/store.py", "import trexbench.report.run.text", "results may not import report/run/text"),
-        ("report/run/text.py", "from ..page import grid", "report/run may not import report/page/grid"),
-        ("report/clean.py", "from .run import text", "report may not import report/run/text"),
-        ("transport/local.py", "from ..core.units import parse_rate", "transport may not import core/units"),
-        ("dut/linux/driver.py", "from ..vpp import driver", "dut/linux may not import dut/vpp/driver"),
-        ("dut/linux/driver.py", "from ...lab import Lab", "dut/linux may not import lab"),
-        ("host/linux.py", "from ..dut.linux import driver", "host may not import dut/linux/driver"),
-        ("generator/trex/ports.py", "from ...lab import Lab", "generator/trex may not import lab"),
         ("generator/trex/watchdog.py", "from . import client", "watchdog may not import generator/trex/client"),
-        ("generator/trex/watchdog.py", "import numpy", "watchdog may not import numpy"),
         ("report/run/text.py", "if True:\n    import matplotlib.pyplot", "report/run may not import matplotlib"),
-        ("report/run/text.py", "from rich.table import Table", "report/run may not import rich"),
-        ("stlserver/rpc/server.py", "from trexbench.core import units", "stlserver/rpc may not import core/units"),
-        ("stlserver/state/port.py", "from ..rpc import server", "stlserver/state may not import stlserver/rpc/server"),
-        ("stlserver/rpc/server.py", "import scapy.all", "stlserver/rpc may not import scapy"),
         ("suite/jobs.py", 'ARGV = ["-m", "trexbench.cli"]', "suite may not import cli"),
         ("twin/engine.py", 'ARGV = "python3 -m trexbench.lab.keeper"', "twin may not import lab/keeper"),
-        ("cli/run.py", "from ..twin import engine", "cli may not import twin/engine"),
-        ("cli/run.py", "from ..transport import local", "cli may not import transport/local"),
-        (
-            "cli/profile.py",
-            "from ..generator.trex.client import load_client",
-            "cli may not import generator/trex/client",
-        ),
-        ("cli/run.py", "import numpy", "cli may not import numpy"),
         ("attic/old.py", "import os", "attic/old is in no room"),
         ("__init__.py", "from .api import ramp", "__init__ may not import api"),
     ],
@@ -275,20 +252,6 @@ def test_a_circle_is_found() -> None:
 def test_forbidden_arrows_are_caught(file: str, source: str, words: str) -> None:
     problems = [problem for one in imports_of(file, source) if (problem := forbidden(one)) is not None]
     assert len(problems) == 1 and words in problems[0] and problems[0].startswith(f"trexbench/{file}:")
-
-
-@pytest.mark.parametrize(
-    ("file", "source"),
-    [
-        ("core/strategy/ramp.py", "from ..load.plan import Plan\nimport math\nimport numpy as np"),
-        ("dut/linux/driver.py", "from ...transport import Transport\nfrom ...config import DutConfig"),
-        ("cli/run.py", "import click\nfrom ..results.store import RunWriter"),
-        ("generator/trex/guard.py", 'ARGV = ["-m", "trexbench.generator.trex.watchdog"]'),
-        ("stlserver/rpc/server.py", "import zmq\nfrom .. import wire\nfrom ..state import port"),
-    ],
-)
-def test_allowed_arrows_pass(file: str, source: str) -> None:
-    assert [forbidden(one) for one in imports_of(file, source)].count(None) == len(list(imports_of(file, source)))
 
 
 def test_every_room_is_there() -> None:
