@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import socket
 import threading
@@ -13,12 +12,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trexbench.config.settings import PowerConfig
-from trexbench.core.errors import BenchError, DutError
-from trexbench.host import power, power_http
+from trexbench.core.errors import DutError
+from trexbench.host import power_http
 from trexbench.host.power import PowerReading, RaplMeter, open_meter
 from trexbench.transport import Completed
 
@@ -239,16 +236,6 @@ def test_the_password_is_the_environments_and_in_no_message(monkeypatch: pytest.
         assert "asks for a password" in said and "wr0ng" not in said
 
 
-def _response(arrived: Mapping[str, str], user: str, password: str) -> str:
-    """RFC 7616, with qop auth."""
-
-    def digest(*words: str) -> str:
-        return hashlib.sha256(":".join(words).encode()).hexdigest()
-
-    own, asked = digest(user, arrived["realm"], password), digest("GET", arrived["uri"])
-    return digest(own, arrived["nonce"], arrived["nc"], arrived["cnonce"], "auth", asked)
-
-
 def test_digest_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shelly's second generation takes nothing else."""
     monkeypatch.setenv(power_http.PASSWORD_ENV, "s3cret")
@@ -314,38 +301,3 @@ def test_rapl_that_cannot_be_read() -> None:
     assert "has no /sys/class/powercap/intel-rapl:0" in failure(PowerConfig("rapl"), Nowhere("", code=2))
     unreadable = "\n".join(line for line in rapl(5).splitlines() if "energy_uj" not in line)
     assert "it needs root" in failure(PowerConfig("rapl"), Nowhere(unreadable))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
-    lambda inner: (
-        st.lists(inner)
-        | st.dictionaries(
-            st.sampled_from(["apower", "aenergy", "total", "meters", "power", "StatusSNS", "ENERGY", "Power", "Total"]),
-            inner,
-        )
-    ),
-    max_leaves=12,
-)
-
-
-@given(JSON, st.integers(0, 3))
-def test_any_answer_is_a_value_or_an_error_that_is_translated(answer: object, channel: int) -> None:
-    for parse in (power.parse_shelly, power.parse_shelly_gen1, power.parse_tasmota):
-        try:
-            found = parse(answer, channel)
-        except power.NOT_AN_ANSWER:
-            continue
-        assert found.power_w is not None and 0 <= found.power_w <= 1e6
-
-
-@given(
-    st.text()
-    | st.sampled_from([IPMI, rapl(5)]).flatmap(lambda whole: st.integers(0, len(whole)).map(lambda at: whole[:at]))
-)
-def test_any_text_is_a_reading_or_a_named_error(text: str) -> None:
-    for parse in (lambda shown: [power.parse_ipmi(shown).power_w], lambda shown: power.parse_rapl(shown, "the DUT")):
-        try:
-            assert parse(text), "at least one reading"
-        except BenchError as error:
-            assert "\n" not in str(error)

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from documents import to_document
-from effort import examples, scaled
+from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from mutate import places
 from runs import World, make_plan, make_result
 
 from trexbench.core.damage import find_damage
 from trexbench.core.dut.telemetry import DutReading, Moment, Observation
 from trexbench.core.errors import StoreError
-from trexbench.core.history.rows import row_of
-from trexbench.core.load.plan import Plan, pair_directions
 from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample
-from trexbench.core.result import RunResult, Status, from_document, plan_from_dict, plan_to_dict
+from trexbench.core.result import RunResult, Status, from_document
 from trexbench.core.verdict.model import RunWarning
-from trexbench.report.run.summary import summarise
 
 counts = st.integers(0, 2**63)
 times = st.floats(0, 1e6)
@@ -126,82 +120,6 @@ DOCUMENT = json.loads(json.dumps(to_document(make_result(make_plan(bidir=True, l
 DOCUMENT["samples"] = DOCUMENT["samples"][:12] + DOCUMENT["samples"][-3:]
 
 
-PLACES = places(DOCUMENT)
-ODD = [
-    None,
-    True,
-    -1,
-    0,
-    1.5,
-    float("nan"),
-    float("inf"),
-    -float("inf"),
-    10**400,
-    "",
-    "x",
-    [],
-    {},
-    [[]],
-    {"0": 1},
-    [1, 2],
-]
-
-
-@pytest.mark.portable
-@pytest.mark.parametrize("seed", range(scaled(20, 2)))
-def test_a_damaged_document_is_a_store_error_or_a_run_that_can_be_told(seed: int) -> None:
-    """Values replaced, removed, added, moved: whatever is not refused can be analysed and written again."""
-    rng = random.Random(seed)
-    refused = 0
-    for _ in range(150):
-        document = copy.deepcopy(DOCUMENT)
-        for _ in range(rng.choice([1, 1, 2, 4])):
-            _mutate(document, rng)
-        try:
-            result = from_document(document)
-            if find_damage(result) is not None:
-                refused += 1
-                continue
-        except StoreError as error:
-            assert "\n" not in str(error)
-            refused += 1
-            continue
-        derived = to_document(result)
-        json.dumps([derived["analysis"], derived["latency"], derived["total_pps"]], allow_nan=False)
-        row_of(result, "x.json")
-        summarise(result)
-    assert refused > 30
-
-
-def _mutate(document: Any, rng: random.Random) -> None:
-    *path, key = rng.choice(PLACES)
-    node = document
-    for step in path:
-        try:
-            node = node[step]
-        except (KeyError, IndexError, TypeError):  # an earlier mutation took it away
-            return
-    if not isinstance(node, (dict, list)) or (isinstance(node, list) and not isinstance(key, int)):
-        return
-    if isinstance(node, list) and key >= len(node):
-        return
-    match rng.randrange(4):
-        case 0:
-            node.pop(key) if isinstance(node, list) else node.pop(key, None)
-        case 1 if isinstance(node, list):
-            node.insert(0, node[key])
-        case 1:
-            node["odd"] = rng.choice(ODD)
-        case _:
-            node[key] = rng.choice(ODD)
-
-
-@pytest.mark.parametrize("document", [None, [], "run", 7, {}, [{"schema": "trexbench/run"}]])
-def test_what_is_no_document(document: Any) -> None:
-    with pytest.raises(StoreError, match="not a run document"):
-        from_document(document)
-
-
 @pytest.mark.parametrize(
     ("version", "words"),
     [(4, "up to 3: upgrade"), (0, "version 0"), ("1", "version '1'"), (None, "version None")],
@@ -223,13 +141,6 @@ def test_nesting_without_end_is_carried_or_refused() -> None:
     for name in ("plan", "samples", "warnings"):
         with pytest.raises(StoreError):
             from_document({**DOCUMENT, name: deep})
-
-
-@pytest.mark.portable
-def test_plans_are_read_back() -> None:
-    plan = make_plan(bidir=True, ports=(0, 1, 2, 3), stop_on_saturation=True)
-    assert plan_from_dict(json.loads(json.dumps(plan_to_dict(plan)))) == plan
-    assert isinstance(plan, Plan) and plan.directions == pair_directions((0, 1, 2, 3), True)
 
 
 def test_the_verdict_is_derived_once() -> None:

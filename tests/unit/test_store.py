@@ -24,7 +24,7 @@ from documents import to_document
 from effort import NIGHTLY, examples, scaled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mutate import places
+from mutate import LEAVES, places
 from runs import Silent, Tee, World, make_plan, make_result, simulate
 from seen import run_of, vpp
 
@@ -474,6 +474,9 @@ def changed(*keys: Any, value: Any) -> dict[str, Any]:
         (changed("samples", 3, "ports", "0", "cpu_percent", value="idle"), "ports[...].cpu_percent"),
         (changed("samples", 3, "trial", value=None), "sample 3: Expected `int`, got `null` - at `$.trial`"),
         (changed("samples", 0, "phase", value="confirm-drain"), "cannot be analysed"),
+        (changed("samples", 5, "asked_pps", "0->1", value=0), "cannot be analysed (ZeroDivisionError)"),
+        (changed("samples", 5, "asked_pps", value={}), "cannot be analysed (KeyError)"),
+        (changed("samples", 5, "ports", "0", "opackets", value=10**400), "cannot be analysed (OverflowError)"),
     ],
 )
 def test_damaged_files_are_refused_by_name_in_one_line(tmp_path: Path, document: Any, says: str) -> None:
@@ -507,8 +510,9 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.portable
 @settings(examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(where=st.sampled_from(places(DOCUMENT)), value=JSON)
+@given(where=st.sampled_from(places(DOCUMENT)), value=st.sampled_from((*LEAVES, 10**400)) | JSON)
 def test_any_one_wrong_value_is_refused_or_harmless(tmp_path: Path, where: tuple[Any, ...], value: Any) -> None:
     path = written(tmp_path / "run.json", changed(*where, value=value))
     try:
