@@ -12,7 +12,7 @@ import pytest
 from openwrt import SSH, example, in_lab
 from packet_lab import namespaces, plan
 from sshd import WHY_NOT, running_sshd
-from tools import trexbench
+from tools import succeed, trexbench
 
 from trexbench.transport.ssh import CONFIG_ENV
 
@@ -36,8 +36,7 @@ def lab(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.measures
 def test_real_packets_pass_a_router_that_only_commands_set_up(tmp_path: Path, lab: Path) -> None:
     """Each reading of the DUT is a row of commands: beside three other labs they took seconds, and traffic ended."""
-    done = trexbench(tmp_path, "ramp", "--dut", str(lab), "--mode", "var2-64b", "--no-picture")
-    assert done.returncode == 0, done.stderr
+    succeed(tmp_path, "ramp", "--dut", str(lab), "--mode", "var2-64b", "--no-picture")
     (path,) = tmp_path.glob("results/*/own/*.json")
     found = json.loads(path.read_text())
     assert found["dut"]["attested"] and not found["dut"]["mismatches"] and len(found["dut"]["applied"]) >= 6
@@ -53,7 +52,7 @@ def test_real_packets_pass_a_router_that_only_commands_set_up(tmp_path: Path, la
 
 @pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")
 def test_the_example_lives_through_ssh(tmp_path: Path, lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert trexbench(tmp_path, "lab", "up", "--dut", str(lab)).returncode == 0
+    succeed(tmp_path, "lab", "up", "--dut", str(lab))
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("ip", "sysctl", "cat", "uname"):

@@ -16,7 +16,7 @@ import pytest
 from openwrt import in_lab
 from packet_lab import namespaces, plan
 from routed import routed
-from tools import TREXBENCH, environment, folder_with, trexbench
+from tools import TREXBENCH, environment, folder_with, succeed, trexbench
 
 pytestmark = [
     pytest.mark.root,
@@ -74,8 +74,7 @@ def assert_measured(folder: Path, dut: str, suite: str) -> None:
 @pytest.mark.parametrize("dut", KINDS)
 def test_it_is_measured(folder: Path, dut: str, suite: str) -> None:
     suites_of(folder, dut)
-    run = trexbench(folder, "suite", "run", suite, "-q")
-    assert run.returncode == 0, run.stderr
+    succeed(folder, "suite", "run", suite, "-q")
     assert_measured(folder, dut, suite)
 
 
@@ -83,7 +82,7 @@ def test_it_is_measured(folder: Path, dut: str, suite: str) -> None:
 def test_a_router_that_somebody_else_configured(folder: Path, suite: str) -> None:
     """Nothing of a lab is known to driver none: here it is a router like any other, and its server one like TRex."""
     for verb in (("lab", "up", "--dut", "fast"), ("dut", "apply", "fast")):
-        assert trexbench(folder, *verb).returncode == 0
+        succeed(folder, *verb)
     suites_of(folder, "bare")
     run = subprocess.run(
         ["ip", "netns", "exec", f"{PREFIX}-tester", *TREXBENCH, "suite", "run", suite, "-q", "--server", "127.0.0.1"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from packet_lab import namespaces, write_lab
-from tools import trexbench
+from tools import document, succeed, trexbench
 
 pytestmark = [
     pytest.mark.root,
@@ -20,23 +19,12 @@ pytestmark = [
 
 PREFIX = f"tb6{os.getpid()}"
 RAMP = ("ramp", "--dut", "own.yaml", "--latency", "400ms", "--no-picture")
-TREX_RAMP = (
-    "--warmup",
-    "1kpps:2s",
-    "--ramp-to",
-    "20kpps",
-    "--ramp-duration",
-    "4s",
-    "--latency",
-    "2s",
-    "--sample",
-    "1s",
-)
+TREX_RAMP = "--warmup 1kpps:2s --ramp-to 20kpps --ramp-duration 4s --latency 2s --sample 1s"
 TREX_DIR = os.environ.get("TREXBENCH_TREX_DIR", "")
 GENERATORS = [
     pytest.param((), id="embedded"),
     pytest.param(
-        ("--trex-dir", TREX_DIR, *TREX_RAMP),
+        ("--trex-dir", TREX_DIR, *TREX_RAMP.split()),
         id="TRex",
         marks=pytest.mark.skipif(not TREX_DIR, reason="names no TRex"),
     ),
@@ -61,10 +49,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def measured(folder: Path, *words: str) -> Any:
-    run = trexbench(folder, *RAMP, "--bidir", *words)
-    assert run.returncode == 0, run.stderr
-    (path,) = folder.glob("results/*/*/*.json")
-    return json.loads(path.read_text())
+    succeed(folder, *RAMP, "--bidir", *words)
+    return document(folder)
 
 
 def moved(found: Any, counter: str, phase: str = "hold") -> list[int]:
@@ -79,12 +65,9 @@ def assert_measured(found: Any, frame_bytes: int, spared: float) -> None:
     assert found["status"] == "complete" and found["generator"]["streams_not_counted"] is None
     sent, received = moved(found, "opackets"), moved(found, "ipackets")
     assert min(sent) > 1000
-    assert [octets / count for octets, count in zip(moved(found, "obytes"), sent, strict=True)] == pytest.approx(
-        [frame_bytes] * 2, rel=0.001
-    )
-    assert [octets / count for octets, count in zip(moved(found, "ibytes"), received, strict=True)] == pytest.approx(
-        [frame_bytes] * 2, rel=0.001
-    )
+    for counter, frames in (("obytes", sent), ("ibytes", received)):
+        sizes = [octets / count for octets, count in zip(moved(found, counter), frames, strict=True)]
+        assert sizes == pytest.approx([frame_bytes] * 2, rel=0.001)
     for there, back in zip(moved(found, "opackets", ""), reversed(moved(found, "ipackets", "")), strict=True):
         assert spared * there <= back <= there + 16, "a few are on their way while a sample is taken"
     hold = [one for one in found["samples"] if one["phase"] == "hold"][-1]["streams"]
@@ -129,8 +112,7 @@ def test_tagged_frames_are_counted_and_timed(
     folder: Path, generator: tuple[str, ...], vlans: tuple[str, str], mode: str, frame_bytes: int
 ) -> None:
     path = lab(folder, *vlans)
-    up = trexbench(folder, "lab", "up", "--dut", str(path), *generator[:2])
-    assert up.returncode == 0, up.stderr
+    succeed(folder, "lab", "up", "--dut", str(path), *generator[:2])
     bridge(folder)
     assert_measured(measured(folder, "--mode", mode, "--no-apply"), frame_bytes, 0.99 if not generator else 0.9)
 

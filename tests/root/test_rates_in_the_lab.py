@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from packet_lab import lab_up, namespaces, share_lab, write_lab
@@ -22,7 +21,7 @@ from shaper import (
     assert_the_shapers_rate_is_found,
     shape,
 )
-from tools import trexbench
+from tools import document, succeed
 
 pytestmark = [
     pytest.mark.root,
@@ -48,18 +47,12 @@ def folder(standing: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def document(folder: Path) -> Any:
-    (path,) = folder.glob("results/*/*/*.json")
-    return json.loads(path.read_text())
-
-
 def test_a_limited_generator_is_named_and_the_dut_is_not(tmp_path: Path) -> None:
     """A busy machine takes from the generator, which makes it slower still: it stays the limit."""
     dut = write_lab(tmp_path / "slow.yaml", SLOW, ramp_to="200kpps")
     assert "  txqueuelen: 1000\n" in dut.read_text()
     dut.write_text(dut.read_text().replace("  txqueuelen: 1000\n", "  txqueuelen: 1000\n  sender_limit: 50kpps\n"))
-    done = trexbench(tmp_path, "ramp", "--dut", "slow.yaml", "--mode", "var2-64b", "-q", "--no-picture")
-    assert done.returncode == 0, done.stderr
+    done = succeed(tmp_path, "ramp", "--dut", "slow.yaml", "--mode", "var2-64b", "-q", "--no-picture")
     (one,) = document(tmp_path)["analysis"]
     assert one["limit"] == "generator-tx" and one["at_least"]
     assert 30e3 < one["maximum_pps"] < 60e3
@@ -71,8 +64,7 @@ def test_saturate_counts_what_emerges(folder: Path) -> None:
     """The shaper is offered twice its rate, a share of which a busy machine may not send."""
     shape(f"{PREFIX}-dut", "20kb")
     command = ("saturate", "--dut", "own.yaml", "--mode", "1flow", "--rate", "80kpps", "-q", "--json", "--no-picture")
-    done = trexbench(folder, *command)
-    assert done.returncode == 0, done.stderr
+    done = succeed(folder, *command)
     (one,) = json.loads(done.stdout)["analysis"]
     assert one["max_received_pps"] == pytest.approx(SHAPED_PPS, rel=0.1)
 
@@ -80,8 +72,7 @@ def test_saturate_counts_what_emerges(folder: Path) -> None:
 def test_a_search_finds_a_routers_rate(folder: Path) -> None:
     """A busy machine's delays fill the shaper's queue for a while: within 5 % of the rate they lose nothing more."""
     shape(f"{PREFIX}-dut", "20kb")
-    run = trexbench(folder, "search", "--dut", "own.yaml", *SEARCH)
-    assert run.returncode == 0, run.stderr
+    run = succeed(folder, "search", "--dut", "own.yaml", *SEARCH)
     assert_the_shapers_rate_is_found(document(folder), run.stdout)
 
 
@@ -89,8 +80,7 @@ def test_a_router_short_of_bytes_loses_the_largest_frames_first(folder: Path) ->
     """No rate is asserted, only which frames are lost first; a busy machine's delays lose more of all of them."""
     shape(f"{PREFIX}-dut")
     short = ("--warmup", "1kpps:1s", "--ramp-duration", "5s", "--hold", "1s")
-    run = trexbench(folder, "ramp", "--dut", "own.yaml", *RAMP, *short)
-    assert run.returncode == 0, run.stderr
+    run = succeed(folder, "ramp", "--dut", "own.yaml", *RAMP, *short)
     found = document(folder)
     assert_large_frames_are_lost_first(found, run.stdout)
     last = found["samples"][-1]

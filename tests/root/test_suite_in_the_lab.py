@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packet_lab import namespaces, plan, write_lab
-from tools import await_line, begin, folder_with, trexbench
+from sshd import eventually
+from tools import await_line, begin, documents, folder_with, succeed, trexbench
 
 pytestmark = [
     pytest.mark.root,
@@ -51,23 +51,9 @@ def servers() -> set[int]:
     return found
 
 
-def until(condition: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 def night(folder: Path) -> Any:
     (path,) = folder.glob("results/nights/*.json")
     return json.loads(path.read_text())
-
-
-def documents(folder: Path) -> list[Any]:
-    """In the order in which they were begun."""
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("results/*/*/*.json"))]
 
 
 def assert_measured(run: Any) -> None:
@@ -102,15 +88,15 @@ def test_kill_9_takes_the_lab_along_and_the_night_goes_on_in_another(folder: Pat
     suite = ("suite", "run", "short", "--only", "*64b*")
     run = begin(folder, *suite)
     await_line(run, "cell 2 of 2")
-    assert until(lambda: len(documents(folder)) == 2, 30)
+    eventually(lambda: len(documents(folder)) == 2, "there are two documents", 30)
     assert len(servers()) == 1 and len(namespaces(PREFIX)) == 4
     run.kill()
     _, said = run.communicate(timeout=10)
     assert run.returncode == -signal.SIGKILL, said
-    assert until(lambda: not namespaces(PREFIX) and not servers(), 30)
+    eventually(lambda: not namespaces(PREFIX) and not servers(), "the lab is gone", 30)
     assert [cell["state"] for cell in night(folder)["cells"]] == ["done", "running"] and not night(folder)["finished"]
-    resumed = trexbench(folder, *suite, "--resume")
-    assert resumed.returncode == 0 and "cell 1 of 2" not in resumed.stderr, resumed.stderr
+    resumed = succeed(folder, *suite, "--resume")
+    assert "cell 1 of 2" not in resumed.stderr, resumed.stderr
     assert not namespaces(PREFIX) and not servers()
     first, killed, second = documents(folder)
     assert killed["status"] == "running"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from labs import document, lab_up, slow_rules, write_lab
 from targets import NEEDS_ROOT
-from tools import trexbench
+from tools import succeed
 
 from trexbench.core.tcp.signs import BUSY
 
@@ -27,8 +27,7 @@ SHORT = ("--time", "1s", "--interval", "200ms", "--ping", "0", "-q", "--no-pictu
 
 def measured(folder: Path, *arguments: str) -> tuple[str, dict[str, Any]]:
     """Run a test; return what it printed, and the document."""
-    done = trexbench(folder, "tcp", "--dut", "./own.yaml", *arguments, timeout_s=120)
-    assert done.returncode == 0, done.stderr
+    done = succeed(folder, "tcp", "--dut", "./own.yaml", *arguments, timeout_s=120)
     return done.stdout, document(folder)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 from rpc import RawClient
 from shaper import RAMP, SEARCH, assert_large_frames_are_lost_first, assert_the_shapers_rate_is_found, shape
-from tools import ROOT, trexbench
+from tools import ROOT, documents, succeed, trexbench
 
 from trexbench.core.verdict.latency import tagged_pps
 from trexbench.lab.net import inside
@@ -45,16 +43,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     trexbench(tmp_path, "lab", "down", "--dut", "own", "--force")
     assert not list(Path("/run/netns").glob(f"{PREFIX}-*"))
-
-
-def documents(folder: Path) -> list[Any]:
-    """In the order in which they were begun."""
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("results/*/*/*.json"))]
-
-
-def done(run: subprocess.CompletedProcess[str]) -> str:
-    assert run.returncode == 0, run.stderr
-    return run.stdout + run.stderr
 
 
 def assert_timed(run: Any) -> None:
@@ -94,9 +82,9 @@ def assert_nothing_left() -> None:
 
 def test_two_runs_of_one_trex(folder: Path) -> None:
     """The second finds nothing of the first, neither streams nor counts."""
-    done(trexbench(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR))
+    succeed(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR)
     for number in (1, 2):
-        said = done(trexbench(folder, "ramp", "--dut", "own", "--mode", "64b", *SHORT, "--latency", "2s"))
+        said = succeed(folder, "ramp", "--dut", "own", "--mode", "64b", *SHORT, "--latency", "2s").stdout
         assert "latency at 90 % of the throughput" in said
         assert len(documents(folder)) == number
         assert_nothing_left()
@@ -109,9 +97,9 @@ def test_two_runs_of_one_trex(folder: Path) -> None:
 @pytest.mark.measures
 def test_trex_counts_each_stream_by_itself(folder: Path) -> None:
     """And leaves none of their groups in it. The shaper's rate is far below what a busy machine carries."""
-    done(trexbench(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR))
+    succeed(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR)
     shape(f"{PREFIX}-dut")
-    said = done(trexbench(folder, "ramp", "--dut", "own", *RAMP, "--confirm", "0"))
+    said = succeed(folder, "ramp", "--dut", "own", *RAMP, "--confirm", "0").stdout
     (found,) = documents(folder)
     assert found["generator"]["kind"] == "TRex" and found["generator"]["streams_not_counted"] is None
     assert_large_frames_are_lost_first(found, said)
@@ -121,9 +109,9 @@ def test_trex_counts_each_stream_by_itself(folder: Path) -> None:
 @pytest.mark.measures
 def test_a_search_with_it_finds_a_routers_rate(folder: Path) -> None:
     """The shaper's rate is far below what a busy machine carries, and is found within 5 %."""
-    done(trexbench(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR))
+    succeed(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR)
     shape(f"{PREFIX}-dut", "20kb")
-    said = done(trexbench(folder, "search", "--dut", "own", *SEARCH))
+    said = succeed(folder, "search", "--dut", "own", *SEARCH).stdout
     (found,) = documents(folder)
     assert found["generator"]["kind"] == "TRex"
     assert_the_shapers_rate_is_found(found, said)
@@ -131,7 +119,7 @@ def test_a_search_with_it_finds_a_routers_rate(folder: Path) -> None:
 
 
 def test_a_session_of_cells_on_it(folder: Path) -> None:
-    said = done(trexbench(folder, "suite", "run", "two", "--trex-dir", TREX_DIR))
+    said = succeed(folder, "suite", "run", "two", "--trex-dir", TREX_DIR).stderr
     assert "2 of 2 cells measured" in said
     found = documents(folder)
     assert [one["command"]["mode"] for one in found] == ["var2-64b", "var2-imix"]
@@ -150,9 +138,9 @@ def test_a_trex_that_keeps_finer_histograms(folder: Path) -> None:
     for name in ("_t-rex-64", "_t-rex-64-o"):
         (directory / name).write_text(f'#!/bin/sh\nexec "{TREX_DIR}/{name}" "$@" --hdrh\n')
         (directory / name).chmod(0o755)
-    run = trexbench(
+    run = succeed(
         folder, "ramp", "--dut", "own", "--mode", "1flow", *SHORT, "--latency", "2s", "--trex-dir", str(directory)
     )
-    assert "latency at 90 % of the throughput" in done(run)
+    assert "latency at 90 % of the throughput" in run.stdout
     (found,) = documents(folder)
     assert_timed(found)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from labs import document, lab_up, write_lab
 from targets import NEEDS_ROOT
-from tools import trexbench
+from tools import succeed, trexbench
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
@@ -154,5 +154,5 @@ def test_packets_of_a_run_pass_its_rules(place: Path, variant: str) -> None:
     assert sum(packets for chain, packets in counted if chain == "forward") >= last - first > 1_000
     if variant == "both":  # of a flow the first packet only
         assert dict(counted)["trexbench_nat"] > 0
-    assert trexbench(place, "dut", "revert", "./own.yaml").returncode == 0
+    succeed(place, "dut", "revert", "./own.yaml")
     assert "trexbench" not in in_dut("nft", "list", "ruleset")
