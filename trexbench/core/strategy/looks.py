@@ -51,7 +51,7 @@ class DirectionGroup:
 
 
 class Look(NamedTuple):
-    """What each direction of the group did at a rate of its own; rates are shares of the targets."""
+    """One look: the rates of the group's directions, as shares of their targets, and what each did at its own."""
 
     asked: Mapping[Direction, float]
     """The rate asked for."""
