@@ -18,6 +18,8 @@ from documented import documented, examples, options
 from trexbench.cli.main import cli
 from trexbench.core.tcp import bdp, signs
 from trexbench.core.tcp.limit import TcpLimit
+from trexbench.core.verdict import blame
+from trexbench.core.verdict.model import Limit
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -108,6 +110,19 @@ def test_who_was_the_limit_has_the_thresholds_of_the_code() -> None:
     assert "at least half of it" in rows["endpoint-cpu"] and "sleeps half the time" in rows["endpoint-cpu"]
     assert signs.HALF == 0.5 and "most of the segments" in rows["dut"]
     assert signs.QUEUED == 3 and "round trips three times" in rows["dut"]
+
+
+def test_who_lost_the_frames_has_the_thresholds_of_the_code() -> None:
+    rows = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.*) \|$", DOCS[0].with_name("measurement.md").read_text()))
+    stated = {name: [float(share) for share in re.findall(r"(\d+) %", rows[name])] for name in rows}
+    missed = 100 * blame.TX_MISS_SHARE
+    assert stated["generator-rx"] == [100 * blame.RX_BLAME_SHARE]
+    assert stated["generator-tx"] == [missed, blame.CPU_LIMIT_PERCENT, missed]
+    assert (
+        {limit.value for limit in Limit}
+        == {"link", "generator-rx", "generator-tx", "dut", "none", "unknown"}
+        <= set(rows)
+    )
 
 
 def test_a_line_is_filled_by_the_share_that_is_documented() -> None:
