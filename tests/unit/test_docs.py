@@ -118,11 +118,7 @@ def test_who_lost_the_frames_has_the_thresholds_of_the_code() -> None:
     missed = 100 * blame.TX_MISS_SHARE
     assert stated["generator-rx"] == [100 * blame.RX_BLAME_SHARE]
     assert stated["generator-tx"] == [missed, blame.CPU_LIMIT_PERCENT, missed]
-    assert (
-        {limit.value for limit in Limit}
-        == {"link", "generator-rx", "generator-tx", "dut", "none", "unknown"}
-        <= set(rows)
-    )
+    assert {limit.value for limit in Limit} <= rows.keys()
 
 
 def test_a_line_is_filled_by_the_share_that_is_documented() -> None:
