@@ -150,11 +150,14 @@ def saturate(options: SaturateCall) -> RunResult:
 
 @with_options(EfficiencyCall)
 def efficiency(options: EfficiencyCall) -> list[RunResult]:
-    """One run per rate, in one session; ``costs`` of each says what a packet costs the DUT."""
+    """One run per rate, in one session; ``costs`` of each says what a packet costs the DUT.
+
+    The other rates are measured after one that failed, whose error is raised then.
+    """
     case, setup = of_options(Case, options), of_options(Setup, options)
     requests = rate_requests(case, options.offered, options.plan().hold_s, setup)
     done = measure_series(requests, output_of(options, _shown(options)))
-    raise_error(done.failures[0][1] if done.failures else None, done.results)
+    raise_error(done.error, done.results)
     return done.results
 
 

@@ -94,6 +94,11 @@ def test_what_was_told_is_not_unsaid() -> None:
         assert changes[: len(earlier)] == earlier
 
 
+@given(st.floats(0, 1e12), st.integers(0, 100))
+def test_constant_histories_never_change(value: float, count: int) -> None:
+    assert find([value] * count) == []
+
+
 @examples(60)
 @given(st.lists(st.integers(900, 1100), min_size=7, max_size=60), st.integers(-40, 40))
 def test_the_unit_does_not_matter(values: list[int], exponent: int) -> None:

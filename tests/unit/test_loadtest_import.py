@@ -183,7 +183,7 @@ def test_a_speed_that_cannot_be_is_refused() -> None:
         taken(DOCUMENT, bps=1e8)
 
 
-def test_direction_is_what_ruby_makes_of_it() -> None:
+def test_both_directions_are_taken_where_the_file_says_so_or_nothing() -> None:
     for value, bidir in ((False, True), (None, True), (True, False)):
         assert taken(changed("vars", "unidirectional", value=value)).plan.bidir is bidir
 

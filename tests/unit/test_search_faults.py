@@ -180,4 +180,19 @@ def test_the_offered_load_of_a_look_is_what_was_sent(number: int) -> None:
     for one in analysis.directions:
         assert one.limit is Limit.DUT, one
         assert one.maximum_pps == pytest.approx(capacity, rel=0.01)
-    assert "not-finished" not in codes(analysis)
+    # What jitters by more than the width may have no answer.
+    assert jitter > plan.width or "not-finished" not in codes(analysis)
+
+
+@pytest.mark.parametrize("kind", ["search", "saturate", "mlrsearch"])
+@pytest.mark.parametrize(("base_loss", "latency_s"), [(0.0, 1e-4), (2e-5, 0.0), (2e-4, 0.0)])
+def test_a_generator_that_sends_no_more_is_the_limit_though_a_frame_is_lost(
+    kind: str, base_loss: float, latency_s: float
+) -> None:
+    if kind == "mlrsearch":
+        pytest.importorskip("MLRsearch")
+    plan = make_plan(kind=kind, warmup_s=2.0)
+    world = World(tx_limit_pps=8e5, reports_queue_full=False, base_loss=base_loss, latency_s=latency_s)
+    (one,) = analyse(plan, simulate(plan, world).samples).directions
+    assert one.limit is Limit.GENERATOR_TX and one.at_least
+    assert one.maximum_pps == pytest.approx(8e5, rel=0.01)

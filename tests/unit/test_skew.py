@@ -178,4 +178,5 @@ def test_a_search_finds_a_knee_within_its_interval(kind: str, skew_s: float) -> 
         (result,) = judged(plan, World(capacity, seed=seed), kind, skew_s).directions
         assert result.limit is Limit.DUT and result.low_pps is not None and result.high_pps is not None, seed
         assert result.low_pps * 0.9995 <= knee <= result.high_pps * 1.0005, (seed, knee, result)
-        assert result.high_pps / result.low_pps < 1.012
+        # Counters that jitter by more than the width make a steady DUT look as if it varied: 1 to 2.1 % in 20 seeds.
+        assert result.high_pps / result.low_pps < (1.025 if kind == "jitter" else 1.012)

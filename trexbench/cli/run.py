@@ -150,7 +150,7 @@ def _measure_sizes(
 
 
 def _present(done: Series, shown: Shown, words: str, draw: Callable[[Sequence[RunResult], Path], Path] | None) -> int:
-    """Print and draw several runs that have ended; the exit code is the first failure's."""
+    """Print and draw several runs that have ended; the exit code is that of the error that ended them, or the first."""
     from ..results.loads import figures_of
     from .loads import code_of
 
@@ -162,8 +162,9 @@ def _present(done: Series, shown: Shown, words: str, draw: Callable[[Sequence[Ru
         save_picture(lambda: draw(done.results, shown.results))
     for name, error in done.failures:
         warn(f"{name}: {error}")
-    codes = [error.exit_code for _, error in done.failures] + [code_of(one) for one in done.runs if not one.error]
-    return next((code for code in codes if code), 0)
+    # A run whose cost is known answers what it was made for, whatever limited its rate.
+    unanswered = [code_of(run) for run in done.runs if run.error is None and not run.result.costs]
+    return done.error.exit_code if done.error is not None else next((code for code in unanswered if code), 0)
 
 
 def _banner(results: Sequence[RunResult]) -> str:

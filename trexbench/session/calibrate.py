@@ -52,11 +52,11 @@ def calibrate_tester(
 
     It replaces what an earlier calibration found, also of other modes.
     """
-    requests: dict[str, Request] = {}
+    requests: list[tuple[str, Request]] = []
     for mode in modes:
         for bidir in (False, True):
             request = request_of(config, "ramp", Case(NAME, mode, bidir=bidir), wished, setup)
-            requests[f"{request.mode} {request.direction_name}"] = request
+            requests.append((f"{request.mode} {request.direction_name}", request))
     done = measure_series(requests, output)
     results = [one.result for one in done.runs if one.error is None]
     if not results:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -124,16 +124,22 @@ class Series:
     failures: list[tuple[str, BenchError | Interrupted]]
 
     @property
+    def error(self) -> BenchError | Interrupted | None:
+        """The interruption that ended the series; else the first failure."""
+        errors = [error for _, error in self.failures]
+        return next((error for error in errors if isinstance(error, Interrupted)), errors[0] if errors else None)
+
+    @property
     def results(self) -> list[RunResult]:
         return [one.result for one in self.runs]
 
 
-def measure_series(requests: Mapping[str, Request], output: Output) -> Series:
-    """One run per request, by their names, which differ by what is sent only: all in one session.
+def measure_series(requests: Sequence[tuple[str, Request]], output: Output) -> Series:
+    """One run per named request, which differ by what is sent only: all in one session.
 
     That is opened again after a failure, which costs the other runs nothing; an interruption ends the series.
     """
-    done, waiting = Series([], []), deque(requests.items())
+    done, waiting = Series([], []), deque(requests)
     while waiting:
         left, (name, request) = len(waiting), waiting[0]
         error: BenchError | Interrupted | None = None
@@ -156,8 +162,8 @@ def measure_series(requests: Mapping[str, Request], output: Output) -> Series:
     return done
 
 
-def rate_requests(case: Case, rates: Sequence[Rate], hold_s: float | None, setup: Setup) -> dict[str, Request]:
-    """One request of ``efficiency`` for each rate. Without mode and profile it is one flow of 64 B."""
+def rate_requests(case: Case, rates: Sequence[Rate], hold_s: float | None, setup: Setup) -> list[tuple[str, Request]]:
+    """One named request of ``efficiency`` for each rate. Without mode and profile it is one flow of 64 B."""
     if case.telemetry == "off":
         raise ConfigError("--telemetry off leaves nothing to say", "leave it out")
     if not rates:
@@ -167,24 +173,24 @@ def rate_requests(case: Case, rates: Sequence[Rate], hold_s: float | None, setup
     request = make_request("efficiency", replace(case, mode=mode), wished, setup)
     require_observed(request.dut, "efficiency")
     request = replace(request, telemetry=case.telemetry or (None if setup.apply else "hold"))
-    found = {}
+    requests = []
     for rate in rates:
         slow = rate.unit == "pps" and rate.value < 1000
         offered = replace(wished, ramp_to=rate, warmup=rate if slow else Rate(1000.0, "pps"))
-        found[f"rate {rate}"] = replace(request, wished=offered)
-    return found
+        requests.append((f"rate {rate}", replace(request, wished=offered)))
+    return requests
 
 
 def size_requests(
     verb: str, case: Case, sizes: Sequence[int], wished: PlanDefaults, setup: Setup
-) -> dict[str, Request]:
-    """One request for each frame size (bytes, with FCS): its mode's, otherwise alike."""
+) -> list[tuple[str, Request]]:
+    """One request, named by its mode, for each frame size (bytes, with FCS): its mode's, otherwise alike."""
     if case.mode or case.profile:
         raise ConfigError("--sizes names the traffic", "leave out --mode and --profile")
     if "size" in (case.tunables or {}):
         raise ConfigError("--sizes and the tunable size exclude each other", "leave one of them out")
     modes = [mode_of_size(size).name for size in sizes]
-    return {mode: make_request(verb, replace(case, mode=mode), wished, setup) for mode in modes}
+    return [(mode, make_request(verb, replace(case, mode=mode), wished, setup)) for mode in modes]
 
 
 def picture_form(path: Path) -> str:

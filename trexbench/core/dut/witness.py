@@ -15,7 +15,7 @@ from ..verdict.blame import RX_BLAME_SHARE
 from ..verdict.evidence import find_evidence
 from ..verdict.knee import find_loss
 from ..verdict.model import Analysis, DirectionResult, Limit
-from ..verdict.path import AGREE, SIGMAS, find_path
+from ..verdict.path import DRIFT, SIGMAS, find_path
 from .losses import AFTER, FEW, LossReport
 
 
@@ -35,10 +35,9 @@ def find_twice(measured: RunWindows, direction: Direction, gone: int | None, rec
     extra = sum(w.received for w in below) * (1 + path.twice) - sent
     if extra <= 0:
         return 0
-    doubt = AGREE / 2  # sums over a run differ by less than rows do
-    sure = (1 - doubt) * (extra - SIGMAS * sqrt(extra) - below[-1].skew)
+    sure = (1 - DRIFT) * (extra - SIGMAS * sqrt(extra) - below[-1].skew)
     twice = max(0, int(gone * sure / sent))
-    return twice if received - gone > FEW + doubt * twice else 0
+    return twice if received - gone > FEW + DRIFT * twice else 0
 
 
 def hear(

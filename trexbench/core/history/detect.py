@@ -28,20 +28,21 @@ Values = NDArray[np.float64]
 
 FIRST_NIGHTS, ASSUMED = 5, 3
 """Fewest nights before a change that show a DUT's noise, and the weight, in nights, of the noise assumed before (half
-the smallest effect). False alarms of young histories."""
+the smallest effect); fixed by the false alarms of young histories."""
 BASELINE, LATELY = 60, 10
 """The most nights from which a change is judged: before it (steps found), and since, which is also the weight of the
-noise that a new level takes over (false alarms where a night is like the one before; recoveries)."""
+noise that a new level takes over; fixed by false alarms where a night is like the one before, and by recoveries."""
 SCORE = 3.7
-"""The score of a change, and of one night that is beyond the noise. False alarms by noise against steps found."""
+"""The score of a change, and of one night that is beyond the noise; fixed by false alarms against steps found."""
 NEAR, AGREE = 0.6, 0.75
-"""A night that shows this share of a step is near the new level; the share of the nights that must be near it. Single
-bad nights."""
+"""A night that shows this share of a step is near the new level; the share of the nights that must be near it;
+fixed by single bad nights."""
 CHANCE, SURPRISE = 1e-3, 0.2
 """The nights prove nothing if the DUT's former nights explain them with more than this probability; the second is added
-to those near the new level, as few nights cannot show that something is rare. Two modes."""
+to those near the new level, as few nights cannot show that something is rare. Fixed by DUTs of
+two modes."""
 REACH = 3.0
-"""A night counts as no farther from its level than so many standard deviations. Single bad nights."""
+"""A night counts as no farther from its level than so many standard deviations; fixed by single bad nights."""
 SURE = 0.95
 """The probability that a change began within the nights that are stated for it."""
 MEDIAN_ERROR, FROM_MEDIAN = 1.2533, 1.4826

@@ -22,7 +22,7 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
     """Who caused the loss in these windows, and the evidence.
 
     The offered load is what was sent, so less than asked alone is no evidence against the generator, unless
-    nothing was lost or nothing is known of its queues and CPU.
+    no window is bad or nothing is known of its queues and CPU.
     """
     if not all(w.link_up for w in windows):
         return LINK_DOWN
@@ -31,7 +31,7 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
         return Limit.GENERATOR_RX, (f"the tester's receiving port lost {ierrors} of {lost} frames itself (ierrors)",)
     behind, strained = _behind(windows), _strained(plan, windows)
     unknown = all(w.queue_full is w.queue_full_anywhere is w.cpu_percent is None for w in windows)
-    if strained or (behind and (unknown or not lost)):
+    if strained or (behind and (unknown or not any(w.is_bad(plan.loss_threshold) for w in windows))):
         return Limit.GENERATOR_TX, (*behind, *strained)
     kept = "less than was asked, yet was at no limit of its own" if behind else "what was asked"
     return Limit.DUT, (f"{_loss_words(windows)} while the generator sent {kept} and its receiver lost nothing", *behind)

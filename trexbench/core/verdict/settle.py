@@ -67,7 +67,7 @@ def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> 
     claimed = sum(window.lost for window in after if window.is_bad(measured.plan.loss_threshold))
     whole, path = build_window(direction, (samples[0], drained)), evidence.path
     missing = whole.sent * (1 - path.lost) * (1 + path.extra) - whole.received
-    if claimed - missing <= NOTHING_SHARE * claimed:  # a short overload may leave most of its frames in rings
+    if missing >= (1 - NOTHING_SHARE) * claimed:  # a short overload may leave most of its frames in rings
         return ""
     return (
         f"{claimed} frames were missing while the traffic went on, and only {max(0, round(missing))} when it had "
