@@ -27,11 +27,14 @@ from trexbench.cli.run import efficiency, ramp, saturate, search
 from trexbench.cli.suite import run as suite_run
 from trexbench.cli.tcp import bdp, tcp
 from trexbench.config.option import declared
+from trexbench.core.errors import BenchError
 from trexbench.core.history.rows import row_of
 from trexbench.session import options as packet_options
+from trexbench.session.keep import Series
 from trexbench.session.options import PlanWish, RunRequest
 from trexbench.session.tcp import options as tcp_options
 from trexbench.session.tcp.options import TcpWish
+from trexbench.signals import Interrupted
 
 pytestmark = pytest.mark.portable
 
@@ -148,6 +151,18 @@ def test_a_run_that_is_interrupted_while_it_begins_is_brought_to_its_end(monkeyp
         trexbench.ramp("netgate-vpp", "64b", results="here", progress=print, **QUICK)
     (kept,) = trexbench.load_results("here")
     assert (kept.status.value, kept.reason, kept.samples) == ("incomplete", "interrupted by Ctrl-C", ())
+
+
+def test_each_rate_is_measured_though_it_was_named_before() -> None:
+    runs = trexbench.efficiency("netgate-vpp", rates=["1%", "1%"], hold=4, sim=True)
+    assert len(runs) == 2 and all(run.costs for run in runs)
+
+
+def test_of_several_runs_an_interruption_is_what_ended_them() -> None:
+    failed, interrupted = BenchError("no TRex server answers", "start it"), Interrupted("Ctrl-C", 130)
+    assert Series([], [("rate 1%", failed), ("rate 2%", interrupted)]).error is interrupted
+    assert Series([], [("rate 1%", failed)]).error is failed
+    assert Series([], []).error is None
 
 
 def test_what_is_kept_can_be_loaded() -> None:
