@@ -105,7 +105,7 @@ def test_efficiency_is_refused_with_its_reason(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="efficiency: box has driver: none, which reads no counters"):
             rate_requests(Case(str(path)), [Rate(1.0, "percent")], 1.0, setup)
     metered = written(tmp_path, BARE + "power: {type: constant, watts: 7}\n", "metered.yaml")
-    (request,) = rate_requests(Case(str(metered)), [Rate(1.0, "percent")], 1.0, Setup()).values()
+    ((_, request),) = rate_requests(Case(str(metered)), [Rate(1.0, "percent")], 1.0, Setup())
     assert request.telemetry_mode == "hold"
 
 

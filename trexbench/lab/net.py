@@ -24,7 +24,9 @@ def enter(name: str) -> None:
     try:
         enter_netns(name)
     except EngineError as error:
-        raise LabError(str(error), "bring the lab up: trexbench lab up") from None
+        what, _, remedy = str(error).rpartition("; ")
+        missing = not os.path.exists(f"/run/netns/{name}")
+        raise LabError(what, "bring the lab up: trexbench lab up" if missing else remedy) from None
 
 
 @contextlib.contextmanager

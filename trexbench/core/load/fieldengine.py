@@ -67,6 +67,7 @@ class Program:
     def __init__(self, instructions: Sequence[Instruction], seed: int = 1) -> None:
         self.variables: dict[str, Variable] = {}
         self.writes: list[Write] = []
+        self._flow_vars = {one.get("name") for one in instructions if one.get("type") == "flow_var"}
         self._random = random.Random(seed)
         self._length: int | None = None
         # all random variables share one generator of 4 bytes
@@ -201,8 +202,8 @@ class Program:
 
     def _trim(self, one: Instruction) -> Step:
         variable = self.variable(str(one["name"]))
-        if variable.size != 2:
-            raise ConfigError(f"field engine: trim_pkt_size by {variable.size} bytes", "use a variable of 2")
+        if variable.size != 2 or one["name"] not in self._flow_vars:
+            raise ConfigError(f"field engine: trim_pkt_size by {one['name']!r}", "use a flow_var of 2 bytes")
 
         def step(_frame: bytearray) -> None:
             self._length = variable.now

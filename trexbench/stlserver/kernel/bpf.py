@@ -25,9 +25,9 @@ OLDEST_KERNEL = (5, 18)
 
 
 def kernel_version(release: str | None = None) -> tuple[int, int]:
-    """(major, minor) of the running kernel, or of ``release`` such as "6.18.44-generic"."""
+    """(major, minor) of the running kernel, or of a release "6.18.44-generic"; without numbers the oldest that does."""
     numbers = re.findall(r"\d+", release or platform.release())
-    return int(numbers[0]), int(numbers[1])
+    return (int(numbers[0]), int(numbers[1])) if len(numbers) > 1 else OLDEST_KERNEL
 
 
 def require_kernel() -> None:

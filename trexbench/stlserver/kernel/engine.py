@@ -30,7 +30,7 @@ from ..engine import (
 from ..wiring import partners
 from . import bpf, xdp_count
 from .netdev import inside
-from .port import KernelPort, Moved, open_port
+from .port import KernelPort, Moved, map_rows, open_port
 from .sender import Sender
 from .timing import Timing, totals
 from .xdp_layout import FRACTION_BITS, CoreWord, Gate
@@ -120,7 +120,7 @@ class KernelEngine:
             raise EngineError(f"port {port} ({state.device.name}) has no link")
         limited, marks = self._limit_pps is not None, self._timing.reserve(port, streams, self._ports)
         plan = plan_port(state.device.ifindex, streams, limited=limited, seed=self._seed, marks=marks)
-        rows = plan.rows()
+        rows = map_rows(plan.rows())
         self.stop(port)
         self._timing.activate(plan, state.plan, self._ports)
         self._marks.update(spec.mark for spec in streams if spec.mark is not None)
@@ -128,7 +128,7 @@ class KernelEngine:
             state.retire()
         if not any(other.busy for other in self._ports):
             sender.rest()
-        state.keep_rows(rows)
+        state.rows = rows
         state.prepare(plan, factor, duration_s)
         size = self._load_program([item for item in self._ports if item is state or item.busy])
         state.reported = False

@@ -76,13 +76,13 @@ def _count(spec: StreamSpec, program: Program) -> int:
     """Frames after which the stream repeats; TRex's ``cache`` restarts the field engine after so many."""
     if any(one.get("flags", 0) & _UNLIMITED for one in spec.instructions if one.get("type") == "tuple_flow_var"):
         raise ConfigError("field engine: tuples without limit", "use TRex")
-    period, cache = program.period, spec.vm_cache or MOST_FRAMES + 1
-    if min(period, cache) > MOST_FRAMES:
+    period = program.period
+    if (spec.vm_cache or period) > MOST_FRAMES:
         remedy = "use TRex, smaller ranges, or limit_flows"
         raise ConfigError(f"field engine: {period} different packets, and {MOST_FRAMES} can be repeated", remedy)
-    if not program.draws:
-        return min(period, cache)
-    return min(cache, max(1, MOST_DRAWN // period) * period)
+    if spec.vm_cache or not program.draws:
+        return spec.vm_cache or period
+    return max(1, MOST_DRAWN // period) * period
 
 
 def _cuts(spec: StreamSpec, program: Program, size: int) -> bool:

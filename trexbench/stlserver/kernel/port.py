@@ -220,17 +220,20 @@ class KernelPort:
         missing = packets - seen
         return missing if missing > 1024 else 0
 
-    def keep_rows(self, rows: bytes) -> None:
-        """Give the program what changes in the frames of a plan."""
-        if rows:
-            self.rows = bpf.SharedMap("trexbench_rows", len(rows))
-            with self.rows.words.cast("B") as memory:
-                memory[: len(rows)] = rows
-
     def drop_rows(self) -> None:
         if self.rows is not None:
             self.rows.close()
         self.rows = None
+
+
+def map_rows(rows: bytes) -> bpf.SharedMap | None:
+    """Put what changes in the frames of a plan where the program reads it; None where nothing changes."""
+    if not rows:
+        return None
+    shared = bpf.SharedMap("trexbench_rows", len(rows))
+    with shared.words.cast("B") as memory:
+        memory[: len(rows)] = rows
+    return shared
 
 
 def open_port(name: str, limit_pps: float | None, opened: contextlib.ExitStack) -> KernelPort:

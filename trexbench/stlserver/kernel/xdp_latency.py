@@ -107,8 +107,9 @@ def check_timed(frames: Frames) -> None:
 def stamp(asm: Assembler, frames: Frames, mark: Mark, sent_at: int) -> None:
     """Write the trailer. R7 packet; sent_at: offset from R9 of the frames sent so far, this one among them."""
     end, parts = len(frames.packet), packet_parts.find(frames.packet)
-    if parts.protocol == packet_parts.UDP and parts.layer4 is not None and parts.layer4 + 6 in frames.changed:
-        asm.store(2, R7, parts.layer4 + 6, 0)
+    at = parts.layer4 if parts.protocol == packet_parts.UDP else None
+    if at is not None and not frames.changed.isdisjoint((at + 6, at + 7)):
+        asm.store(2, R7, at + 6, 0)
     asm.mov(R1, mark.word)
     asm.store(4, R7, end - 16, R1)
     asm.load(8, R1, R9, sent_at)

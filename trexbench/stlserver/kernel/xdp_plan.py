@@ -12,6 +12,9 @@ from .xdp_count import check_marked, marked_packet
 from .xdp_latency import Mark, check_timed, timed_packet
 from .xdp_layout import PORT_WORDS_MAX, PortWord, StreamWord
 
+PORT_FRAMES_MAX = 1 << 17
+"""Frames of all streams of a port that are made ahead: more would take longer than a client waits for a start."""
+
 
 @dataclass(frozen=True)
 class StreamPlan:
@@ -92,6 +95,10 @@ def plan_port(
         base, rows_at = plans[-1].end, rows_at + frames.row_bytes * frames.count
     if base > PORT_WORDS_MAX:
         raise EngineError(f"{len(specs)} streams need {base} words of state, {PORT_WORDS_MAX} fit; use fewer streams")
+    different = sum(plan.frames.count for plan in plans)
+    if different > PORT_FRAMES_MAX:
+        text = f"{len(specs)} streams send {different} different packets, {PORT_FRAMES_MAX} fit a port"
+        raise EngineError(f"{text}; use smaller ranges, limit_flows or cache, or TRex")
     return PortPlan(ifindex, tuple(plans), limited)
 
 
