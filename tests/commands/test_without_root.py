@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tools import ROOT, Server, await_line, begin, fake_server, succeed, trexbench
+from tools import ROOT, Server, await_line, begin, document, fake_server, succeed, trexbench
 
 Options = tuple[str, ...]
 PLAN = (
@@ -49,6 +50,21 @@ def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, s
     assert [one["mean_frame_bytes"] for one in document["profiles"].values()] == pytest.approx([360.1667] * 2, abs=1e-3)
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ways", "names"), [((), ["0->1", "2->3"]), (("--bidir",), ["0->1", "2->3", "1->0", "3->2"])], ids=["uni", "bidir"]
+)
+def test_four_ports_are_two_pairs(
+    tmp_path: Path, server: Server, short: Options, ways: Options, names: list[str]
+) -> None:
+    done = succeed(
+        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--ports", "0,1,2,3", *ways, "--json", "-q",
+        "--no-picture", *short, *server.options,
+    )  # fmt: skip
+    verdicts = json.loads(done.stdout)["analysis"]
+    assert [verdict["direction"] for verdict in verdicts] == names
+    assert {verdict["limit"] for verdict in verdicts} == {"none"}, "each one's frames arrive at its partner"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -93,6 +109,20 @@ def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server,
     _, said = run.communicate(timeout=30)
     assert run.returncode == 5
     assert "taken" in said or "not owned" in said
+
+
+def test_kill_9_leaves_idle_ports(tmp_path: Path, server: Server, short: Options) -> None:
+    run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
+    await_line(run, "asked")
+    run.kill()
+    run.communicate()
+    assert document(tmp_path)["status"] == "running"
+    end = time.monotonic() + 10
+    while True:  # the watchdog gives the ports back, so that nobody needs force
+        again = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "-q", *short, *server.options)
+        if again.returncode == 0 or time.monotonic() > end:
+            break
+    assert again.returncode == 0, again.stderr
 
 
 def test_profile_verbs(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from endpoints import payload, run
 from targets import NEEDS_ROOT
-from wire import devices, processes, wired
+from wire import devices, processes, told_to, wired
 
 from trexbench.core.errors import DutError
 from trexbench.endpoint import EndpointHost, PppEnd
@@ -80,6 +80,9 @@ def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> No
     with server(auth=[method], ipv6=[OWN6, PEER6]) as one:
         with client(ipv6=[PEER6, OWN6]) as other:
             there, here = other.wait_up(20), one.wait_up(20)
+            for role in NAMES:
+                for pid in processes(NAMES[role]):
+                    assert b"s3cret" not in told_to(pid), "arguments and environment"
             assert (there["own"], there["peer"], there["mtu"], there["auth"]) == (PEER, OWN, 1492, method)
             assert here["user"] == "router" and here["session"] == there["session"]
             assert pings(OWN) and pings(OWN6)

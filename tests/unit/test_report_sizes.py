@@ -1,4 +1,4 @@
-"""Throughput by frame size: the table and the picture of several runs."""
+"""Throughput by frame size, the table and the picture of several runs; the plots of what a packet costs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 from matplotlib.text import Text
+from report_cases import make_costs
 from runs import SIZED_PPS, sized
 
 from trexbench.core.load.plan import Direction
 from trexbench.core.result import RunResult, Status
 from trexbench.core.units import line_rate_pps
-from trexbench.report.run.picture_plot import compose_sizes, draw_sizes
+from trexbench.report.run.costs import cost_plots
+from trexbench.report.run.picture_plot import compose_plot, compose_sizes, draw_costs, draw_sizes
 from trexbench.report.run.sizes import format_sizes, throughputs
 
 FORTH, BACK = Direction(0, 1), Direction(1, 0)
@@ -85,3 +87,31 @@ def test_the_picture_shows_line_rate_and_throughput_over_the_size(both_ways: lis
     assert "SIMULATED" in [text.get_text() for text in figure.findobj(Text)]
     real = compose_sizes([replace(one, simulated=False) for one in both_ways])
     assert not any("simulated" in text.get_text().lower() for text in real.findobj(Text))
+
+
+@pytest.mark.parametrize(
+    ("cycles", "polling", "vectors", "scale", "labels"),
+    [
+        ((300.0, 200.0), None, None, "linear", [["cycles/packet"]]),
+        ((300.0, 31.0), None, None, "linear", [["cycles/packet"]]),
+        ((300.0, 29.0), None, None, "log", [["cycles/packet"]]),
+        ((300.0, 200.0), 1900.0, None, "linear", [["without polling", "with polling"]]),
+        ((300.0, 200.0), 2100.0, 4.0, "log", [["without polling", "with polling"], ["vectors/call"]]),
+        ((300.0, 200.0), None, 0.0, "linear", [["cycles/packet"]]),
+    ],
+)
+def test_cycles_have_a_log_scale_beyond_a_factor_of_ten_and_vectors_a_plot_of_their_own(
+    cycles: tuple[float, ...], polling: float | None, vectors: float | None, scale: str, labels: list[list[str]]
+) -> None:
+    costs = [replace(cost, with_polling=polling, vectors_per_call=vectors) for cost in make_costs(*cycles)]
+    plots = list(cost_plots(costs))
+    assert [[line.name for line in plot.lines] for plot in plots] == labels
+    assert [plot.y.title for plot in plots] == ["cycles/packet", "vectors/call"][: len(labels)]
+    assert all(list(line.x) == [1.0, 2.0] for plot in plots for line in plot.lines)
+    assert list(plots[0].lines[0].y) == list(cycles)
+    panels = compose_plot(*plots).axes
+    assert [axes.get_yscale() for axes in panels] == [scale, "log"][: len(labels)]
+    assert {axes.get_xscale() for axes in panels} == {"log"}
+    drawn = [text.get_text() for axes in panels for text in axes.texts]
+    assert ("4" in drawn) == bool(vectors) and "300" in drawn
+    assert draw_costs(sized(64), costs).startswith(b"\x89PNG")
