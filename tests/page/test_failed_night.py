@@ -12,6 +12,7 @@ from report_cases import make_costs, make_night, make_record, make_row, make_run
 from trexbench.core.history.cell import Cell
 from trexbench.report.page.html_data import page_data
 from trexbench.report.page.markdown import to_markdown
+from trexbench.report.page.parts import parts_of
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.review.report import make_page
@@ -37,7 +38,7 @@ def make_report(failed: bool = True) -> Report:
 
 def test_tables_name_it_and_only_there() -> None:
     report = make_report()
-    sheets = {sheet.name: sheet for sheet in sheets_of(report)}
+    sheets = {sheet.name: sheet for sheet in sheets_of(report, parts_of(report))}
     for name in ("ramps", "cycles", "latency"):
         assert {line.items[0].text for line in sheets[name].lines} == {str(WELL), NAMED}, name
         assert {line.items[0].raw for line in sheets[name].lines} == {str(WELL), NAMED}, "in CSV as well"
@@ -57,7 +58,7 @@ def test_markdown_and_page_say_which_cells() -> None:
 def test_nothing_is_dated_where_the_newest_night_has_all() -> None:
     report = make_report(failed=False)
     assert report.dated == {} and "own night" not in to_markdown(report) + make_page(report)
-    assert '"night"' not in json.dumps(page_data(report)["cells"])
+    assert '"night"' not in json.dumps(page_data(report, ())["cells"])
 
 
 def test_legends_name_it(show: Callable[[Report], Page]) -> None:

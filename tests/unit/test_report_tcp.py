@@ -60,7 +60,7 @@ def test_a_bound_is_marked_wherever_the_rate_stands() -> None:
     report = make_tcp_report(make_tcp_result(Path(bps=941e6), [Leg(Way.FORWARD)], setup=LINE))
     assert data_of(report)["tcp"][0]["bound"] and data_of(report)["tcp"][0]["limit"] == "the line was full"
     assert ">≥ 941.0 Mbit/s</td>" in render(report, LIBRARY) and "| ≥ 941.0 Mbit/s |" in to_markdown(report)
-    assert next(one for one in sheets_of(report) if one.name == "tcp").lines[0].items[1].raw == ">=9.41e+08"
+    assert next(one for one in sheets_of(report, ()) if one.name == "tcp").lines[0].items[1].raw == ">=9.41e+08"
 
 
 def test_series_are_the_intervals_with_gaps_where_nothing_was_read() -> None:

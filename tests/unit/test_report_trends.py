@@ -67,7 +67,7 @@ def test_few_nights_tell_no_noise_and_none_no_level() -> None:
 def test_the_data_are_small_whole_numbers_that_come_back_within_a_hundred_thousandth() -> None:
     values = noisy(40)
     rows = make_rows(values)
-    data = page_data(Report(rows))
+    data = page_data(Report(rows), ())
     (trend,) = data["trends"]
     assert figures(trend, RATE.name) == pytest.approx(values, rel=1e-5)
     assert all(type(one) is int for one in trend["values"][RATE.name]["of"])
@@ -80,7 +80,7 @@ def test_bounds_failures_and_runs_by_hand_have_their_places() -> None:
     lost = make_row(at=night_of(5))
     by_hand = replace(rows[3], started=f"{night_of(3)}T14:05:09Z", night=None, path="x.json")
     report = Report([*rows[:3], by_hand], [make_night(make_record(lost, "no licence"), at=night_of(5))])
-    data = page_data(report)
+    data = page_data(report, ())
     (trend,) = data["trends"]
     assert data["nights"] == [*map(night_of, range(3)), f"{night_of(3)} 14:05", night_of(5)]
     assert (trend["x"], trend["bound"]) == ([0, 1, 2, 3], [1])
@@ -91,7 +91,7 @@ def test_every_run_has_its_document_without_the_night_that_it_lies_in() -> None:
     rows = make_rows([5e6] * 100)
     elsewhere = {0: "elsewhere/a.json", 50: f"{rows[50].night}-2/b.json", 99: "c.json"}
     rows = [replace(row, path=elsewhere.get(number, row.path)) for number, row in enumerate(rows)]
-    found = page_data(Report(rows))["trends"][0]["documents"]
+    found = page_data(Report(rows), ())["trends"][0]["documents"]
     assert {number: path for number, path in enumerate(found) if path != "/vpp/020000-64b-uni.json"} == elsewhere
 
 

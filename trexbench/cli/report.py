@@ -63,11 +63,12 @@ def report(
 
         write(markdown, to_markdown(found))
     if tables is not None:
+        from ..report.page.parts import parts_of
         from ..report.page.sheet import to_csv
         from ..report.page.sheets import sheets_of
 
         make_directory(tables)
-        for sheet in sheets_of(found):
+        for sheet in sheets_of(found, parts_of(found)):
             write(str(tables / f"{sheet.name}.csv"), to_csv(sheet))
     if output is not None or (markdown is None and tables is None):
         write(str(output or Path("report.html")), make_page(found))

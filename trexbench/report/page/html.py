@@ -61,7 +61,7 @@ def render(report: Report, library: str) -> str:
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
         "notes": _notes(report),
         "most_failures": MOST_FAILURES,
-        "sheets": {sheet.name: sheet for sheet in sheets_of(report)},
+        "sheets": {sheet.name: sheet for sheet in sheets_of(report, parts)},
         "older": [
             (key, REASONS[key])
             for key in REASONS

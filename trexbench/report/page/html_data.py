@@ -32,7 +32,7 @@ SCALE: Mapping[str, tuple[float, str]] = {
 """By a metric's unit: the factor and the unit of its axis."""
 
 
-def page_data(report: Report, parts: Sequence[Part] = ()) -> dict[str, Any]:
+def page_data(report: Report, parts: Sequence[Part]) -> dict[str, Any]:
     """The cells once; everything else refers to them by index."""
     curves, trends, costs = report.curves, report.trends, report.costs
     found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs, *(one.cell for one in report.tcp_cells)]

@@ -20,11 +20,12 @@ def to_markdown(report: Report) -> str:
     TCP's rates and the first table of each load's section are as on the page; of others there is less, or nothing
     where the page folds them away.
     """
-    shown = {"tcp", *(part.sheets[0].name for part in parts_of(report))}
+    parts = parts_of(report)
+    shown = {"tcp", *(part.sheets[0].name for part in parts)}
     values = {
         "report": report,
         "most_failures": MOST_FAILURES,
-        "sheets": [sheet for sheet in sheets_of(report) if sheet.name in shown],
+        "sheets": [sheet for sheet in sheets_of(report, parts) if sheet.name in shown],
         "none_sign": NONE,
     }
     return fill("report.md", values, escape)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..clean import clean
 from .facts import facts_of
 from .figures import GridCell
 from .grid import Grid
-from .parts import parts_of
+from .parts import Part
 from .report import Report
 from .sheet import Head, Item, Sheet, SheetRow, heads_of, of_text, raw_of
 from .sheets_nights import change_sheet, trend_sheet
@@ -17,7 +17,7 @@ from .sheets_packets import cost_sheet, curve_sheet, latency_sheet, older_sheet
 from .sheets_tcp import leg_sheet, ping_sheet, tcp_sheet
 
 
-def sheets_of(report: Report) -> Iterator[Sheet]:
+def sheets_of(report: Report, parts: Sequence[Part]) -> Iterator[Sheet]:
     """Every table that has a row, in the page's order; there is none on the page beside them."""
     every = (
         change_sheet(report),
@@ -25,7 +25,7 @@ def sheets_of(report: Report) -> Iterator[Sheet]:
         grid_sheet("maximum-rate-absolute", "Maximum rate", report.grid, rates=True),
         grid_sheet("cycles-at-rates", "Cycles per packet at given rates", report.cost_grid, rates=True),
         *(make(report) for make in (tcp_sheet, leg_sheet, ping_sheet)),
-        *(sheet for part in parts_of(report) for sheet in part.sheets),
+        *(sheet for part in parts for sheet in part.sheets),
         *(make(report) for make in (curve_sheet, older_sheet, cost_sheet, latency_sheet, trend_sheet, fact_sheet)),
     )
     return (_dated(one, report) for one in every if one.lines)
