@@ -4,6 +4,7 @@ buffers the rate over their size, and what bounds it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -47,11 +48,13 @@ def compose_bdp(result: TcpResult) -> Figure | None:
     plot = find_plot(result, find_rows(result))
     if plot is None:
         return None
+    # On the page that is in the caption: so long a title is wider than a phone.
+    sizes = replace(plot.x, title=f"{plot.x.title}: the last number of tcp_rmem and tcp_wmem")
     setup, product = result.setup, find_product(result)
     words = [f"WAN of {setup.wan}"] if setup.wan is not None else []
     words += [f"scaled down from {setup.wan_asked}"] if setup.wan_asked is not None else []
     words += [f"BDP {format_size(product.size_bytes)}"] if product is not None else []
-    return _named(compose_plot(plot), result, ", buffers and BDP", *words)
+    return _named(compose_plot(replace(plot, x=sizes)), result, ", buffers and BDP", *words)
 
 
 def _named(figure: Figure, result: TcpResult, what: str, *words: str) -> Figure:
