@@ -270,9 +270,9 @@ def plot_of(runs: Mapping[Cell, DnsRun]) -> PlotFigure:
 
 
 def _line(cell: Cell, run: DnsRun) -> PlotLine:
-    answered = [one.answers / one.length_s for one in run.held]
-    told = [f"{qps:.0f} queries/s answered" for qps in answered]
-    return PlotLine(str(cell), [one.asked_qps for one in run.held], answered, told, (cell,))
+    answered = [held.answers / held.length_s for held in run.held]
+    texts = [f"{qps:.0f} queries/s answered" for qps in answered]
+    return PlotLine(str(cell), [held.asked_qps for held in run.held], answered, texts, (cell,))
 
 
 def add() -> None:

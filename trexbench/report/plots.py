@@ -20,10 +20,11 @@ class PlotLine:
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    told: Sequence[str]
+    texts: Sequence[str]
     """Text of each point, below the line's name."""
     cells: tuple[Cell, ...]
-    """The cells that it belongs to; without a choice of figures it is drawn while one of them is chosen."""
+    """The cells that it belongs to; without a choice of figures it is drawn while one of them is chosen. The page needs
+    at least one, a picture none."""
     colour: str | int | None = None
     """One of the page's, or the place of one in the palette; None: that of the first cell's DUT."""
     dash: str = "solid"
@@ -37,7 +38,7 @@ class PlotLine:
 
 @dataclass(frozen=True)
 class PlotAxis:
-    """An axis; of powers of ten with numbers at the ticks where it has any, else from 0 with numbers of the library."""
+    """An axis: logarithmic, with these ticks, where it has any; else linear."""
 
     title: str
     ticks: Sequence[tuple[float, str]] = ()
@@ -70,7 +71,7 @@ def _line(line: PlotLine, cells: Mapping[Cell, int]) -> dict[str, Any]:
         "name": clean(line.name),
         "x": [short(value) for value in line.x],
         "y": [short(value) for value in line.y],
-        "told": [clean(text) for text in line.told],
+        "texts": [clean(text) for text in line.texts],
         "cells": [cells[cell] for cell in line.cells],
         "colour": line.colour,
         "dash": line.dash,

@@ -82,13 +82,13 @@ def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]
         by_size = sorted({plan.offers[0].mean_frame_bytes: plan for plan in (run.plan for run in results)}.items())
         sizes = [size for size, _ in by_size]
         rates = [sum(offer.line_rate_pps for offer in plan.offers) for _, plan in by_size]
-        told = [f"{format_pps(pps)} at {size:g} B" for size, pps in zip(sizes, rates, strict=True)]
+        texts = [f"{format_pps(pps)} at {size:g} B" for size, pps in zip(sizes, rates, strict=True)]
         plan = results[0].plan
         ways = f", {len(plan.directions)} directions" if len(plan.directions) > 1 else ""
         label = f"line rate (theoretical maximum) at {line_speeds(plan)}{ways}"
         before = most.get(key := (*sizes, *rates))
         cells_of = cells if before is None else (*before.cells, *cells)
-        most[key] = PlotLine(label, sizes, rates, told, cells_of, SOFT, "dash")
+        most[key] = PlotLine(label, sizes, rates, texts, cells_of, SOFT, "dash")
         by_loss: dict[float, list[Throughput]] = {}
         for one in sorted(
             (one for one in throughputs(results) if one.total_pps), key=lambda one: (one.loss, one.frame_bytes)

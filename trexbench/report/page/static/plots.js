@@ -11,14 +11,15 @@ function figurePlot(page, name) {
   }
 
   function trace(line) {
-    var colours = page.palette().colours, markers = page.palette().markers, words = plain(line.name), look = page.look(data.cells[line.cells[0]]);
+    var colours = page.palette().colours, markers = page.palette().markers, words = plain(line.name), look;
+    if (line.colour === null) { look = page.look(data.cells[line.cells[0]]); }
     if (typeof line.colour === "number") { look = { colour: colours[line.colour % colours.length], marker: markers[line.colour % markers.length] }; }
     if (typeof line.colour === "string") { look = { colour: page.css(line.colour) }; }
     return { x: line.x, y: line.y, type: "scatter", mode: line.bounds ? "lines+markers" : "lines", legendgroup: words,
       name: page.width() < NARROW ? words.replace(/(.{24,34}?) /g, "$1<br>") : words, line: { color: look.colour, width: 1.5, dash: line.dash },
       marker: { color: look.colour, size: line.dash === "solid" ? 9 : 11, symbol: (line.bounds || []).map(function (is) { return look.marker + (is ? "-open" : ""); }) },
       error_y: { type: "data", array: line.apart, visible: line.apart.length > 0, color: look.colour, thickness: 1.2, width: 4 }, hoverinfo: "text", hoverlabel: { align: "left" },
-      hovertext: line.told.map(function (text) { return "<b>" + words + "</b><br>" + page.wrapped(text); }) };
+      hovertext: line.texts.map(function (text) { return "<b>" + words + "</b><br>" + page.wrapped(text); }) };
   }
 
   // Of the ticks those that have room beside each other.
