@@ -1,4 +1,4 @@
-"""Drivers through the user's ssh and a real sshd, against boxes that keep state, fail, hang and go away."""
+"""Drivers through the user's ssh and a real sshd, against boxes that keep state, hang and go away."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ SUITE = "method: tcp\ntcp: {time: 10s, ping: 2}\nduts: [raspberry-pi]\n"
 def test_a_documents_tests_and_its_table(name: str, cells: int, tmp_path: Path) -> None:
     done = succeed(tmp_path, "suite", "run", name, "--sim")
     assert f"{cells} of {cells} cells measured" in done.stderr, done.stderr
-    told = succeed(tmp_path, "tcp-table", name)
-    assert told.stdout.startswith("*** SIMULATED"), told.stderr
-    assert f"{cells} of {cells} published figures within 5 %" in told.stdout
+    shown = succeed(tmp_path, "tcp-table", name)
+    assert shown.stdout.startswith("*** SIMULATED"), shown.stderr
+    assert f"{cells} of {cells} published figures within 5 %" in shown.stdout
     found = json.loads(trexbench(tmp_path, "tcp-table", name, "--json").stdout)
     assert found["simulated"] and all(0.95 < one["ratio"] < 1.05 for one in found["cells"])
     listed = trexbench(tmp_path, "results", "list", "--json")
@@ -30,9 +30,9 @@ def test_a_documents_tests_and_its_table(name: str, cells: int, tmp_path: Path) 
 def test_the_bdp_laboratory_and_its_table(tmp_path: Path) -> None:
     done = succeed(tmp_path, "suite", "run", "bdp-lab8", "--sim", "--dut", "mininet-lab8")
     assert "2 of 2 cells measured" in done.stderr, done.stderr
-    told = succeed(tmp_path, "tcp-table", "bdp-lab8")
-    assert "2 of 2 published figures within 5 %" in told.stdout, told.stderr
-    assert "scaled" not in told.stdout and " window " in told.stdout and " link " in told.stdout
+    shown = succeed(tmp_path, "tcp-table", "bdp-lab8")
+    assert "2 of 2 published figures within 5 %" in shown.stdout, shown.stderr
+    assert "scaled" not in shown.stdout and " window " in shown.stdout and " link " in shown.stdout
     lab = succeed(tmp_path, "suite", "run", "bdp-lab8", "--sim")
     assert "2 of 2 cells measured" in lab.stderr, lab.stderr
     small, large = json.loads(trexbench(tmp_path, "tcp-table", "bdp-lab8", "--json").stdout)["cells"]
@@ -45,12 +45,12 @@ def test_a_tunnels_rates_beside_the_documents(tmp_path: Path) -> None:
     """Document 003's twelve rows, whose CPU columns stay empty: the twin has no processes."""
     done = succeed(tmp_path, "suite", "run", "vpn-tunnel-2020", "--sim")
     assert "12 of 12 cells measured" in done.stderr, done.stderr
-    told = succeed(tmp_path, "tcp-table", "vpn-tunnel-2020")
-    assert told.stdout.startswith("*** SIMULATED"), told.stderr
-    assert "12 of 12 published figures within 5 %" in told.stdout
+    shown = succeed(tmp_path, "tcp-table", "vpn-tunnel-2020")
+    assert shown.stdout.startswith("*** SIMULATED"), shown.stderr
+    assert "12 of 12 published figures within 5 %" in shown.stdout
     found = json.loads(trexbench(tmp_path, "tcp-table", "vpn-tunnel-2020", "--json").stdout)["cells"]
     assert not any("cpu" in one for one in found) and all(one["published_cpu"] for one in found)
-    words = [line.replace(">= ", "").split() for line in told.stdout.splitlines() if line.startswith("vpn-i5")][:12]
+    words = [line.replace(">= ", "").split() for line in shown.stdout.splitlines() if line.startswith("vpn-i5")][:12]
     limits = [line[6] for line in words]
     assert (limits.count("link"), limits.count("endpoint-cpu"), limits.count("unknown")) == (7, 2, 3)
 

@@ -105,8 +105,8 @@ def documents(cwd: Path) -> list[Any]:
 
 def document(cwd: Path) -> Any:
     """The only one of them."""
-    (found,) = documents(cwd)
-    return found
+    (only,) = documents(cwd)
+    return only
 
 
 def begin(cwd: Path, *arguments: str, command: Sequence[str] = TREXBENCH) -> subprocess.Popen[str]:

@@ -146,13 +146,13 @@ def middle_of(rows: Sequence[RunRow]) -> Figure:
 
     uncertainty: that of a single run, and the spread of the runs (95 %).
     """
-    found = [row.figure for row in rows if row.figure is not None]
-    values, count = [one.value for one in found], len(found)
-    noise, middle = median(one.uncertainty for one in found), median(values)
+    figures = [row.figure for row in rows if row.figure is not None]
+    values, count = [figure.value for figure in figures], len(figures)
+    noise, middle = median(figure.uncertainty for figure in figures), median(values)
     if count > 1:
         error = stdev(values) / sqrt(count) * (MEDIAN_ERROR if count > 2 else 1.0)
         noise = hypot(noise, student(count - 1) * error)
-    return Figure(middle, noise, any(one.at_least and one.value <= middle for one in found))
+    return Figure(middle, noise, any(figure.at_least and figure.value <= middle for figure in figures))
 
 
 def compare_sets(

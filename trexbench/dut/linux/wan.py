@@ -185,8 +185,8 @@ def parse_qdiscs(text: str) -> tuple[Qdisc, ...]:
 def _qdisc(entry: Mapping[str, Any]) -> Qdisc:
     options = mapping_at(entry, "options")
     delay, loss = mapping_at(options, "delay"), mapping_at(options, "loss-random")
-    told = mapping_at(options, "rate").get("rate", options.get("rate"))
-    rate, burst, limit = _number(told), _number(options.get("burst")), _number(options.get("limit"))
+    asked = mapping_at(options, "rate").get("rate", options.get("rate"))
+    rate, burst, limit = _number(asked), _number(options.get("burst")), _number(options.get("limit"))
     wait_us = _number(options.get("lat"))
     if limit is None and wait_us is not None and rate and burst is not None:
         limit = rate * wait_us / 1e6 + burst
