@@ -76,7 +76,7 @@ def cost_plots(costs: Sequence[Cost]) -> Iterator[PlotFigure]:
 def _cost_line(
     name: str, costs: Sequence[Cost], of: Callable[[Cost], float | None], form: Callable[[float], str] = format_cycles
 ) -> PlotLine:
-    points = [(cost.forwarded_pps / 1e6, value) for cost in costs if (value := of(cost)) is not None]
+    points = sorted((cost.forwarded_pps / 1e6, value) for cost in costs if (value := of(cost)) is not None)
     values = [value for _, value in points]
     words = [form(value) for value in values]
     return PlotLine(name, [rate for rate, _ in points], values, words, (), bounds=[False] * len(points), words=words)
