@@ -81,7 +81,7 @@ def _draw_line(axes: Axes, line: PlotLine, number: int) -> None:
     white = {"markerfacecolor": "white", "linestyle": "none", "zorder": 4 - number / 10}
     axes.plot([x for x, _ in hollow], [y for _, y in hollow], **(look | white))
     for x, y, words in zip(line.x, line.y, line.words, strict=False):
-        place: dict[str, Any] = {"xytext": (0, 7 + number) if number else (0, -16), "textcoords": "offset points"}
+        place: dict[str, Any] = {"xytext": (0, 7 + number) if number else (-6, -16), "textcoords": "offset points"}
         axes.annotate(typeset(words), (x, y), color=look["color"], fontsize=8, ha="center", **place)
 
 
