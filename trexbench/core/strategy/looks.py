@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil, exp, log
+from statistics import fmean, linear_regression
 from typing import NamedTuple
 
 from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, build_window, measured_windows
-from ..verdict.belief import Belief, believe
+from ..verdict.belief import Belief, Bracket, believe
 from ..verdict.belief import LookResult as Tried
 from ..verdict.blame import misses
 from ..verdict.knee import find_sustained
@@ -41,13 +42,21 @@ HALF = 4
 class DirectionGroup:
     """Directions whose knees lie so near to one another that they are searched at one share of their targets.
 
-    low, high: shares between which the ramp saw the knee, if bracketed.
+    low, high: shares between which the ramp saw the knee, if bracketed. line: slope and offset of the received over the
+    offered share past the knee, of the direction that lost most.
     """
 
     directions: tuple[Direction, ...]
     low: float
     high: float
+    line: tuple[float, float]
     bracketed: bool
+
+    def bracket(self, goal: float) -> Bracket:
+        """Where the ramp lets expect this goal's knee: most likely where the line crosses that of the loss allowed."""
+        slope, offset = self.line
+        guess = offset / (1 - goal - slope) if slope < 0.9 else offset + slope * self.low
+        return Bracket(self.low, self.high, min(max(guess, self.low), self.high))
 
 
 class Look(NamedTuple):
@@ -165,8 +174,9 @@ def find_groups(plan: Plan, strictest: float, measured: RunWindows) -> tuple[Dir
     for one in sorted((_alone(plan, strictest, measured, d) for d in plan.directions), key=lambda group: group.low):
         if groups and one.bracketed == groups[-1].bracketed and one.low < groups[-1].high:
             last = groups.pop()
+            line = min(last.line, one.line, key=lambda line: line[1] + line[0] * last.high)
             both = (*last.directions, *one.directions)
-            groups.append(DirectionGroup(both, last.low, max(last.high, one.high), one.bracketed))
+            groups.append(DirectionGroup(both, last.low, max(last.high, one.high), line, one.bracketed))
         else:
             groups.append(one)
     return tuple(groups)
@@ -186,10 +196,14 @@ def _alone(plan: Plan, strictest: float, measured: RunWindows, direction: Direct
     first = find_sustained([w.is_bad(floor) or s for w, s in zip(windows, short, strict=True)], RAMP_WINDOWS)
     if first is None:
         low = max((w.sent_pps for w in windows if not w.is_bad(floor)), default=0.0) / target
-        return DirectionGroup((direction,), max(low * 0.9, 1e-4), 1.0, False)
-    high = windows[first + 1].sent_pps / target
+        return DirectionGroup((direction,), max(low * 0.9, 1e-4), 1.0, (0.0, 1.0), False)
+    past = windows[first + 1 : first + RAMP_WINDOWS]
+    high = past[0].sent_pps / target
     low = windows[first - 1].sent_pps / target if first else high / 16
-    return DirectionGroup((direction,), min(low, high * 0.99), high, True)
+    sent, received = [w.sent_pps / target for w in past], [w.received_pps / target for w in past]
+    rises = sent[-1] > sent[0] * 1.001  # it does not where the generator cannot send more
+    line = linear_regression(sent, received) if rises else (0.0, fmean(received))
+    return DirectionGroup((direction,), min(low, high * 0.99), high, (line[0], line[1]), True)
 
 
 def standing_windows(ramp: Sequence[Window]) -> list[Window]:
@@ -242,7 +256,7 @@ def find_standing(looks: Sequence[Look]) -> list[Look]:
 
 def seek(goals: Sequence[float], width: float, group: DirectionGroup, looks: Sequence[Look]) -> GroupKnees:
     """Each goal's knee from these looks, and the share to look at next."""
-    knees = tuple(_knee((group.low, group.high), goal, looks, width) for goal in goals)
+    knees = tuple(_knee(group.bracket(goal), goal, looks, width) for goal in goals)
     open_ends = [one.next_share for one in knees if one.next_share is not None]
     rest = min((one.low for one in knees if one.low is not None), default=group.low)
     share = open_ends[len(looks) % len(open_ends)] if open_ends else rest
@@ -256,7 +270,7 @@ def _kept(looks: Sequence[Look], share: float) -> float:
     return nearest.share / max(nearest.asked.values()) if nearest else 1.0
 
 
-def _knee(bracket: tuple[float, float], goal: float, looks: Sequence[Look], width: float) -> GoalKnee:
+def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) -> GoalKnee:
     tried = [result for look in looks for result in look.results(goal, width)]
     belief = believe(bracket, tried, width)
     middle = belief.median

@@ -10,9 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 LAPSE = 0.04
-"""Probability that a look contradicts its rate, after a stall or a burst of noise; and that the ramp's bracket does."""
+"""Probability that a look contradicts its rate: a stall, a burst of noise."""
 SPREADS = (0.1, 0.5, 1.5)
 """Widths of the band of rates that sometimes lose and sometimes do not, in widths asked for."""
+NEAR = 0.7
+"""Probability, of what lies in the bracket, that the knee lies near the guess, within some widths."""
+ABOUT = 3.0
+"""Distance that "near" means, in widths asked for: the probability falls by e with each."""
+OUTSIDE = 0.1
+"""Probability that the knee lies outside of the bracket from which the search begins."""
 REACH = 64.0
 """Factor by which the knee may lie below or above the bracket."""
 
@@ -22,6 +28,14 @@ class LookResult(NamedTuple):
 
     share: float
     lossy: bool
+
+
+class Bracket(NamedTuple):
+    """Shares of the target between which the knee probably lies, and where most likely."""
+
+    low: float
+    high: float
+    guess: float
 
 
 @dataclass(frozen=True)
@@ -48,11 +62,8 @@ class Belief:
         return float(self.weights[(self.shares >= low) & (self.shares <= high)].sum())
 
 
-def believe(bracket: tuple[float, float], looks: Sequence[LookResult], width: float) -> Belief:
-    """Bayes' rule on a grid: a rate is lossy with a probability that rises, over some band, from LAPSE to 1 - LAPSE.
-
-    bracket: shares of the target between which the knee probably lies.
-    """
+def believe(bracket: Bracket, looks: Sequence[LookResult], width: float) -> Belief:
+    """Bayes' rule on a grid: a rate is lossy with a probability that rises, over some band, from LAPSE to 1 - LAPSE."""
     places, prior = _prior(bracket, looks, width)
     likelihood = np.zeros((len(SPREADS), len(places)))
     for row, spread in zip(likelihood, SPREADS, strict=True):
@@ -63,9 +74,9 @@ def believe(bracket: tuple[float, float], looks: Sequence[LookResult], width: fl
     return Belief(np.exp(places), weights / weights.sum())
 
 
-def _prior(bracket: tuple[float, float], looks: Sequence[LookResult], width: float) -> tuple[np.ndarray, np.ndarray]:
+def _prior(bracket: Bracket, looks: Sequence[LookResult], width: float) -> tuple[np.ndarray, np.ndarray]:
     """The grid (logarithms of shares), fine where the knee may be, and what is believed before any look."""
-    low, high = map(log, bracket)
+    low, high = log(bracket.low), log(bracket.high)
     tried = [log(look.share) for look in looks]
     fine_from, fine_to = min([low, *tried]) - 4 * width, min(0.0, max([high, *tried]) + 4 * width)
     fine = np.arange(fine_from, fine_to, width / 12)
@@ -74,10 +85,14 @@ def _prior(bracket: tuple[float, float], looks: Sequence[LookResult], width: flo
     above = np.arange(fine_to, min(0.0, high + log(REACH)), coarse)
     places = np.concatenate([below, fine, above, [coarse]])
     sizes = np.concatenate([np.full(len(below), coarse), np.full(len(fine), width / 12), np.full(len(above), coarse)])
-    inside = (places[:-1] >= low - width / 12) & (places[:-1] <= high)
-    weights = (1 - LAPSE) * inside * sizes / (inside * sizes).sum()
-    weights += LAPSE / 2 * ~inside * sizes / max((~inside * sizes).sum(), 1e-12)
-    top = 0.5 if bracket[1] >= 1 else LAPSE / 2
+    inside = (places[:-1] >= low) & (places[:-1] <= high)
+    near = np.exp(-np.abs(places[:-1] - log(bracket.guess)) / (ABOUT * width))
+    density = np.where(inside, (1 - OUTSIDE) * (1 - NEAR) / max(high - low, width), 0.0)
+    density = density + (1 - OUTSIDE) * NEAR * near / (near * sizes).sum()
+    weights = density * sizes
+    rest = sizes * ~inside
+    weights += OUTSIDE / 2 * rest / max(rest.sum(), 1e-12)
+    top = 0.5 if bracket.high >= 1 else OUTSIDE / 2
     return places, np.append(weights / weights.sum() * (1 - top), top)
 
 
