@@ -141,18 +141,19 @@ def _measure_sizes(
     """One run per frame size, then the table and the picture of all."""
     from ..report.run.sizes import format_sizes
     from ..session.keep import draw_sizes_of, measure_series, size_requests
-    from .loads import output_of
+    from .loads import code_of, output_of
 
     requests = size_requests(verb, case, sizes, wished, setup)
     done = measure_series(requests, output_of(shown.results, shown.quiet, setup.pace))
     words = _banner(done.results) + format_sizes(done.results) if done.results else ""
-    return _present(done, shown, words, draw_sizes_of if done.results else None)
+    code = _present(done, shown, words, draw_sizes_of if done.results else None)
+    unanswered = [code_of(run) for run in done.runs if run.error is None]
+    return code or max(unanswered, default=0)
 
 
 def _present(done: Series, shown: Shown, words: str, draw: Callable[[Sequence[RunResult], Path], Path] | None) -> int:
     """Print and draw several runs that have ended; the exit code is that of the error that ended them, or the first."""
     from ..results.loads import figures_of
-    from .loads import code_of
 
     if shown.as_json:
         print_json([figures_of(result) for result in done.results])
@@ -162,9 +163,7 @@ def _present(done: Series, shown: Shown, words: str, draw: Callable[[Sequence[Ru
         save_picture(lambda: draw(done.results, shown.results))
     for name, error in done.failures:
         warn(f"{name}: {error}")
-    # A run whose cost is known answers what it was made for, whatever limited its rate.
-    unanswered = [code_of(run) for run in done.runs if run.error is None and not run.result.costs]
-    return done.error.exit_code if done.error is not None else next((code for code in unanswered if code), 0)
+    return 0 if done.error is None else done.error.exit_code
 
 
 def _banner(results: Sequence[RunResult]) -> str:
