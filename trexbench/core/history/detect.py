@@ -32,8 +32,9 @@ the smallest effect); fixed by the false alarms of young histories."""
 BASELINE, LATELY = 60, 10
 """The most nights from which a change is judged: before it (steps found), and since, which is also the weight of the
 noise that a new level takes over; fixed by false alarms where a night is like the one before, and by recoveries."""
-SCORE = 3.7
-"""The score of a change, and of one night that is beyond the noise; fixed by false alarms against steps found."""
+SCORE, ALONE = 3.7, 4.2
+"""The score of a change, and that of one night which is suspected; fixed by false alarms, and false suspicions, against
+steps found."""
 NEAR, AGREE = 0.6, 0.75
 """A night that shows this share of a step is near the new level; the share of the nights that must be near it;
 fixed by single bad nights."""
@@ -129,7 +130,7 @@ def is_far(value: float, nights: Sequence[float], least: float, noise: float | N
         return False
     base = _level_of(nights) if noise is None else _level_of(nights, noise, LATELY)
     away = value - median(nights)
-    return abs(away) >= least and bool(base.scores(away, 1) >= SCORE)
+    return abs(away) >= least and bool(base.scores(away, 1) >= ALONE)
 
 
 def nights_of_change(values: Sequence[float], at: int, before: float, after: float, noise: float) -> tuple[int, int]:
