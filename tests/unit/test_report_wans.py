@@ -54,7 +54,7 @@ def test_the_plot_has_the_measured_rates_the_windows_line_and_the_lines_rate() -
     (wan,) = data_of(report_of(swept()))["figures"]["wans"]
     window, line, series = wan["lines"]
     assert series["x"] == list(SIZES) and series["y"] == pytest.approx([300, 940], rel=0.01)
-    assert all(words in text for words, text in zip(("1.00 MB", "5.00 MB"), series["told"], strict=True))
+    assert all(words in text for words, text in zip(("1.00 MB", "5.00 MB"), series["texts"], strict=True))
     assert window["name"].startswith("window / round trip") and line["name"].startswith("payload rate of the line")
     slope = window["y"][-1] / window["x"][-1]
     assert window["y"] == pytest.approx([slope * x for x in window["x"]], rel=1e-3)
