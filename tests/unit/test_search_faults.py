@@ -196,3 +196,4 @@ def test_a_generator_that_sends_no_more_is_the_limit_though_a_frame_is_lost(
     (one,) = analyse(plan, simulate(plan, world).samples).directions
     assert one.limit is Limit.GENERATOR_TX and one.at_least
     assert one.maximum_pps == pytest.approx(8e5, rel=0.01)
+    assert kind != "search" or one.first_bad_pps is None, "no look lost more than the goal"

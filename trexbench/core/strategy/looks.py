@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil, exp, log
@@ -21,7 +21,7 @@ from ..verdict.path import find_path
 LOST_IN_RAMP = 0.005
 """Share below which loss in a window of the ramp may be frames on their way."""
 RAMP_WINDOWS = 3
-"""Lossy windows in a row that end the ramp."""
+"""Lossy windows in a row that end the ramp; and looks that show that the generator can send no more."""
 IN_FLIGHT_S = 0.0001
 """Traffic of this time may be on its way more at the end of a look than at its beginning."""
 MOST_PARTS = 10
@@ -90,13 +90,6 @@ class Look(NamedTuple):
         """One direction's part."""
         asked, sent, most = ({direction: shares[direction]} for shares in (self.asked, self.sent, self.most))
         return Look(asked, sent, most, {direction: self.windows[direction]})
-
-    def results(self, goal: float, width: float) -> Iterator[Tried]:
-        """Yield what the look says of this goal; no rate above the generator's limit is good."""
-        lossy = self.lossy(goal)
-        yield Tried(self.share, lossy)
-        if self.unreached and not lossy:
-            yield Tried(min(self.most.values()) * (1 + width / 2), True)
 
     @property
     def loss(self) -> float:
@@ -271,12 +264,13 @@ def _kept(looks: Sequence[Look], share: float) -> float:
 
 
 def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) -> GoalKnee:
-    tried = [result for look in looks for result in look.results(goal, width)]
+    tried = [Tried(look.share, look.lossy(goal)) for look in looks]
     belief = believe(bracket, tried, width)
     middle = belief.median
     low, high = _ends(tried, belief, width)
-    if low is not None and low >= 1.0:
-        return GoalKnee(goal, 1.0, low, None, (low, None), 1 - belief.below(1.0), None)
+    most = _most(looks, width)
+    if low is not None and low >= most:
+        return GoalKnee(goal, low, low, None, (low, None), 1 - belief.below(low), None)
     if low is None or high is None:
         return GoalKnee(goal, middle, low, high, (low, high), 0.0, _next_share(belief, tried, width))
     steady = all(one.lossy for one in tried if one.share > min(o.share for o in tried if o.lossy))
@@ -286,6 +280,12 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
         least, most = (belief.quantile((1 + sign * STATED) / 2) for sign in (-1, 1))
         return GoalKnee(goal, middle, low, high, (min(low, least), max(high, most)), STATED, next_share)
     return GoalKnee(goal, middle, low, high, (low, high), belief.between(low, high), next_share)
+
+
+def _most(looks: Sequence[Look], width: float) -> float:
+    """The highest rate that can be looked at: the target, or about what a generator sends that was asked for more."""
+    unreached = [look for look in looks if look.unreached]
+    return max(look.share for look in looks) * (1 - width / 2) if len(unreached) >= RAMP_WINDOWS else 1.0
 
 
 def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float | None, float | None]:

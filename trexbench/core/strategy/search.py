@@ -179,7 +179,9 @@ class Search(Strategy):
         bad = [w for w, look in zip(windows, looks, strict=True) if look.lossy(loss) or look.unreached]
         if not bad:
             return without_loss(self, windows, goals, carried)
-        since_s, lossy_from = self._loss_begun(history, direction, bad[0]), min(w.sent_pps for w in bad)
+        lossy = [w for w, look in zip(windows, looks, strict=True) if look.lossy(loss)]
+        lossy_from = min((w.sent_pps for w in lossy), default=None)
+        since_s = self._loss_begun(history, direction, bad[0])
         limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
