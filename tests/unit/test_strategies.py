@@ -99,6 +99,9 @@ def test_documents_of_version_1_mean_what_they_meant(name: str) -> None:
     for now, then in zip(upgraded["analysis"], stored["analysis"], strict=True):
         apart_pps = then.pop("uncertainty_pps")  # version 1 of the analysis gave the last good rate
         assert abs(now.pop("maximum_pps") - then.pop("maximum_pps")) <= apart_pps
+        for trial, former in zip(now["trials"], then["trials"], strict=True):  # which had the rate asked for
+            assert 0.98 * former["offered_pps"] <= trial["offered_pps"] <= former.pop("offered_pps") * (1 + 1e-9)
+            former["offered_pps"] = trial["offered_pps"]
         assert {key: now[key] for key in then} == same(then)
     assert from_document(upgraded) == from_document(stored), "and they stay so when they are written anew"
 

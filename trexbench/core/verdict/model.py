@@ -78,10 +78,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Trial:
-    """One confirmation: a rate was held and drained, and totals compared. It passes only if that rate was sent."""
+    """One confirmation: a rate was held and drained, and totals compared."""
 
     number: int
     offered_pps: float
+    """The rate asked for; the rate sent where the generator sent less."""
     sent: int
     received: int
     loss: float | None

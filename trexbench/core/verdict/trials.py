@@ -41,14 +41,15 @@ def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Pha
 def find_trials(
     plan: Plan, samples: Sequence[Sample], direction: Direction, path: FramePath = SOUND
 ) -> tuple[Trial, ...]:
-    """Trials that were drained. One passes if the rate was sent and the loss beyond the path is within the threshold.
+    """Trials that were drained. One passes if the loss beyond the path is within the threshold.
 
-    The trial's own loss is that of all frames.
+    The trial's own loss is that of all frames; its offered load is what was sent.
     """
     trials = []
     for number in sorted({s.trial for s in samples if s.phase is Phase.CONFIRM_DRAIN}):
         _, _, window, offered, sent_pps = find_held(samples, direction, CONFIRM_PHASES, number)
         beyond = path.correct(window).loss
-        kept = beyond is not None and beyond <= plan.loss_threshold and not misses(offered, sent_pps)
+        offered = sent_pps if misses(offered, sent_pps) else offered
+        kept = beyond is not None and beyond <= plan.loss_threshold
         trials.append(Trial(number, offered, window.sent, window.received, window.loss, kept))
     return tuple(trials)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..load.plan import Plan
-from ..load.sample import Phase, Sample
+from ..load.sample import CONFIRM_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window, find_gaps, find_spans
 from ..units import format_pps, format_share
 from .blame import misses
@@ -13,6 +13,7 @@ from .conditions import find_condition_warnings
 from .evidence import Evidence, find_evidence
 from .knee import find_sustained
 from .model import DirectionResult, Limit, RunWarning, Stall
+from .trials import find_held
 
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 
@@ -30,7 +31,7 @@ def find_warnings(
         found.extend(_of_windows(plan, evidence.windows, result))
         if not evidence.path.extra:
             found.extend(_of_foreign_frames(measured, result, evidence.path.foreign))
-        found.extend(_of_trials(result))
+        found.extend(_of_trials(measured, result))
     if any(s.reading.queue_full is None and _unreported(s, ports, "queue_full") for s in samples):
         found.append(RunWarning("no-queue-full", "the generator did not report queue_full: its limit may go unseen"))
     if any(_unreported(s, ports, "cpu_percent") for s in samples):
@@ -116,11 +117,17 @@ def _of_foreign_frames(measured: RunWindows, result: DirectionResult, known: boo
         yield RunWarning("foreign-frames", text)
 
 
-def _of_trials(result: DirectionResult) -> Iterator[RunWarning]:
-    if result.limit not in (Limit.DUT, Limit.UNKNOWN) or not result.trials or result.trials[0].passed:
+def _of_trials(measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:
+    if result.limit not in (Limit.DUT, Limit.UNKNOWN) or not result.trials:
         return
     name, confirmed = result.direction, result.confirmed_pps
-    if confirmed is None:
+    if result.trials[0].passed:
+        asked_pps = find_held(measured.samples, name, CONFIRM_PHASES, result.trials[0].number).offered_pps
+        if misses(asked_pps, result.trials[0].offered_pps):
+            sent = format_pps(result.trials[0].offered_pps)
+            text = f"{name}: held again to confirm it, the generator sent {sent} of {format_pps(asked_pps)}"
+            yield RunWarning("confirmed-lower", text)
+    elif confirmed is None:
         lowest = format_pps(min(t.offered_pps for t in result.trials))
         text = f"{name}: held again to confirm it, no rate down to {lowest} passed"
         yield RunWarning("not-confirmed", text)
