@@ -1,4 +1,4 @@
-"""``trexbench calibrate``: what a tester carries without a DUT."""
+"""``trexbench lab calibrate``: what a tester carries without a DUT."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..report.words import lay_out
 from ..session.options import Setup
 from .options import DURATION, PORTS, SETUP, SHOWN, SPEED, Parsed, Shown, complete_duts, complete_modes
 from .output import exit_code, print_json
+from .verbs import verb
 
 if TYPE_CHECKING:
     from ..core.calibration import Calibration, TesterLimit
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 MODES = "var2-64b,var2-imix,var2-1514b"
 _EXAMPLES = """\b
 Examples:
-  trexbench calibrate --server trex1.lab --ports 0,1
-  trexbench calibrate --server trex1.lab --modes 64b,imix --ramp-duration 60
-  trexbench calibrate --dut lab-linux
-  trexbench calibrate --sim
+  trexbench lab calibrate --server trex1.lab --ports 0,1
+  trexbench lab calibrate --server trex1.lab --modes 64b,imix
+  trexbench lab calibrate --dut lab-linux
+  trexbench lab calibrate --sim
 """
 
 
@@ -33,7 +34,7 @@ def _modes(text: str) -> tuple[str, ...]:
     return tuple(resolve_mode(name.strip()).name for name in text.split(","))
 
 
-@click.command(epilog=_EXAMPLES)
+@verb(epilog=_EXAMPLES)
 @click.option(
     "--dut",
     "name",

@@ -1,4 +1,4 @@
-"""``trexbench compare``: two runs, direction by direction; or two sets of runs, cell by cell."""
+"""``trexbench results compare``: two runs, direction by direction; or two sets of runs, cell by cell."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ import click
 
 from .options import JSON, results_option
 from .output import note, print_json
+from .verbs import verb
+
+_EXAMPLES = """\b
+Examples:
+  trexbench results compare before.json after.json
+  trexbench results compare 2026-11-20 2026-11-21
+  trexbench results compare netgate-linux netgate-vpp --json
+  trexbench results compare 'results/2026-11-2*/*/*.json' latest
+  trexbench results compare nightly@2026-11-20 nightly@2026-11-21
+  trexbench results compare kernel-6.12 kernel-6.18
+"""
 
 
-@click.command(
-    epilog="\b\nExamples:\n  trexbench compare before.json after.json\n  trexbench compare 2026-11-20 2026-11-21\n"
-    "  trexbench compare netgate-linux netgate-vpp --json\n  trexbench compare 'results/2026-11-2*/*/*.json' latest\n"
-    "  trexbench compare nightly@2026-11-20 nightly@2026-11-21\n  trexbench compare kernel-6.12 kernel-6.18\n"
-)
+@verb(epilog=_EXAMPLES)
 @click.argument("first")
 @click.argument("second")
 @results_option()

@@ -11,6 +11,7 @@ from ..core.checks import Check, State, exit_code
 from ..session.options import Target
 from .options import JSON, SERVER, click_options, complete_duts, gathered, given, results_option
 from .output import print_json
+from .verbs import verb
 
 _STYLES = {State.GOOD: "green", State.DOUBTFUL: "yellow", State.BAD: "red"}
 _EXAMPLES = """\b
@@ -29,7 +30,7 @@ _TARGET = gathered(
 )
 
 
-@click.command(epilog=_EXAMPLES)
+@verb(epilog=_EXAMPLES)
 @_TARGET
 @results_option("Where results will go.")
 @JSON

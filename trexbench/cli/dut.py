@@ -37,6 +37,7 @@ from .options import (
     given,
 )
 from .output import note, print_json
+from .verbs import verbs
 
 if TYPE_CHECKING:
     from ..dut import Change, Command
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   trexbench dut list
-  trexbench dut new my-router --driver linux --host router.example.net --server trex1.lab
+  trexbench dut new my-router --driver linux --host router.example.net
   trexbench dut check my-router.yaml
   trexbench dut show netgate-vpp
   trexbench dut plan netgate-vpp --rx-queues 2
@@ -56,7 +57,7 @@ Examples:
 """
 
 
-@click.group(epilog=_EXAMPLES)
+@verbs(epilog=_EXAMPLES)
 def dut() -> None:
     """Devices under test, as dut_configs/ describes them.
 

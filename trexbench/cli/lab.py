@@ -1,4 +1,4 @@
-"""``trexbench lab``: a router in network namespaces that stays until the user takes it down."""
+"""``trexbench lab``: this tester's bench, such as a router in network namespaces that stays until it is taken down."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from pathlib import Path
 import click
 
 from ..config.lookup import command_name, load_dut
+from .calibrate import calibrate
 from .options import CONFIGS, JSON, complete_duts, path_option
 from .output import print_json
+from .profile import profile
+from .serve import serve
+from .verbs import verbs
 
 _dut = click.option(
     "--dut",
@@ -27,12 +31,17 @@ Examples:
 """
 
 
-@click.group(epilog=_EXAMPLES)
+@verbs(epilog=_EXAMPLES)
 def lab() -> None:
-    """Tester and router in two network namespaces of this machine, without uplink or default route (needs root).
+    """This tester's bench: what a mode sends, what the tester carries, the embedded server, and labs.
 
+    A lab is tester and router in two network namespaces of this machine, without uplink or default route (needs root).
     `ramp --dut lab-linux` uses the lab that is up, or brings one up and takes it down afterwards.
     """
+
+
+for one in (profile, calibrate, serve):
+    lab.add_command(one)
 
 
 @lab.command("up")

@@ -11,38 +11,55 @@ import click
 from ..core.errors import BenchError, StoreError
 from ..session.process import Ender, signals_as_exceptions
 from ..signals import Interrupted
+from .output import note
 from .streams import safe_streams
+from .verbs import Verbs
 
 VERBS = {
-    "ramp": (".run", "Ramp traffic linearly to the target and see where the DUT saturates."),
-    "search": (".run", "Find the highest rates within given losses in half a minute: NDR, PDR."),
-    "saturate": (".run", "Fill the line at once and count what emerges."),
-    "efficiency": (".run", "Measure what a packet costs the DUT at several rates: cycles, vectors, energy."),
-    "suite": (".suite", "Many runs in a row, kept as a night: list, plan, run."),
-    "nightly": (".suite", "A night of a suite: run, judge, report, prune, notify; for cron and systemd."),
-    "tcp": (".tcp", "Send TCP through the DUT between two hosts: how fast, who was the limit, what it cost."),
-    "bdp": (".tcp", "TCP over a long line: its bandwidth-delay product, the hosts' buffers, windows and rates."),
-    "tcp-table": (".tcp", "A night of a TCP suite beside published figures of the same tests."),
-    "profile": (".profile", "What a mode puts on the wire: list, show, pcap."),
-    "dut": (".dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
-    "doctor": (".doctor", "Check all that a run needs: this machine, tester, lab, DUT."),
-    "calibrate": (".calibrate", "Measure what the tester carries without a DUT, its ports back to back."),
-    "lab": (".lab", "The router in network namespaces: up, down, status."),
-    "show": (".results", "Show a stored run: summary and picture."),
-    "compare": (".compare", "Compare two stored runs, nights, suites or DUTs; unlike ones are refused."),
-    "report": (".report", "One page of what was measured: table, ramps, trends, facts; also markdown, CSV."),
-    "export": (".results", "Write a stored run in another tool's format."),
-    "results": (".results", "The stored runs: list, show, query, prune, import."),
-    "regress": (".regress", "Find regressions: what got slower, since when and why; known changes."),
-    "serve": (".serve", "Run the embedded STL server on Linux interfaces."),
+    "Measure": {
+        "ramp": (".run", "Ramp traffic linearly to the target and see where the DUT saturates."),
+        "search": (".run", "Find the highest rates within given losses: NDR, PDR."),
+        "saturate": (".run", "Fill the line at once and count what emerges."),
+        "efficiency": (".run", "What a packet costs the DUT at several rates: cycles, energy."),
+        "tcp": (".tcp", "Send TCP through the DUT between two hosts, also over a long line."),
+    },
+    "DUT and lab": {
+        "dut": (".dut", "DUTs: list, new, check, show, plan, apply, verify, revert ..."),
+        "lab": (".lab", "The bench: up, down, status, serve, calibrate; profile of a mode."),
+        "doctor": (".doctor", "Check all that a run needs: this machine, tester, lab, DUT."),
+    },
+    "Nights": {
+        "suite": (".suite", "Many runs in a row, kept as a night: list, plan, run, table."),
+        "nightly": (".suite", "A night of a suite: run, judge, report, prune, notify."),
+        "regress": (".regress", "Find what got slower, since when and why; known changes."),
+    },
+    "Results": {
+        "show": (".results", "Show a stored run: summary and picture."),
+        "report": (".report", "One page of what was measured; also markdown, CSV."),
+        "results": (".results", "Stored runs: list, query, compare, export, import, prune."),
+    },
 }
-"""Verb -> its module in this package, and its line of help, so that ``--help`` need not import the module."""
+"""Heading -> verb -> its module in this package and its line of help, so that ``--help`` need not import it."""
+MODULES = {name: module for verbs in VERBS.values() for name, (module, _) in verbs.items()}
+
+RENAMED = {
+    "compare": "results compare",
+    "export": "results export",
+    "bdp": "tcp --bdp",
+    "tcp-table": "suite table",
+    "profile": "lab profile",
+    "serve": "lab serve",
+    "calibrate": "lab calibrate",
+}
+"""Former name of a verb -> its name now."""
+RENAMED_UNTIL = "2027-11-25"
+"""The day until which the former names are promised to work."""
 
 EPILOG = """\b
 Examples:
+  trexbench
   trexbench ramp --dut lab-linux --mode var2-64b --bidir
-  trexbench ramp --dut netgate-vpp --mode imix --no-apply --server trex1.lab
-  trexbench profile show var2-imix
+  trexbench ramp --dut netgate-vpp --mode imix --sim
   trexbench lab up && trexbench lab status && trexbench lab down
 
 \b
@@ -50,34 +67,39 @@ Shell completion (bash; zsh and fish likewise):
   eval "$(_TREXBENCH_COMPLETE=bash_source trexbench)"
 
 \b
-Exit codes: 0 measured, 2 wrong usage or configuration, 3 regression, 4 no answer, or too few nights,
-5 traffic generator, 6 DUT, 7 lab, 8 tester busy, 9 result files, 130/143 interrupted, 1 anything
-else. A run that ended early is saved as incomplete and exits with the code of what ended it.
+Exit codes: 0 measured, 2 wrong usage or configuration, 3 regression,
+4 no answer, or too few nights, 5 traffic generator, 6 DUT, 7 lab,
+8 tester busy, 9 result files, 130/143 interrupted, 1 anything else.
+A run that ended early is saved as incomplete and exits with the code of
+what ended it.
 """
 
 
-class LazyGroup(click.Group):
-    """A group whose verbs' modules are imported when a verb is used."""
+class LazyGroup(Verbs):
+    """The verbs at the top, whose modules are imported when a verb is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        if cmd_name not in MODULES:
             return None
-        module = importlib.import_module(VERBS[cmd_name][0], __package__)
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        command: click.Command = getattr(importlib.import_module(MODULES[cmd_name], __package__), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+        width = max(map(len, MODULES))
+        for heading, listed in VERBS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, (_, line) in listed.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
-            raise click.UsageError(f"no command {args[0]!r}: there are {', '.join(VERBS)}", ctx)
+        if (now := RENAMED.get(args[0])) is not None:
+            if not ctx.resilient_parsing:
+                note(f"{args[0]} is now: trexbench {now} (the old name works until {RENAMED_UNTIL})")
+            args = [*now.split(), *args[1:]]
         return super().resolve_command(ctx, args)
 
 

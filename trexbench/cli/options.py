@@ -18,6 +18,7 @@ from ..core.errors import ConfigError
 from ..core.load.profile import LISTED_MODES
 from ..session.options import Case, Setup, Target
 from .output import tell_more
+from .verbs import Heading, Option, rare
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -106,7 +107,15 @@ def path_option(name: str, help: str, dir_okay: bool = True, **more: Any) -> Cal
 
 
 def results_option(help: str = "The directory of the stored runs.") -> Callable[[F], F]:
-    return path_option("--results", help, default=Path("results"), show_default=True)
+    return path_option(
+        "--results",
+        help,
+        default=Path("results"),
+        show_default=True,
+        cls=Option,
+        usual=False,
+        heading=Heading.OUTPUT,
+    )
 
 
 def click_options(cls: Any, **words: object) -> dict[str, Callable[[Any], Any]]:
@@ -118,6 +127,7 @@ def click_options(cls: Any, **words: object) -> dict[str, Callable[[Any], Any]]:
 def _click_option(name: str, field: option.Field, help: str) -> Any:
     form, switch = field.form, bool in (field.type, *get_args(field.type))
     more: dict[str, Any] = {"help": help, "envvar": form.envvar, "required": field.default is MISSING}
+    more |= {"cls": Option, "heading": field.heading, "usual": form.usual}
     if switch:
         more["is_flag"] = True
     else:
@@ -158,9 +168,13 @@ _TARGET = click_options(Target, server="")
 CONFIGS, RX_QUEUES = _TARGET["configs_dir"], _TARGET["rx_queues"]
 RPC_PORT, PUB_PORT, TREX_DIR = (_TARGET[name] for name in ("rpc_port", "pub_port", "trex_dir"))
 TUNABLES_OPTION = click_options(Case)["tunables"]
-JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
+_OUTPUT: dict[str, Any] = {"cls": Option, "heading": Heading.OUTPUT}
+JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.", **_OUTPUT)
 BRIEF = click.option(
-    "--brief", is_flag=True, help="Ten lines at most: rates, limits, cost, warnings, and where the result is."
+    "--brief",
+    is_flag=True,
+    help="Ten lines at most: rates, limits, cost, warnings, and where the result is.",
+    **_OUTPUT,
 )
 
 
@@ -174,15 +188,16 @@ def _verbose(ctx: click.Context, _param: click.Parameter, wished: bool) -> None:
         ctx.call_on_close(tell_more())
 
 
-VERBOSE = click.option(
+VERBOSE = rare(
     "-v",
     "--verbose",
+    heading=Heading.OUTPUT,
     is_flag=True,
     expose_value=False,
     callback=_verbose,
     help="Say on standard error what is called meanwhile: the server's commands, and the DUT's.",
 )
-QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress.")
+QUIET = rare("-q", "--quiet", heading=Heading.OUTPUT, is_flag=True, help="No progress.")
 
 CASE = asked("case", Case)
 SERVER = "; default: as in the DUT's config, or "
@@ -207,7 +222,12 @@ SHOWN = gathered(
     "shown",
     Shown,
     results_option("Where results go: <date>/<dut>/<time>-<mode>-<direction>.json, a picture beside each."),
-    click.option("--picture/--no-picture", default=True, help="Draw the PNG (default), or leave it out."),
+    rare(
+        "--picture/--no-picture",
+        heading=Heading.OUTPUT,
+        default=True,
+        help="Draw the PNG (default), or leave it out.",
+    ),
     JSON,
     BRIEF,
     QUIET,

@@ -1,4 +1,4 @@
-"""``trexbench profile``: what a mode puts on the wire, in words, numbers and packets."""
+"""``trexbench lab profile``: what a mode puts on the wire, in words, numbers and packets."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from ..core.load.profile import LISTED_MODES
 from ..core.units import Rate, format_bits, format_pps, format_share
 from .options import JSON, RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_traffic
 from .output import note, print_json
+from .verbs import verbs
 
 _EXAMPLES = """\b
 Examples:
-  trexbench profile list
-  trexbench profile show var2-imix --speed 25gbit
-  trexbench profile show ./mine.py -t size=256 --packets
-  trexbench profile pcap 64b -o 64b.pcap --count 1000
-  trexbench profile pcap imix -o - --count 100
+  trexbench lab profile list
+  trexbench lab profile show var2-imix --speed 25gbit
+  trexbench lab profile show ./mine.py -t size=256 --packets
+  trexbench lab profile pcap 64b -o 64b.pcap --count 1000
+  trexbench lab profile pcap imix -o - --count 100
 """
 
 _speed = click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="Line speed (L1).")
@@ -33,7 +34,7 @@ _port = click.option(
 _mode = click.argument("mode", shell_complete=complete_traffic)
 
 
-@click.group(epilog=_EXAMPLES)
+@verbs(epilog=_EXAMPLES)
 def profile() -> None:
     """Show what a mode puts on the wire: sizes, mean frame, flows, line rate, packets."""
 

@@ -16,6 +16,7 @@ from ..report.clean import clean
 from ..session.process import utc_now
 from .options import DATE, JSON, complete_duts, complete_modes, complete_suites, results_option
 from .output import print_json, warn, write
+from .verbs import rare, verb
 
 if TYPE_CHECKING:
     from ..core.history.regression import Judgement
@@ -26,16 +27,17 @@ EXAMPLES = """\b
 Examples:
   trexbench regress
   trexbench regress --suite netgate-6100 --markdown - --junit regress.xml
-  trexbench regress --acknowledge "netgate-vpp *" --metric "maximum rate" --note "new NIC firmware"
+  trexbench regress --acknowledge "netgate-vpp *" --note "new NIC firmware"
   trexbench regress --known
   trexbench regress --forget 1
 
 \b
-Exit codes: 0 nothing got worse, 3 a regression, 4 too few nights to judge anything, others as with every verb.
+Exit codes: 0 nothing got worse, 3 a regression, 4 too few nights to judge,
+others as with every verb.
 """
 
 
-@click.command(epilog=EXAMPLES)
+@verb(epilog=EXAMPLES)
 @results_option()
 @click.option("--dut", metavar="NAME", shell_complete=complete_duts, help="Only this device under test.")
 @click.option("--mode", metavar="MODE", shell_complete=complete_modes, help="Only this mode, or its alias.")
@@ -44,11 +46,16 @@ Exit codes: 0 nothing got worse, 3 a regression, 4 too few nights to judge anyth
 @JSON
 @click.option("--junit", metavar="FILE", help="Write JUnit XML to this file, - for standard output.")
 @click.option("--markdown", metavar="FILE", help="Write a summary for chat to this file, - for standard output.")
-@click.option("--github", is_flag=True, help="Print annotations for GitHub workflows.")
+@rare("--github", is_flag=True, help="Print annotations for GitHub workflows.")
 @click.option("--acknowledge", metavar="CELLS", help="Acknowledge the changes of these cells (a glob of names).")
-@click.option("--metric", type=click.Choice(NAMES), help="With --acknowledge: only this figure's changes.")
+@rare(
+    "--metric",
+    type=click.Choice(NAMES),
+    metavar="FIGURE",
+    help=f"With --acknowledge: only changes of this figure: {', '.join(NAMES)}.",
+)
 @click.option("--note", metavar="TEXT", help="With --acknowledge: the reason (required).")
-@click.option("--date", type=DATE, help="With --acknowledge: changes up to this night (today).")
+@rare("--date", type=DATE, help="With --acknowledge: changes up to this night (today).")
 @click.option("--known", is_flag=True, help="List acknowledged changes, numbered.")
 @click.option("--forget", type=click.IntRange(1), metavar="N", help="Delete acknowledgement N.")
 def regress(

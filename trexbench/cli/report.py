@@ -10,9 +10,10 @@ import click
 from ..core.errors import ConfigError
 from .options import DATE, complete_duts, complete_suites, results_option
 from .output import make_directory, warn, write
+from .verbs import verb
 
 
-@click.command(
+@verb(
     epilog="\b\nExamples:\n  trexbench report\n"
     "  trexbench report --suite netgate-6100 --since 2026-01-01 -o morning.html\n"
     "  trexbench report --markdown - --dut netgate-vpp\n"

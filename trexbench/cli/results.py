@@ -1,4 +1,4 @@
-"""``trexbench show``, ``export`` and ``results``: stored runs, for people and for other tools."""
+"""``trexbench show`` and ``results``: stored runs, for people and for other tools."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from ..core.errors import ConfigError, StoreError
 from ..report.clean import clean
+from .compare import compare
 from .options import (
     BRIEF,
     DATE,
@@ -24,14 +25,13 @@ from .options import (
     results_option,
 )
 from .output import make_directory, note, print_json, warn, write
+from .verbs import verb, verbs
 
 _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 
 
-@click.command(
-    epilog="\b\nExamples:\n  trexbench show\n  trexbench show --brief\n  trexbench show run.json --picture run.png\n"
-)
+@verb(epilog="\b\nExamples:\n  trexbench show\n  trexbench show --brief\n  trexbench show run.json --picture run.png\n")
 @_run
 @results_option("Where to look for the latest run when none is named.")
 @path_option("--picture", "Draw the run's picture again, to this file: .png, .svg or .pdf.", dir_okay=False)
@@ -51,48 +51,16 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool, b
     print_run(result, as_json, document if brief else None)
 
 
-@click.command(
-    epilog="\b\nExamples:\n  trexbench export --loadtest results/2026-11-21/lab-linux/*-bidir.json -o out/\n"
-)
-@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option(
-    "--loadtest",
-    is_flag=True,
-    required=True,
-    expose_value=False,
-    help="The JSON that trex-loadtest-viz reads, of runs of packets.",
-)
-@click.option(
-    "-o", "--output", "named", required=True, help="A file; for several runs, or with a slash at its end, a directory."
-)
-def export(runs: tuple[Path, ...], named: str) -> None:
-    """Write stored runs in another tool's format, one file for each run."""
-    from ..report.run.loadtest import name_of_series, to_loadtest
-    from ..results.store import load_run
-
-    output = Path(named)
-    many = len(runs) > 1 or output.is_dir() or named.endswith("/")
-    if many:
-        make_directory(output)
-    written: set[str] = set()
-    for path in runs:
-        run = load_run(path)
-        name = f"{name_of_series(run, path.stem)}.loadtest.json"
-        if name in written:
-            raise ConfigError("two of these runs would be written to the same file", "export them one by one")
-        written.add(name)
-        write(str(output / name if many else output), to_loadtest(run))
-
-
-@click.group()
+@verbs()
 def results() -> None:
-    """The stored runs: list, show, query, prune, import.
+    """The stored runs: list, query, compare, export, import, prune, show.
 
     An index beside them, results/index.cache, finds them; it is rebuilt from the documents whenever needed.
     """
 
 
 results.add_command(show)
+results.add_command(compare)
 
 
 @results.command(
@@ -133,8 +101,8 @@ def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
 
 @results.command(
     epilog="\b\nExamples:\n"
-    "  trexbench results query \"select night, mode, total_pps from runs where suite = 'netgate-6100' order by 1\"\n"
-    '  trexbench results query --csv "select dut, max(total_pps) from runs group by dut"\n'
+    '  trexbench results query "select night, mode, total_pps from runs order by 1"\n'
+    '  trexbench results query --csv "select dut, power_w from runs where power_w > 0"\n'
     '  trexbench results query "select * from problems"\n'
 )
 @click.argument("sql")
@@ -144,7 +112,6 @@ def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
 def query(sql: str, results: Path, form: str | None) -> None:
     """Query the index with one SELECT on its tables `runs` and `problems`; a query can change nothing.
 
-    \b
     Columns of runs: path id started status dut mode bidir rx_queues kind held_pps simulated variant traffic through
     facts suite night aim total_pps at_least uncertainty_pps line_share limited_by hold_loss latency_s cycles_per_packet
     with_polling vectors_per_call power_w uj_per_packet nodes (JSON) warnings label line_rate_bps loss_threshold; of
@@ -191,9 +158,42 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 
 
 @results.command(
+    epilog="\b\nExamples:\n  trexbench results export --loadtest results/2026-11-21/*/*-bidir.json -o out/\n"
+)
+@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "--loadtest",
+    is_flag=True,
+    required=True,
+    expose_value=False,
+    help="The JSON that trex-loadtest-viz reads, of runs of packets.",
+)
+@click.option(
+    "-o", "--output", "named", required=True, help="A file; for several runs, or with a slash at its end, a directory."
+)
+def export(runs: tuple[Path, ...], named: str) -> None:
+    """Write stored runs in another tool's format, one file for each run."""
+    from ..report.run.loadtest import name_of_series, to_loadtest
+    from ..results.store import load_run
+
+    output = Path(named)
+    many = len(runs) > 1 or output.is_dir() or named.endswith("/")
+    if many:
+        make_directory(output)
+    written: set[str] = set()
+    for path in runs:
+        run = load_run(path)
+        name = f"{name_of_series(run, path.stem)}.loadtest.json"
+        if name in written:
+            raise ConfigError("two of these runs would be written to the same file", "export them one by one")
+        written.add(name)
+        write(str(output / name if many else output), to_loadtest(run))
+
+
+@results.command(
     "import",
     epilog="\b\nExamples:\n  trexbench results import --dut netgate-pf --speed 10gbit theirs/*.json\n"
-    "  trexbench results import --dut edgerouter --label firmware-2.0 upload.json download.json\n",
+    "  trexbench results import --dut edgerouter --label fw-2.0 upload.json\n",
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 @_RESULTS

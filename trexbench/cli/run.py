@@ -16,6 +16,7 @@ from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
 from .output import print_json, save_picture, warn
+from .verbs import Heading, rare, verb
 
 if TYPE_CHECKING:
     from ..core.result import RunResult
@@ -26,7 +27,7 @@ Examples:
   trexbench ramp --dut netgate-vpp --mode var2-64b --bidir --sim
   trexbench ramp --dut lab-linux --mode var2-64b --bidir
   trexbench ramp --dut netgate-vpp --mode imix --no-apply --server trex1.lab
-  trexbench ramp --dut lab-linux --mode 64b --ramp-to 1.2mpps --ramp-duration 120 --stop-on-saturation
+  trexbench ramp --dut lab-linux --mode 64b --ramp-to 1.2mpps --ramp-duration 2m
   trexbench ramp --dut netgate-linux --mode 64b --latency --sim
   trexbench ramp --dut netgate-linux --mode 64b --label kernel-6.18
   trexbench ramp --dut netgate-linux --mode imix --sim --brief -q
@@ -37,22 +38,22 @@ Examples:
   trexbench search --dut netgate-vpp --mode var2-64b --bidir --sim
   trexbench search --dut lab-linux --mode var2-64b --loss 0,0.5%
   trexbench search --dut netgate-vpp --sizes rfc2544 --bidir --sim
-  trexbench search --dut netgate-linux --mode imix --loss 0.1% --width 0.2% --no-apply --server trex1.lab
-  trexbench search --dut netgate-vpp --mode var2-64b --loss 0,0.5% --method mlrsearch --sim
+  trexbench search --dut netgate-linux --mode imix --width 0.2% --no-apply
+  trexbench search --dut netgate-vpp --mode var2-64b --method mlrsearch --sim
 """
 
 SATURATE_EXAMPLES = """\b
 Examples:
   trexbench saturate --dut lab-linux --mode 1flow-64b
   trexbench saturate --dut netgate-pfsense --mode 1flow --sim
-  trexbench saturate --dut netgate-linux --mode 1flow --no-apply --rate 50% --hold 60
+  trexbench saturate --dut netgate-linux --no-apply --rate 50% --hold 60
 """
 
 EFFICIENCY_EXAMPLES = """\b
 Examples:
   trexbench efficiency --dut netgate-vpp --rates 1kpps,1mpps,10mpps
   trexbench efficiency --dut netgate-vpp --rates 1kpps,1mpps,10mpps --sim
-  trexbench efficiency --dut lab-linux --rates 1%,5%,20%,50% --mode var2-64b --hold 5
+  trexbench efficiency --dut lab-linux --rates 1%,5%,20% --mode 64b --hold 5
 """
 
 
@@ -67,15 +68,16 @@ def _sizes(text: str) -> tuple[int, ...]:
     return RFC2544_SIZES if text.strip().lower() == "rfc2544" else listed("size", _size)(text)
 
 
-SIZES = click.option(
+SIZES = rare(
     "--sizes",
+    heading=Heading.WHAT,
     type=Parsed("SIZE,...", _sizes),
     help="Instead of a mode: one run per frame size, with FCS, and a table of all. rfc2544: "
     f"{','.join(map(str, RFC2544_SIZES))}.",
 )
 
 
-@click.command(epilog=RAMP_EXAMPLES)
+@verb(epilog=RAMP_EXAMPLES)
 @CASE
 @SIZES
 @asked("wish", RampWish)
@@ -91,7 +93,7 @@ def ramp(case: Case, setup: Setup, wish: RampWish, shown: Shown, sizes: tuple[in
     return _measure("ramp", case, wish.plan(), setup, shown, sizes)
 
 
-@click.command(epilog=SEARCH_EXAMPLES)
+@verb(epilog=SEARCH_EXAMPLES)
 @CASE
 @SIZES
 @asked("wish", SearchWish)
@@ -108,7 +110,7 @@ def search(case: Case, setup: Setup, wish: SearchWish, shown: Shown, sizes: tupl
     return _measure(METHODS[wish.method], case, wish.plan(), setup, shown, sizes)
 
 
-@click.command(epilog=SATURATE_EXAMPLES)
+@verb(epilog=SATURATE_EXAMPLES)
 @CASE
 @asked("wish", SaturateWish)
 @SETUP
@@ -171,7 +173,7 @@ def _banner(results: Sequence[RunResult]) -> str:
     return "*** SIMULATED: no real packet was sent; the numbers are a model's ***\n\n" if simulated else ""
 
 
-@click.command(epilog=EFFICIENCY_EXAMPLES)
+@verb(epilog=EFFICIENCY_EXAMPLES)
 @CASE
 @asked("wish", EfficiencyWish)
 @SETUP

@@ -1,4 +1,4 @@
-"""``trexbench serve``: the embedded STL server alone, for TRex's console or another client."""
+"""``trexbench lab serve``: the embedded STL server alone, for TRex's console or another client."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ..config.lookup import load_dut
 from ..core.errors import ConfigError
 from ..stlserver import __main__ as server
 from .options import CONFIGS, RX_QUEUES, complete_duts
+from .verbs import verb
 
 EPILOG = """\b
 Examples:
-  trexbench serve --interfaces p0,p1
-  trexbench serve --sim netgate-vpp --rx-queues 2
+  trexbench lab serve --interfaces p0,p1
+  trexbench lab serve --sim netgate-vpp --rx-queues 2
 """
 
 
-@click.command(epilog=EPILOG)
+@verb(epilog=EPILOG)
 @click.option(
     "--sim",
     "twin",

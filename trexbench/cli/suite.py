@@ -17,8 +17,9 @@ from ..core.errors import ConfigError
 from ..core.history.night import night_to_dict
 from ..core.units import format_duration
 from ..session.options import NightWords, Setup
-from .options import CONFIGS, JSON, QUIET, SERVER, VERBOSE, asked, complete_suites, path_option, results_option
-from .output import print_json, say_unless
+from .options import CONFIGS, DATE, JSON, QUIET, SERVER, VERBOSE, asked, complete_suites, path_option, results_option
+from .output import print_json, say_unless, warn
+from .verbs import verb, verbs
 
 if TYPE_CHECKING:
     from ..config.suite import Suite
@@ -31,17 +32,30 @@ Examples:
   trexbench suite plan netgate-6100
   trexbench suite run netgate-6100 --sim
   trexbench suite run netgate-6100 --resume
+  trexbench suite table home-routers-2022
+"""
+_RUN_EXAMPLES = """\b
+Examples:
+  trexbench suite run netgate-6100
+  trexbench suite run netgate-6100 --resume
+  trexbench suite run netgate-6100 --sim
   trexbench suite run lab --only '*64b uni*'
   trexbench suite run home-routers-2022 --sim
   trexbench suite run raspberry-pi-2015 --dut lab-linux --time 20s
-  trexbench suite run home-routers-2022 --dut lab-linux --variant none --variant nat --variant pppoe
+  trexbench suite run home-routers-2022 --variant none --variant nat
+"""
+_TABLE_EXAMPLES = """\b
+Examples:
+  trexbench suite run home-routers-2022 --sim
+  trexbench suite table home-routers-2022
+  trexbench suite table raspberry-pi-2015 --date 2026-11-21 --json
 """
 _NIGHTLY_EXAMPLES = """\b
 Examples:
   trexbench nightly netgate-6100
-  trexbench nightly suites/lab.yaml --prometheus /var/lib/node_exporter/trexbench.prom
-  TREXBENCH_WEBHOOK=https://chat.example.net/hooks/x trexbench nightly netgate-6100
+  trexbench nightly suites/lab.yaml --prometheus trexbench.prom
   trexbench nightly netgate-6100 --sim
+  TREXBENCH_WEBHOOK=https://example.net/hook trexbench nightly netgate-6100
 """
 
 NAME = click.argument("name", metavar="SUITE", shell_complete=complete_suites)
@@ -77,7 +91,7 @@ def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-@click.group(epilog=_EXAMPLES)
+@verbs(epilog=_EXAMPLES)
 def suite() -> None:
     """A suite measures every combination of DUTs, queues, directions and modes; each is a file in suites/."""
 
@@ -157,7 +171,7 @@ def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
         yield f"  {number:4}  {job.cell!s:{width}}  {format_duration(job.expected_s):>9}"
 
 
-@suite.command("run", epilog=_EXAMPLES)
+@suite.command("run", epilog=_RUN_EXAMPLES)
 @NAME
 @click.option(
     "--resume",
@@ -183,7 +197,26 @@ def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_js
     return night_code(found)
 
 
-@click.command(epilog=_NIGHTLY_EXAMPLES)
+@suite.command(epilog=_TABLE_EXAMPLES)
+@NAME
+@click.option("--date", type=DATE, help="The night's date; default: the latest.")
+@CONFIGS
+@results_option()
+@JSON
+def table(name: str, date: str | None, configs_dir: Path | None, results: Path, as_json: bool) -> None:
+    """A night of a TCP suite beside what was published of the same tests."""
+    from ..report.tcp.table import format_table
+    from ..suite.table import published_table
+
+    night, lines = published_table(name, results, configs_dir, date, warn)
+    if as_json:
+        values = {"suite": night.suite, "night": night.night, "simulated": night.simulated}
+        print_json({**values, "cells": [one.to_dict() for one in lines]})
+    else:
+        click.echo(format_table(night, lines), nl=False)
+
+
+@verb(epilog=_NIGHTLY_EXAMPLES)
 @NAME
 @_of_night
 @VERBOSE

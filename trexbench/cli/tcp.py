@@ -1,9 +1,9 @@
-"""``trexbench tcp`` and ``bdp``: TCP through the DUT, between two hosts, and over a long line."""
+"""``trexbench tcp``: TCP through the DUT between two hosts, also over a long line with buffers that fit it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,105 +11,92 @@ from ..config.option import SPEEDUP
 from ..core.errors import ConfigError
 from ..core.tcp.model import TUNNELS
 from ..session.tcp.options import WAYS, BdpWords, TcpSetup, TcpWords
-from ..session.tcp.request import TcpRequest, make_bdp_request, make_tcp_request
-from .options import CONFIGS, DATE, JSON, SHOWN, VERBOSE, Shown, asked, complete_suites, gathered, results_option
-from .output import print_json, warn
+from ..session.tcp.request import make_bdp_request, make_tcp_request
+from .options import SHOWN, VERBOSE, Shown, asked, click_options, gathered, given
+from .verbs import Heading, Option, verb
 
 _EXAMPLES = """\b
 Examples:
-  trexbench tcp --dut lab-linux
-  trexbench tcp --dut lab-linux --forward --time 10s --ping 5 -P 4 --ip both
+  trexbench tcp --dut lab-linux --forward --time 10s
+  trexbench tcp --dut lab-linux --bdp --wan 20ms,1gbit
+  trexbench tcp --dut lab-linux --ip both --ping 5 -P 4
   trexbench tcp --dut home-router --reverse --engine iperf3 --no-apply
   trexbench tcp --dut lab-linux --variant stateful --cc cubic
-  trexbench tcp --dut lab-linux --forward --wan 50ms,100mbit --buffers 1mb --buffers 2mb
+  trexbench tcp --dut lab-linux --wan 50ms,100mbit --buffers 1mb --buffers 2mb
   trexbench tcp --dut raspberry-pi --sim
+  trexbench tcp --dut lab-linux --bdp --wan 20ms,10gbit --scale --sweep
+  trexbench tcp --dut lab-linux --bdp --wan 20ms,1gbit,loss=0.01% --factor 4
+  trexbench tcp --dut lab-linux --bdp --wan 20ms,1gbit --cc cubic --cc bbr
+  trexbench tcp --dut mininet-lab8 --bdp --buffers 52428800 --sim
 """
+_OF_BDP = "factor", "sweep"
 
 
-def _to_way(**given: bool) -> str:
-    chosen = [name for name in WAYS if given[name]]
-    if len(chosen) > 1:
-        raise ConfigError(f"--{chosen[0]} and --{chosen[1]} exclude each other", "leave one of them out")
-    return chosen[0] if chosen else "both"
+def _way(name: str, help: str, usual: bool = True) -> Any:
+    return click.option(f"--{name}", is_flag=True, cls=Option, heading=Heading.WHAT, usual=usual, help=help)
 
 
-_WAY = gathered(
-    "way",
-    _to_way,
-    click.option("--both", is_flag=True, help="The client sends, then the server (default)."),
-    click.option("--forward", is_flag=True, help="The client sends."),
-    click.option("--reverse", is_flag=True, help="The server sends."),
-    click.option("--bidir", is_flag=True, help="Both send at the same time."),
+_WAYS = (
+    _way("both", "The client sends, then the server (default).", usual=False),
+    _way("forward", "The client sends."),
+    _way("reverse", "The server sends."),
+    _way("bidir", "Both send at the same time."),
+)
+_BDP = click.option(
+    "--bdp",
+    is_flag=True,
+    cls=Option,
+    heading=Heading.WHAT,
+    help="Legs with the hosts' buffers as they are, then with such as fit the bandwidth-delay product of the line.",
+)
+
+
+def _to_words(bdp: bool, cc: tuple[str, ...], **values: Any) -> TcpWords | BdpWords:
+    """Make the words of a test, or of one with --bdp; ConfigError for what the other of them has only."""
+    ways = [name for name in WAYS if values.pop(name)]
+    if len(ways) > 1:
+        raise ConfigError(f"--{ways[0]} and --{ways[1]} exclude each other", "leave one of them out")
+    way = ways[0] if ways else "both"
+    if bdp:
+        if way == "bidir" or ways == ["both"] or values["ip"] == "both":
+            raise ConfigError("--bdp measures one way and one version of IP", f"leave --{way} or --ip both out")
+        return given(BdpWords, {**values, "cc": cc, "reverse": way == "reverse"})
+    for name in _OF_BDP:
+        if values.pop(name):
+            raise ConfigError(f"--{name} means nothing without --bdp", "add --bdp, or leave it out")
+    if len(cc) > 1:
+        raise ConfigError("several --cc mean nothing without --bdp", "add --bdp, or name one")
+    return replace(given(TcpWords, {**values, "cc": cc[0] if cc else None}), way=way)
+
+
+_TCP, _LINE = click_options(TcpWords), click_options(BdpWords)
+_WORDS = gathered(
+    "words",
+    _to_words,
+    _TCP.pop("dut"),
+    *_WAYS,
+    _BDP,
+    *(_TCP | {name: _LINE[name] for name in ("cc", *_OF_BDP)}).values(),
 )
 SETUP = asked("setup", TcpSetup, speedup=SPEEDUP, kept="the result", tunnels=", ".join(TUNNELS))
 
 
-@click.command(epilog=_EXAMPLES)
-@asked("words", TcpWords)
-@_WAY
+@verb(epilog=_EXAMPLES)
+@_WORDS
 @SETUP
 @SHOWN
 @VERBOSE
-def tcp(words: TcpWords, way: str, setup: TcpSetup, shown: Shown) -> int:
+def tcp(words: TcpWords | BdpWords, setup: TcpSetup, shown: Shown) -> int:
     """Send TCP through the DUT between two hosts, and say how fast it was and who was the limit.
 
     The DUT's config names the hosts (`endpoints:`); a lab has its own. Pings, retransmits, round trips and the CPU time
-    of each host are measured beside it.
+    of each host are measured beside it. Buffers are set on both hosts for their leg only, and restored.
     """
-    return _measure(make_tcp_request(words.dut, replace(words, way=way).wish(), setup), shown)
-
-
-_BDP_EXAMPLES = """\b
-Examples:
-  trexbench bdp --dut lab-linux --wan 20ms,1gbit
-  trexbench bdp --dut lab-linux --wan 20ms,10gbit --scale --sweep --cc cubic --cc bbr
-  trexbench bdp --dut lab-linux --wan 20ms,1gbit,loss=0.01% --factor 4 --cc cubic
-  trexbench bdp --dut mininet-lab8 --wan 20ms,10gbit --buffers 52428800 --sim
-"""
-
-
-@click.command(epilog=_BDP_EXAMPLES)
-@asked("words", BdpWords)
-@SETUP
-@SHOWN
-@VERBOSE
-def bdp(words: BdpWords, setup: TcpSetup, shown: Shown) -> int:
-    """Send TCP over a long line with the hosts' buffers as they are, then with buffers that fit its BDP.
-
-    The line is --wan, or the config's. Window and rate seen stand beside those that follow from buffer, round trip and
-    line. The buffers are set on both hosts for their leg only, and restored.
-    """
-    return _measure(make_bdp_request(words, setup), shown)
-
-
-def _measure(request: TcpRequest, shown: Shown) -> int:
     from ..session.tcp.keep import measure_tcp
     from .loads import output_of, present
 
-    return present(measure_tcp(request, output_of(shown.results, shown.quiet, request.pace)), shown)
-
-
-_TABLE_EXAMPLES = """\b
-Examples:
-  trexbench suite run home-routers-2022 --sim && trexbench tcp-table home-routers-2022
-  trexbench tcp-table raspberry-pi-2015 --date 2026-11-21 --json
-"""
-
-
-@click.command("tcp-table", epilog=_TABLE_EXAMPLES)
-@click.argument("suite", shell_complete=complete_suites)
-@click.option("--date", type=DATE, help="The night's date; default: the latest.")
-@CONFIGS
-@results_option()
-@JSON
-def tcp_table(suite: str, date: str | None, configs_dir: Path | None, results: Path, as_json: bool) -> None:
-    """A night of a TCP suite beside what was published of the same tests."""
-    from ..report.tcp.table import format_table
-    from ..suite.table import published_table
-
-    night, lines = published_table(suite, results, configs_dir, date, warn)
-    if as_json:
-        values = {"suite": night.suite, "night": night.night, "simulated": night.simulated}
-        print_json({**values, "cells": [one.to_dict() for one in lines]})
+    if isinstance(words, BdpWords):
+        request = make_bdp_request(words, setup)
     else:
-        click.echo(format_table(night, lines), nl=False)
+        request = make_tcp_request(words.dut, words.wish(), setup)
+    return present(measure_tcp(request, output_of(shown.results, shown.quiet, request.pace)), shown)

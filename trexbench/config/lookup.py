@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ..core.errors import ConfigError
+from ..core.names import nearest
 from .model import DutConfig
 from .readers import pattern, repeated, section
 from .schema import read_dut
@@ -78,8 +78,7 @@ class Catalogue:
         if not known:
             looked = ", ".join(map(str, self.directories(explicit))) or f"./{self.folder} and beside the package"
             return ConfigError(f"{what}: no {self.folder} found in {looked}", f"point to a {self.folder} directory")
-        close = difflib.get_close_matches(name, known, n=1)
-        return ConfigError(what, f"{f'did you mean {close[0]}? ' if close else ''}there are: {', '.join(known)}")
+        return ConfigError(what, f"{nearest(name, known)}there are: {', '.join(known)}")
 
 
 def _of_user() -> Iterator[Path]:

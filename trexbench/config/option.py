@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from inspect import cleandoc, get_annotations, signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
 from ..core.history.known import is_date, parse_date
@@ -20,6 +20,7 @@ from ..core.names import shown
 from ..core.tcp.tunnel import parse_tunnel
 from ..core.tcp.wan import Wan, parse_size, parse_wan
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
+from .heading import Heading as Heading
 
 T = TypeVar("T")
 SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
@@ -79,6 +80,8 @@ class Form:
     """Variable of the environment that is taken where the option is not given."""
     python_only: bool = False
     """True for an argument of Python's functions that the command line has no option for."""
+    usual: bool = False
+    """True if --help lists it, however many options its verb has."""
 
 
 class Field(NamedTuple):
@@ -89,21 +92,28 @@ class Field(NamedTuple):
     form: Form
     type: Any
     default: Any
+    heading: Heading
 
 
 @cache
 def declared(cls: Any) -> dict[str, Field]:
-    """By name, a class's own fields before those of its bases."""
+    """By name, a class's own fields before those of its bases.
+
+    A field without a Heading of its own has the ``heading`` of the class that declares it.
+    """
     hints = get_type_hints(cls, include_extras=True)
     defaults = {one.name: one.default for one in fields(cls)}
     helps = {name: text for base in reversed(cls.__mro__) for name, text in _helps(base)}
     found = {}
+    homes = {name: base for base in reversed(cls.__mro__) for name in get_annotations(base) if name in defaults}
     for name in dict.fromkeys(name for base in cls.__mro__ for name in get_annotations(base) if name in defaults):
         extras = getattr(hints[name], "__metadata__", ())
         kind = next((one for one in extras if isinstance(one, (Written, Limits, tuple))), None)
         form = next((one for one in extras if isinstance(one, Form)), Form())
+        heading = next((one for one in extras if isinstance(one, Heading)), None)
+        heading = heading or getattr(homes[name], "heading", Heading.OTHER)
         about = helps.get(name) or helps.get(f"no_{name}", "")
-        found[name] = Field(about, kind, form, getattr(hints[name], "__origin__", hints[name]), defaults[name])
+        found[name] = Field(about, kind, form, getattr(hints[name], "__origin__", hints[name]), defaults[name], heading)
     return found
 
 
@@ -117,7 +127,7 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
     """Make the dataclass of values as users write them in Python; ConfigError where one is not understood."""
     bound = signature(made).bind(*arguments, **named)
     bound.apply_defaults()
-    for name, (_, kind, form, _, default) in declared(made).items():
+    for name, (_, kind, form, _, default, _) in declared(made).items():
         value = bound.arguments[name]
         if value is None and default is not MISSING:
             value = default
@@ -219,7 +229,7 @@ Warmup = Annotated[Amount | None, WARMUP]
 Sizes = Annotated[Sequence[str | int], SIZES, Form(repeated=True)]
 Line = Annotated[str | Wan | None, WAN]
 Name = Annotated[str | None, Form("NAME")]
-PYTHON_ONLY = Form(python_only=True)
+PYTHON_ONLY, USUAL = Form(python_only=True), Form(usual=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,11 +243,13 @@ class CommonOptions:
     label: A word stored with {kept}, to search and compare by: kernel-6.18.
     """
 
-    sim: bool = False
+    heading: ClassVar[Heading] = Heading.THROUGH
+
+    sim: Annotated[bool, USUAL] = False
     configs_dir: Path | None = None
     speedup: Annotated[float | None, Limits(1, 10000, whole=False)] = None
     seed: Annotated[int | None, Limits(0)] = None
-    label: Annotated[str | None, LABEL] = None
+    label: Annotated[str | None, LABEL, Heading.OUTPUT] = None
 
     @property
     def pace(self) -> float:

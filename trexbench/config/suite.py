@@ -160,9 +160,9 @@ class Instead:
     time: Of each way of TCP, in place of the suite's.
     """
 
-    dut: Annotated[Sequence[str], o.Form("NAME", repeated=True)] = ()
-    variant: Annotated[Sequence[str], o.Form("NAME", repeated=True)] = ()
-    time: o.Time = None
+    dut: Annotated[Sequence[str], o.Form("NAME", repeated=True, usual=True)] = ()
+    variant: Annotated[Sequence[str], o.Form("NAME", repeated=True, usual=True)] = ()
+    time: Annotated[o.Time, o.USUAL] = None
 
     @property
     def is_empty(self) -> bool:

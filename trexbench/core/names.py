@@ -1,6 +1,9 @@
-"""Which text may be the name of a DUT, a mode, a suite or a label."""
+"""Names: which text may be one of a DUT, a mode, a suite or a label, and which known one a mistyped one means."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 LONGEST = 200
 REMEDY = "letters, digits, spaces and the like, no control characters and none of / \\ < >"
@@ -16,6 +19,12 @@ def is_name(value: object) -> bool:
         and not _NEVER & set(value)
         and value not in (".", "..")
     )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The question whether the most similar of these names was meant, and a space; no text where none is similar."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]}? " if close else ""
 
 
 def shown(value: object) -> str:

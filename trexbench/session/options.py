@@ -28,7 +28,9 @@ class TesterChoice:
     trex_dir: A TRex installation: its client is used, and in a lab its server.
     """
 
-    server: Annotated[str | None, o.Form("HOST")] = None
+    heading: ClassVar[o.Heading] = o.Heading.THROUGH
+
+    server: Annotated[str | None, o.Form("HOST", usual=True)] = None
     rpc_port: Annotated[int | None, o.Limits(1, 65535)] = None
     pub_port: Annotated[int | None, o.Limits(1, 65535)] = None
     trex_dir: Annotated[Path | None, o.Form(envvar="TREXBENCH_TREX_DIR")] = None
@@ -65,11 +67,13 @@ class Case:
     telemetry: When the DUT's own counters are read: before, after and in holds (default), also during the ramp, never.
     """
 
-    dut: Annotated[str, o.Form("NAME")] = field(kw_only=False)
-    mode: Annotated[str | None, o.Form("MODE")] = field(default=None, kw_only=False)
-    profile: Annotated[str | None, o.Form("FILE")] = None
-    tunables: Annotated[Mapping[str, str] | None, o.TUNABLES, o.Form(letter="-t")] = None
-    bidir: bool = False
+    heading: ClassVar[o.Heading] = o.Heading.THROUGH
+
+    dut: Annotated[str, o.Form("NAME", usual=True)] = field(kw_only=False)
+    mode: Annotated[str | None, o.Form("MODE", usual=True), o.Heading.WHAT] = field(default=None, kw_only=False)
+    profile: Annotated[str | None, o.Form("FILE"), o.Heading.WHAT] = None
+    tunables: Annotated[Mapping[str, str] | None, o.TUNABLES, o.Form(letter="-t"), o.Heading.WHAT] = None
+    bidir: Annotated[bool, o.USUAL, o.Heading.WHAT] = False
     ports: Annotated[tuple[int, ...] | None, o.PORTS] = None
     rx_queues: Annotated[int | None, o.Limits(1, MOST_QUEUES)] = None
     variant: o.Name = None
@@ -110,6 +114,7 @@ class RunRequest(o.CommonOptions):
 class PlanWish:
     """Figures of a run's plan; None: as the DUT's config says, or else the strategy."""
 
+    heading: ClassVar[o.Heading] = o.Heading.LENGTH
     figures: ClassVar[Mapping[str, str]] = {}
     """Figures of the plan whose options have other names."""
 
@@ -129,7 +134,7 @@ class HoldWish(PlanWish):
     sample: Time between samples, 50ms to 10s (1s).
     """
 
-    hold: o.Time = None
+    hold: Annotated[o.Time, o.USUAL] = None
     warmup: o.Warmup = None
     warmup_duration: Annotated[o.Time, o.PYTHON_ONLY] = None
     loss: o.Share = None
@@ -150,11 +155,11 @@ class RampWish(HoldWish):
     stop_on_saturation: End the ramp once every direction is saturated.
     """
 
-    ramp_to: o.AnyRate = None
-    ramp_duration: o.Time = None
+    ramp_to: Annotated[o.AnyRate, o.USUAL, o.Heading.WHAT] = None
+    ramp_duration: Annotated[o.Time, o.USUAL] = None
     zoom: Annotated[o.Time, o.Form(bare="60s")] = None
     confirm: o.Time = None
-    latency: Annotated[o.Time, o.Form(bare="10s")] = None
+    latency: Annotated[o.Time, o.Form(bare="10s", usual=True)] = None
     stop_on_saturation: bool | None = None
 
 
@@ -173,13 +178,13 @@ class SearchWish(PlanWish):
         silence between them; it takes several times as long.
     """
 
-    ramp_to: o.AnyRate = None
-    loss: Annotated[Sequence[o.Amount] | None, o.GOALS] = None
-    width: o.Share = None
+    ramp_to: Annotated[o.AnyRate, o.Heading.WHAT] = None
+    loss: Annotated[Sequence[o.Amount] | None, o.GOALS, o.USUAL] = None
+    width: Annotated[o.Share, o.USUAL] = None
     warmup: o.Warmup = None
     warmup_duration: Annotated[o.Time, o.PYTHON_ONLY] = None
     confirm: o.Time = None
-    soak: Annotated[o.Time, o.Form(bare="60s")] = None
+    soak: Annotated[o.Time, o.Form(bare="60s", usual=True)] = None
     method: Annotated[str, tuple(METHODS), o.Form(shown=True)] = "continuous"
     figures: ClassVar[Mapping[str, str]] = {"loss": "goals"}
 
@@ -199,7 +204,7 @@ class SaturateWish(HoldWish):
     rate: Offered load per direction.
     """
 
-    rate: Annotated[o.Amount, o.RATE, o.Form(shown=True)] = "100%"
+    rate: Annotated[o.Amount, o.RATE, o.Form(shown=True, usual=True), o.Heading.WHAT] = "100%"
     figures: ClassVar[Mapping[str, str]] = {"rate": "ramp_to"}
 
 
@@ -211,8 +216,8 @@ class EfficiencyWish(PlanWish):
     hold: How long each rate is held and counted (30).
     """
 
-    rates: Annotated[Sequence[o.Amount], o.RATES, o.Form(shown=True)] = "1kpps,1%,10%,97%"
-    hold: o.Time = None
+    rates: Annotated[Sequence[o.Amount], o.RATES, o.Form(shown=True, usual=True), o.Heading.WHAT] = "1kpps,1%,10%,97%"
+    hold: Annotated[o.Time, o.USUAL] = None
 
     @property
     def offered(self) -> Sequence[Rate]:
@@ -229,5 +234,5 @@ class NightWords(Instead):
     retry_after: Pause before a second try after a fault of the tester (10).
     """
 
-    date: Annotated[str | None, o.DATE] = None
+    date: Annotated[str | None, o.DATE, o.USUAL] = None
     retry_after: Annotated[o.Amount | None, o.DURATION] = 10.0

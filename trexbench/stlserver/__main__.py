@@ -90,6 +90,7 @@ def _names(text: str) -> list[str]:
 @click.option(
     "--die-with-parent",
     is_flag=True,
+    hidden=True,
     help="Stop when standard input (a pipe that the parent holds) closes or the parent dies.",
 )
 def serve(**options: Any) -> None:

@@ -5,7 +5,6 @@ Frames are counted with their 4 bytes of FCS, and none is shorter than 64.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -17,6 +16,7 @@ from math import gcd, inf, lcm, prod
 from typing import Any, ClassVar
 
 from ..errors import ConfigError
+from ..names import nearest
 from ..units import FCS_BYTES, MIN_FRAME_BYTES, line_rate_pps
 from .fieldengine import Instruction, Program, Write
 from .headers import find_tuple5
@@ -102,11 +102,9 @@ def resolve_mode(name: str) -> Mode:
     if sized := _SIZED.fullmatch(wanted):
         return mode_of_size(int(sized[1]), 6 if sized[2] else 4)
     known = [word for mode in LISTED_MODES for word in (mode.name, *mode.aliases)]
-    close = difflib.get_close_matches(wanted, known, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
     listed = ", ".join(f"{mode.name} (or {', '.join(mode.aliases)})" for mode in _NAMED)
     sizes = "and var2-<n>b with frames of n bytes, var2-<n>b-v6 with IPv6 in them"
-    raise ConfigError(f"unknown mode {name!r}", f"{hint}modes are {listed}, {sizes}")
+    raise ConfigError(f"unknown mode {name!r}", f"{nearest(wanted, known)}modes are {listed}, {sizes}")
 
 
 @dataclass(frozen=True)

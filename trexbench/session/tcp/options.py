@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from ...config import option as o
 from ...core.errors import ConfigError
@@ -46,7 +46,7 @@ class TcpSetup(o.CommonOptions):
     telemetry: bool = True
     variant: o.Name = None
     tunnel: Annotated[str | None, o.TUNNEL] = None
-    wan: o.Line = None
+    wan: Annotated[o.Line, o.USUAL] = None
     scale: bool = False
 
     def __post_init__(self) -> None:
@@ -110,23 +110,25 @@ class LegWords:
 
     ip: Default: 4, where the endpoints have it.
     streams: Connections at the same time.
-    time: Of each leg.
+    time: Of each leg (60s; with --bdp 10s).
     interval: Of a figure.
     omit: Sent before, and not counted (0s).
     repeat: Each leg so many times over.
-    ping: Echo requests, one a second: before, and while each way is full. 0: none.
+    ping: Echo requests, one a second: before, and while each way is full (60; with --bdp 10; 0: none).
     zerocopy: Send without copying, as iperf3 -Z does.
     pin: Keep each endpoint's program on one of its CPUs.
     engine: embedded: needs nothing but python3 on the hosts. iperf3: the program that is installed there.
     """
 
+    heading: ClassVar[o.Heading] = o.Heading.WHAT
+
     ip: Annotated[str | int | None, ("4", "6", "both")] = None
     streams: Annotated[int, o.Form(letter="-P", shown=True)] = 1
-    time: Annotated[o.Amount, o.DURATION, o.Form(shown=True)] = "60s"
-    interval: Annotated[o.Amount, o.DURATION, o.Form(shown=True)] = "1s"
-    omit: Annotated[o.Amount | None, o.DURATION] = 0.0
-    repeat: Annotated[int, o.Form(shown=True)] = 1
-    ping: Annotated[int, o.Form("N", shown=True)] = 60
+    time: Annotated[o.Amount, o.DURATION, o.USUAL, o.Heading.LENGTH] = 60.0
+    interval: Annotated[o.Amount, o.DURATION, o.Form(shown=True), o.Heading.LENGTH] = "1s"
+    omit: Annotated[o.Amount | None, o.DURATION, o.Heading.LENGTH] = 0.0
+    repeat: Annotated[int, o.Form(shown=True), o.Heading.LENGTH] = 1
+    ping: Annotated[int, o.Form("N"), o.Heading.LENGTH] = 60
     zerocopy: bool = False
     pin: bool = False
     engine: Annotated[str, ENGINES, o.Form(shown=True)] = ENGINES[0]
@@ -141,10 +143,11 @@ class TcpWords(LegWords):
 
     dut: A name in dut_configs/, or a file.
     cc: Congestion control: cubic, bbr ... Default: the hosts' own.
-    buffers: A leg with TCP's buffers of up to so much on both hosts, which are restored; may be given again.
+    buffers: A leg with TCP's buffers of up to so much on both hosts: 52428800, 16.8mb; may be given again. With --bdp
+        in place of what fits.
     """
 
-    dut: Annotated[str, o.Form("NAME")] = field(kw_only=False)
+    dut: Annotated[str, o.Form("NAME", usual=True), o.Heading.THROUGH] = field(kw_only=False)
     way: Annotated[str, o.PYTHON_ONLY] = field(default="both", kw_only=False)
     cc: o.Name = None
     buffers: o.Sizes = ()
@@ -157,24 +160,24 @@ class TcpWords(LegWords):
 
 @dataclass(frozen=True, kw_only=True)
 class BdpWords(LegWords):
-    """Options of ``bdp``; legs differ in their buffers: those of one choice, and those found unless a range is swept.
+    """Options of ``tcp --bdp``; legs differ in their buffers: of one choice, and those found unless a range is swept.
 
     dut: A name in dut_configs/, or a file.
     reverse: The server sends; else the client does.
-    cc: Congestion control: cubic, bbr ...; for each one given all legs. Default: the hosts' own.
-    factor: The buffers to set, in BDPs (2).
-    sweep: Buffers of 1/16 to 4 BDPs instead, each double the one before.
+    cc: Congestion control: cubic, bbr ... Default: the hosts' own. With --bdp once or more: all legs with each.
+    factor: With --bdp: the buffers to set, in BDPs (2).
+    sweep: With --bdp: buffers of 1/16 to 4 BDPs instead, each double the one before.
     buffers: Buffers of this size instead: 52428800, 16.8mb; may be given again.
     """
 
     dut: Annotated[str, o.Form("NAME")] = field(kw_only=False)
     reverse: bool = False
     ip: Annotated[str | int | None, ("4", "6")] = None
-    time: Annotated[o.Amount, o.DURATION, o.Form(shown=True)] = "10s"
-    ping: Annotated[int, o.Form("N", shown=True)] = 10
-    cc: Annotated[Sequence[str], o.Form("NAME", repeated=True)] = ()
-    factor: Annotated[float | None, o.Limits(0, 1000, whole=False)] = None
-    sweep: bool = False
+    time: Annotated[o.Amount, o.DURATION] = 10.0
+    ping: Annotated[int, o.Form("N")] = 10
+    cc: Annotated[Sequence[str], o.Form("NAME", repeated=True, usual=True), o.Heading.WHAT] = ()
+    factor: Annotated[float | None, o.Limits(0, 1000, whole=False), o.Heading.WHAT] = None
+    sweep: Annotated[bool, o.Heading.WHAT] = False
     buffers: o.Sizes = ()
 
     def __post_init__(self) -> None:

@@ -1,0 +1,102 @@
+"""Verbs and their help: in groups, of a verb with many options the usual ones, and all of them with --help-all."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import click
+
+from ..config.heading import Heading
+from ..core.names import nearest
+
+MOST = 12
+"""Options that --help shows, with --help; a verb with more shows those that are usual."""
+_ALL = "trexbench.help_all"
+_MORE_EXAMPLES = re.compile(r"(Examples:\n(?:  trexbench .*\n){2})(?:  trexbench .*\n)+")
+
+
+class Option(click.Option):
+    """An option with its place in help. usual: --help shows it, however many its verb has, as it does click's own."""
+
+    def __init__(self, *args: Any, heading: Heading = Heading.OTHER, usual: bool = True, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.heading, self.usual = heading, usual
+
+
+def _show_all(ctx: click.Context, _param: click.Parameter, wished: bool) -> None:
+    if wished and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+HELP_ALL = Option(
+    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help="Show every option."
+)
+
+
+class Verb(click.Command):
+    """A verb whose help fits a screen."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), HELP_ALL]
+
+    def listed(self, ctx: click.Context) -> tuple[list[click.Option], int]:
+        """Options that help lists, and the number of those that it leaves out."""
+        own = [one for one in self.params if isinstance(one, click.Option) and not one.hidden]
+        shows_help = self.get_help_option(ctx)
+        assert shows_help is not None
+        if len(own) < MOST:
+            return [*own, shows_help], 0
+        if _ALL in ctx.meta:
+            return [*own, shows_help, HELP_ALL], 0
+        usual = [one for one in own if getattr(one, "usual", True)]
+        return usual, len(own) - len(usual)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options, left_out = self.listed(ctx)
+        groups: dict[str, list[tuple[str, str]]] = {one.value: [] for one in Heading}
+        for one in options:
+            heading = getattr(one, "heading", Heading.OTHER) if len(self.params) >= MOST else Heading.OTHER
+            groups[heading.value].append(one.get_help_record(ctx) or ("", ""))
+        width = min(26, max(len(names) for records in groups.values() for names, _ in records))
+        for name, records in groups.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl([(names.ljust(width), text) for names, text in records])
+        if left_out:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(f"{left_out} more options: {ctx.command_path} --help-all")
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        text = self.epilog or ""
+        if self.listed(ctx)[1]:
+            text = _MORE_EXAMPLES.sub(r"\1", text)
+        click.Command("", epilog=text).format_epilog(ctx, formatter)
+
+
+class Verbs(click.Group):
+    """A group of verbs that offers the nearest one for one that it has not."""
+
+    command_class = Verb
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = self.list_commands(ctx)
+        if not ctx.resilient_parsing and args[0] not in names and not args[0].startswith("-"):
+            hint = nearest(args[0], names) or f"there are {', '.join(names)}"
+            raise click.UsageError(f"no command {args[0]!r}: {hint.strip()}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+verb: Any = functools.partial(click.command, cls=Verb)
+verbs: Any = functools.partial(click.group, cls=Verbs)
+
+
+def rare(*names: str, heading: Heading = Heading.OTHER, **more: Any) -> Any:
+    """An option that --help leaves out where its verb has many."""
+    return click.option(*names, cls=Option, heading=heading, usual=False, **more)
