@@ -1,4 +1,4 @@
-"""TCP from Python: the verbs `tcp` and `bdp`, and their documents; what they share with other verbs is in api.py."""
+"""TCP from Python: the verb `tcp`, also with --bdp, and its documents; what they share with other verbs is in api.py."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TcpCall(Keeping, TcpSetup, TcpWords):
 
 @dataclass(frozen=True)
 class BdpCall(Keeping, TcpSetup, BdpWords):
-    """All options of ``bdp``."""
+    """All options of ``tcp --bdp``."""
 
     def __post_init__(self) -> None:
         """ConfigError as of both of its parts, of which Python would ask the first only."""
@@ -44,7 +44,7 @@ def bdp(options: BdpCall) -> TcpResult:
     """Send TCP over a long line with the hosts' buffers as they are, then with buffers that fit its BDP.
 
     The line is ``wan``, or the config's. cc: all legs with each congestion control. The other options are those of
-    `trexbench bdp`, too.
+    `trexbench tcp --bdp`, too.
     """
     return _measure_tcp(make_bdp_request(options, of_options(TcpSetup, options)), options)
 

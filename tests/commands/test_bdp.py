@@ -1,4 +1,4 @@
-"""``trexbench bdp`` as a whole command, simulated: before and after, sweeps, and what it refuses."""
+"""``trexbench tcp --bdp`` as a whole command, simulated: before and after, sweeps, and what it refuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools import document, succeed, trexbench
 
-SIM = ("bdp", "--dut", "lab-linux", "--sim", "--speedup", "10000", "--ping", "4")
+SIM = ("tcp", "--bdp", "--dut", "lab-linux", "--sim", "--speedup", "10000", "--ping", "4")
 
 
 def test_before_and_after(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``trexbench calibrate`` as a whole command, simulated and against a server."""
+"""``trexbench lab calibrate`` as a whole command, simulated and against a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHORT = ("--modes", "64b", "--ramp-duration", "4", "--latency", "0", "-q", "--no
 
 
 def test_simulated_it_is_marked_and_not_kept(tmp_path: Path) -> None:
-    done = succeed(tmp_path, "calibrate", "--sim", "--speedup", "10000", *SHORT)
+    done = succeed(tmp_path, "lab", "calibrate", "--sim", "--speedup", "10000", *SHORT)
     assert "SIMULATED" in done.stdout, done.stderr
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith("var2-64b")]
     assert len(rows) == 3 and {tuple(row[1:4]) for row in rows} >= {("0->1", "14.43", "Mpps")}
@@ -22,7 +22,7 @@ def test_simulated_it_is_marked_and_not_kept(tmp_path: Path) -> None:
 def test_warm_up_sample_and_window_are_those_of_the_duts_plan(tmp_path: Path) -> None:
     plan = "plan: {warmup: 20kpps:3s, sample: 250ms, window: 500ms, hold: 77s}"
     (tmp_path / "r.yaml").write_text(f"driver: none\nspeed: 10gbit\nports: [{{tester: 0}}, {{tester: 1}}]\n{plan}\n")
-    succeed(tmp_path, "calibrate", "--dut", "./r.yaml", "--sim", "--speedup", "10000", *SHORT)
+    succeed(tmp_path, "lab", "calibrate", "--dut", "./r.yaml", "--sim", "--speedup", "10000", *SHORT)
     for path in tmp_path.glob("results/*/back-to-back/*.json"):
         kept = json.loads(path.read_text())["plan"]
         assert (kept["warmup_s"], kept["sample_s"], kept["window_s"], kept["hold_s"]) == (3.0, 0.25, 0.5, 2.0)
@@ -32,16 +32,16 @@ def test_warm_up_sample_and_window_are_those_of_the_duts_plan(tmp_path: Path) ->
 @pytest.mark.nightly
 def test_limits_of_a_server_that_only_simulates_are_told_and_not_kept(tmp_path: Path) -> None:
     with fake_server() as server:
-        done = succeed(tmp_path, "calibrate", *server.where, *SHORT, "--json")
+        done = succeed(tmp_path, "lab", "calibrate", *server.where, *SHORT, "--json")
         made = json.loads(done.stdout)
         assert made["tester"] == f"127.0.0.1-{server.rpc_port}" and made["simulated"]
         assert [one["direction"] for one in made["limits"]] == ["0->1", "0->1", "1->0"]
         examined = json.loads(trexbench(tmp_path, "doctor", *server.where, "--json").stdout)
     found = {one["what"]: one for one in examined}["calibration"]
-    assert found["state"] == "doubtful" and "trexbench calibrate" in found["remedy"]
+    assert found["state"] == "doubtful" and "trexbench lab calibrate" in found["remedy"]
 
 
 @pytest.mark.parametrize(("options", "word"), [(("--modes", "nosuch"), "nosuch"), (("--ports", "0"), "pairs")])
 def test_what_cannot_be_calibrated(tmp_path: Path, options: tuple[str, ...], word: str) -> None:
-    done = trexbench(tmp_path, "calibrate", "--sim", *options)
+    done = trexbench(tmp_path, "lab", "calibrate", "--sim", *options)
     assert done.returncode == 2 and word in done.stderr and "Traceback" not in done.stderr

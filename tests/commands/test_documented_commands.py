@@ -26,8 +26,8 @@ LEFT_OUT = {
     r"doctor --(dut netgate-vpp|server trex1\.lab).*": "asks hosts that nobody knows: tests/commands/test_doctor.py",
     r"tcp --dut lab-linux --tunnel .*": "no twin has this tunnel: tests/root/test_tunnels_in_the_lab.py",
     r"suite run vpn-tunnel-2020 --dut lab-linux .*": "no twin has this tunnel: tests/root/test_tunnels_in_the_lab.py",
-    r"serve --interfaces .*": "sends on real interfaces: tests/root/test_engine_kernel.py",
-    r"serve --sim .*": "serves until it is ended: tests/commands/test_sim.py",
+    r"lab serve --interfaces .*": "sends on real interfaces: tests/root/test_engine_kernel.py",
+    r"lab serve --sim .*": "serves until it is ended: tests/commands/test_sim.py",
 }
 """Commands that are not run (a regular expression of the whole line) -> the reason."""
 REWRITES = {" --server trex1.lab": "", " --no-apply": "", "/var/lib/node_exporter/": ""}
@@ -103,7 +103,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = next(measured.glob("*-bidir.json"))
     for name in ("before", "after", "run"):
         shutil.copy(run, place / f"{name}.json")
-    succeed(place, "export", "--loadtest", str(run), "-o", "theirs/")
+    succeed(place, "results", "export", "--loadtest", str(run), "-o", "theirs/")
     for name, theirs in {"upload": "forward", "download": "reverse", "theirs": "forward"}.items():
         shutil.copy(files / f"{theirs}.json", place / f"{name}.json")
     shutil.copy(ROOT / "stl_profiles" / "bench.py", place / "mine.py")

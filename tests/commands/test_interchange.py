@@ -57,7 +57,7 @@ def test_every_reader_takes_what_was_imported(tmp_path: Path) -> None:
     shown = said(tmp_path, "show", paths[1])
     assert "bidir IPv4 >= 100.1 Mbit/s" in shown and "imported from iperf3 3.12" in shown
     assert said(tmp_path, "show", "--brief", paths[0]).startswith("TCP through other: forward IPv4 >= ")
-    assert "forward-ipv4-2-streams" in said(tmp_path, "compare", "box", "other")
+    assert "forward-ipv4-2-streams" in said(tmp_path, "results", "compare", "box", "other")
     said(tmp_path, "show", paths[0], "--picture", "x.png")
     said(tmp_path, "report", "-o", "page.html")
     assert "forward-ipv4-2-streams-unmonitored" in (tmp_path / "page.html").read_text()
@@ -129,8 +129,8 @@ def test_what_cannot_be_imported_is_a_line_each_and_stops_no_other(tmp_path: Pat
 def test_an_export_names_its_format_and_fits_the_run(tmp_path: Path) -> None:
     said(tmp_path, *SIM, "--ping", "0")
     (run,) = (str(path) for path in tmp_path.glob("results/*/*/*.json"))
-    assert "--loadtest" in said(tmp_path, "export", run, "-o", "x/", code=2)
-    assert "a run of TCP, not of packets" in said(tmp_path, "export", "--loadtest", run, "-o", "x/", code=9)
+    assert "--loadtest" in said(tmp_path, "results", "export", run, "-o", "x/", code=2)
+    assert "a run of TCP, not of packets" in said(tmp_path, "results", "export", "--loadtest", run, "-o", "x/", code=9)
 
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 here")

@@ -41,7 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def exported(place: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     """Every run as trex-loadtest's JSON: file name -> text and document."""
     runs = sorted(str(path.relative_to(place)) for path in place.glob("results/*/*/*.json"))
-    done = succeed(place, "export", "--loadtest", *runs, "-o", "exported/")
+    done = succeed(place, "results", "export", "--loadtest", *runs, "-o", "exported/")
     assert len(done.stdout.splitlines()) == len(runs) == 16
     texts = {path.name: path.read_text() for path in (place / "exported").iterdir()}
     assert len(texts) == 16
@@ -66,10 +66,10 @@ def test_they_are_listed_asked_and_compared(place: Path) -> None:
     assert len(said(place, "results", "list", "--suite", "small", "--dut", "netgate-vpp").splitlines()) == 9
     counted = said(place, "results", "query", "--csv", "select night, count(*) from runs group by night order by 1")
     assert counted.splitlines()[1:] == [f"{night},8" for night in NIGHTS]
-    nights = json.loads(said(place, "compare", *NIGHTS, "--json"))
+    nights = json.loads(said(place, "results", "compare", *NIGHTS, "--json"))
     assert len(nights["cells"]) == 8 and not nights["only_first"] and not nights["only_second"]
     assert {cell["verdict"] for cell in nights["cells"]} <= {"same", "unknown"}
-    duts = json.loads(said(place, "compare", "netgate-linux", "netgate-vpp", "--json", "--anyway"))
+    duts = json.loads(said(place, "results", "compare", "netgate-linux", "netgate-vpp", "--json", "--anyway"))
     smallest = [cell for cell in duts["cells"] if cell["cell"]["mode"] == "var2-64b" and not cell["cell"]["bidir"]]
     assert [cell["verdict"] for cell in smallest] == ["faster"]
 
@@ -83,8 +83,8 @@ KEYS = ("warmup_mult", "warmup_duration", "rampup_target", "rampup_duration", "h
 def test_labels_name_runs(place: Path) -> None:
     rows = json.loads(said(place, "results", "list", "--label", "firmware-2", "--json"))["runs"]
     assert len(rows) == 8 and {(row["label"], row["night"]) for row in rows} == {("firmware-2", NIGHTS[1])}
-    by_label = json.loads(said(place, "compare", "firmware-1", "firmware-2", "--json"))
-    by_night = json.loads(said(place, "compare", *NIGHTS, "--json"))
+    by_label = json.loads(said(place, "results", "compare", "firmware-1", "firmware-2", "--json"))
+    by_night = json.loads(said(place, "results", "compare", *NIGHTS, "--json"))
     assert by_label["cells"] == by_night["cells"] and len(by_label["cells"]) == 8
     assert "label      firmware-2\n" in said(place, "show", f"results/{rows[0]['path']}")
     for word in ("2026-03-01", "latest", "a b", "", "x" * 65, "../x", "<b>", "x.json"):
@@ -183,7 +183,7 @@ def test_its_maximum_is_ours(place: Path, exported: dict[str, tuple[str, Documen
                 saturated += 1
                 assert found == pytest.approx(direction.first_bad_pps, abs=1.5 * run.plan.step_pps(direction.direction))
     assert saturated >= 8
-    said(place, "export", "--loadtest", str(path), "-o", "one.json")
+    said(place, "results", "export", "--loadtest", str(path), "-o", "one.json")
     assert json.loads((place / "one.json").read_text()) == document, "alone as with others"
 
 

@@ -214,23 +214,25 @@ def test_saturate_counts_what_a_twin_emits(tmp_path: Path) -> None:
 
 def test_simulated_is_not_compared_with_measured(two_seeds: tuple[Path, list[str]]) -> None:
     folder, paths = two_seeds
-    alike = succeed(folder, "compare", *paths)
+    alike = succeed(folder, "results", "compare", *paths)
     assert "the same, as far as can be told" in alike.stdout, alike.stderr
     assert "bidir simulated" in alike.stdout
     simulated, real = (json.loads((folder / path).read_text()) for path in paths)
     assert [one["received"] for one in real["analysis"]] != [one["received"] for one in simulated["analysis"]]
     real["simulated"] = False
     (folder / "real.json").write_text(json.dumps(real))
-    refused = trexbench(folder, "compare", paths[0], "real.json")
+    refused = trexbench(folder, "results", "compare", paths[0], "real.json")
     assert refused.returncode == 2 and "one is simulated, the other measured" in refused.stderr
-    marked = succeed(folder, "compare", paths[0], "real.json", "--anyway")
+    marked = succeed(folder, "results", "compare", paths[0], "real.json", "--anyway")
     assert "*** UNLIKE" in marked.stdout
-    succeed(folder, "export", "--loadtest", paths[0], "-o", "out.json")
+    succeed(folder, "results", "export", "--loadtest", paths[0], "-o", "out.json")
     assert json.loads((folder / "out.json").read_text())["vars"]["profile_file"] == "bench-var2-64b-simulated.py"
 
 
 def test_serve_puts_a_twin_behind_a_port_for_any_client(tmp_path: Path) -> None:
-    served = begin(tmp_path, "serve", "--sim", "netgate-vpp", "--rx-queues", "2", "--rpc-port", "0", "--pub-port", "0")
+    served = begin(
+        tmp_path, "lab", "serve", "--sim", "netgate-vpp", "--rx-queues", "2", "--rpc-port", "0", "--pub-port", "0"
+    )
     try:
         assert served.stdout is not None
         rpc, pub = re.findall(r":(\d+)", served.stdout.readline())

@@ -24,7 +24,7 @@ def test_a_simulated_run_says_so_and_can_be_asked_for_again(tmp_path: Path) -> N
     done = succeed(tmp_path, *SIM, "--ping", "2", "--label", "night-1")
     assert "SIMULATED" in done.stdout
     (document,) = tmp_path.glob("results/*/*/*.json")
-    for command in (("show", str(document)), ("show", "--brief"), ("compare", str(document), str(document))):
+    for command in (("show", str(document)), ("show", "--brief"), ("results", "compare", str(document), str(document))):
         again = succeed(tmp_path, *command)
         assert "raspberry-pi" in again.stdout
     found = succeed(tmp_path, "results", "list", "--label", "night-1")

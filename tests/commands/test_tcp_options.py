@@ -55,22 +55,20 @@ def test_without_telemetry_nothing_is_read_of_the_dut(tmp_path: Path) -> None:
     assert [row["cell"]["mode"] for row in rows] == ["forward-ipv4-unmonitored"]
 
 
-@pytest.mark.parametrize("verb", ["tcp", "tcp-table", "bdp"])
-def test_help_has_examples_that_name_the_verb(tmp_path: Path, verb: str) -> None:
-    text = told(tmp_path, verb, "--help").stdout
-    assert "Examples:" in text and f"trexbench {verb} " in text.split("Examples:")[1]
-
-
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("trexbench tc", {"tcp", "tcp-table"}),
+        ("trexbench tc", {"tcp"}),
         ("trexbench tcp --dut rasp", {"raspberry-pi"}),
-        ("trexbench bd", {"bdp"}),
+        ("trexbench suite ta", {"table"}),
+        ("trexbench lab pro", {"profile"}),
         ("trexbench bdp --dut mini", {"mininet-lab8"}),
+        ("trexbench tcp --bd", {"--bdp"}),
+        ("trexbench ramp --zo", {"--zoom"}),
+        ("trexbench tcp --bdp --dut mini", {"mininet-lab8"}),
         ("trexbench tcp --engine ", {"embedded", "iperf3"}),
         ("trexbench tcp --ip ", {"4", "6", "both"}),
-        ("trexbench tcp-table home", {"home-routers-2022"}),
+        ("trexbench suite table home", {"home-routers-2022"}),
     ],
 )
 def test_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, found: set[str]) -> None:

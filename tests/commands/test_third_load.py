@@ -67,9 +67,9 @@ def test_its_nights_are_judged(place: Path, tmp_path: Path) -> None:
 
 def test_two_of_its_runs_are_compared(place: Path) -> None:
     first, *_, last = sorted(str(path) for path in place.glob("results/*/*/*.json"))
-    text = run(place, "compare", first, last)
+    text = run(place, "results", "compare", first, last)
     assert "lab-linux" in text and text.count(" kqueries/s") == 2 and "pps" not in text
-    (cell,) = json.loads(run(place, "compare", first, last, "--json"))["cells"]
+    (cell,) = json.loads(run(place, "results", "compare", first, last, "--json"))["cells"]
     assert 18_900 < cell["first_answered_qps"] < 21_000 and cell["verdict"] in ("faster", "slower")
 
 

@@ -1,7 +1,7 @@
 """An engine without packets: each port's frames arrive, all of them, at its partner.
 
 Counters are computed from the time that has passed on a clock that the test may hold in its hand. As a program it is
-the embedded server with this engine: ``python engine_fake.py --ports 2``, the options of ``trexbench serve``, and
+the embedded server with this engine: ``python engine_fake.py --ports 2``, the options of ``trexbench lab serve``, and
 ``--fault`` (see faulty_server).
 """
 

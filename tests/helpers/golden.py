@@ -99,7 +99,7 @@ def figures(results: Path, call: Callable[[Sequence[str]], tuple[int, str]]) -> 
     for path in documents(results):
         found[f"show {path}"] = of_show(call(["show", str(results / path), "--json"])[1])
         export = results / "export.json"
-        call(["export", "--loadtest", str(results / path), "-o", str(export)])
+        call(["results", "export", "--loadtest", str(results / path), "-o", str(export)])
         found[f"export {path}"] = of_export(export.read_text())
         export.unlink()
     found["results list"] = of_list(call(["results", "list", *place, "--json"])[1])

@@ -35,7 +35,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(place: Path) -> Path:
     wans = ("20ms,10gbit", "--buffers", "6mb", "--buffers", "50mb"), ("50ms,1gbit,loss=0.01%", "--sweep")
-    runs = [("bdp", "--dut", "mininet-lab8", "--wan", *wan, "--time", "3s", *QUICK) for wan in wans]
+    runs = [("tcp", "--bdp", "--dut", "mininet-lab8", "--wan", *wan, "--time", "3s", *QUICK) for wan in wans]
     runs += [("tcp", "--dut", "vpn-i5-6500", "--variant", "1gbit-relay", "--forward", "--time", "3s", *QUICK)]
     RunWriter(place / "results", print).end(through_a_tunnel())
     for size in (64, 512, 1518):

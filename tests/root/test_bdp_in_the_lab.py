@@ -1,4 +1,4 @@
-"""``trexbench bdp`` and runs of packets through a real WAN in the lab; what was set is restored, however it ends."""
+"""``trexbench tcp --bdp`` and runs of packets through a real WAN in the lab; what was set is restored, however it ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.root, NEEDS_ROOT]
 
 PREFIX = f"tbb{os.getpid()}"
 LINE = "20ms,100mbit"
-BDP = ("bdp", "--dut", "./own.yaml", "--no-picture", "--cc", "cubic", "--buffers", "120kb", "--buffers", "1mb")
+BDP = ("tcp", "--bdp", "--dut", "./own.yaml", "--no-picture", "--cc", "cubic", "--buffers", "120kb", "--buffers", "1mb")
 SHORT = ("--ping", "1", "--time", "1s", "--omit", "1s", "--interval", "200ms")
 RAMP = ("ramp", "--dut", "./own.yaml", "--mode", "var2-64b", "--bidir", "--no-picture", "--sample", "200ms")
 STEPS = ("--warmup", "1kpps:1s", "--ramp-to", "4kpps", "--ramp-duration", "4s", "--hold", "1s", "--confirm", "1s")

@@ -278,5 +278,5 @@ def test_a_comparison_names_the_tunnel(config: DutConfig, place: Path) -> None:
     for tunnel in ("6in4", "none"):
         done = trexbench(place, "tcp", "--dut", "./own.yaml", *SHORT, "--time", "3s", "--tunnel", tunnel)
         assert done.returncode == 0, done.stderr
-    compared = trexbench(place, "compare", *map(str, sorted((place / "results").rglob("*-tcp-*.json"))))
+    compared = trexbench(place, "results", "compare", *map(str, sorted((place / "results").rglob("*-tcp-*.json"))))
     assert "over 6in4" in compared.stdout + compared.stderr

@@ -80,7 +80,7 @@ def test_doctor_tells_its_age() -> None:
     assert judge_calibration(None, begun_s).state is State.DOUBTFUL
     assert judge_calibration(known, begun_s + 86400).state is State.GOOD
     old = judge_calibration(known, begun_s + 200 * 86400)
-    assert old.state is State.DOUBTFUL and "200 days" in old.found and "trexbench calibrate" in old.remedy
+    assert old.state is State.DOUBTFUL and "200 days" in old.found and "trexbench lab calibrate" in old.remedy
 
 
 def test_a_tester_is_the_same_whichever_dut_names_it() -> None:

@@ -67,7 +67,7 @@ def test_a_capture_goes_to_standard_output_and_its_name_is_never_a_dash(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(("profile", "pcap", "64b", "-o", "-", "--count", "3"))
+        main(("lab", "profile", "pcap", "64b", "-o", "-", "--count", "3"))
     out, err = capfdbinary.readouterr()
     assert ended.value.code == 0 and b"3 frames" in err
     assert out[:4] == b"\x4d\x3c\xb2\xa1" and len(out) == 24 + 3 * (16 + 60)
@@ -131,14 +131,14 @@ def test_a_night_is_not_measured_in_the_future(tmp_path: Path) -> None:
 
 
 def test_a_mix_is_shown_in_a_line_per_stream_and_packets_on_request() -> None:
-    code, out, _ = run("profile", "show", "imix")
+    code, out, _ = run("lab", "profile", "show", "imix")
     assert code == 0 and out.count("\n") == 8
     lines = [line for line in out.splitlines() if line.startswith("  stream")]
     assert lines == [
         f"  stream {number}    {part} of the frames: Ethernet / IP / UDP / Raw, 16.0.0.4 to 48.0.0.4"
         for number, part in ((1, "64 B, 58.3 %"), (2, "590 B, 33.3 %"), (3, "1514 B, 8.33 %"))
     ]
-    _, dumped, _ = run("profile", "show", "imix", "--packets")
+    _, dumped, _ = run("lab", "profile", "show", "imix", "--packets")
     assert dumped.startswith(out) and dumped.count("\n") > 180 and "###[ UDP ]###" in dumped
 
 
@@ -160,15 +160,15 @@ def register():
 
 def test_a_profile_of_the_users_own_is_shown_and_its_errors_name_the_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PROFILE)
-    code, out, err = run("profile", "show", "./mine.py")
+    code, out, err = run("lab", "profile", "show", "./mine.py")
     assert code == 0 and out.startswith("mine: a profile's file\n  profile     mine.py, as sent by port 0\n"), err
     assert "  stream 1    146 B, 100.0 % of the frames: Ethernet / IP / UDP / Raw, 10.0.0.1 to 10.0.0.2\n" in out
-    assert run("profile", "pcap", "mine.py", "-o", "m.pcap", "--count", "2")[0] == 0
+    assert run("lab", "profile", "pcap", "mine.py", "-o", "m.pcap", "--count", "2")[0] == 0
     (tmp_path / "mine.py").write_text(PROFILE.replace("STLTXCont(pps=1)", "STLTXCont(pps=rate)"))
-    code, _, err = run("profile", "show", "./mine.py")
+    code, _, err = run("lab", "profile", "show", "./mine.py")
     assert code == 2
     assert err == "trexbench: profile mine.py, line 10, does not load: NameError: name 'rate' is not defined\n"
-    code, _, err = run("profile", "show", "./other.py")
+    code, _, err = run("lab", "profile", "show", "./other.py")
     assert code == 2 and "other.py: no such profile" in err
 
 

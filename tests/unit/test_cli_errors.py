@@ -21,7 +21,7 @@ RAMP = ("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-apply", "-q")
 SATURATE = ("saturate", *RAMP[1:])
 SIMULATED = "ramp --dut netgate-vpp --mode 64b --sim -q"
 SIZES = "search --dut netgate-vpp --sim --sizes"
-WAN = "bdp --dut lab-linux --sim --wan 20ms"
+WAN = "tcp --bdp --dut lab-linux --sim --wan 20ms"
 DOCUMENTED = {1, 2, 5, 6, 7, 8, 9, 130, 143}
 
 
@@ -37,21 +37,25 @@ def fails(arguments: Sequence[str], code: int, words: Sequence[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("bogus",), ["no command 'bogus'", "there are ramp, search, saturate, ", "compare", "serve"]),
+        (("bogus",), ["no command 'bogus'", "there are ramp, search, saturate, ", "results"]),
         (("--bogus",), ["--bogus"]),
-        (("lab", "bogus"), ["bogus"]),
+        (("rmap",), ["no command 'rmap': did you mean ramp?", "trexbench --help"]),
+        (("lab", "bogus"), ["no command 'bogus': there are profile, ", "lab --help"]),
+        (("results", "lst"), ["no command 'lst': did you mean list?"]),
+        ((*RAMP, "--bidri"), ["--bidir"]),
+        (("suite", "plan", "netgate-610"), ["unknown suite 'netgate-610': did you mean netgate-6100?"]),
         (("ramp",), ["--dut", "ramp --help"]),
         ((*RAMP, "--bogus"), ["--bogus"]),
         ((*RAMP, "stray"), ["stray"]),
         (("ramp", "--dut", "nope", "--mode", "64b"), ["unknown DUT 'nope'", "lab-linux", "netgate-vpp"]),
-        (("ramp", "--dut", "netgate-vp", "--mode", "64b"), ["netgate-vpp"]),
+        (("ramp", "--dut", "netgate-vp", "--mode", "64b"), ["unknown DUT 'netgate-vp': did you mean netgate-vpp?"]),
         (("ramp", "--dut", "no/such.yaml", "--mode", "64b"), ["no/such.yaml: No such file"]),
         (("ramp", "--dut", "netgate-vpp", "--mode", "nope"), ["unknown mode 'nope'", "var2-64b", "1flow", "imix"]),
-        (("ramp", "--dut", "netgate-vpp", "--mode", "64"), ["did you mean"]),
+        (("ramp", "--dut", "netgate-vpp", "--mode", "64"), ["did you mean 64b?"]),
         (("ramp", "--dut", "netgate-vpp"), ["var2-64b"]),
         ((*RAMP, "--profile", "bench"), ["--mode and --profile exclude each other"]),
         (("ramp", "--dut", "netgate-vpp", "--profile", "nofile.py"), ["unknown profile 'nofile'", "bench"]),
-        (("profile", "show", "nope"), ["unknown mode 'nope'", "var2-64b"]),
+        (("lab", "profile", "show", "nope"), ["unknown mode 'nope'", "var2-64b"]),
         (("dut", "show", "nope"), ["unknown DUT 'nope'", "lab-linux"]),
         ((*RAMP, "--configs-dir", "nowhere"), ["nowhere", "not there"]),
     ],
@@ -107,8 +111,8 @@ def test_nonsense_options(arguments: Sequence[str], words: Sequence[str]) -> Non
     ("line", "words"),
     [
         ("ramp --dut netgate-vpp --mode 64b --seed 3", "--seed means nothing without --sim"),
-        ("serve --interfaces p0,p1 --seed 2", "--seed means nothing without --sim: add --sim DUT, or leave it out"),
-        ("serve --interfaces p0,p1 --rx-queues 2", "--rx-queues means nothing without --sim"),
+        ("lab serve --interfaces p0,p1 --seed 2", "--seed means nothing without --sim: add --sim DUT, or leave it out"),
+        ("lab serve --interfaces p0,p1 --rx-queues 2", "--rx-queues means nothing without --sim"),
         (f"{SIMULATED} --server trex1", "--sim and --server exclude each other"),
         (f"{SIMULATED} --no-apply", "--sim and --no-apply exclude each other"),
         (f"{SIMULATED} --rx-queues 4", "its config offers 1, 2, 3"),
@@ -130,14 +134,14 @@ def test_nonsense_options(arguments: Sequence[str], words: Sequence[str]) -> Non
         ("tcp --dut raspberry-pi --sim --variant nope", "nope"),
         ("tcp --dut raspberry-pi --sim --forward --reverse", "exclude each other"),
         ("tcp --dut raspberry-pi --sim --brief --json", "exclude each other"),
-        ("bdp --dut lab-linux --sim", "lab-linux has no WAN: there is no BDP: state one: --wan 20ms,1gbit"),
+        ("tcp --bdp --dut lab-linux --sim", "lab-linux has no WAN: there is no BDP: state one: --wan 20ms,1gbit"),
         (f"{WAN}", "a WAN of 20.0 ms: there is no BDP"),
         (f"{WAN},1gbit --sweep --factor 3", "--factor and --sweep exclude each other"),
         (f"{WAN},1gbit --factor 0", "--factor of 0"),
         (f"{WAN},1gbit --factor nan", "is not a number"),
         (f"{WAN},100gbit --factor 100", "buffers of 25.0 GB, 100 times the BDP"),
         (f"{WAN},1gbit --buffers 12", "buffers of 12 B"),
-        ("bdp --dut lab-linux --sim --wan 20x", "'20x' of a WAN not understood"),
+        ("tcp --bdp --dut lab-linux --sim --wan 20x", "'20x' of a WAN not understood"),
         (f"{WAN},1gbit --ip both", "both"),
     ],
 )
@@ -166,7 +170,7 @@ def test_no_such_server() -> None:
     fails((*RAMP, "--server", "no.such.host.invalid"), 5, ["no.such.host.invalid"])
 
 
-@pytest.mark.parametrize("verb", [("show",), ("export", "--loadtest", "-o", "out.json")])
+@pytest.mark.parametrize("verb", [("show",), ("results", "export", "--loadtest", "-o", "out.json")])
 def test_files_that_are_no_runs(verb: Sequence[str], tmp_path: Path) -> None:
     fails((*verb, "nofile.json"), 9, ["nofile.json"])
     for text in ("", "{", "[]", "{}", "[" * 100_000, '{"schema": "trexbench/run", "version": 99}', "\x00\xff"):
@@ -182,8 +186,8 @@ def test_completion_says_nothing_of_a_directory_that_is_not_there(monkeypatch: p
     assert [[item.type for item in items] for items in found] == [["file"], []]
 
 
-def test_the_group_alone_shows_its_help() -> None:
-    for arguments in ((), ("lab",), ("profile",), ("dut",)):
+def test_a_group_alone_shows_its_help() -> None:
+    for arguments in (("lab",), ("lab", "profile"), ("dut",)):
         _, out, err = run(*arguments)
         assert "Usage: trexbench" in out + err and "\nCommands:" in out + err
 
@@ -206,7 +210,7 @@ def test_as_a_process_of_its_own(tmp_path: Path) -> None:
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     sh = shutil.which("sh")
     assert sh is not None
-    command = f'"{sys.executable}" -c "from trexbench.cli import main; main()" profile show 64b | true'
+    command = f'"{sys.executable}" -c "from trexbench.cli import main; main()" lab profile show 64b | true'
     done = subprocess.run(
         [sh, "-c", command],
         cwd=tmp_path,

@@ -322,7 +322,7 @@ def test_an_unresolved_destination_is_said_before_anything_is_sent() -> None:
     with (
         bench.server,
         bench.connect() as generator,
-        pytest.raises(GeneratorError, match=r"port 0: no .*MAC.*: name it with `trexbench serve --dst-mac`"),
+        pytest.raises(GeneratorError, match=r"port 0: no .*MAC.*: name it with `trexbench lab serve --dst-mac`"),
     ):
         generator.load(BENCH, VAR2, (0, 1))
 

@@ -86,8 +86,8 @@ def test_list_and_compare_fit_a_terminal_and_leave_out_no_rate(
     store(1, dut="netgate-linux", variant="hugepages-1g"), store(2, dut="netgate-vpp", variant="hugepages-1g", run=FAST)
     monkeypatch.setenv("COLUMNS", str(width))
     listed = said(capfd, "results", "list")[0]
-    sets = said(capfd, "compare", "netgate-linux", "netgate-vpp")[0]
-    runs = said(capfd, "compare", *(str(Path("results", row.path)) for row in rows()))[0]
+    sets = said(capfd, "results", "compare", "netgate-linux", "netgate-vpp")[0]
+    runs = said(capfd, "results", "compare", *(str(Path("results", row.path)) for row in rows()))[0]
     for text in (listed, sets, runs):
         assert max(map(len, text.splitlines())) <= width, text
         assert "599.9 kpps" in text and "900." in text, "rates stay whole"
@@ -280,7 +280,7 @@ def test_files_of_others_become_runs_once(capfd: pytest.CaptureFixture[str]) -> 
     assert out == "" and err.count("was imported before") == 2 and len(rows()) == 2
     out, _ = said(capfd, "show", str(Path("results", rows()[0].path)))
     assert "added up from rates" in out
-    out, _ = said(capfd, "compare", "pf", "linux")
+    out, _ = said(capfd, "results", "compare", "pf", "linux")
     assert "faster" in out
 
 
@@ -290,7 +290,7 @@ def test_what_others_sent_can_be_said_so_that_it_stands_beside_ours(capfd: pytes
     assert "unknown mode" in said(capfd, "results", "import", "--mode", "65bytes", one, code=2)[1] and len(rows()) == 1
     said(capfd, "results", "import", "--speed", "1gbit", "--dut", "lab-linux", "--mode", "1flow", one)
     assert {row.cell.mode for row in rows()} == {"1flow-64b"}
-    out, _ = said(capfd, "compare", "--anyway", "2026-03-01", "latest")
+    out, _ = said(capfd, "results", "compare", "--anyway", "2026-03-01", "latest")
     assert "1flow-64b" in out
 
 
@@ -309,18 +309,18 @@ def test_other_files_are_refused_by_name_and_stop_no_other(capfd: pytest.Capture
 
 def test_exports_of_several_duts_do_not_overwrite_one_another(capfd: pytest.CaptureFixture[str]) -> None:
     paths = [str(store(1)), str(store(1, dut="other")), str(store(2))]
-    out, _ = said(capfd, "export", "--loadtest", *paths, "-o", "out/")
+    out, _ = said(capfd, "results", "export", "--loadtest", *paths, "-o", "out/")
     assert len(set(out.splitlines())) == 3 == len(os.listdir("out"))
     days = (("lab-linux", 1), ("lab-linux", 2), ("other", 1))
     assert sorted(os.listdir("out")) == [f"{dut}-2026-03-0{day}-120000-var2-64b-uni.loadtest.json" for dut, day in days]
-    said(capfd, "export", "--loadtest", paths[0], paths[0], "-o", "same/", code=2)
+    said(capfd, "results", "export", "--loadtest", paths[0], paths[0], "-o", "same/", code=2)
 
 
 def test_a_series_is_named_by_its_dut_and_variant_and_its_file_knows_both_duts(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     path = store(1, dut="other", variant="nat")
-    said(capfd, "export", "--loadtest", str(path), "-o", "out/")
+    said(capfd, "results", "export", "--loadtest", str(path), "-o", "out/")
     (name,) = os.listdir("out")
     assert name.startswith("other-nat-2026-03-01-120000-var2-64b")
     said(capfd, "results", "import", "--speed", "1gbit", "--results", "theirs", f"out/{name}")
@@ -338,9 +338,9 @@ def test_a_file_whose_dut_has_no_name_is_called_as_the_file(capfd: pytest.Captur
 
 def test_two_files_stand_side_by_side_per_direction(capfd: pytest.CaptureFixture[str]) -> None:
     one, two = store(1), store(2, run=FAST)
-    assert "0->1" in said(capfd, "compare", str(one), str(two))[0]
-    assert "0->1" in said(capfd, "compare", str(one), "latest")[0]
-    assert said(capfd, "compare", "missing.json", str(two), code=9)[0] == ""
+    assert "0->1" in said(capfd, "results", "compare", str(one), str(two))[0]
+    assert "0->1" in said(capfd, "results", "compare", str(one), "latest")[0]
+    assert said(capfd, "results", "compare", "missing.json", str(two), code=9)[0] == ""
 
 
 @pytest.mark.parametrize(
@@ -364,9 +364,9 @@ def test_sets_by_date_label_glob_and_file(
     if "left out, incomplete" in words:
         store(2, run=replace(SLOW, status=Status.INCOMPLETE, reason="x"))
     store(5, dut="lab-linux" if second == "latest" else "other", run=FAST)
-    out, _ = said(capfd, "compare", first, second)
+    out, _ = said(capfd, "results", "compare", first, second)
     assert all(word in out for word in words), out
-    values = json.loads(said(capfd, "compare", first, second, "--json")[0])
+    values = json.loads(said(capfd, "results", "compare", first, second, "--json")[0])
     assert values["cells"][0]["second_pps"] >= values["cells"][0]["first_pps"]
 
 
@@ -375,15 +375,15 @@ def test_a_date_means_a_night_and_not_the_runs_after_midnight_of_the_one_before(
 ) -> None:
     for day, night, run in ((1, 1, SLOW), (2, 1, SLOW), (2, 2, FAST)):
         store(day, run=run, suite="nightly", night=f"2026-03-0{night}")
-    assert "2:1" in said(capfd, "compare", "2026-03-01", "2026-03-02")[0]
+    assert "2:1" in said(capfd, "results", "compare", "2026-03-01", "2026-03-02")[0]
 
 
 def test_unlike_sets_are_refused_until_told_to_and_then_marked(capfd: pytest.CaptureFixture[str]) -> None:
     store(1)
     store(2, run=replace(SLOW, simulated=False))
-    out, err = said(capfd, "compare", "2026-03-01", "2026-03-02", code=2)
+    out, err = said(capfd, "results", "compare", "2026-03-01", "2026-03-02", code=2)
     assert out == "" and "one is simulated, the other measured" in err and "--anyway" in err
-    out, _ = said(capfd, "compare", "2026-03-01", "2026-03-02", "--anyway")
+    out, _ = said(capfd, "results", "compare", "2026-03-01", "2026-03-02", "--anyway")
     assert "*** [1] UNLIKE: one is simulated, the other measured ***" in out
 
 
@@ -397,35 +397,35 @@ def test_facts_that_only_a_newer_version_reads_make_no_other_dut(
         path = RunWriter(Path("results"), print).end(replace(SLOW, dut=dut, started=f"2026-03-0{day}T12:00:00Z"))
         names.append(str(path))
     for first, second in (names, ("2026-03-01", "2026-03-02")):
-        out, err = said(capfd, "compare", first, second, code=code)
+        out, err = said(capfd, "results", "compare", first, second, code=code)
         assert ("x was not configured alike (interfaces)" in err) == (code == 2) and "alike" not in out
 
 
 def test_what_means_no_run_is_said_so(capfd: pytest.CaptureFixture[str]) -> None:
     store(1)
     for name in ("2025-01-01", "nobody", "nobody@2026-03-01", "results/*/*/x*.json"):
-        out, err = said(capfd, "compare", name, "2026-03-01", code=2)
+        out, err = said(capfd, "results", "compare", name, "2026-03-01", code=2)
         assert out == "" and repr(name) in err and len(err.splitlines()) == 1
-    assert "no run in" in said(capfd, "compare", "latest", "latest", "--results", "nowhere", code=9)[1]
-    assert "an empty name" in said(capfd, "compare", "", "latest", code=2)[1]
+    assert "no run in" in said(capfd, "results", "compare", "latest", "latest", "--results", "nowhere", code=9)[1]
+    assert "an empty name" in said(capfd, "results", "compare", "", "latest", code=2)[1]
     store(2, mode="var2-imix")
-    assert "no cell in common" in said(capfd, "compare", "2026-03-01", "2026-03-02", code=2)[1]
+    assert "no cell in common" in said(capfd, "results", "compare", "2026-03-01", "2026-03-02", code=2)[1]
 
 
 def test_of_a_directory_its_runs_are_compared_and_nothing_is_said_of_nights(capfd: pytest.CaptureFixture[str]) -> None:
     store(1)
     NightWriter.begin(Path("results"), NIGHT)
     Path("results/acknowledged.json").write_text("{}")
-    out, err = said(capfd, "compare", "results", "2026-03-01")
+    out, err = said(capfd, "results", "compare", "results", "2026-03-01")
     assert "the same" in out and err == ""
     store(2).with_suffix(".loadtest.json").write_text("{}")
     for everything in ("results", "results/**/*.json"):
-        assert said(capfd, "compare", everything, "2026-03-01")[1] == "", "nothing is said of exports either"
+        assert said(capfd, "results", "compare", everything, "2026-03-01")[1] == "", "nothing is said of exports either"
 
 
 def test_of_a_glob_what_can_be_read_is_compared(capfd: pytest.CaptureFixture[str]) -> None:
     store(1).with_name("bad.json").write_text("{")
-    out, err = said(capfd, "compare", "results/2026-03-01/*/*.json", "2026-03-01")
+    out, err = said(capfd, "results", "compare", "results/2026-03-01/*/*.json", "2026-03-01")
     assert (
         "the same" in out
         and err == "not read: results/2026-03-01/lab-linux/bad.json: " + err.partition("bad.json: ")[2]
@@ -442,7 +442,12 @@ def test_a_killed_runs_journal_goes_with_its_document() -> None:
 
 @pytest.mark.parametrize(
     "verb",
-    [["results", "list"], ["regress"], ["report", "--markdown", "-"], ["compare", "2026-03-01", "2026-03-01"]],
+    [
+        ["results", "list"],
+        ["regress"],
+        ["report", "--markdown", "-"],
+        ["results", "compare", "2026-03-01", "2026-03-01"],
+    ],
     ids=lambda verb: verb[0],
 )
 def test_every_verb_names_what_it_cannot_look_into(capfd: pytest.CaptureFixture[str], verb: list[str]) -> None:

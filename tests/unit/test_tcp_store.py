@@ -163,7 +163,7 @@ def test_no_verb_chokes_on_a_directory_with_both_kinds(tmp_path: File) -> None:
 
 def test_what_draws_packets_refuses_by_name(tmp_path: File) -> None:
     tcp = store(tmp_path, make_tcp_result())
-    for words in (("export", "--loadtest", tcp, "-o", tmp_path / "x.json"),):
+    for words in (("results", "export", "--loadtest", tcp, "-o", tmp_path / "x.json"),):
         refused = run(*words)
         assert refused.code != 0
         assert "packets" in refused.out
@@ -172,9 +172,9 @@ def test_what_draws_packets_refuses_by_name(tmp_path: File) -> None:
 def test_two_runs_of_tcp_are_compared_way_by_way(tmp_path: File) -> None:
     first = store(tmp_path, make_tcp_result(PI))
     second = store(tmp_path, make_tcp_result(replace(PI, bps=63e6)))
-    text = run("compare", first, second, "--results", tmp_path).out
+    text = run("results", "compare", first, second, "--results", tmp_path).out
     assert text.count("slower") == 2 and "65.60 Mbit/s" in text and "63.00 Mbit/s" in text and "-3.96 %" in text
-    values = json.loads(run("compare", first, second, "--results", tmp_path, "--json").out)
+    values = json.loads(run("results", "compare", first, second, "--results", tmp_path, "--json").out)
     assert values["cells"][0]["first_bps"] == pytest.approx(65.6e6)
     assert "first_pps" not in values["cells"][0]
 
@@ -182,7 +182,7 @@ def test_two_runs_of_tcp_are_compared_way_by_way(tmp_path: File) -> None:
 def test_a_bound_decides_nothing(tmp_path: File) -> None:
     first = store(tmp_path, make_tcp_result(Path(bps=940e6), setup=TcpEnvironment(line_bps=1e9)))
     second = store(tmp_path, make_tcp_result(Path(bps=930e6)))
-    assert run("compare", first, second, "--anyway", "--results", tmp_path).out.count("unknown") == 2
+    assert run("results", "compare", first, second, "--anyway", "--results", tmp_path).out.count("unknown") == 2
 
 
 def test_a_slower_firmware_is_a_regression_of_the_tcp_rate(tmp_path: File) -> None:

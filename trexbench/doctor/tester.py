@@ -85,7 +85,7 @@ def _judge_places(ports: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
 
 def judge_calibration(known: Calibration | None, now_s: float) -> Check:
     """Check whether it is known what the tester carries without a DUT, and how old that is."""
-    remedy = "with its ports cabled back to back: trexbench calibrate"
+    remedy = "with its ports cabled back to back: trexbench lab calibrate"
     if known is None:
         return _check("calibration", State.DOUBTFUL, "it is not known what this tester carries without a DUT", remedy)
     days = (now_s - datetime.fromisoformat(known.measured.replace("Z", "+00:00")).timestamp()) / 86400

@@ -221,7 +221,7 @@ def _warnings(seconds: Sequence[Second], plan: Strategy) -> list[RunWarning]:
 
 
 def _mode(stem: str) -> str:
-    """The mode in a name that `trexbench export` gave; else the name itself."""
+    """The mode in a name that `trexbench results export` gave; else the name itself."""
     words = stem.split("-")
     ends = ("-".join(words[at:]) for at in range(1, len(words)))
     return next((end for end in ends if is_mode(end)), stem)

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import Any
 
-from ..host.linux import PLATFORM_FILES, platform_of
 from ..signals import ENDING, Interrupted, restore
 
 SOON_S = 0.1
@@ -30,6 +29,8 @@ def utc_now() -> str:
 
 def host_facts() -> dict[str, Any]:
     """The tester's host, as far as it may matter to a result."""
+    from ..host.linux import PLATFORM_FILES, platform_of  # slow to load, and every command needs this module
+
     versions: dict[str, str | None] = {}
     for name in _LIBRARIES:
         try:

@@ -126,7 +126,7 @@ def reach(endpoint: ServerAddress) -> None:
             reason = getattr(err, "strerror", None) or str(err) or type(err).__name__
             raise GeneratorError(
                 f"no {what} at {endpoint.server}:{port} ({reason})",
-                "start it (t-rex-64 -i --stl, or trexbench serve), or name another with --server",
+                "start it (t-rex-64 -i --stl, or trexbench lab serve), or name another with --server",
             ) from err
 
 

@@ -274,7 +274,7 @@ class TrexGenerator:
 _START = {"force": False, "core_mask": ALL_CORES, "start_at_ts": 0}
 _EMBEDDED, SIMULATED = "trexbench", "net_simulated"
 """Builder that the embedded server names in its version, and the driver of ports behind which no packet moves."""
-_DST_MAC = "name it with `trexbench serve --dst-mac`"
+_DST_MAC = "name it with `trexbench lab serve --dst-mac`"
 _RESOLVE = "check the cable and the address, then resolve it: in TRex's console, service mode and `arp`"
 _DEST_MAC = "set dest_mac in TRex's trex_cfg.yaml"
 _VERSION = ("version", "mode", "build_date", "build_time", "built_by")

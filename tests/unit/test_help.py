@@ -1,0 +1,100 @@
+"""Help of every verb: it fits a screen, and nothing of a verb is missing from it; names that verbs had before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from documented import DOCUMENTS
+from verbs import ROOT, empty_directory, run  # noqa: F401
+
+from trexbench.cli.main import MODULES, RENAMED, RENAMED_UNTIL, VERBS, cli
+
+pytestmark = [pytest.mark.portable, pytest.mark.usefixtures("empty_directory")]
+
+LINES, COLUMNS, OPTIONS, AT_THE_TOP = 50, 80, 12, 14
+
+
+def walk(command: click.Command = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    for name in command.list_commands(click.Context(command)) if isinstance(command, click.Group) else ():
+        found = command.get_command(click.Context(command), name)
+        assert found is not None
+        yield from walk(found, (*path, name))
+
+
+COMMANDS = dict(walk())
+SINGLE = {path: command for path, command in COMMANDS.items() if not isinstance(command, click.Group)}
+
+
+def help_of(*words: str) -> str:
+    code, out, err = run(*words)
+    assert (code, err) == (0, "")
+    return out
+
+
+def listed(text: str) -> set[str]:
+    """The longest name of each option that this help has a line for."""
+    return set(re.findall(r"(?m)^  (?:-\w, )?(--[a-z0-9-]+)", text))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_fits_a_screen(path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    text = help_of(*path, "--help")
+    assert text.count("\n") <= LINES and len(listed(text)) <= OPTIONS
+    assert max(map(len, text.splitlines())) <= COLUMNS
+
+
+@pytest.mark.parametrize("path", SINGLE, ids=" ".join)
+def test_all_options_are_in_one_help_or_the_other(path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    usual, every = help_of(*path, "--help"), help_of(*path, "--help-all")
+    options = [one for one in SINGLE[path].params if isinstance(one, click.Option) and not one.hidden]
+    assert {max(one.opts, key=len) for one in options} <= listed(every)
+    assert max(map(len, every.splitlines())) <= COLUMNS
+    left_out = re.findall(rf"(?m)^  (\d+) more options: trexbench {' '.join(path)} --help-all$", usual)
+    assert left_out == ([str(len(options) - len(listed(usual)))] if len(options) >= OPTIONS else [])
+    assert usual.count("  trexbench ") <= max(3, every.count("  trexbench ")) if left_out else usual == every
+
+
+def test_measuring_verbs_show_what_people_use_in_groups_with_two_examples() -> None:
+    text = help_of("ramp", "--help")
+    groups = re.findall(r"(?m)^(\w[\w ,]+):$", text)
+    assert groups == ["What to send", "Through what", "How long, how exactly", "Output"]
+    assert {"--dut", "--mode", "--bidir", "--ramp-to", "--ramp-duration", "--hold", "--sim"} <= listed(text)
+    assert text.count("    trexbench ramp ") == 2 and help_of("ramp", "--help-all").count("    trexbench ramp ") == 7
+
+
+def test_the_top_has_few_verbs_in_groups() -> None:
+    text = help_of("--help")
+    assert len(MODULES) <= AT_THE_TOP
+    for heading, verbs in VERBS.items():
+        assert f"\n{heading}:\n" in text and all(re.search(rf"(?m)^  {name} ", text) for name in verbs)
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_former_names_work_and_one_line_says_the_new_one(name: str) -> None:
+    now = RENAMED[name].split()
+    assert re.search(rf"(?m)^  {name} ", help_of("--help")) is None
+    code, out, err = run(name, "--help")
+    assert (code, out) == (0, help_of(*now, "--help"))
+    assert err == f"{name} is now: trexbench {RENAMED[name]} (the old name works until {RENAMED_UNTIL})\n"
+    missing, _, err = run(name, "--no-such-option")
+    assert missing == 2 and err.count("\n") == 2 and "--no-such-option" in err
+
+
+def test_a_former_name_prints_what_the_new_one_prints() -> None:
+    assert run("profile", "list", "--json").out == run("lab", "profile", "list", "--json").out
+    assert run("tcp-table", "lab").code == run("suite", "table", "lab").code == 9
+
+
+def test_documents_and_messages_have_the_new_names() -> None:
+    texts = [*DOCUMENTS, *ROOT.glob("trexbench/**/*.py"), *ROOT.glob("trexbench/report/page/static/*")]
+    texts += [*ROOT.glob("dut_configs/**/*.yaml"), *ROOT.glob("suites/*.yaml"), *ROOT.glob("tests/**/*.py")]
+    former = re.compile(rf"(?<!is now: )\btrexbench ({'|'.join(RENAMED)})\b(?! --dut mini)")
+    found = [f"{path}: {one[0]}" for path in map(Path, texts) for one in former.finditer(path.read_text("utf-8"))]
+    assert len(texts) > 500 and not found, "\n".join(found)
