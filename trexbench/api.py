@@ -216,7 +216,7 @@ def row(result: RunResult) -> dict[str, Any]:
 def compare(
     first: str, second: str, *, results: Place = "results", anyway: bool = False
 ) -> RunComparison | SetComparison:
-    """Two documents direction by direction, or two sets of runs cell by cell, named as for `trexbench results compare`."""
+    """Two documents direction by direction, or two sets of runs cell by cell, named as for `results compare`."""
     from .review.compare import compare
 
     return compare(first, second, Path(results), anyway, warn)

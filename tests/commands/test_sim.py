@@ -231,7 +231,7 @@ def test_simulated_is_not_compared_with_measured(two_seeds: tuple[Path, list[str
 
 def test_serve_puts_a_twin_behind_a_port_for_any_client(tmp_path: Path) -> None:
     served = begin(
-        tmp_path, "lab", "serve", "--sim", "netgate-vpp", "--rx-queues", "2", "--rpc-port", "0", "--pub-port", "0"
+        tmp_path, "lab", "serve", "--sim", "netgate-vpp", *["--rx-queues", "2", "--rpc-port", "0", "--pub-port", "0"]
     )
     try:
         assert served.stdout is not None

@@ -1,4 +1,4 @@
-"""``trexbench tcp --bdp`` and runs of packets through a real WAN in the lab; what was set is restored, however it ends."""
+"""``trexbench tcp --bdp`` and runs of packets through a real WAN in the lab; what was set is restored."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from tools import trexbench
 
-from trexbench.config.lookup import DUTS, load_dut
+from trexbench.config.catalogue import DUTS
+from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig, vpp_socket
 from trexbench.core.errors import LabError
 from trexbench.dut import Wanted

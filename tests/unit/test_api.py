@@ -67,7 +67,7 @@ def python_blocks(kind: str = "") -> list[str]:
     return re.findall(rf"^```python{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize(("module", "loaded"), [("trexbench", []), ("trexbench.cli.main", ["click", "msgspec"])])
+@pytest.mark.parametrize(("module", "loaded"), [("trexbench", []), ("trexbench.cli.main", ["click"])])
 def test_importing_it_loads_nothing_heavy(module: str, loaded: list[str]) -> None:
     names = f"[name for name in {HEAVY!r} if name in sys.modules], len(dir(trexbench))"
     script = f"import sys, trexbench, {module}; print({names})"

@@ -40,7 +40,7 @@ def fails(arguments: Sequence[str], code: int, words: Sequence[str]) -> None:
         (("bogus",), ["no command 'bogus'", "there are ramp, search, saturate, ", "results"]),
         (("--bogus",), ["--bogus"]),
         (("rmap",), ["no command 'rmap': did you mean ramp?", "trexbench --help"]),
-        (("lab", "bogus"), ["no command 'bogus': there are profile, ", "lab --help"]),
+        (("lab", "bogus"), ["no command 'bogus': there are calibrate, down, ", "lab --help"]),
         (("results", "lst"), ["no command 'lst': did you mean list?"]),
         ((*RAMP, "--bidri"), ["--bidir"]),
         (("suite", "plan", "netgate-610"), ["unknown suite 'netgate-610': did you mean netgate-6100?"]),

@@ -12,7 +12,8 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.config.lookup import DUTS, find_profile, load_dut
+from trexbench.config.catalogue import DUTS
+from trexbench.config.lookup import find_profile, load_dut
 from trexbench.config.schema import dut_of, read_dut
 from trexbench.core.errors import ConfigError
 from trexbench.core.units import Rate

@@ -66,7 +66,7 @@ ROOMS: Mapping[str, str] = {
     "__init__": "",
     "__main__": "cli",
     "cli": "core/* config report report/run report/tcp report/page report/regress results review "
-    "session session/tcp suite signals doctor dut files lab stlserver",
+    "session session/tcp suite signals doctor dut files lab lock stlserver",
 }
 """Room -> rooms that it may import besides itself, without those inside of them; ``core/*``: with them."""
 

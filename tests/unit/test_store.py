@@ -35,7 +35,8 @@ from trexbench.core.result import RunResult, Status
 from trexbench.core.strategy.base import LoadStep
 from trexbench.results.document import MAX_BYTES, encode, read_sealed
 from trexbench.results.journal import Journal, journal_of
-from trexbench.results.store import RunWriter, find_latest, load_rows, load_run
+from trexbench.results.latest import find_latest
+from trexbench.results.store import RunWriter, load_rows, load_run
 
 RUN = make_result(make_plan(bidir=True), World(capacity_pps=660e3, noise=0.003))
 LOOKED_AT = run_of(vpp(), vpp(), bidir=True)

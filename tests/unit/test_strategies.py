@@ -21,7 +21,8 @@ from trexbench.core.result import Status, from_document
 from trexbench.core.strategy.base import phase_begun
 from trexbench.core.strategy.saturate import Saturate
 from trexbench.core.strategy.table import STRATEGIES, plan_from_dict, plan_to_dict
-from trexbench.results.store import RunWriter, find_latest, load_run
+from trexbench.results.latest import find_latest
+from trexbench.results.store import RunWriter, load_run
 from trexbench.session.options import Case, Setup
 from trexbench.session.request import expected_s, make_request
 

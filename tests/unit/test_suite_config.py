@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.config.lookup import SUITES, read_suite
+from trexbench.config.catalogue import SUITES
+from trexbench.config.lookup import read_suite
 from trexbench.config.model import PlanDefaults
 from trexbench.config.suite import Instead, Suite, SuiteDut, sessions
 from trexbench.core.errors import ConfigError

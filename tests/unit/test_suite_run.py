@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 from runs import make_plan, make_result
 
-from trexbench.config.lookup import SUITES, read_suite
+from trexbench.config.catalogue import SUITES
+from trexbench.config.lookup import read_suite
 from trexbench.core import errors
 from trexbench.core.errors import BenchError, ConfigError, DutChanged, DutError, DutLost, GeneratorLost, LabError
 from trexbench.core.history.night import CellState, Night

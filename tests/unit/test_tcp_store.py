@@ -22,8 +22,9 @@ from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
 from trexbench.results.document import read_sealed
 from trexbench.results.index import open_index
+from trexbench.results.latest import find_latest
 from trexbench.results.prune import find_old
-from trexbench.results.store import RunWriter, find_latest, load_document, load_rows, load_run, load_tcp
+from trexbench.results.store import RunWriter, load_document, load_rows, load_run, load_tcp
 from trexbench.suite.notify import textfile
 
 pytestmark = pytest.mark.portable

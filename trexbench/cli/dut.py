@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..config.catalogue import DUTS
 from ..config.draft import UNKNOWN, Draft, find_unknown
-from ..config.lookup import DUTS, load_dut
+from ..config.lookup import load_dut
 from ..config.model import DRIVERS, GeneratorConfig, Port
 from ..config.readers import as_written
 from ..config.schema import read_dut

@@ -17,15 +17,15 @@ from .verbs import Verbs
 
 VERBS = {
     "Measure": {
-        "ramp": (".run", "Ramp traffic linearly to the target and see where the DUT saturates."),
+        "ramp": (".run", "Ramp traffic linearly and see where the DUT saturates."),
         "search": (".run", "Find the highest rates within given losses: NDR, PDR."),
         "saturate": (".run", "Fill the line at once and count what emerges."),
         "efficiency": (".run", "What a packet costs the DUT at several rates: cycles, energy."),
-        "tcp": (".tcp", "Send TCP through the DUT between two hosts, also over a long line."),
+        "tcp": (".tcp", "Send TCP through the DUT, also over a long line (--bdp)."),
     },
     "DUT and lab": {
         "dut": (".dut", "DUTs: list, new, check, show, plan, apply, verify, revert ..."),
-        "lab": (".lab", "The bench: up, down, status, serve, calibrate; profile of a mode."),
+        "lab": (".lab", "The bench: up, down, status, profile, serve, calibrate."),
         "doctor": (".doctor", "Check all that a run needs: this machine, tester, lab, DUT."),
     },
     "Nights": {
@@ -60,7 +60,6 @@ Examples:
   trexbench
   trexbench ramp --dut lab-linux --mode var2-64b --bidir
   trexbench ramp --dut netgate-vpp --mode imix --sim
-  trexbench lab up && trexbench lab status && trexbench lab down
 
 \b
 Shell completion (bash; zsh and fish likewise):
@@ -69,9 +68,8 @@ Shell completion (bash; zsh and fish likewise):
 \b
 Exit codes: 0 measured, 2 wrong usage or configuration, 3 regression,
 4 no answer, or too few nights, 5 traffic generator, 6 DUT, 7 lab,
-8 tester busy, 9 result files, 130/143 interrupted, 1 anything else.
-A run that ended early is saved as incomplete and exits with the code of
-what ended it.
+8 tester busy, 9 result files, 130/143 interrupted, 1 anything else. A run
+that ended early is saved as incomplete, with the code of what ended it.
 """
 
 
@@ -103,14 +101,24 @@ class LazyGroup(Verbs):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, epilog=EPILOG, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="trexbench", message="%(package)s %(version)s", help="Show the version.")
-def cli() -> None:
+@click.option("--json", "as_json", is_flag=True, help="Without a command: where you are, as JSON.")
+@click.pass_context
+def cli(ctx: click.Context, as_json: bool) -> None:
     """Measure how fast a router really is.
 
     Drives Cisco TRex in stateless mode against a device under test (DUT), ramps traffic linearly to line rate, and says
-    in each direction where the DUT saturates, or what else was the limit.
+    in each direction where the DUT saturates, or what else was the limit. Without a command it says what is here.
     """
+    if ctx.invoked_subcommand is None:
+        from .here import show_here
+
+        show_here(as_json)
+    elif as_json:
+        raise click.UsageError(f"--json belongs behind {ctx.invoked_subcommand}", ctx)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..config import option
-from ..config.lookup import DUTS, SUITES, Catalogue
+from ..config.catalogue import DUTS, SUITES, Catalogue
 from ..core.errors import ConfigError
 from ..core.load.profile import LISTED_MODES
 from ..session.options import Case, Setup, Target

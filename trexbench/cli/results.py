@@ -101,8 +101,8 @@ def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
 
 @results.command(
     epilog="\b\nExamples:\n"
-    '  trexbench results query "select night, mode, total_pps from runs order by 1"\n'
-    '  trexbench results query --csv "select dut, power_w from runs where power_w > 0"\n'
+    '  trexbench results query "select night, mode, total_pps from runs"\n'
+    '  trexbench results query --csv "select dut, power_w from runs"\n'
     '  trexbench results query "select * from problems"\n'
 )
 @click.argument("sql")
@@ -157,9 +157,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
     note(f"{format_count(len(paths), 'file')} {'removed' if yes else 'would be removed; --yes removes them'}")
 
 
-@results.command(
-    epilog="\b\nExamples:\n  trexbench results export --loadtest results/2026-11-21/*/*-bidir.json -o out/\n"
-)
+@results.command(epilog="\b\nExamples:\n  trexbench results export --loadtest results/2026-11-21/*/*.json -o out/\n")
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(
     "--loadtest",

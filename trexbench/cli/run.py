@@ -27,7 +27,7 @@ Examples:
   trexbench ramp --dut netgate-vpp --mode var2-64b --bidir --sim
   trexbench ramp --dut lab-linux --mode var2-64b --bidir
   trexbench ramp --dut netgate-vpp --mode imix --no-apply --server trex1.lab
-  trexbench ramp --dut lab-linux --mode 64b --ramp-to 1.2mpps --ramp-duration 2m
+  trexbench ramp --dut lab-linux --mode 64b --ramp-to 1.2mpps --hold 2m
   trexbench ramp --dut netgate-linux --mode 64b --latency --sim
   trexbench ramp --dut netgate-linux --mode 64b --label kernel-6.18
   trexbench ramp --dut netgate-linux --mode imix --sim --brief -q

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..config.lookup import SUITES, read_suite
+from ..config.catalogue import SUITES
+from ..config.lookup import read_suite
 from ..config.option import NIGHT_SPEEDUP, of_options
 from ..config.suite import Instead
 from ..core.errors import ConfigError

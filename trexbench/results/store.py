@@ -46,7 +46,6 @@ from .loads import LOADS, load_of, read_run
 
 R = TypeVar("R", bound=Run)
 
-_RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+\.json")
 INTERRUPTED = "interrupted: its process ended without a word, as at kill -9 or a loss of power"
 
 
@@ -222,23 +221,6 @@ def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Run]:
 def picture_place(results: Path, result: RunResult, what: str) -> Path:
     """A path beside the run's file for a picture of several runs: ``<HHMMSS>-<mode>-<direction>-<what>.png``."""
     return make_directory(directory_of(results, result)) / f"{stem_of(result)}-{safe_name(what, '_-')}.png"
-
-
-def find_latest(results: Path) -> Path | None:
-    """The document of the run that started last; None where there is none."""
-    found = [
-        path
-        for path in results.glob("*/*/*.json")
-        if is_date(path.parent.parent.name) and _RUN_FILE.fullmatch(path.name)
-    ]
-    return max(found, key=lambda path: (path.parent.parent.name, path.name[:6], _modified(path)), default=None)
-
-
-def _modified(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def create_file(directory: Path, stem: str, data: bytes) -> Path:

@@ -14,8 +14,9 @@ from ..core.history.series import night_of
 from ..core.load.modes import full_mode_name
 from ..results.document import EXPORT
 from ..results.index import open_index
+from ..results.latest import find_latest
 from ..results.nights import FOLDER, KNOWN_FILE
-from ..results.store import find_latest, load_rows
+from ..results.store import load_rows
 
 Warn = Callable[[str], None]
 LATEST = "latest"

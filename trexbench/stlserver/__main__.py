@@ -1,4 +1,4 @@
-"""Runs the server by itself: ``python -m trexbench.stlserver --interfaces p0,p1``. ``trexbench lab serve`` adds to it."""
+"""The server by itself: ``python -m trexbench.stlserver --interfaces p0,p1``. ``trexbench lab serve`` adds to it."""
 
 from __future__ import annotations
 

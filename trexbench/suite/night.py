@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from ..config.lookup import SUITES, read_suite
+from ..config.catalogue import SUITES
+from ..config.lookup import read_suite
 from ..config.suite import AS_IT_IS, Instead, Suite
 from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..config.lookup import SUITES
+from ..config.catalogue import SUITES
 from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
 from ..core.history.causes import Section, groups_of
@@ -65,11 +65,11 @@ class Nightly:
         with suite_lock(label, self.options.results):
             try:
                 if suite is None:
-                    self.night = begin_night(self.options.results, label, self.options.night, (), str(error)).night
+                    self._writer = begin_night(self.options.results, label, self.options.night, (), str(error))
                 else:
-                    writer = self._begin_or_resume(suite.name, jobs)
-                    measure_night(suite.name, jobs, writer, self.options)
-                    self.night = writer.night
+                    self._writer = self._begin_or_resume(suite.name, jobs)
+                    measure_night(suite.name, jobs, self._writer, self.options)
+                self.night = self._writer.night
             except StoreError as lost:  # the night cannot be stored (a full disk): only the webhook can still report it
                 night, simulated = self.options.night, self.options.setup.sim
                 self._notify(Night(label, night, utc_now(), simulated, (), utc_now(), str(lost)))
@@ -131,6 +131,8 @@ class Nightly:
                 self.findings += [f"    {line}" for line in group_lines(group)]
         if judgement.exit_code != TOO_LITTLE or self.strict:
             self._set_code(judgement.exit_code)
+        self._writer.write(replace(self.night, judged=summary_line(judgement)))
+        self.night = self._writer.night
 
     def _report(self, suite: str) -> None:
         """results/report.html, of this suite's nights."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ..config.lookup import SUITES, read_suite
+from ..config.catalogue import SUITES
+from ..config.lookup import read_suite
 from ..config.suite import Published, Suite
 from ..core.errors import BenchError, StoreError
 from ..core.history.night import CellRecord, Night

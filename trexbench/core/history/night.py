@@ -73,7 +73,10 @@ class CellRecord:
 
 @dataclass(frozen=True)
 class Night:
-    """One night of one suite. night: its date; started, finished: UTC. error: why it ended early."""
+    """One night of one suite. night: its date; started, finished: UTC. error: why it ended early.
+
+    judged: the judgement of ``nightly`` in a line, as it was then.
+    """
 
     suite: str
     night: str
@@ -82,6 +85,7 @@ class Night:
     cells: tuple[CellRecord, ...]
     finished: str | None = None
     error: str | None = None
+    judged: str | None = None
 
     @property
     def failed(self) -> tuple[CellRecord, ...]:

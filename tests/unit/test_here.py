@@ -1,0 +1,104 @@
+"""``trexbench`` alone: where one is, in ten lines, without what takes long to load."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from report_cases import make_night, make_record
+from runs import make_result
+from verbs import ROOT, empty_directory, run  # noqa: F401
+
+from trexbench.cli.here import answering
+from trexbench.core.history.rows import row_of
+from trexbench.lab import state
+from trexbench.lab.spec import LabSpec
+from trexbench.results.nights import NightWriter
+from trexbench.results.store import RunWriter
+
+pytestmark = pytest.mark.usefixtures("empty_directory")
+RESULTS = Path("results")
+
+
+def lines() -> dict[str, str]:
+    """The rest of each line by its first word; the whole is what fits ten lines of a small terminal."""
+    code, out, err = run()
+    assert (code, err) == (0, "") and out.count("\n") <= 10 and max(map(len, out.splitlines())) <= 80
+    return {line[:10].strip(): line[10:] for line in out.replace("\n" + " " * 10, " ").splitlines()}
+
+
+def test_an_empty_directory_says_how_to_begin() -> None:
+    found = lines()
+    assert found["labs"] == "none is up" and found["last run"] == "none in ./results" and "night" not in found
+    assert found["DUTs"].startswith("edgerouter-edgeos, ") and found["DUTs"].endswith(" more")
+    assert found["next"].startswith("trexbench doctor, trexbench ramp --dut netgate-vpp ")
+
+
+def test_the_last_run_and_night_are_seen_at_a_glance() -> None:
+    result = make_result()
+    path = RunWriter(RESULTS, print).end(result)
+    figure = row_of(result, "").figures["total_pps"]
+    assert lines()["last run"].startswith(f"{path.parent.name} {path.stem.partition('-')[2]}: ")
+    assert lines()["next"] == "trexbench show, trexbench report, trexbench --help"
+    row = row_of(result, str(path.relative_to(RESULTS)))
+    night = make_night(make_record(row, None), make_record(row, "no answer"), at="2026-11-20")
+    NightWriter.begin(RESULTS, replace(night, finished=night.started, judged="1 regression in 1 cell"))
+    assert lines()["night"] == "2026-11-20 nightly: 1 of 2 cells measured, 1 failed; 1 regression in 1 cell"
+    NightWriter.begin(RESULTS, replace(night, night="2026-11-21", finished=None))
+    assert lines()["next"] == "trexbench suite run nightly --resume, trexbench --help"
+    values = json.loads(run("--json").out)
+    assert values["run"]["path"] == str(path) and values["run"]["status"] == "complete"
+    assert values["run"]["figures"] == [
+        {"column": "total_pps", "value": pytest.approx(figure.value), "at_least": figure.at_least}
+    ]
+    assert values["night"]["cells"] == {"done": 1, "failed": 1} and values["night"]["finished"] is None
+
+
+def test_damage_and_documents_of_before_cost_no_more_than_their_figures() -> None:
+    path = RunWriter(RESULTS, print).end(make_result())
+    document = json.loads(path.read_text())
+    del document["derived"]
+    path.write_text(json.dumps(document))
+    assert ": complete, " in lines()["last run"]
+    (RESULTS / "nights").mkdir()
+    (RESULTS / "nights" / "2026-11-20-x.json").write_text('{"suite": 7}')
+    path.write_text("[" * 100_000)
+    assert "cannot be read" in lines()["last run"] and "night" not in lines()
+
+
+def test_servers_and_labs_that_are_up_are_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        assert answering({port: "RPC", closed.getsockname()[1]: "events"}) == [f"127.0.0.1:{port} (RPC)"]
+    of_lab = state.Server("embedded", state.Process.of(os.getpid()), "/log")
+    state.update(state.new_state(LabSpec("x"), "persistent"), status="up", server=of_lab)
+    assert lines()["labs"].startswith("lab x: up, persistent, ")
+
+
+def test_it_belongs_to_no_command() -> None:
+    code, out, err = run("--json", "dut", "list")
+    assert (code, out) == (2, "") and "--json belongs behind dut" in err
+
+
+def test_nothing_heavy_is_loaded_for_it(tmp_path: Path) -> None:
+    RunWriter(RESULTS, print).end(make_result())
+    script = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from trexbench.cli import main; main([])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{loaded}; from trexbench.cli import main; main([])"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "TREXBENCH_RUN_DIR": str(tmp_path / "run")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0 and done.stdout.startswith("labs "), done.stderr
+    assert not {"numpy", "matplotlib", "pyroute2", "scapy", "sqlite3"} & set(done.stdout.split())

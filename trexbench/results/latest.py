@@ -1,0 +1,123 @@
+"""The run and the night that came last, at a glance: without an index, and without what reads a whole document."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+\.json")
+_MOST_BYTES = 64 << 20
+"""Larger documents are not looked into."""
+G = TypeVar("G", bound="Glance")
+
+
+class Glance(msgspec.Struct, kw_only=True):
+    """Parts of a document that every version has, or stands without."""
+
+    started: str = ""
+    simulated: bool = False
+
+
+class FigureGlance(msgspec.Struct):
+    """A stored figure."""
+
+    value: float
+    at_least: bool = False
+
+
+class RowGlance(msgspec.Struct):
+    """A stored row; see core.history.rows."""
+
+    aim: str = ""
+    figures: dict[str, FigureGlance] = {}
+
+
+class DerivedGlance(msgspec.Struct):
+    """Stored rows."""
+
+    rows: list[RowGlance] = []
+
+
+class RunGlance(Glance):
+    """A run. derived: None in documents of older versions."""
+
+    status: str = ""
+    derived: DerivedGlance | None = None
+
+    @property
+    def figures(self) -> list[tuple[str, FigureGlance]]:
+        """Figures that the run was made for, each with its column."""
+        rows = self.derived.rows if self.derived is not None else []
+        return [(row.aim, row.figures[row.aim]) for row in rows if row.aim in row.figures]
+
+    def to_dict(self) -> dict[str, Any]:
+        figures = [{"column": column, "value": one.value, "at_least": one.at_least} for column, one in self.figures]
+        return {"started": self.started, "simulated": self.simulated, "status": self.status, "figures": figures}
+
+
+class CellGlance(msgspec.Struct):
+    """A cell of a night."""
+
+    state: str
+
+
+class NightGlance(Glance):
+    """A night; see core.history.night."""
+
+    suite: str
+    night: str
+    cells: list[CellGlance] = []
+    finished: str | None = None
+    error: str | None = None
+    judged: str | None = None
+
+    @property
+    def states(self) -> Counter[str]:
+        """The number of cells in each state."""
+        return Counter(cell.state for cell in self.cells)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**msgspec.structs.asdict(self), "cells": dict(self.states)}
+
+
+def find_latest(results: Path) -> Path | None:
+    """The document of the run that started last; None where there is none."""
+    for day in sorted(results.glob("*-*-*"), reverse=True):
+        if _DAY.fullmatch(day.name):
+            found = [path for path in day.glob("*/*.json") if _RUN_FILE.fullmatch(path.name)]
+            if found:
+                return max(found, key=lambda path: (path.name[:6], _modified(path)))
+    return None
+
+
+def glance_at_run(results: Path) -> tuple[Path, RunGlance | None] | None:
+    """The run that started last, and what is seen of it; None where there is none, or it cannot be read."""
+    path = find_latest(results)
+    return None if path is None else (path, _glance(path, RunGlance))
+
+
+def glance_at_night(results: Path) -> NightGlance | None:
+    """The night that was worked on last, of those of the last day that has any that can be read."""
+    paths: Iterable[Path] = (path for path in results.glob("nights/*.json") if _DAY.match(path.name))
+    newest_first = sorted(paths, key=lambda path: (path.name[:10], _modified(path)), reverse=True)
+    return next((found for path in newest_first if (found := _glance(path, NightGlance)) is not None), None)
+
+
+def _glance(path: Path, kind: type[G]) -> G | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind) if path.stat().st_size <= _MOST_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
