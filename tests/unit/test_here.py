@@ -89,9 +89,7 @@ def test_it_belongs_to_no_command() -> None:
 
 def test_nothing_heavy_is_loaded_for_it(tmp_path: Path) -> None:
     RunWriter(RESULTS, print).end(make_result())
-    script = (
-        "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from trexbench.cli import main; main([])"
-    )
+    loaded = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", f"{loaded}; from trexbench.cli import main; main([])"],
         cwd=tmp_path,

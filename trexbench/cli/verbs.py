@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
-from ..config.heading import Heading
+from ..config.heading import Heading as Heading
 from ..core.names import nearest
 
+F = TypeVar("F", bound=Callable[..., Any])
 MOST = 12
 """Options that --help shows, with --help; a verb with more shows those that are usual."""
 _ALL = "trexbench.help_all"
@@ -93,10 +94,14 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
 
-verb: Any = functools.partial(click.command, cls=Verb)
-verbs: Any = functools.partial(click.group, cls=Verbs)
+def verb(epilog: str | None = None) -> Callable[[Callable[..., Any]], Verb]:
+    return click.command(cls=Verb, epilog=epilog)
 
 
-def rare(*names: str, heading: Heading = Heading.OTHER, **more: Any) -> Any:
+def verbs(epilog: str | None = None) -> Callable[[Callable[..., Any]], Verbs]:
+    return click.group(cls=Verbs, epilog=epilog)
+
+
+def rare(*names: str, heading: Heading = Heading.OTHER, **more: Any) -> Callable[[F], F]:
     """An option that --help leaves out where its verb has many."""
     return click.option(*names, cls=Option, heading=heading, usual=False, **more)

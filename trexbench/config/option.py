@@ -110,8 +110,8 @@ def declared(cls: Any) -> dict[str, Field]:
         extras = getattr(hints[name], "__metadata__", ())
         kind = next((one for one in extras if isinstance(one, (Written, Limits, tuple))), None)
         form = next((one for one in extras if isinstance(one, Form)), Form())
-        heading = next((one for one in extras if isinstance(one, Heading)), None)
-        heading = heading or getattr(homes[name], "heading", Heading.OTHER)
+        of_class = getattr(homes[name], "heading", Heading.OTHER)
+        heading = next((one for one in extras if isinstance(one, Heading)), of_class)
         about = helps.get(name) or helps.get(f"no_{name}", "")
         found[name] = Field(about, kind, form, getattr(hints[name], "__origin__", hints[name]), defaults[name], heading)
     return found
