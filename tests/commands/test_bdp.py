@@ -50,6 +50,6 @@ def test_a_sweep_over_congestion_controls_with_loss(tmp_path: Path) -> None:
 
 def test_tcp_takes_a_wan_and_buffers(tmp_path: Path) -> None:
     asked = ("--forward", "--wan", "20ms,1gbit", "--buffers", "1mb", "--buffers", "4mb", "--time", "5s")
-    done = succeed(tmp_path, "tcp", *SIM[1:], *asked, "--no-picture", "-q")
+    done = succeed(tmp_path, "tcp", *SIM[2:], *asked, "--no-picture", "-q")
     assert "1.00 MB, set: window-limited: " in done.stdout, done.stderr
     assert document(tmp_path)["command"]["verb"] == "tcp"

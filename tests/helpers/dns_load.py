@@ -288,7 +288,7 @@ def add() -> None:
         request_of, length_s, lambda request, say: nullcontext(Resolver(request)), carry_out, words
     )
     PARTS[SCHEMA] = (page_part,)
-    VERBS["dns"] = (__name__, "Ask a resolver at rising rates.")
+    VERBS["Measure"]["dns"] = (__name__, "Ask a resolver at rising rates.")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,6 @@ VERBS = {
     },
 }
 """Heading -> verb -> its module in this package and its line of help, so that ``--help`` need not import it."""
-MODULES = {name: module for verbs in VERBS.values() for name, (module, _) in verbs.items()}
 
 RENAMED = {
     "compare": "results compare",
@@ -77,16 +76,17 @@ class LazyGroup(Verbs):
     """The verbs at the top, whose modules are imported when a verb is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(MODULES)
+        return [name for verbs in VERBS.values() for name in verbs]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in MODULES:
-            return None
-        command: click.Command = getattr(importlib.import_module(MODULES[cmd_name], __package__), cmd_name)
-        return command
+        for verbs in VERBS.values():
+            if cmd_name in verbs:
+                command: click.Command = getattr(importlib.import_module(verbs[cmd_name][0], __package__), cmd_name)
+                return command
+        return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(map(len, MODULES))
+        width = max(map(len, self.list_commands(ctx)))
         for heading, listed in VERBS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), line) for name, (_, line) in listed.items()])

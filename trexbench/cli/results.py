@@ -157,7 +157,9 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
     note(f"{format_count(len(paths), 'file')} {'removed' if yes else 'would be removed; --yes removes them'}")
 
 
-@results.command(epilog="\b\nExamples:\n  trexbench results export --loadtest results/2026-11-21/*/*.json -o out/\n")
+@results.command(
+    epilog="\b\nExamples:\n  trexbench results export --loadtest results/*/lab-linux/*-bidir.json -o out/\n"
+)
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(
     "--loadtest",

@@ -46,7 +46,7 @@ SATURATE_EXAMPLES = """\b
 Examples:
   trexbench saturate --dut lab-linux --mode 1flow-64b
   trexbench saturate --dut netgate-pfsense --mode 1flow --sim
-  trexbench saturate --dut netgate-linux --no-apply --rate 50% --hold 60
+  trexbench saturate --dut netgate-linux --mode 1flow --rate 50% --no-apply
 """
 
 EFFICIENCY_EXAMPLES = """\b

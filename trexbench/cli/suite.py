@@ -43,7 +43,7 @@ Examples:
   trexbench suite run lab --only '*64b uni*'
   trexbench suite run home-routers-2022 --sim
   trexbench suite run raspberry-pi-2015 --dut lab-linux --time 20s
-  trexbench suite run home-routers-2022 --variant none --variant nat
+  trexbench suite run home-routers-2022 --dut lab-linux --variant nat
 """
 _TABLE_EXAMPLES = """\b
 Examples:
