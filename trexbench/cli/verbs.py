@@ -84,6 +84,11 @@ class Verbs(click.Group):
 
     command_class = Verb
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):  # whole sentences, which click would cut
+            formatter.write_dl([(name, one.get_short_help_str(200)) for name, one in found if one is not None])
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
