@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,4 +73,5 @@ def report(
         for sheet in sheets_of(found, parts_of(found)):
             write(str(tables / f"{sheet.name}.csv"), to_csv(sheet))
     if output is not None or (markdown is None and tables is None):
-        write(str(output or Path("report.html")), make_page(found))
+        path = output or Path("report.html")
+        write(str(path), make_page(replace(found, below=os.path.relpath(results, path.parent))))

@@ -10,11 +10,17 @@ from ..core.history.detect import SURE, Shape
 from ..core.history.differences import Difference
 from ..core.history.explain import day_range
 from ..core.history.regression import NEEDED_NIGHTS, Finding
+from ..core.history.rows import COST
+from .clean import clean
 from .words import digits_of, format_change, format_count, format_figure
 
 MOST_DIFFERENCES = 8
 NOTHING_DIFFERS = "nothing that was read back differs from the run before"
 DIFFERS = "what differs from the run before:"
+ROUGH = 0.095
+"""A sentence says changes from here on in whole percents."""
+LONGEST_CAUSE = 40
+"""Letters of what a sentence says to differ."""
 
 
 def too_few(*nights: int) -> str:
@@ -23,8 +29,11 @@ def too_few(*nights: int) -> str:
     return f"needs {NEEDED_NIGHTS} nights, has {f'{least} to ' if least < most else ''}{most}"
 
 
-def headline(group: FindingGroup) -> str:
-    """``netgate-vpp 8.1 to 13.8 % slower since 17 November (8 cells)``"""
+def headline(group: FindingGroup, brief: bool = False) -> str:
+    """``netgate-vpp 8.1 to 13.8 % slower since 17 November (8 cells)``
+
+    brief: as a sentence says it, ``netgate-vpp is 8 to 14 % slower since 17 November``.
+    """
     cell, first, leading = group.first.cell, group.first, group.leading
     dut = f"{cell.dut_words}{' (simulated)' if cell.simulated else ''}"
     again = ""
@@ -34,21 +43,45 @@ def headline(group: FindingGroup) -> str:
     words = " again" if again else ""
     if group.section is Section.RECOVERY and first.loss is not None:
         was = f"was {_loss_words(leading)} for {format_count(first.loss.nights, 'night')}"
-        return f"{dut} recovered since {group.day}, {was} ({format_count(len(group.cells), 'cell')})"
+        count = "" if brief else f" ({format_count(len(group.cells), 'cell')})"
+        return f"{dut} recovered since {group.day}, {was}{count}"
+    if brief:
+        dut += " is" if first.metric.bounded else ":"
     if group.section is Section.SUSPICION:
         most = max(one.more for one in leading)
         nights = "one more such night makes" if most == 1 else f"{most} more such nights make"
         change = "a regression" if first.worse else "an improvement" if first.loss is None else "a recovery"
-        return f"{dut} {figures_words(leading, f'{words} tonight{again}')}; {nights} it {change}"
+        return f"{dut} {figures_words(leading, f'{words} tonight{again}', brief)}; {nights} it {change}"
     about = "about " if first.shape is Shape.DRIFT else ""
-    return f"{dut} {figures_words(leading, f'{words} since {about}{group.day}{_apart(first, group.now)}{again}')}"
+    since = f"{words} since {about}{group.day}{'' if brief else _apart(first, group.now)}{again}"
+    return f"{dut} {figures_words(leading, since, brief)}"
 
 
 def group_kind(group: FindingGroup) -> str:
-    """``worse``, ``better``, ``recovered``, ``suspicion: worse``."""
+    """One word for what a group is: on a card of the page, in a message, in a table."""
+    if group.section is Section.SUSPICION:
+        return "suspected"
     if group.section is Section.RECOVERY:
         return "recovered"
-    return f"{'suspicion: ' * (group.section is Section.SUSPICION)}{'worse' if group.first.worse else 'better'}"
+    if group.section is Section.KNOWN:
+        return "known"
+    if not group.first.worse:
+        return "improvement"
+    if group.first.is_relapse:
+        return "relapse"
+    return "dearer" if group.first.metric.name == COST.name else "regression"
+
+
+def cause_words(group: FindingGroup) -> str:
+    """``with vpp 26.10``: the first thing that differs since the change, and how many more do; empty for none."""
+    found = group.differences or ()
+    if not found:
+        return ""
+    first, more = found[0], len(found) - 1
+    path = first.path[1:] if first.path[0] == "DUT" else first.path
+    name = " ".join(path[:-1] if first.after and len(path) > 1 and path[-1] in ("version", "release") else path)
+    change = f"without {name}" if first.after is None else f"with {name} {clean(first.after, LONGEST_CAUSE)}"
+    return f"{change} and {format_count(more, 'other change')}" if more else change
 
 
 def _apart(finding: Finding, now: str) -> str:
@@ -67,19 +100,23 @@ def _loss_words(findings: Sequence[Finding]) -> str:
     return figures_words(lost).rpartition(" (")[0]
 
 
-def figures_words(findings: Sequence[Finding], since: str = "") -> str:
-    """``8.1 to 13.8 % slower (8 cells)``, ``cycles/packet 9.1 % higher (1 cell)``: of one metric, or of all rates."""
+def figures_words(findings: Sequence[Finding], since: str = "", brief: bool = False) -> str:
+    """``8.1 to 13.8 % slower (8 cells)``, ``cycles/packet 9.1 % higher (1 cell)``: of one metric, or of all rates.
+
+    brief: without the number of cells, and in whole percents from 10 % on.
+    """
     metric, rises = findings[0].metric, findings[0].after > findings[0].before
-    count = format_count(len({one.cell for one in findings}), "cell")
+    count = "" if brief else f" ({format_count(len({one.cell for one in findings}), 'cell')})"
     shares = sorted(abs(one.share) for one in findings if one.share is not None)
     bound = "at least " if any(one.at_least for one in findings) else ""
     if not shares:
         most = format_figure(max(one.after for one in findings), metric)
-        return f"{metric.name} from nothing to {most}{since} ({count})"
-    low, high = (digits_of(share) for share in (shares[0], shares[-1]))
+        return f"{metric.name} from nothing to {most}{since}{count}"
+    rough = brief and shares[-1] >= ROUGH
+    low, high = (f"{100 * share:.0f}" if rough else digits_of(share) for share in (shares[0], shares[-1]))
     size = f"{high} %" if low == high else f"{low} to {high} %"
     way = ("faster" if rises else "slower") if metric.bounded else ("higher" if rises else "lower")
-    return f"{'' if metric.bounded else f'{metric.name} '}{bound}{size} {way}{since} ({count})"
+    return f"{'' if metric.bounded else f'{metric.name} '}{bound}{size} {way}{since}{count}"
 
 
 def explanation_lines(group: FindingGroup) -> Iterator[str]:

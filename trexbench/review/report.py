@@ -19,12 +19,13 @@ from ..core.history.series import night_of
 from ..core.result import RunResult
 from ..core.run import Run
 from ..core.tcp.result import TcpResult
+from ..report.events import first_sentence
 from ..report.page.html import render
 from ..report.page.older import Older, choose_older, with_figures
 from ..report.page.report import Report
 from ..report.page.templates import read_static
 from ..report.page.trends import TrendChange
-from ..report.regress.text import finding_line, summary_line
+from ..report.regress.text import finding_line
 from ..results.document import naming
 from ..results.nights import load_known, load_nights
 from ..results.store import load_document, load_run
@@ -85,7 +86,10 @@ def collect(
         problems=problems,
         title=f"trexbench: {suite or (table.suite if table else 'stored runs')}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
-        judged=summary_line(judgement),
+        judged=first_sentence(judgement),
+        missing=judgement.missing,
+        nothing=judgement.nothing_measured,
+        results=str(results),
         remarks=(*judgement.remarks, *_not_run(nights)),
     )
 

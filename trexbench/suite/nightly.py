@@ -16,8 +16,9 @@ from ..core.history.night import CellState, Night
 from ..core.history.regression import Judgement
 from ..core.history.rows import RunRow
 from ..core.names import is_name
+from ..report.events import first_sentence
 from ..report.groups import headline
-from ..report.regress.text import group_lines, summary_line
+from ..report.regress.text import group_lines
 from ..results.nights import NightWriter
 from ..results.prune import find_old_nights, remove
 from ..results.store import load_rows, replace_file
@@ -39,7 +40,8 @@ REGRESSION, TOO_LITTLE = 3, 4
 class Nightly:
     """strict: too few nights to judge count as a failure. prometheus: the file for gauges, if any.
 
-    After ``run``: night; judged, its judgement (None: there is none); findings, lines for people; code, to exit with.
+    After ``run``: night; judged, its judgement (None: there is none); verdict, the judgement in a sentence; findings,
+    lines for people; code, to exit with.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Nightly:
     strict: bool = False
     prometheus: Path | None = None
     judged: Judgement | None = field(default=None, init=False)
+    verdict: str = field(default="", init=False)
     findings: list[str] = field(default_factory=list, init=False)
     code: int = field(default=0, init=False)
 
@@ -123,7 +126,7 @@ class Nightly:
 
     def _judge(self, suite: str) -> None:
         judgement = self.judged = judge(self.options.results, self.options.output.warn, suite=suite)
-        self.findings.append(summary_line(judgement))
+        self.verdict = first_sentence(judgement)
         for group in groups_of(judgement):
             if group.section in (Section.REGRESSION, Section.SUSPICION, Section.RECOVERY):
                 self.findings.append(headline(group))
@@ -176,6 +179,6 @@ class Nightly:
         if self._url is None:
             return
         try:
-            post(self._url, summary(night, self.findings))
+            post(self._url, summary(night, self.findings, self.verdict))
         except BenchError as error:
             self.options.output.warn(str(error))

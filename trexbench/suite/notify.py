@@ -82,17 +82,17 @@ def _for_chat(text: str) -> str:
     return plain
 
 
-def summary(night: Night, findings: Sequence[str]) -> str:
-    """The night in a few lines: what was measured, what failed, what was found."""
+def summary(night: Night, findings: Sequence[str], verdict: str = "") -> str:
+    """The night in a few lines: the verdict in a sentence, what was measured, what failed, what was found."""
     done = sum(cell.state is CellState.DONE for cell in night.cells)
     simulated = " (simulated)" if night.simulated else ""
     count = f"{done} of {len(night.cells)} cells" if done or not night.cells else f"none of {len(night.cells)} cells"
-    lines = [f"{night.suite}, night of {night.night}{simulated}: {count} measured"]
+    lines = [*filter(None, [verdict]), f"{night.suite}, night of {night.night}{simulated}: {count} measured"]
     if night.error is not None:
         lines.append(night.error)
     else:
         reasons = [(str(cell), cell.attempts[-1].error) for cell in night.failed if cell.attempts]
-        for reason in dict.fromkeys(reason for _, reason in reasons):
+        for reason in dict.fromkeys(reason for _, reason in reasons if reason and reason not in verdict):
             cells = [cell for cell, why in reasons if why == reason]
             lines.append(f"failed: {cells[0] if len(cells) == 1 else f'{len(cells)} cells'}: {reason}")
     return "\n".join([*lines, *findings])

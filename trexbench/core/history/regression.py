@@ -240,14 +240,13 @@ def _loss(series: FigureSeries, event: Event | None) -> Loss | None:
 
 
 def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) -> Iterable[MissingCell]:
-    """Cells without a result in the last night of each suite."""
+    """Cells without a result in the last night of each suite; while it runs only those that have failed."""
     last = {(night.suite, night.simulated): night for night in nights}
     for night in last.values():
-        if night.finished is None and night.error is None:
-            continue  # still running, or to be resumed
+        under_way = night.finished is None and night.error is None
         records = [record for record in night.cells if wanted(record.dut, record.mode)]
         for record in records:
-            if record.state is CellState.DONE:
+            if record.state is CellState.DONE or (under_way and record.state is not CellState.FAILED):
                 continue
             errors = [attempt.error for attempt in record.attempts if attempt.error]
             reason = errors[-1] if errors else night.error or "the night ended before it was measured"

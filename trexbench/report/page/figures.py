@@ -17,7 +17,8 @@ class GridCell:
     """One figure of the table. share: of one direction's line rate, so up to 2 for bidirectional runs; None: unknown.
 
     state: ``value``, ``failed`` or ``missing``; about: the figure in full, or why there is none. row: the run's; None
-    where there is no figure. delta: against the baseline, where one is known.
+    where there is no figure. delta: against the baseline, where one is known. cost: the same of the cycles per packet,
+    where the rate is a bound and they are beyond the noise.
     """
 
     state: str
@@ -25,6 +26,7 @@ class GridCell:
     row: RunRow | None = None
     best: bool = False
     delta: Delta | None = None
+    cost: Delta | None = None
 
     @property
     def share(self) -> float | None:

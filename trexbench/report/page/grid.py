@@ -10,7 +10,7 @@ from ...core.history.baseline import find_delta
 from ...core.history.cell import EFFICIENCY, TCP_KIND, Cell
 from ...core.history.levels import Usual
 from ...core.history.night import CellRecord, CellState, Night
-from ...core.history.rows import RunRow, cells_of
+from ...core.history.rows import COST, RunRow, cells_of
 from ...core.strategy.saturate import Saturate
 from ...core.strategy.table import suffix_of
 from ...core.units import format_pps, nominal
@@ -53,19 +53,21 @@ class Grid:
     has_saturate: bool = False
 
     @property
-    def failures(self) -> tuple[tuple[str, str], ...]:
-        """Cells that failed and why, in the table's order."""
-        return tuple({str(cell): figure.about for figure, cell in self._figures if figure.state == "failed"}.items())
-
-    @property
     def _figures(self) -> list[tuple[GridCell, Cell]]:
         rows = [row for block in self.blocks for row in block.rows]
         return [pair for row in rows for pair in zip(row.cells, row.of, strict=True)]
 
-    def counts(self, column: int, worse: bool) -> int:
-        """Figures of a column that differ from their baseline beyond the noise, to the worse or to the better."""
-        deltas = (row.cells[column].delta for block in self.blocks for row in block.rows)
-        return sum(one is not None and one.beyond and one.worse is worse for one in deltas)
+    def marks(self, column: int) -> list[tuple[bool, str]]:
+        """``(True, "2 slower")``: what differs in a column beyond the noise, and whether that is for the worse."""
+        cells = [row.cells[column] for block in self.blocks for row in block.rows]
+        rates = [one.delta for one in cells if one.delta is not None and one.is_rate]
+        costs = [one.cost if one.is_rate else one.delta for one in cells]
+        found = []
+        for deltas, words in ((rates, ("slower", "faster")), (costs, ("dearer", "cheaper"))):
+            for worse, word in zip((True, False), words, strict=True):
+                count = sum(one is not None and one.beyond and one.worse is worse for one in deltas)
+                found += [(worse, f"{count} {word}")] if count else []
+        return found
 
     @property
     def unit(self) -> str:
@@ -98,14 +100,29 @@ def build_grid(
     limits = sorted({row.loss_threshold for row in shown if row.loss_threshold is not None})
     loss_limit, kinds = " or ".join(map(format_limit, limits)) or "the limit", {cell.kind for cell in found}
     has = kinds != {TCP_KIND}, TCP_KIND in kinds, Saturate.kind in kinds
-    return Grid(title, *_blocks(found), loss_limit, *has)
+    return _changed_first(Grid(title, *_blocks(found), loss_limit, *has))
 
 
 def build_cost_grid(rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual] | None = None) -> Grid:
     """Cycles per packet at given rates: the latest run of every cell that has one; rates in rows."""
     latest = {row.cell: row for row in rows if row.cell.held_pps is not None}
     found = _compared({cell: figure_of(row) for cell, row in latest.items()}, rows, usual or {})
-    return Grid("the latest run of each cell", *_blocks(found))
+    return _changed_first(Grid("the latest run of each cell", *_blocks(found)))
+
+
+def _changed_first(grid: Grid) -> Grid:
+    """The table with the columns of the DUTs that changed first, of those for the worse before all."""
+    ranks: dict[str, int] = {}
+    for at, column in enumerate(grid.columns):
+        rank = min((0 if worse else 1 for worse, _ in grid.marks(at)), default=2)
+        ranks[column.dut] = min(rank, ranks.get(column.dut, rank))
+    order = sorted(range(len(grid.columns)), key=lambda at: ranks[grid.columns[at].dut])
+
+    def placed(row: GridRow) -> GridRow:
+        return replace(row, cells=tuple(row.cells[at] for at in order), of=tuple(row.of[at] for at in order))
+
+    blocks = tuple(replace(block, rows=tuple(map(placed, block.rows))) for block in grid.blocks)
+    return replace(grid, columns=tuple(grid.columns[at] for at in order), blocks=blocks)
 
 
 def _blocks(found: Mapping[Cell, GridCell]) -> tuple[tuple[Column, ...], tuple[Block, ...]]:
@@ -129,9 +146,12 @@ def _compared(
     done: dict[Cell, GridCell] = {}
     for cell, one in found.items():
         if one.row is not None:
-            metric = one.row.metric
-            level = usual.get((cell, metric.name))
-            one = replace(one, delta=find_delta(one.row, histories.get(cell, ()), metric, level))
+            history, row = histories.get(cell, ()), one.row
+            delta, cost = (
+                find_delta(row, history, metric, usual.get((cell, metric.name))) for metric in (row.metric, COST)
+            )
+            dearer = one.at_least and cost is not None and cost.beyond
+            one = replace(one, delta=delta, cost=cost if dearer else None)
         done[cell] = one
     return done
 

@@ -11,12 +11,14 @@ import base64
 import gzip
 import hashlib
 import json
+from dataclasses import replace
 from functools import lru_cache
 
 from markupsafe import Markup
 
 from ...core.history.cell import Cell
 from ..clean import clean
+from .cards import cards_of
 from .html_data import default_choice, default_tcp_mode, page_data
 from .older import REASONS
 from .parts import parts_of
@@ -24,8 +26,10 @@ from .report import Report
 from .sheets import sheets_of
 from .sparks import sparks
 from .templates import fill, read_static
+from .warned import group_warnings
 
 SCRIPTS = (
+    "cards.js",
     "tables.js",
     "ramps.js",
     "latency.js",
@@ -40,6 +44,9 @@ SCRIPTS = (
 """They are joined to one script, in this order."""
 MOST_FAILURES = 60
 """Nights without a figure whose reasons are told, of each cell."""
+
+MOST_CARDS = 9
+"""More events are folded away."""
 
 OVERLAID = ("older", "costs", "latency")
 """The data in which older nights are."""
@@ -59,6 +66,9 @@ def render(report: Report, library: str) -> str:
         "tcp_choice": default_tcp_mode(report.tcp_cells, report.alarming),
         "columns": data["columns"],
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
+        "cards": [replace(one, trend=Markup(one.trend)) for one in cards_of(report)],
+        "most_cards": MOST_CARDS,
+        "warned": group_warnings(report),
         "notes": _notes(report),
         "most_failures": MOST_FAILURES,
         "sheets": {sheet.name: sheet for sheet in sheets_of(report, parts)},

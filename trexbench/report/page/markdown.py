@@ -10,12 +10,13 @@ from .parts import parts_of
 from .report import Report
 from .sheets import sheets_of
 from .templates import fill
+from .warned import group_warnings
 
 MOST_FAILURES = 40
 
 
 def to_markdown(report: Report) -> str:
-    """Title, changes, tables, failures, trends; names are escaped, they cannot become links, tags or mentions.
+    """The verdict, events, tables, trends, warnings; names are escaped, they cannot become links, tags or mentions.
 
     TCP's rates and the first table of each load's section are as on the page; of others there is less, or nothing
     where the page folds them away.
@@ -27,6 +28,7 @@ def to_markdown(report: Report) -> str:
         "most_failures": MOST_FAILURES,
         "sheets": [sheet for sheet in sheets_of(report, parts) if sheet.name in shown],
         "none_sign": NONE,
+        "warned": group_warnings(report),
     }
     return fill("report.md", values, escape)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,12 +12,13 @@ from ...core.history.causes import FindingGroup
 from ...core.history.cell import Cell, by_given_rate
 from ...core.history.levels import Usual
 from ...core.history.night import Night
-from ...core.history.regression import Finding
+from ...core.history.regression import Finding, MissingCell
 from ...core.history.rows import METRICS, Metric, RunRow
 from ...core.history.series import night_of
 from ...core.result import RunResult
 from ...core.run import Run
 from ...core.tcp.result import TcpResult
+from ..events import Event, events_of
 from ..run.costs import known_costs
 from ..run.summary import RunSummary, summarise
 from ..tcp.table import PublishedCell
@@ -38,9 +40,9 @@ class Report:
 
     runs: each cell's latest run, which is shown in full; tcp: the same of TCP, where cells may share a run; others: of
     other loads. older: runs of earlier nights to compare it with, newest first. problems: documents that could not be
-    read, and why. made: when, UTC. groups: the changes by their likely cause. judged: the summary of the search for
-    changes; None: there was none. usual: last stable levels, by cell and metric. published: cells of the table beside
-    the figures of others, where its suite has any.
+    read, and why. made: when, UTC. groups: the changes by their likely cause. judged: the verdict of the search for
+    changes, in a sentence; None: there was none. usual: last stable levels, by cell and metric. published: cells of the
+    table beside the figures of others, where its suite has any.
     """
 
     rows: Sequence[RunRow]
@@ -59,6 +61,23 @@ class Report:
     tcp: Mapping[Cell, TcpResult] = field(default_factory=dict)
     others: Mapping[Cell, Run] = field(default_factory=dict)
     published: Sequence[PublishedCell] = ()
+    missing: Sequence[MissingCell] = ()
+    """Cells that the last nights did not measure."""
+    nothing: bool = False
+    """The last night measured no cell at all."""
+    results: str = "results"
+    """The directory of the results, as it was typed."""
+    below: str = ""
+    """The same, seen from the page."""
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """All that changed or failed, the worst first."""
+        return events_of(self.groups, self.missing, self.nothing)
+
+    def said(self, text: object) -> str:
+        """The text without the mark of simulated cells, on a page that has no others and says so once."""
+        return re.sub(r" (?:\(simulated\)|simulated\b)", "", str(text)) if self.all_simulated else str(text)
 
     @cached_property
     def grid(self) -> Grid:
@@ -132,8 +151,8 @@ class Report:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns of the table and of all cells; a DUT's place there is its colour on the page."""
-        cells = [*self.runs, *self.tcp, *(trend.cell for trend in self.trends)]
-        return order_columns([*self.grid.columns, *map(column_of, cells)])
+        cells = [*(trend.cell for trend in self.trends), *self.runs, *self.tcp]
+        return order_columns(map(column_of, cells))
 
     @property
     def has_packets(self) -> bool:
@@ -166,9 +185,10 @@ class Report:
         of = format_count(len(self.dated), "cell")
         return f"The latest run of {of} is not of the night of {self.night}: it is shown with its own night"
 
-    def name_of(self, cell: Cell) -> str:
+    def named(self, cell: Cell) -> str:
         """The cell, with the night of its run if that is not the report's."""
-        return f"{cell}, {self.dated[cell]}" if cell in self.dated else str(cell)
+        name = self.said(cell)
+        return f"{name}, {self.dated[cell]}" if cell in self.dated else name
 
     @property
     def tcp_runs(self) -> tuple[tuple[TcpResult, tuple[str, ...]], ...]:

@@ -28,7 +28,18 @@ def sheets_of(report: Report, parts: Sequence[Part]) -> Iterator[Sheet]:
         *(sheet for part in parts for sheet in part.sheets),
         *(make(report) for make in (curve_sheet, older_sheet, cost_sheet, latency_sheet, trend_sheet, fact_sheet)),
     )
-    return (_dated(one, report) for one in every if one.lines)
+    return (_dated(_unmarked(one, report), report) for one in every if one.lines)
+
+
+def _unmarked(sheet: Sheet, report: Report) -> Sheet:
+    """The table without a mark at each simulated run, where the page says that all are; its file keeps them."""
+    if not report.all_simulated:
+        return sheet
+    lines = (
+        replace(line, items=tuple(replace(item, text=report.said(item.text)) for item in line.items))
+        for line in sheet.lines
+    )
+    return replace(sheet, lines=tuple(lines))
 
 
 def _dated(sheet: Sheet, report: Report) -> Sheet:

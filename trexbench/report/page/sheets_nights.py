@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...core.history.baseline import Delta, find_delta, nights_measured
-from ...core.history.causes import Section
 from ...core.history.regression import NEEDED_NIGHTS
 from ...core.history.rows import Metric, RunRow, cells_of
 from ...core.history.series import night_of
@@ -25,7 +24,7 @@ def change_sheet(report: Report) -> Sheet:
     heads = heads_of(":Cell; :Figure; :Which; Change [%]; Before; After; Noise [%]; Nights; :Since")
     lines = []
     for group in report.groups:
-        kind = f"{group_kind(group)}{' (known)' * (group.section is Section.KNOWN)}"
+        kind = group_kind(group)
         for finding in (one for some in group.by_metric().values() for one in some):
             metric, before = finding.metric, finding.before
             items = (

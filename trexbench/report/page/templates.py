@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
@@ -22,17 +23,17 @@ from ..groups import (
     explanation_lines,
     format_levels,
     format_noise,
-    group_kind,
     own_explanation,
-)
-from ..groups import (
-    headline as cause_headline,
 )
 from ..tcp.text import headline
 from ..words import NONE, format_count, format_figure, typeset
 from .columns import column_of
 from .facts import facts_of
+from .figures import change_text, delta_words
 from .sheets import grid_item
+from .warned import numbers_of
+
+_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 
 
 def read_static(name: str) -> str:
@@ -62,6 +63,12 @@ def _shows(cell: Cell, metric: str) -> str:
     return json.dumps({"mode": clean(cell.mode), "traffic": "bidir" if cell.bidir else "uni", "metric": metric})
 
 
+def _prose(text: object) -> Markup:
+    """Text of a page in which neither a date nor a figure and its unit end up in two lines."""
+    words = re.sub(r"(?<=\d) (?=[^\W\d]|%)", "\u00a0", typeset(clean(text)))
+    return Markup(_DATE.sub(r'<span class="whole">\g<0></span>', str(Markup.escape(words))))
+
+
 def _figure(form: Callable[..., str], value: float | None, *more: Any) -> Markup:
     """A figure, which needs no escaping."""
     return Markup(NONE if value is None else typeset(form(value, *more)))
@@ -72,8 +79,10 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "shows": _shows,
     "column": column_of,
     "grid_item": grid_item,
-    "cause_headline": cause_headline,
-    "cause_kind": group_kind,
+    "change_text": change_text,
+    "delta_words": delta_words,
+    "numbers_of": numbers_of,
+    "prose": _prose,
     "by_given_rate": by_given_rate,
     "cause_explanation": explanation_lines,
     "cause_differences": difference_lines,

@@ -10,15 +10,16 @@ from ...core.history.causes import FindingGroup, Section, groups_of
 from ...core.history.levels import Kind
 from ...core.history.regression import Finding, Judgement
 from ..clean import clean
+from ..events import first_sentence
 from ..groups import difference_lines, headline, too_few
-from .text import finding_line, missing_line, summary_line
+from .text import finding_line, missing_line
 
 
 def judgement_values(judgement: Judgement) -> dict[str, Any]:
     """Values in each metric's own unit, shares as fractions."""
     return {
         "exit_code": judgement.exit_code,
-        "summary": summary_line(judgement),
+        "summary": first_sentence(judgement),
         "judged": judgement.judged,
         "since": judgement.since,
         "regressions": [_values(finding) for finding in judgement.regressions],

@@ -10,6 +10,7 @@ from ...core.history.detect import Shape
 from ...core.history.levels import Kind
 from ...core.history.regression import Finding, Judgement, MissingCell
 from ..clean import clean, escape_markdown
+from ..events import first_sentence, missing_lines
 from ..groups import (
     DIFFERS,
     NOTHING_DIFFERS,
@@ -34,7 +35,7 @@ ANNOTATIONS = 50
 
 def format_judgement(judgement: Judgement, width: int = WIDTH) -> str:
     """Groups of findings, the worst first: the headline, what explains it, what differs, and every figure below."""
-    lines = [*_wrap(summary_line(judgement), width), "", *_sections(judgement, width)]
+    lines = [*_wrap(first_sentence(judgement), width), "", *_sections(judgement, width)]
     short = judgement.of(Kind.INSUFFICIENT)
     if short and judgement.judged:
         text = f"{format_count(len(short), 'figure')} not judged: {too_few(*(finding.nights for finding in short))}"
@@ -130,29 +131,6 @@ def _note(group: FindingGroup) -> tuple[str, ...]:
     return () if group.note is None else (f"known: {group.note}",)
 
 
-def summary_line(judgement: Judgement) -> str:
-    """The judgement in one line: how many of what. A regression is a group of figures that got worse together."""
-    found = judgement.regressions
-    if judgement.nothing_measured:
-        return f"nothing was measured: {'; '.join(missing_lines(judgement.missing))}"
-    if found:
-        groups = [group for group in groups_of(judgement) if group.section is Section.REGRESSION]
-        cells = {finding.cell for finding in found}
-        verdict = f"{format_count(len(groups), 'regression')} in {format_count(len(cells), 'cell')}"
-        verdict += f" ({format_count(len(found), 'figure')})"
-    elif judgement.judged:
-        verdict = f"no regression in {format_count(judgement.judged, 'figure')}"
-    else:
-        nights = (finding.nights for finding in judgement.of(Kind.INSUFFICIENT))
-        verdict = f"not enough nights to judge anything yet: {too_few(*nights)}"
-    suspicions = [group for group in groups_of(judgement) if group.section is Section.SUSPICION]
-    if worse := sum(group.first.worse for group in suspicions):
-        verdict += f"; {worse} suspected"
-    if judgement.missing:
-        verdict += f"; {format_count(len(judgement.missing), 'cell')} not measured"
-    return verdict
-
-
 def finding_line(finding: Finding) -> str:
     """``netgate-vpp var2-64b uni 1q  maximum rate  -5.0 %  5.010 -> 4.760 Mpps  since 2026-11-19 (2 nights)``"""
     about = "since about" if finding.shape is Shape.DRIFT else "since"
@@ -168,25 +146,14 @@ def missing_line(missing: MissingCell) -> str:
     return f"{missing.cell} not measured on {missing.night}: {missing.reason}"
 
 
-def missing_lines(missing: Sequence[MissingCell]) -> Iterator[str]:
-    """A line for each reason: ``all 16 cells of nightly not measured on 2026-11-20: no TRex server``."""
-    reasons = dict.fromkeys((one.suite, one.night, one.reason) for one in missing)
-    for suite, night, reason in reasons:
-        cells = [one for one in missing if (one.suite, one.night, one.reason) == (suite, night, reason)]
-        every = "all " * (len(cells) == cells[0].of and len(cells) > 1)
-        names = cells[0].cell if len(cells) == 1 else f"{every}{len(cells)} cells of {suite}"
-        yield f"{names} not measured on {night}: {reason}"
-
-
 def format_markdown(judgement: Judgement) -> str:
     """A few lines for chat."""
     sign = {0: "OK", 3: "REGRESSION", 4: "NO VERDICT"}[judgement.exit_code]
-    lines = [f"**{sign}**: {escape_markdown(summary_line(judgement))}"]
+    lines = [f"**{sign}**: {escape_markdown(first_sentence(judgement))}"]
     entries: list[tuple[str, ...]] = []
     for group in groups_of(judgement):
         if group.section is not Section.OLDER:
-            mark = "known" if group.section is Section.KNOWN else group_kind(group)
-            entries.append((f"{mark}: {headline(group)}", *group_lines(group)))
+            entries.append((f"{group_kind(group)}: {headline(group)}", *group_lines(group)))
     entries += [(line,) for line in missing_lines(judgement.missing)]
     entries += [(f"note: {remark}",) for remark in judgement.remarks]
     for first, *others in entries[:CHAT_LINES]:
@@ -206,7 +173,7 @@ def format_github(judgement: Judgement) -> str:
             lines.append(_command("error", headline(group), text))
     lines += [_command("warning", missing.cell, missing_line(missing)) for missing in judgement.missing]
     lines = lines[:ANNOTATIONS]
-    lines.append(_command("notice", "trexbench regress", summary_line(judgement)))
+    lines.append(_command("notice", "trexbench regress", first_sentence(judgement)))
     return "\n".join(lines) + "\n"
 
 

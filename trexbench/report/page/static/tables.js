@@ -156,7 +156,7 @@
   // What a link leads to shall not be folded away.
   document.addEventListener("click", function (event) {
     var link = event.target.closest("a[href^='#']"), target = link && document.getElementById(link.getAttribute("href").slice(1));
-    if (target && target.nodeName === "DETAILS") { target.open = true; }
+    for (var part = target && target.closest("details"); part; part = part.parentElement.closest("details")) { part.open = true; }
   });
   var folded = []; // what printing unfolded, and folds again
   window.addEventListener("afterprint", function () { folded.splice(0).forEach(function (part) { part.open = false; }); });

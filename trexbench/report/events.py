@@ -1,0 +1,125 @@
+"""What a morning's reader should know, as values: changes by their cause, and failures by their reason; worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..core.history.causes import FindingGroup, Section, groups_of
+from ..core.history.levels import Kind
+from ..core.history.regression import Judgement, MissingCell
+from .groups import cause_words, group_kind, headline, too_few
+from .words import format_count
+
+FAILED = "not measured"
+"""The kind of an event that is a failure."""
+SIGNS = {
+    "regression": "\u25bc",
+    "relapse": "\u25bc",
+    "dearer": "\u25bc",
+    "suspected": "?",
+    FAILED: "\u2715",
+    "recovered": "\u25b2",
+    "improvement": "\u25b2",
+    "known": "=",
+}
+"""Sign of each kind, in the order in which events are told."""
+COUNTED = ("regression", "relapse", "improvement")
+"""Kinds that have a plural."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A group of findings, or the cells that were not measured for one reason."""
+
+    kind: str
+    """One of SIGNS."""
+    headline: str
+    """All of it in a line, as every output says it."""
+    brief: str
+    """The beginning of a sentence: no number of cells, but the likely cause."""
+    cells: tuple[str, ...]
+    group: FindingGroup | None = None
+    """The findings; None of a failure."""
+    everything: bool = False
+    """Nothing at all was measured."""
+    alarms: bool = True
+    """False for what is only listed: changes that are known, or began before the night that was named."""
+
+    @property
+    def sign(self) -> str:
+        return SIGNS[self.kind]
+
+    @property
+    def tone(self) -> str:
+        """``bad``, ``doubt``, ``good`` or ``known``: its colour, which never stands alone."""
+        if self.kind in ("known", "suspected"):
+            return {"known": "known", "suspected": "doubt"}[self.kind]
+        return "bad" if self.group is None or self.group.first.worse else "good"
+
+
+def events_of(groups: Sequence[FindingGroup], missing: Sequence[MissingCell], nothing: bool = False) -> list[Event]:
+    """All events, the worst first. nothing: the last night measured no cell."""
+    found = [*_failures(missing, nothing), *map(_of_group, groups)]
+    return sorted(found, key=lambda one: (not one.everything, not one.alarms, [*SIGNS].index(one.kind)))
+
+
+def _of_group(group: FindingGroup) -> Event:
+    brief = ", ".join(filter(None, (headline(group, brief=True), cause_words(group))))
+    alarms = group.section not in (Section.OLDER, Section.KNOWN)
+    return Event(group_kind(group), headline(group), brief, tuple(map(str, group.cells)), group, alarms=alarms)
+
+
+def _failures(missing: Sequence[MissingCell], nothing: bool = False) -> Iterator[Event]:
+    """Yield an event for each reason."""
+    last = max((one.night for one in missing), default="")
+    reasons = dict.fromkeys((one.suite, one.night, one.reason) for one in missing)
+    for suite, night, reason in reasons:
+        some = [one for one in missing if (one.suite, one.night, one.reason) == (suite, night, reason)]
+        cells, of, everything = tuple(one.cell for one in some), some[0].of, nothing and night == last
+        every = "all " * (len(cells) == of and of > 1)
+        line = cells[0] if len(cells) == 1 else f"{every}{len(cells)} cells of {suite}"
+        part = cells[0] if len(cells) == 1 else f"{every}{len(cells)}{f' of {of}' * (not every)} cells"
+        brief = f"{part} {'failed' if everything else FAILED}: {reason}"
+        yield Event(FAILED, f"{line} {FAILED} on {night}: {reason}", brief, cells, everything=everything)
+
+
+def missing_lines(missing: Sequence[MissingCell]) -> Iterator[str]:
+    """A line for each reason: ``all 16 cells of nightly not measured on 2026-11-20: no TRex server``."""
+    yield from (one.headline for one in _failures(missing))
+
+
+def first_sentence(judgement: Judgement) -> str:
+    """The verdict in a sentence, which page, terminal, chat and markdown begin with: the worst, then how much else."""
+    events = events_of(groups_of(judgement), judgement.missing, judgement.nothing_measured)
+    events = [one for one in events if one.alarms]
+    if not events:
+        return _all_well(judgement)
+    if events[0].everything:
+        return f"Nothing was measured tonight: {'; '.join(one.brief for one in events if one.everything)}"
+    first, others = events[0], events[1:]
+    kinds = dict.fromkeys(one.kind for one in others)
+    more = [_count_words([one for one in others if one.kind == kind], kind == first.kind) for kind in kinds]
+    quiet = ["all else as usual"] if first.tone == "good" and not more else []
+    return "; ".join([first.brief, *more, *quiet])
+
+
+def _count_words(events: Sequence[Event], again: bool) -> str:
+    """``2 more regressions``, ``3 cells not measured``."""
+    kind, more = events[0].kind, "more " * again
+    if kind == FAILED:
+        number = len({cell for one in events for cell in one.cells})
+        return f"{number} {more}{'cell' if number == 1 else 'cells'} {FAILED}"
+    return f"{len(events)} {more}{kind}{'s' * (len(events) > 1 and kind in COUNTED)}"
+
+
+def _all_well(judgement: Judgement) -> str:
+    """That nothing changed, or that too few nights tell."""
+    few = {one.cell: one.nights for one in judgement.of(Kind.INSUFFICIENT)}
+    usual = {cell for cell, _ in judgement.steady} | {one.cell for one in judgement.findings if one.cell not in few}
+    young = {cell: nights for cell, nights in few.items() if cell not in usual}
+    if not judgement.judged:
+        words = f"{format_count(len(few), 'cell')} measured, changes are not judged yet: {too_few(*few.values())}"
+        return words if few else "Nothing was measured yet"
+    words = f"All {len(usual)} cells as usual" if len(usual) > 1 else "As usual"
+    return f"{words}; {len(young)} not judged yet: {too_few(*young.values())}" if young else words

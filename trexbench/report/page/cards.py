@@ -1,0 +1,77 @@
+"""The page's cards: each event with its small trend, what to type next, and where its documents are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from ...core.history.regression import Finding
+from ...core.history.rows import RunRow
+from ...core.history.series import night_of
+from ..commands import acknowledge, compare, doctor, measure, show
+from ..events import Event
+from .card_trend import draw_trend, span_of
+from .report import Report
+
+
+@dataclass(frozen=True)
+class Card:
+    """An event as the page shows it."""
+
+    event: Event
+    trend: str
+    """SVG; empty where there is nothing to draw."""
+    steps: tuple[tuple[str, str], ...]
+    """Commands to type next, each below words that say what for."""
+    documents: tuple[tuple[str, str], ...]
+    """Names and addresses of the run before and of the latest, seen from the page."""
+
+
+def cards_of(report: Report) -> list[Card]:
+    """A card for each event, in their order."""
+    firsts = [event.group.first for event in report.events if event.group is not None]
+    span = span_of(firsts)
+    return [_card(report, event, span) for event in report.events]
+
+
+def _card(report: Report, event: Event, span: float) -> Card:
+    if event.group is None:
+        return Card(event, "", tuple(_after_failure(report, event)), ())
+    first = event.group.first
+    before, latest = _runs_of(report, first)
+    steps = [("see the latest run", show(latest, report.results))] if latest else []
+    steps += [("compare before and now", compare(before, latest, report.results))] if before and latest else []
+    steps.append(("measure this cell again", measure(first.cell, latest.suite if latest else None)))
+    if first.worse and first.note is None:
+        steps.append(("or take it as known", acknowledge(event.group)))
+    named = (("document before", before), ("latest document", latest))
+    documents = tuple((words, address_of(report, row.path)) for words, row in named if row is not None)
+    return Card(event, draw_trend(report, first, span), tuple(steps), documents)
+
+
+def _runs_of(report: Report, finding: Finding) -> tuple[RunRow | None, RunRow | None]:
+    """The cell's last complete run before the change, and its latest one since."""
+    rows = [row for row in report.rows if row.complete and row.cell == finding.cell]
+    since = finding.since or ""
+    before = [row for row in rows if night_of(row) < since]
+    return before[-1] if before else None, rows[-1] if rows and night_of(rows[-1]) >= since else None
+
+
+def _after_failure(report: Report, event: Event) -> Iterator[tuple[str, str]]:
+    found = [
+        (night.suite, cell)
+        for night in reversed(report.nights)
+        for record, cell in zip(night.cells, night.of, strict=True)
+        if str(record) == event.cells[0]
+    ]
+    if found:
+        suite, cell = found[0]
+        if not cell.simulated:
+            yield "check the bench", doctor(cell)
+        yield "measure the first of them again" if len(event.cells) > 1 else "measure it again", measure(cell, suite)
+
+
+def address_of(report: Report, path: str) -> str:
+    """The document's address, seen from the page; no name in it can be more than a path."""
+    return f"./{quote(f'{report.below}/{path}' if report.below else path)}"
