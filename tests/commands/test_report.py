@@ -61,10 +61,10 @@ def test_another_night_can_be_the_tables(results: Path, tmp_path: Path) -> None:
 def test_a_regression_is_told_in_every_form(slower: Path, tmp_path: Path) -> None:
     assert report("--results", str(slower), "-o", str(tmp_path / "r.html"), "--markdown", str(tmp_path / "r.md")) == 0
     text = (tmp_path / "r.md").read_text()
-    assert "**worse**: vpp 33.2 % slower since 10 November (1 cell)" in text
-    assert "1 regression in 1 cell (2 figures)" in text and "nothing that was read back differs" in text
+    assert "**regression**: vpp 33.2 % slower since 10 November (1 cell)" in text
+    assert text.startswith("# vpp is 33 % slower since 10 November\n") and "nothing that was read back differs" in text
     page = (tmp_path / "r.html").read_text()
-    assert '<article class="cause bad">' in page
+    assert '<article class="card bad">' in page
     change = next(one["changes"] for one in data_of(page)["trends"] if one["changes"])[0]
     assert (change["metric"], change["x"]) == ("maximum rate", 9)
 

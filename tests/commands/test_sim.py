@@ -201,7 +201,7 @@ def test_a_search_without_an_answer_says_so_and_exits_with_4(tmp_path: Path) -> 
     night = trexbench(tmp_path, "nightly", "one", "--sim", "-q")
     assert night.returncode == 4 and "36 looks did not find" in night.stdout + night.stderr, night.stdout + night.stderr
     assert "no answer" in trexbench(tmp_path, "results", "list").stdout
-    assert "nothing was measured" in trexbench(tmp_path, "regress").stdout
+    assert "Nothing was measured" in trexbench(tmp_path, "regress").stdout
 
 
 def test_saturate_counts_what_a_twin_emits(tmp_path: Path) -> None:

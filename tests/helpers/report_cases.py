@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,17 +13,20 @@ import nights
 from runs import World, make_plan, make_result
 
 from trexbench.core.dut.cycles import Cost
+from trexbench.core.history.causes import groups_of
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
-from trexbench.core.history.regression import Finding
+from trexbench.core.history.regression import Finding, judge_rows
 from trexbench.core.history.rows import RATE, Metric, RunRow
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.tcp.result import TcpResult
+from trexbench.report.events import first_sentence
 from trexbench.report.page.report import Report
 from trexbench.report.page.trends import TrendChange
+from trexbench.review.report import changes_of
 
 HOSTILE = "<script>window.canary=1</script>\"'><img src=x onerror=canary=1></script><!--\0\u2028{{7*7}}$x$%{x}|`"
 
@@ -112,3 +116,21 @@ def report_of(*results: TcpResult, **changes: Any) -> Report:
     """Return the report of all cells of these runs of TCP."""
     rows = [row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json")]
     return Report(**{"rows": rows, "tcp": {row.cell: results[int(row.path[0])] for row in rows}, **changes})
+
+
+def judged_report(rows: Sequence[RunRow], nights: Sequence[Night] = (), **changes: Any) -> Report:
+    """Return the report of these rows as it is collected from files, without their documents."""
+    judgement = judge_rows(rows, nights=nights)
+    groups = groups_of(judgement)
+    values: dict[str, Any] = {
+        "nights": nights,
+        "table": nights[-1] if nights else None,
+        "groups": groups,
+        "changes": [one for group in groups for finding in group.findings for one in changes_of(finding, rows)],
+        "usual": judgement.usual,
+        "judged": first_sentence(judgement),
+        "missing": judgement.missing,
+        "nothing": judgement.nothing_measured,
+        "remarks": judgement.remarks,
+    }
+    return Report(rows, **(values | changes))

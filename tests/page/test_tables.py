@@ -166,7 +166,7 @@ def test_a_figure_leads_to_its_trend_and_its_change_has_words(page: Page) -> Non
     page.wait(f"{ROWS.format('trends')} === 2")
     assert page.evaluate(ROWS.format("maximum-rate")) == 6
     assert page.evaluate("location.hash").endswith("at=trends")
-    assert "1 worse" in page.evaluate("document.querySelector('[data-name=maximum-rate] th[data-column]').textContent")
+    assert "1 slower" in page.evaluate("document.querySelector('[data-name=maximum-rate] th[data-column]').textContent")
 
 
 def test_warnings_lead_to_those_of_the_run(page: Page) -> None:
@@ -184,9 +184,9 @@ def test_warnings_lead_to_those_of_the_run(page: Page) -> None:
 
 
 def test_reasons_of_failures_stand_in_the_text(page: Page) -> None:
-    assert f"{LONG} did not answer" in page.evaluate(
-        "document.querySelector('[data-name=maximum-rate] td.failed').textContent"
-    )
+    reason = "document.querySelector('[data-name={}] td.failed').textContent"
+    assert f"{LONG} did not answer" in page.evaluate(reason.format("maximum-rate-absolute"))
+    assert page.evaluate(reason.format("maximum-rate")) == "failed", "where all would fail for one reason"
     text = page.evaluate("document.getElementById('table').textContent")
     assert "Not measured: power cut (1 cell)." in text
     assert f"{LONG} did not answer" in page.evaluate("document.getElementById('trends').textContent")
@@ -234,7 +234,7 @@ def test_paper_has_every_row_and_the_warnings(page: Page) -> None:
 
 
 def test_after_printing_what_the_reader_had_unfolded_is_unfolded_and_no_more(page: Page) -> None:
-    unfolded = EVERY.format("#table details, #changes details", "one.open").replace(".every(", ".map(")
+    unfolded = EVERY.format("#table details, #notes details.doubtful", "one.open").replace(".every(", ".map(")
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     page.evaluate(unfolded.replace("return one.open", "one.open = false"))
     page.evaluate("document.querySelector('#table details').open = true")

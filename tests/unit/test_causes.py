@@ -6,37 +6,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from findings import BY_NAME, NIGHTS, found, judgement_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.history.causes import Section, groups_of
-from trexbench.core.history.cell import Cell
 from trexbench.core.history.detect import Shape
 from trexbench.core.history.levels import Kind
-from trexbench.core.history.regression import Finding, Judgement
+from trexbench.core.history.regression import Finding
 from trexbench.core.history.rows import METRICS
 from trexbench.report.groups import also_line, explanation_lines, headline
-
-BY_NAME = {metric.name: metric for metric in METRICS.values()}
-NIGHTS = tuple(f"2026-11-{day:02}" for day in (13, 16, 17, 18, 19, 20))
-"""Without a weekend: the 13th and the 16th are neighbours."""
 
 
 def test_each_metric_has_its_place() -> None:
     ranks = sorted(metric.rank for metric in METRICS.values())
     assert ranks == [0, 0, *range(1, len(METRICS) - 1)], "only the two rates share one: no cell has both"
-
-
-def found(
-    metric: str = "maximum rate", share: float = -0.1, since: str = "2026-11-17", mode: str = "64b", **more: Any
-) -> Finding:
-    cell = Cell(more.pop("dut", "netgate-vpp"), mode, False, 1, **more.pop("cell", {}))
-    kind = more.pop("kind", Kind.REGRESSION)
-    return Finding(cell, BY_NAME[metric], kind, 3, since, "2026-11-19", 100.0, 100.0 * (1 + share), **more)
-
-
-def judgement_of(*findings: Finding, **more: Any) -> Judgement:
-    return Judgement(findings, 99, nights=NIGHTS, **more)
 
 
 EIGHTEEN = [

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from nights import over_wan, passing
+from nights import changed, over_wan, passing
 from report_cases import make_night, make_record, make_row, make_run
 
 from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import CellState
 from trexbench.core.history.rows import RATE, RunRow, row_of
-from trexbench.report.page.figures import GridCell
+from trexbench.report.page.figures import GridCell, change_text
 from trexbench.report.page.grid import build_cost_grid, build_grid
 
 SEED = {
@@ -91,9 +91,9 @@ def test_without_a_night_the_latest_run_of_a_cell_counts() -> None:
     rows = [make_row(at="2026-11-19", line_share=0.1), make_row(at="2026-11-20", line_share=0.2)]
     assert build_grid(rows, None).blocks[0].rows[0].cells[0].percent == "20 %"
     cut = [*rows, make_row(at="2026-11-21", status="incomplete")]
-    assert build_grid(cut, None).failures == (("vpp 64b uni", "the run of 2026-11-21T02:00:00Z is incomplete"),)
+    assert last(cut).about == "the run of 2026-11-21T02:00:00Z is incomplete"
     cut = [*rows, make_row(at="2026-11-21", status="running")]
-    assert "is still running, or was killed" in build_grid(cut, None).failures[0][1]
+    assert "is still running, or was killed" in last(cut).about
 
 
 def test_the_loss_limit_is_that_of_the_runs_in_the_table() -> None:
@@ -121,7 +121,7 @@ def test_a_night_shows_what_failed_and_what_was_not_reached() -> None:
         "1flow": "failed",
     }
     assert cells["1514b"].about == "not measured: power cut" and "cannot be read" in cells["1flow"].about
-    assert ("vpp imix uni", "ssh: no route to host") in grid.failures
+    assert cells["imix"].about == "ssh: no route to host"
 
 
 def test_simulated_and_measured_stand_in_columns_of_their_own() -> None:
@@ -183,8 +183,34 @@ def test_a_column_counts_what_changed_in_it() -> None:
         for row in nights_of(*STEADY, tonight, dut=dut, mode=mode)
     ]
     grid = build_grid(sorted(rows, key=lambda row: row.started), None)
-    assert [grid.counts(column, worse=True) for column in (0, 1)] == [2, 0]
-    assert [grid.counts(column, worse=False) for column in (0, 1)] == [0, 0]
+    assert [grid.marks(column) for column in (0, 1)] == [[(True, "2 slower")], []]
+
+
+def test_a_bound_shows_what_its_packets_cost_more() -> None:
+    cycles = (400.0, 401.0, 399.0, 400.0, 401.0, 399.0, 452.0)
+    rows = [
+        make_row("linux", at=f"2026-11-{at + 1:02}", cycles_per_packet=one, at_least=True)
+        for at, one in enumerate(cycles)
+    ]
+    grid = build_grid(rows, None)
+    cell = grid.blocks[0].rows[0].cells[0]
+    assert cell.delta is None and cell.cost is not None and change_text(cell.cost) == "\u25bc +13.0 %"
+    assert grid.marks(0) == [(True, "1 dearer")]
+    assert build_grid(rows[:-1], None).marks(0) == [] and last(rows[:-1]).cost is None
+    assert last([changed(row, at_least=False) for row in rows]).cost is None, "a rate tells for itself"
+
+
+def test_the_dut_that_changed_stands_first_with_all_of_its_columns() -> None:
+    rows = [
+        row
+        for dut, queues, tonight in (("linux", None, 5.0), ("vpp", 1, 5.0), ("pf", None, 5.5), ("vpp", 3, 4.5))
+        for row in nights_of(*STEADY, tonight, dut=dut, rx_queues=queues)
+    ]
+    grid = build_grid(sorted(rows, key=lambda row: row.started), None)
+    assert [str(column) for column in grid.columns] == ["vpp 1Q", "vpp 3Q", "pf", "linux"]
+    (row,) = grid.blocks[0].rows
+    assert [cell.dut for cell in row.of] == ["vpp", "vpp", "pf", "linux"]
+    assert [figure.row and figure.row.cell for figure in row.cells] == list(row.of)
 
 
 def test_runs_at_given_rates_are_no_maximum_and_have_a_table_of_their_costs() -> None:

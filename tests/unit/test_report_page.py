@@ -20,7 +20,7 @@ from trexbench.core.history.causes import FindingGroup, groups_of
 from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.differences import Difference
 from trexbench.core.history.levels import Kind
-from trexbench.core.history.regression import Finding, Judgement
+from trexbench.core.history.regression import Finding, Judgement, find_missing
 from trexbench.core.history.rows import COST, RATE, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.load.sample import Phase
@@ -62,6 +62,7 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
         "title": name,
         "made": "2026-11-20",
         "judged": f"1 regression in {name}",
+        "missing": tuple(find_missing([table], lambda dut, mode: True)),
         "remarks": (name,),
     }
     return Report(**(values | changes))
@@ -102,7 +103,7 @@ class Elements(HTMLParser):
         if self._inside and self.scripts:
             self.scripts[-1] += data
         elif not self._inside:
-            self.text.append(data)
+            self.text.append(data.replace("\u00a0", " "))
 
 
 def test_everything_is_on_the_page() -> None:
@@ -126,15 +127,23 @@ def test_changes_are_told_by_group_with_the_rate_ahead_and_figures_folded() -> N
     report = make_report(simulated=True)
     page = Elements(render(report, LIBRARY))
     text = " ".join(" ".join(page.text).split())
-    headline = "worse: vpp (simulated) 16.7 % slower since 19 November (1 cell)"
-    assert text.index("1 regression in vpp") < text.index(headline) < text.index("2 figures of 1 cell")
-    for words in ("vpp +31 of +48 cycles/packet", "DUT / vpp: vpp \u2192 absent", "DUT / mtu: 1500 \u2192 9000"):
-        assert text.index(headline) < text.index(words) < text.index("2 figures of 1 cell")
+    headline = "regression: vpp 16.7 % slower since 19 November (1 cell)"
+    assert text.index("1 regression in vpp") < text.index(headline) < text.index("2 figures")
+    for words in (
+        "-16.7 % 6.000 \u2192 5.000 Mpps",
+        "vpp +31 of +48 cycles/packet",
+        "differs: DUT / vpp: vpp \u2192 absent",
+        "differs: DUT / mtu: 1500 \u2192 9000",
+        "see the latest run: trexbench show 'results/2026-11-20/vpp 64b uni simulated.json'",
+    ):
+        assert text.index(headline) < text.index(words) < text.index("2 figures"), words
     for words in ("-16.7 % 6.000 \u2192 5.000 Mpps 0.2 % 2 2026-11-19", "+12.0 % 400 \u2192 448 0.2 %"):
-        assert text.index("2 figures of 1 cell") < text.index(words)
-    assert text.index(headline) < text.index("worse (known): vpp (simulated) cycles/packet 12.0 % higher")
-    assert "vpp 64b uni simulated: 400 \u2192 448 Run change" in text, "a single figure is told where it is folded"
-    assert [a["class"] for tag, a in page.found if tag == "article"] == ["cause bad", "cause known"]
+        assert text.index("2 figures") < text.index(words)
+    assert text.index(headline) < text.index("known: vpp cycles/packet 12.0 % higher")
+    assert [a["class"] for tag, a in page.found if tag == "article"] == ["card bad", "card bad", "card known"]
+    assert "not measured: vpp 64b2 uni: no vpp" in text
+    addresses = [a["href"] for tag, a in page.found if tag == "a" and ".json" in str(a.get("href"))]
+    assert addresses == ["./2026-11-20/vpp%2064b%20uni%20simulated.json"] * 2, "nothing was measured before the change"
     shown = [json.loads(str(a["data-show"])) for _, a in page.found if "data-show" in a]
     assert shown[:2] == [{"mode": "64b", "traffic": "uni", "metric": "maximum rate"}] * 2
     assert shown[2]["metric"] == "cycles/packet"
@@ -247,7 +256,7 @@ def test_only_our_scripts_may_run_and_nothing_is_loaded() -> None:
     assert gzip.decompress(base64.b64decode(elements.scripts[1])).decode() == LIBRARY
     assert not re.search(r"https?://", page)
     addresses = [a[key] for _, a in elements.found for key in ("src", "href", "action") if key in a]
-    assert all(one and one[0] in "#d" for one in addresses)
+    assert all(one and one.startswith(("#", "data:", "./")) for one in addresses)
 
 
 def test_hostile_names_are_text_and_nothing_else() -> None:
@@ -284,12 +293,15 @@ def test_simulated_runs_are_marked_in_every_form(simulated: bool) -> None:
     report = Report(rows, runs={rows[0].cell: make_run(rows[0].cell)})
     page, text = render(report, LIBRARY), to_markdown(report)
     assert ("SIMULATED</strong>" in page) is ("**SIMULATED**" in text) is simulated
+    assert 'class="sim"' not in page and "(simulated)" not in text, "where all are, or none is, no row says so"
+    mixed = replace(report, rows=[*rows, make_row("real")])
+    page, text = render(mixed, LIBRARY), to_markdown(mixed)
     assert ('class="sim"' in page) is ("(simulated)" in text) is simulated
     assert unpacked(Elements(page).scripts[0])["columns"][0]["simulated"] is simulated
 
 
 def test_nothing_at_all_makes_a_page_too() -> None:
-    assert "There is no run to report." in render(Report([]), LIBRARY)
+    assert "No run is stored yet." in render(Report([]), LIBRARY)
     assert "There is no run to report." in to_markdown(Report([]))
 
 
@@ -335,7 +347,9 @@ def test_a_run_at_a_given_rate_is_told_by_its_costs_and_has_no_curve_to_a_maximu
     row = row_of(run, "x.json")
     report = Report([row], runs={row.cell: run})
     page = render(report, LIBRARY)
-    assert "Cycles per packet at given rates" in page and f"{row.cell}: 584 cycles/packet" in page
+    assert "Cycles per packet at given rates" in page and f"{row.cell}: 584 cycles/packet" in page.replace(
+        "\u00a0", " "
+    )
     assert "\u2265 " not in re.sub(r"(?s)<style>.*?</style>|<script.*?</script>", "", page), "no bound of a maximum"
     assert report.curves == ()
 

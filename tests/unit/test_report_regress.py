@@ -37,7 +37,7 @@ KNOWN = replace(SLOWER, kind=Kind.KNOWN, metric=COST, before=438.0, after=460.0,
 FEW = Finding(VPP, METRICS["latency_s"], Kind.INSUFFICIENT, 3)
 MISSING = MissingCell("netgate-vpp imix uni", "nightly", "2026-11-20", "the tester was not there")
 ALL = Judgement((SLOWER, FASTER, KNOWN, FEW), 3, (MISSING,), ("a remark",), None, ((VPP, "steady"),))
-NOTHING = Judgement((), 4)
+NOTHING = Judgement((), 4, steady=((VPP, "a"), (replace(VPP, mode="imix"), "b")))
 HOSTILE = "<script>alert(1)</script>\x1b[2J\x00]]>&*_[x](y)\r\n::error::%0A|@all\ud800"
 BAD = replace(
     ALL,
@@ -50,7 +50,7 @@ BAD = replace(BAD, differences={(BAD.findings[0].cell, "2026-11-19"): (Differenc
 
 def test_text_has_a_block_per_group_worst_first() -> None:
     text = format_judgement(ALL)
-    assert text.startswith("1 regression in 1 cell (1 figure); 1 cell not measured\n")
+    assert text.startswith("netgate-vpp is 5.0 % slower since 19 November; 1 cell not measured; 1 improvement\n")
     assert "  netgate-vpp 5.0 % slower since 19 November (1 cell)\n    ip4-lookup +31 cycles/packet since 19" in text
     assert (
         "    maximum rate                 change  before -> after      noise  nights\n"
@@ -86,7 +86,9 @@ def test_text_fits_the_terminal_and_cuts_nothing(width: int) -> None:
     text = format_judgement(replace(GROUPED, differences={(CELLS[-1], "2026-11-19"): differences}), width)
     lines = text.splitlines()
     assert max(map(len, lines)) <= width
-    assert lines[0] == "1 regression in 4 cells (8 figures)" and HEADLINE in " ".join(text.split())
+    assert " ".join(text.split()).startswith(
+        "netgate-vpp is 8 to 14 % slower since 19 November, with interfaces ix0, ix1"
+    ) and HEADLINE in " ".join(text.split())
     assert all(text.replace("\n", " ").count(f"    {cell} ") == 2 for cell in CELLS)
     told = " ".join(text.split())
     rate, loss = "-13.6 % 5.010 -> 4.330 Mpps", "+500.0 % 0.100 -> 0.600 %"
@@ -101,7 +103,7 @@ def test_text_fits_the_terminal_and_cuts_nothing(width: int) -> None:
 def test_every_form_is_headed_by_the_rate() -> None:
     for text in (format_markdown(GROUPED), format_github(GROUPED)):
         assert HEADLINE.replace("%", "%25" if text.startswith("::") else "%") in text.splitlines()[text[0] == "*"]
-        assert text.count("worse: " if text[0] == "*" else "::error ") == 1
+        assert text.count("regression: " if text[0] == "*" else "::error ") == 1
     assert "also loss in the hold 500.0 % higher (4 cells)" in format_markdown(GROUPED)
     (group,) = judgement_values(GROUPED)["groups"]
     assert group["headline"] == HEADLINE and len(group["figures"]) == 8 and len(group["cells"]) == 4
@@ -113,8 +115,8 @@ def test_every_form_is_headed_by_the_rate() -> None:
 @pytest.mark.parametrize(
     ("judgement", "words"),
     [
-        (NOTHING, "no regression in 4 figures"),
-        (Judgement((), 0), "not enough nights to judge anything yet: needs 7 nights, has 0"),
+        (NOTHING, "All 2 cells as usual"),
+        (Judgement((), 0), "Nothing was measured yet"),
         (replace(ALL, since="2026-11-20"), "REGRESSIONS BEFORE 2026-11-20, NOT ALARMING"),
     ],
 )
@@ -125,7 +127,7 @@ def test_text_of_other_judgements(judgement: Judgement, words: str) -> None:
 def test_markdown_is_short() -> None:
     many = replace(ALL, findings=tuple(replace(SLOWER, cell=replace(VPP, dut=f"dut{at}")) for at in range(100)))
     assert len(format_markdown(many).splitlines()) == 38 and "and 90 more" in format_markdown(many)
-    assert format_markdown(ALL).startswith("**REGRESSION**: 1 regression in 1 cell")
+    assert format_markdown(ALL).startswith("**REGRESSION**: netgate-vpp is 5.0 % slower")
     assert format_markdown(NOTHING).startswith("**OK**") and format_markdown(Judgement((), 0)).startswith(
         "**NO VERDICT**"
     )

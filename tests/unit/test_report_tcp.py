@@ -148,7 +148,8 @@ def test_a_failed_cell_of_tcp_is_one_with_its_history() -> None:
     report = Report([row], nights=[make_night(lost)], table=make_night(lost))
     assert [trend.cell for trend in report.trends] == [row.cell] and report.trends[0].failed[0][1] == "no route"
     assert [block.name for block in report.grid.blocks] == ["TCP"]
-    assert str(report.grid.failures[0][0]) == "lab-linux forward-ipv4 uni tcp"
+    (line,) = report.grid.blocks[0].rows
+    assert (str(line.of[0]), line.cells[0].about) == ("lab-linux forward-ipv4 uni tcp", "no route")
 
 
 def test_what_casts_doubt_on_a_run_of_tcp_is_told_once() -> None:

@@ -29,7 +29,7 @@ COUNTED = ("regression", "relapse", "improvement")
 
 
 @dataclass(frozen=True)
-class Event:
+class NightEvent:
     """A group of findings, or the cells that were not measured for one reason."""
 
     kind: str
@@ -58,41 +58,54 @@ class Event:
         return "bad" if self.group is None or self.group.first.worse else "good"
 
 
-def events_of(groups: Sequence[FindingGroup], missing: Sequence[MissingCell], nothing: bool = False) -> list[Event]:
+def events_of(
+    groups: Sequence[FindingGroup], missing: Sequence[MissingCell], nothing: bool = False
+) -> list[NightEvent]:
     """All events, the worst first. nothing: the last night measured no cell."""
     found = [*_failures(missing, nothing), *map(_of_group, groups)]
     return sorted(found, key=lambda one: (not one.everything, not one.alarms, [*SIGNS].index(one.kind)))
 
 
-def _of_group(group: FindingGroup) -> Event:
+def _of_group(group: FindingGroup) -> NightEvent:
     brief = ", ".join(filter(None, (headline(group, brief=True), cause_words(group))))
     alarms = group.section not in (Section.OLDER, Section.KNOWN)
-    return Event(group_kind(group), headline(group), brief, tuple(map(str, group.cells)), group, alarms=alarms)
+    return NightEvent(group_kind(group), headline(group), brief, tuple(map(str, group.cells)), group, alarms=alarms)
 
 
-def _failures(missing: Sequence[MissingCell], nothing: bool = False) -> Iterator[Event]:
+def _failures(missing: Sequence[MissingCell], nothing: bool) -> Iterator[NightEvent]:
     """Yield an event for each reason."""
     last = max((one.night for one in missing), default="")
-    reasons = dict.fromkeys((one.suite, one.night, one.reason) for one in missing)
-    for suite, night, reason in reasons:
-        some = [one for one in missing if (one.suite, one.night, one.reason) == (suite, night, reason)]
-        cells, of, everything = tuple(one.cell for one in some), some[0].of, nothing and night == last
-        every = "all " * (len(cells) == of and of > 1)
-        line = cells[0] if len(cells) == 1 else f"{every}{len(cells)} cells of {suite}"
-        part = cells[0] if len(cells) == 1 else f"{every}{len(cells)}{f' of {of}' * (not every)} cells"
-        brief = f"{part} {'failed' if everything else FAILED}: {reason}"
-        yield Event(FAILED, f"{line} {FAILED} on {night}: {reason}", brief, cells, everything=everything)
+    for some in _by_reason(missing):
+        everything = nothing and some[0].night == last
+        every = len(some) == some[0].of
+        cells = f"all {len(some)} cells" if every else f"{len(some)} of {some[0].of} cells"
+        name, reason = some[0].cell if len(some) == 1 else cells, some[0].reason
+        brief = f"{name} {'failed' if everything else FAILED}: {reason}"
+        yield NightEvent(FAILED, f"{name}: {reason}", brief, tuple(one.cell for one in some), everything=everything)
 
 
 def missing_lines(missing: Sequence[MissingCell]) -> Iterator[str]:
     """A line for each reason: ``all 16 cells of nightly not measured on 2026-11-20: no TRex server``."""
-    yield from (one.headline for one in _failures(missing))
+    for some in _by_reason(missing):
+        first, every = some[0], "all " * (len(some) == some[0].of)
+        names = first.cell if len(some) == 1 else f"{every}{len(some)} cells of {first.suite}"
+        yield f"{names} {FAILED} on {first.night}: {first.reason}"
+
+
+def _by_reason(missing: Sequence[MissingCell]) -> list[list[MissingCell]]:
+    alike: dict[tuple[str, str, str], list[MissingCell]] = {}
+    for one in missing:
+        alike.setdefault((one.suite, one.night, one.reason), []).append(one)
+    return [*alike.values()]
 
 
 def first_sentence(judgement: Judgement) -> str:
     """The verdict in a sentence, which page, terminal, chat and markdown begin with: the worst, then how much else."""
-    events = events_of(groups_of(judgement), judgement.missing, judgement.nothing_measured)
-    events = [one for one in events if one.alarms]
+    every = events_of(groups_of(judgement), judgement.missing, judgement.nothing_measured)
+    events = [one for one in every if one.alarms]
+    if not events and judgement.older:
+        older = len([one for one in every if one.kind != "known"])
+        return f"Nothing new since {judgement.since}; {format_count(older, 'older change')}"
     if not events:
         return _all_well(judgement)
     if events[0].everything:
@@ -104,7 +117,7 @@ def first_sentence(judgement: Judgement) -> str:
     return "; ".join([first.brief, *more, *quiet])
 
 
-def _count_words(events: Sequence[Event], again: bool) -> str:
+def _count_words(events: Sequence[NightEvent], again: bool) -> str:
     """``2 more regressions``, ``3 cells not measured``."""
     kind, more = events[0].kind, "more " * again
     if kind == FAILED:

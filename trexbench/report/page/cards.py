@@ -10,7 +10,7 @@ from ...core.history.regression import Finding
 from ...core.history.rows import RunRow
 from ...core.history.series import night_of
 from ..commands import acknowledge, compare, doctor, measure, show
-from ..events import Event
+from ..events import NightEvent
 from .card_trend import draw_trend, span_of
 from .report import Report
 
@@ -19,7 +19,7 @@ from .report import Report
 class Card:
     """An event as the page shows it."""
 
-    event: Event
+    event: NightEvent
     trend: str
     """SVG; empty where there is nothing to draw."""
     steps: tuple[tuple[str, str], ...]
@@ -35,7 +35,7 @@ def cards_of(report: Report) -> list[Card]:
     return [_card(report, event, span) for event in report.events]
 
 
-def _card(report: Report, event: Event, span: float) -> Card:
+def _card(report: Report, event: NightEvent, span: float) -> Card:
     if event.group is None:
         return Card(event, "", tuple(_after_failure(report, event)), ())
     first = event.group.first
@@ -58,7 +58,7 @@ def _runs_of(report: Report, finding: Finding) -> tuple[RunRow | None, RunRow | 
     return before[-1] if before else None, rows[-1] if rows and night_of(rows[-1]) >= since else None
 
 
-def _after_failure(report: Report, event: Event) -> Iterator[tuple[str, str]]:
+def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str]]:
     found = [
         (night.suite, cell)
         for night in reversed(report.nights)

@@ -18,7 +18,7 @@ from ...core.history.series import night_of
 from ...core.result import RunResult
 from ...core.run import Run
 from ...core.tcp.result import TcpResult
-from ..events import Event, events_of
+from ..events import NightEvent, events_of
 from ..run.costs import known_costs
 from ..run.summary import RunSummary, summarise
 from ..tcp.table import PublishedCell
@@ -71,7 +71,7 @@ class Report:
     """The same, seen from the page."""
 
     @cached_property
-    def events(self) -> list[Event]:
+    def events(self) -> list[NightEvent]:
         """All that changed or failed, the worst first."""
         return events_of(self.groups, self.missing, self.nothing)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from calendar import month_name
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
@@ -34,6 +35,8 @@ from .sheets import grid_item
 from .warned import numbers_of
 
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_UNIT = re.compile(rf"(?<=\d) (?=%|[kMG]?(?:pps|bit/s|B|Hz)\b|[\u00b5m]?s\b|(?:{'|'.join(month_name[1:])})\b)")
+"""The space between a figure and its unit, a day and its month."""
 
 
 def read_static(name: str) -> str:
@@ -65,7 +68,7 @@ def _shows(cell: Cell, metric: str) -> str:
 
 def _prose(text: object) -> Markup:
     """Text of a page in which neither a date nor a figure and its unit end up in two lines."""
-    words = re.sub(r"(?<=\d) (?=[^\W\d]|%)", "\u00a0", typeset(clean(text)))
+    words = _UNIT.sub("\u00a0", typeset(clean(text)))
     return Markup(_DATE.sub(r'<span class="whole">\g<0></span>', str(Markup.escape(words))))
 
 

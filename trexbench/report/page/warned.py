@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...core.history.cell import Cell
 from ..words import format_count
 from .report import Report
 
@@ -43,15 +42,12 @@ def group_warnings(report: Report) -> tuple[Warned, ...]:
     for number, (cell, _) in enumerate(report.runs.items()):
         every += [(report.named(cell), text, number) for text in report.summaries[cell].warnings]
     for number, (run, warnings) in enumerate(report.tcp_runs, len(report.runs)):
-        every += [(report.named(_first(report, run)), text, number) for text in warnings]
+        cell = next(cell for cell, one in report.tcp.items() if one is run)
+        every += [(report.said(f"{cell.dut_words}, TCP"), text, number) for text in warnings]
     alike: dict[str, list[tuple[str, str, int]]] = {}
     for one in every:
         alike.setdefault(_FIGURE.sub("#", one[1]), []).append(one)
     return tuple(Warned(tuple(some)) for some in sorted(alike.values(), key=lambda some: -len(some)))
-
-
-def _first(report: Report, run: object) -> Cell:
-    return next(cell for cell, one in report.tcp.items() if one is run)
 
 
 def numbers_of(warned: Sequence[Warned], run: int) -> list[int]:

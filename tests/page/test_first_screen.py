@@ -1,0 +1,115 @@
+"""The page's first screen, as somebody with ten seconds sees it: the verdict, a card for each event, then the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from browser import Page
+from nights import LINUX, VPP, make_rows, noisy
+from report_cases import judged_report, make_night, make_record, make_row
+
+from trexbench.core.history.rows import RunRow
+from trexbench.report.page.report import Report
+
+BEFORE = {"change": 164, "failed": 203, "one_night": 153, "simulated": 138, "tcp": 128, "one_run": 120}
+"""Words on the first screen of a page of 1440 x 900 pixels before it had a verdict and cards, by its state."""
+WORDS = """(function () {
+  var walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), count = 0, node;
+  while ((node = walker.nextNode())) {
+    var parent = node.parentElement;
+    if (parent.closest("script, style, caption, .unseen, a.skip") || !parent.checkVisibility()) { continue; }
+    for (var found, word = /\\S*\\w\\S*/g; (found = word.exec(node.data)); ) {
+      var range = document.createRange();
+      range.setStart(node, found.index);
+      range.setEnd(node, found.index + found[0].length);
+      var box = range.getBoundingClientRect();
+      count += box.width > 0 && box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+    }
+  }
+  return count;
+})()"""
+OFTEN = ("change", "failed")
+
+
+@pytest.mark.parametrize(
+    "state", [pytest.param(one, marks=() if one in OFTEN else pytest.mark.nightly) for one in BEFORE]
+)
+def test_it_has_half_of_the_words_that_it_had(chromium: Page, page_of: Callable[[str], Path], state: str) -> None:
+    chromium.size(1440, 900)
+    chromium.open(page_of(state).as_uri())
+    assert chromium.evaluate(WORDS) <= BEFORE[state] / 2
+
+
+def slower() -> Report:
+    """Thirty nights of two cells and three slower ones of one; the other failed in the last."""
+    vpp = make_rows([*noisy(30), *noisy(3, 4.5e6, seed=2)], cycles_per_packet=400.0)
+    linux = make_rows(noisy(32, 2e6, seed=3), LINUX)
+    night = make_night(
+        make_record(vpp[-1]), make_record(replace(vpp[-1], cell=LINUX), "no link"), at=vpp[-1].night or ""
+    )
+    return judged_report([*vpp, *linux], [replace(night, finished="x")])
+
+
+SEEN = """Array.from(document.querySelectorAll('{}')).every(function (one) {{
+  var box = one.getBoundingClientRect();
+  return box.width > 0 && box.bottom > 0 && box.top < innerHeight && box.right <= innerWidth + 1; }})"""
+
+
+@pytest.mark.parametrize("width", [1440, 768, 375])
+def test_the_verdict_and_the_worst_event_are_seen_at_once(show: Callable[[Report], Page], width: int) -> None:
+    page = show(slower())
+    page.size(width, 900, phone=width < 500)
+    verdict = page.evaluate("document.querySelector('h1').textContent").replace("\u00a0", " ")
+    assert verdict == "netgate-vpp is 10 % slower since 3 February; 1 cell not measured"
+    kinds = page.evaluate(
+        "Array.from(document.querySelectorAll('.card h3'), one => one.textContent.split(':')[0].trim())"
+    )
+    assert kinds == ["\u25bc regression", "\u2715 not measured"]
+    assert page.evaluate(SEEN.format("h1, .card:first-child h3, .card:first-child .size, .card:first-child .trend"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    abreast = page.evaluate("new Set(Array.from(document.querySelectorAll('.card'), one => one.offsetLeft)).size")
+    assert abreast == (1 if width == 375 else 2 if width == 1440 else abreast)
+    level, change = (page.evaluate(f"document.querySelector('.trend .{one}') !== null") for one in ("usual", "change"))
+    assert level and change
+
+
+def test_a_command_is_copied_by_its_button(show: Callable[[Report], Page]) -> None:
+    page = show(slower())
+    page.evaluate("document.querySelector('.card details').open = true")
+    page.evaluate("window.taken = []; navigator.clipboard.writeText = async text => { taken.push(text); }")
+    page.evaluate("document.querySelectorAll('.card:first-child .steps button').forEach(one => one.click())")
+    page.wait("document.querySelector('.steps button').textContent === 'copied'")
+    words = [command.split()[1] for command in page.evaluate("taken")]
+    assert words == ["show", "results", "suite", "regress"]
+    assert (
+        page.evaluate("Array.from(document.querySelectorAll('.steps a'), one => one.getAttribute('href')).length") == 2
+    )
+
+
+def test_many_events_are_folded_and_a_warning_stands_once(show: Callable[[Report], Page]) -> None:
+    rows: list[RunRow] = []
+    for number in range(12):
+        cell = replace(VPP, dut=f"dut{number}", simulated=True)
+        rows += make_rows([*noisy(30, seed=number), *noisy(3, 4.5e6 - 1e5 * number, seed=number + 50)], cell)
+    page = show(judged_report(sorted(rows, key=lambda row: row.started)))
+    assert page.evaluate("document.querySelectorAll('.card').length") == 12
+    assert page.evaluate("document.querySelectorAll('#changes > .cards > .card').length") == 9
+    assert page.evaluate("document.querySelector('#changes > details > summary').textContent") == "3 more: regression"
+    text = page.evaluate("document.querySelector('main').innerText")
+    assert "simulated" not in text.lower().replace("simulated'", ""), "the banner says it once"
+
+
+def test_a_bound_tells_what_its_packets_cost(show: Callable[[Report], Page]) -> None:
+    cycles = [*noisy(30, 400.0), *noisy(3, 452.0)]
+    rows = [
+        make_row(at=row.night or "", at_least=True, total_pps=14e6, line_share=0.97, cycles_per_packet=one)
+        for row, one in zip(make_rows(cycles), cycles, strict=True)
+    ]
+    page = show(judged_report(rows))
+    cell = page.evaluate("document.querySelector('[data-name=maximum-rate] td.bound').innerText").split()
+    assert cell[:2] == ["\u2265", "97"] and cell[-1] == "cycles" and "\u25bc" in cell
+    assert "1 dearer" in page.evaluate("document.querySelector('[data-name=maximum-rate] thead').innerText")
+    assert "cycles/packet" in page.evaluate("document.querySelector('h1').textContent")

@@ -1,0 +1,117 @@
+"""Events and the sentence about them: the same words at the head of page, terminal, chat and markdown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from findings import found, judgement_of
+
+from trexbench.core.history.causes import groups_of
+from trexbench.core.history.cell import Cell
+from trexbench.core.history.differences import Difference
+from trexbench.core.history.levels import Kind
+from trexbench.core.history.night import Night
+from trexbench.core.history.regression import Judgement, Loss, MissingCell
+from trexbench.report.events import SIGNS, NightEvent, events_of, first_sentence
+from trexbench.report.page.markdown import to_markdown
+from trexbench.report.page.report import Report
+from trexbench.report.regress.forms import judgement_values
+from trexbench.report.regress.text import format_judgement, format_markdown
+from trexbench.suite.notify import summary
+
+SLOWER = found(share=-0.138)
+LESS = found(share=-0.115, mode="imix")
+LOSS = Loss("2026-11-13", "2026-11-16", 2, 100.0, 89.0)
+RELAPSE = found(share=-0.11, dut="old", loss=LOSS)
+DEARER = found("cycles/packet", 0.13, dut="bound")
+SUSPECTED = found(share=-0.051, kind=Kind.SUSPICION, more=2, dut="odd")
+RECOVERED = replace(found(kind=Kind.RECOVERY, dut="well", loss=LOSS), before=89.0, after=100.0)
+FASTER = found(share=0.08, kind=Kind.IMPROVEMENT, dut="fast")
+KNOWN = found(share=-0.2, kind=Kind.KNOWN, note="a new NIC", dut="known")
+STEADY = tuple((Cell(dut, "64b", False, None), "maximum rate") for dut in ("a", "b", "c"))
+VERSION = Difference(("DUT", "vpp", "version"), "26.06", "26.10")
+
+
+def missing(*reasons: str, of: int, night: str = "2026-11-20") -> tuple[MissingCell, ...]:
+    return tuple(MissingCell(f"dut 64b uni {at}q", "nightly", night, one, of) for at, one in enumerate(reasons))
+
+
+def judged(*findings: object, differs: tuple[Difference, ...] = (), **more: object) -> Judgement:
+    """The judgement of these findings; differs: between the runs before and after the first."""
+    first = findings[0] if findings else None
+    apart = {(first.cell, first.since): differs} if first and differs else {}  # type: ignore[attr-defined]
+    return judgement_of(*findings, differences=apart, **more)  # type: ignore[arg-type]
+
+
+DOWN = judged(missing=missing("no TRex server at trex1", "no TRex server at trex1", of=2, night="2026-11-21"))
+SENTENCES = [
+    (judged(steady=STEADY), "All 3 cells as usual"),
+    (
+        judged(SLOWER, LESS, differs=(VERSION,)),
+        "netgate-vpp is 12 to 14 % slower since 17 November, with vpp 26.10",
+    ),
+    (
+        judged(SLOWER, differs=(replace(VERSION, path=("generator", "threads")), VERSION)),
+        "netgate-vpp is 14 % slower since 17 November, with generator threads 26.10 and 1 other change",
+    ),
+    (
+        judged(SLOWER, differs=(replace(VERSION, after=None),)),
+        "netgate-vpp is 14 % slower since 17 November, without vpp version",
+    ),
+    (judged(RELAPSE), "old is 11 % slower again since 17 November, as from 13 to 16 November"),
+    (judged(DEARER), "bound: cycles/packet 13 % higher since 17 November"),
+    (judged(SUSPECTED), "odd is 5.1 % slower tonight; 2 more such nights make it a regression"),
+    (judged(RECOVERED), "well recovered since 17 November, was 11.0 % slower for 2 nights; all else as usual"),
+    (judged(FASTER), "fast is 8.0 % faster since 17 November; all else as usual"),
+    (judged(KNOWN, steady=STEADY), "All 4 cells as usual"),
+    (judged(SLOWER, replace(SLOWER, cell=replace(SLOWER.cell, dut="more"), after=50.0), DEARER, SUSPECTED,
+            missing=missing("a", "a", "b", of=9)),
+     "more is 50 % slower since 17 November; 1 more regression; 1 dearer; 1 suspected; 3 cells not measured"),
+    (judged(missing=missing("no link", of=16)), "dut 64b uni 0q not measured: no link"),
+    (judged(missing=missing("no link", "no link", of=16)), "2 of 16 cells not measured: no link"),
+    (DOWN, "Nothing was measured tonight: all 2 cells failed: no TRex server at trex1"),
+    (Judgement((found(kind=Kind.INSUFFICIENT),), 0),
+     "1 cell measured, changes are not judged yet: needs 7 nights, has 3"),
+    (judged(found(kind=Kind.INSUFFICIENT), steady=STEADY),
+     "All 3 cells as usual; 1 not judged yet: needs 7 nights, has 3"),
+    (Judgement((), 0), "Nothing was measured yet"),
+    (judged(SLOWER, steady=STEADY, since="2026-11-18"), "Nothing new since 2026-11-18; 1 older change"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("judgement", "words"), SENTENCES)
+def test_the_verdict_is_a_sentence(judgement: Judgement, words: str) -> None:
+    assert first_sentence(judgement) == words
+
+
+def test_every_output_begins_with_it() -> None:
+    judgement = SENTENCES[1][0]
+    words = SENTENCES[1][1]
+    report = Report([], groups=groups_of(judgement), judged=first_sentence(judgement))
+    assert format_judgement(judgement).startswith(f"{words}\n") and judgement_values(judgement)["summary"] == words
+    assert format_markdown(judgement).startswith(f"**REGRESSION**: {words}\n")
+    assert to_markdown(report).startswith(f"# {words}\n")
+    night = Night("nightly", "2026-11-20", "2026-11-20T01:00:00Z", False, ())
+    assert summary(night, [], words).startswith(f"{words}\nnightly, night of 2026-11-20: ")
+
+
+def events(judgement: Judgement) -> list[NightEvent]:
+    return events_of(groups_of(judgement), judgement.missing, judgement.nothing_measured)
+
+
+def test_the_worst_event_stands_first_and_each_has_its_kind_and_sign() -> None:
+    every = (KNOWN, FASTER, RECOVERED, SUSPECTED, DEARER, RELAPSE, SLOWER)
+    told = events(judged(*every, missing=missing("no link", "no link", "power cut", of=4)))
+    kinds = ["regression", "relapse", "dearer", "suspected", "not measured", "not measured", "recovered"]
+    assert [one.kind for one in told] == [*kinds, "improvement", "known"]
+    assert {one.kind for one in told} == SIGNS.keys() and all(one.sign == SIGNS[one.kind] for one in told)
+    assert [one.tone for one in told] == ["bad"] * 3 + ["doubt"] + ["bad"] * 2 + ["good"] * 2 + ["known"]
+    assert [one.alarms for one in told] == [True] * 8 + [False]
+    assert told[4].headline == "2 of 4 cells: no link"
+    assert events(replace(DOWN, findings=(SLOWER,)))[0].everything
+
+
+def test_a_regression_from_before_the_night_that_was_named_is_listed_last() -> None:
+    told = events(judged(SLOWER, FASTER, since="2026-11-18"))
+    assert [(one.kind, one.alarms) for one in told] == [("improvement", True), ("regression", False)]
