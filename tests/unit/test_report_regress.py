@@ -91,7 +91,7 @@ def test_text_fits_the_terminal_and_cuts_nothing(width: int) -> None:
     ) and HEADLINE in " ".join(text.split())
     assert all(text.replace("\n", " ").count(f"    {cell} ") == 2 for cell in CELLS)
     told = " ".join(text.split())
-    rate, loss = "-13.6 % 5.010 -> 4.330 Mpps", "+500.0 % 0.100 -> 0.600 %"
+    rate, loss = "-13.6 % 5.010 -> 4.330 Mpps", "+0.5 points 0.100 -> 0.600 %"
     if width < 100:
         assert told.count(f"{rate} 2 nights, noise 0.3 %") == 1
         assert told.count(f"{loss} 2 nights, noise 10.0 %, since 2026-11-18") == 4
@@ -104,7 +104,7 @@ def test_every_form_is_headed_by_the_rate() -> None:
     for text in (format_markdown(GROUPED), format_github(GROUPED)):
         assert HEADLINE.replace("%", "%25" if text.startswith("::") else "%") in text.splitlines()[text[0] == "*"]
         assert text.count("regression: " if text[0] == "*" else "::error ") == 1
-    assert "also loss in the hold 500.0 % higher (4 cells)" in format_markdown(GROUPED)
+    assert "also loss in the hold 0.5 points higher (4 cells)" in format_markdown(GROUPED)
     (group,) = judgement_values(GROUPED)["groups"]
     assert group["headline"] == HEADLINE and len(group["figures"]) == 8 and len(group["cells"]) == 4
     assert (group["kind"], group["worse"], group["since"]) == ("regression", True, "2026-11-19")

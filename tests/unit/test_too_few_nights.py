@@ -22,7 +22,7 @@ def told(rows: list[RunRow]) -> list[set[str]]:
     """By regress, by JUnit, and by the page: its table of every figure, and the figures of the table of rates."""
     judgement, report = judge_rows(rows), Report(rows)
     trends = next(sheet for sheet in sheets_of(report, ()) if sheet.name == "trends")
-    noise = [line.items[5].text for line in trends.lines]
+    noise = [line.items[5].about for line in trends.lines]
     figures = [cell.change_words for block in report.grid.blocks for row in block.rows for cell in row.cells]
     texts = format_judgement(judgement), format_junit(judgement), "; ".join(noise), "; ".join(figures)
     return [set(SAID.findall(text)) for text in texts]

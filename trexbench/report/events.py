@@ -1,4 +1,4 @@
-"""What a morning's reader should know, as values: changes by their cause, and failures by their reason; worst first."""
+"""News for a morning's reader, as values: changes by their cause, failures by their reason, and the verdict on them."""
 
 from __future__ import annotations
 

@@ -112,9 +112,12 @@ def figures_words(findings: Sequence[Finding], since: str = "", brief: bool = Fa
     if not shares:
         most = format_figure(max(one.after for one in findings), metric)
         return f"{metric.name} from nothing to {most}{since}{count}"
-    rough = brief and shares[-1] >= ROUGH
+    rough, unit = brief and shares[-1] >= ROUGH, "%"
     low, high = (f"{100 * share:.0f}" if rough else digits_of(share) for share in (shares[0], shares[-1]))
-    size = f"{high} %" if low == high else f"{low} to {high} %"
+    if metric.unit == "share":
+        apart = sorted(abs(one.after - one.before) for one in findings)
+        low, high, unit = _points(apart[0]), _points(apart[-1]), "points"
+    size = f"{high} {unit}" if low == high else f"{low} to {high} {unit}"
     way = ("faster" if rises else "slower") if metric.bounded else ("higher" if rises else "lower")
     return f"{'' if metric.bounded else f'{metric.name} '}{bound}{size} {way}{since}{count}"
 
@@ -148,8 +151,18 @@ def difference_lines(group: FindingGroup) -> Iterator[str]:
 
 
 def change_words(finding: Finding) -> str:
-    """``-13.8 %``"""
-    return "from nothing" if finding.share is None else format_change(finding.share)
+    """``-13.8 %``; of a share ``+7.2 points``."""
+    if finding.share is None:
+        return "from nothing"
+    if finding.metric.unit == "share":
+        apart = finding.after - finding.before
+        return f"{'+' if apart > 0 else '-'}{_points(abs(apart))} points"
+    return format_change(finding.share)
+
+
+def _points(share: float) -> str:
+    """``7.2``, ``0.05``: the size of a difference between shares, in points of percent."""
+    return f"{100 * share:.1f}" if share >= 0.01 else f"{100 * share:.2g}"
 
 
 def format_levels(finding: Finding) -> str:

@@ -44,7 +44,7 @@ def change_sheet(report: Report) -> Sheet:
 
 def trend_sheet(report: Report) -> Sheet:
     """A row for each figure of each cell; of a cell that only ever failed one without a figure."""
-    heads = heads_of(":Cell; :Figure; Latest; Change since baseline [%]; Median; Noise [%]; Runs; Failed")
+    heads = heads_of(":Cell; :Figure; Latest; Change since baseline [%]; Baseline; Noise [%]; Runs; Failed")
     histories = cells_of(report.rows)
     lines = []
     for trend in report.trends:
@@ -62,7 +62,7 @@ def trend_sheet(report: Report) -> Sheet:
                     "" if delta is None else raw_of(100 * delta.share),
                     "bad" if delta is not None and delta.beyond and delta.worse else "",
                 ),
-                _level(trend.middle(metric), metric),
+                _level(None if delta is None else delta.before, metric),
                 Item(NONE, "") if bound else _noise(delta, histories[trend.cell], metric),
                 *counts,
             )
@@ -81,7 +81,7 @@ def _noise(delta: Delta | None, rows: Sequence[RunRow], metric: Metric) -> Item:
     """Noise of the nights that are the baseline."""
     if delta is None or delta.noise is None:
         nights = nights_measured(rows, metric)
-        return Item(too_few(nights) if nights < NEEDED_NIGHTS else NONE, "")
+        return Item(NONE, "", about=too_few(nights) if nights < NEEDED_NIGHTS else "")
     return Item(f"{100 * delta.noise:.1f} %", raw_of(100 * delta.noise))
 
 
