@@ -53,7 +53,7 @@ def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "netgate-vpp" in page and "2026-11-03" in page
     gauges = (tmp_path / "out" / "x.prom").read_text()
     assert len(re.findall(r"^trexbench_maximum_pps{", gauges, re.MULTILINE)) == 2
-    assert done.stdout.startswith("2 cells measured, changes are not judged yet: needs 7 nights, has 3")
+    assert done.stdout.startswith("2 cells measured; too early to judge: needs 7 nights, has 3")
     strict = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-04", "-q", "--strict", "--json")
     values = json.loads(strict.stdout)
     assert values["exit_code"] == values["judgement"]["exit_code"] == 4 and len(values["night"]["cells"]) == 2

@@ -72,7 +72,7 @@ SENTENCES = [
     (judged(missing=missing("no link", "no link", of=16)), "2 of 16 cells not measured: no link"),
     (DOWN, "Nothing was measured tonight: all 2 cells failed: no TRex server at trex1"),
     (Judgement((found(kind=Kind.INSUFFICIENT),), 0),
-     "1 cell measured, changes are not judged yet: needs 7 nights, has 3"),
+     "1 cell measured; too early to judge: needs 7 nights, has 3"),
     (judged(found(kind=Kind.INSUFFICIENT), steady=STEADY),
      "All 3 cells as usual; 1 not judged yet: needs 7 nights, has 3"),
     (Judgement((), 0), "Nothing was measured yet"),

@@ -127,13 +127,13 @@ def test_changes_are_told_by_group_with_the_rate_ahead_and_figures_folded() -> N
     report = make_report(simulated=True)
     page = Elements(render(report, LIBRARY))
     text = " ".join(" ".join(page.text).split())
-    headline = "regression: vpp 16.7 % slower since 19 November (1 cell)"
-    assert text.index("1 regression in vpp") < text.index(headline) < text.index("2 figures")
+    headline = "regression: vpp (1 cell) -16.7 %"
+    assert text.index("1 regression in vpp") < text.index(headline) < text.index("2 figures of 1 cell:")
     for words in (
         "-16.7 % 6.000 \u2192 5.000 Mpps",
         "vpp +31 of +48 cycles/packet",
-        "differs: DUT / vpp: vpp \u2192 absent",
-        "differs: DUT / mtu: 1500 \u2192 9000",
+        "vpp: vpp \u2192 absent",
+        "mtu: 1500 \u2192 9000",
         "see the latest run: trexbench show 'results/2026-11-20/vpp 64b uni simulated.json'",
     ):
         assert text.index(headline) < text.index(words) < text.index("2 figures"), words

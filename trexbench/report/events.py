@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..core.history.causes import FindingGroup, Section, groups_of
 from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, MissingCell
-from .groups import cause_words, group_kind, headline, too_few
+from .groups import cause_words, dut_words, group_kind, headline, too_few
 from .words import format_count
 
 FAILED = "not measured"
@@ -36,6 +36,8 @@ class NightEvent:
     """One of SIGNS."""
     headline: str
     """All of it in a line, as every output says it."""
+    subject: str
+    """The part that the headline is about: the DUT and how many of its cells, or the cells that failed."""
     brief: str
     """The beginning of a sentence: no number of cells, but the likely cause."""
     cells: tuple[str, ...]
@@ -63,13 +65,21 @@ def events_of(
 ) -> list[NightEvent]:
     """All events, the worst first. nothing: the last night measured no cell."""
     found = [*_failures(missing, nothing), *map(_of_group, groups)]
-    return sorted(found, key=lambda one: (not one.everything, not one.alarms, [*SIGNS].index(one.kind)))
+    kinds = [*SIGNS]
+
+    def place(one: NightEvent) -> tuple[bool, bool, int]:
+        hopeful = one.kind == "suspected" and one.group is not None and not one.group.first.worse
+        return not one.everything, not one.alarms, kinds.index("improvement" if hopeful else one.kind)
+
+    return sorted(found, key=place)
 
 
 def _of_group(group: FindingGroup) -> NightEvent:
     brief = ", ".join(filter(None, (headline(group, brief=True), cause_words(group))))
     alarms = group.section not in (Section.OLDER, Section.KNOWN)
-    return NightEvent(group_kind(group), headline(group), brief, tuple(map(str, group.cells)), group, alarms=alarms)
+    cells = tuple(map(str, group.cells))
+    subject = f"{dut_words(group)} ({format_count(len(cells), 'cell')})"
+    return NightEvent(group_kind(group), headline(group), subject, brief, cells, group, alarms=alarms)
 
 
 def _failures(missing: Sequence[MissingCell], nothing: bool) -> Iterator[NightEvent]:
@@ -81,7 +91,8 @@ def _failures(missing: Sequence[MissingCell], nothing: bool) -> Iterator[NightEv
         cells = f"all {len(some)} cells" if every else f"{len(some)} of {some[0].of} cells"
         name, reason = some[0].cell if len(some) == 1 else cells, some[0].reason
         brief = f"{name} {'failed' if everything else FAILED}: {reason}"
-        yield NightEvent(FAILED, f"{name}: {reason}", brief, tuple(one.cell for one in some), everything=everything)
+        line, every_name = f"{name}: {reason}", tuple(one.cell for one in some)
+        yield NightEvent(FAILED, line, name, brief, every_name, everything=everything)
 
 
 def missing_lines(missing: Sequence[MissingCell]) -> Iterator[str]:
@@ -132,7 +143,7 @@ def _all_well(judgement: Judgement) -> str:
     usual = {cell for cell, _ in judgement.steady} | {one.cell for one in judgement.findings if one.cell not in few}
     young = {cell: nights for cell, nights in few.items() if cell not in usual}
     if not judgement.judged:
-        words = f"{format_count(len(few), 'cell')} measured, changes are not judged yet: {too_few(*few.values())}"
+        words = f"{format_count(len(few), 'cell')} measured; too early to judge: {too_few(*few.values())}"
         return words if few else "Nothing was measured yet"
     words = f"All {len(usual)} cells as usual" if len(usual) > 1 else "As usual"
     return f"{words}; {len(young)} not judged yet: {too_few(*young.values())}" if young else words

@@ -34,9 +34,8 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
 
     brief: as a sentence says it, ``netgate-vpp is 8 to 14 % slower since 17 November``.
     """
-    cell, first, leading = group.first.cell, group.first, group.leading
-    dut = f"{cell.dut_words}{' (simulated)' if cell.simulated else ''}"
-    again = ""
+    first, leading = group.first, group.leading
+    dut, again = dut_words(group), ""
     if first.is_relapse and first.loss is not None:
         nights = day_range(first.loss.first, first.loss.last, group.now)
         again = f", as {'on' if first.loss.nights == 1 else 'from'} {nights}"
@@ -55,6 +54,11 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
     about = "about " if first.shape is Shape.DRIFT else ""
     since = f"{words} since {about}{group.day}{'' if brief else _apart(first, group.now)}{again}"
     return f"{dut} {figures_words(leading, since, brief)}"
+
+
+def dut_words(group: FindingGroup) -> str:
+    cell = group.first.cell
+    return f"{cell.dut_words}{' (simulated)' if cell.simulated else ''}"
 
 
 def group_kind(group: FindingGroup) -> str:

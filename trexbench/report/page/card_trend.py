@@ -10,8 +10,8 @@ from .report import Report
 from .sparks import LEAST, MOST
 from .trends import Trend, place_of
 
-WIDTH, HEIGHT, EDGE = 360, 72, 6
-"""Dimensions in its own units; the page scales it to the card."""
+WIDTH, HEIGHT, EDGE = 360, 100, 8
+"""Dimensions in its own units; the page stretches it to the card."""
 NIGHTS, BEFORE = 60, 20
 """So many nights are drawn; more where the change is older, then with so many before it."""
 DEVIATIONS, THINNEST = 2, 0.002
@@ -56,13 +56,13 @@ def _svg(points: Sequence[float], changes: Sequence[int], span: float, noise: fl
 
     half = max(DEVIATIONS * noise, THINNEST)
     top, bottom = down(half), down(-half)
-    yield f'<svg class="trend" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">'
+    yield f'<svg class="trend" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
     yield f'<rect class="noise" x="0" y="{top:.1f}" width="{WIDTH}" height="{bottom - top:.1f}"/>'
     yield f'<path class="usual" d="M0,{down(0.0):.1f}H{WIDTH}"/>'
     for at in changes:
         yield f'<path class="change" d="M{right(at - 0.5):.1f},0V{HEIGHT}"/>'
     line = "L".join(f"{right(at):.1f},{down(share):.1f}" for at, share in enumerate(points))
     yield f'<path class="line" d="M{line}"/>'
-    place = f'cx="{right(len(points) - 1):.1f}" cy="{down(points[-1]):.1f}"'
-    yield f'<circle class="{"bad" if worse else "good"}" {place} r="5"/>'
+    place = f"M{right(len(points) - 1):.1f},{down(points[-1]):.1f}h0"
+    yield f'<path class="now {"bad" if worse else "good"}" d="{place}"/>'
     yield "</svg>"

@@ -6,6 +6,7 @@ import json
 import re
 from calendar import month_name
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -14,6 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from ...core.history.cell import Cell, by_given_rate
+from ...core.history.regression import Finding
 from ...core.units import format_time
 from ..clean import clean
 from ..groups import (
@@ -59,6 +61,12 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
     return environment.get_template(template).render(values)
 
 
+def worst_of(finding: Finding) -> str:
+    """``var2-imix uni 1q``: the cell of a finding below the name of its DUT; with its figure, unless that is the rate."""
+    load = str(replace(finding.cell, dut="", variant=None, over=None, simulated=False))
+    return load if finding.metric.bounded else f"{load}, {finding.metric.name}"
+
+
 def _shows(cell: Cell, metric: str) -> str:
     """Settings that a link makes in the page's controls, as JSON: this figure of this cell."""
     if cell.tcp:
@@ -86,6 +94,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "delta_words": delta_words,
     "numbers_of": numbers_of,
     "prose": _prose,
+    "worst_of": worst_of,
     "by_given_rate": by_given_rate,
     "cause_explanation": explanation_lines,
     "cause_differences": difference_lines,
