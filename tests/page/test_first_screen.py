@@ -63,11 +63,11 @@ def test_the_verdict_and_the_worst_event_are_seen_at_once(show: Callable[[Report
     page = show(slower())
     page.size(width, 900, phone=width < 500)
     verdict = page.evaluate("document.querySelector('h1').textContent").replace("\u00a0", " ")
-    assert verdict == "netgate-vpp is 10 % slower since 3 February; 1 cell not measured"
+    assert verdict == "netgate-vpp is 10 % slower since 3 February; 1 cell failed"
     kinds = page.evaluate(
         "Array.from(document.querySelectorAll('.card h3'), one => one.textContent.split(':')[0].trim())"
     )
-    assert kinds == ["\u25bc regression", "\u2715 not measured"]
+    assert kinds == ["\u25bc regression", "\u2715 failed"]
     assert page.evaluate(SEEN.format("h1, .card:first-child h3, .card:first-child .size, .card:first-child .trend"))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     abreast = page.evaluate("new Set(Array.from(document.querySelectorAll('.card'), one => one.offsetLeft)).size")

@@ -67,9 +67,9 @@ SENTENCES = [
     (judged(KNOWN, steady=STEADY), "All 4 cells as usual"),
     (judged(SLOWER, replace(SLOWER, cell=replace(SLOWER.cell, dut="more"), after=50.0), DEARER, SUSPECTED,
             missing=missing("a", "a", "b", of=9)),
-     "more is 50 % slower since 17 November; 1 more regression; 1 dearer; 1 suspected; 3 cells not measured"),
-    (judged(missing=missing("no link", of=16)), "dut 64b uni 0q not measured: no link"),
-    (judged(missing=missing("no link", "no link", of=16)), "2 of 16 cells not measured: no link"),
+     "more is 50 % slower since 17 November; 1 more regression; 1 dearer; 1 suspected; 3 cells failed"),
+    (judged(missing=missing("no link", of=16)), "dut 64b uni 0q failed: no link"),
+    (judged(missing=missing("no link", "no link", of=16)), "2 of 16 cells failed: no link"),
     (DOWN, "Nothing was measured tonight: all 2 cells failed: no TRex server at trex1"),
     (Judgement((found(kind=Kind.INSUFFICIENT),), 0),
      "1 cell measured; too early to judge: needs 7 nights, has 3"),
@@ -103,7 +103,7 @@ def events(judgement: Judgement) -> list[NightEvent]:
 def test_the_worst_event_stands_first_and_each_has_its_kind_and_sign() -> None:
     every = (KNOWN, FASTER, RECOVERED, SUSPECTED, DEARER, RELAPSE, SLOWER)
     told = events(judged(*every, missing=missing("no link", "no link", "power cut", of=4)))
-    kinds = ["regression", "relapse", "dearer", "suspected", "not measured", "not measured", "recovered"]
+    kinds = ["regression", "relapse", "dearer", "suspected", "failed", "failed", "recovered"]
     assert [one.kind for one in told] == [*kinds, "improvement", "known"]
     assert {one.kind for one in told} == SIGNS.keys() and all(one.sign == SIGNS[one.kind] for one in told)
     assert [one.tone for one in told] == ["bad"] * 3 + ["doubt"] + ["bad"] * 2 + ["good"] * 2 + ["known"]

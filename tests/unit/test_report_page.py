@@ -140,8 +140,8 @@ def test_changes_are_told_by_group_with_the_rate_ahead_and_figures_folded() -> N
     for words in ("-16.7 % 6.000 \u2192 5.000 Mpps 0.2 % 2 2026-11-19", "+12.0 % 400 \u2192 448 0.2 %"):
         assert text.index("2 figures") < text.index(words)
     assert text.index(headline) < text.index("known: vpp cycles/packet 12.0 % higher")
-    assert [a["class"] for tag, a in page.found if tag == "article"] == ["card bad", "card bad", "card known"]
-    assert "not measured: vpp 64b2 uni: no vpp" in text
+    assert [a["class"] for tag, a in page.found if tag == "article"] == ["card bad", "card bad failure", "card known"]
+    assert "failed: vpp 64b2 uni: no vpp" in text
     addresses = [a["href"] for tag, a in page.found if tag == "a" and ".json" in str(a.get("href"))]
     assert addresses == ["./2026-11-20/vpp%2064b%20uni%20simulated.json"] * 2, "nothing was measured before the change"
     shown = [json.loads(str(a["data-show"])) for _, a in page.found if "data-show" in a]

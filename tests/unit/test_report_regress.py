@@ -50,14 +50,14 @@ BAD = replace(BAD, differences={(BAD.findings[0].cell, "2026-11-19"): (Differenc
 
 def test_text_has_a_block_per_group_worst_first() -> None:
     text = format_judgement(ALL)
-    assert text.startswith("netgate-vpp is 5.0 % slower since 19 November; 1 cell not measured; 1 improvement\n")
+    assert text.startswith("netgate-vpp is 5.0 % slower since 19 November; 1 cell failed; 1 improvement\n")
     assert "  netgate-vpp 5.0 % slower since 19 November (1 cell)\n    ip4-lookup +31 cycles/packet since 19" in text
     assert (
         "    maximum rate                 change  before -> after      noise  nights\n"
         "    netgate-vpp var2-64b uni 1q  -5.0 %  5.010 -> 4.760 Mpps  0.3 %       2\n"
     ) in text
-    assert text.index("REGRESSIONS") < text.index("IMPROVEMENTS") < text.index("KNOWN") < text.index("NOT MEASURED")
-    assert "netgate-vpp imix uni not measured on 2026-11-20: the tester was not there" in text
+    assert text.index("REGRESSIONS") < text.index("IMPROVEMENTS") < text.index("KNOWN") < text.index("FAILED")
+    assert "netgate-vpp imix uni failed on 2026-11-20: the tester was not there" in text
     assert (
         "known: NIC firmware" in text
         and "1 figure not judged: needs 7 nights, has 3" in text

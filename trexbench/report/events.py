@@ -11,7 +11,7 @@ from ..core.history.regression import Judgement, MissingCell
 from .groups import cause_words, dut_words, group_kind, headline, too_few
 from .words import format_count
 
-FAILED = "not measured"
+FAILED = "failed"
 """The kind of an event that is a failure."""
 SIGNS = {
     "regression": "\u25bc",
@@ -90,13 +90,12 @@ def _failures(missing: Sequence[MissingCell], nothing: bool) -> Iterator[NightEv
         every = len(some) == some[0].of
         cells = f"all {len(some)} cells" if every else f"{len(some)} of {some[0].of} cells"
         name, reason = some[0].cell if len(some) == 1 else cells, some[0].reason
-        brief = f"{name} {'failed' if everything else FAILED}: {reason}"
-        line, every_name = f"{name}: {reason}", tuple(one.cell for one in some)
-        yield NightEvent(FAILED, line, name, brief, every_name, everything=everything)
+        brief, every_name = f"{name} {FAILED}: {reason}", tuple(one.cell for one in some)
+        yield NightEvent(FAILED, f"{name}: {reason}", name, brief, every_name, everything=everything)
 
 
 def missing_lines(missing: Sequence[MissingCell]) -> Iterator[str]:
-    """A line for each reason: ``all 16 cells of nightly not measured on 2026-11-20: no TRex server``."""
+    """A line for each reason: ``all 16 cells of nightly failed on 2026-11-20: no TRex server``."""
     for some in _by_reason(missing):
         first, every = some[0], "all " * (len(some) == some[0].of)
         names = first.cell if len(some) == 1 else f"{every}{len(some)} cells of {first.suite}"
@@ -129,7 +128,7 @@ def first_sentence(judgement: Judgement) -> str:
 
 
 def _count_words(events: Sequence[NightEvent], again: bool) -> str:
-    """``2 more regressions``, ``3 cells not measured``."""
+    """``2 more regressions``, ``3 cells failed``."""
     kind, more = events[0].kind, "more " * again
     if kind == FAILED:
         number = len({cell for one in events for cell in one.cells})

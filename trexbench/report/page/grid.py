@@ -111,11 +111,14 @@ def build_cost_grid(rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usu
 
 
 def _changed_first(grid: Grid) -> Grid:
-    """The table with the columns of the DUTs that changed first, of those for the worse before all."""
-    ranks: dict[str, int] = {}
+    """The table with the columns of the DUTs that changed first: the most for the worse, then those for the better."""
+    ranks: dict[str, tuple[int, float]] = {}
     for at, column in enumerate(grid.columns):
         rank = min((0 if worse else 1 for worse, _ in grid.marks(at)), default=2)
-        ranks[column.dut] = min(rank, ranks.get(column.dut, rank))
+        cells = (row.cells[at] for block in grid.blocks for row in block.rows)
+        beyond = [one for cell in cells for one in (cell.delta, cell.cost) if one is not None and one.beyond]
+        most = max((abs(one.share) for one in beyond if one.worse is (rank == 0)), default=0.0)
+        ranks[column.dut] = min((rank, -most), ranks.get(column.dut, (rank, -most)))
     order = sorted(range(len(grid.columns)), key=lambda at: ranks[grid.columns[at].dut])
 
     def placed(row: GridRow) -> GridRow:

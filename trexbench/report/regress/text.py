@@ -61,7 +61,7 @@ def _sections(judgement: Judgement, width: int) -> Iterator[str]:
             yield from _group(group, width)
             yield ""
     if judgement.missing:
-        yield "NOT MEASURED"
+        yield "FAILED"
         for line in missing_lines(judgement.missing):
             yield from _wrap(line, width, 2)
         yield ""
@@ -143,7 +143,7 @@ def finding_line(finding: Finding) -> str:
 
 
 def missing_line(missing: MissingCell) -> str:
-    return f"{missing.cell} not measured on {missing.night}: {missing.reason}"
+    return f"{missing.cell} failed on {missing.night}: {missing.reason}"
 
 
 def format_markdown(judgement: Judgement) -> str:
