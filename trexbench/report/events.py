@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..core.history.causes import FindingGroup, Section, groups_of
 from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, MissingCell
-from .groups import cause_words, dut_words, group_kind, headline, too_few
+from .groups import cause_words, dut_words, group_kind, group_lines, headline, too_few
 from .words import format_count
 
 FAILED = "failed"
@@ -47,6 +47,16 @@ class NightEvent:
     """Nothing at all was measured."""
     alarms: bool = True
     """False for what is only listed: changes that are known, or began before the night that was named."""
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines that a message has below the headline."""
+        return [*group_lines(self.group)] if self.group is not None else [*self.cells[len(self.cells) == 1 :]]
+
+    @property
+    def older(self) -> bool:
+        """True if it began before the night that was named."""
+        return self.group is not None and self.group.section is Section.OLDER
 
     @property
     def sign(self) -> str:
@@ -94,6 +104,10 @@ def _failures(missing: Sequence[MissingCell], nothing: bool) -> Iterator[NightEv
         yield NightEvent(FAILED, f"{name}: {reason}", name, brief, every_name, everything=everything)
 
 
+def events_of_judgement(judgement: Judgement) -> list[NightEvent]:
+    return events_of(groups_of(judgement), judgement.missing, judgement.nothing_measured)
+
+
 def missing_lines(missing: Sequence[MissingCell]) -> Iterator[str]:
     """A line for each reason: ``all 16 cells of nightly failed on 2026-11-20: no TRex server``."""
     for some in _by_reason(missing):
@@ -111,11 +125,10 @@ def _by_reason(missing: Sequence[MissingCell]) -> list[list[MissingCell]]:
 
 def first_sentence(judgement: Judgement) -> str:
     """The verdict in a sentence, which page, terminal, chat and markdown begin with: the worst, then how much else."""
-    every = events_of(groups_of(judgement), judgement.missing, judgement.nothing_measured)
+    every = events_of_judgement(judgement)
     events = [one for one in every if one.alarms]
     if not events and judgement.older:
-        older = len([one for one in every if one.kind != "known"])
-        return f"Nothing new since {judgement.since}; {format_count(older, 'older change')}"
+        return f"Nothing new since {judgement.since}; {format_count(sum(one.older for one in every), 'older change')}"
     if not events:
         return _all_well(judgement)
     if events[0].everything:

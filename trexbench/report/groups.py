@@ -184,6 +184,34 @@ def format_noise(finding: Finding) -> str:
     return format_figure(finding.noise, finding.metric)
 
 
+def group_lines(group: FindingGroup) -> Iterator[str]:
+    """Yield what a message says below the headline: explanation, the worst figure, other metrics, what differs."""
+    yield from explanation_lines(group)
+    yield from note_of(group)
+    yield finding_line(group.first)
+    if also := also_line(group):
+        yield also
+    if group.differences == ():
+        yield NOTHING_DIFFERS
+    yield from (f"differs: {line}" for line in difference_lines(group))
+
+
+def note_of(group: FindingGroup) -> tuple[str, ...]:
+    """``known: a new NIC``, where somebody acknowledged the group."""
+    return () if group.note is None else (f"known: {group.note}",)
+
+
+def finding_line(finding: Finding) -> str:
+    """``netgate-vpp var2-64b uni 1q  maximum rate  -5.0 %  5.010 -> 4.760 Mpps  since 2026-11-19 (2 nights)``"""
+    about = "since about" if finding.shape is Shape.DRIFT else "since"
+    between = finding.between or ("", "")
+    apart = "" if between[0] == between[1] else f"between {between[0]} and {between[1]}; "
+    return (
+        f"{finding.cell}  {finding.metric.name} {change_words(finding)}: {format_levels(finding)} {about} "
+        f"{finding.since} ({apart}{format_count(finding.nights, 'night')}; noise {format_noise(finding)})"
+    )
+
+
 def _difference_words(one: Difference) -> str:
     before, after = ("absent" if word is None else word for word in (one.before, one.after))
     return f"{' / '.join(one.path)}: {before} -> {after}"

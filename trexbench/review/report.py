@@ -20,12 +20,12 @@ from ..core.result import RunResult
 from ..core.run import Run
 from ..core.tcp.result import TcpResult
 from ..report.events import first_sentence
+from ..report.groups import finding_line
 from ..report.page.html import render
 from ..report.page.older import Older, choose_older, with_figures
 from ..report.page.report import Report
 from ..report.page.templates import read_static
 from ..report.page.trends import TrendChange
-from ..report.regress.text import finding_line
 from ..results.document import naming
 from ..results.nights import load_known, load_nights
 from ..results.store import load_document, load_run

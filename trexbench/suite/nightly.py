@@ -10,15 +10,13 @@ from pathlib import Path
 from ..config.catalogue import SUITES
 from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
-from ..core.history.causes import Section, groups_of
+from ..core.history.causes import Section
 from ..core.history.levels import Kind
 from ..core.history.night import CellState, Night
 from ..core.history.regression import Judgement
 from ..core.history.rows import RunRow
 from ..core.names import is_name
-from ..report.events import first_sentence
-from ..report.groups import headline
-from ..report.regress.text import group_lines
+from ..report.events import events_of_judgement, first_sentence
 from ..results.nights import NightWriter
 from ..results.prune import find_old_nights, remove
 from ..results.store import load_rows, replace_file
@@ -127,11 +125,10 @@ class Nightly:
     def _judge(self, suite: str) -> None:
         judgement = self.judged = judge(self.options.results, self.options.output.warn, suite=suite)
         self.verdict = first_sentence(judgement)
-        for group in groups_of(judgement):
-            if group.section in (Section.REGRESSION, Section.SUSPICION, Section.RECOVERY):
-                self.findings.append(headline(group))
-            if group.section is Section.REGRESSION:
-                self.findings += [f"    {line}" for line in group_lines(group)]
+        for event in events_of_judgement(judgement):
+            if event.alarms and event.group is not None and event.kind != "improvement":
+                self.findings.append(event.headline)
+                self.findings += [f"    {line}" for line in event.lines if event.group.section is Section.REGRESSION]
         if judgement.exit_code != TOO_LITTLE or self.strict:
             self._set_code(judgement.exit_code)
         self._writer.write(replace(self.night, judged=summary_line(judgement)))

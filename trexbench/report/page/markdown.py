@@ -12,7 +12,8 @@ from .sheets import sheets_of
 from .templates import fill
 from .warned import group_warnings
 
-MOST_FAILURES = 40
+MOST_LINES = 40
+"""Lines below an event, such as cells that failed for one reason."""
 
 
 def to_markdown(report: Report) -> str:
@@ -25,7 +26,7 @@ def to_markdown(report: Report) -> str:
     shown = {"tcp", *(part.sheets[0].name for part in parts)}
     values = {
         "report": report,
-        "most_failures": MOST_FAILURES,
+        "most_lines": MOST_LINES,
         "sheets": [sheet for sheet in sheets_of(report, parts) if sheet.name in shown],
         "none_sign": NONE,
         "warned": group_warnings(report),

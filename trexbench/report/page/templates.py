@@ -19,11 +19,9 @@ from ...core.history.regression import Finding
 from ...core.units import format_time
 from ..clean import clean
 from ..groups import (
-    DIFFERS,
     NOTHING_DIFFERS,
     change_words,
     difference_lines,
-    explanation_lines,
     format_levels,
     format_noise,
     own_explanation,
@@ -57,7 +55,7 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
         lstrip_blocks=True,
     )
     environment.filters.update(FILTERS, escaped=escape)
-    environment.globals.update(differs=DIFFERS, nothing_differs=NOTHING_DIFFERS)
+    environment.globals.update(nothing_differs=NOTHING_DIFFERS)
     return environment.get_template(template).render(values)
 
 
@@ -96,7 +94,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "prose": _prose,
     "worst_of": worst_of,
     "by_given_rate": by_given_rate,
-    "cause_explanation": explanation_lines,
     "cause_differences": difference_lines,
     "own_explanation": own_explanation,
     "change_share": change_words,

@@ -11,8 +11,8 @@ from ...core.history.levels import Kind
 from ...core.history.regression import Finding, Judgement
 from ..clean import clean
 from ..events import first_sentence
-from ..groups import difference_lines, headline, too_few
-from .text import finding_line, missing_line
+from ..groups import difference_lines, finding_line, headline, too_few
+from .text import missing_line
 
 
 def judgement_values(judgement: Judgement) -> dict[str, Any]:

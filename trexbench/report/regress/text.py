@@ -6,22 +6,22 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from ...core.history.causes import FindingGroup, Section, groups_of
-from ...core.history.detect import Shape
 from ...core.history.levels import Kind
 from ...core.history.regression import Finding, Judgement, MissingCell
 from ..clean import clean, escape_markdown
-from ..events import first_sentence, missing_lines
+from ..events import events_of_judgement, first_sentence, missing_lines
 from ..groups import (
     DIFFERS,
     NOTHING_DIFFERS,
-    also_line,
     change_words,
     difference_lines,
     explanation_lines,
+    finding_line,
     format_levels,
     format_noise,
-    group_kind,
+    group_lines,
     headline,
+    note_of,
     too_few,
 )
 from ..words import format_count, lay_out
@@ -73,7 +73,7 @@ def _sections(judgement: Judgement, width: int) -> Iterator[str]:
 
 def _group(group: FindingGroup, width: int) -> Iterator[str]:
     yield from _wrap(headline(group), width, 2)
-    for sentence in (*explanation_lines(group), *_note(group)):
+    for sentence in (*explanation_lines(group), *note_of(group)):
         yield from _wrap(sentence, width, 4)
     if group.differences is not None:
         yield from _wrap(DIFFERS if group.differences else NOTHING_DIFFERS, width, 4)
@@ -115,33 +115,6 @@ def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
     )
 
 
-def group_lines(group: FindingGroup) -> Iterator[str]:
-    """Yield what a message says below the headline: explanation, the worst figure, other metrics, what differs."""
-    yield from explanation_lines(group)
-    yield from _note(group)
-    yield finding_line(group.first)
-    if also := also_line(group):
-        yield also
-    if group.differences == ():
-        yield NOTHING_DIFFERS
-    yield from (f"differs: {line}" for line in difference_lines(group))
-
-
-def _note(group: FindingGroup) -> tuple[str, ...]:
-    return () if group.note is None else (f"known: {group.note}",)
-
-
-def finding_line(finding: Finding) -> str:
-    """``netgate-vpp var2-64b uni 1q  maximum rate  -5.0 %  5.010 -> 4.760 Mpps  since 2026-11-19 (2 nights)``"""
-    about = "since about" if finding.shape is Shape.DRIFT else "since"
-    between = finding.between or ("", "")
-    apart = "" if between[0] == between[1] else f"between {between[0]} and {between[1]}; "
-    return (
-        f"{finding.cell}  {finding.metric.name} {change_words(finding)}: {format_levels(finding)} {about} "
-        f"{finding.since} ({apart}{format_count(finding.nights, 'night')}; noise {format_noise(finding)})"
-    )
-
-
 def missing_line(missing: MissingCell) -> str:
     return f"{missing.cell} failed on {missing.night}: {missing.reason}"
 
@@ -150,11 +123,7 @@ def format_markdown(judgement: Judgement) -> str:
     """A few lines for chat."""
     sign = {0: "OK", 3: "REGRESSION", 4: "NO VERDICT"}[judgement.exit_code]
     lines = [f"**{sign}**: {escape_markdown(first_sentence(judgement))}"]
-    entries: list[tuple[str, ...]] = []
-    for group in groups_of(judgement):
-        if group.section is not Section.OLDER:
-            entries.append((f"{group_kind(group)}: {headline(group)}", *group_lines(group)))
-    entries += [(line,) for line in missing_lines(judgement.missing)]
+    entries = [(f"{one.kind}: {one.headline}", *one.lines) for one in events_of_judgement(judgement) if not one.older]
     entries += [(f"note: {remark}",) for remark in judgement.remarks]
     for first, *others in entries[:CHAT_LINES]:
         lines += [f"- {escape_markdown(first)}", *(f"  - {escape_markdown(line)}" for line in others)]
