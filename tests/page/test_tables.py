@@ -121,7 +121,7 @@ FIGURES = """Array.from(document.querySelectorAll("[data-name=trends] tbody tr:n
 
 
 def test_a_head_sorts_by_value_there_and_back_by_keyboard_too(page: Page) -> None:
-    page.evaluate(WHOLE)
+    page.evaluate(f"document.querySelector('#trends > details').open = true; {WHOLE}")
     before = page.evaluate(FIGURES)
     head = "document.querySelector('[data-name=trends] th:nth-child(3)')"
     figures = sorted(float(one.removeprefix(">=")) for one in before)
