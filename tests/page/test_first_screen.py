@@ -50,7 +50,7 @@ def slower() -> Report:
     night = make_night(
         make_record(vpp[-1]), make_record(replace(vpp[-1], cell=LINUX), "no link"), at=vpp[-1].night or ""
     )
-    return judged_report([*vpp, *linux], [replace(night, finished="x")])
+    return judged_report([*vpp, *linux], [replace(night, finished="x")], below="../results/")
 
 
 SEEN = """Array.from(document.querySelectorAll('{}')).every(function (one) {{

@@ -60,6 +60,7 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
         "groups": make_groups(first, name),
         "problems": [(name, f"{name}: not JSON")],
         "title": name,
+        "below": "",
         "made": "2026-11-20",
         "judged": f"1 regression in {name}",
         "missing": tuple(find_missing([table], lambda dut, mode: True)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -74,4 +75,10 @@ def report(
             write(str(tables / f"{sheet.name}.csv"), to_csv(sheet))
     if output is not None or (markdown is None and tables is None):
         path = output or Path("report.html")
-        write(str(path), make_page(replace(found, below=os.path.relpath(results, path.parent))))
+        write(str(path), make_page(replace(found, below=_way(path.parent, results))))
+
+
+def _way(folder: Path, results: Path) -> str:
+    """Return the relative address of the results directory, as seen from a page in this folder."""
+    way = os.path.relpath(results.resolve(), folder.resolve())
+    return "" if way == "." else f"{quote(way)}/"

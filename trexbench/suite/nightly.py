@@ -139,7 +139,7 @@ class Nightly:
         results, warn = self.options.results, self.options.output.warn
         path = results / "report.html"
         found = collect(results, warn, suite=suite)
-        page = make_page(replace(found, published=published_lines(found.table, results, warn)))
+        page = make_page(replace(found, published=published_lines(found.table, results, warn), below=""))
         replace_file(path, page.encode("utf-8", "replace"))
         self.options.say(f"report   {path}")
 

@@ -46,7 +46,8 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
     if first.worse and first.note is None:
         steps.append(("or take it as known", acknowledge(event.group)))
     named = (("document before", before), ("latest document", latest))
-    documents = tuple((words, address_of(report, row.path)) for words, row in named if row is not None)
+    known = [(words, row) for words, row in named if row is not None and report.below is not None]
+    documents = tuple((words, f"./{report.below}{quote(row.path)}") for words, row in known)
     return Card(event, draw_trend(report, first, span), tuple(steps), documents)
 
 
@@ -70,8 +71,3 @@ def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str
         if not cell.simulated:
             yield "check the bench", doctor(cell)
         yield "measure the first of them again" if len(event.cells) > 1 else "measure it again", measure(cell, suite)
-
-
-def address_of(report: Report, path: str) -> str:
-    """The document's address, seen from the page; no name in it can be more than a path."""
-    return f"./{quote(f'{report.below}/{path}' if report.below else path)}"

@@ -67,8 +67,8 @@ class Report:
     """The last night measured no cell at all."""
     results: str = "results"
     """The directory of the results, as it was typed."""
-    below: str = ""
-    """The same, seen from the page."""
+    below: str | None = None
+    """The address of the results directory, as seen from the page; None: nothing in it is linked."""
 
     @cached_property
     def events(self) -> list[NightEvent]:
