@@ -61,8 +61,11 @@ def collect(
             f"no run in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
             "`trexbench results list` shows what there is",
         )
-    judgement = judge_rows(rows, load_known(results), nights)  # of the whole history, also with ``since``
-    judgement = with_differences(judgement, rows, results, warn)
+    # of the whole history, also with ``since``; of another night than the last as it was then
+    known_then = [row for row in rows if night is None or night_of(row) <= night]
+    nights_then = [one for one in nights if night is None or one.night <= night]
+    judgement = judge_rows(known_then, load_known(results), nights_then)
+    judgement = with_differences(judgement, known_then, results, warn)
     groups = groups_of(judgement)
     changes = [one for group in groups for finding in group.findings for one in changes_of(finding, rows)]
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
