@@ -26,6 +26,7 @@ from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.units import format_time
+from trexbench.core.verdict.model import RunWarning
 from trexbench.report.clean import clean
 from trexbench.report.groups import DIFFERS, NOTHING_DIFFERS
 from trexbench.report.page.html import render
@@ -33,6 +34,7 @@ from trexbench.report.page.markdown import escape, to_markdown
 from trexbench.report.page.older import Older
 from trexbench.report.page.overlay import find_curves
 from trexbench.report.page.report import Report
+from trexbench.report.page.warned import group_warnings
 
 LIBRARY = "window.Plotly = {};"
 
@@ -193,6 +195,22 @@ def test_an_unlike_night_is_named_and_not_drawn() -> None:
     page = Elements(render(Report(rows, runs={rows[0].cell: make_run(rows[0].cell)}, older=older), LIBRARY))
     assert unpacked(page.scripts[0])["older"] == [] and "older" not in [a.get("name") for _, a in page.found]
     assert "not drawn over the latest: line rate of 1 Gbit/s" in " ".join(page.text)
+
+
+def test_a_warning_stands_once_with_the_runs_that_have_it() -> None:
+    cells = [Cell(f"vpp{number}", "64b", False, None) for number in range(3)]
+    texts = ("a worker is at 516 MHz of 2200 MHz", "a worker is at 41.5 MHz of 2200 MHz", "no clock was read")
+    runs = {cell: make_run(cell, warnings=(RunWarning("w", text),)) for cell, text in zip(cells, texts, strict=True)}
+    report = Report([row_of(run, f"{cell}.json") for cell, run in runs.items()], runs=runs)
+    found = [(one.text, [name for name, _, _ in one.runs]) for one in group_warnings(report)]
+    own = [one for one in found if one[0] in texts]
+    assert own == [(texts[0], ["vpp0 64b uni", "vpp1 64b uni"]), (texts[2], ["vpp2 64b uni"])]
+    page = Elements(render(report, LIBRARY))
+    text = " ".join(" ".join(page.text).split())
+    assert text.count(texts[2]) == 1 and "2 runs, with other figures vpp0 64b uni : a worker is at 516 MHz" in text
+    places = {str(a["id"]) for _, a in page.found if "id" in a}
+    assert {str(a["href"])[1:] for tag, a in page.found if tag == "a" and str(a["href"]).startswith("#")} <= places
+    assert f"- 2 runs, with other figures: {texts[0]}" in to_markdown(report)
 
 
 def make_timed(loss: float = 0.0) -> tuple[Report, RunResult]:
