@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from report_cases import make_row, make_run, unpacked
@@ -67,6 +68,8 @@ def test_a_regression_is_told_in_every_form(slower: Path, tmp_path: Path) -> Non
     assert text.startswith("# vpp is 33 % slower since 10 November\n") and "nothing that was read back differs" in text
     page = (tmp_path / "r.html").read_text()
     assert '<article class="card bad">' in page
+    documents = [tmp_path / unquote(one) for one in re.findall(r'<a href="(\./[^"]*\.json)"', page)]
+    assert len(documents) == 2 and all(one.is_file() for one in documents), "before and now"
     change = next(one["changes"] for one in data_of(page)["trends"] if one["changes"])[0]
     assert (change["metric"], change["x"]) == ("maximum rate", 9)
 
