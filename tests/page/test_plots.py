@@ -192,7 +192,7 @@ def test_a_plots_buttons_can_be_reached_and_its_drawing_is_not_read_out(opened: 
         f"Array.from({buttons}).every(function (one) {{ return one.tabIndex === 0 && one.ariaLabel; }})"
     )
     described = "document.getElementById(document.getElementById('plot-ramps').getAttribute('aria-describedby'))"
-    assert opened.evaluate(f"{described}.textContent").startswith("Each line is one direction")
+    assert opened.evaluate(f"{described}.textContent").startswith("Received over offered load of each cell's")
     opened.evaluate(f"{buttons}[0].focus()")
     assert opened.evaluate("getComputedStyle(document.activeElement.closest('.modebar')).opacity") == "1"
     assert opened.evaluate("document.querySelectorAll('.plot svg.main-svg:not([aria-hidden=true])').length") == 0
@@ -267,5 +267,5 @@ def test_a_choice_is_drawn_first_where_the_reader_is(opened: Page) -> None:
     still = "Array.from(document.querySelectorAll('.plot[aria-busy=true]')).map(function (one) { return one.id; })"
     choose = "(function (one) { one.value = 'pps'; one.dispatchEvent(new Event('change', { bubbles: true })); })"
     waiting = opened.evaluate(f"{choose}(document.getElementById('unit')); {still}")
-    assert "plot-ramps" in waiting and "plot-trends" not in waiting
+    assert "plot-latency" in waiting and "plot-trends" not in waiting
     assert opened.evaluate(still) == []
