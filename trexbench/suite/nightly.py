@@ -131,7 +131,7 @@ class Nightly:
                 self.findings += [f"    {line}" for line in event.lines if event.group.section is Section.REGRESSION]
         if judgement.exit_code != TOO_LITTLE or self.strict:
             self._set_code(judgement.exit_code)
-        self._writer.write(replace(self.night, judged=summary_line(judgement)))
+        self._writer.write(replace(self.night, judged=self.verdict))
         self.night = self._writer.night
 
     def _report(self, suite: str) -> None:
