@@ -19,9 +19,9 @@ from trexbench.config.settings import VppSettings
 from trexbench.core.errors import DutError
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
+from trexbench.dut.drivers import plan_from_nothing
 from trexbench.dut.freebsd.driver import PfsenseDut
 from trexbench.dut.journal import FileJournal
-from trexbench.dut.linux.changes import plan_from_nothing
 from trexbench.dut.vpp.driver import VppDut
 
 CONFIGS = Path(__file__).parents[2] / "dut_configs"

@@ -21,8 +21,9 @@ from trexbench.core.dut.queues import PortHash, QueuePlace
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.dut import Change, Wanted
 from trexbench.dut.apply import apply, revert
+from trexbench.dut.drivers import plan_from_nothing
 from trexbench.dut.journal import FileJournal
-from trexbench.dut.linux.changes import plan_from_nothing, probes
+from trexbench.dut.linux.changes import probes
 from trexbench.dut.linux.driver import LinuxDut
 
 ROOT = Path(__file__).parents[2]

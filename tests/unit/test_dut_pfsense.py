@@ -19,7 +19,7 @@ from trexbench.core.dut.queues import QueuePlace
 from trexbench.core.errors import DutError
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply_and_verify, revert
-from trexbench.dut.freebsd.changes import plan_from_nothing
+from trexbench.dut.drivers import plan_from_nothing
 from trexbench.dut.freebsd.driver import PfsenseDut
 from trexbench.host.linux import PLATFORM_FILES
 

@@ -20,10 +20,10 @@ from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
+from trexbench.dut.drivers import plan_from_nothing
 from trexbench.dut.journal import FileJournal
 from trexbench.dut.vpp import changes as vpp
 from trexbench.dut.vpp import commands as vpp_commands
-from trexbench.dut.vpp.changes import plan_from_nothing
 from trexbench.dut.vpp.check import compare
 from trexbench.dut.vpp.driver import VppDut
 from trexbench.dut.vpp.facts import VppFacts

@@ -19,6 +19,8 @@ from ..model import Attestation, Change, Command, DutDriver, Mismatch, Wanted, a
 from .counters import observation
 
 _NOT_RUN = (126, 127)
+Checked = tuple[Step, str | None, str | None]
+"""A step, what its check printed, and what its pattern found there; None: that is not known, or it found nothing."""
 _NOTHING_READ = "driver: commands: its config names nothing to read back"
 
 
@@ -40,7 +42,7 @@ class CommandsDut:
         return found
 
     def plan(self) -> Sequence[Change]:
-        return [change_of(step, self._wanted, said) for step, said, found in self._checked() if found is None]
+        return plan(self._wanted, self._checked())
 
     def verify(self) -> Attestation:
         """Every check, and every reading: a fact is what its pattern found, so that it is the same twice in a row."""
@@ -48,7 +50,7 @@ class CommandsDut:
             return not_attested(self._wanted.config, _NOTHING_READ)
         checked = list(self._checked())
         facts = {step.what: found for step, _, found in checked}
-        wrong = unmet(change_of(step, self._wanted, said) for step, said, found in checked if found is None)
+        wrong = unmet(plan(self._wanted, checked))
         for probe in self._settings.verify:
             said, found = self._read(probe)
             facts[probe.what] = found
@@ -67,7 +69,7 @@ class CommandsDut:
         found = observation(self._settings, printed)
         return replace(found, missing=(*gathering.missing, *found.missing))
 
-    def _checked(self) -> Iterable[tuple[Step, str, str | None]]:
+    def _checked(self) -> Iterable[Checked]:
         for step in self._settings.apply:
             said = self._output(step.check)
             yield step, said, find(filled(step.matches, self._wanted.tester_macs), said)
@@ -84,12 +86,16 @@ class CommandsDut:
         return done.stdout[:LONGEST_TEXT]
 
 
-def change_of(step: Step, wanted: Wanted, said: str) -> Change:
-    """The change that makes this step. said: what its check printed."""
+def plan(wanted: Wanted, checked: Iterable[Checked]) -> list[Change]:
+    """The changes that make those steps whose check did not find what it looks for."""
+    return [_change_of(step, wanted, said) for step, said, found in checked if found is None]
+
+
+def _change_of(step: Step, wanted: Wanted, said: str | None) -> Change:
     fine = (step.undone_if,) if step.undone_if else ()
     return Change(
         what=step.what,
-        was=_line(said),
+        was=None if said is None else _line(said),
         wanted=f"/{filled(step.matches, wanted.tester_macs)}/",
         do=tuple(Command(_words(argv, wanted), step.what, timeout_s=step.timeout_s) for argv in step.run),
         undo=tuple(
@@ -126,8 +132,4 @@ def _line(said: str) -> str:
     return line if len(line) <= 80 else f"{line[:77]}..."
 
 
-def _plan_from_nothing(wanted: Wanted) -> Sequence[Change]:
-    return [replace(change_of(step, wanted, ""), was=None) for step in wanted.config.commands.apply]
-
-
-DRIVER = DutDriver(CommandsDut, _plan_from_nothing)
+DRIVER = DutDriver(CommandsDut, plan, lambda wanted: [(step, None, None) for step in wanted.config.commands.apply])

@@ -82,10 +82,10 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     return found + firewall(config, facts)
 
 
-def plan_from_nothing(wanted: Wanted) -> list[Change]:
-    """The changes for a box as it is shipped: ports down, no address, no route, the firewall on."""
+def nothing(wanted: Wanted) -> Facts:
+    """Facts of a box as it is shipped: ports down, no address, no route, the firewall on."""
     down = {"up": False, "status": "no carrier", "addresses": []}
-    facts = {
+    return {
         **{family.forward: "0" for family in FAMILIES.values()},
         "interfaces": dict.fromkeys(wanted.interfaces, down),
         "addresses": {},
@@ -93,7 +93,6 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
         "routes": [],
         "firewall": "enabled",
     }
-    return plan(wanted, facts)
 
 
 def forwarding(version: int, facts: Facts) -> list[Change]:

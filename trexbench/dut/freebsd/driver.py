@@ -30,7 +30,7 @@ from ..model import (
     is_inside,
 )
 from . import parse
-from .changes import FAMILIES, SETTLE, plan, plan_from_nothing
+from .changes import FAMILIES, SETTLE, nothing, plan
 from .check import compare, doubts, probes
 from .observe import observed
 
@@ -267,4 +267,4 @@ def _listed(text: str) -> list[ListedInterface]:
     return [ListedInterface(name, bool(one["addresses"])) for name, one in found.items() if one["mac"]]
 
 
-DRIVER = DutDriver(PfsenseDut, plan_from_nothing, Listing(("ifconfig", "-a"), _listed))
+DRIVER = DutDriver(PfsenseDut, plan, nothing, Listing(("ifconfig", "-a"), _listed))

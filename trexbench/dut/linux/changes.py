@@ -6,7 +6,7 @@ Facts are what the driver reads: a dictionary of JSON values, None for what the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...config.model import Port, Route
@@ -95,8 +95,8 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     return found + _sysctls(wanted, facts) + firewall_changes(whole, facts) + made
 
 
-def plan_from_nothing(wanted: Wanted) -> list[Change]:
-    """The changes for a box on which nothing is set, without those that depend on its CPUs and interrupts."""
+def nothing(wanted: Wanted) -> Facts:
+    """Facts of a box on which nothing is set; of its CPUs and interrupts nothing is known."""
     kind = "combined" if wanted.config.lab is None else "rx"
     down = {
         "admin_up": False,
@@ -106,7 +106,7 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
         "rps_cpus": {},
         "irqs": [],
     }
-    facts: dict[str, Any] = {
+    return {
         **{family.forward: 0 for family in FAMILIES.values()},
         **{forwarding_of(version): {} for version in FAMILIES},
         "ipv6_off": {},
@@ -120,7 +120,6 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
         "redirects": dict.fromkeys(redirect_files(wanted), 1),
         "sysctls": {name: "unknown" for name, _ in wanted.config.chosen.sysctls},
     }
-    return plan(wanted, facts)
 
 
 def forwarding_of(version: int) -> str:
@@ -139,7 +138,8 @@ def _forwarding(wanted: Wanted, version: int, facts: Facts) -> list[Change]:
     if former == 1:
         off = [name for name in map(wanted.routed, wanted.config.ports) if single.get(name) == 0]
         what = "forwarding" if version == 4 else f"IPv{version} forwarding"
-        return [write(f"{what} of {name}", f"{family.conf}/{name}/forwarding", "0", "1", why) for name in off]
+        files = {name: f"{family.conf}/{name}/forwarding" for name in off}
+        return [change for name in off for change in write(f"{what} of {name}", files[name], 0, 1, why)]
     back = former or 0
     undo = [tee(family.file, back)]
     for name, value in single.items():
@@ -193,7 +193,7 @@ def _port_changes(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
         # a VLAN's interface that is still to be made gets the default, which may be off
         if own.version == 6 and facts["ipv6_off"].get(name, int(bool(port.vlan))) == 1:
             file = f"{FAMILIES[6].conf}/{name}/disable_ipv6"
-            found.append(write(f"disable_ipv6 of {name}", file, "1", "0", "an interface has no IPv6 with it"))
+            found += write(f"disable_ipv6 of {name}", file, 1, 0, "an interface has no IPv6 with it")
         found += _address(name, own, facts)
         if own.version in pinned:
             found += _neighbour(wanted, port, pinned[own.version], facts)
@@ -251,9 +251,7 @@ def _sysctls(wanted: Wanted, facts: Facts) -> list[Change]:
     found = []
     for name, value in wanted.config.chosen.sysctls:
         former = facts["sysctls"][name]
-        if former != value:
-            change = write(name, sysctl_file(name), former, value, f"variant {variant}")
-            found.append(replace(change, variant=wanted.variant))
+        found += write(name, sysctl_file(name), former, value, f"variant {variant}", wanted.variant)
     return found
 
 

@@ -28,7 +28,7 @@ from ..model import (
     await_links,
 )
 from . import parse
-from .changes import FAMILIES, FORWARD, compare, forwarding_of, plan, plan_from_nothing, probes
+from .changes import FAMILIES, FORWARD, compare, forwarding_of, nothing, plan, probes
 from .firewall import NFT, load_of, sysctl_file
 from .observe import observed
 from .queues import find_spreading
@@ -402,4 +402,4 @@ def _queues(text: str) -> int | None:
 
 
 _LISTING = Listing(("ip", "-json", "-details", "address", "show"), _listed, queues=(("ethtool", "-l"), _queues))
-DRIVER = DutDriver(LinuxDut, plan_from_nothing, _LISTING)
+DRIVER = DutDriver(LinuxDut, plan, nothing, _LISTING)

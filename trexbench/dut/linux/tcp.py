@@ -43,9 +43,6 @@ def redirect_changes(wanted: Wanted, facts: Mapping[str, Any]) -> list[Change]:
     """Redirects that are on, or of which the host does not tell."""
     found = []
     for path in redirect_files(wanted):
-        former = facts["redirects"].get(path)
-        if former != 0:
-            what = f"{path.split('/')[-1]} of {path.split('/')[-2]} ({path.split('/')[-4]})"
-            why = "all packets go through the router"
-            found.append(write(what, path, None if former is None else str(former), "0", why))
+        what = f"{path.split('/')[-1]} of {path.split('/')[-2]} ({path.split('/')[-4]})"
+        found += write(what, path, facts["redirects"].get(path), 0, "all packets go through the router")
     return found

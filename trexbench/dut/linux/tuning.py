@@ -33,13 +33,11 @@ def host_changes(wanted: Wanted, facts: Facts) -> list[Change]:
 
 def _governors(wanted: Wanted, facts: Facts) -> list[Change]:
     governor = wanted.config.linux.governor
-    return [
-        write(
-            f"governor of {policy}", f"{GOVERNORS}/{policy}/scaling_governor", former, governor, "one clock throughout"
-        )
-        for policy, former in (facts["governors"] or {}).items()
-        if governor not in (KEEP, former)
-    ]
+    found = []
+    for policy, former in (facts["governors"] or {}).items() if governor != KEEP else ():
+        path = f"{GOVERNORS}/{policy}/scaling_governor"
+        found += write(f"governor of {policy}", path, former, governor, "one clock throughout")
+    return found
 
 
 def require_queues(wanted: Wanted, facts: Facts) -> None:
@@ -94,13 +92,13 @@ def placement_changes(wanted: Wanted, facts: Facts) -> list[Change]:
         if parse_cpus(irq["cpus"]) != [cpu]:
             what = f"interrupt {irq['irq']} ({irq['name']}) of {name}"
             path = f"/proc/irq/{irq['irq']}/smp_affinity_list"
-            change = write(what, path, irq["cpus"], str(cpu), f"queue {irq['queue']} on CPU {cpu}")
-            found.append(replace(change, was=f"CPUs {irq['cpus']}", wanted=f"CPU {cpu}"))
+            for change in write(what, path, irq["cpus"], str(cpu), f"queue {irq['queue']} on CPU {cpu}"):
+                found.append(replace(change, was=f"CPUs {irq['cpus']}", wanted=f"CPU {cpu}"))
     for name, queue, former, cpus in _wanted_rps(wanted, facts):
         if parse_mask(former) != cpus:
             path = f"/sys/class/net/{name}/queues/{queue}/rps_cpus"
             why = "hand its packets to these CPUs" if cpus else "leave packets on the CPU that received them"
-            found.append(write(f"RPS of {name} {queue}", path, former, mask(cpus), why))
+            found += write(f"RPS of {name} {queue}", path, former, mask(cpus), why)
     return found
 
 
@@ -151,9 +149,13 @@ def forwarding_cpus(wanted: Wanted, facts: Facts) -> Sequence[int]:
     return wanted.config.linux.cpus or lab_of(wanted).get("router_cpus") or facts["cpus_online"] or ()
 
 
-def write(what: str, path: str, former: str | None, new: str, why: str) -> Change:
-    """Change the value of a file in /proc or /sys."""
-    return Change(what, former, new, (tee(path, new, why),), (tee(path, former, fine_if=_VANISHED),) if former else ())
+def write(what: str, path: str, former: object, new: object, why: str, variant: str | None = None) -> list[Change]:
+    """Change the value of a file in /proc or /sys; nothing where it is as wanted. former: None: it is not known."""
+    if former == new:
+        return []
+    was = None if former is None else str(former)
+    back = (tee(path, was, fine_if=_VANISHED),) if was else ()
+    return [Change(what, was, str(new), (tee(path, new, why),), back, variant=variant)]
 
 
 def tee(path: str, value: object, why: str = "as it was", fine_if: tuple[str, ...] = ()) -> Command:

@@ -81,12 +81,8 @@ def _programs(wanted: Wanted, tunnel: SixInFourEnd, found: Mapping[str, Any], mt
         undo = Command(("tc", "qdisc", "del", "dev", tunnel.parent, "clsact"), "it was not there", fine_if=_NO_FILTERS)
         what = f"filters of {tunnel.parent}"
         changes.append(Change(what, was, name, (do,), (undo,), variant=wanted.variant))
-    if found.get("mtu") != mtu:
-        former = found.get("mtu")
-        file = MTU_FILE.format(tunnel.parent)
-        set_it = write(f"IPv6 MTU of {tunnel.parent}", file, former and str(former), str(mtu), why)
-        changes.append(Change(set_it.what, set_it.was, str(mtu), set_it.do, set_it.undo, variant=wanted.variant))
-    return changes
+    what, file = f"IPv6 MTU of {tunnel.parent}", MTU_FILE.format(tunnel.parent)
+    return changes + write(what, file, found.get("mtu"), mtu, why, wanted.variant)
 
 
 def parse_device(text: str, name: str) -> dict[str, Any] | None:

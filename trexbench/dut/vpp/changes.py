@@ -26,10 +26,10 @@ READY_S = 60.0
 _RESTART_S = 120.0
 
 
-def plan(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
-    """All that differs. conf: the text of startup.conf. ConfigError, DutError: what this box cannot do."""
+def plan(wanted: Wanted, facts: VppFacts) -> list[Change]:
+    """All that differs. ConfigError, DutError: what this box cannot do."""
     refuse(wanted, facts)
-    found = _restart(wanted, facts, conf)
+    found = _restart(wanted, facts)
     if found:
         facts = facts.after_restart()
     if wanted.config.vpp.interfaces == "af_packet":
@@ -43,11 +43,6 @@ def plan(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
     for route in wanted.config.routes:
         found += _route(wanted, route, facts)
     return found + placement_changes(wanted, facts)
-
-
-def plan_from_nothing(wanted: Wanted) -> list[Change]:
-    """The changes for a VPP of which nothing is known, with an empty startup.conf."""
-    return plan(wanted, VppFacts(known=False), "")
 
 
 def refuse(wanted: Wanted, facts: VppFacts) -> None:
@@ -86,9 +81,9 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
             )
 
 
-def _restart(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
+def _restart(wanted: Wanted, facts: VppFacts) -> list[Change]:
     """VPP reads workers, and queues of DPDK's devices, from startup.conf only when it starts."""
-    config, settings, text, what = wanted.config, wanted.config.vpp, conf, []
+    config, settings, text, what = wanted.config, wanted.config.vpp, facts.conf, []
     if settings.workers is not None and (not facts.known or settings.workers != len(facts.workers)):
         text = with_workers(text, settings.workers)
         what.append(counted(settings.workers, "worker"))
@@ -106,8 +101,8 @@ def _restart(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
         Command(("vppctl", "-s", settings.socket, "show", "version"), "until it answers", retry_s=READY_S),
     )
     write = ("tee", settings.startup_conf)
-    changed = (Command(write, "read at VPP's start", input=text),) if text != conf else ()
-    former = (Command(write, "as it was", input=conf),) if text != conf else ()
+    changed = (Command(write, "read at VPP's start", input=text),) if text != facts.conf else ()
+    former = (Command(write, "as it was", input=facts.conf),) if text != facts.conf else ()
     return [
         Change(
             "startup.conf",

@@ -26,7 +26,7 @@ from ..model import (
     attest,
     await_links,
 )
-from .changes import plan, plan_from_nothing
+from .changes import plan
 from .check import compare, document, links_missing, spreading
 from .commands import linux_file
 from .facts import VppFacts, ask, read
@@ -63,7 +63,7 @@ class VppDut:
     def plan(self) -> Sequence[Change]:
         facts = self._read()
         self._refuse_workers()
-        return plan(self._wanted, facts, self._conf(facts))
+        return plan(self._wanted, replace(facts, conf=self._conf(facts)))
 
     def verify(self) -> Attestation:
         await_links(lambda: not links_missing(self._wanted, self._read()), self._link_wait_s)
@@ -120,4 +120,4 @@ def _listed(text: str) -> list[ListedInterface]:
 
 
 _LISTING = Listing(("vppctl", "-s", VppSettings().socket, "show", "hardware-interfaces"), _listed)
-DRIVER = DutDriver(VppDut, plan_from_nothing, _LISTING)
+DRIVER = DutDriver(VppDut, plan, lambda wanted: VppFacts(known=False), _LISTING)

@@ -39,7 +39,7 @@ class VppFacts:
     """By name of interface: interfaces, hardware, addresses. routes: by the prefix, or host of it, that was looked up.
 
     neighbours: by ``address%interface``. macs: of the Linux interfaces below af_packet's, by VPP's name; the tester
-    sends to them. known: False if no VPP was read.
+    sends to them. conf: the text of startup.conf, where it may have to be changed. known: False if no VPP was read.
     """
 
     version: str = ""
@@ -51,6 +51,7 @@ class VppFacts:
     placement: tuple[show.Placed, ...] = ()
     routes: Mapping[str, FibEntry] = field(default_factory=dict)
     macs: Mapping[str, str] = field(default_factory=dict)
+    conf: str = ""
     known: bool = True
 
     @property
