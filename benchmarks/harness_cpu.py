@@ -29,7 +29,7 @@ from trexbench.generator.trex.connect import ServerAddress, connect
 from trexbench.report.run.text import open_live
 from trexbench.results.store import RunWriter
 from trexbench.session.measure import SinkGroup
-from trexbench.session.opening import RunClock
+from trexbench.session.process import RunClock
 from trexbench.session.run import run
 
 CASES = ((2, 1.0, 3.0), (8, 0.1, 15.0))

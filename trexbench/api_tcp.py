@@ -9,9 +9,9 @@ from .api import Keeping, Place, output_of, raise_error, with_options
 from .config.option import of_options
 from .core.tcp.result import TcpResult
 from .results import store
-from .session.tcp.keep import measure_tcp
 from .session.tcp.options import BdpWords, TcpSetup, TcpWords
 from .session.tcp.request import TcpRequest, make_bdp_request, make_tcp_request
+from .session.tcp.run import measure_tcp
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from trexbench.config.settings import LabEndpoints
 from trexbench.core.errors import DutError, LabError
 from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.lab import Lab, LabSpec, down, net, state, status, tap
-from trexbench.session.line import CableLine
+from trexbench.session.wan import CableLine
 
 ROOT = Path(__file__).parents[2]
 PREFIX = f"tbca{os.getpid()}"

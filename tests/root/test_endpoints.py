@@ -20,8 +20,8 @@ from trexbench.core.errors import DutError, TesterBusy
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal, state_dir
 from trexbench.lab import Lab, LabSpec, down, status
-from trexbench.session.endpoints import open_endpoints, revert_endpoints
-from trexbench.session.path import prove_bypass, prove_path
+from trexbench.session.tcp.endpoints import open_endpoints, revert_endpoints
+from trexbench.session.tcp.path import prove_bypass, prove_path
 
 ROOT = Path(__file__).parents[2]
 PREFIX = f"tbe{os.getpid()}"

@@ -28,13 +28,12 @@ from trexbench.core.tcp.model import Leg, TcpPlan, Way
 from trexbench.dut.apply import revert
 from trexbench.dut.endpoints import router_wanted
 from trexbench.lab import net
-from trexbench.session.buffers import Buffers
 from trexbench.session.dut import connect_dut
-from trexbench.session.endpoints import Endpoints, open_endpoints, revert_endpoints
-from trexbench.session.opening import RunClock
-from trexbench.session.path import prove_path
+from trexbench.session.process import RunClock
 from trexbench.session.tcp.bench import HostsBench
-from trexbench.session.tunnel import find_tunnel
+from trexbench.session.tcp.endpoints import Endpoints, find_tunnel, open_endpoints, revert_endpoints
+from trexbench.session.tcp.path import prove_path
+from trexbench.session.temporary import Buffers
 from trexbench.stlserver.kernel import bpf
 
 PREFIX = f"tbsi{os.getpid()}"
@@ -165,10 +164,10 @@ import os
 from dataclasses import replace
 from trexbench.config.lookup import load_dut
 from trexbench.dut.apply import apply
-from trexbench.dut.endpoints import TunnelWay, endpoint_wanted
+from trexbench.dut.endpoints import endpoint_wanted
 from trexbench.session.dut import connect_dut
 config = load_dut({str(config.file)!r}).with_tunnel("6in4")
-wanted = endpoint_wanted(config, "server", way=TunnelWay({way.load!r}))
+wanted = endpoint_wanted(config, "server", way={way!r})
 made = []
 def announce(change):
     made.append(change)

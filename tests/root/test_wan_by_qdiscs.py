@@ -19,12 +19,11 @@ from trexbench.config.model import DutConfig
 from trexbench.core.errors import DutError
 from trexbench.core.tcp.model import Leg, TcpPlan, Way
 from trexbench.core.tcp.wan import parse_wan
-from trexbench.session.buffers import Buffers
-from trexbench.session.endpoints import open_endpoints
-from trexbench.session.netem import netem_line
-from trexbench.session.opening import RunClock
+from trexbench.session.process import RunClock
 from trexbench.session.tcp.bench import HostsBench
-from trexbench.session.wan import NETEM, WanUse, carrier_of, find_wan
+from trexbench.session.tcp.endpoints import open_endpoints
+from trexbench.session.temporary import Buffers
+from trexbench.session.wan import NETEM, carrier_of, find_wan, open_line
 
 PREFIX = f"tbw{os.getpid()}"
 WAN_HOST = f"{PREFIX}-between"
@@ -47,7 +46,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def config(place: Path) -> DutConfig:
     """lab-linux behind 50 Mbit/s, under names of its own, and up; skipped where this kernel has no tbf."""
     found = load_dut(str(place / "own.yaml")).with_wan(parse_wan("50mbit"))
-    if find_wan(found).by != NETEM:
+    if find_wan(found) != NETEM:
         pytest.skip("this kernel has no tbf")
     return found
 
@@ -62,7 +61,8 @@ def test_it_limits_both_ways_while_it_is_there(config: DutConfig) -> None:
     """No more than its rate passes; what is in its queue at the end is not counted."""
     with open_endpoints(replace(config, wan=None), "test") as found:
         before, bench = shown(), HostsBench(found, Buffers(found.hosts), RunClock())
-        with netem_line(config, found.dut, "test") as line:
+        with open_line(config, NETEM, found.dut, None, "test") as line:
+            assert line is not None
             assert shown().count("qdisc tbf 7b0:") == 2 and found.dut.journal.entries()
             for text, way in (("50mbit", Way.FORWARD), ("20mbit", Way.FORWARD), ("20mbit", Way.REVERSE)):
                 line.set(parse_wan(text))
@@ -91,7 +91,7 @@ def test_a_qdisc_of_somebody_elses_is_refused_and_stays(config: DutConfig) -> No
         before = shown()
         with (
             pytest.raises(DutError, match=rf"{two} on .* has a qdisc of its own \(pfifo 1:\)"),
-            netem_line(config, found.dut, "test"),
+            open_line(config, NETEM, found.dut, None, "test"),
         ):
             pass
         assert shown() == before and f"pfifo 1: dev {two} root" in before
@@ -108,9 +108,9 @@ from trexbench.config.lookup import load_dut
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.dut.endpoints import router_wanted
 from trexbench.session.dut import connect_dut
-from trexbench.session.netem import netem_line
+from trexbench.session.wan import NETEM, open_line
 config = load_dut({str(config.file)!r}).with_wan(parse_wan("50mbit"))
-with connect_dut(router_wanted(config), "test") as dut, netem_line(config, dut, "test"):
+with connect_dut(router_wanted(config), "test") as dut, open_line(config, NETEM, dut, None, "test"):
     os.kill(os.getpid(), 9)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -149,7 +149,7 @@ wan_host: {{transport: {{type: netns, namespace: {name}}}, interfaces: [w0, w1]}
         subprocess.run(["ip", "netns", "del", name], check=True, timeout=30)
 
 
-def attempt(path: Path) -> WanUse | DutError:
+def attempt(path: Path) -> str | DutError:
     try:
         return find_wan(load_dut(str(path)))
     except DutError as error:
@@ -163,9 +163,9 @@ import os
 from trexbench.config.lookup import load_dut
 from trexbench.dut import Wanted
 from trexbench.session.dut import connect_dut
-from trexbench.session.netem import netem_line
+from trexbench.session.wan import NETEM, open_line
 config = load_dut({str(between)!r})
-with connect_dut(Wanted(config), "test") as dut, netem_line(config, dut, "test"):
+with connect_dut(Wanted(config), "test") as dut, open_line(config, NETEM, dut, None, "test"):
     os.kill(os.getpid(), 9)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -18,7 +18,7 @@ from verbs import ROOT, empty_directory, run  # noqa: F401
 
 from trexbench.cli import main
 from trexbench.cli.main import cli
-from trexbench.config.lookup import command_name, load_dut
+from trexbench.config.lookup import load_dut
 from trexbench.core.errors import LabError, StoreError
 from trexbench.lab import Lab, host, state
 from trexbench.lab.spec import LabSpec
@@ -272,12 +272,15 @@ def test_a_lab_that_is_missing_or_other_names_the_dut_whose_it_is(
     (tmp_path / "mine.yaml").write_text(mine)
     monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
     code, _, err = run("dut", "plan", "./mine.yaml")
-    assert code == 6 and "namespace nolab" in err and err.endswith("bring it up: trexbench lab up --dut mine.yaml\n")
-    assert command_name(load_dut("lab-vpp")) == "lab-vpp"
+    assert code == 6 and "namespace nolab" in err and err.endswith("bring it up: trexbench lab up --dut ./mine.yaml\n")
+    assert load_dut("lab-vpp").command_name == "lab-vpp"
     server = state.Server("embedded", state.Process.of(os.getpid()), "/log")
     state.update(state.new_state(LabSpec("nolab"), "persistent"), status="up", server=server)
     monkeypatch.setattr(host, "check", lambda embedded: None)
     config = load_dut("./mine.yaml")
-    lab = Lab(LabSpec.from_config(config), command_name(config))
-    with pytest.raises(LabError, match=r"settings: trexbench lab down --dut mine\.yaml, then try again"), lab.running():
+    lab = Lab(LabSpec.from_config(config), config.command_name)
+    with (
+        pytest.raises(LabError, match=r"settings: trexbench lab down --dut \./mine\.yaml, then try again"),
+        lab.running(),
+    ):
         pytest.fail("it is another lab")

@@ -10,7 +10,8 @@ import pytest
 from mutate import LEAVES, mutate, places
 
 from trexbench.core.tcp.model import HostReading, ThreadTime
-from trexbench.endpoint.genuine import told_by, with_streams
+from trexbench.endpoint.engines import with_streams
+from trexbench.endpoint.hosts import told_by
 
 
 def stream(socket: int, start: float, end: float, count: int, **more: Any) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from trexbench.core.typed import Status
 from trexbench.core.verdict.model import RunWarning
 from trexbench.dut import Attestation
 from trexbench.endpoint import run_program
-from trexbench.session.endpoints import Endpoint, Endpoints
 from trexbench.session.process import signals_as_exceptions
 from trexbench.session.run import Interrupted
 from trexbench.session.tcp.bench import HostsBench
+from trexbench.session.tcp.endpoints import Endpoint, Endpoints
 from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.run import run_tcp
 
@@ -165,7 +165,8 @@ def test_the_line_is_the_slowest_that_is_known(told: Any, stated: float | None, 
     ends = []
     for role, mbps in zip(("client", "server"), told, strict=True):
         found = Attestation(role, "linux", True, facts={"interfaces": {"e": {"speed_mbps": mbps, "mtu": 1500}}})
-        ends.append(Endpoint(role, "e", {}, {}, "", (), nobody, found))
+        more: dict[str, Any] = {"connected": nobody, "attestation": found}
+        ends.append(Endpoint(role, nobody, {}, interface="e", bypass={}, bypass_interface="", **more))
     bench = HostsBench(Endpoints(*ends, nobody, ends[0].attestation), nobody, nobody, speed_bps=stated)
     assert (bench.setup.line_bps, bench.setup.mtu) == (line_bps, 1500)
 

@@ -23,8 +23,7 @@ from trexbench.dut.journal import Entry, FileJournal
 from trexbench.dut.linux.wan import deviations, parse_qdiscs, parts
 from trexbench.host.linux import parse_qdisc_drops
 from trexbench.session.dut import ConnectedDut
-from trexbench.session.netem import NetemLine
-from trexbench.session.wan import CABLE, NETEM, WanUse, carrier_of, find_wan
+from trexbench.session.wan import CABLE, NETEM, NetemLine, carrier_of, find_wan
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "dut_configs"
@@ -236,10 +235,10 @@ def test_what_makes_it_is_found_by_trying(
     monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.chdir(tmp_path)
     config = read_dut(CONFIGS / ("lab-linux.yaml" if lab else "raspberry-pi.yaml"))
-    assert find_wan(config) == WanUse()
+    assert find_wan(config) == ""
     config = replace(config.with_wan(parse_wan(text)), transport=TransportConfig("local"))
     if by:
-        assert find_wan(config) == WanUse(config.wan, by)
+        assert find_wan(config) == by
     else:
         with pytest.raises(DutError, match=said):
             find_wan(config)

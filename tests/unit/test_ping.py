@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
 from trexbench.host.ping import EchoReply, PingSeries, parse_ping, ping
-from trexbench.session.path import judge
+from trexbench.session.tcp.path import judge
 from trexbench.transport import Completed
 
 IPUTILS = """PING 100.66.2.2 (100.66.2.2) 56(84) bytes of data.

@@ -13,9 +13,9 @@ import pytest
 from trexbench.config.model import DutConfig
 from trexbench.config.schema import dut_of
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.session.pppoe import Pppoe, dialled
 from trexbench.session.tcp.options import TcpSetup, TcpWish
 from trexbench.session.tcp.request import make_tcp_request
+from trexbench.session.tcp.tunnels import Pppoe, dialled
 from trexbench.transport import LocalTransport, Running
 
 pytestmark = pytest.mark.portable

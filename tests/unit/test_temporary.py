@@ -13,10 +13,9 @@ from trexbench.core.errors import DutError
 from trexbench.dut import Change, Command
 from trexbench.dut.apply import apply
 from trexbench.dut.journal import FileJournal
-from trexbench.session.buffers import SYSCTLS, Buffers
 from trexbench.session.dut import ConnectedDut
-from trexbench.session.temporary import NAME, Temporary
-from trexbench.transport.completed import Completed
+from trexbench.session.temporary import BUFFER_SYSCTLS, NAME, Buffers, Temporary
+from trexbench.transport import Completed
 
 pytestmark = pytest.mark.portable
 
@@ -28,7 +27,7 @@ class Host:
     """A transport to a host whose files are these; deaf: it takes no value for these."""
 
     place: str
-    files: dict[str, str] = field(default_factory=lambda: dict.fromkeys(map(path, SYSCTLS), FOUND))
+    files: dict[str, str] = field(default_factory=lambda: dict.fromkeys(map(path, BUFFER_SYSCTLS), FOUND))
     deaf: tuple[str, ...] = ()
     refuses: tuple[str, ...] = ()
 
@@ -73,7 +72,7 @@ def test_buffers_are_set_on_both_hosts_for_a_leg_and_restored(tmp_path: Path) ->
 
 
 def test_a_host_that_does_not_take_them_is_named_and_all_others_are_restored(tmp_path: Path) -> None:
-    for server in (Host("server", deaf=(path(SYSCTLS[1]),)), Host("server", refuses=(path(SYSCTLS[1]),))):
+    for server in (Host("server", deaf=(path(BUFFER_SYSCTLS[1]),)), Host("server", refuses=(path(BUFFER_SYSCTLS[1]),))):
         client = Host("client")
         there = [connected(one, tmp_path) for one in (client, server)]
         with pytest.raises(DutError, match=r"tcp_wmem.* on server"), Buffers(there) as buffers:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
 from trexbench.transport import SshTransport
-from trexbench.transport.bounded import run_bounded
+from trexbench.transport.local import run_bounded
 from trexbench.transport.ssh_master import CannotOpen, open_master
 from trexbench.transport.ssh_reasons import explain
 from trexbench.transport.words import remote_command, shown

@@ -28,10 +28,10 @@ from trexbench.report.tcp.text import format_tcp
 from trexbench.session.options import Case
 from trexbench.session.options import Setup as PacketSetup
 from trexbench.session.request import make_request
+from trexbench.session.tcp.endpoints import TunnelUse, find_tunnel
 from trexbench.session.tcp.options import TcpSetup, TcpWish
 from trexbench.session.tcp.request import TcpRequest, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
-from trexbench.session.tunnel import TunnelUse, find_tunnel
 from trexbench.suite.jobs import make_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,7 +139,7 @@ def test_the_way_is_found_by_trying(
     server = replace(config.endpoints.server, transport=there if far else here)
     config = replace(config, transport=here, endpoints=replace(config.endpoints, server=server))
     found = find_tunnel(config, True)
-    assert (found.by, bool(found.way and found.way.load)) == (by, by == "tc-bpf")
+    assert (found.by, bool(found.way)) == (by, by == "tc-bpf")
     assert without in found.without and bool(found.without) == (not by)
     assert find_tunnel(config.with_tunnel("none"), True) == TunnelUse()
     assert find_tunnel(config, False) == TunnelUse("6in4", "not read")

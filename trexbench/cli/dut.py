@@ -360,7 +360,7 @@ def record_answers(output: str | None, target: Target) -> None:
 def revert_dut(target: Target) -> None:
     """Undo what `apply` and later runs have changed, also after a crash, and also on its endpoints and WAN host."""
     from ..dut.apply import revert
-    from ..session.endpoints import revert_endpoints
+    from ..session.tcp.endpoints import revert_endpoints
 
     def told(step: Change) -> None:
         _print_step(step, step.undo, back=True)

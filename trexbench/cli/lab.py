@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ..config.lookup import command_name, load_dut
+from ..config.lookup import load_dut
 from .calibrate import calibrate
 from .options import CONFIGS, JSON, complete_duts, path_option
 from .output import print_json
@@ -60,8 +60,8 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
 
     with signals_as_exceptions():
         config = load_dut(dut, configs_dir)
-        spec = LabSpec.from_config(config, cable=find_wan(config).by == CABLE)
-        found = Lab(spec, command_name(config)).up(trex_dir)
+        spec = LabSpec.from_config(config, cable=find_wan(config) == CABLE)
+        found = Lab(spec, config.command_name).up(trex_dir)
     click.echo(found)
     for warning in found.warnings:
         click.echo(f"  note: {warning}")

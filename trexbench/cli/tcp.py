@@ -92,7 +92,7 @@ def tcp(words: TcpWords | BdpWords, setup: TcpSetup, shown: Shown) -> int:
     The DUT's config names the hosts (`endpoints:`); a lab has its own. Pings, retransmits, round trips and the CPU time
     of each host are measured beside it. Buffers are set on both hosts for their leg only, and restored.
     """
-    from ..session.tcp.keep import measure_tcp
+    from ..session.tcp.run import measure_tcp
     from .loads import output_of, present
 
     if isinstance(words, BdpWords):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,15 +20,8 @@ _STEM = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a suite's name", "nightly.yaml")
 
 def load_dut(name: str, directory: Path | None = None) -> DutConfig:
     """The DUT of this name, or of this file where the name is a path."""
-    return read_dut(DUTS.find(name, directory))
-
-
-def command_name(config: DutConfig) -> str:
-    """Return the DUT's name on the command line: its own where that leads to its file, else the file's path."""
-    with suppress(ConfigError):
-        if DUTS.files().get(config.name) == config.file:
-            return config.name
-    return str(config.file)
+    found = read_dut(DUTS.find(name, directory))
+    return found if directory is not None else replace(found, called=name)
 
 
 def find_profile(name: str, directory: Path | None = None) -> Path:

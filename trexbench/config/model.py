@@ -203,7 +203,7 @@ class DutConfig:
     driver. rss: how the NICs choose a queue, where the DUT does not say. endpoints: hosts that test it with TCP; where
     there are some it may have no cables. wan: between the DUT and the server, or the tester's last port; wan_host:
     makes it in the DUT's place. text: the file as it was read. variant: which of its variants this is, see
-    with_variant; None: it is without any.
+    with_variant; None: it is without any. called: the name by which it was looked up, where that alone leads to it.
     """
 
     name: str
@@ -236,6 +236,12 @@ class DutConfig:
     notes: Annotated[str, r.text] = ""
     text: str = ""
     variant: str | None = None
+    called: str = ""
+
+    @property
+    def command_name(self) -> str:
+        """Its name on the command line: as it was called, or else its file's path."""
+        return self.called or str(self.file)
 
     @property
     def offered_queues(self) -> tuple[int, ...]:
@@ -278,6 +284,14 @@ class DutConfig:
     def versions(self) -> tuple[int, ...]:
         """IP versions in use on its ports: 4, 6 or both."""
         return tuple(sorted({own.version for port in self.ports for own in port.addresses}))
+
+    @property
+    def hosts(self) -> EndpointsConfig:
+        """The endpoints of TCP tests; ConfigError where it has none."""
+        if self.endpoints is None:
+            what = f"{self.file} names no endpoints, between which TCP could flow"
+            raise ConfigError(what, "state endpoints: (docs/tcp.md)")
+        return self.endpoints
 
     @property
     def dials_in(self) -> bool:

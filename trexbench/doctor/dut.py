@@ -41,7 +41,7 @@ def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
 def check_dut(target: Target, config: DutConfig) -> Iterator[Check]:
     """Reaches the DUT as a run would, and reads all that its driver needs; changes nothing."""
     if config.wan is not None:
-        yield attempt(Area.DUT, "WAN", lambda: f"{config.wan}, by {find_wan(config).by}")
+        yield attempt(Area.DUT, "WAN", lambda: f"{config.wan}, by {find_wan(config)}")
     if config.lab is not None and status(config.lab.prefix).condition != "up":
         found = "its lab is down: a run brings it up for itself"
         yield Check(Area.DUT, config.name, State.GOOD, found, f"to check it too: trexbench lab up --dut {config.name}")

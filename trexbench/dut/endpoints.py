@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..config.endpoints import End, EndpointsConfig
 from ..config.model import DutConfig, Neighbour, Port, Route
 from ..config.readers import Address, Interface
-from ..core.errors import ConfigError
 from .model import SixInFourEnd, Wanted
 
 TUNNEL_NAME = "tb6in4"
 """Name of the tunnel's interface, on both hosts."""
 
 
-def endpoints_of(config: DutConfig) -> EndpointsConfig:
-    """ConfigError where the DUT has none."""
-    if config.endpoints is None:
-        remedy = "add endpoints: with a client and a server (docs/configs.md)"
-        raise ConfigError(f"{config.file}: {config.name} has no endpoints", remedy)
-    return config.endpoints
-
-
-@dataclass(frozen=True)
-class TunnelWay:
-    """Tunnel setup on both hosts. load: the command that puts programs in its place; none: the kernel's device."""
-
-    load: tuple[str, ...] = ()
-
-
 def router_wanted(
-    config: DutConfig, host_facts: Mapping[str, Any] | None = None, way: TunnelWay | None = None
+    config: DutConfig, host_facts: Mapping[str, Any] | None = None, way: tuple[str, ...] | None = None
 ) -> Wanted:
     """The DUT with its sides towards the endpoints as ports 0 and 1 (one of them only, where they share it).
 
-    Nothing is wanted of the ports towards the tester. host_facts: see Wanted. way: of the tunnel to the server; its
-    device is the last port.
+    Nothing is wanted of the ports towards the tester. host_facts: see Wanted. way: the command that puts programs in
+    place of the tunnel to the server; empty: the kernel's device, the last port then; None: there is no such tunnel.
     """
     found, tunnel = _on_cables(config), None
     hosts = [own.ip for one in (found.client, found.server) for own in one.addresses]
@@ -51,26 +35,26 @@ def router_wanted(
     return Wanted(router, host_facts=host_facts or {}, tcp=True, tunnel=tunnel)
 
 
-def _into(way: TunnelWay, side: End, others: Iterable[Interface]) -> tuple[End, SixInFourEnd]:
+def _into(way: tuple[str, ...], side: End, others: Iterable[Interface]) -> tuple[End, SixInFourEnd]:
     """Return what stays on this side's own interface, and its end of the tunnel to the host with these addresses."""
     local, remote = (next(own.ip for own in all_of if own.version == 4) for all_of in (side.addresses, others))
-    if way.load:
-        return side, SixInFourEnd(side.interface, local, remote, load=way.load)
+    if way:
+        return side, SixInFourEnd(side.interface, local, remote, load=way)
     inner = tuple(own for own in side.addresses if own.version == 6)
     outer = tuple(own for own in side.addresses if own.version == 4)
     return End(side.interface, outer), SixInFourEnd(side.interface, local, remote, inner, TUNNEL_NAME)
 
 
 def endpoint_wanted(
-    config: DutConfig, role: str, host_facts: Mapping[str, Any] | None = None, way: TunnelWay | None = None
+    config: DutConfig, role: str, host_facts: Mapping[str, Any] | None = None, way: tuple[str, ...] | None = None
 ) -> Wanted:
     """The client or the server: its addresses, and a route to the other's networks through the DUT; no forwarding.
 
-    way: of the tunnel, the server's end of which this may be.
+    way: as for the router, of the tunnel whose end the server is.
     """
     one, other = next((one, other) for name, one, other in _on_cables(config).roles if name == role)
     if role == "client":
-        other = endpoints_of(config).server
+        other = config.hosts.server
     own_side, tunnel = End(one.interface, one.addresses), None
     if way is not None and role == "server" and one.dut is not None:
         own_side, tunnel = _into(way, own_side, one.dut.addresses)
@@ -90,13 +74,14 @@ def endpoint_wanted(
         one.transport,
         routes,
         description=f"the {role} of {config.name}",
+        called=config.called,
     )
     return Wanted(host, host_facts=host_facts or {}, forwards=False, tcp=True, tunnel=tunnel)
 
 
 def _on_cables(config: DutConfig) -> EndpointsConfig:
     """With PPPoE server and DUT have no addresses on the cable between them: the session has them."""
-    found = endpoints_of(config)
+    found = config.hosts
     if not config.dials_in:
         return found
     side = replace(found.server.dut, addresses=()) if found.server.dut is not None else None

@@ -3,9 +3,8 @@
 from .engines import ENGINES, Embedded, Iperf3, TcpEngine
 from .held import PppEnd, TunnelEnd, lost_of
 from .hosts import EndpointHost
-from .program import run_program
+from .program import run_program, watched_processes
 from .run import PORT, run_leg
-from .watcher import watched_processes
 
 __all__ = [
     "ENGINES",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ..core.errors import DutError
+from ..core.tcp.iperf3 import Told
 from ..core.tcp.model import HostReading, Leg, TcpPlan, Way
-from .genuine import told_by, with_streams
-from .hosts import Agent, EndpointHost
+from .hosts import Agent, EndpointHost, told_by
 
 READY_S = 15.0
 """For a server to listen, and then for its client to come."""
@@ -138,6 +138,25 @@ class Iperf3:
     def about(self, agent: Agent) -> Mapping[str, str]:
         told = told_by(agent.output).about if agent.output is not None else {}
         return {"name": "iperf3", **agent.told, **told}
+
+
+def with_streams(told: Told, read: Sequence[HostReading], ended_s: float) -> tuple[HostReading, ...]:
+    """iperf3's intervals as readings, each with the CPUs and threads that the agent read next to it.
+
+    Their time begins with the first interval. ended_s: by the agent's clock when iperf3 had ended.
+    """
+    if not told.totals or not read:
+        return tuple(read)
+    began_s = max(0.0, ended_s - told.length_s)
+    nothing = tuple(replace(one, payload_bytes=0, info={}) for one in told.totals[-1][1])
+    # Its own last reading is of after its end: its threads are gone.
+    whole = read[:-1] or read
+    found = []
+    for after_s, streams in ((0.0, nothing), *told.totals):
+        at_s = began_s + after_s
+        near = min(whole, key=lambda one: abs(one.at_s - at_s))
+        found.append(HostReading(after_s, streams, near.cpus, near.threads))
+    return tuple(found)
 
 
 _REMEDIES = {

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..core.errors import BenchError, DutError
+from ..core.tcp.iperf3 import Iperf3Output, Told, told_in
 from ..core.tcp.model import HostReading, Processes
 from ..host.linux import parse_stat
 from ..transport import Running, Transport
-from .genuine import told_by
 
 T = TypeVar("T", bound="HostProgram")
 
@@ -177,3 +177,13 @@ class Agent(HostProgram):
             self.output = msgspec.convert(value, dict[str, Any])
         elif what == "ready":
             self.ready = True
+
+
+def told_by(output: Mapping[str, Any]) -> Told:
+    """output: as the agent sends it (stdout, stderr, code); an error where it is nothing that iperf3 prints."""
+    text = str(output.get("stdout", ""))
+    try:
+        return told_in(msgspec.json.decode(text, type=Iperf3Output))
+    except (ValueError, RecursionError):
+        said = " ".join(str(output.get("stderr") or text or f"exit code {output.get('code')}").split())[:200]
+        return Told([], 0.0, {}, f"no result, but: {said}")

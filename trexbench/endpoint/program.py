@@ -1,13 +1,15 @@
-"""A program on a host of a TCP test that does not outlive this process, and can be ended before its time."""
+"""Programs beside a leg: one that is run to its end, unless it is ended before, and one that watches processes."""
 
 from __future__ import annotations
 
 import select
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-from ..core.errors import DutError
+from ..core.errors import BenchError, DutError
+from ..core.tcp.model import Processes
 from ..transport import Completed
 from .hosts import Agent, EndpointHost
 
@@ -15,6 +17,8 @@ LOOK_S = 0.2
 """Interval between looks at whether the program is to end."""
 LATE_S = 5.0
 """For the agent to tell that the program has exceeded its time."""
+ANSWER_S = 10.0
+"""For a watcher to start there, and to tell at its end."""
 
 
 def run_program(host: EndpointHost, argv: Sequence[str], within_s: float, over: threading.Event) -> Completed:
@@ -36,3 +40,42 @@ def run_program(host: EndpointHost, argv: Sequence[str], within_s: float, over: 
     said = agent.output or {}
     stdout, stderr = (str(said.get(name, "")) for name in ("stdout", "stderr"))
     return Completed(tuple(argv), int(said.get("code", 0)), stdout, stderr, time.monotonic() - begun_s)
+
+
+@contextmanager
+def watched_processes(host: EndpointHost | None, within_s: float) -> Iterator[Callable[[], Processes | None]]:
+    """Yield a function that ends the time and returns what was found: None without a host, a python3 there, or an
+    answer in time.
+
+    Nothing is read there in between. within_s: the longest time between.
+    """
+    if host is None:
+        yield lambda: None
+        return
+    options = {"role": "watcher", "deadline_s": within_s + 2 * ANSWER_S, "tunnels": list(host.tunnels)}
+    try:
+        agent = Agent(host, options)
+    except BenchError:
+        yield lambda: None
+        return
+
+    def finish() -> Processes | None:
+        try:
+            agent.running.send(b"\n")
+        except (BenchError, OSError):
+            return None
+        _hear_until(agent, lambda: agent.processes is not None)
+        return agent.processes
+
+    try:
+        _hear_until(agent, lambda: agent.ready)
+        yield finish if agent.ready else lambda: None
+    finally:
+        agent.close()
+
+
+def _hear_until(agent: Agent, there: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + ANSWER_S
+    while not there() and not agent.ended and (left_s := deadline - time.monotonic()) > 0:
+        if select.select([agent.running], [], [], left_s)[0]:
+            agent.hear()

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from ..core.errors import BenchError, ConfigError, DutError
-from ..core.tcp.model import HostReading, Leg, LegReadings, TcpPlan
+from ..core.tcp.model import HostReading, Leg, LegReadings, Seen, TcpPlan
 from .engines import ENGINES, GRACE_S, READY_S, LegPart, TcpEngine
 from .hosts import Agent, EndpointHost
 
@@ -25,7 +25,7 @@ def run_leg(
     client: EndpointHost,
     server: EndpointHost,
     port: int = PORT,
-    seen: Callable[[str, HostReading], None] = lambda name, reading: None,
+    seen: Seen = lambda name, reading: None,
     clock: Callable[[], float] = time.monotonic,
     engines: tuple[TcpEngine, TcpEngine] | None = None,
 ) -> LegReadings:
@@ -113,7 +113,7 @@ def _wait_ready(agent: Agent, engine: TcpEngine, part: LegPart) -> None:
             raise DutError(f"{agent.host.place}: it ended before it listened", "see what it says there by hand")
 
 
-def _listen(agents: Sequence[Agent], within_s: float, seen: Callable[[str, HostReading], None]) -> BenchError | None:
+def _listen(agents: Sequence[Agent], within_s: float, seen: Seen) -> BenchError | None:
     """Until both have ended; what went wrong: of the first that failed, and what the other says of it soon after."""
     deadline = time.monotonic() + within_s
     failed: list[BenchError] = []

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ..config.endpoints import TransportConfig
-from ..config.lookup import command_name, load_dut
+from ..config.lookup import load_dut
 from ..config.model import DutConfig, GeneratorConfig
 from ..core.dut.telemetry import Observation
 from ..core.errors import DutError, GeneratorError
 from ..core.tcp.tunnel import DUT_SERVER
 from ..dut import Dut, Wanted, open_dut
-from ..dut.endpoints import TunnelWay, router_wanted
+from ..dut.endpoints import router_wanted
 from ..dut.journal import FileJournal, Journal, NoJournal, state_dir
 from ..dut.recording import Recording, RecordingTransport, record
 from ..generator.trex.connect import ServerAddress, read_macs
@@ -81,7 +81,7 @@ def connect_dut(
     through: wraps its transport.
     """
     config = wanted.config
-    with reached(config.transport, f"trexbench lab up --dut {command_name(config)}") as opened:
+    with reached(config.transport, f"trexbench lab up --dut {config.command_name}") as opened:
         transport = through(opened)
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{config.transport.port or ''}")
         with locked(name, f"{what} on {transport.place} is in use", doing):
@@ -110,7 +110,7 @@ def connect_target(
     wanted = Wanted(config, macs, queues, lab_facts(config))
     if not config.cables and config.driver == "linux":  # nothing but endpoints: see config.schema
         tunnelled = config.endpoints is not None and config.endpoints.through.between == DUT_SERVER
-        wanted = router_wanted(config, way=TunnelWay() if tunnelled else None)
+        wanted = router_wanted(config, way=() if tunnelled else None)
     with connect_dut(wanted, doing, through=through) as found:
         yield found
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..config.lookup import command_name
 from ..core.errors import ConfigError
 from ..core.protocols import Clock
 from ..dut import Attestation, Wanted, not_attested
@@ -22,32 +20,16 @@ from ..lab.conditions import watch_of
 from ..lab.net import returning
 from ..lock import locked
 from .dut import ConnectedDut, connect_dut, endpoint_of
-from .line import open_line
 from .measure import Session, Tester
-from .process import signals_as_exceptions
+from .process import RunClock, signals_as_exceptions
 from .request import Request, expected_s
 from .run import Watch
 from .testers import load, name_of_tester
-from .wan import CABLE, StandingWan, WanUse, find_wan
+from .wan import CABLE, StandingWan, find_wan, open_line
 from .watch import Observed
 
 if TYPE_CHECKING:
     from .simulate import Simulation
-
-
-class RunClock:
-    """Seconds since it was made, on the monotonic clock."""
-
-    def __init__(self) -> None:
-        self._zero = time.monotonic()
-
-    def now(self) -> float:
-        return time.monotonic() - self._zero
-
-    def sleep_until(self, t_s: float) -> None:
-        left = t_s - self.now()
-        if left > 0:
-            time.sleep(left)
 
 
 @contextmanager
@@ -55,10 +37,10 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     """Lab, ports and DUT until the end of the block, for one run or several. ``say`` gets a line per step."""
     expected_s(request)  # raises ConfigError for what cannot be measured
     with signals_as_exceptions(), ExitStack() as stack:
-        wan = _find_wan(request)
-        lab = _lab(request, wan, stack, say)
+        wan_by = _find_wan(request)
+        lab = _lab(request, wan_by, stack, say)
         generator, clock, simulation = _generator(request, lab, stack, say)
-        attestation, there, line = _configure(request, generator, lab, wan, stack, say)
+        attestation, there, line = _configure(request, generator, lab, wan_by, stack, say)
         observed: Observed | None = there.observed if there is not None else None
         again = there is not None and there.unsteady and attestation.attested
         read_back = there.dut.verify if there is not None and again else None
@@ -69,8 +51,8 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         yield Session(request, lab, generator, clock, attestation, observed, say, watch, known, line, read_back)
 
 
-def _find_wan(request: Request) -> WanUse:
-    """Find what can make the config's WAN; ConfigError where nothing is to be made."""
+def _find_wan(request: Request) -> str:
+    """Find what can make the config's WAN, as find_wan; ConfigError where nothing is to be made."""
     wan = request.dut.wan
     if wan is not None and request.sim:
         raise ConfigError(f"a WAN of {wan}: simulated packets pass none", "take it out, or another variant")
@@ -94,12 +76,12 @@ def _own_place() -> Iterator[None]:
                 os.sched_setscheduler(0, policy, priority)
 
 
-def _lab(request: Request, wan: WanUse, stack: ExitStack, say: Callable[[str], None]) -> RunningLab | None:
+def _lab(request: Request, wan_by: str, stack: ExitStack, say: Callable[[str], None]) -> RunningLab | None:
     if not request.uses_lab:
         return None
     stack.enter_context(_own_place())
     say(f"bringing up the lab of {request.dut.name}")
-    spec, name = LabSpec.from_config(request.dut, cable=wan.by == CABLE), command_name(request.dut)
+    spec, name = LabSpec.from_config(request.dut, cable=wan_by == CABLE), request.dut.command_name
     lab = stack.enter_context(Lab(spec, name).running(request.trex_dir))
     # Sockets opened from here on live in the tester's namespace, and so do all threads made from here on.
     lab.enter()
@@ -133,7 +115,7 @@ def _configure(
     request: Request,
     generator: Tester,
     lab: RunningLab | None,
-    wan: WanUse,
+    wan_by: str,
     stack: ExitStack,
     say: Callable[[str], None],
 ) -> tuple[Attestation, ConnectedDut | None, StandingWan | None]:
@@ -155,5 +137,5 @@ def _configure(
     found = apply_and_verify(there.dut, there.transport, there.journal, variant=variant, unsteady=unsteady)
     found.require_match()
     say(f"  {summary(found.changed)}" if found.attested else f"{request.dut.name}: {found.reason}")
-    line = stack.enter_context(open_line(request.dut, wan, there, lab, doing, packets=True))
+    line = stack.enter_context(open_line(request.dut, wan_by, there, lab, doing, packets=True))
     return found, there, line

@@ -1,4 +1,4 @@
-"""This process and its machine: what a result says of them, and how signals end a run."""
+"""This process and its machine: what a result says of them, a run's clock, and how signals end a run."""
 
 from __future__ import annotations
 
@@ -25,6 +25,41 @@ _LIBRARIES = ("trexbench", "lbr-trex-client", "pyzmq", "numpy", "scapy", "matplo
 
 def utc_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+class RunClock:
+    """Seconds since it was made, on the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._zero = time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() - self._zero
+
+    def sleep_until(self, t_s: float) -> None:
+        left = t_s - self.now()
+        if left > 0:
+            time.sleep(left)
+
+
+class HeldClock:
+    """The run's clock, shared by harness, server and twin: its time passes only while the harness sleeps.
+
+    Nothing that happens between two sleeps takes any time, so a run does not depend on how fast this machine is.
+    speedup: simulated seconds per real second.
+    """
+
+    def __init__(self, speedup: float) -> None:
+        self._speedup = speedup
+        self._now_s = 0.0
+
+    def now(self) -> float:
+        return self._now_s
+
+    def sleep_until(self, t_s: float) -> None:
+        if t_s > self._now_s:
+            time.sleep((t_s - self._now_s) / self._speedup)
+            self._now_s = t_s
 
 
 def host_facts() -> dict[str, Any]:

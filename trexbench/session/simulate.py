@@ -6,7 +6,6 @@ import fcntl
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from ..stlserver.rpc.server import StlServer
 from ..twin.engine import SimEngine
 from ..twin.router import TwinRouter
 from ..twin.vpp_runtime import Runtime
+from .process import HeldClock
 from .request import Request
 
 DEFAULT_SPEED_BPS = 10e9
@@ -33,26 +33,6 @@ PATIENCE_S, TRIES = 10.0, 4
 Nothing else bounds the wait for a server that is a thread of this process.
 """
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x1
-
-
-class HeldClock:
-    """The run's clock, shared by harness, server and twin: its time passes only while the harness sleeps.
-
-    Nothing that happens between two sleeps takes any time, so a run does not depend on how fast this machine is.
-    speedup: simulated seconds per real second.
-    """
-
-    def __init__(self, speedup: float) -> None:
-        self._speedup = speedup
-        self._now_s = 0.0
-
-    def now(self) -> float:
-        return self._now_s
-
-    def sleep_until(self, t_s: float) -> None:
-        if t_s > self._now_s:
-            time.sleep((t_s - self._now_s) / self._speedup)
-            self._now_s = t_s
 
 
 @dataclass(frozen=True)

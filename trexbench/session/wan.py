@@ -1,22 +1,38 @@
-"""The WAN in the path of a run: what makes it, found out by trying; made, changed, and taken away again."""
+"""The WAN in the path of a run: what makes it, found out by trying; made, changed, read back, and taken away again.
+
+netem and tbf of a Linux host in the path make it, or else the cable of a lab.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from types import TracebackType
+from typing import Any, Protocol
 
 from ..config.endpoints import TransportConfig
 from ..config.model import DutConfig
-from ..core.errors import DutError
+from ..core.errors import BenchError, DutError, LabError
 from ..core.tcp.wan import Wan
-from ..dut.linux.wan import deviations, parse_qdiscs, parts
-from .dut import reached
+from ..dut import Change, Wanted
+from ..dut.apply import revert, run
+from ..dut.linux.parse import parse_links
+from ..dut.linux.wan import Qdisc, commands, deviations, foreign, ours, parse_qdiscs, parts, removal
+from ..lab import RunningLab
+from ..lab.server import telling_line
+from ..lab.wan import ask, cables_of
+from ..transport import run_checked
+from .dut import ConnectedDut, connect_dut, reached
+from .temporary import NAME, Temporary
 
 TRIAL_S = 60.0
 NETEM, CABLE = "netem", "cable"
 _TRY = ("unshare", "--net", "sh", "-c", "tc -batch - && tc -j -s qdisc show dev lo")
 """On the loopback of a network of its own, with all of it gone afterwards."""
 _MTU = 1500
+_WHAT = "WAN on"
+"""Prefix of a line's changes in the journal, before the interface."""
 
 
 class StandingWan(Protocol):
@@ -31,14 +47,6 @@ class StandingWan(Protocol):
 
     def not_carried(self) -> int:
         """Frames since it was made that it should have carried and did not: neither queue nor loss took them."""
-
-
-@dataclass(frozen=True)
-class WanUse:
-    """by: what can make the line of the config; empty: it has none."""
-
-    wan: Wan | None = None
-    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,21 +76,21 @@ def carrier_of(config: DutConfig, packets: bool = False) -> WanCarrier | None:
     return WanCarrier("the DUT", config.transport, names) if names else None
 
 
-def find_wan(config: DutConfig, packets: bool = False) -> WanUse:
-    """netem (with tbf, or tbf alone for a rate) where the host in the path has it, else the cable of a lab.
+def find_wan(config: DutConfig, packets: bool = False) -> str:
+    """NETEM (with tbf, or tbf alone for a rate) where the host in the path has it, else CABLE of a lab.
 
-    DutError, with what the host lacks, where there is neither.
+    Empty where the config has no WAN. DutError, with what the host lacks, where there is neither.
     """
     if config.wan is None:
-        return WanUse()
+        return ""
     carrier = carrier_of(config, packets)
     if carrier is not None and config.lab is not None:  # its namespaces may not be there yet; its kernel is this one
         carrier = replace(carrier, transport=TransportConfig("local"))
     lack = _lack(carrier, config.wan) if carrier is not None else DutError("nothing in the path can make a WAN", "")
     if lack is None:
-        return WanUse(config.wan, NETEM)
+        return NETEM
     if config.lab is not None:
-        return WanUse(config.wan, CABLE)
+        return CABLE
     raise lack
 
 
@@ -103,3 +111,179 @@ def _lack(carrier: WanCarrier, wan: Wan) -> DutError | None:
 
 
 _REMEDY = "modprobe sch_netem sch_tbf, install the kernel's package that has them, or name a wan_host: that has"
+
+
+def wan_host_wanted(config: DutConfig) -> Wanted | None:
+    """The WAN host, of which nothing but the line is wanted; None: the config names none."""
+    if config.wan_host is None:
+        return None
+    host = DutConfig(f"{config.name}-wan", config.file, "linux", transport=config.wan_host.transport)
+    return Wanted(host, forwards=False)
+
+
+@contextmanager
+def open_line(
+    config: DutConfig, by: str, dut: ConnectedDut, lab: RunningLab | None, doing: str, packets: bool = False
+) -> Iterator[StandingWan | None]:
+    """The config's line until the end of the block; None where it has none.
+
+    by: see find_wan. netem is on the WAN host, which is opened and locked, or else on this DUT. lab: was brought up
+    with the line, where its cable makes it. packets: see carrier_of.
+    """
+    carrier = carrier_of(config, packets)
+    if config.wan is None:
+        yield None
+    elif by == CABLE:
+        assert lab is not None
+        cable = CableLine(lab, "tester" if packets else "server")
+        cable.set(config.wan)  # a lab that stays has the last run's
+        yield cable
+    elif carrier is None:
+        raise DutError(f"{config.name} has no Linux host that could make its WAN", "state wan_host:")
+    elif (wanted := wan_host_wanted(config)) is None:
+        with NetemLine(dut, carrier.interfaces, config.wan) as line:
+            yield line
+    else:
+        with (
+            connect_dut(wanted, doing, what=carrier.what) as host,
+            NetemLine(host, carrier.interfaces, config.wan) as line,
+        ):
+            yield line
+
+
+@dataclass(frozen=True)
+class CableLine:
+    """A StandingWan of a lab that was brought up with one (LabSpec.wan).
+
+    to: whose cable is counted, ``server``, or ``tester`` for its last port; they are set together.
+    """
+
+    lab: RunningLab
+    to: str = "server"
+
+    @property
+    def by(self) -> str:
+        return CABLE
+
+    def set(self, wan: Wan) -> None:
+        """It holds for all that comes, and shortens the way of what is on it; DutError where it is not in force."""
+        answer = self._ask({"set": asdict(wan)})
+        if answer.get("wan") != asdict(wan):
+            raise DutError(f"the cable of lab {self.lab.spec.prefix} has {answer.get('wan')}, not {wan}")
+
+    def counts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """From the DUT, and back to it, since the lab is up.
+
+        frames, bytes: delivered (a frame of up to 64 KB is one). queue_drops, losses: in packets, as asked for.
+        held_drops, missed, refused: frames that the cable itself failed to carry (more than it holds; it came too late
+        to read; the far end was down). DutError where it has died.
+        """
+        ways = self._ask({"counts": True})["ways"]
+        at = 2 * [cable.to for cable in cables_of(self.lab.spec)].index(self.to)
+        return ways[at], ways[at + 1]
+
+    def not_carried(self) -> int:
+        """Frames that the cable itself failed to carry, both ways, since the lab is up."""
+        return sum(way[name] for way in self.counts() for name in ("held_drops", "missed", "refused"))
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        cable, prefix = self.lab.cable, self.lab.spec.prefix
+        if cable is None:
+            raise DutError(f"lab {prefix} has no line of its own", "bring it up with its WAN")
+        try:
+            return ask(prefix, question)
+        except LabError as error:
+            if cable.process.alive:
+                raise
+            why = f"the cable of lab {prefix} (process {cable.process.pid}) has died: {telling_line(cable.log)}"
+            raise DutError(why, f"its log is {cable.log}") from error
+
+
+class NetemLine:
+    """On these interfaces of this host, each of which has the direction that leaves by it; there inside the block.
+
+    What a killed run has left of such a line is undone first. DutError for an interface whose root qdisc somebody else
+    has set, and where the line is not read back as it was set.
+    """
+
+    by = NETEM
+
+    def __init__(self, host: ConnectedDut, interfaces: Sequence[str], wan: Wan) -> None:
+        self._host, self._wan = host, wan
+        self._mtus: dict[str, int] = dict.fromkeys(interfaces, 0)
+        self._made = Temporary(host)
+
+    def __enter__(self) -> NetemLine:
+        host = self._host
+        revert(host.dut, host.transport, host.journal, only=_is_line)
+        links = parse_links(run_checked(host.transport, ("ip", "-json", "-details", "link", "show")))
+        try:
+            for interface in self._mtus:
+                if interface not in links:
+                    raise DutError(f"interface {interface} is not on {host.transport.place}", "correct the config")
+                self._mtus[interface] = int(links[interface]["mtu"] or 0)
+                self._make(interface)
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._made.__exit__(kind, error, traceback)
+
+    def set(self, wan: Wan) -> None:
+        """Live: packets that are in the line stay there, unless it is to have other parts (a rate where none was).
+
+        Where it fails, the former one is put back as far as the host lets it.
+        """
+        former = self._wan
+        try:
+            self._change(wan)
+        except BenchError:
+            with suppress(BenchError):  # the first error is the one to tell
+                self._change(former)
+            raise
+
+    def _change(self, wan: Wan) -> None:
+        for interface, mtu in self._mtus.items():
+            there = [one.kind for one in ours(self._read(interface))]
+            wanted = parts(wan, mtu)
+            alike = there == [one.kind for one in wanted]
+            if not alike:
+                run(self._host.transport, removal(interface))
+            for command in commands(wan, interface, mtu, "change" if alike else "add"):
+                run(self._host.transport, command)
+            self._require(wan, interface)
+        self._wan = wan
+
+    def not_carried(self) -> int:
+        """The kernel loses none."""
+        return 0
+
+    def _make(self, interface: str) -> None:
+        there = self._read(interface)
+        if (other := foreign(there)) is not None:
+            raise DutError(
+                f"{interface} on {self._host.transport.place} has a qdisc of its own ({other.kind} {other.handle})",
+                f"take it away for the test (tc qdisc del dev {interface} root), or name a wan_host:",
+            )
+        was = next((one.kind for one in there if one.root), "none")
+        do, undo = commands(self._wan, interface, self._mtus[interface]), (removal(interface),)
+        self._made.make(Change(f"{_WHAT} {interface}", was, str(self._wan), do, undo, variant=NAME))
+        self._require(self._wan, interface)
+
+    def _require(self, wan: Wan, interface: str) -> None:
+        off = "; ".join(deviations(wan, self._mtus[interface], self._read(interface)))
+        if off:
+            raise DutError(
+                f"the WAN on {interface} of {self._host.transport.place} is not {wan}: {off}", "dmesg may say why"
+            )
+
+    def _read(self, interface: str) -> tuple[Qdisc, ...]:
+        return parse_qdiscs(run_checked(self._host.transport, ("tc", "-j", "-s", "qdisc", "show", "dev", interface)))
+
+
+def _is_line(change: Change) -> bool:
+    return change.variant == NAME and change.what.startswith(_WHAT)

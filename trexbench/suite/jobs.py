@@ -30,11 +30,10 @@ from ..session.options import Case, Setup
 from ..session.process import utc_now
 from ..session.request import NIGHT_DEFAULTS, Request, expected_s, make_request, merged
 from ..session.run import Interrupted, Recorder
-from ..session.tcp.keep import open_bench
 from ..session.tcp.options import TcpSetup, TcpWish
 from ..session.tcp.request import TcpRequest, make_tcp_request
 from ..session.tcp.request import expected_s as tcp_expected_s
-from ..session.tcp.run import run_tcp
+from ..session.tcp.run import open_bench, run_tcp
 
 TWIN_PACE = 100.0
 """A twin of packets computes about so many simulated seconds per second, whatever the speed-up."""

@@ -9,9 +9,8 @@ from pathlib import Path
 from ..core.errors import DutError
 from .cli import CliLogin, CliTransport
 from .command import TIMEOUT_S, Transport, run_checked
-from .completed import Completed
 from .local import LocalTransport, NetnsTransport
-from .running import Running
+from .running import Completed, Running
 from .ssh import CONFIG_ENV, SshTransport
 from .words import shown
 

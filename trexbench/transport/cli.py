@@ -21,8 +21,7 @@ from typing import Any
 
 from ..core.errors import DutError, DutLost
 from ..core.patterns import find
-from .completed import Completed
-from .running import Running
+from .running import Completed, Running
 from .words import shown
 
 CONNECT_S = 15.0

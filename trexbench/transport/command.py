@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..core.errors import DutError
-from .completed import Completed
-from .running import Running
+from .running import Completed, Running
 from .words import shown
 
 TIMEOUT_S = 15.0

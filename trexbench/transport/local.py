@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import DutError
-from .bounded import run_bounded
-from .completed import Completed
-from .running import Running
+from .running import Completed, Running, kill_group
 from .words import shown
 
 _LOG = logging.getLogger(__name__)
 OUTPUT_LIMIT_BYTES = 16 << 20
 _NETNS_DIR = Path("/run/netns")
 
+_LOOK_EVERY_S = 0.05
+"""Interval at which the size of a process's output is checked; its end is noticed at once."""
 _PACKAGES = {"ip": "iproute2", "tc": "iproute2", "tee": "coreutils", "nft": "nftables"}
 
 
@@ -115,3 +119,49 @@ def environment() -> Mapping[str, str]:
 
 def missing(program: str, place: str) -> DutError:
     return DutError(f"{program} is not installed on {place}", f"install the package {_PACKAGES.get(program, program)}")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Outcome of a process. cut: the limit for which it was killed, ``time`` or ``size``, or empty."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    cut: str = ""
+
+
+def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes: int, env: Mapping[str, str]) -> Ended:
+    """Run argv in a session of its own, so that Ctrl-C does not reach it directly; OSError if it cannot start.
+
+    limit_bytes holds for stdout and stderr each. The process and its children are killed when it takes longer or prints
+    more, and on any exception here.
+    """
+    # Its input is a file: communicate, called again after a timeout, would not send the rest.
+    with tempfile.TemporaryFile() as fed:
+        fed.write(input)
+        fed.seek(0)
+        process = subprocess.Popen(
+            list(argv),
+            stdin=fed,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            start_new_session=True,
+        )
+    deadline, said, cut, ended = time.monotonic() + timeout_s, (b"", b""), "", False
+    try:
+        while not (ended or cut):
+            left_s = deadline - time.monotonic()
+            try:
+                said, ended = process.communicate(timeout=min(_LOOK_EVERY_S, max(0.0, left_s))), True
+            except subprocess.TimeoutExpired as error:  # it has all output so far; the next call continues
+                said, cut = (error.stdout or b"", error.stderr or b""), "" if left_s > 0 else "time"
+            cut = "size" if any(len(one) > limit_bytes for one in said) else cut
+    finally:
+        kill_group(process)
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+    return Ended(process.returncode, *said, cut)

@@ -1,19 +1,19 @@
-"""A process that is held open: fed on its stdin, heard line by line, ended when its stdin closes."""
+"""A process that is held open: fed on its stdin, heard line by line, ended when its stdin closes; and its outcome."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 
 from ..core.errors import DutError
-from .bounded import kill_group
-from .completed import Completed
 from .words import shown
 
 LINE_LIMIT_BYTES = 64 << 20
@@ -21,6 +21,23 @@ _STDERR_BYTES = 65536
 _SEND_S = 15.0
 _CLOSE_S = 2.0
 """For a process to end by itself once its stdin is closed; then it is killed."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ran to its end. argv: as the caller gave it, without what the transport puts around it."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+    duration_s: float
+
+    @property
+    def complaint(self) -> str:
+        """The last line of its output, or its exit code: for messages about its failure."""
+        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        return lines[-1].strip() if lines else f"exit code {self.returncode}"
 
 
 class Running:
@@ -123,3 +140,11 @@ class Running:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process that was started in a session of its own, and what it started there; nothing if it has ended."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..core.errors import DutError, DutLost
-from .completed import Completed
 from .local import OUTPUT_LIMIT_BYTES, environment, missing, run_here, start_here
-from .running import Running
+from .running import Completed, Running
 from .ssh_master import OPEN_S, CannotOpen, Master, open_master
 from .ssh_reasons import explain
 from .words import OWN_255, remote_command, shown

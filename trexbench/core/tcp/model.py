@@ -6,7 +6,7 @@ The client is the host that opens the connections, as in iperf3. Forward: the cl
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -289,6 +289,10 @@ class HostReading:
     streams: tuple[StreamCount, ...] = ()
     cpus: tuple[CpuTime, ...] = ()
     threads: tuple[ThreadTime, ...] = ()
+
+
+Seen = Callable[[str, HostReading], None]
+"""Gets each reading as it is made, with the name of its host: ``client`` or ``server``. Called from other threads."""
 
 
 @dataclass(frozen=True)

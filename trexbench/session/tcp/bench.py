@@ -11,20 +11,19 @@ from typing import Any
 from ...core.dut.telemetry import DutReading, Missing, Moment
 from ...core.errors import BenchError, DutError
 from ...core.protocols import Clock
-from ...core.tcp.model import HEADER_BYTES, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
+from ...core.tcp.model import HEADER_BYTES, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
 from ...core.tcp.tunnel import CLIENT_DUT
 from ...core.tcp.wan import Wan
 from ...core.verdict.model import RunWarning
 from ...endpoint import EndpointHost, run_leg, run_program, watched_processes
 from ...host.ping import ping_argv, ping_limit_s, read_ping
 from ...signals import uninterrupted
-from ..buffers import Buffers
-from ..endpoints import Endpoint, Endpoints, open_endpoints
-from ..opening import RunClock
-from ..path import prove_bypass, prove_path
+from ..process import RunClock
+from ..temporary import Buffers
 from ..watch import Observed
+from .endpoints import Endpoints, open_endpoints
+from .path import prove_bypass, prove_path
 from .request import TcpRequest
-from .run import Seen
 
 TICK_S, SHORTEST_TICK_S, TICKS = 5.0, 0.5, 10
 """Between readings of the DUT while a leg runs: at most, at least, and so many in a short one."""
@@ -59,7 +58,7 @@ class HostsBench:
 
     @property
     def facts(self) -> Mapping[str, Mapping[str, Any]]:
-        ends = {one.role: one.attestation.to_document() for one in (self.found.client, self.found.server)}
+        ends = {one.name: one.attestation.to_document() for one in (self.found.client, self.found.server)}
         if self.found.pppoe is not None:
             ends["server"] = {**ends["server"], "pppoe": dict(self.found.pppoe.told)}
         found = {**ends, "dut": self.found.attestation.to_document()}
@@ -89,7 +88,7 @@ class HostsBench:
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
         found = [RunWarning("lab", text) for text in (self.found.lab.warnings if self.found.lab is not None else ())]
-        hosts = {one.role: one.attestation for one in (self.found.client, self.found.server)}
+        hosts = {one.name: one.attestation for one in (self.found.client, self.found.server)}
         for host, attestation in {"DUT": self.found.attestation, **hosts}.items():
             if not attestation.attested:
                 text = f"the {host}'s configuration was neither applied nor read back ({attestation.reason})"
@@ -122,8 +121,8 @@ class HostsBench:
     def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
         client, server = self.found.client, self.found.server
         own, address = client.addresses[leg.version], server.addresses[leg.version]
-        host, argv = _host(client, client.addresses), ping_argv(address, count, PING_S, leg.version, own)
-        series = read_ping(run_program(host, argv, ping_limit_s(count, PING_S), over), client.transport.place)
+        argv = ping_argv(address, count, PING_S, leg.version, own)
+        series = read_ping(run_program(client, argv, ping_limit_s(count, PING_S), over), client.transport.place)
         return Ping(leg, loaded, series.sent, series.times_s)
 
     def look(self, moment: Moment) -> DutReading | None:
@@ -132,7 +131,7 @@ class HostsBench:
         return next(iter(watcher.readings), None)
 
     def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
-        client, server = (_host(one, one.addresses) for one in (self.found.client, self.found.server))
+        client, server = self.found.client, self.found.server
         tick_s = min(TICK_S, max(SHORTEST_TICK_S, (plan.omit_s + plan.time_s) / TICKS))
         router, over_s = EndpointHost("dut", self.found.dut.transport, {}), plan.omit_s + plan.time_s + LONGEST_LEG_S
         failed = self._not_carried()
@@ -173,7 +172,7 @@ class HostsBench:
         return self.found.line.not_carried() if self.found.line is not None else 0
 
     def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
-        client, server = (_host(one, one.bypass) for one in (self.found.client, self.found.server))
+        client, server = (replace(one, addresses=one.bypass) for one in (self.found.client, self.found.server))
         return run_leg(self._placed(plan), leg, client, server, clock=self.clock.now)
 
     def _placed(self, plan: TcpPlan) -> TcpPlan:
@@ -201,10 +200,6 @@ def _mtu(found: Endpoints) -> int:
         return found.opened.mtu + HEADER_BYTES[found.opened.tunnel.kind][4]
     mtus = [one["mtu"] for one in _interfaces(found) if isinstance(one.get("mtu"), int)]
     return min([*mtus, found.pppoe.mtu] if found.pppoe is not None else mtus, default=1500)
-
-
-def _host(one: Endpoint, addresses: Mapping[int, str]) -> EndpointHost:
-    return EndpointHost(one.role, one.transport, addresses, one.cpus)
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -22,7 +21,7 @@ from ...core.tcp.calibration import (
     wrong_delay,
     wrong_rate,
 )
-from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
+from ...core.tcp.model import Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
 from ...core.tcp.wan import Wan
 from ...core.units import format_bits
 from ...core.verdict.model import RunWarning
@@ -43,7 +42,7 @@ class Tried(Protocol):
 
     def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping: ...
 
-    def flow(self, leg: Leg, plan: TcpPlan, seen: Callable[[str, HostReading], None], watched: bool) -> LegReadings: ...
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings: ...
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from ...config import option as o
 from ...core.errors import ConfigError
-from ...core.tcp.model import ENGINES, Way
+from ...core.tcp.model import ENGINES, Leg, TcpPlan, Way
 from ...core.tcp.wan import format_size
 
 LEAST_BUFFER, MOST_BUFFER = 4096, 2**31 - 1
@@ -55,27 +55,19 @@ class TcpSetup(o.CommonOptions):
 
 
 @dataclass(frozen=True)
-class TcpWish:
-    """ways: each a leg of its own. ip: ``4``, ``6`` or ``both``; None: IPv4 where both endpoints have it.
+class TcpWish(TcpPlan):
+    """Plan whose legs are still to be made. ways: each a leg of its own.
 
     buffers, congestions: each leg is run with each of them, see core.tcp.model.Leg; None: as the hosts, the plan have
-    it. The other fields are those of core.tcp.model.TcpPlan.
+    it. ip: ``4``, ``6`` or ``both``; None: IPv4 where both endpoints have it.
     """
 
+    legs: tuple[Leg, ...] = ()
     ways: tuple[Way, ...] = (Way.FORWARD, Way.REVERSE)
     buffers: tuple[int | None, ...] = (None,)
     congestions: tuple[str | None, ...] = (None,)
     ip: str | None = None
-    streams: int = 1
-    time_s: float = 60.0
-    interval_s: float = 1.0
-    omit_s: float = 0.0
     repeat: int = 1
-    pings: int = 60
-    congestion: str | None = None
-    zerocopy: bool = False
-    pinned: bool = False
-    engine: str = "embedded"
 
     def __post_init__(self) -> None:
         """ConfigError for what cannot be measured."""

@@ -68,15 +68,11 @@ def _require_nothing_set(config: DutConfig, wish: TcpWish) -> None:
 
 def plan_of(wish: TcpWish, config: DutConfig) -> TcpPlan:
     """Each IP version in turn, each repetition, each way. ConfigError where the endpoints have no such addresses."""
-    if config.endpoints is None:
-        raise ConfigError(
-            f"{config.file} names no endpoints, between which TCP could flow", "state endpoints: (docs/tcp.md)"
-        )
-    there = config.endpoints.versions
+    there = config.hosts.versions
     asked = {"4": (4,), "6": (6,), "both": (4, 6), None: there[:1]}[wish.ip]
     for version in asked:
-        if version == 6 and config.endpoints.through.is_opened:
-            raise ConfigError(f"tunnel {config.endpoints.tunnel} carries IPv4 only", "take --ip 4, or --tunnel none")
+        if version == 6 and config.hosts.through.is_opened:
+            raise ConfigError(f"tunnel {config.hosts.tunnel} carries IPv4 only", "take --ip 4, or --tunnel none")
         if version not in there:
             raise ConfigError(
                 f"the endpoints of {config.file} have no addresses of IPv{version} on both sides",

@@ -1,29 +1,28 @@
-"""The measuring loop of a TCP test: the endpoints' own ceiling, echo requests, then each leg in turn."""
+"""A TCP test, measured: its hosts opened, the endpoints' own ceiling, echo requests, then each leg in turn."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import BenchError, DutError
-from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, around_plan
+from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan, around_plan
 from ...core.tcp.result import TcpResult
 from ...core.tcp.wan import Wan
 from ...core.typed import Status
 from ...core.verdict.model import RunWarning
 from ...signals import uninterrupted
-from ..process import host_facts, utc_now
+from ..keep import Measured, Output, Say, keep
+from ..process import host_facts, signals_as_exceptions, utc_now
 from ..run import Interrupted, Recorder, as_error
 from .calibrate import calibrate
 from .request import TcpRequest
-
-Seen = Callable[[str, HostReading], None]
-"""Gets each reading as it is made, with the name of its host: ``client`` or ``server``. Called from other threads."""
 
 
 class Bench(Protocol):
@@ -96,6 +95,28 @@ class _Test:
         with uninterrupted():
             self.result = replace(self.result, **joined)
             self.recorder.update(self.result)
+
+
+def measure_tcp(request: TcpRequest, output: Output) -> Measured[TcpResult]:
+    """Carry the request out. An error before the first leg is raised, a later one is in what is returned."""
+    with signals_as_exceptions(), open_bench(request, output.say) as bench:
+        return keep(partial(run_tcp, bench, request), output)
+
+
+@contextmanager
+def open_bench(request: TcpRequest, say: Say) -> Iterator[Bench]:
+    """Bench that several tests of one DUT and variant share, until the end of the block."""
+    if request.sim:
+        from .simulate import SimulatedBench
+
+        simulated = SimulatedBench(request)
+        say(f"simulating {request.dut.name}: no packet is sent")
+        yield simulated
+        return
+    from .bench import open_hosts
+
+    with open_hosts(request, say) as bench:
+        yield bench
 
 
 def run_tcp(bench: Bench, request: TcpRequest, recorder: Recorder) -> tuple[TcpResult, BenchError | Interrupted | None]:

@@ -10,15 +10,13 @@ from typing import Any
 from ...config.twin import TWIN_REMEDY
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import ConfigError
-from ...core.tcp.model import HEADER_BYTES, TUNNELS, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
-from ...core.tcp.tunnel import parse_tunnel
+from ...core.tcp.model import HEADER_BYTES, TUNNELS, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
 from ...core.tcp.wan import Wan
 from ...core.verdict.model import RunWarning
 from ...twin.tcp import TcpTwin
 from ...twin.tcp_limits import DEFAULT_CONGESTION, TcpModel
-from ..simulate import HeldClock
+from ..process import HeldClock
 from .request import TcpRequest
-from .run import Seen
 
 ENGINE = "simulated"
 _PING_INTERVAL_S = 1.0
@@ -35,9 +33,9 @@ class SimulatedBench:
         if spec is None:
             raise ConfigError(f"{request.dut.file} describes no twin", TWIN_REMEDY)
         self._seed = spec.seed if request.seed is None else request.seed
-        stated = request.tunnel or request.dut.chosen.tunnel
-        opened = stated if stated is not None and parse_tunnel(stated).is_opened else None
-        if stated is not None and opened is None:  # else as the twin says
+        stated, through = request.tunnel or request.dut.chosen.tunnel, request.dut.hosts.through
+        opened = stated is not None and through.is_opened
+        if stated is not None and not opened:  # else as the twin says
             inside = replace(spec.tcp.encapsulation, ipv6=stated)
             spec = replace(spec, tcp=replace(spec.tcp, encapsulation=inside))
         congestion = request.plan.congestion or DEFAULT_CONGESTION
@@ -46,8 +44,8 @@ class SimulatedBench:
         variant = pinned if request.plan.pinned and pinned in known else request.variant
         self._model = model = TcpModel(spec, request.dut.speed_bps, variant, request.dut.wan, congestion)
         described = model.tcp.tunnel.kind if model.tcp.tunnel is not None else None
-        if opened is not None and described != parse_tunnel(opened).kind:
-            what = f"{request.dut.file}: the twin does not describe tunnel {opened}"
+        if opened and described != through.kind:
+            what = f"{request.dut.file}: the twin does not describe tunnel {stated}"
             raise ConfigError(what, "measure it for real, or take --tunnel none")
         self.clock, self._streams = HeldClock(request.pace), request.plan.streams
         self._twin, self._variant = TcpTwin(model, self._seed), request.variant
@@ -117,7 +115,7 @@ class SimulatedBench:
         return LegReadings(leg, began_s, *ends, program=self._program(leg, plan))
 
     def _program(self, leg: Leg, plan: TcpPlan) -> Mapping[str, Mapping[str, str]]:
-        """Return what both ends would report of themselves; buffers as session.buffers sets them."""
+        """Return what both ends would report of themselves; buffers as session.temporary sets them."""
         told = {"name": ENGINE, "congestion": leg.congestion or plan.congestion or DEFAULT_CONGESTION}
         for name, sizes in (("tcp_rmem", self._model.tcp.rmem), ("tcp_wmem", self._model.tcp.wmem)):
             most = leg.buffer_bytes or sizes[2]

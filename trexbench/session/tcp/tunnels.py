@@ -1,4 +1,4 @@
-"""A tunnel between the hosts of a TCP test that programs keep open: up for as long as the test runs, and proved."""
+"""A tunnel and a PPPoE session, which programs on the hosts of a TCP test keep up for as long as it runs."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
-from ..config.endpoints import End
-from ..config.model import DutConfig
-from ..core.errors import ConfigError, DutError
-from ..core.tcp.tunnel import CLIENT_SERVER, Tunnel
-from ..dut.endpoints import endpoints_of
-from ..endpoint import TunnelEnd, lost_of
-from ..host.ping import ping, ping_argv, ping_limit_s
-from ..transport import Transport, run_checked
+from ...config.endpoints import PPP_INTERFACE, End
+from ...config.model import DutConfig
+from ...core.errors import ConfigError, DutError
+from ...core.tcp.tunnel import CLIENT_SERVER, Tunnel
+from ...endpoint import PppEnd, TunnelEnd, lost_of
+from ...host.ping import ping, ping_argv, ping_limit_s
+from ...transport import Transport, run_checked
 
 NETWORK = IPv4Network("10.2.0.0/24")
 FAR, CLIENT = str(NETWORK[1]), str(NETWORK[2])
 """Inside: of the end that is not the client's, and of the client."""
 PORT = 51941
 UP_S = 30.0
+_PPP_S = 15.0
+"""For an end of a PPPoE session to begin, and then for the session to come up."""
+_DIALS_S = 180.0
+"""For a router that dials by itself: it tries again after a minute or more."""
 _COUNT, _EVERY_S = 5, 0.2
 _ECHO_BYTES = 28
 """Headers of IPv4 and ICMP."""
@@ -89,7 +92,7 @@ def tunnelled(
     hosts, cpus: of ``client``, ``server`` and ``dut``; a program stays off the first CPU, where that of the test is.
     DutError where none comes up, or where packets do not pass as they should.
     """
-    wished = endpoints_of(config).through
+    wished = config.hosts.through
     if not wished.is_opened:
         yield None
         return
@@ -127,7 +130,7 @@ def _wait_up(ends: Sequence[TunnelEnd]) -> list[Mapping[str, Any]]:
 
 def _ends(config: DutConfig, wished: Tunnel) -> tuple[str, dict[str, dict[str, Any]]]:
     """The far end's role; and what each end is told of addresses, interface and routes, by role."""
-    ends = endpoints_of(config)
+    ends = config.hosts
     taken = (*ends.client.addresses, *ends.server.addresses)
     if any(own.version == 4 and own.network.overlaps(NETWORK) for own in taken):
         raise ConfigError(f"{config.file}: {NETWORK} is that of the tunnel's inside", "give the hosts other addresses")
@@ -166,6 +169,84 @@ def prove_tunnel(client: Transport, found: OpenTunnel) -> None:
         if (" bytes from " in done.stdout) != passes:
             otherwise = "do not pass" if passes else "pass, which its MTU forbids"
             raise DutError(f"{what}: packets of {size} bytes {otherwise}", "see the MTU of the line between its ends")
+
+
+@dataclass(frozen=True)
+class Pppoe:
+    """A session that is up. told: what the server says of it. by_itself: the router's own client has dialled."""
+
+    server: PppEnd
+    client: PppEnd | None
+    told: Mapping[str, Any]
+
+    @property
+    def by_itself(self) -> bool:
+        return self.client is None
+
+    @property
+    def mtu(self) -> int:
+        return int(self.told["mtu"])
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """IP versions that the session carries."""
+        return (4, 6) if self.told.get("ipv6") else (4,)
+
+    @property
+    def lost(self) -> str:
+        """Reason why the session has gone down; empty while it is up."""
+        return lost_of(filter(None, (self.server, self.client)))
+
+
+@contextmanager
+def dialled(
+    config: DutConfig,
+    server: Transport,
+    dut: Transport,
+    cpus: Mapping[str, tuple[int, ...]],
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[Pppoe | None]:
+    """The session that the config asks for, until the end of the block, which leaves nothing of it; None: it asks for
+    none. cpus: of ``server`` and ``dut``, on which their programs run. DutError where no session comes up.
+    """
+    if not config.dials_in:
+        yield None
+        return
+    ends, own = config.hosts, config.hosts.pppoe
+    user = own.user if own is not None else "trexbench"
+    shared: dict[str, Any] = {
+        "user": user,
+        "secret": own.secret() if own is not None else secrets.token_hex(16),
+        "tun": PPP_INTERFACE,
+    }
+    ours = {one.version: str(one.ip) for one in ends.server.addresses}
+    theirs = {one.version: str(one) for one in ends.server.hops}
+    six = own is None and 6 in ours and 6 in theirs
+    told = {
+        **shared,
+        "interface": ends.server.interface,
+        "own": ours[4],
+        "peer": theirs[4],
+        "service": own.service if own is not None else "",
+        "cpus": cpus["server"][:1],
+        "routes": [str(one.network) for one in ends.client.addresses],
+        **({"ipv6": [ours[6], theirs[6]]} if six else {}),
+    }
+    with ExitStack() as stack:
+        serving = stack.enter_context(PppEnd("server", server, "server", told))
+        serving.wait_listening(_PPP_S)
+        client = None
+        if own is None:
+            assert ends.server.dut is not None  # check_endpoints
+            dials = {**shared, "interface": ends.server.dut.interface, "cpus": cpus["dut"][:1]}
+            dials |= {"ipv6": [theirs[6], ours[6]]} if six else {}
+            client = stack.enter_context(PppEnd("the DUT", dut, "client", dials))
+            client.wait_up(_PPP_S)
+        else:
+            say(f"waiting for {config.name} to dial in as {user}")
+        up = serving.wait_up(_PPP_S if own is None else _DIALS_S)
+        say(f"PPPoE: {up['user']} at {up['peer']}, {up['auth']}, MTU {up['mtu']}")
+        yield Pppoe(serving, client, up)
 
 
 # Keys, made for one tunnel: they are in the memory of this process and of its ends only

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..core.errors import DutError
-from ..host.ping import PingSeries, ping
-from ..transport import run_checked
+from ...core.errors import DutError
+from ...host.ping import PingSeries, ping
+from ...transport import run_checked
 from .endpoints import Endpoint, Endpoints
 
 COUNT, EVERY_S = 3, 0.2
@@ -43,7 +43,7 @@ def prove_path(found: Endpoints, versions: Sequence[int] = ()) -> tuple[ProvedPa
     """
     outside: tuple[ProvedPath, ...] = ()
     if found.opened is not None and not found.opened.masquerades:
-        ends = (replace(one, addresses=found.outside[one.role]) for one in (found.client, found.server))
+        ends = (replace(one, addresses=found.outside[one.name]) for one in (found.client, found.server))
         client, server = ends
         outside = _prove(replace(found, client=client, server=server, opened=None), (4,), around=False)
     return (*outside, *_prove(found, versions or found.versions, around=False))
@@ -71,10 +71,10 @@ def _prove_way(one: Endpoint, other: Endpoint, version: int, around: bool, route
         source, address, interface = one.addresses[version], other.addresses[version], other.interface
     series = ping(one.transport, address, COUNT, EVERY_S, version, source)
     sent = int(run_checked(other.transport, ("cat", _TTL if version == 4 else _HOPS.format(interface))))
-    what = f"{one.role} ({one.transport.place}) to {other.role} {address}"
+    what = f"{one.place} to {other.name} {address}"
     if wrong := judge(series, sent, routers, version):
         raise DutError(f"{what}: {wrong[0]}", wrong[1])
-    return ProvedPath(version, one.role, other.role, sent, series.ttls[0], series.times_s)
+    return ProvedPath(version, one.name, other.name, sent, series.ttls[0], series.times_s)
 
 
 def judge(series: PingSeries, sent_ttl: int, routers: int, version: int) -> tuple[str, str] | None:

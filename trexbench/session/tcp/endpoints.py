@@ -2,51 +2,59 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from ipaddress import IPv4Address
 from typing import Any
 
-from ..config.endpoints import EndpointConfig
-from ..config.lookup import command_name
-from ..config.model import DutConfig
-from ..core.tcp.wan import Wan
-from ..dut import Attestation, Change, Wanted, not_attested
-from ..dut.apply import Reverted, apply, revert, summary
-from ..dut.endpoints import endpoint_wanted, endpoints_of, router_wanted
-from ..dut.journal import FileJournal, state_dir
-from ..lab import Lab, LabSpec, RunningLab
-from ..transport import Transport
-from .dut import ConnectedDut, connect_dut
-from .line import open_line
-from .netem import wan_host_wanted
-from .pppoe import Pppoe, dialled
-from .tunnel import TunnelUse, find_tunnel
-from .tunnels import OpenTunnel, tunnelled
-from .wan import CABLE, StandingWan, find_wan
+from ...config.endpoints import EndpointConfig, TransportConfig
+from ...config.model import DutConfig
+from ...core.errors import DutError
+from ...core.tcp.model import TUNNELS
+from ...core.tcp.tunnel import DUT_SERVER
+from ...core.tcp.wan import Wan
+from ...dut import Attestation, Change, Wanted, not_attested
+from ...dut.apply import Reverted, apply, revert, summary
+from ...dut.endpoints import TUNNEL_NAME, endpoint_wanted, router_wanted
+from ...dut.journal import FileJournal, state_dir
+from ...dut.model import NO_DEVICE, SixInFourEnd
+from ...endpoint import EndpointHost
+from ...lab import Lab, LabSpec, RunningLab
+from ...lab.server import python_path
+from ...lab.sixinfour import TRY
+from ..dut import ConnectedDut, connect_dut, reached
+from ..wan import CABLE, TRIAL_S, StandingWan, find_wan, open_line, wan_host_wanted
+from .tunnels import OpenTunnel, Pppoe, dialled, tunnelled
+
+_HERE = ("netns", "local")
+"""Transports to hosts of this machine, into whose kernel trexbench itself can load programs."""
 
 
 @dataclass(frozen=True)
-class Endpoint:
-    """One host, configured. role: ``client`` or ``server``.
+class TunnelUse:
+    """The tunnel of a run, in TcpEnvironment's words. way: how it is made, see router_wanted."""
 
-    addresses, bypass: its own by version of IP, towards the DUT and on the cable that leads around it (empty: there is
-    none). cpus: on which its programs run; none: any. attestation: what was read back.
+    tunnel: str = TUNNELS[0]
+    by: str = ""
+    without: str = ""
+    way: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint(EndpointHost):
+    """One host, configured. addresses: towards the DUT. attestation: what was read back.
+
+    bypass: its addresses on the cable that leads around the DUT, by version of IP; empty: there is none.
     """
 
-    role: str
     interface: str
-    addresses: Mapping[int, str]
     bypass: Mapping[int, str]
     bypass_interface: str
-    cpus: tuple[int, ...]
     connected: ConnectedDut
     attestation: Attestation
-
-    @property
-    def transport(self) -> Transport:
-        return self.connected.transport
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Endpoints:
         if self.opened is None:
             return self
         client, server = (
-            replace(one, addresses=self.outside.get(one.role, one.addresses)) for one in (self.client, self.server)
+            replace(one, addresses=self.outside.get(one.name, one.addresses)) for one in (self.client, self.server)
         )
         return replace(self, client=client, server=server, tunnel=TunnelUse(), opened=None)
 
@@ -102,13 +110,12 @@ def open_endpoints(
     apply_it: without it nothing is changed nor read back. A DUT that trexbench does not know as Linux is taken as it
     is. Changes stay, as those of a DUT for ramps do, until ``dut revert`` (or as long as the run's own lab).
     """
-    endpoints_of(config)
     with ExitStack() as stack:
-        lab, wan = None, find_wan(config)
+        lab, wan_by = None, find_wan(config)
         if config.lab is not None:
             say(f"bringing up the lab of {config.name}")
-            spec = LabSpec.from_config(config, cable=wan.by == CABLE)
-            lab = stack.enter_context(Lab(spec, command_name(config)).running())
+            spec = LabSpec.from_config(config, cable=wan_by == CABLE)
+            lab = stack.enter_context(Lab(spec, config.command_name).running())
         facts = _facts(lab.host_facts) if lab is not None else {}
         temporary = lab is not None and lab.ephemeral
         tunnel = find_tunnel(config, apply_it)
@@ -133,7 +140,7 @@ def open_endpoints(
             read_back = partial(not_attested, config, why)
         ends = [
             (role, one, *opened(endpoint_wanted(config, role, way=tunnel.way), f"the {role}", apply_it))
-            for role, one, _ in endpoints_of(config).roles
+            for role, one, _ in config.hosts.roles
         ]
         say("reading them back")
         attestation = read_back()
@@ -141,7 +148,7 @@ def open_endpoints(
         routing = config.linux.cpus or tuple(facts.get("lab", {}).get("router_cpus") or ())
         cpus = {"server": server.cpus, "dut": routing}
         pppoe = stack.enter_context(dialled(config, server.transport, dut.transport, cpus, say))
-        line = stack.enter_context(open_line(config, wan, dut, lab, doing))
+        line = stack.enter_context(open_line(config, wan_by, dut, lab, doing))
         if line is not None:
             say(f"WAN: {config.wan}, by {line.by}")
         ways = {"client": client.transport, "server": server.transport, "dut": dut.transport}
@@ -154,9 +161,9 @@ def open_endpoints(
 def _inside(found: Endpoints, opened: OpenTunnel) -> Endpoints:
     """The ends of the tunnel with their inner addresses."""
     client, server = (
-        replace(one, addresses=opened.addresses.get(one.role, one.addresses)) for one in (found.client, found.server)
+        replace(one, addresses=opened.addresses.get(one.name, one.addresses)) for one in (found.client, found.server)
     )
-    outside = {one.role: one.addresses for one in (found.client, found.server)}
+    outside = {one.name: one.addresses for one in (found.client, found.server)}
     use = TunnelUse(opened.tunnel.kind, opened.by)
     return replace(found, client=client, server=server, tunnel=use, opened=opened, outside=outside)
 
@@ -191,11 +198,59 @@ def _endpoint(
     bypass = one.bypass
     return Endpoint(
         role,
-        one.interface,
+        there.transport,
         {own.version: str(own.ip) for own in one.addresses},
-        {own.version: str(own.ip) for own in bypass.addresses} if bypass is not None else {},
-        bypass.interface if bypass is not None else "",
         one.cpus or tuple(placed),
-        there,
-        attestation,
+        interface=one.interface,
+        bypass={own.version: str(own.ip) for own in bypass.addresses} if bypass is not None else {},
+        bypass_interface=bypass.interface if bypass is not None else "",
+        connected=there,
+        attestation=attestation,
     )
+
+
+def find_tunnel(config: DutConfig, apply_it: bool) -> TunnelUse:
+    """The kernel's own device where DUT and server have it, else programs in its place, else none and why.
+
+    apply_it: without it the tunnel is taken as it is.
+    """
+    through = config.hosts.through
+    kind = through.kind
+    if through.between != DUT_SERVER:
+        return TunnelUse()
+    if not apply_it:
+        return TunnelUse(kind, "not read")
+    hosts = {"the DUT": config.transport, "the server": config.hosts.server.transport}
+    lacks = dict(_lacks_device(hosts))
+    if not lacks:
+        return TunnelUse(kind, "sit", way=())
+    load = ("env", f"PYTHONPATH={python_path()}", sys.executable, "-m", "trexbench.lab.sixinfour")
+    reasons = [f"{who} has no device for {kind} ({said})" for who, said in lacks.items()]
+    for who, to in hosts.items():
+        if to.type not in _HERE:
+            reasons.append(f"{who} is another machine, where trexbench loads no program")
+        elif said := _fails(to, (*load, TRY)):
+            reasons.append(f"{who} takes no program in its place ({said})")
+    if len(reasons) > len(lacks):
+        return TunnelUse(without="; ".join(reasons))
+    return TunnelUse(kind, "tc-bpf", way=load)
+
+
+def _lacks_device(hosts: dict[str, TransportConfig]) -> Iterator[tuple[str, str]]:
+    """Yield each host whose kernel lacks it, and what it said when tried in a network of its own, gone afterwards."""
+    some = SixInFourEnd("", IPv4Address("192.0.2.1"), IPv4Address("192.0.2.2"), name=TUNNEL_NAME)
+    make = ("unshare", "--net", *some.device)
+    for who, to in hosts.items():
+        said = _fails(to, make)
+        if NO_DEVICE in said:  # what else may be wrong is told when it is made
+            yield who, said
+
+
+def _fails(to: TransportConfig, argv: tuple[str, ...]) -> str:
+    """Run the command and return what it says where it fails; empty: it does not."""
+    with reached(to) as transport:
+        try:
+            done = transport.run(argv, TRIAL_S)
+        except DutError as error:
+            return str(error)
+    return done.complaint if done.returncode else ""
