@@ -54,11 +54,6 @@ def test_silent_failure_has_a_complaint() -> None:
     assert LocalTransport().run(["false"], 10).complaint == "exit code 1"
 
 
-def test_missing_namespace() -> None:
-    with pytest.raises(DutError, match="namespace tbx-none does not exist: bring it up: trexbench lab up"):
-        NetnsTransport("tbx-none").run(["true"], 10)
-
-
 def test_opens_what_there_is() -> None:
     assert isinstance(open_transport("local"), LocalTransport)
     assert open_transport("netns", "tbx-dut").place == "namespace tbx-dut"
@@ -70,6 +65,7 @@ def test_opens_what_there_is() -> None:
     [
         ("ssh", "transport ssh has no host: write transport.host"),
         ("netns", "transport netns has no namespace"),
+        ("cli", "transport cli has no host or platform"),
         ("telnet", "transport telnet is not known: write one of local, netns, ssh"),
     ],
 )
@@ -121,7 +117,7 @@ def test_a_held_process_that_reads_nothing() -> None:
     [
         (LocalTransport(), ["no-such-program-here"], "no-such-program-here is not installed on this machine"),
         (LocalTransport(), ["/"], "/ on this machine cannot be run"),
-        (NetnsTransport("tbx-none"), ["cat"], "namespace tbx-none does not exist: bring it up"),
+        (NetnsTransport("tbx-none"), ["cat"], "namespace tbx-none does not exist: bring it up: trexbench lab up"),
         (open_transport("none", host="box"), ["cat"], "cat cannot be run on box: its config names no transport"),
         (
             open_transport("cli", host="box", login=CliLogin("edgeos")),

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from trexbench.core.errors import DutError, DutLost
-from trexbench.transport import open_transport
 from trexbench.transport.cli import CliLogin, CliTransport
 
 paramiko = pytest.importorskip("paramiko", reason="needs pip install 'trexbench[cli]'")
@@ -104,8 +103,3 @@ def test_nobody_listens(server: CliServer) -> None:
 def test_only_single_lines_are_typed(server: CliServer, argv: tuple[str, ...]) -> None:
     with pytest.raises(DutError, match="it takes single lines"):
         transport(server).run(argv, 5)
-
-
-def test_a_cli_needs_a_platform() -> None:
-    with pytest.raises(DutError, match="transport cli has no host or platform"):
-        open_transport("cli", host="dut")
