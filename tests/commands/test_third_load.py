@@ -82,7 +82,7 @@ def test_the_page_has_its_section_table_and_plot(place: Path) -> None:
     data = unpacked(page.partition('id="data">')[2].partition("</script>")[0])
     (plot,) = data["figures"]["dns"]
     (line,) = plot["lines"]
-    assert len(line["x"]) == 40 and 19_000 < max(line["y"]) < 21_000
+    assert len(line["y"]) == 40 and 19_000 < max(line["y"]) < 21_000
     assert "## DNS over UDP" in (place / "page.md").read_text()
     assert "lab-linux a.test" in (place / "tables" / "dns.csv").read_text()
 

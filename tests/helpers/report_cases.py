@@ -101,15 +101,22 @@ def make_costs(*cycles: float, pps: float = 1e6) -> tuple[Cost, ...]:
     )
 
 
-def figures(trend: dict[str, Any], metric: str) -> list[float | None]:
-    """A trend's figures, from the page's data."""
-    values = trend["values"][metric]
-    return [None if one is None else values["level"] + values["step"] * one for one in values["of"]]
+def lines_of(data: dict[str, Any], name: str, title: str = "") -> list[dict[str, Any]]:
+    """The lines of a plot, from the page's data."""
+    (figure,) = (one for one in data["figures"][name] if one.get("title", "") == title)
+    return [line | {"x": list(data["arrays"][line["x"]])} for line in figure["lines"]]
+
+
+def figures(data: dict[str, Any], metric: str, scale: str = "own") -> list[float | None]:
+    """The first trend's figures in the unit of its axis, from the page's data."""
+    line = lines_of(data, "trends", metric)[0]
+    factor, more = line["scales"][scale]
+    return [None if one is None else factor * one + more for one in line["y"]]
 
 
 def unpacked(text: str) -> Any:
     """Unpack a page's data as its script does."""
-    return json.loads(gzip.decompress(base64.b64decode(text)))
+    return json.loads(gzip.decompress(base64.b85decode(text.replace(".", "<"))))
 
 
 def report_of(*results: TcpResult, **changes: Any) -> Report:

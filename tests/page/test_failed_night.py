@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 
@@ -59,14 +58,15 @@ def test_markdown_and_page_say_which_cells() -> None:
 def test_nothing_is_dated_where_the_newest_night_has_all() -> None:
     report = make_report(failed=False)
     assert report.dated == {} and "own night" not in to_markdown(report) + make_page(report)
-    assert '"night"' not in json.dumps(page_data(report, ())["cells"])
+    lines = [line for some in page_data(report, ())["figures"].values() for one in some for line in one["lines"]]
+    assert lines and all("night" not in line or line["beside"] for line in lines), "beside older nights only"
 
 
 def test_legends_name_it(show: Callable[[Report], Page]) -> None:
     chromium = show(make_report())
-    for plot in ("ramps", "costs", "latency"):
+    for plot in ("ramps", "rates", "latency"):
         names = chromium.evaluate(
-            f"document.getElementById('plot-{plot}').data.map(function (one) {{ return one.name; }})"
+            f"document.getElementById('plot-{plot}').data.map(function (one) {{ return one.name || ''; }})"
         )
         of = {name.partition("<br>")[2] for name in names if name.startswith("vpp")}
         assert len(of) == 1 and of.pop().startswith(BEFORE), plot

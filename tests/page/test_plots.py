@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 from browser import WITHIN_S, Page, find_chromium
 from effort import scaled
+from nights import changed
 from printed import read_words
 from report_cases import make_costs, make_row, make_run
 
@@ -27,7 +28,7 @@ from trexbench.review.report import make_page
 
 DUTS = ("linux", "vpp")
 LINES = """Array.from(document.getElementById('plot-{0}').data).filter(function (one) {{
-  return one.line && !one.yaxis && one.name !== 'no loss'; }})"""
+  return one.line && one.mode !== 'markers' && one.yaxis === 'y'; }})"""
 
 
 def run_of(cell: Cell, costs: tuple[Cost, ...] = (), **changes: Any) -> tuple[RunRow, RunResult]:
@@ -76,7 +77,7 @@ def show_all(chromium: Page) -> None:
 def test_no_two_lines_that_are_drawn_at_once_look_alike(opened: Page) -> None:
     show_all(opened)
     of = "[one.line.color, one.line.dash, one.marker.symbol].join(' ')"
-    for plot, least in (("ramps", 2 * 2 * 3 + 4 * 2 * 4), ("costs", 8 * 2 + 16), ("latency", 24 + 32)):
+    for plot, least in (("ramps", 2 * 2 * 3 + 4 * 2 * 4), ("rates", 8 * 2 + 16), ("latency", 24 + 32)):
         looks = opened.evaluate(f"{LINES.format(plot)}.map(function (one) {{ return {of}; }})")
         assert len(looks) >= least and len(set(looks)) == len(looks), plot
 
@@ -86,33 +87,50 @@ def test_a_line_looks_on_the_page_as_in_a_picture(opened: Page) -> None:
     of = "[one.name, one.line.color, one.marker.symbol, one.line.dash, one.marker.size]"
     latest = LINES.format("ramps") + ".filter((one) => one.line.width > 1.5)"
     drawn = opened.evaluate(f"{latest}.map(function (one) {{ return {of}; }})")
-    wanted = [find_look(column, place) for column in range(2) for place in range(2)]
+    wanted = [find_look(column, place) for column in range(2) for place in (1, 2)]
     assert [one[1:] for one in drawn] == [[look.colour, look.marker, look.dash, look.size] for look in wanted]
     assert [one[0].split("<br>")[0] for one in drawn] == [f"{dut}, {way}" for dut in DUTS for way in ("0→1", "1→0")]
 
 
 @pytest.mark.parametrize(
-    ("what", "costs", "mode"),
+    ("what", "costs", "over_rates"),
     [
-        ("one point", make_costs(401.0), "markers"),
-        ("two at one rate", (*make_costs(401.0), *make_costs(403.0)), "markers"),
-        ("two that are equal", make_costs(401.0, 401.0), "lines+markers"),
-        ("two that are near", make_costs(401.0, 403.0), "lines+markers"),
-        ("far apart", make_costs(401.0, 9000.0), "lines+markers"),
-        ("of a slow DUT", make_costs(401.0, pps=3.2), "markers"),
+        ("one point", make_costs(401.0), False),
+        ("two at one rate", (*make_costs(401.0), *make_costs(403.0)), False),
+        ("two that are equal", make_costs(401.0, 401.0), True),
+        ("two that are near", make_costs(401.0, 403.0), True),
+        ("far apart", make_costs(401.0, 9000.0), True),
+        ("of a slow DUT", make_costs(401.0, pps=3.2), False),
     ],
 )
-def test_both_axes_have_numbers_whatever_is_drawn(
-    show: Callable[[Report], Page], what: str, costs: tuple[Cost, ...], mode: str
+def test_all_axes_have_numbers_whatever_is_drawn(
+    show: Callable[[Report], Page], what: str, costs: tuple[Cost, ...], over_rates: bool
 ) -> None:
     chromium = show(report_of(run_of(Cell("vpp", "64b", False, None), costs)))
-    ticks = "Array.from(document.querySelectorAll('#plot-costs .{}tick'), (one) => one.textContent)"
-    for side in "xy":
-        assert len(set(chromium.evaluate(ticks.format(side)))) >= 2, what
-    assert chromium.evaluate("document.getElementById('plot-costs').data[0].mode") == mode
-    if what != "far apart":
-        low, high = chromium.evaluate("document.getElementById('plot-costs')._fullLayout.yaxis.range")
+    ticks = "new Set(Array.from(document.querySelectorAll('#plot-{} .{}tick'), (one) => one.textContent)).size"
+    assert chromium.evaluate(ticks.format("costs", "x")) >= 2, what
+    assert chromium.evaluate("document.getElementById('plot-rates') !== null") is over_rates, what
+    if over_rates:
+        assert all(chromium.evaluate(ticks.format("rates", side)) >= 2 for side in "xy"), what
+    if over_rates and what != "far apart":
+        low, high = chromium.evaluate("document.getElementById('plot-rates')._fullLayout.yaxis.range")
         assert high - low >= 0.2 * 401, "two cycles are no slope"
+
+
+def test_a_cost_stands_beside_its_usual_level_and_says_by_how_much_it_differs(
+    show: Callable[[Report], Page],
+) -> None:
+    cell = Cell("vpp", "64b", False, None)
+    row, run = run_of(cell, make_costs(440.0), started="2026-11-20T02:00:00Z")
+    usual = changed(row, cycles_per_packet=400.0)
+    rows = [replace(usual, started=f"2026-11-{day:02}T02:00:00Z") for day in range(10, 20)]
+    chromium = show(Report([*rows, row], runs={cell: run}))
+    drawn = "document.getElementById('plot-costs').data.map((one) => [one.mode, one.x, [].concat(one.marker?.symbol)])"
+    costs, off = (one for one in chromium.evaluate(drawn) if one[0] != "text")
+    assert costs[1] == [400, 440] and costs[2] == ["circle-open", "circle"], "hollow: before, filled: now"
+    assert off[1] == [0, pytest.approx(10)]
+    words = "document.getElementById('plot-costs').data.flatMap((one) => one.text || [])"
+    assert chromium.evaluate(words) == ["400 \u2192 440", "+10.0 %"]
 
 
 def test_runs_at_given_rates_are_one_line_of_the_costs(show: Callable[[Report], Page]) -> None:
@@ -126,7 +144,7 @@ def test_runs_at_given_rates_are_one_line_of_the_costs(show: Callable[[Report], 
         )
     rows = [make_row("vpp", "64b", kind=cell.kind) for cell in runs]
     chromium = show(Report(rows, runs=runs))
-    (line,) = chromium.evaluate(f"{LINES.format('costs')}.map(function (one) {{ return [one.name, one.x, one.y]; }})")
+    (line,) = chromium.evaluate(f"{LINES.format('rates')}.map(function (one) {{ return [one.name, one.x, one.y]; }})")
     assert line == ["vpp 64b uni efficiency", [1, 2, 4], [800, 400, 200]]
 
 

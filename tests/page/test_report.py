@@ -82,13 +82,15 @@ def test_the_page_draws_its_plots_in_silence_and_asks_for_nothing(chromium: Page
 
 def test_latencies_are_drawn_and_have_a_trend(chromium: Page, page: Path) -> None:
     chromium.open(page.as_uri())
-    lines = "document.querySelectorAll('#plot-latency .scatterlayer .trace').length"
+    lines = "document.getElementById('plot-latency').data.filter((one) => one.meta !== undefined).length"
     both = chromium.evaluate(lines)
-    assert both == 2 * chromium.evaluate("document.querySelectorAll('#plot-latency .legend .traces').length") > 0
+    legend = "document.querySelector('#plot-latency .legend').textContent"
+    assert both > 1 and all(words in chromium.evaluate(legend) for words in ("filled: mean", "with a dot: p99"))
     chromium.evaluate("document.getElementById('p99').click()")
-    assert chromium.evaluate(lines) == both / 2
+    assert chromium.evaluate(lines) == both / 2 and "p99" not in chromium.evaluate(legend)
     chromium.choose(metric="latency")
-    assert chromium.evaluate("document.querySelector('#plot-trends .ytitle').textContent") == "latency, \u00b5s"
+    title = "document.getElementById('plot-trends').layout.annotations.slice(-1)[0].text"
+    assert chromium.evaluate(title) == "latency, \u00b5s"
     assert chromium.said == []
 
 

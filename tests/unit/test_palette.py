@@ -76,3 +76,4 @@ def test_no_two_lines_look_alike() -> None:
     places = [(column, place) for column in range(2 * len(LIGHT)) for place in range(STRIDE)]
     looks = {(look.colour, look.marker, look.dash) for look in (find_look(*one) for one in places)}
     assert len(looks) == len(places) == 272
+    assert {find_look(*one).size for one in places} == {8, 10, 12, 14}, "none too small to be told apart"

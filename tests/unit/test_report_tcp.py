@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_cases import HOSTILE, figures, make_change, make_night, make_record, make_row, make_run, unpacked
+from report_cases import HOSTILE, lines_of, make_change, make_night, make_record, make_row, make_run, unpacked
 from tcp_runs import Path, make_tcp_result
 from test_report_page import LIBRARY, Elements
 
@@ -45,20 +45,25 @@ def data_of(report: Report) -> dict[str, Any]:
 
 def test_a_bar_has_the_runs_own_figures() -> None:
     result = make_tcp_result(BUSY, setup=LINE)
-    forward, reverse = data_of(make_tcp_report(result))["tcp"]
-    summary = result.summaries[0]
-    assert forward["rate"] == pytest.approx(summary.rate_bps / 1e6) == pytest.approx(400)
-    assert not forward["bound"] and forward["limit"] == "the DUT was the limit" and "CPU 0" in forward["why"][0]
-    assert forward["cores"] == pytest.approx([99, 25]) and forward["hottest"] == [0, pytest.approx(99)]
-    assert forward["efficiency"] == pytest.approx(400 / 124, rel=1e-3), "per % of one core, of both cores together"
-    assert (forward["idle"], forward["loaded"]) == (pytest.approx(1.2), pytest.approx(5))
-    assert forward["power"] == 4.5 and forward["line"] == pytest.approx(tcp_payload_bps(1e9, 1500, 4, True, 0) / 1e6)
-    assert reverse["loaded"] is None, "only the forward leg was pinged"
+    lines = lines_of(data_of(make_tcp_report(result)), "tcp")
+    forward = {line.get("panel", 0): line for line in lines if line["cells"] == [0]}
+    rate, cpu, share, ping, power = (forward[panel] for panel in range(5))
+    assert rate["x"] == [pytest.approx(result.summaries[0].rate_bps / 1e6)] == [pytest.approx(400)]
+    assert rate["marker"] == "circle" and "the DUT was the limit" in rate["texts"][0] and "CPU 0" in rate["texts"][0]
+    assert (cpu["x"], cpu["bounds"], cpu["words"]) == ([99, 62], [1, 0], ["62 (99)"]), "hollow: the hottest core"
+    assert share["x"] == [pytest.approx(400 / 124, rel=1e-3)], "per % of one core, of both cores together"
+    assert (ping["x"], ping["bounds"]) == ([pytest.approx(5), pytest.approx(1.2)], [1, 0]), "hollow: loaded"
+    percent = 100 * 400e6 / tcp_payload_bps(1e9, 1500, 4, True, 0)
+    assert power["x"] == [4.5] and f"{percent:.4g} % of the line" in power["texts"][0]
+    (reverse,) = (line for line in lines if line["cells"] == [1] and line.get("panel") == 3)
+    assert len(reverse["x"]) == 1, "only the forward leg was pinged"
 
 
 def test_a_bound_is_marked_wherever_the_rate_stands() -> None:
     report = make_tcp_report(make_tcp_result(Path(bps=941e6), [Leg(Way.FORWARD)], setup=LINE))
-    assert data_of(report)["tcp"][0]["bound"] and data_of(report)["tcp"][0]["limit"] == "the line was full"
+    rate = lines_of(data_of(report), "tcp")[0]
+    assert (rate["marker"], rate["words"]) == ("triangle-right-open", ["≥ 941"])
+    assert "the line was full" in rate["texts"][0]
     assert ">≥ 941.0 Mbit/s</td>" in render(report, LIBRARY) and "| ≥ 941.0 Mbit/s |" in to_markdown(report)
     assert next(one for one in sheets_of(report, ()) if one.name == "tcp").lines[0].items[1].raw == ">=9.41e+08"
 
@@ -66,13 +71,12 @@ def test_a_bound_is_marked_wherever_the_rate_stands() -> None:
 def test_series_are_the_intervals_with_gaps_where_nothing_was_read() -> None:
     result = make_tcp_result(Path(bps=[100e6 * (1 + at) for at in range(10)], retransmits=20), [Leg(Way.FORWARD)])
     silent = replace(result.legs[0], client=tuple(replace(one, streams=()) for one in result.legs[0].client))
-    (line,) = data_of(make_tcp_report(result))["tcp"][0]["series"]
-    assert line["x"] == [at + 0.5 for at in range(10)] and line["y"] == pytest.approx(
-        [100 * (1 + at) for at in range(10)]
-    )
-    assert line["again"] == [2.0] * 10 and line["rtt"] == [1.0] * 10
-    (line,) = data_of(make_tcp_report(replace(result, legs=(silent,))))["tcp"][0]["series"]
-    assert line["again"] == line["rtt"] == [None] * 10 and len(line["y"]) == 10
+    rate, again, trip = lines_of(data_of(make_tcp_report(result)), "series")
+    assert rate["x"] == [at + 0.5 for at in range(10)]
+    assert rate["y"] == pytest.approx([100 * (1 + at) for at in range(10)])
+    assert again["y"] == [2.0] * 10 and trip["y"] == [1.0] * 10
+    (rate,) = lines_of(data_of(make_tcp_report(replace(result, legs=(silent,)))), "series")
+    assert len(rate["y"]) == 10
 
 
 def test_a_long_series_is_pooled_and_loses_nothing() -> None:
@@ -87,10 +91,11 @@ def test_a_long_series_is_pooled_and_loses_nothing() -> None:
 
 def test_repetitions_and_both_ways_at_once_have_lines_of_their_own() -> None:
     legs = [Leg(Way.FORWARD), Leg(Way.FORWARD, 4, 2), Leg(Way.BIDIR, 6)]
-    forward, both = data_of(make_tcp_report(make_tcp_result(legs=legs)))["tcp"]
-    assert [one["name"] for one in forward["series"]] == ["", "repetition 2"]
-    assert [one["name"] for one in both["series"]] == ["client sends", "server sends"]
-    assert both["rate"] == pytest.approx(2 * 940, rel=1e-3)
+    data = data_of(make_tcp_report(make_tcp_result(legs=legs)))
+    names = [(one["cells"][0], one["name"]) for one in lines_of(data, "series") if "panel" not in one]
+    assert names == [(0, ""), (0, ", repetition 2"), (1, ", client sends"), (1, ", server sends")]
+    both = next(one for one in lines_of(data, "tcp") if one["cells"] == [1])
+    assert both["x"] == [pytest.approx(2 * 940, rel=1e-3)]
 
 
 def test_bars_of_a_dut_stand_together_its_ways_in_one_order() -> None:
@@ -131,7 +136,8 @@ def test_both_kinds_stand_on_one_page() -> None:
     report = replace(report, rows=[row, *report.rows], runs={row.cell: make_run(row.cell)})
     data = data_of(report)
     assert [cell.get("tcp") for cell in data["cells"]] == [None, "forward IPv4", "reverse IPv4"]
-    assert [metric["name"] for metric in data["metrics"]][:2] == ["maximum rate", "TCP rate"], "the rates come first"
+    titles = [one["title"] for one in data["figures"]["trends"]]
+    assert titles[:2] == ["maximum rate", "TCP rate"], "the rates come first"
     places = {attributes.get("id") for _, attributes in Elements(render(report, LIBRARY)).found}
     assert {"plot-tcp", "plot-ramps", "mode", "tcp-mode"} <= places
 
@@ -187,8 +193,8 @@ def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -
     assert json.loads(str(shown[0])) == {"tcp-mode": "reverse-ipv4", "metric": "TCP rate"}
     chosen = [a["value"] for tag, a in page.found if tag == "option" and "selected" in a and "value" in a]
     assert "reverse-ipv4" in chosen and "forward-ipv4" not in chosen
-    trend = next(one for one in unpacked(page.scripts[0])["trends"] if one["changes"])
-    assert trend["changes"][0]["before"] == 5e8 and figures(trend, "TCP rate") == [pytest.approx(4e8)]
+    trend = next(one for one in lines_of(unpacked(page.scripts[0]), "trends", "TCP rate") if "marks" in one)
+    assert trend["marks"][0]["words"] == "\u25bc -20.0 %" and trend["scales"]["own"][1] == pytest.approx(400)
 
 
 def test_a_cell_without_a_figure_has_no_bar() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from nights import changed
-from report_cases import figures, make_change, make_night, make_record, make_row
+from report_cases import figures, lines_of, make_change, make_night, make_record, make_row
 
-from trexbench.core.history.levels import Usual
+from trexbench.core.history.levels import Kind, Usual
 from trexbench.core.history.rows import METRICS, Metric, RunRow
 from trexbench.report.page.html_data import page_data
 from trexbench.report.page.report import Report
@@ -68,10 +68,10 @@ def test_the_data_are_small_whole_numbers_that_come_back_within_a_hundred_thousa
     values = noisy(40)
     rows = make_rows(values)
     data = page_data(Report(rows), ())
-    (trend,) = data["trends"]
-    assert figures(trend, RATE.name) == pytest.approx(values, rel=1e-5)
-    assert all(type(one) is int for one in trend["values"][RATE.name]["of"])
-    assert data["nights"] == [row.night for row in rows] and trend["x"] == [*range(40)]
+    (line,) = lines_of(data, "trends", RATE.name)
+    assert figures(data, RATE.name) == pytest.approx([value / 1e6 for value in values], rel=1e-5)
+    assert all(type(one) is int for one in line["y"])
+    assert data["nights"] == [row.night for row in rows] and line["x"] == data["trends"][0]["x"] == [*range(40)]
 
 
 def test_bounds_failures_and_runs_by_hand_have_their_places() -> None:
@@ -81,10 +81,38 @@ def test_bounds_failures_and_runs_by_hand_have_their_places() -> None:
     by_hand = replace(rows[3], started=f"{night_of(3)}T14:05:09Z", night=None, path="x.json")
     report = Report([*rows[:3], by_hand], [make_night(make_record(lost, "no licence"), at=night_of(5))])
     data = page_data(report, ())
-    (trend,) = data["trends"]
+    (line,) = lines_of(data, "trends", RATE.name)
     assert data["nights"] == [*map(night_of, range(3)), f"{night_of(3)} 14:05", night_of(5)]
-    assert (trend["x"], trend["bound"]) == ([0, 1, 2, 3], [1])
-    assert [(data["nights"][at], why) for at, why in trend["failed"]] == [(night_of(5), "no licence")]
+    assert (line["x"], line["bounds"], line["y"][4]) == ([0, 1, 2, 3, 4], [0, 1, 0, 0, 0], None)
+    failed = data["trends"][0]["failed"]
+    assert [(data["nights"][at], why) for at, why in failed] == [(night_of(5), "no licence")]
+
+
+def test_a_trend_has_its_levels_their_noise_and_changes_with_a_sign_and_a_word() -> None:
+    rows = make_rows([*noisy(9), *noisy(3, 4e6), *noisy(3)])
+    slower, back = slower_at(rows[9], 5e6, 4e6), slower_at(rows[12], 4e6, 5e6)
+    back = replace(back, finding=replace(back.finding, kind=Kind.RECOVERY))
+    data = page_data(Report(rows, changes=[replace(slower, ended=True), back]), ())
+    (line,) = lines_of(data, "trends", RATE.name)
+    assert [(one["x"], one["words"], one["colour"]) for one in line["marks"]] == [
+        (9, "\u25bc -20.0 %, ended", "--soft"),
+        (12, "\u25b2 recovered", "--good"),
+    ]
+    factor, level = line["scales"]["own"]
+    levels = [(one["begin"], one["end"], factor * one["y"] + level) for one in line["levels"]]
+    assert levels == [
+        (begin, end, pytest.approx(level, rel=1e-5)) for begin, end, level in ((0, 9, 5), (9, 12, 4), (12, 14, 5))
+    ]
+    assert all(0.002 < factor * one["noise"] / 2 < 0.1 and one["drawn"] for one in line["levels"])
+
+
+def test_of_many_nights_only_what_no_line_would_show_has_a_marker() -> None:
+    rows = make_rows([5e6] * 40)
+    rows[5:8] = [changed(row, at_least=True) for row in rows[5:8]]
+    nights = [make_night(make_record(rows[at], "off"), at=night_of(at)) for at in (19, 21)]
+    data = page_data(Report([row for at, row in enumerate(rows) if at not in (19, 21)], nights), ())
+    line, alone = lines_of(data, "trends", RATE.name)
+    assert "marker" not in line and (alone["x"], alone["bounds"]) == ([5, 7, 20], [1, 1, 0]) and alone["size"] >= 8
 
 
 def test_every_run_has_its_document_without_the_night_that_it_lies_in() -> None:

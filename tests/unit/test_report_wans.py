@@ -10,7 +10,7 @@ import pytest
 from bdp_runs import BEHIND, LONG, SIZES, swept
 from documents import to_document
 from nights import over_wan
-from report_cases import HOSTILE, make_run, report_of, unpacked
+from report_cases import HOSTILE, lines_of, make_run, report_of, unpacked
 from runs import make_result, sized
 from tcp_runs import make_tcp_result, through_a_tunnel
 from test_report_page import LIBRARY, Elements
@@ -51,8 +51,9 @@ def test_a_wans_rows_are_those_of_the_terminal_with_their_verdicts() -> None:
 
 
 def test_the_plot_has_the_measured_rates_the_windows_line_and_the_lines_rate() -> None:
-    (wan,) = data_of(report_of(swept()))["figures"]["wans"]
-    window, line, series = wan["lines"]
+    data = data_of(report_of(swept()))
+    (wan,) = data["figures"]["wans"]
+    window, line, series = lines_of(data, "wans", wan["title"])
     assert series["x"] == list(SIZES) and series["y"] == pytest.approx([300, 940], rel=0.01)
     assert all(words in text for words, text in zip(("1.00 MB", "5.00 MB"), series["texts"], strict=True))
     assert window["name"].startswith("window / round trip") and line["name"].startswith("payload rate of the line")
@@ -174,8 +175,8 @@ def test_a_search_has_a_row_for_each_goal_and_direction() -> None:
 
 def test_several_frame_sizes_make_a_plot_with_the_theoretical_maximum() -> None:
     runs = {Cell("lab-linux", f"var2-{size}b", False, None, "search"): sized(size) for size in (1518, 64, 512)}
-    (one,) = data_of(Report([], runs=runs))["figures"]["sizes"]
-    most, first, second = one["lines"]
+    data = data_of(Report([], runs=runs))
+    most, first, second = lines_of(data, "sizes")
     assert most["x"] == [64, 512, 1518] and most["y"][0] == pytest.approx(1e9 / 8 / 84, rel=0.01)
     assert first["name"].endswith("loss ≤ 0 %") and second["name"].endswith("loss ≤ 1 %")
     assert first["y"][0] == pytest.approx(400e3, rel=0.01) and first["bounds"] == [0, 1, 1]

@@ -33,14 +33,23 @@ STRIDE = 17
 """After as many DUTs as there are colours, the same ones come again with markers so far on."""
 
 
+SMALLEST = 8
+"""Of all markers, in pixels: smaller ones cannot be told apart."""
+
+
 @dataclass(frozen=True)
 class LineStyle:
-    """Look of a line. colour: on a light ground. marker, dash: of MARKERS, DASHES. size: of markers, in pixels."""
+    """Look of a line. colour: on a light ground, hue: its place in LIGHT and DARK. marker, dash: of MARKERS, DASHES.
+
+    size: of markers, in pixels. older: the dash of the same line of an older night.
+    """
 
     colour: str
     marker: str
     dash: str
     size: int
+    hue: int
+    older: str
 
     @property
     def style(self) -> dict[str, Any]:
@@ -48,18 +57,19 @@ class LineStyle:
         return {"color": self.colour, "marker": MARKERS[self.marker]}
 
 
-def find_look(column: int, place: int = 0) -> LineStyle:
+def find_look(column: int, place: int = 0, stride: int = STRIDE) -> LineStyle:
     """Find the look of a DUT's line. column: the DUT's place among the columns; place: the line's among the DUT's.
 
-    page.js has the same rule. No two of the first 17 lines of the first 16 DUTs look alike. Where lines coincide, the
-    later one's markers lie within the earlier one's.
+    No two of the first ``stride`` lines of the first 16 DUTs look alike. Where lines coincide, the later one's markers
+    lie within the earlier one's.
     """
-    hue, number = column % len(LIGHT), place + STRIDE * (column // len(LIGHT))
+    hue, number = column % len(LIGHT), place + stride * (column // len(LIGHT))
     marker = [*MARKERS][(hue + number) % len(MARKERS)]
     dash = DASHES[(hue + number % len(MARKERS) + number // len(MARKERS)) % len(DASHES)]
-    return LineStyle(LIGHT[hue], marker, dash, 11 - 2 * ((place + column) % 4))
+    older = f"{4 + 2 * (number % 6)}px {3 + 2 * (number // 6)}px"
+    return LineStyle(LIGHT[hue], marker, dash, SMALLEST + 2 * (3 - (place + column) % 4), hue, older)
 
 
 def page_palette() -> dict[str, Any]:
-    """Return what page.js needs of the palette."""
-    return {"light": LIGHT, "dark": DARK, "markers": [*MARKERS], "dashes": DASHES, "stride": STRIDE}
+    """Return what the page's script needs of the palette."""
+    return {"light": LIGHT, "dark": DARK, "markers": [*MARKERS]}

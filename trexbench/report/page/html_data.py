@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ...core.dut.cycles import Cost
 from ...core.history.cell import Cell
 from ...core.history.regression import Finding
-from ...core.history.rows import Metric
-from ...core.tcp.result import FlowResult
-from ...core.verdict.latency import Latency
 from ..clean import clean
 from ..palette import page_palette
-from ..plots import short
+from ..plots import PlotFigure
 from .columns import column_of
-from .latency import LatencyRow
-from .older import Older
+from .looks import find_looks
 from .overlay import Curve
 from .parts import Part
-from .report import Report, night_of_run
-from .tcp import TcpCell, mode_words, points_of
-from .trend_data import trends_data
-
-SCALE: Mapping[str, tuple[float, str]] = {
-    "pps": (1e-6, "Mpps"),
-    "share": (100.0, "%"),
-    "us": (1.0, "\u00b5s"),
-    "bit/s": (1e-6, "Mbit/s"),
-}
-"""By a metric's unit: the factor and the unit of its axis."""
+from .plots_packets import cost_figure, latency_figure, ramp_figure, rate_figure
+from .plots_tcp import bar_figure, series_figure
+from .plots_trends import nights_of, trend_data, trend_figures
+from .report import Report
+from .tcp import TcpCell, mode_words
 
 
 def page_data(report: Report, parts: Sequence[Part]) -> dict[str, Any]:
     """The cells once; everything else refers to them by index."""
-    curves, trends, costs = report.curves, report.trends, report.costs
-    found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs, *(one.cell for one in report.tcp_cells)]
+    tcp = [one.cell for one in report.tcp_cells]
+    found = [*(c.cell for c in report.curves), *(t.cell for t in report.trends), *report.costs, *tcp]
     found += [cell for part in parts for one in part.figures for line in one.lines for cell in line.cells]
     cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
-    every = report.columns
-    older = [(cell, one) for cell, some in report.older.items() if cell in cells for one in some]
+    every, nights, arrays = report.columns, nights_of(report.trends), dict[Sequence[float | None], int]()
+    figures = find_figures(report, [*cells]) | {part.name: part.figures for part in parts if part.figures}
     return {
         "palette": page_palette(),
         "columns": [{"name": clean(column.name), "simulated": column.simulated} for column in every],
@@ -52,32 +41,36 @@ def page_data(report: Report, parts: Sequence[Part]) -> dict[str, Any]:
                 **({"given": cell.kind} if cell.held_pps is not None else {}),
                 "column": every.index(column_of(cell)),
                 **({"tcp": clean(mode_words(cell))} if cell.tcp else {}),
-                **({"night": clean(report.dated[cell])} if cell in report.dated else {}),
             }
             for cell in cells
         ],
-        "metrics": [_metric(metric) for metric in report.metrics],
-        "curves": [
-            _curve(curve, cells[curve.cell]) | {"night": clean(night_of_run(report.runs[curve.cell]))}
-            for curve in curves
-        ],
-        "older": [
-            _curve(curve, cells[cell], 3) | _about(one) | {"otherwise": one.otherwise}
-            for cell, one in older
-            for curve in one.curves
-        ],
-        "latency": [
-            *_latencies(report.latency.rows, cells),
-            *(found | _about(one) for _, one in older for found in _latencies(one.latencies, cells)),
-        ],
-        **trends_data(trends, cells),
-        "tcp": [_tcp(one, cells[one.cell]) for one in report.tcp_cells],
-        "figures": {part.name: [one.data(cells) for one in part.figures] for part in parts if part.figures},
-        "costs": [
-            *(_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches),
-            *(_cost(cost, cells[cell]) | _about(one) for cell, one in older for cost in one.costs),
-        ],
+        "nights": [*nights],
+        "trends": {cells[trend.cell]: trend_data(trend, nights) for trend in report.trends},
+        "figures": {name: [one.data(cells, arrays) for one in some] for name, some in figures.items()},
+        "arrays": [*arrays],
     }
+
+
+def find_figures(report: Report, cells: Sequence[Cell]) -> dict[str, Sequence[PlotFigure]]:
+    """The figures of everything but the loads' own sections, by their place on the page."""
+    ways: dict[Cell, list[str]] = {cell: [] for cell in cells}
+    directions = [(curve.cell, curve.direction) for curve in report.curves]
+    for cell, direction in [*directions, *((row.cell, row.direction) for row in report.latency.rows)]:
+        ways[cell].append(direction)
+    for of in report.tcp_cells:
+        ways[of.cell] += [str(number) for number in range(len(of.flows))]
+    looks = find_looks(report.columns, {cell: some or [""] for cell, some in ways.items()})
+    rates = rate_figure(report, looks)
+    found: dict[str, Sequence[PlotFigure]] = {
+        "tcp": [bar_figure(report, looks)] if report.tcp_cells else [],
+        "series": [series_figure(report, looks)] if report.tcp_cells else [],
+        "ramps": [ramp_figure(report, looks)] if report.curves else [],
+        "costs": [cost_figure(report, looks)] if report.costs else [],
+        "rates": [rates] if rates is not None else [],
+        "latency": [latency_figure(report, looks)] if report.latency.rows else [],
+        "trends": [*trend_figures(report.trends, report.metrics, nights_of(report.trends), looks, cells)],
+    }
+    return {name: some for name, some in found.items() if some}
 
 
 def default_choice(curves: Sequence[Curve], alarming: Finding | None) -> tuple[str, bool] | None:
@@ -103,102 +96,3 @@ def default_tcp_mode(cells: Sequence[TcpCell], alarming: Finding | None) -> str 
         return clean(alarming.cell.mode)
     modes = [clean(one.cell.mode) for one in cells]
     return max(modes, key=modes.count, default=None)
-
-
-def _metric(metric: Metric) -> dict[str, Any]:
-    scale, unit = SCALE.get(metric.unit, (1.0, metric.unit))
-    return {
-        "name": metric.name,
-        "unit": unit,
-        "scale": scale,
-        **({"bounded": True} if metric.bounded else {}),
-    }
-
-
-def _curve(curve: Curve, cell: int, digits: int = 6) -> dict[str, Any]:
-    one = curve.result
-    return {
-        "cell": cell,
-        "direction": curve.direction,
-        "line": round(curve.line_rate_pps),
-        "threshold": curve.loss_threshold,
-        "x": [round(value) for value in curve.offered_pps],
-        "y": [round(value) for value in curve.received_pps],
-        "loss": [short(value, digits) for value in curve.loss],
-        "knee": curve.knee_pps,
-        "bound": curve.bound_pps,
-        "low": one.low_pps,
-        "high": one.high_pps,
-        "words": curve.words,
-    }
-
-
-def _about(older: Older) -> dict[str, Any]:
-    """Night of an older figure, and the reasons for showing it."""
-    return {"night": clean(older.night), "why": older.why, "label": older.words}
-
-
-def _cost(cost: Cost, cell: int) -> dict[str, Any]:
-    return {
-        "cell": cell,
-        "phase": cost.phase.value,
-        "x": round(cost.forwarded_pps),
-        "y": short(cost.cycles_per_packet),
-        "polling": short(cost.with_polling),
-        "vectors": short(cost.vectors_per_call),
-    }
-
-
-def _latencies(rows: Sequence[LatencyRow], cells: Mapping[Cell, int]) -> list[dict[str, Any]]:
-    return [_latency(one, row, cells[row.cell]) for row in rows for one in row.loads if one is not None]
-
-
-def _latency(one: Latency, row: LatencyRow, cell: int) -> dict[str, Any]:
-    """Times in microseconds."""
-    return {
-        "cell": cell,
-        "direction": row.direction,
-        "line": round(row.line_rate_pps),
-        "share": one.share,
-        "x": round(one.offered_pps),
-        "loss": short(one.loss, 3),
-        "lossy": one.lossy,
-        "mean": short(one.mean_s, scale=1e6),
-        "p99": short(one.p99_s, scale=1e6),
-    }
-
-
-def _tcp(one: TcpCell, cell: int) -> dict[str, Any]:
-    """Rates in Mbit/s, times in milliseconds, shares in percent."""
-    summary, hottest = one.summary, one.hottest
-    return {
-        "cell": cell,
-        "night": clean(night_of_run(one.result)),
-        "rate": short(summary.rate_bps, scale=1e-6),
-        "apart": short(summary.uncertainty_bps, 3, scale=1e-6),
-        "bound": summary.at_least,
-        "limit": summary.limit.words,
-        "why": [clean(reason) for reason in one.reasons],
-        "line": short(summary.link_bps, scale=1e-6),
-        "idle": short(summary.ping_idle_s, 4, scale=1e3),
-        "loaded": short(summary.ping_loaded_s, 4, scale=1e3),
-        "cores": [short(busy, 4, scale=100) for busy in one.cores],
-        "hottest": None if hottest is None else [hottest.cpu, short(hottest.busy, 4, scale=100)],
-        "efficiency": short(one.bps_per_percent, 4, scale=1e-6),
-        "power": short(summary.power_w, 4),
-        "series": [_series(flow, len({other.flow.sender for other in one.flows}) > 1) for flow in one.flows],
-    }
-
-
-def _series(flow: FlowResult, both: bool) -> dict[str, Any]:
-    """One direction of a leg over time. name: what tells it from the others of its cell."""
-    points = points_of(flow)
-    names = [f"{flow.flow.sender} sends"] if both else []
-    names += [f"repetition {flow.leg.repetition}"] if flow.leg.repetition > 1 else []
-    return {
-        "name": ", ".join(names),
-        "x": [short(point.at_s) for point in points],
-        "y": [short(point.received_bps, scale=1e-6) for point in points],
-        "again": [short(point.retransmitted_ps, 4) for point in points],
-        "rtt": [short(point.rtt_s, 4, scale=1e3) for point in points],
-    }

@@ -50,6 +50,11 @@ class Older:
         return night_of(self.row)
 
     @property
+    def drawn(self) -> bool:
+        """True if any plot shows it."""
+        return bool(self.curves or self.costs or self.latencies)
+
+    @property
     def words(self) -> str:
         return ", ".join(REASONS[key] for key in self.why)
 

@@ -45,6 +45,7 @@ def find_plot(
         PlotAxis(f"payload received, {unit}", span=(0.0, scale * top_bps)),
         [*bounds.values(), *measured],
         title,
+        "none",
     )
 
 

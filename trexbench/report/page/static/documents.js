@@ -3,18 +3,19 @@
 function trendDocuments(page) {
   var MOST = 60, data = page.data, state = null, bound = false;
 
-  // As _document in trend_data.py left it.
-  function path(trend, run, night) { return (trend.documents[run][0] === "/" ? night : "") + trend.documents[run]; }
+  // As _document in plots_trends.py left it.
+  function path(document, night) { return (document[0] === "/" ? night : "") + document; }
 
-  function sayings(trend, at) {
-    var metric = state.metric, line = state.read(trend, metric), cell = data.cells[trend.cell], found = [];
-    (line ? line.points : []).forEach(function (point) {
-      if (point.x !== at || point.run < 0) { return; }
-      var figure = point.value === null ? "no " + metric.name : (point.bound ? "at least " : "") + page.digits(point.value * metric.scale) + " " + metric.unit;
-      found.push([data.nights[at] + ", " + cell.name + ": " + figure + ", ", path(trend, point.run, data.nights[at])]);
+  function sayings(number, at) {
+    var trend = data.trends[number], night = data.nights[at], name = night + ", " + data.cells[number].name + ": ", found = [];
+    state.lines.filter(function (line) { return line.levels && line.cells[0] === number; }).forEach(function (line) {
+      trend.x.forEach(function (x, point) {
+        if (x !== at || trend.documents[point] === null) { return; }
+        found.push([name + (line.y[point] === null ? "no " + state.figure.title : state.text(line, point)) + ", ", path(trend.documents[point], night)]);
+      });
     });
     trend.failed.forEach(function (one) {
-      if (one[0] === at) { found.push([data.nights[at] + ", " + cell.name + ": failed: " + one[1]]); }
+      if (one[0] === at) { found.push([name + "failed: " + one[1]]); }
     });
     return found;
   }
@@ -26,9 +27,9 @@ function trendDocuments(page) {
     return one;
   }
 
-  function list(trends) {
+  function list(cells) {
     var at = data.nights.indexOf(page.id("night").value), found = [];
-    trends.forEach(function (trend) { found = found.concat(sayings(trend, at)); });
+    cells.forEach(function (number) { found = found.concat(sayings(number, at)); });
     var items = found.slice(0, MOST).map(function (one) { return item(one[0], one[1]); });
     if (found.length > MOST) { items.push(item("and " + (found.length - MOST) + " more: choose a mode or DUT")); }
     if (!items.length) { items.push(item("No cell that is chosen was measured then.")); }
@@ -40,7 +41,7 @@ function trendDocuments(page) {
     if (data.nights.indexOf(night) < 0) { return; }
     page.id("night").value = night;
     page.id("documents").open = true;
-    list(cells.indexOf(undefined) < 0 ? state.trends.filter(function (one) { return cells.indexOf(one.cell) >= 0; }) : state.trends);
+    list(cells.indexOf(undefined) < 0 ? cells.filter(function (one, place) { return cells.indexOf(one) === place; }) : state.cells);
   }
 
   function begin() {
@@ -49,14 +50,15 @@ function trendDocuments(page) {
       page.id("night").appendChild(document.createElement("option")).textContent = night;
     });
     page.id("documents").hidden = false;
-    page.id("night").addEventListener("change", function () { list(state.trends); });
+    page.id("night").addEventListener("change", function () { list(state.cells); });
     page.id("plot-trends").on("plotly_click", clicked);
   }
 
-  // Called after each drawing with what is drawn. read: one cell's figures.
-  return function (trends, metric, now, read) {
-    state = { trends: trends, metric: metric, read: read };
+  // Called after each drawing with what is drawn. text: that of a line's point.
+  return function (figure, lines, now, text) {
+    var cells = Object.keys(data.trends).map(Number).filter(function (number) { return page.chosen(data.cells[number], now); });
+    state = { figure: figure, lines: lines, cells: cells, text: text };
     if (!bound) { begin(); }
-    list(trends);
+    list(cells);
   };
 }

@@ -2,21 +2,13 @@
 (async function () {
   if (!id("controls")) { document.documentElement.dataset.ready = "nothing to draw"; return; }
   if (typeof DecompressionStream === "undefined") { id("plain").hidden = false; return; }
+  var LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;.=>?@^_`{|}~";
   var loaded = loading();
   var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "sendChartToCloud"] };
   var data = JSON.parse(await unpacked("data"));
-  data.cells.forEach(function (cell) { cell.ways = []; });
-  data.curves.concat(data.latency).forEach(function (one) {
-    var ways = data.cells[one.cell].ways;
-    if (ways.indexOf(one.direction) < 0) { ways.push(one.direction); }
-  });
-  [data.curves, data.older, data.latency, data.tcp, data.trends].forEach(function (lines) {
-    lines.sort(function (a, b) { return data.cells[a.cell].column - data.cells[b.cell].column; });
-  });
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
   var touched = window.matchMedia("(pointer: coarse)"); // a swipe over a plot scrolls the page
   var view = addressed(drawAll), printing = false, PAPER = 680;
-  var SIGNS = 9; // markers along a line at most
   var WIDE = 10, AROUND = 0.1; // times the least, from which an axis has a log scale; the share around a value that an axis spans at least
 
   function id(name) { return document.getElementById(name); }
@@ -50,18 +42,15 @@
 
   function chosen(cell, now) { return within(cell, now) && now.columns[cell.column]; }
 
-  // What is told of a cell beside its DUT: only what the choice leaves open.
-  function label(cell, now) {
+  // What is said of a cell beside its DUT: only what the choice leaves open, or the whole.
+  function label(cell, now, whole) {
     var parts = [data.columns[cell.column].name];
-    if (cell.tcp) { return short(parts.concat(now.tcp ? [] : [cell.tcp])); }
+    if (cell.tcp) { return short(parts.concat(now.tcp && !whole ? [] : [cell.tcp])); }
     if (!now.mode) { parts.push(cell.mode); }
     if (!now.traffic) { parts.push(cell.bidir ? "bidir" : "uni"); }
     if (cell.strategy) { parts.push(cell.strategy); }
     return short(parts);
   }
-
-  // With the night of a run that is not of the report's.
-  function dated(cell, now) { return label(cell, now) + (cell.night ? "<br>" + plain(cell.night) : ""); }
 
   // A legend does not break a name.
   function short(parts) {
@@ -70,43 +59,8 @@
   }
 
   function palette() {
-    return { colours: dark.matches && !printing ? data.palette.dark : data.palette.light, dashes: data.palette.dashes, markers: data.palette.markers };
+    return { colours: dark.matches && !printing ? data.palette.dark : data.palette.light, markers: data.palette.markers };
   }
-
-  function slot(cell, way) { return [cell.mode, cell.bidir, cell.strategy, way].join("\n"); }
-
-  // As palette.py has it. No two lines that are drawn at once look alike: colours tell DUTs, dashes and markers a DUT's lines within the choice.
-  // Of lines that coincide the later has the smaller markers, which lie within the larger ones. older: the dash of an older night of the line.
-  function look(cell, now, direction) {
-    var slots = [], colours = palette().colours, markers = palette().markers, dashes = palette().dashes;
-    data.cells.forEach(function (one) {
-      if (!one.tcp !== !cell.tcp || (now && !within(one, now)) || slots.indexOf(slot(one, 0)) >= 0) { return; }
-      for (var way = 0; way < Math.max(1, one.ways.length); way++) { slots.push(slot(one, way)); }
-    });
-    var hue = cell.column % colours.length, place = Math.max(0, slots.indexOf(slot(cell, Math.max(0, (cell.ways || []).indexOf(direction)))));
-    var number = place + Math.max(data.palette.stride, slots.length) * Math.floor(cell.column / colours.length);
-    return {
-      colour: colours[hue], marker: markers[(hue + number) % markers.length],
-      dash: dashes[(hue + number % markers.length + Math.floor(number / markers.length)) % dashes.length],
-      size: 11 - 2 * ((place + cell.column) % 4), ring: { color: css("--ground"), width: 1 },
-      older: (4 + 2 * (number % 6)) + "px " + (3 + 2 * Math.floor(number / 6)) + "px"
-    };
-  }
-
-  // An older night's line is thin and dashed and fades; what tells its age without colour are open markers along it.
-  var OLDER = {
-    change: { symbol: "diamond-open", opacity: 1 }, night: { symbol: "circle-open", opacity: 0.9 },
-    month: { symbol: "triangle-down-open", opacity: 0.75 }, year: { symbol: "square-open", opacity: 0.65 }
-  };
-
-  function olderStyle(one, look) {
-    var kind = OLDER[one.why[0]];
-    return { line: { color: look.colour, width: 1.3, dash: look.older },
-      marker: { color: look.colour, symbol: kind.symbol, size: 7, maxdisplayed: SIGNS, line: { width: 1.4 } },
-      mode: "lines+markers", opacity: kind.opacity };
-  }
-
-  function wanted(one, kinds) { return one.why.some(function (key) { return kinds.indexOf(key) >= 0; }); }
 
   // An axis with a log scale, whose numbers are plain ones.
   function decades() { return { type: "log", tickformat: ",.4~r" }; }
@@ -178,11 +132,10 @@
     return plain(text).replace(/(.{40,60}?) /g, "$1<br>");
   }
 
-  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, plain: plain, chosen: chosen, label: label, dated: dated, look: look, palette: palette, letters: letters, css: css, axis: axis,
-    layout: layout, digits: digits, mpps: mpps, decades: decades, fitted: fitted, olderStyle: olderStyle, wanted: wanted, SIGNS: SIGNS, draw: draw };
-  var tcp = tcpPlots(tools);
-  var PLOTS = [["tcp", tcp.bars], ["series", tcp.series], ["ramps", rampsPlot(tools)], ["costs", costsPlot(tools)], ["latency", latencyPlot(tools)], ["trends", trendsPlot(tools)]]
-    .concat(Object.keys(data.figures).map(function (name) { return [name, figurePlot(tools, name)]; })).filter(function (plot) { return id("plot-" + plot[0]); });
+  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, plain: plain, chosen: chosen, label: label, palette: palette, letters: letters, css: css, axis: axis,
+    layout: layout, digits: digits, mpps: mpps, fitted: fitted, draw: draw };
+  tools.documents = trendDocuments(tools);
+  var PLOTS = Object.keys(data.figures).filter(function (name) { return id("plot-" + name); }).map(function (name) { return [name, figurePlot(tools, name)]; });
 
   // Those in sight at once, on paper all; then one after the other, the nearest first, whenever the browser has time.
   // A later choice ends an earlier one's drawing.
@@ -259,10 +212,16 @@
     drawAll();
   }
 
+  // As _packed in html.py left it: five digits of base 85 for four bytes.
   async function unpacked(name) {
-    var packed = atob(id(name).textContent), bytes = new Uint8Array(packed.length);
-    for (var at = 0; at < packed.length; at++) { bytes[at] = packed.charCodeAt(at); }
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    var packed = id(name).textContent, rest = (5 - packed.length % 5) % 5, bytes = new DataView(new ArrayBuffer((packed.length + rest) / 5 * 4)), digits = new Uint8Array(128).fill(84);
+    LETTERS.split("").forEach(function (one, digit) { digits[one.charCodeAt(0)] = digit; });
+    for (var at = 0; at < packed.length; at += 5) {
+      var value = 0;
+      for (var next = at; next < at + 5; next++) { value = value * 85 + (next < packed.length ? digits[packed.charCodeAt(next)] : 84); }
+      bytes.setUint32(at / 5 * 4, value);
+    }
+    return new Response(new Blob([new Uint8Array(bytes.buffer, 0, bytes.byteLength - rest)]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   }
 
   // The page has loaded only when the plots in sight are drawn and all can be: whoever prints it unseen waits for that. An open document within delays it.

@@ -1,0 +1,143 @@
+"""Plots of TCP: of each way its rate and what it cost, in rows; and each leg over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isnan, nan
+from statistics import fmean
+from typing import Any
+
+from ...core.tcp.result import FlowResult
+from ..plots import PlotAxis, PlotFigure, PlotLine
+from .looks import Looks
+from .plots_packets import BOUND, WIDE
+from .report import Report, night_of_run
+from .tcp import PlotPoint, TcpCell, points_of
+
+PANELS = ("mean rate, Mbit/s", "router CPU, %", "Mbit/s per % of a core", "ping, ms", "power, W")
+FEW = 3
+"""Points that make no line."""
+
+
+def bar_figure(report: Report, looks: Looks) -> PlotFigure:
+    """A row for each DUT and way, a panel for each figure that any of them has."""
+    lines = [line for one in report.tcp_cells for line in _row(one, looks)]
+    shown = sorted({line.panel for line in lines})
+    axes = [PlotAxis(PANELS[panel], span=(0.0, 100.0) if panel == 1 else None) for panel in shown]
+    lines = [replace(line, panel=shown.index(line.panel)) for line in lines]
+    return PlotFigure(axes[0], PlotAxis(), lines, follows="duts", form="rows", below=axes[1:], cells=True)
+
+
+def _row(one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
+    summary, rate = one.summary, 1e-6 * one.summary.rate_bps
+    look: dict[str, Any] = {"colour": looks.of(one.cell).hue, "marker": "circle", "size": 11}
+    texts = "; ".join(filter(None, (night_of_run(one.result), *_words(one))))
+
+    def row(panel: int, words: str, idle: float | None, loaded: float | None = None, **more: Any) -> PlotLine:
+        """A hollow mark where the other figure is known, too."""
+        known = [(value, hollow) for value, hollow in ((loaded, True), (idle, False)) if value is not None]
+        bounds = [hollow for _, hollow in known]
+        tags = {"tcp-way": (str(one.cell.mode),)}
+        fields = look | {"bounds": bounds, "words": [words], "panel": panel, "tags": tags} | more
+        return PlotLine("", [value for value, _ in known], [], [texts] * len(known), (one.cell,), **fields)
+
+    apart = None if summary.uncertainty_bps is None else 1e-6 * summary.uncertainty_bps
+    sign: dict[str, Any] = {"marker": BOUND, "bounds": None} if summary.at_least else {}
+    yield row(0, f"{'≥ ' * summary.at_least}{_rounded(rate)}", rate, apart=[apart], **sign)
+    if one.cores:
+        hottest = None if one.hottest is None else 100 * one.hottest.busy
+        mean = 100 * fmean(one.cores)
+        several = len(one.cores) > 1 and hottest is not None
+        words = f"{_rounded(mean)}{f' ({_rounded(hottest or 0.0)})' * several}"
+        yield row(1, words, mean, hottest if several else None)
+    if one.bps_per_percent is not None:
+        yield row(2, f"{1e-6 * one.bps_per_percent:.4g}", 1e-6 * one.bps_per_percent)
+    idle, loaded = (None if s is None else 1e3 * s for s in (summary.ping_idle_s, summary.ping_loaded_s))
+    if idle is not None or loaded is not None:
+        known = [f"{value:.3g}" for value in (idle, loaded) if value is not None]
+        yield row(3, f"{known[0]} ({known[1]})" if len(known) > 1 else known[0], idle, loaded)
+    if summary.power_w is not None:
+        yield row(4, f"{summary.power_w:.4g}", summary.power_w)
+
+
+def _words(one: TcpCell) -> Iterator[str]:
+    summary = one.summary
+    mbps = 1e-6 * summary.rate_bps
+    apart = "" if summary.uncertainty_bps is None else f" ± {1e-6 * summary.uncertainty_bps:.3g}"
+    share = f", {100 * summary.rate_bps / summary.link_bps:.4g} % of the line" if summary.link_bps else ""
+    yield f"{'at least ' * summary.at_least}{mbps:.4g}{apart} Mbit/s{share}"
+    yield summary.limit.words
+    yield from one.reasons
+    if one.cores:
+        yield f"router CPU by core: {', '.join(_rounded(100 * busy) for busy in one.cores)} %"
+    if one.hottest is not None:
+        yield f"hottest core {one.hottest.cpu}: {_rounded(100 * one.hottest.busy)} %"
+    if one.bps_per_percent is not None:
+        yield f"{1e-6 * one.bps_per_percent:.4g} Mbit/s per % of a core"
+    yield _pings(one)
+    if summary.power_w is not None:
+        yield f"{summary.power_w:.4g} W"
+
+
+def _pings(one: TcpCell) -> str:
+    """``ping 0.3 ms idle, 1.2 ms loaded``"""
+    known = (("idle", one.summary.ping_idle_s), ("loaded", one.summary.ping_loaded_s))
+    words = ", ".join(f"{1e3 * seconds:.3g} ms {name}" for name, seconds in known if seconds is not None)
+    return f"ping {words}" if words else ""
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def series_figure(report: Report, looks: Looks) -> PlotFigure:
+    """Each leg over time: payload, segments that were sent again, the kernel's round trip."""
+    lines = [line for one in report.tcp_cells for line in _series(report, one, looks)]
+    trips = [value for line in lines if line.panel == 2 for value in line.y if value > 0]
+    again = PlotAxis("retransmits/s")
+    trip = PlotAxis("round trip, ms", fit=bool(trips) and max(trips) > WIDE * min(trips))
+    return PlotFigure(
+        PlotAxis("since the leg began, s"),
+        PlotAxis("Mbit/s"),
+        lines,
+        follows="cells",
+        below=(again, trip),
+        cells=True,
+    )
+
+
+def _series(report: Report, one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
+    both = len({flow.flow.sender for flow in one.flows}) > 1
+    pings = _pings(one)
+    for number, flow in enumerate(one.flows):
+        points, look = points_of(flow), looks.latest(one.cell, str(number))
+        few = len(points) < FEW
+        look |= {"dash": "none"} if few else {"marker": None}
+        for panel, (unit, values) in enumerate(_values(points)):
+            if not all(map(isnan, values)):
+                yield PlotLine(
+                    _name(flow, both),
+                    [point.at_s for point in points],
+                    values,
+                    f"{{y}} {unit}; at {{x}} s{f'; {pings}' if pings else ''}",
+                    (one.cell,),
+                    night=", ".join(filter(None, (report.dated.get(one.cell, ""), pings))),
+                    panel=panel,
+                    **look,
+                )
+
+
+def _name(flow: FlowResult, both: bool) -> str:
+    """What distinguishes it from the others of its cell."""
+    again = f", repetition {flow.leg.repetition}" if flow.leg.repetition > 1 else ""
+    return f"{f', {flow.flow.sender} sends' if both else ''}{again}"
+
+
+def _values(points: tuple[PlotPoint, ...]) -> Iterator[tuple[str, list[float]]]:
+    yield "Mbit/s", [1e-6 * point.received_bps for point in points]
+    yield (
+        "segments/s sent again",
+        [nan if point.retransmitted_ps is None else point.retransmitted_ps for point in points],
+    )
+    yield "ms round trip", [nan if point.rtt_s is None else 1e3 * point.rtt_s for point in points]

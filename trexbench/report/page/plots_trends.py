@@ -1,0 +1,171 @@
+"""The trends as plots: a small panel for each cell, nights shared by all of them, figures as small integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import nan
+from typing import Any
+
+from ...core.history.cell import Cell
+from ...core.history.levels import Kind
+from ...core.history.rows import Metric, RunRow
+from ..clean import clean
+from ..groups import change_words
+from ..palette import SMALLEST
+from ..plots import BAD, GOOD, SOFT, PlotAxis, PlotFigure, PlotLevel, PlotLine, PlotMark
+from .looks import Looks
+from .plots_packets import BAND
+from .trends import Trend, TrendChange, place_of
+
+STEP = 1e-5
+"""Step of a figure, as a share of its usual level."""
+LONGEST_REASON = 300
+FEW_NIGHTS = 31
+"""Most nights of which each has a marker; of more only those that no line would show."""
+SCALE: Mapping[str, tuple[float, str]] = {
+    "pps": (1e-6, "Mpps"),
+    "share": (100.0, "%"),
+    "us": (1.0, "\u00b5s"),
+    "bit/s": (1e-6, "Mbit/s"),
+}
+"""By a metric's unit: the factor and the unit of its axis."""
+
+Places = Mapping[str, int]
+
+
+def nights_of(trends: Sequence[Trend]) -> dict[str, int]:
+    """Dates, or instants to the minute (UTC) of runs outside any, each with its place."""
+    texts = {short_instant(at) for trend in trends for at in (*trend.instants(), *(at for at, _ in trend.failed))}
+    texts |= {short_instant(trend.instant_of_change(change)) for trend in trends for change in trend.changes}
+    return {text: at for at, text in enumerate(sorted(texts))}
+
+
+def short_instant(text: str) -> str:
+    """A place on the time axis as it is written there: a date, or an instant to the minute, in UTC."""
+    return clean(text)[:16].replace("T", " ")
+
+
+def history_of(trend: Trend, places: Places) -> list[tuple[int, RunRow | None, str]]:
+    """Places in order, each with its run, or with None and the reason for which it has none."""
+    runs = [(places[short_instant(place_of(row))], row, "") for row in sorted(trend.runs, key=place_of)]
+    lost = [(places[short_instant(at)], None, clean(why)[:LONGEST_REASON]) for at, why in trend.failed]
+    return sorted([*runs, *lost], key=lambda one: (one[0], one[1] is not None))
+
+
+def trend_data(trend: Trend, places: Places) -> dict[str, Any]:
+    """Documents of its nights, in the order of its lines' points; and the nights without one, and why."""
+    history = history_of(trend, places)
+    return {
+        "x": [at for at, _, _ in history],
+        "documents": [None if row is None else _document(row) for _, row, _ in history],
+        "failed": [[at, why] for at, row, why in history if row is None],
+    }
+
+
+def _document(row: RunRow) -> str:
+    """The document's path; without the run's night, where that is its first folder."""
+    path, night = clean(row.path), short_instant(place_of(row))
+    return path.removeprefix(night) if path.startswith(f"{night}/") else path
+
+
+def trend_figures(
+    trends: Sequence[Trend], metrics: Sequence[Metric], places: Places, looks: Looks, cells: Sequence[Cell]
+) -> Iterator[PlotFigure]:
+    """One for each metric. cells: in the order of the table's rows."""
+    modes = list(dict.fromkeys(str(cell.mode) for cell in cells))
+    ordered = sorted(trends, key=lambda one: (one.cell.bidir, modes.index(str(one.cell.mode)), looks.column(one.cell)))
+    for metric in metrics:
+        unit = SCALE.get(metric.unit, (1.0, metric.unit))[1]
+        titles = {"own": f"{metric.name}, {unit}", "relative": f"{metric.name}, % off usual level"}
+        if unit == "Mpps":
+            titles["share"] = f"{metric.name}, % of line rate"
+        lines = [line for trend in ordered for line in _lines(trend, metric, unit, places, looks)]
+        y = PlotAxis(titles=titles, fit=True)
+        yield PlotFigure(PlotAxis(), y, lines, metric.name, "cells", "grid", cells=True, dated=True)
+
+
+def _lines(trend: Trend, metric: Metric, unit: str, places: Places, looks: Looks) -> Iterator[PlotLine]:
+    """The line; of many nights again those that need a marker: ends of stretches of bounds, and what stands alone."""
+    history, usual = history_of(trend, places), trend.usual(metric)
+    values = [None if row is None else metric.of(row) for _, row, _ in history]
+    known = [value for value in values if value is not None]
+    if not known or usual is None:
+        return
+    level, look = float(f"{usual.level:.6g}"), looks.latest(trend.cell)
+    step = float(f"{STEP * (abs(level) or max(map(abs, known)) or 1.0):.6g}")
+    y = [nan if value is None else round((value - level) / step) for value in values]
+    bounds = [metric.bounded and row is not None and row.at_least for _, row, _ in history]
+    few = len(known) <= FEW_NIGHTS
+    relative = ", {y.relative+} %" if level and unit != "%" else ""
+    line = PlotLine(
+        "",
+        [at for at, _, _ in history],
+        y,
+        f"{{y.own}} {unit}{relative}",
+        (trend.cell,),
+        width=1.2,
+        bounds=bounds if any(bounds) else None,
+        scales=_scales(trend, metric, level, step),
+        marks=[_mark(trend, change, places) for change in trend.changes_of(metric)],
+        levels=list(_levels(trend, metric, history, level, step, usual.noise, places)),
+        **look | {"size": SMALLEST, "marker": look["marker"] if few else None},
+    )
+    yield line
+    alone = [
+        at
+        for at, value in enumerate(values)
+        if value is not None
+        and (
+            {*values[max(0, at - 1) : at], *values[at + 1 : at + 2]} <= {None}
+            or (bounds[at] and not all(bounds[max(0, at - 1) : at + 2]))
+        )
+    ]
+    if alone and not few:
+        few_x, few_y = ([every[at] for at in alone] for every in (line.x, line.y))
+        own = replace(line, x=few_x, y=few_y, bounds=[bounds[at] for at in alone], dash="none", marker=look["marker"])
+        yield replace(own, marks=(), levels=())
+
+
+def _scales(trend: Trend, metric: Metric, level: float, step: float) -> dict[str, tuple[float, float]]:
+    scale, unit = SCALE.get(metric.unit, (1.0, metric.unit))
+    found = {"own": (scale * step, scale * level)}
+    if level and unit != "%":
+        found["relative"] = (100 * step / level, 0.0)
+    last = trend.runs[-1]
+    rate = metric.bounded and last.metric is metric and metric.of(last)
+    if unit == "Mpps" and rate and last.line_share:
+        line_rate = rate / last.line_share
+        found["share"] = (100 * step / line_rate, 100 * level / line_rate)
+    return {name: (float(f"{factor:.6g}"), float(f"{sum_:.6g}")) for name, (factor, sum_) in found.items()}
+
+
+def _mark(trend: Trend, change: TrendChange, places: Places) -> PlotMark:
+    """``▼ -12.0 %``, ``▲ recovered``"""
+    finding = change.finding
+    sign, colour = ("\u25bc", BAD) if finding.worse else ("\u25b2", GOOD)
+    known = " (known)" if finding.kind is Kind.KNOWN else "?" if finding.kind is Kind.SUSPICION else ""
+    ended = ", ended" if change.ended else ""
+    words = "recovered" if finding.kind is Kind.RECOVERY else f"{change_words(finding)}{known}{ended}"
+    at = places[short_instant(trend.instant_of_change(change))]
+    return PlotMark(at, f"{sign} {words}", SOFT if change.ended else colour, change.text)
+
+
+def _levels(
+    trend: Trend,
+    metric: Metric,
+    history: Sequence[tuple[int, RunRow | None, str]],
+    level: float,
+    step: float,
+    noise: float | None,
+    places: Places,
+) -> Iterator[PlotLevel]:
+    """The stretches of one level: before the first change and after each, or all nights."""
+    runs = [at for at, row, _ in history if row is not None]
+    first, last, half = runs[0], runs[-1], round(BAND * (noise or 0.0) / step)
+    found = trend.changes_of(metric)
+    starts = [max(first, places[short_instant(trend.instant_of_change(change))]) for change in found]
+    values = [found[0].finding.before, *(change.finding.after for change in found)] if found else [level]
+    for (begin, end), value in zip(pairwise([first, *starts, last]), values, strict=True):
+        yield PlotLevel(begin, end, round((value - level) / step), half, bool(found))
