@@ -34,7 +34,7 @@ STRIDE = 17
 
 
 SMALLEST = 8
-"""Of all markers, in pixels: smaller ones cannot be told apart."""
+"""Width of the smallest marker, in pixels: smaller ones cannot be told apart."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class PlotLine:
     """It has that only where an older night of its cell is drawn, too."""
     marker: str | None = None
     size: int = 9
-    """Of the markers, in pixels."""
+    """Width of the markers, in pixels."""
     width: float = 1.5
     opacity: float = 1.0
     panel: int = 0
@@ -118,7 +118,7 @@ class PlotFigure:
     title: str = ""
     """Name to choose it by where several share a place on the page."""
     follows: str = "ways"
-    """What of the reader's choice its lines follow: ``ways`` and DUTs, ``cells``, ``duts``, or ``none``."""
+    """The part of the reader's choice that its lines follow: ``ways`` and DUTs, ``cells``, ``duts``, or ``none``."""
     form: str = "stack"
     """``stack``: panels below each other; ``grid``: a small one for each cell; ``rows``: side by side, a row a cell."""
     below: Sequence[PlotAxis] = ()

@@ -129,7 +129,7 @@ def _series(report: Report, one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
 
 
 def _name(flow: FlowResult, both: bool) -> str:
-    """What distinguishes it from the others of its cell."""
+    """Words that distinguish it from the others of its cell."""
     again = f", repetition {flow.leg.repetition}" if flow.leg.repetition > 1 else ""
     return f"{f', {flow.flow.sender} sends' if both else ''}{again}"
 

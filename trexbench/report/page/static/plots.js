@@ -189,8 +189,8 @@ function figurePlot(page, name) {
     return [zero && low >= 0 ? 0 : low - room - (high - low) * 0.06, high + room];
   }
 
-  // Bands, levels, changes, and at the foot the nights that failed.
-  function dress(line, scale, panel, range, shape, words) {
+  // Bands, levels, changes, and at the foot the nights that failed. apart: between the words of changes; 0: without these.
+  function dress(line, scale, panel, range, shape, apart) {
     var nights = data.nights, x = "x" + panel, y = "y" + panel, colour = colourOf(line), traces = [];
     (line.levels || []).forEach(function (one) {
       var basic = { xref: x, yref: y, x0: nights[one.begin || 0], x1: nights[one.end || 0], layer: "below" }, at = one.y || 0, noise = one.noise || 0;
@@ -200,7 +200,7 @@ function figurePlot(page, name) {
     (line.marks || []).forEach(function (mark) {
       if (mark.x === undefined || mark.x < across(line)[0]) { return; }
       shape.shapes.push({ type: "line", xref: x, yref: y + " domain", x0: nights[mark.x], x1: nights[mark.x], y0: 0, y1: 1, line: { color: page.css(mark.colour), width: 1.5, dash: "dash" } });
-      if (words) {
+      if (apart && !shape.annotations.some(function (one) { return Math.abs(time(one.x) - time(nights[mark.x])) < apart; })) {
         shape.annotations.push({ xref: x, yref: y + " domain", x: nights[mark.x], y: 1, yanchor: "bottom", showarrow: false, text: plain(mark.words), font: { color: page.css(mark.colour), size: 11 } });
       }
     });
@@ -217,7 +217,7 @@ function figurePlot(page, name) {
   function places(count, duts, numbered, longest) {
     var width = Math.min(page.width(), 1344) - 100, fit = Math.max(1, Math.min(6, Math.floor(width / (width < 540 ? 120 : 165)), count));
     var columns = count === 1 ? 1 : duts >= 3 && duts <= fit ? duts : fit, rows = Math.ceil(count / columns);
-    var letters = Math.floor(width / columns / 6.6), title = longest > letters ? 34 : 18, body = count === 1 ? 280 : 94, each = title + body + 20, height = rows * each, side = (numbered ? 46 : 14) / width;
+    var letters = Math.floor(width / columns / 6.6), title = (longest > letters ? 2.6 : 1.4) * page.letters(), body = count === 1 ? 280 : Math.max(94, 7.2 * page.letters()), each = title + body + 20, height = rows * each, side = (numbered ? 46 : 14) / width;
     return { columns: columns, height: height, letters: letters, folded: longest > letters,
       x: function (at) { var column = at % columns; return [(column + (column ? side * columns : 0)) / columns, (column + 1) / columns]; },
       y: function (at) { var top = height - Math.floor(at / columns) * each; return [(top - title - body) / height, (top - title) / height]; } };
@@ -245,17 +245,17 @@ function figurePlot(page, name) {
       page.draw(name, [], page.layout([], { xaxis: { visible: false }, yaxis: { visible: false }, annotations: [{ xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false, text: "No cell that is chosen has this figure." }] }));
       return;
     }
-    var at = dates(nights), longest = Math.max.apply(null, shown.map(function (line) { return label(line, figure, now).length + (line.marks ? 12 : 0); }));
+    var at = dates(nights), wide = at.range[1] - at.range[0], longest = Math.max.apply(null, shown.map(function (line) { return label(line, figure, now).length + (line.marks ? 12 : 0); }));
     var room = places(together ? 1 : shown.length, new Set(shown.map(function (line) { return data.cells[line.cells[0]].column; })).size, !matched, longest), every = reach(shown, scale, zero);
     shown.forEach(function (line, number) {
       var place = together ? 0 : number, panel = panelNumber(place), words = label(line, figure, now), range = matched || together ? every : reach([line], scale, zero);
       traces = traces.concat(lines.filter(function (one) { return one.cells[0] === line.cells[0]; }).map(function (one) {
         return trace(together || one.dash === "none" ? one : Object.assign({}, one, { dash: "solid" }), figure, words, function (_, value) { return data.nights[value]; }, function (_, value) { return scaled(one, value, scale); }, { x: "x" + panel, y: "y" + panel }, { showlegend: one === line });
-      }), dress(line, scale, panel, range, shape, together));
+      }), dress(line, scale, panel, range, shape, together ? wide / 8 : 0));
       if (together && number) { return; }
       var last = together || number + room.columns >= shown.length, left = number % room.columns === 0;
-      shape["xaxis" + panel] = page.axis("", Object.assign({}, at, { domain: room.x(place), anchor: "y" + panel, matches: place ? "x" : undefined, showticklabels: last }, together ? {} : { nticks: 3, tickvals: at.tickvals && [at.tickvals[0], at.tickvals[at.tickvals.length - 1]] }));
-      shape["yaxis" + panel] = page.axis("", { domain: room.y(place), anchor: "x" + panel, matches: place && matched ? "y" : undefined, nticks: together ? 8 : 4, range: range, showticklabels: left || !matched, tickformat: matched ? "~g" : "" });
+      shape["xaxis" + panel] = page.axis("", Object.assign({}, at, { domain: room.x(place), anchor: "y" + panel, matches: together || number === shown.length - 1 ? undefined : "x" + panelNumber(shown.length - 1), showticklabels: last }, together ? {} : { nticks: 3, tickvals: at.tickvals && [at.tickvals[0], at.tickvals[at.tickvals.length - 1]], range: [at.range[0] - 0.12 * wide, at.range[1] + 0.12 * wide] }));
+      shape["yaxis" + panel] = page.axis("", { domain: room.y(place), anchor: "x" + panel, matches: place && matched ? "y" : undefined, nticks: together ? 8 : 4, range: range, showticklabels: left || !matched, tickformat: matched ? "~g" : "", tickvals: matched || together ? undefined : [0.2, 0.8].map(function (share) { return Number((range[0] + share * (range[1] - range[0])).toPrecision(3)); }) });
       if (!together) { shape.annotations.push({ xref: "x" + panel + " domain", yref: "y" + panel + " domain", x: 0, y: 1, xanchor: "left", yanchor: "bottom", align: "left", showarrow: false, font: { size: 11 }, text: heading(line, figure, now, room) }); }
     });
     shape.annotations.push({ xref: "paper", yref: "paper", x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: together ? 20 : 6, showarrow: false, align: "left",
@@ -309,7 +309,8 @@ function figurePlot(page, name) {
       more.annotations.push({ text: plain(panel.axis.title), x: 0, xref: x + " domain", xanchor: "left", y: 1, yref: y + " domain", yanchor: "bottom", yshift: 4, showarrow: false });
     });
     more.margin = { l: 10, r: 14, t: 0, b: 0 };
-    page.draw(name, made, page.layout(cellsOf(lines), more), Math.max(height, TOP + BOTTOM + 6) * page.letters());
+    more.height = Math.max(height, TOP + BOTTOM + 6) * page.letters(); // Plotly keeps one unless it is given another
+    page.draw(name, made, page.layout(cellsOf(lines), more), more.height);
   }
 
   return function (now) {
