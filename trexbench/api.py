@@ -229,11 +229,12 @@ def judge(
     mode: str | None = None,
     suite: str | None = None,
     since: str | None = None,
+    only: Sequence[str] = (),
 ) -> Judgement:
     """Find what got slower, since when and why, as `trexbench regress` does."""
     from .review.judge import judge
 
-    return judge(Path(results), warn, dut, mode, suite, since and parse_date(since))
+    return judge(Path(results), warn, dut, mode, suite, since and parse_date(since), only)
 
 
 def _measure(verb: str, options: RampCall | SearchCall | SaturateCall) -> RunResult:

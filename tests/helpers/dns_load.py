@@ -26,6 +26,7 @@ import click
 import msgspec
 
 from trexbench.cli import loads as cli_loads
+from trexbench.cli.forms import OutputForm
 from trexbench.cli.main import VERBS, main
 from trexbench.cli.output import note
 from trexbench.config import option
@@ -39,8 +40,8 @@ from trexbench.core.typed import Amount, Count, Seconds, Status, read_stored
 from trexbench.core.verdict.model import RunWarning
 from trexbench.report.page.parts import PARTS, Part
 from trexbench.report.page.report import Report
-from trexbench.report.page.sheet import Sheet, SheetRow, figure, heads_of, of_text
 from trexbench.report.plots import PlotAxis, PlotFigure, PlotLine
+from trexbench.report.sheet import Sheet, SheetRow, figure, heads_of, of_text
 from trexbench.results import loads as stored_loads
 from trexbench.session.keep import Output, keep
 from trexbench.session.options import RunRequest, Setup
@@ -236,16 +237,12 @@ def dns(
     asked = DnsRequest(dut=load_dut(dut), plan=plan, at=at or 53, sim=sim, seed=seed, started=started)
     request = replace(asked, capacity_qps=capacity)
     done = keep(lambda recorder: carry_out(Resolver(request), request, recorder), Output(results, warn=note))
-    cli_loads.print_run(done.result, as_json)
+    cli_loads.print_run(done.result, OutputForm("json" if as_json else "text"), done.path)
     note(f"result   {done.path}")
 
 
 def words(run: DnsRun) -> str:
     return f"{'>= ' if run.at_least else ''}{run.answered_qps:.0f} queries/s answered"
-
-
-def write(run: DnsRun, brief_of: Path | None) -> None:
-    click.echo(words(run))
 
 
 def draw(run: DnsRun, form: str) -> bytes:
@@ -279,7 +276,9 @@ def add() -> None:
     """Add the load and its figure: a line in each of trexbench's tables."""
     stored_loads.LOADS[SCHEMA] = stored_loads.Load("a run of DNS", read, rows)
     METRICS[ANSWERED.column] = ANSWERED
-    cli_loads.OUTPUTS[SCHEMA] = cli_loads.LoadOutput(write, draw)
+    cli_loads.OUTPUTS[SCHEMA] = cli_loads.LoadOutput(
+        lambda run, out: words(run), lambda run, path, out: words(run), draw
+    )
     domain = partial(re.fullmatch, r"(?:[a-z0-9-]+\.)+[a-z]+")
     config_suite.METHODS["dns"] = config_suite.SuiteMethod(
         lambda name: name if domain(name) else None, "a.test", True, DnsSuite

@@ -24,8 +24,8 @@ from trexbench.core.tcp.model import TcpMode, Way
 from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.parts import parts_of
 from trexbench.report.page.report import Report
-from trexbench.report.page.sheet import Sheet, to_csv
 from trexbench.report.page.sheets import sheets_of
+from trexbench.report.sheet import Sheet, to_csv
 from trexbench.report.tcp.table import ProcessShares as Took
 from trexbench.report.tcp.table import PublishedCell
 from trexbench.report.words import typeset

@@ -19,8 +19,8 @@ from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import CellState
 from trexbench.report.page.parts import parts_of
 from trexbench.report.page.report import Report
-from trexbench.report.page.sheet import harmless, to_csv
 from trexbench.report.page.sheets import sheets_of
+from trexbench.report.sheet import harmless, to_csv
 from trexbench.review.report import make_page
 
 LONG = "a-router-with-a-name-that-is-far-too-long-for-a-phone"

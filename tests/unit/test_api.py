@@ -231,7 +231,20 @@ VERBS += [
 
 @pytest.mark.parametrize(("verb", "function"), VERBS, ids=lambda one: getattr(one, "name", ""))
 def test_no_option_is_missing_from_python(verb: click.Command, function: Any) -> None:
-    shown = {"dut", "results", "json", "brief", "quiet", "no_picture", "verbose", "help", "sizes"}
+    shown = {
+        "dut",
+        "results",
+        "format",
+        "output",
+        "json",
+        "csv",
+        "brief",
+        "quiet",
+        "no_picture",
+        "verbose",
+        "help",
+        "sizes",
+    }
     ways = {"both", "forward", "bidir", "reverse", "bdp"} if verb is tcp else set()  # of one parameter, and a function
     functions = (trexbench.tcp, trexbench.bdp) if verb is tcp else (function,)
     longest = {max(one.opts, key=len).lstrip("-").replace("-", "_").removeprefix("no_") for one in verb.params}

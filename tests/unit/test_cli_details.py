@@ -284,3 +284,10 @@ def test_a_lab_that_is_missing_or_other_names_the_dut_whose_it_is(
         lab.running(),
     ):
         pytest.fail("it is another lab")
+
+
+def test_a_prefix_names_a_lab_beside_others() -> None:
+    for verb in ("plan", "verify", "apply"):
+        assert "namespace tbx9-dut does not exist" in run("dut", verb, "lab-linux", "--prefix", "tbx9").err
+    code, out, err = run("lab", "down", "--prefix", "Up/there")
+    assert (code, out) == (2, "") and "'Up/there' is no prefix for namespaces" in err

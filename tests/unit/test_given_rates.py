@@ -17,7 +17,8 @@ from trexbench.core.history.regression import judge_rows
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.report.compare import format_comparison, format_set_comparison
-from trexbench.report.listing import format_rows
+from trexbench.report.fit import format_sheet
+from trexbench.report.listing import run_sheet
 from trexbench.report.page.trends import find_trends
 from trexbench.report.run.brief import format_brief
 from trexbench.report.run.summary import summarise
@@ -65,10 +66,10 @@ def test_a_run_is_summed_up_by_its_cost_and_never_by_a_bound_of_a_maximum() -> N
 
 def test_the_list_has_a_cost_and_no_maximum() -> None:
     row = make_row(cell=HELD, cycles_per_packet=584.1, line_share=0.07, **COSTS)
-    text = format_rows([row])
+    _, text = format_sheet(run_sheet([row]))
     assert "efficiency at 1 Mpps" in text and " 584 " in text
     assert ">=" not in text and " %" not in text.replace(" 0 %", "") and "none" not in text
-    assert "dut" in format_rows([replace(row, limit="dut")]), "a rate that was not carried has a limit"
+    assert "dut" in format_sheet(run_sheet([replace(row, limit="dut")]))[1], "a rate that was not carried has a limit"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from runs import World, make_plan, make_result
 
@@ -54,3 +56,19 @@ def test_it_fits_into_a_terminal(width: int) -> None:
     assert "offered per direction, Mpps\n" in drawn
     for name in ("o 0->1", "x 1->0", ". no loss"):
         assert name in drawn
+
+
+@pytest.mark.parametrize("share", [0.9, 0.37, 0.11, 0.031])
+@pytest.mark.parametrize("width", [100, 60])
+def test_ticks_are_round_and_stand_where_their_values_are(share: float, width: int) -> None:
+    plan = make_plan()
+    drawn = draw_curve(make_result(plan, World(capacity_pps=plan.offers[0].target_pps * share)), width).splitlines()
+    axis = next(line for line in drawn if line.startswith("       0 +"))
+    levels = [float(line.split("|")[0]) for line in drawn if "|" in line and line.split("|")[0].strip()]
+    below = drawn[drawn.index(axis) + 1]
+    for values in (sorted(levels), [float(one) for one in below.split()]):
+        step = values[0]
+        assert len(values) in range(1, 10) and float(f"{step:e}".split("e")[0]) in (1, 2, 2.5, 5)
+        assert values == pytest.approx([step * number for number in range(1, len(values) + 1)])
+    ends = [match.end() for match in re.finditer(r"\S+", below)]
+    assert [axis[end - 1] for end in ends] == ["+"] * len(ends) == [one for one in axis[10:] if one == "+"]

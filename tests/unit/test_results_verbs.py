@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Callable
@@ -19,7 +20,8 @@ from trexbench.cli.run import cost_words
 from trexbench.core.errors import BenchError, GeneratorLost
 from trexbench.core.history.rows import RunRow
 from trexbench.core.result import RunResult
-from trexbench.report.listing import format_rows
+from trexbench.report.fit import format_sheet
+from trexbench.report.listing import run_sheet
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.results.index import INDEX_FILE, open_index
 from trexbench.results.nights import NightWriter, find_nights
@@ -93,7 +95,7 @@ def test_list_and_compare_fit_a_terminal_and_leave_out_no_rate(
         assert "599.9 kpps" in text and "900." in text, "rates stay whole"
     for words in ("2026-03-02 12:00", "2026-03-01 12:00", "netgate-linux", "hugepages-1g", "var2-64b", "dut,"):
         assert words in listed
-    assert f"left out for want of room: {'queues' if width < 100 else 'document'}" in listed and "document" in listed
+    assert f"left out for want of room: {'of line' if width < 100 else 'document'}" in listed and "document" in listed
     assert listed.count("simulated") == 2 and "faster" in sets and "faster" in runs
     assert "+50.1 %" in sets and "+50.1 %" in runs
 
@@ -107,7 +109,7 @@ def test_a_pipe_and_a_wide_terminal_have_every_column(
     listed = said(capfd, "results", "list")[0]
     assert len(listed.splitlines()) == 2 and "left out" not in listed
     assert listed.splitlines()[1].endswith(str(path.relative_to("results"))) and "v" * 20 in listed
-    for head in ("queues", "of line", "loss in the hold", "document"):
+    for head in ("way", "of line", "loss in the hold", "document"):
         assert head in listed
 
 
@@ -115,7 +117,8 @@ def test_a_run_that_was_killed_before_it_saw_anything_is_listed_without_a_rate()
     store(1)
     (whole,) = rows()
     cut = changed(whole, status="running", total_pps=0.0, line_share=0.0, at_least=True)
-    assert "599.9 kpps" in format_rows([whole]) and "pps" not in format_rows([cut]) and "running" in format_rows([cut])
+    (_, found), (_, lost) = (format_sheet(run_sheet([row])) for row in (whole, cut))
+    assert "599.9 kpps" in found and "pps" not in lost and "running" in lost
 
 
 def test_a_picture_that_cannot_be_written_is_a_failure(capfd: pytest.CaptureFixture[str]) -> None:
@@ -132,9 +135,9 @@ def test_a_directory_that_is_not_there_is_said_to_be_so(capfd: pytest.CaptureFix
 
 def test_without_costs_and_without_a_failure_efficiency_has_no_answer() -> None:
     lost = GeneratorLost("trex1 does not answer")
-    assert cost_words(Series([Measured(SLOW, lost, None)], [("rate 1 %", lost)]), brief=False) == ""
+    assert cost_words(Series([Measured(SLOW, lost, None)], [("rate 1 %", lost)]), False, io.StringIO()) == ""
     with pytest.raises(BenchError, match="cost is not known"):
-        cost_words(Series([Measured(SLOW, None, None)], []), brief=False)
+        cost_words(Series([Measured(SLOW, None, None)], []), False, io.StringIO())
 
 
 def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:

@@ -93,11 +93,13 @@ def played(jobs: Sequence[Job], script: Script, writer: NightWriter) -> list[Job
     return [replace(job, load=replace(job.load, open=script.open)) for job in labelled(jobs, "lab", writer)]
 
 
-def night_of(tmp_path: Path, script: Script, jobs: Sequence[Job] | None = None) -> Night:
+def night_of(
+    tmp_path: Path, script: Script, jobs: Sequence[Job] | None = None, say: Callable[[str], None] = lambda _: None
+) -> Night:
     jobs = jobs or jobs_of()
     writer = begin_night(tmp_path, "lab", "2026-11-21", jobs)
     try:
-        return NightRun(played(jobs, script, writer), writer, Output(tmp_path), lambda _: None, 0.0).go()
+        return NightRun(played(jobs, script, writer), writer, Output(tmp_path), say, 0.0).go()
     finally:
         assert read_night(writer.path) == writer.night
 
@@ -204,6 +206,25 @@ def test_an_interruption_leaves_a_night_that_can_be_resumed(tmp_path: Path) -> N
     night = NightRun(played(jobs, script, writer), writer, Output(tmp_path), lambda _: None, 0.0).go()
     assert states(night) == "dddd" and night.error is None and len(script.calls) == 4
     assert [len(cell.attempts) for cell in night.cells] == [1, 2, 1, 1]
+
+
+@pytest.mark.parametrize("error", [GeneratorLost("no TRex server", "start it"), DutError("no answer", "look at it")])
+def test_what_fails_alike_in_every_session_is_said_once(tmp_path: Path, error: BenchError) -> None:
+    jobs, said = jobs_of("netgate-6100"), list[str]()
+    night = night_of(tmp_path, Script(openings=[error] * 2 * len(jobs)), jobs, said.append)
+    assert len(night.failed) == len(jobs) == 40 and {*night.failures} == {str(error)}
+    assert [line for line in said if str(error) in line] == [f"  {error}"] and len(said) <= 3
+
+
+def test_what_is_measured_after_a_failure_is_announced_and_other_reasons_are_said(tmp_path: Path) -> None:
+    broken, other, said = DutError("no answer", "look at it"), DutError("another", "do"), list[str]()
+    night_of(tmp_path, Script(runs=[broken, broken, other, ON]), say=said.append)
+    assert sum(line.startswith("cell ") for line in said) == 4, "each was begun"
+    assert [line for line in said if line.startswith("  ") and "Mpps" not in line and "pps" not in line] == [
+        f"  {broken}",
+        "  it failed likewise",
+        f"  {other}",
+    ]
 
 
 @pytest.mark.parametrize(("complete", "left"), [(True, (2, 3)), (False, (1, 2, 3))])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from tcp_runs import Path, make_tcp_result
 
 from trexbench.core.tcp.model import TcpEnvironment
+from trexbench.report.run.live import LINE_S
 from trexbench.report.tcp.live import TcpLive
 
 ONE_KERNEL = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (1,), "dut": (2,)})
@@ -29,3 +31,13 @@ def test_hosts_of_one_kernel_are_shown_with_their_own_cpus(setup: TcpEnvironment
         live.seen("client", client)
         live.seen("server", server)
     assert f"{words}, " in stream.getvalue().splitlines()[-1]
+
+
+@pytest.mark.parametrize(("speedup", "lines"), [(1.0, 3), (1.5, 2), (100.0, 0)])
+def test_where_nothing_is_drawn_in_place_there_is_a_line_per_ten_real_seconds(speedup: float, lines: int) -> None:
+    result, stream = make_tcp_result(), io.StringIO()
+    live = TcpLive(result, stream, speedup)
+    live.begun(result.legs[0].leg)
+    for second in range(int(3 * LINE_S) + 1):
+        live.seen("server", replace(result.legs[0].server[0], at_s=float(second)))
+    assert len(stream.getvalue().splitlines()) == lines

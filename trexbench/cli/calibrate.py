@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,14 @@ import click
 from ..config.lookup import load_dut
 from ..config.model import PlanDefaults
 from ..core.load.profile import resolve_mode
-from ..core.units import format_pps, format_share, format_time
-from ..report.words import lay_out
+from ..core.units import format_share
+from ..report.fit import format_sheet
+from ..report.room import room_of
+from ..report.sheet import Item, figure, make_sheet, of_pps, of_time
 from ..session.options import Setup
+from .forms import OutputForm
 from .options import DURATION, PORTS, SETUP, SHOWN, SPEED, Parsed, Shown, complete_duts, complete_modes
-from .output import exit_code, print_json
+from .output import exit_code
 from .verbs import verb
 
 if TYPE_CHECKING:
@@ -75,29 +79,33 @@ def calibrate(
     from ..session.calibrate import calibrate_tester, without_dut
     from .loads import output_of
 
-    base = load_dut(name, setup.configs_dir) if name else None
+    base = load_dut(name, setup.configs_dir, setup.prefix) if name else None
     config = without_dut(base, ports or ())
     config = replace(config, speed_bps=speed or config.speed_bps)
     wished = PlanDefaults(ramp_s=ramp_duration, hold_s=2.0, confirm_s=0.0, latency_s=latency)
     output = output_of(shown.results, shown.quiet, setup.speedup or 100.0)
     done, made = calibrate_tester(config, modes, wished, setup, output)
     if made is not None:
-        if shown.as_json:
-            print_json(asdict(made))
-        else:
-            _print(made)
+        _write(made, shown.form)
     return max((exit_code(error) for _, error in done.failures), default=0)
 
 
-def _print(made: Calibration) -> None:
-    words = "*** SIMULATED: no real packet was sent ***\n\n" if made.simulated else ""
-    click.echo(f"{words}{made.tester} ({made.server}), without a DUT\n")
-    heads = ("mode", "direction", "carried", "limit", "sent", "rate error", "latency floor")
-    click.echo("\n".join(lay_out([heads, *map(_row, made.limits)], "llrlrrr")))
+def _write(made: Calibration, form: OutputForm) -> None:
+    heads = ":mode; ::direction; carried [pps]; :limit; sent [pps]^1; rate error [share]^2; latency floor [us]"
+    sheet = make_sheet(heads, map(_row, made.limits), "calibration", "What the tester carries without a DUT")
+    banner = ["*** SIMULATED: no real packet was sent ***", ""] if made.simulated else []
+
+    head = [*banner, f"{made.tester} ({made.server}), without a DUT", ""]
+    form.write(
+        lambda out: "\n".join([*head, *format_sheet(sheet, room_of(out))]), lambda: asdict(made), lambda: [sheet]
+    )
 
 
-def _row(one: TesterLimit) -> tuple[str, ...]:
-    both = f"{one.direction} of both" if one.bidir else one.direction
-    floor = "-" if one.floor_s is None else format_time(one.floor_s)
-    limit = {"none": "line rate asked"}.get(one.limit, one.limit)
-    return one.mode, both, format_pps(one.carried_pps), limit, format_pps(one.sent_pps), format_share(one.error), floor
+def _row(one: TesterLimit) -> Iterator[Item | str]:
+    yield one.mode
+    yield f"{one.direction} of both" if one.bidir else one.direction
+    yield of_pps(one.carried_pps)
+    yield {"none": "line rate asked"}.get(one.limit, one.limit)
+    yield of_pps(one.sent_pps)
+    yield figure(one.error, format_share)
+    yield of_time(one.floor_s)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
-from .options import JSON, results_option
-from .output import note, print_json
+from .forms import OutputForm
+from .options import formats, results_option
+from .output import note
 from .verbs import verb
 
 _EXAMPLES = """\b
@@ -27,8 +27,8 @@ Examples:
 @click.argument("second")
 @results_option()
 @click.option("--anyway", is_flag=True, help="Compare unlike runs as well; the result says what is unlike.")
-@JSON
-def compare(first: str, second: str, results: Path, anyway: bool, as_json: bool) -> None:
+@formats("text", "json", "csv", "md")
+def compare(first: str, second: str, results: Path, anyway: bool, form: OutputForm) -> None:
     """Compare two runs, direction by direction, or two sets of runs, cell by cell: difference, noise, verdict.
 
     Each is a file, a directory or a glob of files, the date of a night, a label, the name of a suite or of a DUT (with
@@ -37,15 +37,20 @@ def compare(first: str, second: str, results: Path, anyway: bool, as_json: bool)
     variable COLUMNS says.
     """
     from ..report import compare as forms
-    from ..report.fit import room_of
+    from ..report.room import room_of
     from ..review.compare import RunComparison, compare
 
-    room = room_of(sys.stdout)
     found = compare(first, second, results, anyway, note)
     if isinstance(found, RunComparison):
-        runs = found.first, found.second, found.unlike
-        print_json(forms.comparison_values(*runs)) if as_json else click.echo(forms.format_comparison(*runs, room))
-    elif as_json:
-        print_json(forms.set_comparison_values(first, second, found))
+        runs = found.first, found.second
+        form.write(
+            lambda out: forms.format_comparison(*runs, found.unlike, room_of(out)),
+            lambda: forms.comparison_values(*runs, found.unlike),
+            lambda: [forms.comparison_sheet(*runs)],
+        )
     else:
-        click.echo(forms.format_set_comparison(first, second, found, room))
+        form.write(
+            lambda out: forms.format_set_comparison(first, second, found, room_of(out)),
+            lambda: forms.set_comparison_values(first, second, found),
+            lambda: [forms.set_sheet(found)],
+        )

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 import click
 
 from ..core.checks import Check, State, exit_code
+from ..report.room import room_of, wrapped
+from ..report.sheet import Sheet, make_sheet
 from ..session.options import Target
-from .options import JSON, SERVER, click_options, complete_duts, gathered, given, results_option
-from .output import print_json
+from .forms import OutputForm
+from .options import SERVER, click_options, complete_duts, formats, gathered, given, results_option
 from .verbs import verb
 
 _STYLES = {State.GOOD: "green", State.DOUBTFUL: "yellow", State.BAD: "red"}
+_INDENT = 29
+"""Columns left of what a check says."""
 _EXAMPLES = """\b
 Examples:
   trexbench doctor
@@ -33,8 +39,8 @@ _TARGET = gathered(
 @verb(epilog=_EXAMPLES)
 @_TARGET
 @results_option("Where results will go.")
-@JSON
-def doctor(as_json: bool, results: Path, target: Target) -> int:
+@formats("text", "json", "csv", "md")
+def doctor(form: OutputForm, results: Path, target: Target) -> int:
     """Check all that a run needs, one by one: good, doubtful or bad, with the remedy.
 
     Looks at this machine (Python, STL client, load, clocks, cores, memory), the results' disk, the TRex server and its
@@ -48,22 +54,42 @@ def doctor(as_json: bool, results: Path, target: Target) -> int:
     found: list[Check] = []
     with signals_as_exceptions():
         for check in examine(target, results):
-            if not as_json:
-                _print(check, begins=not found or found[-1].area is not check.area)
             found.append(check)
-    if as_json:
-        print_json([check.to_document() for check in found])
+            if form.is_shown:
+                click.echo("\n".join(_lines(found, sys.stdout)))
+                sys.stdout.flush()
+    if form.is_shown:
+        click.echo(f"\n{_counts(found)}")
     else:
-        counts = ", ".join(f"{sum(one.state is state for one in found)} {state.value}" for state in State)
-        click.echo(f"\n{counts}")
+        form.write(
+            lambda out: "\n".join([*_all_lines(found, out), "", _counts(found)]),
+            lambda: [check.to_document() for check in found],
+            lambda: [_sheet(found)],
+        )
     return exit_code(found)
 
 
-def _print(check: Check, begins: bool) -> None:
-    if begins:
-        click.echo(f"{check.area.value}")
+def _all_lines(found: Sequence[Check], out: TextIO) -> Iterator[str]:
+    for number in range(len(found)):
+        yield from _lines(found[: number + 1], out)
+
+
+def _counts(found: Sequence[Check]) -> str:
+    return ", ".join(f"{sum(one.state is state for one in found)} {state.value}" for state in State)
+
+
+def _sheet(found: Sequence[Check]) -> Sheet:
+    rows = ((one.area.value, one.state.value, one.what, one.found, one.remedy or "") for one in found)
+    return make_sheet(":area; :state; :what; :found; :remedy", rows, "doctor", "Checks")
+
+
+def _lines(found: Sequence[Check], out: TextIO) -> Iterator[str]:
+    """Yield the lines of the last check, below its area where it is the first of it."""
+    check, room = found[-1], room_of(out)
+    if check.area not in [one.area for one in found[:-1]]:
+        yield check.area.value
     state = click.style(f"{check.state.value:<9}", fg=_STYLES[check.state])
-    click.echo(f"  {state} {check.what:<16} {check.found}")
-    if check.remedy:
-        click.echo(f"{'':<29}-> {check.remedy}")
-    sys.stdout.flush()
+    text, *more = wrapped([check.found], room and max(40, room - _INDENT + 2))
+    yield f"  {state} {check.what:<16} {text}"
+    for line in [*(one.strip() for one in more), *([f"-> {check.remedy}"] if check.remedy else [])]:
+        yield from wrapped([f"{'':<{_INDENT}}{line}"], room)

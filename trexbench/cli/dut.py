@@ -15,18 +15,20 @@ import click
 from ..config.catalogue import DUTS
 from ..config.draft import UNKNOWN, Draft, find_unknown
 from ..config.lookup import load_dut
-from ..config.model import DRIVERS, GeneratorConfig, Port
+from ..config.model import DRIVERS, DutConfig, GeneratorConfig, Port
 from ..config.readers import as_written
 from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
 from ..core.names import REMEDY, is_name, shown
 from ..core.units import format_bits
 from ..files import replace_file
+from ..report.sheet import make_sheet
+from ..report.words import NONE
 from ..session.options import Target
+from .forms import OutputForm
 from .options import (
     CONFIGS,
     DURATION,
-    JSON,
     PORTS,
     PUB_PORT,
     RPC_PORT,
@@ -34,10 +36,11 @@ from .options import (
     VERBOSE,
     click_options,
     complete_duts,
+    formats,
     gathered,
     given,
 )
-from .output import note, print_json
+from .output import note
 from .verbs import verbs
 
 if TYPE_CHECKING:
@@ -69,8 +72,8 @@ def dut() -> None:
 
 @dut.command("list")
 @CONFIGS
-@JSON
-def list_duts(configs_dir: Path | None, as_json: bool) -> None:
+@formats("text", "json", "csv", "md")
+def list_duts(configs_dir: Path | None, form: OutputForm) -> None:
     """Every DUT config found, or what is wrong with it."""
     found = DUTS.files(configs_dir)
     if not found:
@@ -84,12 +87,16 @@ def list_duts(configs_dir: Path | None, as_json: bool) -> None:
         except ConfigError as error:
             facts = {"driver": None, "description": None, "error": str(error)}
         values.append({"name": name, "path": str(path), **facts})
-    if as_json:
-        print_json(values)
-        return
-    for one in values:
-        said = f"invalid: {one['error']}" if one["error"] else f"{one['driver']:<8} {one['description']}"
-        click.echo(f"{one['name']:<18} {said}")
+    rows = (
+        (
+            one["name"] or "",
+            one["driver"] or NONE,
+            f"invalid: {one['error']}" if one["error"] else one["description"] or "",
+        )
+        for one in values
+    )
+    sheet = make_sheet(":DUT; :driver; ::about", rows, "duts", "DUTs")
+    form.write_sheet(sheet, lambda: values)
 
 
 @dut.command("new")
@@ -184,43 +191,45 @@ def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
 @dut.command("show")
 @click.argument("name", shell_complete=complete_duts)
 @CONFIGS
-@JSON
-def show_dut(name: str, configs_dir: Path | None, as_json: bool) -> None:
-    """Show what a config says: driver, transport, ports, routes, line rate; all of it with --json."""
+@formats("text", "json")
+def show_dut(name: str, configs_dir: Path | None, form: OutputForm) -> None:
+    """Show what a config says: driver, transport, ports, routes, line rate; all of it as JSON."""
     config = load_dut(name, configs_dir)
-    if as_json:
-        values = as_written(config)
-        del values["text"]
-        print_json(values)
-        return
+    values = as_written(config)
+    del values["text"]
+    form.write_lines(_config_lines(config), lambda: values)
+
+
+def _config_lines(config: DutConfig) -> Iterator[str]:
     way = config.transport
     places = {"netns": f"namespace {way.namespace}", "local": "this machine", "none": "none: it is configured by hand"}
     where = places.get(way.type) or f"{way.type} to {way.host}"
-    click.echo(f"{config.name}: {config.description}")
-    click.echo(f"  file        {config.file}")
-    click.echo(f"  driver      {config.driver}")
-    click.echo(f"  transport   {where}")
-    click.echo(f"  line rate   {format_bits(config.speed_bps) if config.speed_bps else 'as the ports say'}")
-    click.echo(f"  generator   {config.generator.server}:{config.generator.rpc_port}")
+    yield f"{config.name}: {config.description}"
+    yield f"  file        {config.file}"
+    yield f"  driver      {config.driver}"
+    yield f"  transport   {where}"
+    yield f"  line rate   {format_bits(config.speed_bps) if config.speed_bps else 'as the ports say'}"
+    yield f"  generator   {config.generator.server}:{config.generator.rpc_port}"
     for cable in config.cables:
         if not isinstance(cable, Port):
-            click.echo(f"  port {cable.tester}      {cable.interface}".rstrip())
+            yield f"  port {cable.tester}      {cable.interface}".rstrip()
     for port in config.ports:
         mac = port.neighbour.mac or "the tester's port"
         for own, other in port.ends:
-            click.echo(f"  port {port.tester}      {port.interface} {own}, neighbour {other}, MAC: {mac}")
+            yield f"  port {port.tester}      {port.interface} {own}, neighbour {other}, MAC: {mac}"
     for route in config.routes:
-        click.echo(f"  route       {route.to} via {route.via}")
+        yield f"  route       {route.to} via {route.via}"
     for role, one, _ in config.endpoints.roles if config.endpoints is not None else ():
         addresses, hops = (", ".join(map(str, found)) for found in (one.addresses, one.hops))
         reached = one.transport.namespace or one.transport.host or "this machine"
-        click.echo(f"  {role:<11} {reached}, {one.interface} {addresses}, next hop {hops}")
+        yield f"  {role:<11} {reached}, {one.interface} {addresses}, next hop {hops}"
     for step in config.commands.apply:
-        click.echo(f"  sets        {step.what}")
+        yield f"  sets        {step.what}"
     for probe in config.commands.verify:
-        click.echo(f"  reads back  {probe.what}")
+        yield f"  reads back  {probe.what}"
     if config.notes:
-        click.echo("  notes       " + config.notes.strip().replace("\n", "\n              "))
+        first, *more = config.notes.strip().split("\n")
+        yield from (f"  notes       {first}", *(f"{'':<14}{line}" for line in more))
 
 
 _TARGET = gathered(
@@ -245,23 +254,18 @@ def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
 @dut.command("plan")
 @_TARGET
 @VERBOSE
-@JSON
-def plan_dut(as_json: bool, target: Target) -> None:
+@formats("text", "json")
+def plan_dut(form: OutputForm, target: Target) -> None:
     """Print exactly what `apply` would run now, and change nothing."""
     from ..dut.apply import of_others
 
     with _connected(target, "plan") as found:
         former = of_others(found.journal, found.variant)
         steps = found.dut.plan()
-    if as_json:
-        print_json([asdict(step) for step in steps])
-        return
-    for step in former:
-        _print_step(step, step.undo, back=True)
-    for step in steps:
-        _print_step(step, step.do)
-    if not steps and not former:
-        click.echo("nothing to change")
+    lines = [line for step in former for line in _step_lines(step, step.undo, back=True)]
+    lines += [line for step in steps for line in _step_lines(step, step.do)]
+    text = "\n".join(lines or ["nothing to change"])  # to be typed: not wrapped
+    form.write(lambda out: text, lambda: [asdict(step) for step in steps])
 
 
 @dut.command("apply")
@@ -290,19 +294,20 @@ def apply_dut(target: Target) -> None:
 @dut.command("verify")
 @_TARGET
 @VERBOSE
-@click.option("--json", "as_json", is_flag=True, help="Everything that was read, as JSON on standard output.")
-def verify_dut(as_json: bool, target: Target) -> int:
-    """Read the DUT back and say what differs from its config; change nothing."""
+@formats("text", "json")
+def verify_dut(form: OutputForm, target: Target) -> int:
+    """Read the DUT back and say what differs from its config, as JSON everything that was read; change nothing."""
     with _connected(target, "verify") as found:
         attested = found.dut.verify()
-    if as_json:
-        print_json({**attested.to_document(), "doubts": list(attested.doubts)})
-    elif not attested.attested:
-        click.echo(f"not attested: {attested.reason}")
-    else:
-        for line in (*attested.mismatches, *attested.doubts):
-            click.echo(str(line))
-        click.echo(f"{'NOT ' if attested.mismatches else ''}what its config says (facts {attested.digest[:16]})")
+    lines = [f"not attested: {attested.reason}"]
+    if attested.attested:
+        differs = "NOT " if attested.mismatches else ""
+        lines = [*map(str, (*attested.mismatches, *attested.doubts))]
+        lines.append(f"{differs}what its config says (facts {attested.digest[:16]})")
+    form.write_lines(
+        lines,
+        lambda: {**attested.to_document(), "doubts": list(attested.doubts)},
+    )
     return DutError.exit_code if attested.mismatches else 0
 
 
@@ -310,8 +315,8 @@ def verify_dut(as_json: bool, target: Target) -> int:
 @_TARGET
 @VERBOSE
 @click.option("--seconds", type=DURATION, default=5.0, help="Time between the two readings (5).")
-@JSON
-def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
+@formats("text", "json")
+def telemetry_dut(seconds: float, form: OutputForm, target: Target) -> None:
     """Read the DUT's counters twice and show what changed: rates, drops, CPUs, cycles per packet."""
     from ..report.run.counters import format_counters
     from ..session.dut import observe_twice
@@ -320,10 +325,10 @@ def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
         raise ConfigError(f"--seconds of {seconds:g}", "take 1 s to an hour")
     with _connected(target, "telemetry") as found:
         before, after, apart_s = observe_twice(found, seconds)
-    if as_json:
-        print_json({"before": asdict(before), "after": asdict(after), "apart_s": apart_s})
-    else:
-        click.echo(format_counters(before, after, apart_s), nl=False)
+    form.write(
+        lambda out: format_counters(before, after, apart_s),
+        lambda: {"before": asdict(before), "after": asdict(after), "apart_s": apart_s},
+    )
 
 
 @dut.command("record")
@@ -367,7 +372,7 @@ def revert_dut(target: Target) -> None:
 
     with _connected(target, "revert") as found:
         done = [("the DUT", revert(found.dut, found.transport, found.journal, told))]
-    done += revert_endpoints(load_dut(target.name, target.configs_dir), told)
+    done += revert_endpoints(load_dut(target.name, target.configs_dir, target.prefix), told)
     for name, one in done:
         for step in one.forgotten:
             click.echo(f"# {step.what}: {name} was restarted since, and has forgotten it")
@@ -376,9 +381,13 @@ def revert_dut(target: Target) -> None:
 
 
 def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False) -> None:
+    click.echo("\n".join(_step_lines(step, commands, back)))
+    sys.stdout.flush()
+
+
+def _step_lines(step: Change, commands: tuple[Command, ...], back: bool = False) -> Iterator[str]:
     """A step as a person could type it."""
-    click.echo(f"# {'undo: ' if back else ''}{step}")
+    yield f"# {'undo: ' if back else ''}{step}"
     for command in commands:
         fed = "" if command.input is None else f" <<'END'  # {command.why}\n{command.input.rstrip()}\nEND"
-        click.echo(f"{command}{fed or f'  # {command.why}'}")
-    sys.stdout.flush()
+        yield f"{command}{fed or f'  # {command.why}'}"

@@ -18,7 +18,7 @@ from ..core.units import format_bits, format_pps
 from ..lock import run_dir
 from ..report.clean import clean
 from ..results.latest import NightGlance, RunGlance, glance_at_night, glance_at_run
-from .output import print_json
+from .output import json_text
 
 RESULTS = Path("results")
 PORTS = {4501: "RPC", 4500: "events"}
@@ -35,7 +35,8 @@ def show_here(as_json: bool) -> None:
     if as_json:
         values = {"labs": list(_labs()), "servers": answering(), "duts": _duts(), "next": following}
         seen = None if run is None else {"path": str(run[0]), **(run[1].to_dict() if run[1] is not None else {})}
-        print_json({**values, "run": seen, "night": None if night is None else night.to_dict()})
+        last = {"run": seen, "night": None if night is None else night.to_dict()}
+        click.echo(json_text({**values, **last}), nl=False)
         return
     for name, text in _lines(run, night, following):
         indent = " " * len(name := f"{name:<10}")

@@ -9,8 +9,8 @@ import click
 
 from ..config.lookup import load_dut
 from .calibrate import calibrate
-from .options import CONFIGS, JSON, complete_duts, path_option
-from .output import print_json
+from .forms import OutputForm
+from .options import CONFIGS, PREFIX, complete_duts, formats, path_option
 from .profile import profile
 from .serve import serve
 from .verbs import verbs
@@ -47,19 +47,20 @@ for one in (profile, calibrate, serve):
 @lab.command("up")
 @_dut
 @CONFIGS
+@PREFIX
 @path_option(
     "--trex-dir",
     "Start the TRex of this installation instead of the embedded server.",
     envvar="TREXBENCH_TREX_DIR",
 )
-def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
+def up(dut: str, configs_dir: Path | None, prefix: str | None, trex_dir: Path | None) -> None:
     """Bring the lab up and leave it up."""
     from ..lab import Lab, LabSpec
     from ..session.process import signals_as_exceptions
     from ..session.wan import CABLE, find_wan
 
     with signals_as_exceptions():
-        config = load_dut(dut, configs_dir)
+        config = load_dut(dut, configs_dir, prefix)
         spec = LabSpec.from_config(config, cable=find_wan(config) == CABLE)
         found = Lab(spec, config.command_name).up(trex_dir)
     click.echo(found)
@@ -70,29 +71,24 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
 @lab.command("down")
 @_dut
 @CONFIGS
+@PREFIX
 @click.option("--force", is_flag=True, help="Even while a run uses it, or has it for itself; that run ends.")
-def down(dut: str, configs_dir: Path | None, force: bool) -> None:
+def down(dut: str, configs_dir: Path | None, prefix: str | None, force: bool) -> None:
     """Take the lab down, with everything in it."""
     from ..lab import LabSpec
     from ..lab import down as take_down
 
-    prefix = LabSpec.from_config(load_dut(dut, configs_dir)).prefix
-    click.echo(f"lab {prefix}: {'down' if take_down(prefix, force) else 'was not up'}")
+    name = LabSpec.from_config(load_dut(dut, configs_dir, prefix)).prefix
+    click.echo(f"lab {name}: {'down' if take_down(name, force) else 'was not up'}")
 
 
 @lab.command("status")
-@JSON
-def status(as_json: bool) -> None:
+@formats("text", "json")
+def status(form: OutputForm) -> None:
     """Every lab that is up, in part, or left over."""
     from ..lab import all_status
 
     found = all_status()
-    if as_json:
-        print_json([asdict(one) for one in found])
-        return
-    for one in found:
-        click.echo(one)
-        for warning in one.warnings:
-            click.echo(f"  note: {warning}")
-    if not found:
-        click.echo("no lab is up")
+    warned = [(str(one), *(f"  note: {warning}" for warning in one.warnings)) for one in found]
+    lines = [line for some in warned for line in some] or ["no lab is up"]
+    form.write_lines(lines, lambda: [asdict(one) for one in found])

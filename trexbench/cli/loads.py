@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import click
-
 from ..core import result as packets
 from ..core.run import Run
 from ..core.tcp import result as tcp
 from ..report.clean import clean
-from .output import exit_code, note, print_json, save_picture, say_unless, warn
+from .output import exit_code, note, save_picture, say_unless, warn
 
 if TYPE_CHECKING:
+    from ..report.sheet import Sheet
     from ..session.keep import Measured, Output
+    from .forms import OutputForm
     from .options import Shown
 
 
@@ -26,27 +26,39 @@ if TYPE_CHECKING:
 class LoadOutput:
     """Appearance of a load's runs. The functions get runs of this load only."""
 
-    write: Callable[[Any, Path | None], None]
-    """Write the run in words to standard output; with the path of its document: in short."""
+    text: Callable[[Any, TextIO], str | None]
+    """Make its text, as forms.Words."""
+    brief: Callable[[Any, Path | None, TextIO], str]
+    """Make its text of ten lines at most, with the path of its document."""
     draw: Callable[[Any, str], bytes]
     """Draw the run's picture in this format: png, svg or pdf."""
+    sheets: Callable[[Any], Iterable[Sheet]] = lambda run: ()
+    """Make its tables; the first is that of CSV."""
     show: Callable[[Any, TextIO, float], AbstractContextManager[Any]] = lambda run, stream, pace: nullcontext()
     """Open what shows the run while it goes on, at so many simulated seconds per real one: see session.keep.Show."""
     is_drawn: Callable[[Any], bool] = lambda run: True
     """Test whether there is anything to draw."""
 
 
-def _write_packets(run: packets.RunResult, brief_of: Path | None) -> None:
-    from ..report.run.brief import format_brief
+def _packet_text(run: packets.RunResult, out: TextIO) -> str:
     from ..report.run.curve import draw_curve
     from ..report.run.text import print_summary, width_of
 
-    width = width_of(sys.stdout)
-    if brief_of is not None:
-        click.echo(format_brief(run, str(brief_of), width), nl=False)
-        return
-    print_summary(run, sys.stdout)
-    click.echo(f"\n{draw_curve(run, width)}", nl=False)
+    print_summary(run, out)
+    return f"\n{draw_curve(run, width_of(out))}"
+
+
+def _brief_packets(run: packets.RunResult, document: Path | None, out: TextIO) -> str:
+    from ..report.run.brief import format_brief
+    from ..report.run.text import width_of
+
+    return format_brief(run, str(document) if document else None, width_of(out))
+
+
+def _packet_sheets(run: packets.RunResult) -> Iterable[Sheet]:
+    from ..report.run.sheets import direction_sheet
+
+    return (direction_sheet(run),)
 
 
 def _draw_packets(run: packets.RunResult, form: str) -> bytes:
@@ -61,10 +73,23 @@ def _show_packets(run: packets.RunResult, stream: TextIO, pace: float) -> Abstra
     return open_live(run, stream, pace)
 
 
-def _write_tcp(run: tcp.TcpResult, brief_of: Path | None) -> None:
-    from ..report.tcp.text import format_brief_tcp, format_tcp
+def _tcp_text(run: tcp.TcpResult, out: TextIO) -> str:
+    from ..report.room import room_of
+    from ..report.tcp.text import format_tcp
 
-    click.echo(format_tcp(run) if brief_of is None else f"{format_brief_tcp(run)}\nresult   {clean(brief_of)}")
+    return format_tcp(run, room_of(out))
+
+
+def _brief_tcp(run: tcp.TcpResult, document: Path | None, out: TextIO) -> str:
+    from ..report.tcp.text import format_brief_tcp
+
+    return format_brief_tcp(run) + (f"\nresult   {clean(document)}" if document else "")
+
+
+def _tcp_sheets(run: tcp.TcpResult) -> Iterable[Sheet]:
+    from ..report.tcp.text import sheets_of_run
+
+    return sheets_of_run(run)
 
 
 def _draw_tcp(run: tcp.TcpResult, form: str) -> bytes:
@@ -80,8 +105,10 @@ def _show_tcp(run: tcp.TcpResult, stream: TextIO, pace: float) -> AbstractContex
 
 
 OUTPUTS: dict[str, LoadOutput] = {
-    packets.SCHEMA: LoadOutput(_write_packets, _draw_packets, _show_packets, lambda run: bool(run.samples)),
-    tcp.SCHEMA: LoadOutput(_write_tcp, _draw_tcp, _show_tcp, lambda run: bool(run.legs)),
+    packets.SCHEMA: LoadOutput(
+        _packet_text, _brief_packets, _draw_packets, _packet_sheets, _show_packets, lambda run: bool(run.samples)
+    ),
+    tcp.SCHEMA: LoadOutput(_tcp_text, _brief_tcp, _draw_tcp, _tcp_sheets, _show_tcp, lambda run: bool(run.legs)),
 }
 """Every load by the schema of its documents, as in results.loads."""
 
@@ -94,14 +121,17 @@ def output_of(results: Path | None, quiet: bool, pace: float) -> Output:
     return Output(results, say_unless(quiet), note, show)
 
 
-def print_run(run: Run, as_json: bool, brief_of: Path | None = None) -> None:
-    """Print a run of any load. brief_of: its document, for the short form; None asks for the long one."""
+def print_run(run: Run, form: OutputForm, document: Path | None) -> None:
+    """Write a run of any load, whose document this is."""
     from ..results.loads import figures_of
 
-    if as_json:
-        print_json(figures_of(run))
-    else:
-        OUTPUTS[run.schema].write(run, brief_of)
+    of = OUTPUTS[run.schema]
+    form.write(
+        lambda out: of.text(run, out),
+        lambda: figures_of(run),
+        lambda: of.sheets(run),
+        lambda out: of.brief(run, document, out),
+    )
 
 
 def draw_run(run: Run, path: Path) -> Path:
@@ -115,8 +145,8 @@ def draw_run(run: Run, path: Path) -> Path:
 def present(done: Measured[Any], shown: Shown) -> int:
     """Print and draw a run that has ended; the exit code."""
     run, path = done.result, done.path
-    print_run(run, shown.as_json, path if shown.brief else None)
-    if not shown.brief:
+    print_run(run, shown.form, path)
+    if shown.form.name != "brief":
         note(f"result   {path}")
     if shown.picture and path is not None and OUTPUTS[run.schema].is_drawn(run):
         save_picture(lambda: draw_run(run, path.with_suffix(".png")))

@@ -17,6 +17,7 @@ from ..config.catalogue import DUTS, SUITES, Catalogue
 from ..core.errors import ConfigError
 from ..core.load.profile import LISTED_MODES
 from ..session.options import Case, Setup, Target
+from .forms import OutputForm, choose, form_options
 from .output import tell_more
 from .verbs import Heading, Option, rare
 
@@ -165,22 +166,14 @@ def asked(name: str, cls: Callable[..., Any], **words: object) -> Callable[[F], 
 
 
 _TARGET = click_options(Target, server="")
-CONFIGS, RX_QUEUES = _TARGET["configs_dir"], _TARGET["rx_queues"]
+CONFIGS, RX_QUEUES, PREFIX = (_TARGET[name] for name in ("configs_dir", "rx_queues", "prefix"))
 RPC_PORT, PUB_PORT, TREX_DIR = (_TARGET[name] for name in ("rpc_port", "pub_port", "trex_dir"))
 TUNABLES_OPTION = click_options(Case)["tunables"]
-_OUTPUT: dict[str, Any] = {"cls": Option, "heading": Heading.OUTPUT}
-JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.", **_OUTPUT)
-BRIEF = click.option(
-    "--brief",
-    is_flag=True,
-    help="Ten lines at most: rates, limits, cost, warnings, and where the result is.",
-    **_OUTPUT,
-)
 
 
-def require_one_form(as_json: bool, brief: bool) -> None:
-    if as_json and brief:
-        raise ConfigError("--json and --brief exclude each other", "leave one of them out")
+def formats(*names: str, short: bool = True) -> Callable[[F], F]:
+    """Hand a verb the OutputForm that its user chose of these, of which the first is the default, as ``form``."""
+    return gathered("form", lambda **values: choose(names, values), *form_options(names, short))
 
 
 def _verbose(ctx: click.Context, _param: click.Parameter, wished: bool) -> None:
@@ -210,17 +203,17 @@ class Shown:
 
     results: Path
     picture: bool
-    as_json: bool
-    brief: bool
     quiet: bool
-
-    def __post_init__(self) -> None:
-        require_one_form(self.as_json, self.brief)
+    form: OutputForm
 
 
+ONLY = click.option(
+    "--only", multiple=True, metavar="PATTERN", help="Only cells that match, as in '*vpp* bidir*'; may be repeated."
+)
+RUN_FORMS = ("text", "brief", "json", "csv", "md")
 SHOWN = gathered(
     "shown",
-    Shown,
+    lambda results, picture, quiet, **values: Shown(results, picture, quiet, choose(RUN_FORMS, values)),
     results_option("Where results go: <date>/<dut>/<time>-<mode>-<direction>.json, a picture beside each."),
     rare(
         "--picture/--no-picture",
@@ -228,7 +221,6 @@ SHOWN = gathered(
         default=True,
         help="Draw the PNG (default), or leave it out.",
     ),
-    JSON,
-    BRIEF,
+    *form_options(RUN_FORMS),
     QUIET,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,15 +16,17 @@ import click
 from ..core.errors import BenchError
 from ..files import replace_file
 from ..report.clean import clean
+from ..report.room import room_of, wrapped
 
 if TYPE_CHECKING:
     from ..signals import Interrupted
 
 
 def note(text: str) -> None:
-    """A line on standard error; lost, and nothing else, where that is closed or full."""
+    """A line on standard error, wrapped on a terminal; lost, and nothing else, where that is closed or full."""
     with contextlib.suppress(OSError, ValueError):
-        click.echo(clean(text), err=True)
+        for line in wrapped([clean(text)], room_of(sys.stderr)):
+            click.echo(line, err=True)
 
 
 def warn(text: str) -> None:
@@ -72,10 +75,10 @@ def save_picture(save: Callable[[], Path]) -> None:
         note(f"no picture: {' '.join(str(failed).split())}")
 
 
-def print_json(values: Any) -> None:
+def json_text(values: Any) -> str:
     # A damaged document may have 1e999 somewhere: JSON knows no infinity.
     finite = json.loads(json.dumps(values, default=str), parse_constant=lambda _: None)
-    click.echo(json.dumps(finite, indent=1))
+    return f"{json.dumps(finite, indent=1)}\n"
 
 
 def exit_code(error: BenchError | Interrupted | None) -> int:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import LISTED_MODES
 from ..core.units import Rate, format_bits, format_pps, format_share
-from .options import JSON, RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_traffic
-from .output import note, print_json
+from ..report.fit import format_sheet
+from ..report.room import room_of
+from ..report.sheet import figure, make_sheet, of_pps
+from .forms import OutputForm
+from .options import RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_traffic, formats
+from .output import note
 from .verbs import verbs
+
+if TYPE_CHECKING:
+    from ..session.traffic import Traffic
 
 _EXAMPLES = """\b
 Examples:
@@ -42,25 +51,31 @@ def profile() -> None:
 @profile.command("list")
 @_speed
 @TREX_DIR
-@JSON
-def list_modes(speed: float, trex_dir: Path | None, as_json: bool) -> None:
+@formats("text", "json", "csv", "md")
+def list_modes(speed: float, trex_dir: Path | None, form: OutputForm) -> None:
     """Every mode, with its mean frame, its flows and its line rate; `var2-<n>b` is one for any size, too."""
     from ..session.traffic import load_traffic
 
     loaded = [load_traffic(mode.name, None, 0, trex_dir) for mode in LISTED_MODES]
-    if as_json:
-        print_json([one.facts(speed) for one in loaded])
-        return
-    click.echo(
-        f"{'mode':<13} {'aliases':<26} {'mean frame':>10} {'flows':>6} {'line rate at ' + format_bits(speed):>27}"
+    rows = (
+        (
+            mode.name,
+            ", ".join(mode.aliases),
+            figure(one.mean_frame_bytes, "{:.1f} B".format),
+            str(one.flows),
+            of_pps(one.line_rate_pps(speed)),
+        )
+        for mode, one in zip(LISTED_MODES, (found.profile for found in loaded), strict=True)
     )
-    for mode, one in zip(LISTED_MODES, (found.profile for found in loaded), strict=True):
-        rate = format_pps(one.line_rate_pps(speed))
-        aliases = ", ".join(mode.aliases)
-        click.echo(f"{mode.name:<13} {aliases:<26} {one.mean_frame_bytes:8.1f} B {one.flows!s:>6} {rate:>27}")
-    click.echo("")
-    for mode in LISTED_MODES:
-        click.echo(f"{mode.name:<13} {mode.summary}")
+    heads = f":mode; ::aliases^1; mean frame [B]; flows; line rate at {format_bits(speed)} [pps]"
+    sheet = make_sheet(heads, rows, "modes", "Modes")
+    about = make_sheet(":mode; ::what it sends", ((mode.name, mode.summary) for mode in LISTED_MODES))
+
+    form.write(
+        lambda out: "\n".join([*format_sheet(sheet, room_of(out)), "", *format_sheet(about, room_of(out))]),
+        lambda: [one.facts(speed) for one in loaded],
+        lambda: [sheet],
+    )
 
 
 @profile.command("show")
@@ -70,7 +85,7 @@ def list_modes(speed: float, trex_dir: Path | None, as_json: bool) -> None:
 @_port
 @TREX_DIR
 @click.option("--packets", is_flag=True, help="Also the first packet of each stream, decoded and as a hex dump.")
-@JSON
+@formats("text", "json")
 def show_mode(
     mode: str,
     speed: float,
@@ -78,30 +93,30 @@ def show_mode(
     port: int,
     trex_dir: Path | None,
     packets: bool,
-    as_json: bool,
+    form: OutputForm,
 ) -> None:
     """One mode, or a profile's file (`./mine.py`), in words and numbers, and each stream in a line."""
     from ..session.traffic import load_traffic
 
     traffic = load_traffic(mode, tunables, port, trex_dir)
-    if as_json:
-        print_json(traffic.facts(speed))
-        return
+    form.write_lines(_show_lines(traffic, speed, port, packets), lambda: traffic.facts(speed))
+
+
+def _show_lines(traffic: Traffic, speed: float, port: int, packets: bool) -> Iterator[str]:
     loaded = traffic.profile
-    click.echo(f"{traffic.name}: {traffic.summary}")
+    yield f"{traffic.name}: {traffic.summary}"
     tuned = ",".join(f"{k}={v}" for k, v in loaded.tunables.items())
-    click.echo(f"  profile     {loaded.name}{tuned and ' -t '}{tuned}, as sent by port {port}")
-    click.echo(f"  frames      {loaded.mix}, mean {loaded.mean_frame_bytes:.2f} B with FCS")
-    click.echo(f"  flows       {loaded.flows}; varied: {', '.join(loaded.varied) or 'nothing'}")
+    yield f"  profile     {loaded.name}{tuned and ' -t '}{tuned}, as sent by port {port}"
+    yield f"  frames      {loaded.mix}, mean {loaded.mean_frame_bytes:.2f} B with FCS"
+    yield f"  flows       {loaded.flows}; varied: {', '.join(loaded.varied) or 'nothing'}"
     line = loaded.line_rate_pps(speed)
     l2 = line * loaded.mean_frame_bytes * 8
-    click.echo(f"  line rate   {format_pps(line)} at {format_bits(speed)} L1 ({format_bits(l2)} L2)")
+    yield f"  line rate   {format_pps(line)} at {format_bits(speed)} L1 ({format_bits(l2)} L2)"
     for number, (stream, text) in enumerate(zip(loaded.streams, traffic.described(), strict=True), 1):
-        click.echo(
-            f"  stream {number:<4} {stream.frame_bytes} B, {format_share(loaded.share(stream))} of the frames: {text}"
-        )
+        share = format_share(loaded.share(stream))
+        yield f"  stream {number:<4} {stream.frame_bytes} B, {share} of the frames: {text}"
     for number, text in enumerate(traffic.decoded() if packets else (), 1):
-        click.echo(f"\nstream {number}, its first packet, without FCS:\n  " + text.replace("\n", "\n  "))
+        yield from ("", f"stream {number}, its first packet, without FCS:", *(f"  {line}" for line in text.split("\n")))
 
 
 @profile.command("pcap")

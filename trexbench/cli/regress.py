@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +12,11 @@ from ..core.errors import ConfigError
 from ..core.history.known import Known
 from ..core.history.rows import METRICS
 from ..report.clean import clean
+from ..report.sheet import make_sheet
 from ..session.process import utc_now
-from .options import DATE, JSON, complete_duts, complete_modes, complete_suites, results_option
-from .output import print_json, warn, write
+from .forms import OutputForm
+from .options import DATE, ONLY, complete_duts, complete_modes, complete_suites, formats, results_option
+from .output import warn, write
 from .verbs import rare, verb
 
 if TYPE_CHECKING:
@@ -43,9 +44,10 @@ others as with every verb.
 @click.option("--mode", metavar="MODE", shell_complete=complete_modes, help="Only this mode, or its alias.")
 @click.option("--suite", metavar="NAME", shell_complete=complete_suites, help="Only this suite's runs.")
 @click.option("--since", type=DATE, help="List regressions that began before this night, but do not count them.")
-@JSON
+@ONLY
+@formats("text", "json", "csv", "md")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML to this file, - for standard output.")
-@click.option("--markdown", metavar="FILE", help="Write a summary for chat to this file, - for standard output.")
+@click.option("--markdown", metavar="FILE", hidden=True, help="As --format md -o FILE, besides the other form.")
 @rare("--github", is_flag=True, help="Print annotations for GitHub workflows.")
 @click.option("--acknowledge", metavar="CELLS", help="Acknowledge the changes of these cells (a glob of names).")
 @rare(
@@ -64,7 +66,8 @@ def regress(
     mode: str | None,
     suite: str | None,
     since: str | None,
-    as_json: bool,
+    only: tuple[str, ...],
+    form: OutputForm,
     junit: str | None,
     markdown: str | None,
     github: bool,
@@ -92,35 +95,45 @@ def regress(
         click.echo(f"acknowledgement deleted: {_line(remove_known(results, forget))}")
         return 0
     if known:
-        _list_known(results, as_json)
+        _list_known(results, form)
         return 0
     from ..review.judge import judge
 
-    to_stdout = [as_json, junit == "-", markdown == "-", github].count(True)
+    to_stdout = [not form.is_shown and form.file == "-", junit == "-", markdown == "-", github].count(True)
     if to_stdout > 1:
         raise ConfigError("two outputs cannot share standard output", "give all but one of them a file")
-    judgement = judge(results, warn, dut, mode, suite, since)
-    _write_forms(judgement, as_json, junit, markdown, github, quiet=to_stdout > 0)
+    judgement = judge(results, warn, dut, mode, suite, since, only)
+    _write_forms(judgement, junit, markdown, github)
+    if not (form.is_shown and to_stdout):
+        _write(judgement, form)
     return judgement.exit_code
 
 
-def _write_forms(
-    judgement: Judgement, as_json: bool, junit: str | None, markdown: str | None, github: bool, quiet: bool
-) -> None:
-    from ..report.regress.forms import format_junit, judgement_values
-    from ..report.regress.text import format_github, format_judgement, format_markdown
-    from ..report.run.text import width_of
+def _write_forms(judgement: Judgement, junit: str | None, markdown: str | None, github: bool) -> None:
+    from ..report.regress.forms import format_junit
+    from ..report.regress.text import format_github, format_markdown
 
     if junit is not None:
         write(junit, format_junit(judgement), aside=True)
     if markdown is not None:
         write(markdown, format_markdown(judgement), aside=True)
-    if as_json:
-        print_json(judgement_values(judgement))
     if github:
         click.echo(format_github(judgement), nl=False)
-    if not quiet:
-        click.echo(format_judgement(judgement, width_of(sys.stdout)), nl=False)
+
+
+def _write(judgement: Judgement, form: OutputForm) -> None:
+    from ..core.history.causes import groups_of
+    from ..report.page.sheets_nights import change_sheet
+    from ..report.regress.forms import judgement_values
+    from ..report.regress.text import format_judgement, format_markdown
+    from ..report.run.text import width_of
+
+    form.write(
+        lambda out: format_judgement(judgement, width_of(out)),
+        lambda: judgement_values(judgement),
+        lambda: [change_sheet(groups_of(judgement))],
+        markdown=lambda: format_markdown(judgement),
+    )
 
 
 def _acknowledge(results: Path, change: Known) -> None:
@@ -130,15 +143,16 @@ def _acknowledge(results: Path, change: Known) -> None:
     click.echo(f"acknowledged: {_line(change)}")
 
 
-def _list_known(results: Path, as_json: bool) -> None:
+def _list_known(results: Path, form: OutputForm) -> None:
     from ..results.nights import load_known
 
     known = load_known(results)
-    if as_json:
-        print_json([{"number": number, **asdict(one)} for number, one in enumerate(known, 1)])
-    else:
-        lines = [f"{number}  {_line(one)}" for number, one in enumerate(known, 1)]
-        click.echo("\n".join(lines or ["no change is acknowledged"]))
+    rows = (
+        (str(number), one.date, one.metric or "all figures", one.cell, one.note) for number, one in enumerate(known, 1)
+    )
+    sheet = make_sheet("number; :until; :figure; ::cell; ::note", rows, "known", "Acknowledged changes")
+    lines = [f"{number}  {_line(one)}" for number, one in enumerate(known, 1)] or ["no change is acknowledged"]
+    form.write_lines(lines, lambda: [{"number": number, **asdict(one)} for number, one in enumerate(known, 1)], sheet)
 
 
 def _line(one: Known) -> str:

@@ -10,16 +10,17 @@ from urllib.parse import quote
 import click
 
 from ..core.errors import ConfigError
-from .options import DATE, complete_duts, complete_suites, results_option
-from .output import make_directory, warn, write
+from .forms import OutputForm
+from .options import DATE, ONLY, complete_duts, complete_suites, formats, results_option
+from .output import json_text, make_directory, warn, write
 from .verbs import verb
 
 
 @verb(
     epilog="\b\nExamples:\n  trexbench report\n"
     "  trexbench report --suite netgate-6100 --since 2026-01-01 -o morning.html\n"
-    "  trexbench report --markdown - --dut netgate-vpp\n"
-    "  trexbench report -o morning.html --csv tables/\n"
+    "  trexbench report --format md --dut netgate-vpp\n"
+    "  trexbench report --format csv -o tables/\n"
 )
 @results_option()
 @click.option(
@@ -30,15 +31,15 @@ from .verbs import verb
 @click.option("--dut", "duts", multiple=True, shell_complete=complete_duts, help="Only this DUT; may be repeated.")
 @click.option("--since", type=DATE, help="Only this night and later ones, as in 2026-11-21.")
 @click.option("--night", type=DATE, help="The night that the table shows; default: the latest.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page's file (report.html).")
-@click.option(
-    "--markdown", metavar="FILE", help="Write tables and findings as markdown to this file, - for standard output."
-)
+@ONLY
+@formats("html", "md", "json", "csv", short=False)
+@click.option("--markdown", metavar="FILE", hidden=True, help="As --format md -o FILE, besides the other form.")
 @click.option(
     "--csv",
     "tables",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write each of the page's tables as CSV into this directory.",
+    hidden=True,
+    help="As --format csv -o DIRECTORY, besides the other form.",
 )
 def report(
     results: Path,
@@ -46,35 +47,42 @@ def report(
     duts: tuple[str, ...],
     since: str | None,
     night: str | None,
-    output: Path | None,
+    only: tuple[str, ...],
+    form: OutputForm,
     markdown: str | None,
     tables: Path | None,
 ) -> None:
     """One self-contained HTML page of what was measured: table, ramps, cycles, trends, facts, warnings.
 
-    The page needs no network and no other file. With --markdown or --csv it is made only if -o is given, too.
+    The page, report.html without -o, needs no network and no other file. Markdown has tables and findings; CSV and JSON
+    the tables, as CSV a file each in the directory -o.
     """
-    if tables is not None and tables.exists() and not tables.is_dir():
-        raise ConfigError(f"{tables} is not a directory", "name one for the tables after --csv")
+    from ..report.page.markdown import to_markdown
+    from ..report.page.sheets import tables_of
+    from ..report.sheet import to_csv, to_values
     from ..review.report import collect, make_page
     from ..suite.table import published_lines
 
-    found = collect(results, warn, suite=suite, duts=duts, since=since, night=night)
+    as_csv = form.name == "csv"
+    if as_csv and not form.is_named:
+        raise ConfigError("CSV of a report is a file for each table", "name a directory with -o")
+    folders = [*([tables] if tables is not None else []), *([Path(form.file)] if as_csv else [])]
+    for one in folders:
+        if one.exists() and not one.is_dir():
+            raise ConfigError(f"{one} is not a directory", "name one for the tables")
+    found = collect(results, warn, suite=suite, duts=duts, since=since, night=night, only=only)
     found = replace(found, published=published_lines(found.table, results, warn))
-    if markdown is not None:
-        from ..report.page.markdown import to_markdown
-
-        write(markdown, to_markdown(found))
-    if tables is not None:
-        from ..report.page.parts import parts_of
-        from ..report.page.sheet import to_csv
-        from ..report.page.sheets import sheets_of
-
-        make_directory(tables)
-        for sheet in sheets_of(found, parts_of(found)):
-            write(str(tables / f"{sheet.name}.csv"), to_csv(sheet))
-    if output is not None or (markdown is None and tables is None):
-        path = output or Path("report.html")
+    markdowns = [*([markdown] if markdown is not None else []), *([form.file] if form.name == "md" else [])]
+    for file in markdowns:
+        write(file, to_markdown(found))
+    for one in folders:
+        make_directory(one)
+        for sheet in tables_of(found):
+            write(str(one / f"{sheet.name}.csv"), to_csv(sheet))
+    if form.name == "json":
+        write(form.file, json_text({"title": found.title, "tables": [*map(to_values, tables_of(found))]}))
+    if form.name == "html" and (form.is_named or not (markdowns or folders)):
+        path = Path(form.file if form.is_named else "report.html")
         write(str(path), make_page(replace(found, below=_way(path.parent, results))))
 
 

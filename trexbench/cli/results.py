@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +10,20 @@ import click
 from ..core.errors import ConfigError, StoreError
 from ..report.clean import clean
 from .compare import compare
+from .forms import OutputForm
 from .options import (
-    BRIEF,
     DATE,
-    JSON,
     LABEL,
+    RUN_FORMS,
     SPEED,
     complete_duts,
     complete_modes,
     complete_suites,
+    formats,
     path_option,
-    require_one_form,
     results_option,
 )
-from .output import make_directory, note, print_json, warn, write
+from .output import make_directory, note, warn, write
 from .verbs import verb, verbs
 
 _RESULTS = results_option()
@@ -35,20 +34,18 @@ _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 @_run
 @results_option("Where to look for the latest run when none is named.")
 @path_option("--picture", "Draw the run's picture again, to this file: .png, .svg or .pdf.", dir_okay=False)
-@click.option("--json", "as_json", is_flag=True, help="The document without its samples, on standard output.")
-@BRIEF
-def show(run: Path | None, results: Path, picture: Path | None, as_json: bool, brief: bool) -> None:
-    """Show a stored run: the one named, or the latest."""
+@formats(*RUN_FORMS)
+def show(run: Path | None, results: Path, picture: Path | None, form: OutputForm) -> None:
+    """Show a stored run: the one named, or the latest. As JSON it is the document without its samples."""
     from ..results.store import load_document
     from ..review.find import latest_run
     from .loads import draw_run, print_run
 
-    require_one_form(as_json, brief)
     document = run or latest_run(results)
     result = load_document(document)
     if picture is not None:
         note(f"picture  {draw_run(result, picture)}")
-    print_run(result, as_json, document if brief else None)
+    print_run(result, form, document)
 
 
 @verbs()
@@ -73,28 +70,30 @@ results.add_command(compare)
 @click.option("--label", help="Only runs with this label.")
 @click.option("--since", type=DATE, help="Only runs that began on this day (UTC) or later: 2026-11-01.")
 @click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest N.", metavar="N")
-@JSON
-def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
+@formats("text", "json", "csv", "md")
+def list_runs(results: Path, form: OutputForm, **choice: Any) -> None:
     """Stored runs, newest first; documents that cannot be read are named at the end.
 
     On a terminal the table is as wide as that: columns are left out where they do not fit, the document first. In a
     pipe it is as wide as it has to be, or as the variable COLUMNS says.
     """
-    from ..report.fit import room_of
-    from ..report.listing import format_rows
+    from ..report.fit import format_sheet
+    from ..report.listing import run_sheet
+    from ..report.room import room_of
     from ..review.find import read_index
 
     notes: list[str] = []
     rows, problems = read_index(results, notes.append, **choice)
     rows.reverse()
-    if as_json:
-        values = {
+    nothing = [f"no such run in {results}"]
+    form.write(
+        lambda out: "\n".join(format_sheet(run_sheet(rows), room_of(out)) if rows else nothing),
+        lambda: {
             "runs": [row.to_dict() for row in rows],
-            "problems": [{"path": p, "reason": r} for p, r in problems],
-        }
-        print_json(values)
-    else:
-        click.echo(format_rows(rows, room_of(sys.stdout)) if rows else f"no such run in {results}")
+            "problems": [{"path": path, "reason": reason} for path, reason in problems],
+        },
+        lambda: [run_sheet(rows)],
+    )
     for text in notes:
         note(text)
 
@@ -102,14 +101,13 @@ def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
 @results.command(
     epilog="\b\nExamples:\n"
     '  trexbench results query "select night, mode, total_pps from runs"\n'
-    '  trexbench results query --csv "select dut, power_w from runs"\n'
+    '  trexbench results query --format csv "select dut, mode from runs"\n'
     '  trexbench results query "select * from problems"\n'
 )
 @click.argument("sql")
 @_RESULTS
-@click.option("--csv", "form", flag_value="csv", help="Comma-separated values.")
-@click.option("--json", "form", flag_value="json", help="JSON: a list of objects.")
-def query(sql: str, results: Path, form: str | None) -> None:
+@formats("text", "json", "csv", "md")
+def query(sql: str, results: Path, form: OutputForm) -> None:
     """Query the index with one SELECT on its tables `runs` and `problems`; a query can change nothing.
 
     Columns of runs: path id started status dut mode bidir rx_queues kind held_pps simulated variant traffic through
@@ -117,13 +115,13 @@ def query(sql: str, results: Path, form: str | None) -> None:
     with_polling vectors_per_call power_w uj_per_packet nodes (JSON) warnings label line_rate_bps loss_threshold; of
     TCP also total_bps uncertainty_bps retransmitted cores_per_gbps ping_idle_s ping_loaded_s idle_power_w
     """
-    from ..report.listing import format_query
+    from ..report.listing import query_sheet, query_values
     from ..results.index import open_index
     from ..review.find import check_results
 
     check_results(results)
     columns, rows = open_index(results, note).query(sql)
-    click.echo(format_query(columns, rows, form or "text"), nl=False)
+    form.write_sheet(query_sheet(columns, rows), lambda: query_values(columns, rows))
 
 
 @results.command(

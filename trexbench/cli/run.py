@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, TextIO
 
 from ..config.model import PlanDefaults
 from ..config.option import listed
 from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import RFC2544_SIZES, mode_of_size
+from ..report.room import room_of
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
+from .forms import Words
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
-from .output import print_json, save_picture, warn
+from .output import save_picture, warn
 from .verbs import Heading, rare, verb
 
 if TYPE_CHECKING:
     from ..core.result import RunResult
+    from ..report.sheet import Sheet
     from ..session.keep import Series
+
+    DrawSeries = Callable[[Sequence[RunResult], Path], Path]
 
 RAMP_EXAMPLES = """\b
 Examples:
@@ -141,26 +144,29 @@ def _measure_sizes(
     verb: str, case: Case, sizes: Sequence[int], wished: PlanDefaults, setup: Setup, shown: Shown
 ) -> int:
     """One run per frame size, then the table and the picture of all."""
-    from ..report.run.sizes import format_sizes
+    from ..report.run.sizes import format_sizes, size_sheet
     from ..session.keep import draw_sizes_of, measure_series, size_requests
     from .loads import code_of, output_of
 
     requests = size_requests(verb, case, sizes, wished, setup)
     done = measure_series(requests, output_of(shown.results, shown.quiet, setup.pace))
-    words = _banner(done.results) + format_sizes(done.results) if done.results else ""
-    code = _present(done, shown, words, draw_sizes_of if done.results else None)
+
+    def text(out: TextIO) -> str | None:
+        return _banner(done.results) + format_sizes(done.results, room_of(out)) if done.results else None
+
+    draw = draw_sizes_of if done.results else None
+    code = _present(done, shown, text, text, lambda: size_sheet(done.results), draw)
     unanswered = [code_of(run) for run in done.runs if run.error is None]
     return code or max(unanswered, default=0)
 
 
-def _present(done: Series, shown: Shown, words: str, draw: Callable[[Sequence[RunResult], Path], Path] | None) -> int:
+def _present(
+    done: Series, shown: Shown, text: Words, brief: Words, sheet: Callable[[], Sheet], draw: DrawSeries | None
+) -> int:
     """Print and draw several runs that have ended; the exit code is that of the error that ended them, or the first."""
     from ..results.loads import figures_of
 
-    if shown.as_json:
-        print_json([figures_of(result) for result in done.results])
-    elif words:
-        click.echo(words, nl=False)
+    shown.form.write(text, lambda: [figures_of(result) for result in done.results], lambda: [sheet()], brief)
     if shown.picture and draw is not None:
         save_picture(lambda: draw(done.results, shown.results))
     for name, error in done.failures:
@@ -184,16 +190,19 @@ def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> 
 
     From VPP's `show runtime` per worker and node, or from a kernel's CPU time and clock. Default mode: 1flow-64b.
     """
+    from ..report.run.costs import cost_sheet
     from ..session.keep import draw_costs_of, measure_series, rate_requests
     from .loads import output_of
 
     requests = rate_requests(case, wish.offered, wish.plan().hold_s, setup)
     done = measure_series(requests, output_of(shown.results, shown.quiet, setup.pace))
-    words = "" if shown.as_json else cost_words(done, shown.brief)
-    return _present(done, shown, words, draw_costs_of if any(one.costs for one in done.results) else None)
+    costs = [cost for result in done.results for cost in result.costs]
+
+    long, brief = (partial(cost_words, done, short) for short in (False, True))
+    return _present(done, shown, long, brief, lambda: cost_sheet(costs), draw_costs_of if costs else None)
 
 
-def cost_words(done: Series, brief: bool) -> str:
+def cost_words(done: Series, brief: bool, out: TextIO) -> str:
     """Say what packets cost at each rate; BenchError where all ran to the end and no cost is known."""
     from ..report.run.brief import format_brief_costs
     from ..report.run.costs import format_costs
@@ -202,8 +211,8 @@ def cost_words(done: Series, brief: bool) -> str:
     results = done.results
     costs = [cost for result in results for cost in result.costs]
     if costs and brief:
-        return format_brief_costs(results, [str(one.path) for one in done.runs], width_of(sys.stdout))
+        return format_brief_costs(results, [str(one.path) for one in done.runs], width_of(out))
     if not costs and not done.failures:
         texts = dict.fromkeys(warning.text for result in results for warning in result.warnings)
         raise BenchError("the DUT's cost is not known", "; ".join(texts) or "see the stored runs' warnings")
-    return _banner(results) + format_costs(costs) if costs else ""
+    return _banner(results) + format_costs(costs, room_of(out)) if costs else ""

@@ -17,9 +17,25 @@ from ..config.suite import Instead
 from ..core.errors import ConfigError
 from ..core.history.night import night_to_dict
 from ..core.units import format_duration
+from ..report.fit import format_sheet
+from ..report.room import room_of, wrapped
+from ..report.sheet import Sheet, figure, make_sheet, of_count
 from ..session.options import NightWords, Setup
-from .options import CONFIGS, DATE, JSON, QUIET, SERVER, VERBOSE, asked, complete_suites, path_option, results_option
-from .output import print_json, say_unless, warn
+from .forms import OutputForm
+from .options import (
+    CONFIGS,
+    DATE,
+    ONLY,
+    QUIET,
+    SERVER,
+    VERBOSE,
+    asked,
+    complete_suites,
+    formats,
+    path_option,
+    results_option,
+)
+from .output import say_unless, warn
 from .verbs import verb, verbs
 
 if TYPE_CHECKING:
@@ -60,9 +76,6 @@ Examples:
 """
 
 NAME = click.argument("name", metavar="SUITE", shell_complete=complete_suites)
-ONLY = click.option(
-    "--only", multiple=True, metavar="PATTERN", help="Only cells that match, as in '*vpp* bidir*'; may be repeated."
-)
 _WORDS = {"speedup": NIGHT_SPEEDUP, "kept": "the night's runs", "server": f"{SERVER}its lab's"}
 _SETUP = asked("setup", Setup, **_WORDS)
 
@@ -99,8 +112,8 @@ def suite() -> None:
 
 @suite.command("list", epilog="\b\nExamples:\n  trexbench suite list\n  trexbench suite list --json\n")
 @CONFIGS
-@JSON
-def list_(configs_dir: Path | None, as_json: bool) -> None:
+@formats("text", "json", "csv", "md")
+def list_(configs_dir: Path | None, form: OutputForm) -> None:
     """Every suite found, with the number of its cells, or what is wrong with it."""
     values: list[dict[str, Any]] = []
     for name, path in sorted(SUITES.files().items()):
@@ -110,12 +123,12 @@ def list_(configs_dir: Path | None, as_json: bool) -> None:
         except ConfigError as error:
             cells = {"cells": None, "description": None, "error": str(error)}
         values.append({"name": name, "path": str(path), **cells})
-    if as_json:
-        print_json(values)
-        return
-    for one in values:
-        about = f"cannot be read: {one['error']}" if one["error"] else f"{one['cells']:4} cells  {one['description']}"
-        click.echo(f"{one['name']:16} {about}")
+    rows = (
+        (one["name"], of_count(one["cells"]), f"cannot be read: {one['error']}" if one["error"] else one["description"])
+        for one in values
+    )
+    sheet = make_sheet(":suite; cells; ::about", rows, "suites", "Suites")
+    form.write_sheet(sheet, lambda: values)
 
 
 @suite.command(
@@ -127,8 +140,8 @@ def list_(configs_dir: Path | None, as_json: bool) -> None:
 @ONLY
 @asked("instead", Instead)
 @_SETUP
-@JSON
-def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, as_json: bool) -> None:
+@formats("text", "json", "csv", "md")
+def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, form: OutputForm) -> None:
     """List the cells in their order, how long each is expected to take, and where a DUT is reconfigured."""
     from ..suite.jobs import sessions
     from ..suite.night import check_twins, read_jobs
@@ -149,27 +162,33 @@ def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, as_json
         for at, job in enumerate(jobs)
     ]
     total = sum(job.expected_s for job in jobs)
-    if as_json:
-        print_json({"suite": found.name, "expected_s": round(total, 1), "cells": values})
-    else:
-        click.echo("\n".join(_lines(found, jobs, total)))
+    form.write(
+        lambda out: "\n".join(_lines(found, jobs, total, room_of(out))),
+        lambda: {"suite": found.name, "expected_s": round(total, 1), "cells": values},
+        lambda: [_plan_sheet([*enumerate(jobs, 1)])],
+    )
 
 
-def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
+def _plan_sheet(jobs: Sequence[tuple[int, Job]]) -> Sheet:
+    rows = ((str(number), str(job.cell), figure(job.expected_s, format_duration)) for number, job in jobs)
+    return make_sheet("number; ::cell; expected [s]", rows, "plan", "Cells in their order")
+
+
+def _lines(found: Suite, jobs: Sequence[Job], total_s: float, room: int | None) -> Iterator[str]:
     from ..report.words import format_count
 
     yield f"{found.name}: {format_count(len(jobs), 'cell')}, about {format_duration(total_s)} plus setup"
-    width = max(len(str(job.cell)) for job in jobs)
+    _, *rows = format_sheet(_plan_sheet([*enumerate(jobs, 1)]))
     before = None
-    for number, job in enumerate(jobs, 1):
+    for job, row in zip(jobs, rows, strict=True):
         state = job.cell.dut, job.cell.variant, job.cell.rx_queues
         if state != before:
             count = job.cell.rx_queues
             queues = "" if count is None else f" with {format_count(count, 'receive queue')} per port"
             variant = "" if job.cell.variant is None else f" in variant {job.cell.variant}"
-            yield f"{job.cell.dut} is configured{variant}{queues}"
+            yield from wrapped([f"{job.cell.dut} is configured{variant}{queues}"], room)
         before = state
-        yield f"  {number:4}  {job.cell!s:{width}}  {format_duration(job.expected_s):>9}"
+        yield from wrapped([f"  {row}"], room)
 
 
 @suite.command("run", epilog=_RUN_EXAMPLES)
@@ -182,8 +201,8 @@ def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
 @ONLY
 @_of_night
 @VERBOSE
-@JSON
-def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_json: bool) -> int:
+@formats("text", "json")
+def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, form: OutputForm) -> int:
     """Measure every cell. One that fails is noted (after a second try if the tester failed), and the rest is measured.
 
     The night is kept in results/nights/, its runs beside all others. After a kill at any moment --resume measures the
@@ -193,8 +212,7 @@ def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_js
     from ..suite.run import night_code
 
     found = run_suite(name, night, only, resume).night
-    if as_json:
-        print_json(night_to_dict(found))
+    form.write(values=lambda: night_to_dict(found))
     return night_code(found)
 
 
@@ -203,28 +221,32 @@ def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_js
 @click.option("--date", type=DATE, help="The night's date; default: the latest.")
 @CONFIGS
 @results_option()
-@JSON
-def table(name: str, date: str | None, configs_dir: Path | None, results: Path, as_json: bool) -> None:
+@formats("text", "json", "csv", "md")
+def table(name: str, date: str | None, configs_dir: Path | None, results: Path, form: OutputForm) -> None:
     """A night of a TCP suite beside what was published of the same tests."""
-    from ..report.tcp.table import format_table
+    from ..report.tcp.table import format_table, published_sheet
     from ..suite.table import published_table
 
     night, lines = published_table(name, results, configs_dir, date, warn)
-    if as_json:
-        values = {"suite": night.suite, "night": night.night, "simulated": night.simulated}
-        print_json({**values, "cells": [one.to_dict() for one in lines]})
-    else:
-        click.echo(format_table(night, lines), nl=False)
+    values = {"suite": night.suite, "night": night.night, "simulated": night.simulated}
+    form.write(
+        lambda out: format_table(night, lines, room_of(out)),
+        lambda: {**values, "cells": [one.to_dict() for one in lines]},
+        lambda: [published_sheet(lines)],
+    )
 
 
 @verb(epilog=_NIGHTLY_EXAMPLES)
 @NAME
+@ONLY
 @_of_night
 @VERBOSE
 @click.option("--strict", is_flag=True, help="Exit 4 instead of 0 when there are too few nights to judge by.")
 @path_option("--prometheus", "Write gauges for Prometheus' node exporter to this file.", dir_okay=False)
-@JSON
-def nightly(name: str, night: NightOptions, strict: bool, prometheus: Path | None, as_json: bool) -> int:
+@formats("text", "json")
+def nightly(
+    name: str, only: Sequence[str], night: NightOptions, strict: bool, prometheus: Path | None, form: OutputForm
+) -> int:
     """Measure a suite, judge it by the nights before, write results/report.html, prune, and send a summary.
 
     An unfinished night of the last 12 hours is resumed. A summary is posted to TREXBENCH_WEBHOOK, if that is set.
@@ -232,13 +254,18 @@ def nightly(name: str, night: NightOptions, strict: bool, prometheus: Path | Non
     """
     from ..report.regress.forms import judgement_values
     from ..report.regress.text import format_judgement
+    from ..report.run.text import width_of
     from ..suite.nightly import Nightly
 
-    end = Nightly(name, night, strict, prometheus)
+    end = Nightly(name, night, strict, prometheus, only)
     end.run()
-    if as_json:
-        judgement = judgement_values(end.judged) if end.judged is not None else None
-        print_json({"exit_code": end.code, "night": night_to_dict(end.night), "judgement": judgement})
-    elif end.judged is not None:
-        click.echo(format_judgement(end.judged), nl=False)
+    judged = end.judged
+    form.write(
+        lambda out: None if judged is None else format_judgement(judged, width_of(out)),
+        lambda: {
+            "exit_code": end.code,
+            "night": night_to_dict(end.night),
+            "judgement": judged and judgement_values(judged),
+        },
+    )
     return end.code

@@ -18,10 +18,11 @@ from .yamltree import Value, load, raise_any
 _STEM = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a suite's name", "nightly.yaml")
 
 
-def load_dut(name: str, directory: Path | None = None) -> DutConfig:
-    """The DUT of this name, or of this file where the name is a path."""
-    found = read_dut(DUTS.find(name, directory))
-    return found if directory is not None else replace(found, called=name)
+def load_dut(name: str, directory: Path | None = None, prefix: str | None = None) -> DutConfig:
+    """The DUT of this name, or of this file where the name is a path. prefix: of its lab; None: as the config says."""
+    dut = read_dut(DUTS.find(name, directory))
+    dut = dut if directory is not None else replace(dut, called=name)
+    return dut if prefix is None else dut.with_lab_prefix(prefix)
 
 
 def find_profile(name: str, directory: Path | None = None) -> Path:

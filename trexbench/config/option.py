@@ -25,6 +25,7 @@ from .heading import Heading as Heading
 T = TypeVar("T")
 SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
 """Default simulated seconds per real second: of a run, and of a night's runs."""
+_PREFIX = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
@@ -204,6 +205,12 @@ def _label(text: str) -> str:
     return text
 
 
+def _prefix(text: str) -> str:
+    if not _PREFIX.fullmatch(text):
+        raise ConfigError(f"{text[:80]!r} is no prefix for namespaces", "take up to 40 of a-z 0-9 -, as in tbx2")
+    return text
+
+
 RATE = Written("RATE", parse_rate, "{:f}pps")
 RATES = Written("RATE,...", listed("rate", parse_rate), each=RATE)
 WARMUP = Written("RATE[:TIME]", _warmup, "{:f}pps", parts=("warmup", "warmup_s"))
@@ -216,6 +223,7 @@ SIZES = Written("SIZE,...", listed("size", parse_size), each=SIZE)
 DATE = Written("DATE", parse_date)
 PORTS = Written("0,1", _ports)
 LABEL = Written("LABEL", _label)
+PREFIX = Written("PREFIX", _prefix)
 TUNABLES = Written("NAME=VALUE,...", _tunables)
 WAN = Written("DELAY,RATE,...", parse_wan)
 TUNNEL = Written("KIND[,BETWEEN][,mtu=N][,cipher=C]", lambda text: str(parse_tunnel(text)))
@@ -238,6 +246,7 @@ class CommonOptions:
 
     sim: Simulate what sends and the DUT (its config's twin). Marked as simulated.
     configs_dir: The directory of the DUT configs.
+    prefix: Of the lab's namespaces, for labs side by side: tbx2. Default: as the DUT's config says.
     speedup: With --sim: simulated seconds per real second ({speedup:g}).
     seed: With --sim: seed of the noise; default: the twin's.
     label: A word stored with {kept}, to search and compare by: kernel-6.18.
@@ -247,6 +256,7 @@ class CommonOptions:
 
     sim: Annotated[bool, USUAL] = False
     configs_dir: Path | None = None
+    prefix: Annotated[str | None, PREFIX] = None
     speedup: Annotated[float | None, Limits(1, 10000, whole=False)] = None
     seed: Annotated[int | None, Limits(0)] = None
     label: Annotated[str | None, LABEL, Heading.OUTPUT] = None

@@ -26,7 +26,7 @@ def examine(target: Target, results: Path) -> Iterator[Check]:
 
     target: its name is empty where no DUT is named.
     """
-    config = load_dut(target.name, target.configs_dir) if target.name else None
+    config = load_dut(target.name, target.configs_dir, target.prefix) if target.name else None
     yield from check_software(target.trex_dir)
     yield from judge_host(read_host(), generates=_generates_here(target, config))
     yield from check_results(results)

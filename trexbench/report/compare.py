@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import itemgetter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..core.history.compare import CellPair, Comparison, FigureDifference, SetComparison, find_differences
@@ -11,8 +10,10 @@ from ..core.load.plan import Direction
 from ..core.result import RunResult
 from ..core.units import format_share
 from .clean import clean
-from .fit import TableColumn, format_fitting, wrapped
-from .words import format_whole, name_of
+from .fit import format_sheet
+from .room import wrapped
+from .sheet import Item, Sheet, figure, make_sheet, raw_of
+from .words import NONE, format_whole, name_of
 
 WORDS = {
     Comparison.SAME: "the same, as far as can be told",
@@ -22,15 +23,25 @@ WORDS = {
     Comparison.DEARER: "dearer",
     Comparison.UNKNOWN: "unknown: the DUT was not the limit",
 }
-HEAD = ("direction", "first", "second", "difference", "noise", "second is")
+
+
+def comparison_sheet(first: RunResult, second: RunResult) -> Sheet:
+    """Table of the differences, a row per direction."""
+    found = [*find_differences(first, second)]
+    rows = ((_direction(direction), *_items(one)) for direction, one in found)
+    return make_sheet(f"::direction; {_heads([one for _, one in found])}", rows, "comparison")
+
+
+def _heads(figures: Sequence[FigureDifference]) -> str:
+    unit = " or ".join(dict.fromkeys(one.metric.unit for one in figures))
+    return f"first [{unit}]; second [{unit}]; difference [share]; noise [{unit}]^1; ::second is"
 
 
 def format_comparison(first: RunResult, second: RunResult, unlike: Sequence[str], room: int | None = None) -> str:
     """Which runs are compared, what makes them unlike, and a line per direction. room: columns, as of fit."""
     lines = [f"first   {name_of(first)}, {first.started}", f"second  {name_of(second)}, {second.started}"]
     lines += [f"*** UNLIKE: {reason} ***" for reason in unlike]
-    rows = [(_direction(direction), *_figure_words(one)) for direction, one in find_differences(first, second)]
-    return "\n".join([*wrapped(lines, room), "", *format_fitting(_columns(HEAD), rows, room)])
+    return "\n".join([*wrapped(lines, room), "", *format_sheet(comparison_sheet(first, second), room)])
 
 
 def comparison_values(first: RunResult, second: RunResult, unlike: Sequence[str]) -> dict[str, Any]:
@@ -63,7 +74,14 @@ def _figures(of: FigureDifference) -> dict[str, Any]:
     }
 
 
-SET_HEAD = ("cell", "runs", "first", "second", "difference", "noise", "second is")
+def set_sheet(compared: SetComparison) -> Sheet:
+    """Table of the differences, a row per cell of both sets; unlike pairs have a mark."""
+    rows = (_set_row(pair, mark) for pair, mark in zip(compared.pairs, _marks(compared), strict=True))
+    return make_sheet(f"::cell; runs^2; {_heads(compared.pairs)}", rows, "comparison")
+
+
+def _marks(compared: SetComparison) -> list[str]:
+    return [f"[{number}]" if pair.unlike else "" for number, pair in enumerate(compared.pairs, start=1)]
 
 
 def format_set_comparison(first: str, second: str, compared: SetComparison, room: int | None = None) -> str:
@@ -72,11 +90,8 @@ def format_set_comparison(first: str, second: str, compared: SetComparison, room
     room: columns, as of fit.
     """
     lines = [f"first   {clean(first)}", f"second  {clean(second)}"]
-    marks = [f"[{number}]" if pair.unlike else "" for number, pair in enumerate(compared.pairs, start=1)]
-    rows = [_set_row(pair, mark) for pair, mark in zip(compared.pairs, marks, strict=True)]
-    table = format_fitting(_columns(SET_HEAD), rows, room)
-    lines, remarks = [*wrapped(lines, room), "", *table], list[str]()
-    for pair, mark in zip(compared.pairs, marks, strict=True):
+    lines, remarks = [*wrapped(lines, room), "", *format_sheet(set_sheet(compared), room)], list[str]()
+    for pair, mark in zip(compared.pairs, _marks(compared), strict=True):
         remarks += [f"*** {mark} UNLIKE: {clean(reason)} ***" for reason in pair.unlike]
     for which, cells in (("first", compared.only_first), ("second", compared.only_second)):
         remarks += [f"only in the {which}: {clean(cell)}" for cell in cells]
@@ -99,16 +114,6 @@ def set_comparison_values(first: str, second: str, compared: SetComparison) -> d
     }
 
 
-def _columns(heads: Sequence[str]) -> list[TableColumn[tuple[str, ...]]]:
-    """The first and the last are text; the numbers of runs, then the noise can be left out."""
-    ranks = {"runs": 2, "noise": 1}
-    ends = (0, len(heads) - 1)
-    return [
-        TableColumn(head, "l" if at in ends else "r", itemgetter(at), ranks.get(head, 0), at in ends)
-        for at, head in enumerate(heads)
-    ]
-
-
 def _set_values(pair: CellPair) -> dict[str, Any]:
     about = {
         "cell": pair.cell.to_dict(),
@@ -119,21 +124,24 @@ def _set_values(pair: CellPair) -> dict[str, Any]:
     return about | _figures(pair) | {"unlike": list(pair.unlike)}
 
 
-def _set_row(pair: CellPair, mark: str) -> tuple[str, ...]:
+def _set_row(pair: CellPair, mark: str) -> Iterator[Item | str]:
     other = pair.second[0].cell
     queues = f" {other.rx_queues}q" if other.rx_queues is not None and other.rx_queues != pair.cell.rx_queues else ""
     apart = [f"{other.dut}{queues}"] if other.dut != pair.cell.dut else []
     apart += [f"over {other.over or 'none'}"] if other.over != pair.cell.over else []
-    name = clean(" | ".join([str(pair.cell), *apart]))
-    runs = f"{len(pair.first)}:{len(pair.second)}"
-    *figures, verdict = _figure_words(pair)
-    return name, runs, *figures, f"{verdict} {mark}".rstrip()
+    yield " | ".join([str(pair.cell), *apart])
+    yield f"{len(pair.first)}:{len(pair.second)}"
+    *figures, verdict = _items(pair)
+    yield from (*figures, f"{verdict} {mark}".rstrip())
 
 
-def _figure_words(of: FigureDifference) -> tuple[str, ...]:
+def _items(of: FigureDifference) -> Iterator[Item | str]:
     """Both figures, the difference, the noise and the verdict."""
-    metric, share = of.metric, of.share
-    figures = (format_whole(metric.scale * one.value, metric, one.at_least) for one in of.figures)
-    noise = f"+- {format_whole(metric.scale * of.noise, metric)}" if of.noise else "-"
-    difference = "-" if share is None else f"{'+' if share >= 0 else '-'}{format_share(abs(share))}"
-    return *figures, difference, noise, WORDS[of.verdict]
+    metric = of.metric
+    for one in of.figures:
+        words = format_whole(metric.scale * one.value, metric, one.at_least)
+        yield Item(words, raw_of(metric.scale * one.value, one.at_least))
+    yield figure(of.share, lambda share: f"{'+' if share >= 0 else '-'}{format_share(abs(share))}")
+    noise = metric.scale * of.noise
+    yield Item(f"+- {format_whole(noise, metric)}", raw_of(noise)) if of.noise else Item(NONE, "")
+    yield WORDS[of.verdict]

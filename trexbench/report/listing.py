@@ -1,45 +1,68 @@
-"""Stored runs, a row each, as text and as JSON values."""
+"""Stored runs as a table, a row each, and the answer of a query."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..core.history.rows import METRICS, Metric, RunRow
 from ..core.units import format_share
 from ..core.verdict.model import Limit
 from .clean import clean
-from .fit import TableColumn, format_fitting
-from .words import NONE, format_figure, format_whole, lay_out, or_dash
+from .sheet import Head, Item, Sheet, figure, heads_of, make_sheet, of_text, raw_of
+from .words import NONE, format_figure, format_whole
 
 
-def format_rows(rows: Sequence[RunRow], room: int | None = None) -> str:
-    """The table, in the rows' order; runs that are incomplete or simulated are marked. room: columns, as of fit."""
-    shown = [one for one in METRICS.values() if not one.bounded and any(one.of(row) is not None for row in rows)]
-    columns = [*_COLUMNS, *map(_column, sorted(shown, key=lambda one: one.rank)), _DOCUMENT]
-    return "\n".join(format_fitting(columns, rows, room))
+def run_sheet(rows: Sequence[RunRow]) -> Sheet:
+    """Table of the runs in this order; those that are incomplete or simulated are marked."""
+    every = (one for one in METRICS.values() if not one.bounded and any(one.of(row) is not None for row in rows))
+    metrics = sorted(every, key=lambda one: one.rank)
+    unit = " or ".join(sorted({row.metric.unit for row in rows}))
+    heads = (
+        *heads_of(f":started, UTC; ::DUT; ::mode; :way; maximum [{unit}]; of line [share]^1; ::limit"),
+        *(Head(one.name, one.unit, rank=2 + one.rank) for one in metrics),
+        Head("document", words=True, rank=20),
+    )
+    return make_sheet(heads, (_items(row, metrics) for row in rows), "runs", "Stored runs")
 
 
-def _column(metric: Metric) -> TableColumn[RunRow]:
-    return TableColumn(metric.name, "r", lambda row: format_figure(metric.of(row), metric), 2 + metric.rank)
+def _items(row: RunRow, metrics: Sequence[Metric]) -> Iterator[Item | str]:
+    yield clean(row.started)[:16].replace("T", " ")
+    yield row.cell.dut_words
+    yield f"{row.cell.mode} {row.cell.kind_words}".rstrip()
+    queues = "" if row.cell.rx_queues is None else f" {row.cell.rx_queues}q"
+    yield f"{'bidir' if row.cell.bidir else 'uni'}{queues}"
+    value = row.metric.of(row) if _has_maximum(row) else None
+    words = format_whole(value, row.metric, row.at_least)
+    yield Item(NONE, "") if value is None else Item(words, raw_of(value, row.at_least))
+    yield figure(row.line_share if value is not None and row.line_rate_bps else None, format_share)
+    yield _limit(row)
+    for one in metrics:
+        value = one.of(row)
+        yield Item(format_figure(value, one), "" if value is None else raw_of(value))
+    yield row.path
 
 
-def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str) -> str:
-    """A query's result as ``text``, ``csv`` or ``json``."""
-    found = [[value.hex() if isinstance(value, bytes) else value for value in row] for row in rows]
-    if form == "json":
-        return json.dumps([dict(zip(columns, row, strict=True)) for row in found], indent=1) + "\n"
-    if form == "csv":
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(found)
-        return text.getvalue()
-    cells = [[NONE if value is None else clean(value) for value in row] for row in [columns, *found]]
-    return "".join(f"{line}\n" for line in lay_out(cells, "l" * len(columns)))
+def query_sheet(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sheet:
+    """Table of a query's answer, as the index has it."""
+    heads = [
+        Head(clean(name), words=True, wraps=any(isinstance(row[at], str) for row in rows))
+        for at, name in enumerate(columns)
+    ]
+    return make_sheet(heads, ([_of_index(value) for value in row] for row in rows), "query")
+
+
+def query_values(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    """JSON values of a query's answer."""
+    return [dict(zip(columns, map(_plain, row), strict=True)) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _of_index(value: Any) -> Item:
+    return Item(NONE, "") if value is None else of_text(_plain(value))
 
 
 def _has_maximum(row: RunRow) -> bool:
@@ -52,22 +75,3 @@ def _limit(row: RunRow) -> str:
     marks += ["simulated"] if row.cell.simulated else []
     carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
     return ", ".join([*([] if carried else [clean(row.limit)]), *marks]) or NONE
-
-
-_COLUMNS: Sequence[TableColumn[RunRow]] = (
-    TableColumn("started, UTC", "l", lambda row: clean(row.started)[:16].replace("T", " ")),
-    TableColumn("DUT", "l", lambda row: clean(row.cell.dut_words), wraps=True),
-    TableColumn("mode", "l", lambda row: f"{clean(row.cell.mode)} {row.cell.kind_words}".rstrip(), wraps=True),
-    TableColumn("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
-    TableColumn("queues", "r", lambda row: or_dash(row.cell.rx_queues, str), 2),
-    TableColumn(
-        "maximum",
-        "r",
-        lambda row: format_whole(row.metric.of(row), row.metric, row.at_least) if _has_maximum(row) else NONE,
-    ),
-    TableColumn(
-        "of line", "r", lambda row: format_share(row.line_share) if _has_maximum(row) and row.line_rate_bps else NONE, 1
-    ),
-    TableColumn("limit", "l", _limit, wraps=True),
-)
-_DOCUMENT = TableColumn[RunRow]("document", "l", lambda row: clean(row.path), 20)

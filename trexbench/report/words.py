@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -100,17 +100,6 @@ def digits_of(share: float) -> str:
 
 def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def lay_out(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
-    """A line per row; ``sides`` has an l or r for each column: its cells are aligned left or right."""
-    widths = [max((len(row[at]) for row in rows), default=0) for at in range(len(sides))]
-    for row in rows:
-        cells = (
-            cell.ljust(width) if side == "l" else cell.rjust(width)
-            for cell, width, side in zip(row, widths, sides, strict=True)
-        )
-        yield "  ".join(cells).rstrip()
 
 
 def typeset(text: str) -> str:

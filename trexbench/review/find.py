@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,13 @@ def read_index(
     for path, reason in problems:
         warn(f"not read: {results / path}: {reason}")
     return rows, problems
+
+
+def require_choice(only: Sequence[str], chosen: Sequence[RunRow], every: Sequence[RunRow]) -> None:
+    """ConfigError where the patterns of --only leave nothing of what there is."""
+    if every and not chosen:
+        name = replace(every[-1].cell, simulated=False)
+        raise ConfigError(f"no cell matches {', '.join(only)}", f"'{name}' is one of the cells")
 
 
 def all_rows(results: Path, warn: Warn, **filters: Any) -> list[RunRow]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import ConfigError
+from ..core.history.cell import Cell, is_chosen
 from ..core.history.known import Known
 from ..core.history.regression import Judgement, judge_rows
 from ..core.history.rows import METRICS
 from ..core.load.modes import full_mode_name
 from ..results.nights import add_known, load_known, load_nights
 from .differences import with_differences
-from .find import Warn, all_rows
+from .find import Warn, all_rows, require_choice
 
 
 def judge(
@@ -21,14 +23,20 @@ def judge(
     mode: str | None = None,
     suite: str | None = None,
     since: str | None = None,
+    only: Sequence[str] = (),
 ) -> Judgement:
-    """The judgement of the runs below ``results``, or of those of a DUT, a mode, a suite."""
+    """The judgement of the runs below ``results``, or of those of a DUT, a mode, a suite, and of cells of these names.
+
+    ConfigError where no cell is of such a name.
+    """
     mode = mode and full_mode_name(mode)
-    rows, known = all_rows(results, warn, dut=dut, mode=mode, suite=suite), load_known(results)
+    every, known = all_rows(results, warn, dut=dut, mode=mode, suite=suite), load_known(results)
+    rows = [row for row in every if is_chosen(row.cell, only)]
+    require_choice(only, rows, every)
     nights = [night for night in load_nights(results, warn) if suite in (None, night.suite)]
 
-    def is_named(its_dut: str, its_mode: str) -> bool:
-        return dut in (None, its_dut) and mode in (None, its_mode)
+    def is_named(cell: Cell) -> bool:
+        return dut in (None, cell.dut) and mode in (None, str(cell.mode)) and is_chosen(cell, only)
 
     return with_differences(judge_rows(rows, known, nights, since, is_named), rows, results, warn)
 

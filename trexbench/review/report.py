@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..core.errors import StoreError
 from ..core.history.causes import groups_of
-from ..core.history.cell import Cell
+from ..core.history.cell import Cell, is_chosen
 from ..core.history.compare import differing_facts
 from ..core.history.levels import Kind
 from ..core.history.night import Night
@@ -30,7 +30,7 @@ from ..results.document import naming
 from ..results.nights import load_known, load_nights
 from ..results.store import load_document, load_run
 from .differences import with_differences
-from .find import Warn, read_index
+from .find import Warn, read_index, require_choice
 
 MOST_RUNS = 400
 """For so many cells the latest document is read for its curves; tables show all cells."""
@@ -48,14 +48,18 @@ def collect(
     duts: Sequence[str] = (),
     since: str | None = None,
     night: str | None = None,
+    only: Sequence[str] = (),
 ) -> Report:
     """The report on these suites, DUTs and nights. since: the first night; night: whose table is shown, None: the last.
 
-    StoreError where there is nothing of the suite or the DUTs, and for a night that there is not.
+    only: patterns of cells; none means all. StoreError where there is nothing of the suite or the DUTs, and for a night
+    that there is not; ConfigError for patterns that match nothing.
     """
     rows, problems = read_index(results, warn, suite=suite)
-    nights = [_with_duts(one, duts) for one in load_nights(results, warn) if suite in (None, one.suite)]
+    nights = [_chosen(one, duts, only) for one in load_nights(results, warn) if suite in (None, one.suite)]
     rows = [row for row in rows if not duts or row.cell.dut in duts]
+    every, rows = rows, [row for row in rows if is_chosen(row.cell, only)]
+    require_choice(only, rows, every)
     if (suite or duts) and not rows and not any(one.cells or one.error for one in nights):
         raise StoreError(
             f"no run in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
@@ -136,9 +140,10 @@ def _not_run(nights: Sequence[Night]) -> list[str]:
     return [f"the night of {last.night} was not run ({last.suite}): {last.error}"]
 
 
-def _with_duts(night: Night, duts: Sequence[str]) -> Night:
-    """The night with the cells of these DUTs; of all if there are none."""
-    return replace(night, cells=tuple(record for record in night.cells if not duts or record.dut in duts))
+def _chosen(night: Night, duts: Sequence[str], only: Sequence[str]) -> Night:
+    """The night with the cells of these DUTs and patterns; of all if there are none."""
+    cells = (one for one in night.cells if (not duts or one.dut in duts) and is_chosen(one.cell, only))
+    return replace(night, cells=tuple(cells))
 
 
 def load_latest(

@@ -103,7 +103,7 @@ def connect_target(
     through: Callable[[Transport], Transport] = lambda transport: transport,
 ) -> Iterator[ConnectedDut]:
     """The DUT that is named, until the end of the block; see connect_dut. macs_of: known_macs, or a stand-in for it."""
-    config = load_dut(target.name, target.configs_dir).with_variant(target.variant)
+    config = load_dut(target.name, target.configs_dir, target.prefix).with_variant(target.variant)
     queues = choose_queues(config, target.rx_queues)
     endpoint = endpoint_of(config.generator, target.server, target.rpc_port, target.pub_port)
     macs = (macs_of or known_macs)(config, endpoint, target.trex_dir)
@@ -124,7 +124,7 @@ def record_dut(target: Target, macs_of: ReadMacs) -> Recording:
         return recorders[0]
 
     with connect_target(target, "dut record", macs_of, through) as found:
-        made = record(found.dut, recorders[0], load_dut(target.name, target.configs_dir))
+        made = record(found.dut, recorders[0], load_dut(target.name, target.configs_dir, target.prefix))
     if not made.answers:
         raise DutError(f"{target.name} answered nothing", "; ".join(dict.fromkeys(made.failures.values())))
     return made

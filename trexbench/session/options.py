@@ -41,12 +41,14 @@ class Target(TesterChoice):
     """A DUT as a user names it, and the tester that knows MACs that the config lacks.
 
     configs_dir: The directory of the DUT configs.
+    prefix: Of the lab's namespaces, for labs side by side: tbx2. Default: as the DUT's config says.
     variant: One of the variants in the DUT's config; none, the default: without any.
     rx_queues: Receive queues per port: one of the counts in the DUT's config.
     """
 
     name: Annotated[str, o.PYTHON_ONLY] = field(kw_only=False)
     configs_dir: Path | None = None
+    prefix: Annotated[str | None, o.PREFIX] = None
     variant: o.Name = None
     rx_queues: Annotated[int | None, o.Limits(1, MOST_QUEUES)] = None
 

@@ -68,7 +68,7 @@ class Request(Setup, RunRequest):
 
 def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
     """The run that is asked for; ConfigError names what is wrong with it."""
-    return request_of(load_dut(case.dut, setup.configs_dir), verb, case, wished, setup)
+    return request_of(load_dut(case.dut, setup.configs_dir, setup.prefix), verb, case, wished, setup)
 
 
 def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +14,7 @@ from ..config.option import NIGHT_SPEEDUP, of_options
 from ..config.suite import METHODS, Suite
 from ..config.suite import sessions as sessions_of
 from ..core.errors import BenchError, ConfigError, StoreError
-from ..core.history.cell import TCP_KIND, Cell
+from ..core.history.cell import TCP_KIND, Cell, is_chosen
 from ..core.history.night import CellRecord, CellState, Night
 from ..core.result import RunResult
 from ..core.run import Run
@@ -86,7 +85,7 @@ def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]
     """Every cell's run; ConfigError for what cannot be measured. only: globs; cells that match none are left out."""
     load = LOADS[suite.method]
     jobs = [Job(*load.request(suite, cell, setup), load) for cell in suite.cells]
-    chosen = [job for job in jobs if not only or any(fnmatchcase(str(job.cell), pattern) for pattern in only)]
+    chosen = [job for job in jobs if is_chosen(job.cell, only)]
     if not chosen:
         raise ConfigError(f"no cell of {suite.name} matches {', '.join(only)}", f"'{jobs[0].cell}' is one of its cells")
     for job in chosen:

@@ -15,7 +15,6 @@ from ..config.lookup import read_suite
 from ..config.suite import AS_IT_IS, Instead, Suite
 from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError
-from ..core.history.night import CellState
 from ..lock import locked
 from ..results.nights import NightWriter
 from ..session.keep import Output
@@ -23,6 +22,9 @@ from ..session.options import Setup
 from ..session.process import utc_now
 from .jobs import Job, begin_night, find_unfinished, labelled, make_jobs, resumed
 from .run import NightRun
+
+MOST_NAMED = 3
+"""More cells that failed for one reason are counted, not named."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,10 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
     output = replace(options.output, results=options.results)
     runs = labelled(jobs, suite, writer)
     night = NightRun(runs, writer, output, options.say, options.retry_after_s).go()
-    for at, cell in enumerate(night.cells):
-        if cell.state is CellState.FAILED:
-            output.warn(f"failed   {jobs[at].cell}: {cell.attempts[-1].error}")
+    for reason, cells in night.failures.items():
+        every = "all " * (len(cells) == len(night.cells))
+        names = f"{every}{len(cells)} cells" if len(cells) > MOST_NAMED else ", ".join(map(str, cells))
+        output.warn(f"failed   {names}: {reason}")
     options.say(f"night    {len(night.cells) - len(night.failed)} of {len(night.cells)} cells measured")
 
 

@@ -36,7 +36,8 @@ REGRESSION, TOO_LITTLE = 3, 4
 
 @dataclass
 class Nightly:
-    """strict: too few nights to judge count as a failure. prometheus: the file for gauges, if any.
+    """strict: too few nights to judge count as a failure. prometheus: the file for gauges, if any. only: patterns of
+    the cells to measure; none means all.
 
     After ``run``: night; judged, its judgement (None: there is none); verdict, the judgement in a sentence; findings,
     lines for people; code, to exit with.
@@ -46,6 +47,7 @@ class Nightly:
     options: NightOptions
     strict: bool = False
     prometheus: Path | None = None
+    only: Sequence[str] = ()
     judged: Judgement | None = field(default=None, init=False)
     verdict: str = field(default="", init=False)
     findings: list[str] = field(default_factory=list, init=False)
@@ -58,7 +60,7 @@ class Nightly:
         suite, error, path = None, None, Path(self.name)
         label = path.stem if path.suffix in SUITES.endings else path.name
         try:
-            suite, jobs = read_jobs(self.name, self.options.setup, instead=self.options.instead)
+            suite, jobs = read_jobs(self.name, self.options.setup, self.only, self.options.instead)
         except ConfigError as raised:  # the history must show, too, that this night could not be measured
             if not is_name(label):
                 raise  # no reader would take a night of such a suite

@@ -39,6 +39,13 @@ class NightRun:
     _tried: set[int] = field(default_factory=set)
     _expected_s: float = 0.0
     _took_s: float = 0.0
+    _reason: str | None = None
+    """Why the last try failed; None: it did not."""
+    _repeats: bool = False
+    """The last try failed as the one before."""
+    _held: str | None = None
+    """The line that announces a cell, held after a failure until this one is really measured: what fails alike is said
+    once."""
 
     def go(self) -> Night:
         """Measure all cells that are left. Interrupted, or StoreError where the night cannot be kept, ends it early."""
@@ -71,7 +78,8 @@ class NightRun:
                     again = self._note_failure(waiting, len(waiting), error)
             if again:
                 pause_s = 0.0 if self.jobs[0].request.sim else self.retry_after_s
-                self.say(f"  a second try in {format_duration(pause_s)}")
+                if not self._repeats:
+                    self.say(f"  a second try in {format_duration(pause_s)}")
                 time.sleep(pause_s)
 
     def _measure_cells(self, session: Any, waiting: deque[int]) -> bool:
@@ -100,6 +108,8 @@ class NightRun:
         self._expected_s += job.expected_s
         self._took_s += time.monotonic() - begun
         self._write_cell(at, CellState.DONE, self._attempts(at))
+        self._release()
+        self._reason = None
         self.say(f"  {job.load.answer(done.result)}  {done.path}")
         return None
 
@@ -122,10 +132,17 @@ class NightRun:
         self.writer.write(night)
         if ended:
             raise failure
-        self.say(f"  {error}")
+        self._repeats, self._reason = str(error) == self._reason, str(error)
+        if not self._repeats:
+            self._release()
+            self.say(f"  {error}")
+        elif self._held is None:
+            self.say("  it failed likewise")
+        self._held = None
         return again
 
     def _note_path(self, at: int, path: Path) -> None:
+        self._release()
         if (place := self._below_results(path)) is not None:
             *before, last = self._attempts(at)
             self._write_cell(at, CellState.RUNNING, (*before, replace(last, path=place)))
@@ -148,7 +165,14 @@ class NightRun:
         pace = self._took_s / self._expected_s if self._expected_s else 1.0
         left_s = pace * sum(self.jobs[place].expected_s for place in self.writer.night.left)
         about = f"cell {at + 1} of {len(self.jobs)}, {format_duration(left_s)} left"
-        self.say(f"{about}: {self.jobs[at].cell}")
+        self._held = f"{about}: {self.jobs[at].cell}"
+        if self._reason is None:
+            self._release()
+
+    def _release(self) -> None:
+        if self._held is not None:
+            self.say(self._held)
+        self._held = None
 
 
 def _nothing_measured(night: Night) -> str | None:

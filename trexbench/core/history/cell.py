@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ..result import RunResult
@@ -72,6 +73,12 @@ class Cell:
         queues = f"{self.rx_queues}q" if self.rx_queues is not None else ""
         way, simulated = "bidir" if self.bidir else "uni", "simulated" if self.simulated else ""
         return " ".join(filter(None, (self.known_by, way, queues, self.kind_words, over, simulated)))
+
+
+def is_chosen(cell: Cell, only: Sequence[str]) -> bool:
+    """Test whether the cell, as its suite names it, matches one of the patterns of ``--only``; none means all."""
+    name = str(replace(cell, simulated=False))
+    return not only or any(fnmatchcase(name, pattern) for pattern in only)
 
 
 def by_given_rate(cells: Iterable[Cell]) -> list[Cell]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -90,6 +90,14 @@ class Night:
     @property
     def failed(self) -> tuple[CellRecord, ...]:
         return tuple(cell for cell in self.cells if cell.state is CellState.FAILED)
+
+    @property
+    def failures(self) -> Mapping[str, Sequence[CellRecord]]:
+        """The cells that failed, by their reasons, in the order of the first of each."""
+        found: dict[str, list[CellRecord]] = {}
+        for cell in self.failed:
+            found.setdefault(cell.attempts[-1].error or "" if cell.attempts else "", []).append(cell)
+        return found
 
     @property
     def left(self) -> tuple[int, ...]:

@@ -144,9 +144,9 @@ def judge_rows(
     known: Sequence[Known] = (),
     nights: Sequence[Night] = (),
     since: str | None = None,
-    wanted: Callable[[str, str], bool] = lambda dut, mode: True,
+    wanted: Callable[[Cell], bool] = lambda cell: True,
 ) -> Judgement:
-    """The verdict on every cell. nights: of all suites, oldest first; wanted: which of their DUTs and modes count."""
+    """The verdict on every cell. nights: of all suites, oldest first; wanted: which of their cells count."""
     cells = cells_of(rows)
     dates = sorted({night_of(row) for found in cells.values() for row in found})
     horizon = dates[-STALE_NIGHTS - 1] if len(dates) > STALE_NIGHTS else ""
@@ -239,12 +239,12 @@ def _loss(series: FigureSeries, event: Event | None) -> Loss | None:
     return Loss(nights[0], nights[-1], len(nights), event.before, event.after)
 
 
-def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) -> Iterable[MissingCell]:
+def find_missing(nights: Sequence[Night], wanted: Callable[[Cell], bool]) -> Iterable[MissingCell]:
     """Cells without a result in the last night of each suite; while it runs only those that have failed."""
     last = {(night.suite, night.simulated): night for night in nights}
     for night in last.values():
         under_way = night.finished is None and night.error is None
-        records = [record for record in night.cells if wanted(record.dut, record.mode)]
+        records = [record for record in night.cells if wanted(record.cell)]
         for record in records:
             if record.state is CellState.DONE or (under_way and record.state is not CellState.FAILED):
                 continue

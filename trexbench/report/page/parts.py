@@ -9,8 +9,8 @@ from ...core import result as packets
 from ...core.tcp import result as tcp
 from ..plots import PlotFigure
 from ..run.sizes import size_figure
+from ..sheet import Sheet
 from .report import Report
-from .sheet import Sheet
 from .sheets_packets import search_sheet, size_sheet
 from .sheets_tcp import process_sheet, published_sheet, tunnel_sheet, wan_sheet
 

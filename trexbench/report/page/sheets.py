@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..clean import clean
+from ..sheet import Head, Item, Sheet, SheetRow, heads_of, of_text, raw_of
 from .facts import facts_of
 from .figures import GridCell
 from .grid import Grid
-from .parts import Part
+from .parts import Part, parts_of
 from .report import Report
-from .sheet import Head, Item, Sheet, SheetRow, heads_of, of_text, raw_of
 from .sheets_nights import change_sheet, trend_sheet
 from .sheets_packets import cost_sheet, curve_sheet, latency_sheet, older_sheet
 from .sheets_tcp import leg_sheet, ping_sheet, tcp_sheet
@@ -20,7 +20,7 @@ from .sheets_tcp import leg_sheet, ping_sheet, tcp_sheet
 def sheets_of(report: Report, parts: Sequence[Part]) -> Iterator[Sheet]:
     """Every table that has a row, in the page's order; there is none on the page beside them."""
     every = (
-        change_sheet(report),
+        change_sheet(report.groups),
         grid_sheet("maximum-rate", "Maximum rate, % of line rate", report.grid, rates=False),
         grid_sheet("maximum-rate-absolute", "Maximum rate", report.grid, rates=True),
         grid_sheet("cycles-at-rates", "Cycles per packet at given rates", report.cost_grid, rates=True),
@@ -40,6 +40,11 @@ def _unmarked(sheet: Sheet, report: Report) -> Sheet:
         for line in sheet.lines
     )
     return replace(sheet, lines=tuple(lines))
+
+
+def tables_of(report: Report) -> Iterator[Sheet]:
+    """Every table of the report, for files of their own."""
+    return sheets_of(report, parts_of(report))
 
 
 def _dated(sheet: Sheet, report: Report) -> Sheet:

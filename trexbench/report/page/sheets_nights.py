@@ -6,24 +6,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...core.history.baseline import Delta, find_delta, nights_measured
+from ...core.history.causes import FindingGroup
 from ...core.history.regression import NEEDED_NIGHTS
 from ...core.history.rows import Metric, RunRow, cells_of
 from ...core.history.series import night_of
 from ..clean import clean
 from ..groups import format_noise, group_kind, headline, too_few
+from ..sheet import Item, Sheet, SheetRow, figure, heads_of, of_change, of_count, of_text, raw_of
 from ..words import NONE, format_figure
 from .figures import change_text
 from .report import Report
-from .sheet import Item, Sheet, SheetRow, figure, heads_of, of_change, of_count, of_text, raw_of
 
 _UNITS = {"us": "\u00b5s"}
 
 
-def change_sheet(report: Report) -> Sheet:
+def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
     """A row for each finding, below its group's headline."""
     heads = heads_of(":Cell; :Figure; :Which; Change [%]; Before; After; Noise [%]; Nights; :Since")
     lines = []
-    for group in report.groups:
+    for group in groups:
         kind = group_kind(group)
         for finding in (one for some in group.by_metric().values() for one in some):
             metric, before = finding.metric, finding.before

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.units import format_pps, format_share, format_time
-from ..run.sizes import Throughput
+from ...core.units import format_share, format_time
+from ..run.sheets import HEADS, direction_items
+from ..run.sizes import size_items
 from ..run.summary import LIMIT_WORDS
-from ..words import NONE, format_cycles, format_limit
-from .overlay import Curve
-from .report import Report
-from .sheet import (
+from ..sheet import (
     Item,
     Sheet,
     SheetRow,
     figure,
     heads_of,
-    of_bits,
     of_change,
     of_count,
     of_interval,
@@ -26,27 +23,20 @@ from .sheet import (
     of_time,
     raw_of,
 )
+from ..words import NONE, format_cycles
+from .overlay import Curve
+from .report import Report
 
 
 def curve_sheet(report: Report) -> Sheet:
-    heads = heads_of(
-        ":Run; :Direction; Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; "
-        "Max received [pps]; Loss in the hold [share]; :Limit"
-    )
+    heads = heads_of(f":Run; {HEADS}")
     lines = tuple(SheetRow((*_curve(curve), of_text(curve.limit_words)), curve.cell) for curve in report.curves)
     return Sheet("ramps", "The latest ramp of each cell", heads, lines)
 
 
 def _curve(curve: Curve) -> Iterator[Item]:
-    of = curve.result
-    yield from (
-        of_text(curve.cell),
-        of_text(curve.direction),
-        of_pps(of.maximum_pps, of.at_least),
-        of_interval(curve.result.low_pps, curve.result.high_pps),
-    )
-    yield from map(of_pps, (of.first_bad_pps, of.confirmed_pps, of.max_received_pps))
-    yield of_share(of.hold_loss)
+    yield of_text(curve.cell)
+    yield from direction_items(curve.result)
 
 
 def older_sheet(report: Report) -> Sheet:
@@ -157,18 +147,5 @@ def size_sheet(report: Report) -> Sheet:
         ":Run; Frame [B]; Line rate per direction [pps]; Loss allowed [%]; Throughput [pps]; L2 [bit/s]; "
         "Of line rate [%]; :Limit"
     )
-    lines = (SheetRow((of_text(dut.name), *_size(one))) for dut in report.sized for one in dut.rows)
+    lines = (SheetRow((of_text(dut.name), *size_items(one))) for dut in report.sized for one in dut.rows)
     return Sheet("frame-sizes", "Throughput by frame size", heads, tuple(lines))
-
-
-def _size(one: Throughput) -> Iterator[Item]:
-    """The share is of one direction's line rate, so up to 200 % of both."""
-    plan, known = one.result.plan, one.total_pps > 0
-    each = list(dict.fromkeys(offer.line_rate_pps for offer in plan.offers))
-    yield figure(one.frame_bytes, "{:g} B".format)
-    yield Item(" / ".join(map(format_pps, each)), " / ".join(map(raw_of, each)))
-    yield figure(one.loss, format_limit, 100)
-    yield of_pps(one.total_pps if known else None, bool(one.bounds))
-    yield of_bits(one.l2_bps if known else None)
-    yield figure(plan.line_share(one.rates_pps) if known else None, format_share, 100)
-    yield of_text(one.words)

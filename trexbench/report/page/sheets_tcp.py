@@ -8,11 +8,7 @@ from ...core.tcp.bdp import BdpRow
 from ...core.tcp.limit import TcpLimit
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, format_share
-from ..tcp.table import PublishedCell as Published
-from ..tcp.text import name_of_flow
-from ..words import NONE
-from .report import Report
-from .sheet import (
+from ..sheet import (
     Item,
     Sheet,
     SheetRow,
@@ -27,6 +23,10 @@ from .sheet import (
     of_time,
     raw_of,
 )
+from ..tcp.table import PublishedCell as Published
+from ..tcp.text import name_of_flow
+from ..words import NONE
+from .report import Report
 from .tcp import TcpCell
 from .wans import CPU_HEADS, TunnelCell, WanRun
 

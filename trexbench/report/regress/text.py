@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from ...core.history.causes import FindingGroup, Section, groups_of
@@ -10,6 +9,7 @@ from ...core.history.levels import Kind
 from ...core.history.regression import Finding, Judgement, MissingCell
 from ..clean import clean, escape_markdown
 from ..events import events_of_judgement, first_sentence, missing_lines
+from ..fit import format_sheet
 from ..groups import (
     DIFFERS,
     NOTHING_DIFFERS,
@@ -24,7 +24,9 @@ from ..groups import (
     note_of,
     too_few,
 )
-from ..words import format_count, lay_out
+from ..room import wrapped
+from ..sheet import make_sheet
+from ..words import format_count
 
 WIDTH = 100
 """Columns of text where there is no terminal."""
@@ -85,34 +87,25 @@ def _group(group: FindingGroup, width: int) -> Iterator[str]:
 
 def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -> Iterator[str]:
     """A table; where the width is too small for it two lines for each finding, so that none is cut."""
-    rows = [[metric, "change", "before -> after", "noise", "nights", "since"]]
+    heads, rows = f":{metric}; change; :before -> after; noise; nights; :since", []
     for one in findings:
         figures = change_words(one), format_levels(one), format_noise(one), str(one.nights), one.since or ""
         rows.append([clean(one.cell), *figures])
     if all(one.since == since for one in findings):
-        rows = [row[:-1] for row in rows]
-    table = [f"    {line}" for line in lay_out(rows, "lrlrrl"[: len(rows[0])])]
+        heads, rows = heads.rpartition(";")[0], [row[:-1] for row in rows]
+    table = [f"    {line}" for line in format_sheet(make_sheet(heads, rows))]
     if max(map(len, table)) <= width:
         yield from table
         return
     yield f"    {metric}"
-    for name, change, levels, noise, nights, *own in rows[1:]:
+    for name, change, levels, noise, nights, *own in rows:
         about = f"{format_count(int(nights), 'night')}, noise {noise}{f', since {own[0]}' if own else ''}"
         yield f"      {name}"
         yield from _wrap(f"{change}  {levels}  {about}", width, 8)
 
 
 def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
-    """Lines of at most this width, as far as words are not longer; what goes on is indented further."""
-    before = " " * indent
-    return textwrap.wrap(
-        clean(text),
-        max(width, 40),
-        initial_indent=before,
-        subsequent_indent=f"{before}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped([f"{'':<{indent}}{clean(text)}"], max(width, 40))
 
 
 def missing_line(missing: MissingCell) -> str:
@@ -133,14 +126,14 @@ def format_markdown(judgement: Judgement) -> str:
 
 
 def format_github(judgement: Judgement) -> str:
-    """Workflow commands: an error per regression, a warning per cell that was not measured, a notice for the rest."""
+    """Workflow commands: an error per regression, a warning per reason of cells not measured, a notice for the rest."""
     lines = []
     for group in groups_of(judgement):
         if group.section is Section.REGRESSION:
             figures = (finding_line(finding) for finding in group.findings[1:])
             text = "\n".join([*group_lines(group), *figures])
             lines.append(_command("error", headline(group), text))
-    lines += [_command("warning", missing.cell, missing_line(missing)) for missing in judgement.missing]
+    lines += [_command("warning", "not measured", line) for line in missing_lines(judgement.missing)]
     lines = lines[:ANNOTATIONS]
     lines.append(_command("notice", "trexbench regress", first_sentence(judgement)))
     return "\n".join(lines) + "\n"

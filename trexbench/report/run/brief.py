@@ -11,8 +11,9 @@ from ...core.result import RunResult
 from ...core.units import format_pps
 from ...core.verdict.model import DirectionResult
 from ..clean import clean
+from ..fit import format_sheet
 from ..words import format_count, format_limit, interval_words, name_of
-from .costs import cost_table, cost_words
+from .costs import cost_sheet, cost_words
 from .summary import answer_words, held_cost_of, limit_words, rate_words, summarise
 
 LINES = 10
@@ -39,7 +40,8 @@ def format_brief_costs(results: Sequence[RunResult], documents: Sequence[str], w
     """Format the cost of a packet, a line per rate; below it the warnings and where the runs are."""
     costs = [cost for result in results for cost in result.costs]
     kind = None if len(results) == 1 else "efficiency"
-    lines = [*_banners(results), clean(f"{name_of(results[0], kind)}: cost of a packet"), *cost_table(costs)]
+    table = format_sheet(cost_sheet(costs), width)[: len(costs) + 1]
+    lines = [*_banners(results), clean(f"{name_of(results[0], kind)}: cost of a packet"), *table]
     end = [f"{'result':<10} {one}" for one in documents]
     if len(documents) > 1:
         place = paths.commonpath([paths.dirname(one) for one in documents])

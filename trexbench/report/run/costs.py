@@ -8,8 +8,10 @@ from ...core.dut.cycles import Cost
 from ...core.dut.runtime import WorkerEfficiency
 from ...core.result import RunResult
 from ...core.units import format_pps, format_share
+from ..fit import format_sheet
 from ..plots import PlotAxis, PlotFigure, PlotLine, decades
-from ..words import format_cycles, lay_out, or_dash
+from ..sheet import Item, Sheet, figure, make_sheet, of_pps
+from ..words import format_cycles, or_dash
 
 NO_CYCLES = "no cycles per packet"
 
@@ -47,15 +49,28 @@ def known_costs(result: RunResult) -> tuple[Cost, ...]:
     return tuple(cost for cost in result.costs if cost.cycles_per_packet is not None and cost.forwarded_pps)
 
 
-def format_costs(costs: Sequence[Cost]) -> str:
-    """For every rate a table of nodes and a summary line; then a table of all rates."""
-    return "\n\n".join("\n".join(block) for block in (*map(_block, costs), cost_table(costs))) + "\n"
+def format_costs(costs: Sequence[Cost], room: int | None = None) -> str:
+    """For every rate a table of nodes and a summary line; then a table of all rates. room: columns, as of fit."""
+    blocks = (*map(_block, costs), format_sheet(cost_sheet(costs), room))
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-def cost_table(costs: Sequence[Cost]) -> Iterator[str]:
-    """A line per rate, with heads."""
-    heads, cells = zip(*_COLUMNS, strict=True)
-    return lay_out([heads, *([cell(cost) for cell in cells] for cost in costs)], "r" * len(heads))
+def cost_sheet(costs: Sequence[Cost]) -> Sheet:
+    """Table of what a packet costs, a row per rate."""
+    heads = (
+        "offered [pps]; forwarded [pps]; loss [share]; cycles/packet; with polling^1; vectors/call^2; "
+        "clocks, MHz^3; uJ/packet^4"
+    )
+    return make_sheet(heads, map(_cost_items, costs), "cycles", "Cost of a packet")
+
+
+def _cost_items(cost: Cost) -> Iterator[Item]:
+    yield from map(of_pps, (cost.offered_pps, cost.forwarded_pps))
+    yield figure(cost.loss, format_share)
+    yield from (figure(value, format_cycles) for value in (cost.cycles_per_packet, cost.with_polling))
+    yield figure(cost.vectors_per_call, "{:.2f}".format)
+    yield figure(cost.effective_hz, lambda hertz: f"{hertz / 1e6:.0f}", 1e-6)
+    yield figure(cost.uj_per_packet, "{:.2f}".format)
 
 
 def cost_plots(costs: Sequence[Cost]) -> Iterator[PlotFigure]:
@@ -107,15 +122,3 @@ def _nodes(worker: WorkerEfficiency) -> Iterator[str]:
         f"    {worker.pps or 0.0:.6g} packets/sec, at {worker.cycles_with_polling or 0.0:.1f} cycles/packet,"
         f" {worker.cycles_per_packet or 0.0:.0f} cycles/packet not counting {polling}"
     )
-
-
-_COLUMNS: Sequence[tuple[str, Callable[[Cost], str]]] = (
-    ("offered", lambda cost: format_pps(cost.offered_pps)),
-    ("forwarded", lambda cost: format_pps(cost.forwarded_pps)),
-    ("loss", lambda cost: or_dash(cost.loss, format_share)),
-    ("cycles/packet", lambda cost: or_dash(cost.cycles_per_packet, format_cycles)),
-    ("with polling", lambda cost: or_dash(cost.with_polling, format_cycles)),
-    ("vectors/call", lambda cost: or_dash(cost.vectors_per_call, "{:.2f}".format)),
-    ("clocks, MHz", lambda cost: or_dash(cost.effective_hz, lambda hertz: f"{hertz / 1e6:.0f}")),
-    ("uJ/packet", lambda cost: or_dash(cost.uj_per_packet, "{:.2f}".format)),
-)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from math import floor, log10
 
 from ...core.result import RunResult
 from ...core.strategy.base import curve_windows
@@ -36,7 +37,7 @@ def draw_curve(result: RunResult, width: int = 100) -> str:
     top = max((value for _, _, received in curves for value in received), default=0.0)
     if right <= 0 or top <= 0:
         return ""
-    columns = max(20, min(COLUMNS, width - _LEFT - len(f" {right:.3f}")))
+    columns = max(20, min(COLUMNS, width - _LEFT))
     places = [_places(one, right, top, columns) for one in curves]
     names = [name for name, _, _ in curves]
     return _framed(_grid(places, right, top, columns), names, right, top)
@@ -71,14 +72,24 @@ def _place(value: float, most: float, places: int) -> int:
     return min(places - 1, int(value / most * places))
 
 
+def _ticks(most: float, wanted: int) -> list[float]:
+    """Multiples of 1, 2, 2.5 or 5 times a power of ten up to the most: as many as wanted, or fewer."""
+    power = 10.0 ** floor(log10(most / max(1, wanted)))
+    step = next(one for one in (power * factor for factor in (1, 2, 2.5, 5, 10, 20)) if most / one < wanted + 1)
+    return [step * number for number in range(1, int(most / step) + 1)]
+
+
 def _framed(grid: Sequence[Sequence[str]], names: Sequence[str], right: float, top: float) -> str:
+    labels = {_place(tick, top, ROWS): f"{tick:g}" for tick in _ticks(top, ROWS // 4)}
     lines = ["received, Mpps"]
-    for row in range(ROWS - 1, -1, -1):
-        label = f"{top * (row + 1) / ROWS:8.3f}" if row in (ROWS - 1, ROWS // 2 - 1) else " " * 8
-        lines.append(f"{label} |{''.join(grid[row])}".rstrip())
+    lines += [f"{labels.get(row, ''):>8} |{''.join(grid[row])}".rstrip() for row in range(ROWS - 1, -1, -1)]
     columns = len(grid[0])
-    lines.append(f"   0.000 +{'-' * columns} {right:.3f}")
-    lines.append("offered per direction, Mpps".rjust(_LEFT + columns))
+    axis, below = ["-"] * columns, ""
+    for tick in _ticks(right, columns // 12):
+        place = _place(tick, right, columns)
+        axis[place] = "+"
+        below = f"{below}{f'{tick:g}':>{_LEFT + place + 1 - len(below)}}"
+    lines += [f"{'0':>8} +{''.join(axis)}", below, "offered per direction, Mpps".rjust(_LEFT + columns)]
     marked = [(MARKERS[number % len(MARKERS)], name) for number, name in enumerate(names)]
     # textwrap breaks no line at a no-break space
     legend = "   ".join(f"{marker} {name}".replace(" ", "\u00a0") for marker, name in [*marked, (".", "no loss")])

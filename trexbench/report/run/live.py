@@ -13,9 +13,11 @@ from ...core.load.windows import Window, build_window
 from ...core.result import RunResult
 from ...core.strategy.base import LoadStep, Strategy
 from ...core.units import format_duration, format_pps, format_share
+from ..room import room_of, wrapped
 from ..words import or_dash
 
-LINE_S = 5.0
+LINE_S = 10.0
+"""Real seconds between two lines of progress where it is not drawn in place."""
 
 WORDS = {
     Phase.BASELINE: "begin",
@@ -97,8 +99,22 @@ class Follower:
         )
 
 
+class Rhythm:
+    """The times at which progress is shown: every ``apart_s``, and at once where something begins."""
+
+    def __init__(self, apart_s: float, first_s: float = 0.0) -> None:
+        self._apart_s, self._next_s = apart_s, first_s
+
+    def is_due(self, now_s: float, begins: bool = False) -> bool:
+        """Test whether to show it now; if so, the next time is set."""
+        due = begins or now_s >= self._next_s
+        if due:
+            self._next_s = now_s + self._apart_s
+        return due
+
+
 class Live:
-    """A sink that shows progress: here as a line every few seconds, for pipes and logs.
+    """A sink that shows progress: here as a line every LINE_S, for pipes and logs.
 
     A failure to draw is said once and does not touch the run. speedup: simulated seconds per real second.
     """
@@ -107,9 +123,10 @@ class Live:
     """Real seconds between two drawings; one more is made at each phase."""
 
     def __init__(self, result: RunResult, stream: TextIO, speedup: float = 1.0) -> None:
-        self.result, self.stream, self._speedup = result, stream, speedup
+        self.result, self.stream = result, stream
         self._follower = Follower(result.plan, speedup)
-        self._next_s, self._failed = 0.0, False
+        self._rhythm = Rhythm(self.every_s * speedup - result.plan.sample_s / 2)
+        self._failed = False
 
     def __enter__(self) -> Live:
         self._attempt(self.start)
@@ -130,13 +147,13 @@ class Live:
         self.stream.flush()
 
     def draw(self, progress: LiveProgress) -> None:
-        self.stream.write(format_progress(self.result.plan, progress) + "\n")
+        lines = wrapped([format_progress(self.result.plan, progress)], room_of(self.stream))
+        self.stream.write("".join(f"{line}\n" for line in lines))
         self.stream.flush()
 
     def _show(self, samples: Sequence[Sample]) -> None:
-        changed, now_s = self._follower.follow(samples), samples[-1].t_s
-        if not self._follower.settling and (changed or now_s >= self._next_s):
-            self._next_s = now_s + self.every_s * self._speedup - self.result.plan.sample_s / 2
+        changed = self._follower.follow(samples)
+        if not self._follower.settling and self._rhythm.is_due(samples[-1].t_s, changed):
             self.draw(self._follower.progress(samples))
 
     def _attempt(self, show: Callable[[], object]) -> None:

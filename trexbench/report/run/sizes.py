@@ -9,10 +9,13 @@ from ...core.history.cell import Cell
 from ...core.load.plan import Direction
 from ...core.result import RunResult, Status
 from ...core.strategy.search import Search
-from ...core.units import format_bits, format_pps, format_share, nominal
+from ...core.units import format_pps, format_share, nominal
 from ...core.verdict.model import Limit
+from ..fit import format_sheet
 from ..plots import SOFT, PlotAxis, PlotFigure, PlotLine, decades
-from ..words import NONE, format_bound, format_limit, lay_out
+from ..room import wrapped
+from ..sheet import Head, Item, Sheet, figure, heads_of, make_sheet, of_bits, of_pps, of_text, raw_of
+from ..words import NONE, format_bound, format_limit
 from .plans import line_speeds
 from .summary import LIMIT_WORDS, verdict_words
 
@@ -123,33 +126,43 @@ def _size_line(name: str, points: Sequence[Throughput], cells: tuple[Cell, ...],
     )
 
 
-def format_sizes(results: Sequence[RunResult]) -> str:
-    """The table: a row for each size and loss; below it what its columns count."""
+def size_sheet(results: Sequence[RunResult]) -> Sheet:
+    """Table of the throughputs, a row for each size and loss."""
     ways = list(dict.fromkeys(way for result in results for way in result.plan.directions))
     shown = ways if 1 < len(ways) <= MOST_DIRECTIONS else []
-    heads = ("frame", "line rate", "loss", *map(str, shown), "throughput", "L2", "of line rate")
-    rows = [(*heads, "limit"), *(_row(one, shown) for one in throughputs(results))]
-    table = lay_out(rows, "r" * len(heads) + "l")
-    together = f"; throughput, L2 and share are of {len(ways)} directions together" if len(ways) > 1 else ""
-    reach = f" (up to {len(ways)}00 %)" if len(ways) > 1 else ""
-    told = f"frames with FCS; line rate: the theoretical maximum per direction at {line_speeds(results[0].plan)}"
-    return "\n".join([*table, "", f"{told}{together}{reach}"]) + "\n"
-
-
-def _row(one: Throughput, shown: Sequence[Direction]) -> tuple[str, ...]:
-    plan, rates = one.result.plan, one.rates_pps
-    lines = dict.fromkeys(format_pps(offer.line_rate_pps) for offer in plan.offers)
-    known = one.total_pps > 0
-    return (
-        f"{one.frame_bytes:g} B",
-        " / ".join(lines),
-        f"<= {format_limit(one.loss)}",
-        *(_bound(rates.get(way, 0.0), way in one.bounds) for way in shown),
-        _bound(one.total_pps, bool(one.bounds)),
-        format_bits(one.l2_bps) if known else NONE,
-        format_share(plan.line_share(rates)) if known else NONE,
-        one.words,
+    heads = (
+        *heads_of("frame [B]; line rate [pps]^1; loss [%]"),
+        *(Head(str(way), "pps", rank=4) for way in shown),
+        *heads_of("throughput [pps]; L2 [bit/s]^2; of line rate [%]^3; ::limit"),
     )
+    rows = (size_items(one, shown) for one in throughputs(results))
+    return make_sheet(heads, rows, "frame-sizes", "Throughput by frame size")
+
+
+def format_sizes(results: Sequence[RunResult], room: int | None = None) -> str:
+    """The table, and below it what its columns count. room: columns, as of fit."""
+    ways = len({way for result in results for way in result.plan.directions})
+    together = f"; throughput, L2 and share are of {ways} directions together" if ways > 1 else ""
+    reach = f" (up to {ways}00 %)" if ways > 1 else ""
+    words = f"frames with FCS; line rate: the theoretical maximum per direction at {line_speeds(results[0].plan)}"
+    table = format_sheet(size_sheet(results), room)
+    return "\n".join([*table, "", *wrapped([f"{words}{together}{reach}"], room)]) + "\n"
+
+
+def size_items(one: Throughput, shown: Sequence[Direction] = ()) -> Iterator[Item]:
+    """Frame size, line rate, loss, the rates of these directions, the sum, L2, the share of one direction's line rate
+    (so up to 200 % of both), and the limit."""
+    plan, known = one.result.plan, one.total_pps > 0
+    each = list(dict.fromkeys(offer.line_rate_pps for offer in plan.offers))
+    yield figure(one.frame_bytes, "{:g} B".format)
+    yield Item(" / ".join(map(format_pps, each)), " / ".join(map(raw_of, each)))
+    yield Item(f"<= {format_limit(one.loss)}", raw_of(100 * one.loss))
+    for way in shown:
+        yield of_pps(one.rates_pps.get(way) or None, way in one.bounds)
+    yield of_pps(one.total_pps if known else None, bool(one.bounds))
+    yield of_bits(one.l2_bps if known else None)
+    yield figure(plan.line_share(one.rates_pps) if known else None, format_share, 100)
+    yield of_text(one.words)
 
 
 def _bound(pps: float, at_least: bool) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
-from shutil import get_terminal_size
 from typing import TextIO
 
 from ...core.result import RunResult
 from ..clean import clean
-from ..words import lay_out
+from ..fit import format_sheet
+from ..room import room_of, wrapped
+from ..sheet import Head, make_sheet
 from .live import Live
 from .summary import RunSummary, summarise
 
@@ -35,17 +36,18 @@ def print_summary(result: RunResult, stream: TextIO) -> None:
 
         print_lines(_lines(summarise(result), width_of(stream)), stream)
     else:
-        stream.write(format_summary(result))
+        stream.write(format_summary(result, room_of(stream)))
 
 
 def width_of(stream: TextIO) -> int:
-    """Columns of text there: of the terminal, or WIDTH elsewhere."""
-    return get_terminal_size().columns if stream.isatty() else WIDTH
+    """Columns of text there, as room_of says; WIDTH where there is no limit."""
+    return room_of(stream) or WIDTH
 
 
-def format_summary(result: RunResult) -> str:
-    """Answer first: headline, a table, who was the limit, warnings, what was sent and how."""
-    return "".join("".join(text for text, _ in line) + "\n" for line in _lines(summarise(result), WIDTH))
+def format_summary(result: RunResult, room: int | None = None) -> str:
+    """Answer first: headline, a table, who was the limit, warnings, what was sent and how. room: columns, as of fit."""
+    lines = ("".join(text for text, _ in line) for line in _lines(summarise(result), room or WIDTH))
+    return "".join(f"{line}\n" for line in wrapped([*lines], room))
 
 
 def _lines(summary: RunSummary, width: int) -> Iterator[Line]:
@@ -66,7 +68,7 @@ def _lines(summary: RunSummary, width: int) -> Iterator[Line]:
 
 def _table(rows: Sequence[Sequence[str]]) -> list[Line]:
     """Its head and its first row, which has the answer, are bold."""
-    lines = lay_out(rows, "l" + "r" * (len(rows[0]) - 1))
+    lines = format_sheet(make_sheet([Head(name, words=not at) for at, name in enumerate(rows[0])], rows[1:]))
     return [[(line, "bold" if number < 2 else "")] for number, line in enumerate(lines)]
 
 

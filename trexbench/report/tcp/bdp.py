@@ -11,26 +11,31 @@ from ...core.tcp.result import TcpResult
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, format_share, format_time
 from ..clean import clean
-from ..words import NONE, lay_out, or_dash, text_of
+from ..fit import format_sheet
+from ..room import wrapped
+from ..sheet import make_sheet
+from ..words import NONE, or_dash, text_of
 
-_HEAD = ("buffers", "window", "seen", "cwnd", "predicted", "by", "measured", "+-", "ratio", "again", "limit")
+_HEADS = (
+    "buffers; window^1; seen^1; cwnd^1; predicted [Mbit/s]; ::by; measured [Mbit/s]; +- [Mbit/s]^2; ratio^2; again^3; "
+    "::limit"
+)
 _SYSCTLS = ("tcp_rmem", "tcp_wmem")
 
 
-def bdp_lines(result: TcpResult) -> Iterator[str]:
-    """The product, what was read of the hosts, a row for each kind of leg, and each one's verdict."""
+def bdp_lines(result: TcpResult, room: int | None = None) -> Iterator[str]:
+    """The product, what was read of the hosts, a row for each kind of leg, and each one's verdict. room: as of fit."""
     rows = find_rows(result)
-    yield from _of_the_line(result, rows)
-    yield from map(clean, dict.fromkeys(_of_hosts(result)))
+    yield from wrapped([*_of_the_line(result, rows), *map(clean, dict.fromkeys(_of_hosts(result)))], room)
     groups: dict[str, list[BdpRow]] = {}
     for row in rows:
         groups.setdefault(row.name, []).append(row)
     for name, ones in groups.items():
-        yield from ("", f"{clean(name)}, in Mbit/s", *lay_out([_HEAD, *map(_row, ones)], "rrrrrlrrrrl"))
+        yield from ("", f"{clean(name)}, in Mbit/s", *format_sheet(make_sheet(_HEADS, map(_row, ones)), room))
     yield ""
     for name, ones in groups.items():
         which = f"{name}, " if len(groups) > 1 else ""
-        yield from (clean(f"{which}{_buffers(row)}: {row.words}") for row in ones)
+        yield from wrapped([clean(f"{which}{_buffers(row)}: {row.words}") for row in ones], room)
 
 
 def _of_the_line(result: TcpResult, rows: Sequence[BdpRow]) -> Iterator[str]:
@@ -71,15 +76,15 @@ def _row(row: BdpRow) -> tuple[str, ...]:
     sizes = (row.buffer_bytes, row.window_predicted_bytes, row.window_bytes, row.cwnd_bytes)
     return (
         *(or_dash(size, format_size) for size in sizes),
-        or_dash(row.predicted_bps, _mega),
+        or_dash(row.predicted_bps, mega),
         row.predicted_by or NONE,
-        f"{'>= ' if row.at_least else ''}{_mega(row.rate_bps)}",
-        or_dash(row.uncertainty_bps, _mega),
+        f"{'>= ' if row.at_least else ''}{mega(row.rate_bps)}",
+        or_dash(row.uncertainty_bps, mega),
         or_dash(row.ratio, lambda ratio: f"{ratio:.2f}"),
         or_dash(row.retransmits, str),
         row.limit.value,
     )
 
 
-def _mega(bps: float) -> str:
+def mega(bps: float) -> str:
     return f"{bps / 1e6:.1f}"

@@ -11,9 +11,8 @@ from typing import TextIO
 from ...core.tcp.model import HostReading, Leg, StreamCount, Way
 from ...core.tcp.result import TcpResult
 from ...core.units import format_bits, format_duration, format_share, format_time
+from ..run.live import LINE_S, Rhythm
 from ..words import or_dash
-
-LINE_S = 5.0
 
 
 class TcpLive:
@@ -24,20 +23,20 @@ class TcpLive:
         self._in_place = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._leg: Leg | None = None
         self._over = 0
-        self._told_s = 0.0
+        self._apart_s = 0.0 if self._in_place else LINE_S * speedup
+        self._rhythm = Rhythm(self._apart_s, self._apart_s)
         self._last: dict[str, tuple[HostReading, HostReading]] = {}
 
     def begun(self, leg: Leg) -> None:
         self._over += self._leg is not None
-        self._leg, self._last, self._told_s = leg, {}, 0.0
+        self._leg, self._last = leg, {}
+        self._rhythm = Rhythm(self._apart_s, self._apart_s)
 
     def seen(self, host: str, reading: HostReading) -> None:
         before = self._last.get(host, (reading, reading))[1]
         self._last[host] = (before, reading)
         receiver = "client" if self._leg is not None and self._leg.way is Way.REVERSE else "server"
-        every_s = 0.0 if self._in_place else LINE_S
-        if host == receiver and reading.at_s > before.at_s and reading.at_s >= self._told_s + every_s:
-            self._told_s = reading.at_s
+        if host == receiver and reading.at_s > before.at_s and self._rhythm.is_due(reading.at_s):
             self._tell(self._words(receiver, reading.at_s))
 
     def close(self) -> None:

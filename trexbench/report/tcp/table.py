@@ -11,10 +11,16 @@ from ...core.history.night import CellRecord, Night
 from ...core.history.rows import RunRow
 from ...core.tcp.cpu import COLUMNS
 from ...core.units import format_scaled
-from ..words import NONE, format_count, lay_out, or_dash
+from ..fit import format_sheet
+from ..room import wrapped
+from ..sheet import Item, Sheet, figure, make_sheet, raw_of
+from ..words import NONE, format_count, or_dash
 
-_HEAD = ("", "published", "measured", "ratio", "limit", "busy cores", "ping idle", "loaded", "power idle", "loaded")
-_CPUS = ("", "client's tunnel", "client", "server's tunnel", "server", "per CPU-second")
+_HEADS = (
+    "::cell; published [Mbit/s]; measured [Mbit/s]; ratio; :limit; busy cores^1; ping idle [ms]^2; loaded [ms]^2; "
+    "power idle [W]^3; loaded [W]^3"
+)
+_CPUS = "::cell; client's tunnel; client; server's tunnel; server; per CPU-second^1"
 NEAR = 0.05
 
 
@@ -72,8 +78,13 @@ class PublishedCell:
         return {name: own[name] / share if name in own else None for name, share in self.published_cpu.items() if share}
 
 
-def format_table(night: Night, lines: Sequence[PublishedCell]) -> str:
-    """All cells in their order, Mbit/s; ping in ms."""
+def published_sheet(lines: Sequence[PublishedCell]) -> Sheet:
+    """Table of all cells in their order, Mbit/s; ping in ms."""
+    return make_sheet(_HEADS, map(_row, lines), "published", "Beside what was published")
+
+
+def format_table(night: Night, lines: Sequence[PublishedCell], room: int | None = None) -> str:
+    """The table, and what it says together. room: columns, as of fit."""
     simulated = ["*** SIMULATED: no real packet was sent; the numbers are a model's ***", ""] if night.simulated else []
     ratios = [one.ratio for one in lines if one.ratio is not None]
     near = sum(abs(ratio - 1) <= NEAR for ratio in ratios)
@@ -85,17 +96,19 @@ def format_table(night: Night, lines: Sequence[PublishedCell]) -> str:
         f"what was published"
         for one in scaled
     ]
-    table = lay_out([_HEAD, *map(_row, lines)], "lrrrlrrrrr")
     title = f"{night.suite}, night of {night.night}, Mbit/s"
-    return "\n".join([*simulated, title, "", *table, "", *last, *_processes(lines)]).rstrip() + "\n"
+    table = format_sheet(published_sheet(lines), room)
+    return (
+        "\n".join([*simulated, title, "", *table, "", *wrapped(last, room), *_processes(lines, room)]).rstrip() + "\n"
+    )
 
 
-def _processes(lines: Sequence[PublishedCell]) -> Iterator[str]:
+def _processes(lines: Sequence[PublishedCell], room: int | None) -> Iterator[str]:
     """The second table, where the tests are about processes: of a tunnel, or of which figures were published."""
     if not any(one.published_cpu or "client_tunnel" in one.processes.cpu for one in lines):
         return
     yield from ("", "CPU of processes, % of one core: measured, published", "")
-    yield from lay_out([_CPUS, *map(_cpu_row, lines)], "lrrrrr")
+    yield from format_sheet(make_sheet(_CPUS, map(_cpu_row, lines)), room)
     ratios = [ratio for one in lines for ratio in one.cpu_ratios.values()]
     if ratios:
         near = sum(ratio is not None and abs(ratio - 1) <= NEAR for ratio in ratios)
@@ -112,19 +125,18 @@ def _cpu_row(line: PublishedCell) -> tuple[str, ...]:
     return (line.cell.known_by, *cells, bits)
 
 
-def _row(line: PublishedCell) -> tuple[str, ...]:
+def _row(line: PublishedCell) -> Iterator[Item | str]:
     row = line.row
-    published, ratio = or_dash(line.published, lambda mbps: f"{mbps:g}"), or_dash(line.ratio, lambda one: f"{one:.3f}")
-    if row is None:
-        return (line.cell.known_by, published, NONE, ratio, line.cell.state.value, *[NONE] * 5)
-    rate = f"{'>= ' * row.at_least}{line.mbps or 0.0:.1f}"
-    return (line.cell.known_by, published, rate, ratio, row.limit, *_figures(row))
-
-
-def _figures(row: RunRow) -> Iterator[str]:
-    cores, bps = row.get("cores_per_gbps"), row.get("total_bps")
-    yield NONE if cores is None or bps is None else f"{cores * bps / 1e9:.2f}"
+    yield line.cell.known_by
+    yield figure(line.published, "{:g}".format)
+    bps = None if row is None else row.get("total_bps")
+    bound = row is not None and row.at_least
+    yield Item(NONE, "") if bps is None else Item(f"{'>= ' * bound}{bps / 1e6:.1f}", raw_of(bps / 1e6, bound))
+    yield figure(line.ratio, "{:.3f}".format)
+    yield line.cell.state.value if row is None else row.limit
+    cores = None if row is None else row.get("cores_per_gbps")
+    yield figure(None if cores is None or bps is None else cores * bps / 1e9, "{:.2f}".format)
     for column in ("ping_idle_s", "ping_loaded_s"):
-        yield or_dash(row.get(column), lambda one: f"{1000 * one:.3f}")
+        yield figure(None if row is None else row.get(column), lambda one: f"{1000 * one:.3f}", 1000)
     for column in ("idle_power_w", "power_w"):
-        yield or_dash(row.get(column), lambda one: f"{one:.1f} W")
+        yield figure(None if row is None else row.get(column), "{:.1f} W".format)

@@ -1,4 +1,4 @@
-"""A run of TCP as text: the verdicts, the tables of documents 000 and 004, the warnings."""
+"""A run of TCP as text: the verdicts, its tables, the warnings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from ...core.tcp.result import FlowResult, TcpResult
 from ...core.tcp.statistics import PingStatistics
 from ...core.tcp.tunnel import hosts_of
 from ...core.typed import Status
-from ...core.units import format_duration, format_scaled, format_share, format_time
+from ...core.units import format_duration, format_scaled, format_share
 from ..clean import clean
-from ..words import NONE, format_bound, format_count, lay_out, or_dash, text_of
-from .bdp import bdp_lines
+from ..fit import format_sheet
+from ..room import wrapped
+from ..sheet import Item, Sheet, figure, make_sheet, of_count, of_time
+from ..words import NONE, format_bound, format_count, or_dash, text_of
+from .bdp import bdp_lines, mega
 
-_HEAD = ("Mbit/s", "min", "max", "mean", "+-", "median", "sstdev", "lag 1", "retransmits", "limit")
-_PINGS = ("ping", "min", "avg", "max", "mdev", "loss")
-_CPUS = ("CPU", "busy", "usr", "sys", "softirq", "waiting", "Mbit/s per %")
+_FLOWS = (
+    "::Mbit/s; min [Mbit/s]^3; max [Mbit/s]^3; mean [Mbit/s]; +- [Mbit/s]; median [Mbit/s]^2; sstdev [Mbit/s]^2; "
+    "lag 1^1; retransmits; :limit"
+)
+_PINGS = "::ping; min [us]; avg [us]; max [us]; mdev [us]^1; loss [share]"
+_CPUS = "::CPU; busy; usr^1; sys^1; softirq^1; waiting; Mbit/s per %"
 _CORES, _CORE = 4, 0.05
 """Cores of a host reported at most, busiest first, and the busy share that each needs; at least one is reported."""
 _PROCESSES, _PROCESS = 3, 0.01
@@ -27,30 +33,50 @@ _ALWAYS, _OFTEN = ("tunnel", "pppoe"), ("napi", "ksoftirqd")
 _FOR = "for each second of CPU that the endpoints' programs and the tunnel's took"
 
 
-def format_tcp(result: TcpResult) -> str:
-    """The whole summary, several lines."""
-    lines = [format_brief_tcp(result)]
-    lines += ["", *bdp_lines(result)] if tells_bdp(result) else []
-    lines += ["", *lay_out([_HEAD, *map(_flow_row, result.flows)], "lrrrrrrrrl")] if result.flows else []
-    if result.ping_results:
-        pings = [_ping_row(f"{one.leg}, {_load(one.loaded)}", one.statistics) for one in result.ping_results]
-        lines += ["", *lay_out([_PINGS, *pings], "lrrrrr")]
-    cpus = [row for flow in result.flows for row in _cpu_rows(flow, result.setup.one_kernel)]
-    lines += ["", *lay_out([_CPUS, *cpus], "lrrrrrr")] if cpus else []
-    costs = [(one, bits) for one in result.flows if (bits := one.bits_per_cpu_second) is not None]
-    lines += [f"CPU     {name_of_flow(one)}: {format_scaled(bits, 'bit', 3)} of payload {_FOR}" for one, bits in costs]
-    lines += [f"power   idle: {result.idle_power_w:.2f} W"] if result.idle_power_w is not None else []
-    lines += [f"power   {name_of_flow(one)}: {one.power_w:.2f} W" for one in result.flows if one.power_w is not None]
-    reasons = [
-        f"{name_of_flow(one)}: {one.verdict.limit.words}: {'; '.join(one.verdict.reasons)}" for one in result.flows
-    ]
-    warnings = [f"warning {clean(one.text)}" for one in (*result.warnings, *result.analysis_warnings)]
-    return _printable([*lines, "", *map(clean, reasons), *warnings, "", *_facts(result)])
+def sheets_of_run(result: TcpResult) -> Iterator[Sheet]:
+    """Yield the run's tables that have a row: of its ways, pings and CPUs."""
+    pings = (_ping_row(f"{one.leg}, {_load(one.loaded)}", one.statistics) for one in result.ping_results)
+    cpus = (row for flow in result.flows for row in _cpu_rows(flow, result.setup.one_kernel))
+    every = (
+        make_sheet(_FLOWS, map(_flow_row, result.flows), "ways", "Ways"),
+        make_sheet(_PINGS, pings, "pings", "Pings"),
+        make_sheet(_CPUS, cpus, "cpus", "CPU time"),
+    )
+    return (one for one in every if one.lines)
+
+
+def format_tcp(result: TcpResult, room: int | None = None) -> str:
+    """The whole summary, several lines. room: columns, as of fit."""
+    lines = [*wrapped(_head_lines(result), room)]
+    lines += ["", *bdp_lines(result, room)] if tells_bdp(result) else []
+    for sheet in sheets_of_run(result):
+        lines += ["", *format_sheet(sheet, room)]
+    return _printable([*lines, *wrapped([*_words(result)], room)])
+
+
+def _words(result: TcpResult) -> Iterator[str]:
+    """Yield what stands below the tables."""
+    for one in result.flows:
+        if (bits := one.bits_per_cpu_second) is not None:
+            yield f"CPU     {name_of_flow(one)}: {format_scaled(bits, 'bit', 3)} of payload {_FOR}"
+    if result.idle_power_w is not None:
+        yield f"power   idle: {result.idle_power_w:.2f} W"
+    yield from (f"power   {name_of_flow(one)}: {one.power_w:.2f} W" for one in result.flows if one.power_w is not None)
+    yield ""
+    for one in result.flows:
+        yield f"{name_of_flow(one)}: {one.verdict.limit.words}: {'; '.join(one.verdict.reasons)}"
+    yield from (f"warning {warning.text}" for warning in (*result.warnings, *result.analysis_warnings))
+    yield ""
+    yield from _facts(result)
 
 
 def format_brief_tcp(result: TcpResult) -> str:
     """Format what must not be overlooked, a line each, and the headline."""
-    return _printable([*(f"*** {text} ***" for text in _banners(result)), headline(result)])
+    return _printable(_head_lines(result))
+
+
+def _head_lines(result: TcpResult) -> list[str]:
+    return [*(f"*** {text} ***" for text in _banners(result)), headline(result)]
 
 
 def _printable(lines: Sequence[str]) -> str:
@@ -90,29 +116,23 @@ def _banners(result: TcpResult) -> Iterator[str]:
         yield f"{'STILL RUNNING, OR KILLED' if result.status is Status.RUNNING else 'INCOMPLETE'}{reason}"
 
 
-def _flow_row(flow: FlowResult) -> tuple[str, ...]:
+def _flow_row(flow: FlowResult) -> Iterator[Item | str]:
     found = flow.statistics
-    again = or_dash(flow.flow.retransmits, str)
-    limit = f"{'>= ' if flow.verdict.at_least else ''}{flow.verdict.limit.value}"
-    if found is None:
-        return (name_of_flow(flow), *[NONE] * 7, again, limit)
-    spread = (found.median, found.sstdev)
-    figures: list[float | None] = [found.min, found.max, found.mean, found.uncertainty, *spread]
-    lag1 = or_dash(found.lag1, lambda value: f"{value:.2f}")
-    return (name_of_flow(flow), *(or_dash(one, _mega) for one in figures), lag1, again, limit)
-
-
-def _mega(bps: float) -> str:
-    return f"{bps / 1e6:.1f}"
+    yield name_of_flow(flow)
+    for name in ("min", "max", "mean", "uncertainty", "median", "sstdev"):
+        yield figure(None if found is None else getattr(found, name), mega, 1e-6)
+    yield figure(None if found is None else found.lag1, "{:.2f}".format)
+    yield of_count(flow.flow.retransmits)
+    yield f"{'>= ' if flow.verdict.at_least else ''}{flow.verdict.limit.value}"
 
 
 def _load(loaded: bool) -> str:
     return "loaded" if loaded else "idle"
 
 
-def _ping_row(name: str, one: PingStatistics) -> tuple[str, ...]:
+def _ping_row(name: str, one: PingStatistics) -> tuple[Item | str, ...]:
     times = (one.min_s, one.avg_s, one.max_s, one.mdev_s)
-    return (name, *(or_dash(time_s, format_time) for time_s in times), format_share(one.loss))
+    return (name, *map(of_time, times), figure(one.loss, format_share))
 
 
 def _cpu_rows(flow: FlowResult, one_kernel: bool) -> Iterator[tuple[str, ...]]:
@@ -121,7 +141,7 @@ def _cpu_rows(flow: FlowResult, one_kernel: bool) -> Iterator[tuple[str, ...]]:
     for host, share in flow.shares.items():
         if not share.cpus and not share.threads and not processes[host]:
             continue
-        per_percent = or_dash(share.bits_per_percent(flow.flow.received_bps or 0.0), _mega)
+        per_percent = or_dash(share.bits_per_percent(flow.flow.received_bps or 0.0), mega)
         busy = f"{share.cores_busy:.2f} cores" if share.cpus else NONE
         yield (f"{name_of_flow(flow)}: {host}", busy, *[NONE] * 4, per_percent)
         cores = sorted(share.cpus, key=lambda one: one.busy, reverse=True)[:_CORES]

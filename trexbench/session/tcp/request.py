@@ -26,7 +26,7 @@ def make_tcp_request(dut: str, wish: TcpWish, setup: TcpSetup) -> TcpRequest:
     """The test that is asked for; ConfigError names what is wrong with it."""
     if setup.variant == NO_VARIANT:
         setup = replace(setup, variant=None)
-    config = load_dut(dut, setup.configs_dir)
+    config = load_dut(dut, setup.configs_dir, setup.prefix)
     own = dict(config.twin.tcp.variants) if setup.sim and config.twin is not None else {}
     if setup.variant not in own:  # a twin may have variants that its config has not
         config = config.with_variant(setup.variant)

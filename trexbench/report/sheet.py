@@ -5,25 +5,31 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ...core.history.cell import Cell
-from ...core.units import format_bits, format_pps, format_scaled, format_share, format_time
-from ..clean import clean
-from ..words import NONE, format_change
+from ..core.history.cell import Cell
+from ..core.units import format_bits, format_pps, format_scaled, format_share, format_time
+from .clean import clean, escape_markdown
+from .words import NONE, format_change
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 
 
 @dataclass(frozen=True)
 class Head:
-    """unit: of the raw figures; words: the column is text, aligned to the left."""
+    """A column's head."""
 
     name: str
     unit: str = ""
+    """Unit of the raw figures."""
     words: bool = False
+    """The column is text, aligned to the left."""
+    rank: int = 0
+    """Columns of a higher rank are left out sooner where there is no room; 0: never."""
+    wraps: bool = False
+    """Text that may be cut into lines."""
 
     @property
     def raw(self) -> str:
@@ -85,15 +91,44 @@ def to_csv(sheet: Sheet) -> str:
     return file.getvalue()
 
 
+def to_values(sheet: Sheet) -> dict[str, object]:
+    """JSON values: the columns' heads and the raw figures."""
+    columns, *rows = sheet.rows
+    return {"name": sheet.name, "caption": sheet.caption, "columns": columns, "rows": rows}
+
+
+def to_markdown(sheet: Sheet) -> str:
+    """A table of markdown; no name in it becomes a link, a tag or a mention."""
+    rows = [[head.name for head in sheet.heads], *([item.text for item in line.items] for line in sheet.lines)]
+    head, *lines = (
+        f"| {' | '.join(NONE if text == NONE else escape_markdown(text) for text in row)} |\n" for row in rows
+    )
+    title = f"## {escape_markdown(sheet.caption)}\n\n" if sheet.caption else ""
+    return "".join([title, head, f"|{'|'.join(' --- ' if one.words else ' ---: ' for one in sheet.heads)}|\n", *lines])
+
+
 def harmless(text: str) -> str:
     """The text, with an apostrophe before it where a spreadsheet would take it for a formula."""
     return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not _NUMBER.fullmatch(text) else text
 
 
 def heads_of(names: str) -> tuple[Head, ...]:
-    """Separated by semicolons; a unit stands in brackets, and a colon before a name whose column is text."""
-    found = (re.fullmatch(r"(:?)(.*?)(?: \[(.*)\])?", name.strip()) for name in names.split(";"))
-    return tuple(Head(one[2], one[3] or "", bool(one[1])) for one in found if one is not None)
+    """Separated by semicolons; a unit stands in brackets, and a colon before a name whose column is text.
+
+    Two colons: the text may be wrapped; a rank stands behind a caret: ``noise [%]^1``.
+    """
+    found = (re.fullmatch(r"(:{0,2})(.*?)(?: \[(.*)\])?(?:\^(\d+))?", name.strip()) for name in names.split(";"))
+    return tuple(
+        Head(one[2], one[3] or "", bool(one[1]), int(one[4] or 0), one[1] == "::") for one in found if one is not None
+    )
+
+
+def make_sheet(
+    heads: str | Sequence[Head], rows: Iterable[Iterable[Item | str]], name: str = "", caption: str = ""
+) -> Sheet:
+    """Table of these rows, whose cells are items, or texts where there is no raw figure. heads: as of heads_of."""
+    lines = (SheetRow(tuple(of_text(one) if isinstance(one, str) else one for one in row)) for row in rows)
+    return Sheet(name, caption, heads_of(heads) if isinstance(heads, str) else tuple(heads), tuple(lines))
 
 
 def of_text(value: object, about: Sequence[str] = ()) -> Item:

@@ -1,0 +1,152 @@
+"""Output of verbs: in each of their forms, to standard output or a file, and within 80 columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from shlex import split
+from typing import Any
+
+import click
+import pytest
+from runs import World, make_plan, make_result
+from tcp_runs import make_tcp_result
+from test_help import SINGLE
+from verbs import empty_directory, run  # noqa: F401
+
+from trexbench.results.store import RunWriter
+
+pytestmark = pytest.mark.usefixtures("empty_directory")
+
+COLUMNS = 80
+PACKETS = "results/2026-03-01/a-router-with-a-long-name/120000-var2-64b-bidir.json"
+TCP = "results/2026-03-03/home-router/120000-tcp-forward-reverse-ipv4.json"
+VERBS = (
+    "results list",
+    "results query 'select started, dut, mode, total_pps from runs'",
+    "results compare 2026-03-02 2026-03-03",
+    f"results compare {PACKETS} {PACKETS.replace('03-01', '03-02')} --anyway",
+    f"show {PACKETS}",
+    f"show {TCP}",
+    "regress",
+    "regress --known",
+    "suite list",
+    "suite plan netgate-6100 --sim",
+    "dut list",
+    "dut show lab-linux",
+    "lab status",
+    "lab profile list",
+    "lab profile show imix",
+    "doctor",
+    "report",
+)
+ELSEWHERE = {
+    **dict.fromkeys(("ramp", "search", "saturate", "efficiency", "tcp", "lab calibrate"), "show writes runs, too"),
+    **dict.fromkeys(("dut plan", "dut verify", "dut telemetry"), "tests/root and tests/commands have DUTs"),
+    **dict.fromkeys(("nightly", "suite run", "suite table"), "tests/commands measures nights"),
+    "results show": "it is show",
+}
+"""Verbs with forms that are not in VERBS, and why."""
+
+
+@pytest.fixture(autouse=True)
+def stored(empty_directory: None) -> None:  # noqa: F811
+    """Two runs of packets by one DUT with 1 and 3 queues, and one of TCP."""
+    plan = make_plan(bidir=True, ramp_s=20.0, confirm_s=0.0)
+    for day, (queues, pps) in enumerate(((1, 6e5), (3, 9e5), (3, 9e5)), 1):
+        command = {"verb": "ramp", "mode": "var2-64b", "rx_queues": queues}
+        name = {"name": "a-router-with-a-long-name", "facts_sha256": f"{queues}"}
+        changes: dict[str, Any] = {"id": f"{day}", "started": f"2026-03-0{day}T12:00:00Z", "dut": name}
+        result = make_result(plan, World(capacity_pps=pps))
+        RunWriter(Path("results"), print).end(replace(result, command=command, **changes))
+    tcp = make_tcp_result(started="2026-03-03T12:00:00Z", dut={"name": "home-router"})
+    assert RunWriter(Path("results"), print).end(tcp) == Path(TCP)
+
+
+def forms_of(verb: str) -> tuple[str, ...]:
+    words = tuple(split(verb))
+    command = next(command for path, command in SINGLE.items() if words[: len(path)] == path)
+    (form,) = (one.type for one in command.params if one.name == "form")
+    assert isinstance(form, click.Choice)
+    return tuple(form.choices)
+
+
+def is_path(line: str) -> bool:
+    """Tell a line that is too long since one of its words, a path, is."""
+    return max(map(len, line.split())) > COLUMNS - 30
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_text_fits_80_columns(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    _, out, err = run(*split(verb))
+    text = [*out.splitlines(), *err.splitlines()]
+    assert [line for line in text if len(line) > COLUMNS and not is_path(line)] == []
+
+
+def read(form: str, text: str) -> object:
+    """Return what a program reads of it, which has nothing that is not of this form."""
+    if form == "json":
+        return json.loads(text)
+    if form == "csv":
+        head, *rows = csv.reader(io.StringIO(text))
+        assert {len(row) for row in rows} <= {len(head)}
+        return head
+    assert text.startswith(("|", "**", "# ", "## "))
+    return text
+
+
+def offered() -> Iterator[tuple[str, str]]:
+    for verb in VERBS:
+        yield from ((verb, form) for form in forms_of(verb) if form not in ("text", "brief", "html"))
+
+
+@pytest.mark.parametrize(("verb", "form"), [*offered()])
+def test_each_form_is_the_same_on_standard_output_and_in_a_file(verb: str, form: str) -> None:
+    if (verb, form) == ("report", "csv"):
+        return  # a file for each table: test_report
+    code, out, _ = run(*split(verb), "--format", form)
+    assert read(form, out) is not None
+    again = run(*split(verb), "-o", f"out.{form}")
+    assert (again.code, again.out) == (code, f"out.{form}\n")
+    written = Path(f"out.{form}").read_text(encoding="utf-8")
+    assert written == out or verb == "doctor"  # whose load of this machine differs
+
+
+def test_two_forms_exclude_each_other_and_another_is_refused_by_name() -> None:
+    assert "--json and --format csv exclude each other" in run("results", "list", "--json", "--format", "csv").err
+    code, out, err = run("lab", "status", "--format", "csv")
+    assert (code, out) == (2, "") and "'csv' is not one of 'text', 'json'" in err and err.count("\n") == 1
+
+
+def test_rows_that_differ_in_queues_look_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    out = run("results", "list").out
+    assert "bidir 1q" in out and "bidir 3q" in out
+
+
+def test_csv_has_raw_figures_and_no_formula() -> None:
+    rows = [*csv.DictReader(io.StringIO(run("results", "list", "--format", "csv").out))]
+    assert {row["way"] for row in rows} == {"bidir 1q", "bidir 3q", "uni"}
+    assert all(float(row["maximum, bit/s or pps"].removeprefix(">=")) > 1e6 for row in rows)
+    head = run("show", TCP, "--csv").out.splitlines()[0]
+    assert "mean, Mbit/s" in head
+
+
+def test_only_cells_that_match_are_judged_and_reported() -> None:
+    for verb in ("regress", "report"):
+        code, _, err = run(verb, "--only", "nobody*")
+        assert code == 2 and "no cell matches nobody*: 'home-router" in err
+        assert run(verb, "--only", "home-router*").code in (0, 4)
+    out = run("report", "--only", "home-router*", "--format", "md").out
+    assert "home-router" in out and "a-router-with-a-long-name" not in out
+
+
+def test_every_verb_with_forms_is_tried() -> None:
+    with_forms = {" ".join(path) for path, one in SINGLE.items() if any(param.name == "form" for param in one.params)}
+    tried = {" ".join(path) for verb in VERBS for path in SINGLE if tuple(split(verb))[: len(path)] == path}
+    assert with_forms == tried | set(ELSEWHERE)

@@ -1,0 +1,113 @@
+"""The form in which a verb writes what it has, and the file: ``--format`` and ``-o``, the same words everywhere."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from ..core.errors import ConfigError
+from ..report.room import room_of, wrapped
+from .output import json_text, write
+from .verbs import Heading, Option
+
+if TYPE_CHECKING:
+    from ..report.sheet import Sheet
+
+STDOUT = "-"
+ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
+"""Ending of a file -> the form that is written to it where none is named."""
+_SHORT = {"json": "As --format json.", "csv": "As --format csv.", "brief": "As --format brief."}
+"""Forms with an option of their own, which is hidden."""
+
+Words = Callable[[TextIO], str | None]
+"""Makes the text for a stream, in its width where that is a terminal; None: it wrote it by itself, or there is none."""
+
+
+@dataclass(frozen=True)
+class OutputForm:
+    """A user's choice."""
+
+    name: str = "text"
+    """One of text, brief, json, csv, md."""
+    file: str = STDOUT
+    """The file to replace; STDOUT: standard output."""
+    is_named: bool = False
+    """The user named the file."""
+
+    @property
+    def is_shown(self) -> bool:
+        """True where people read it on standard output."""
+        return self.name == "text" and self.file == STDOUT
+
+    def write(
+        self,
+        text: Words | None = None,
+        values: Callable[[], Any] = dict,
+        sheets: Callable[[], Iterable[Sheet]] = tuple,
+        brief: Words | None = None,
+        markdown: Callable[[], str] | None = None,
+    ) -> None:
+        """Write what was chosen; nothing else is made. Of several sheets CSV has the first.
+
+        values: for JSON. markdown: in place of the sheets'.
+        """
+        from ..report.sheet import to_csv, to_markdown  # slow to load, and --help does without
+
+        kept = io.StringIO()
+        stream = sys.stdout if self.file == STDOUT else kept
+        if self.name in ("text", "brief"):
+            words = text if self.name == "text" else brief or text
+            made = words(stream) if words is not None else None
+        elif self.name == "json":
+            made = json_text(values())
+        elif self.name == "csv":
+            made = next(map(to_csv, sheets()), "")
+        else:
+            made = markdown() if markdown is not None else "\n".join(map(to_markdown, sheets()))
+        if made:
+            click.echo(made, stream, nl=not made.endswith("\n"))
+        if self.file != STDOUT:
+            write(self.file, kept.getvalue())
+
+    def write_sheet(self, sheet: Sheet, values: Callable[[], Any]) -> None:
+        """Write a table, and nothing else."""
+        from ..report.fit import format_sheet
+
+        self.write(lambda out: "\n".join(format_sheet(sheet, room_of(out))), values, lambda: [sheet])
+
+    def write_lines(self, lines: Iterable[str], values: Callable[[], Any], *sheets: Sheet) -> None:
+        """Write lines of text."""
+        self.write(lambda out: "\n".join(wrapped([*lines], room_of(out))), values, lambda: sheets)
+
+
+def form_options(names: Sequence[str], short: bool = True) -> list[Callable[[Any], Any]]:
+    """Options for these forms, of which the first is the default, for ``choose``. short: with one of their own."""
+    place: dict[str, Any] = {"cls": Option, "heading": Heading.OUTPUT}
+    own = [
+        click.option(f"--{name}", f"as_{name}", is_flag=True, hidden=True, help=text, **place)
+        for name, text in _SHORT.items()
+        if short and name in names
+    ]
+    words = f"{', '.join(names)}; default: by the ending of -o, else {names[0]}."
+    return [
+        click.option("--format", "form", type=click.Choice(names), metavar="FORM", help=words, **place),
+        click.option("-o", "--output", metavar="FILE", help="Write to this file; - is standard output.", **place),
+        *own,
+    ]
+
+
+def choose(names: Sequence[str], values: Mapping[str, Any]) -> OutputForm:
+    """Return the choice of the options' values; ConfigError where two forms are named."""
+    file = values["output"] or STDOUT
+    asked = {f"--{name}": name for name in _SHORT if values.get(f"as_{name}")}
+    if values["form"] is not None:
+        asked[f"--format {values['form']}"] = values["form"]
+    if len(set(asked.values())) > 1:
+        raise ConfigError(f"{' and '.join(asked)} exclude each other", "leave one of them out")
+    by_ending = next((name for ending, name in ENDINGS.items() if name in names and file.endswith(ending)), names[0])
+    return OutputForm(next(iter(asked.values()), by_ending), file, values["output"] is not None)
