@@ -65,7 +65,7 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
         "below": "",
         "made": "2026-11-20",
         "judged": f"1 regression in {name}",
-        "missing": tuple(find_missing([table], lambda dut, mode: True)),
+        "missing": tuple(find_missing([table], lambda cell: True)),
         "remarks": (name,),
     }
     return Report(**(values | changes))
