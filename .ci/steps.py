@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -36,7 +36,16 @@ PYTHONS = ("3.10", "3.12", "3.13")
 """Besides the machine's own."""
 UNIT_CPU_S = (2.0, 180.0)
 """CPU time allowed to one unit test, and to all, in .ci/run."""
-MISSING = ("needs root", "not installed", "no chromium", "no iperf3", "needs ip ", "needs pip ")
+MISSING = (
+    "needs root",
+    "not installed",
+    "no chromium",
+    "no firefox",
+    "no WebKitWebDriver",
+    "no iperf3",
+    "needs ip ",
+    "needs pip ",
+)
 """Reasons that no test may skip for where this script installs what it needs."""
 PACKAGES = {
     "ip": "iproute2", "ping": "iputils-ping", "ethtool": "ethtool", "ssh": "openssh-client", "sshd": "openssh-server",
@@ -45,6 +54,8 @@ PACKAGES = {
     "tcsh": "tcsh", "zsh": "zsh", "fish": "fish", "trafgen": "netsniff-ng",
 }  # fmt: skip
 """Program -> Debian's package."""
+BROWSERS = {"firefox-esr": "firefox-esr", "WebKitWebDriver": "webkit2gtk-driver", "Xvfb": "xvfb"}
+"""The same, for tests that only a night has."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +126,9 @@ def install_python(version: str) -> str:
     return f"{python} -m venv .venv-{version} && .venv-{version}/bin/pip install -q -e '.[test]'"
 
 
-def install_packages() -> str:
+def install_packages(packages: Mapping[str, str] = PACKAGES) -> str:
     """The command that installs Debian's packages whose programs are missing; as another user than root nothing."""
-    missing = [package for program, package in PACKAGES.items() if shutil.which(program) is None]
+    missing = [package for program, package in packages.items() if shutil.which(program) is None]
     if os.geteuid() != 0 or not missing:
         return "true"
     return f"apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq {' '.join(missing)} >/dev/null"
@@ -273,7 +284,7 @@ def run(runner: Runner) -> None:
 def nightly_steps() -> list[Step]:
     """All there is: README's commands, experiments, unit tests on every Python, benchmarks."""
     install, lint, unit, *rest = readme_steps()
-    steps = [Step("Debian's packages", install_packages(), vital=True), install, lint, unit]
+    steps = [Step("Debian's packages", install_packages(PACKAGES | BROWSERS), vital=True), install, lint, unit]
     for version in PYTHONS:
         steps.append(Step(f"install, Python {version}", install_python(version), vital=True))
         # What an experiment finds does not depend on the Python: a sample of each is enough there.

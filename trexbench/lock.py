@@ -53,6 +53,17 @@ def locked(name: str, busy: str = "", doing: str = "", wait_s: float = 0.0) -> I
         os.close(handle)
 
 
+def is_held(name: str) -> bool:
+    """Test whether a process has ``<name>.lock``, without touching it: the kernel's list of locks has its inode."""
+    try:
+        about = (run_dir() / f"{name}.lock").stat()
+        held = Path("/proc/locks").read_text()
+    except OSError:
+        return False
+    place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
+    return any(" FLOCK " in line and f" {place} " in line for line in held.splitlines())
+
+
 def _try_lock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -51,6 +51,11 @@ def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert all(path.exists() for path in others), "as old as those that went, and another suite's, or nobody's"
     page = (tmp_path / "results" / "report.html").read_text()
     assert "netgate-vpp" in page and "2026-11-03" in page
+    pages = {path.name for path in (tmp_path / "results").glob("report-*.html")}
+    assert pages == {"report-2026-11-02-tiny.html", "report-2026-11-03-tiny.html"}
+    linked = re.findall(r'href="(report-[^"]+|2026[^"]+json)"', page)
+    assert "report-2026-11-02-tiny.html" in linked and "report-2026-11-03-tiny.html" not in linked
+    assert len(linked) > 1 and all((tmp_path / "results" / one).is_file() for one in linked)
     gauges = (tmp_path / "out" / "x.prom").read_text()
     assert len(re.findall(r"^trexbench_maximum_pps{", gauges, re.MULTILINE)) == 2
     assert done.stdout.startswith("2 cells measured; too early to judge: needs 7 nights, has 3")

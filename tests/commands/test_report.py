@@ -70,8 +70,8 @@ def test_a_regression_is_told_in_every_form(slower: Path, tmp_path: Path) -> Non
     assert '<article class="card bad">' in page
     documents = [tmp_path / unquote(one) for one in re.findall(r'<a href="(\./[^"]*\.json)"', page)]
     assert len(documents) == 2 and all(one.is_file() for one in documents), "before and now"
-    change = next(one["changes"] for one in data_of(page)["trends"] if one["changes"])[0]
-    assert (change["metric"], change["x"]) == ("maximum rate", 9)
+    (mark,) = data_of(page)["figures"]["trends"][0]["lines"][0]["marks"]
+    assert (mark["words"], mark["x"]) == ("▼ -33.2 %", 9) and "maximum rate -33.2 %" in mark["text"]
 
 
 def test_an_older_night_whose_document_is_damaged_is_left_out_and_named(
@@ -84,9 +84,8 @@ def test_an_older_night_whose_document_is_damaged_is_left_out_and_named(
     assert report("--results", str(results), "-o", str(tmp_path / "r.html")) == 0
     said, page = capsys.readouterr().err, (tmp_path / "r.html").read_text()
     assert said.count("\n") == 1 and str(document) in said and "wrong kind" in said
-    kept = data_of(page)["older"]
-    assert document.name in page and ["night"] in [one["why"] for one in kept]
-    assert "2026-11-09" not in [one["night"] for one in kept]
+    kept = {line["night"] for line in data_of(page)["figures"]["ramps"][0]["lines"] if "older" in line["tags"]}
+    assert document.name in page and kept == {"2026-11-11, the night before", "2026-11-08, before the change"}
 
 
 def test_verdicts_of_an_older_night_that_were_edited_are_derived_anew(slower: Path, tmp_path: Path) -> None:

@@ -89,14 +89,20 @@ BAD = {
         "<details class='pick'><summary>DUTs</summary><label><input type='checkbox'> a</label></details>",
         "Escape does not close the menu",
     ),
-    "a control without a name": Bad("reader", "<input type='checkbox'>", "a checkbox has no name"),
-    "a heading left out": Bad("reader", "<h3>deep</h3>", "heading 'deep' is of level 3 after one of level 1"),
+    "a control without a name": Bad("axe", "<input type='checkbox'>", "label at input: "),
+    "a heading left out": Bad("axe", "<h3>deep</h3>", "heading-order (best practice) at h3"),
+    "pale words": Bad("axe", "<p style='color:#aaa'>figures</p>", "color-contrast at p"),
+    "a small target": Bad(
+        "axe",
+        "<button style='font-size:8px;padding:0'>a</button><button style='font-size:8px;padding:0'>b</button>",
+        "target-size at button",
+    ),
     "a table without a name": Bad("reader", "<table><tr><th>a<tr><td>1</table>", "neither caption nor label"),
     "a plot without a description": Bad(
         "reader", "<div class='plot' role='img' aria-label='A plot'>x</div>", "'A plot' has no description"
     ),
     "buttons in a picture": Bad(
-        "reader", "<div role='img' aria-label='x'><button>zoom</button></div>", "1 controls stand inside a picture"
+        "axe", "<div role='img' aria-label='x'><button>zoom</button></div>", "nested-interactive at div"
     ),
     "a plot that eats swipes": Bad(
         "touch",

@@ -12,25 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from axe import JUDGED, load_axe
 from browser import WITHIN_S, Page
 from effort import scaled
 from printed import dark_sheets, overprinted, pale, read_words
 
 SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-NAMED_ROLES = frozenset(
-    (
-        "button",
-        "checkbox",
-        "combobox",
-        "link",
-        "DisclosureTriangle",
-        "radio",
-        "searchbox",
-        "slider",
-        "switch",
-        "textbox",
-    )
-)
 MOST_OPTIONS = scaled(6, 2)
 """Maximum number of options tried per list."""
 UNFOLD = "document.querySelectorAll('details:not(.pick)').forEach(function (one) { one.open = true; })"
@@ -188,22 +175,23 @@ class Eyes:
         if self.page.evaluate("lifted"):  # a finger whose move becomes a scroll is never told to be lifted
             yield f"a swipe over #{self.page.evaluate(plot + '.id')} does not scroll the page"
 
+    def axe(self) -> list[str]:
+        """Report what breaks axe-core's rules: names, roles, headings, contrast of text in HTML, sizes of targets."""
+        if not self.page.evaluate("Boolean(window.axe)"):
+            self.page.evaluate(f"{load_axe()}; 0")
+        found: list[str] = self.page.evaluate(JUDGED)
+        return _shortened(found)
+
     def reader(self) -> list[str]:
-        """The accessibility tree: headings in order; controls, plots and tables with names."""
+        """The accessibility tree: tables with names, plots with names and descriptions, which axe-core does not ask."""
         nodes = self.page.tree()
-        wrong, by_id, level = [], {node["nodeId"]: node for node in nodes}, 0
-        for node in nodes:
-            role, name = _of(node, "role"), _of(node, "name")
-            if role == "heading":
-                now = next(one["value"]["value"] for one in node["properties"] if one["name"] == "level")
-                if now > level + 1:
-                    wrong.append(f"heading {name!r} is of level {now} after one of level {level}")
-                level = now
-            elif role in NAMED_ROLES and not name.strip():
-                wrong.append(f"a {role} has no name")
-            elif role == "table" and not name and not _of(by_id.get(node.get("parentId", ""), {}), "name"):
-                wrong.append(f"a table has neither caption nor label: it begins {self._begin(node)!r}")
-        wrong += [] if any(_of(node, "role") == "main" for node in nodes) else ["there is no main part"]
+        by_id = {node["nodeId"]: node for node in nodes}
+        wrong = [
+            f"a table has neither caption nor label: it begins {self._begin(node)!r}"
+            for node in nodes
+            if _of(node, "role") == "table" and not _of(node, "name")
+            if not _of(by_id.get(node.get("parentId", ""), {}), "name")
+        ]
         return _shortened([*wrong, *self._drawings()])
 
     def _begin(self, node: dict[str, Any]) -> str:
@@ -221,9 +209,6 @@ class Eyes:
                 yield "a plot has no name"
             elif not _of(node, "description"):
                 yield f"the plot {_of(node, 'name')!r} has no description"
-        inside = "document.querySelectorAll('[role=img] :is(a, button, input, select, [tabindex])').length"
-        if number := self.page.evaluate(inside):
-            yield f"{number} controls stand inside a picture, where no screen reader finds them"
 
     def larger_text(self, path: Path) -> list[str]:
         """A reader who chose letters twice as large gets them, and nothing is cut or covered."""

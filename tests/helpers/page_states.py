@@ -25,7 +25,7 @@ from year import make_report
 
 from trexbench.core.dut.telemetry import DutReading, Moment, Observation
 from trexbench.core.history.cell import Cell
-from trexbench.core.history.rows import row_of
+from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
@@ -42,7 +42,7 @@ VPP = [
     Cell("netgate-vpp", mode, bidir, n) for n in (1, 3) for mode in ("var2-64b", "var2-imix") for bidir in (False, True)
 ]
 LINUX = [Cell("netgate-linux", mode, bidir, None) for mode in ("var2-64b", "var2-imix") for bidir in (False, True)]
-CAPACITY_PPS = {"netgate-vpp": 900e3, "netgate-linux": 500e3}
+CAPACITY_PPS = {"netgate-vpp": 900e3, "netgate-linux": 500e3, "vpp-of-10g": 3e6}
 DESCRIPTION = "a box of four cores at 2.2 GHz, four ports of 10 Gbit/s"
 
 
@@ -116,22 +116,46 @@ def one_night(place: Path) -> Path:
     return page_of(place / "results")
 
 
-def change(place: Path) -> Path:
-    """Fourteen nights; from the eleventh on VPP is 12 % slower, and of another version."""
-    results, first, after = place / "results", "2026-11-07", "2026-11-17"
-    cells = [*VPP, *LINUX]
-    store_night(results, first, cells, facts={"vpp": {"version": "26.06"}})
-    store_night(results, after, cells, {"netgate-vpp": SLOWER}, facts={"vpp": {"version": "26.10"}})
-    stored = {night: [row for row in read_index(results, print)[0] if row.night == night] for night in (first, after)}
-    for day in range(8, 21):
+def history(place: Path, *levels: float, failed: Sequence[int] = ()) -> Path:
+    """A night for each of these levels of VPP, up to the latest, with another version of it at each level.
+
+    The first night of a level is measured, the others are copies of it. failed: days on which one cell fails.
+    """
+    results, cells, first = place / "results", [*VPP, *LINUX], 21 - len(levels)
+    stored: dict[float, list[RunRow]] = {}
+    for day, level in enumerate(levels, first):
         night, rng, records = f"2026-11-{day:02}", random.Random(day), []
-        if night == after:
+        if level not in stored:
+            version = ("26.06", "26.10")[len(stored)]
+            store_night(results, night, cells, {"netgate-vpp": level}, facts={"vpp": {"version": version}})
+            stored[level] = [row for row in read_index(results, print)[0] if row.night == night]
             continue
-        for row in stored[max(one for one in stored if one < night)]:
-            told = None if row.cell != VPP[5] or day not in (12, 20) else "VPP did not answer: connection refused"
+        for row in stored[level]:
+            told = "VPP did not answer: connection refused" if row.cell == VPP[5] and day in failed else None
             records.append(make_record(copy_run(results, row, night, rng.gauss(1, 0.004)), told))
         NightWriter.begin(results, make_night(*records, at=night, finished=f"{night}T03:00:00Z"))
     return page_of(results)
+
+
+def change(place: Path) -> Path:
+    """Fourteen nights; from the eleventh on VPP is 12 % slower, and of another version."""
+    return history(place, *[1.0] * 10, *[SLOWER] * 4, failed=(12, 20))
+
+
+def recovered(place: Path) -> Path:
+    return history(place, *[1.0] * 5, *[SLOWER] * 5, *[1.0] * 4)
+
+
+def relapse(place: Path) -> Path:
+    return history(place, *[1.0] * 5, *[SLOWER] * 5, *[1.0] * 3, SLOWER)
+
+
+def bounded(place: Path) -> Path:
+    """A DUT that is never the limit, and whose packets cost more from the eleventh of fourteen nights on."""
+    for day in range(7, 21):
+        left = {"vpp-of-10g": SLOWER if day > 16 else 1.0}
+        store_night(place / "results", f"2026-11-{day:02}", [Cell("vpp-of-10g", "var2-64b", False, 1)], left)
+    return page_of(place / "results")
 
 
 def year(place: Path) -> Path:
@@ -245,5 +269,14 @@ def simulated(place: Path) -> Path:
     return suite(place, SIMULATED)
 
 
-MAKERS = (one_run, one_night, change, year, searches, efficiency, latency, tcp, wans, tunnels, hostile, empty, failed)
-STATES: Mapping[str, Callable[[Path], Path]] = {made.__name__: made for made in (*MAKERS, simulated)}
+def mixed(place: Path) -> Path:
+    """Simulated and real runs on one page."""
+    store_night(place / "results", LATEST, [*VPP[:2], *LINUX[:2]])
+    return simulated(place)
+
+
+MAKERS = (
+    *(one_run, one_night, change, recovered, relapse, bounded, year, searches, efficiency, latency, tcp, wans, tunnels),
+    *(hostile, empty, failed, simulated, mixed),
+)
+STATES: Mapping[str, Callable[[Path], Path]] = {made.__name__: made for made in MAKERS}

@@ -14,7 +14,7 @@ from browser import Page
 from eyes import Eyes
 from page_states import STATES
 
-EVERY = ("silent", "axes", "layout", "light", "dark", "reader")
+EVERY = ("silent", "axes", "layout", "light", "dark", "reader", "axe", "axe dark", "axe phone")
 SEEN = dict.fromkeys(STATES, EVERY) | {
     "one_run": (*EVERY, "tablet", "phone", "choices", "larger", "paper"),
     "one_night": (*EVERY, "phone"),
@@ -25,12 +25,12 @@ SEEN = dict.fromkeys(STATES, EVERY) | {
     "simulated": (*EVERY, "paper"),
     "failed": (*EVERY, "phone", "larger", "paper"),
     "hostile": (*EVERY, "phone"),
-    "year": ("silent", "axes", "layout", "light", "phone"),
+    "year": ("silent", "axes", "layout", "light", "axe", "phone"),
 }
 """State -> what of it is looked at."""
 OFTEN = {
     "change": SEEN["change"],
-    "tcp": ("silent", "axes", "layout", "dark", "reader", "phone", "choices", "keyboard", "paper"),
+    "tcp": (*(one for one in EVERY if one != "light"), "phone", "choices", "keyboard", "paper"),
     "wans": ("silent", "axes", "layout", "phone", "paper"),
     "failed": ("silent", "axes", "layout", "larger"),
 }
@@ -59,8 +59,8 @@ def look(eyes: Eyes, path: Path, check: str, folder: Path) -> list[str]:
         return eyes.larger_text(path)
     eyes.open(
         path,
-        width={"phone": 375, "tablet": 768}.get(check, 1440),
-        scheme="dark" if check in ("dark", "forced") else "light",
+        width={"phone": 375, "axe phone": 375, "tablet": 768}.get(check, 1440),
+        scheme="dark" if check in ("dark", "forced", "axe dark") else "light",
         forced=check == "forced",
     )
     if check in ("light", "dark", "forced"):
@@ -73,6 +73,9 @@ def look(eyes: Eyes, path: Path, check: str, folder: Path) -> list[str]:
         "choices": eyes.choices,
         "keyboard": eyes.keyboard,
         "reader": eyes.reader,
+        "axe": eyes.axe,
+        "axe phone": eyes.axe,
+        "axe dark": eyes.axe,
     }
     return measures[check]()
 

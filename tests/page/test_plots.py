@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from browser import WITHIN_S, Page, find_chromium
+from browser import WITHIN_S, Page, find_chromium, open_chromium
 from effort import scaled
 from nights import changed
 from printed import read_words
@@ -181,6 +182,29 @@ def test_the_address_has_the_view_and_opens_it_again(opened: Page, page: Path) -
     opened.open(address)
     assert opened.evaluate(VIEW) == view and opened.evaluate("window.scrollY") > 500
     assert "linux" not in opened.evaluate("document.querySelector('#plot-ramps .legend').textContent")
+
+
+def test_only_directions_that_the_choice_has_are_offered(opened: Page) -> None:
+    boxes = "Array.from(document.querySelectorAll('input[name=direction]'))"
+    shown = f"{boxes}.map(function (box) {{ return box.checkVisibility(); }})"
+    opened.choose(traffic="bidir")
+    assert opened.evaluate(shown) == [True, True]
+    opened.choose(traffic="uni")
+    assert opened.evaluate(shown).count(True) == 1
+
+
+def test_back_takes_a_choice_back(opened: Page, page: Path) -> None:
+    """In a browser of its own: the history of the one that all tests share is full of other pages."""
+    with open_chromium(find_chromium() or "") as fresh:
+        fresh.open(page.as_uri())
+        views = [fresh.evaluate(VIEW)]
+        fresh.choose(unit="pps")
+        views.append(fresh.evaluate(VIEW))
+        fresh.evaluate("document.querySelector('input[name=column]').click()")
+        for to, view in (("back", views[1]), ("back", views[0]), ("forward", views[1])):
+            fresh.evaluate(f"history.{to}()")
+            fresh.wait(f"JSON.stringify({VIEW}) === {json.dumps(view, separators=(',', ':'))!r}")
+        assert fresh.said == []
 
 
 HOSTILE = (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from trexbench.core import errors
-from trexbench.lock import RUN_DIR_ENV, locked, run_dir
+from trexbench.lock import RUN_DIR_ENV, is_held, locked, run_dir
 
 pytestmark = pytest.mark.portable
 
@@ -43,6 +43,15 @@ def other_holder(directory: Path) -> subprocess.Popen[str]:
     )
     assert process.stdout is not None and process.stdout.readline() == "held\n"
     return process
+
+
+def test_a_lock_can_be_looked_at_without_being_taken(run_directory: Path) -> None:
+    assert not is_held("tester-x") and not run_directory.exists()
+    other = other_holder(run_directory)
+    with other:
+        assert is_held("tester-x") and not is_held("tester-y")
+        other.kill()
+    assert not is_held("tester-x") and (run_directory / "tester-x.lock").exists()
 
 
 def test_the_holder_is_named_with_what_it_does(run_directory: Path) -> None:

@@ -14,7 +14,7 @@ from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellRecord, Night
 from trexbench.core.result import Status
 from trexbench.results.index import INDEX_FILE, open_index
-from trexbench.results.nights import NightWriter, find_nights
+from trexbench.results.nights import NightWriter, find_nights, page_name
 from trexbench.results.prune import AGAINST_NIGHTS, find_old_nights, remove
 from trexbench.results.store import RunWriter
 
@@ -46,11 +46,12 @@ def night(suite: str, day: int, simulated: bool = False, cells: tuple[CellRecord
 
 
 def whole(suite: str, day: int, simulated: bool = False) -> list[Path]:
-    """A night with its run and a picture of it."""
-    document = run(suite, day, simulated)
-    picture = document.with_suffix(".png")
-    picture.write_bytes(b"x")
-    return [picture, document, night(suite, day, simulated)]
+    """A night with its run and a picture of it, and its page."""
+    document, stored = run(suite, day, simulated), night(suite, day, simulated)
+    picture, page = document.with_suffix(".png"), RESULTS / page_name(stored.stem)
+    for made in (picture, page):
+        made.write_bytes(b"x")
+    return [picture, document, page, stored]
 
 
 def old(
@@ -86,9 +87,12 @@ def test_simulated_nights_push_no_measured_one_out() -> None:
 
 
 def in_order(files: tuple[list[Path], list[Path]]) -> list[Path]:
-    """All runs of a night before all its files, each with its picture before it."""
+    """All runs of a night before all its files, each with its picture or page before it."""
     pairs = sorted((one[:2] for one in files), key=lambda pair: pair[1])
-    return [*(path for pair in pairs for path in pair), *sorted(one[2] for one in files)]
+    return [
+        *(path for pair in pairs for path in pair),
+        *(path for one in sorted(files, key=lambda one: one[3]) for path in one[2:]),
+    ]
 
 
 def test_nights_without_a_measurement_do_not_count_and_go_with_those_around() -> None:
@@ -105,12 +109,12 @@ def test_nights_without_a_measurement_do_not_count_and_go_with_those_around() ->
 def test_what_a_regression_is_held_against_stays() -> None:
     nights = [whole("ours", day) for day in range(AGAINST_NIGHTS + 20)]
     last = len(nights) - 1
-    assert len(old(3, last)) == 3 * (len(nights) - 3)
+    assert len(old(3, last)) == 4 * (len(nights) - 3)
     since = AGAINST_NIGHTS + 10
     assert old(3, last, since={False: since}) == [path for files in nights[:10] for path in files]
     assert old(3, last, since={False: 4}) == [] and old(3, last, since={False: 0}) == []
-    assert len(old(3, last, since={True: 4})) == 3 * (len(nights) - 3), "a simulated one is not held against these"
-    assert len(old(3, last, since={False: last})) == 3 * (last - AGAINST_NIGHTS)
+    assert len(old(3, last, since={True: 4})) == 4 * (len(nights) - 3), "a simulated one is not held against these"
+    assert len(old(3, last, since={False: last})) == 4 * (last - AGAINST_NIGHTS)
 
 
 def test_nights_to_come_are_neither_counted_nor_removed() -> None:
@@ -144,7 +148,7 @@ def test_names_that_are_like_the_suites_are_not_the_suites() -> None:
     assert len([path for path in before if "nights" not in path.parts]) == len(HOSTILE)
     for day in (1, 2, 3):
         whole("ours", day)
-    assert len(old(1, 3, warnings=True)) == 6 and not before & set(old(1, 3, warnings=True))
+    assert len(old(1, 3, warnings=True)) == 8 and not before & set(old(1, 3, warnings=True))
     for name in HOSTILE:
         assert all(path in before for path in old(1, 3, name, warnings=True))
 
@@ -171,7 +175,7 @@ def test_what_cannot_be_read_stays() -> None:
 
 
 def test_no_link_leads_to_what_is_not_to_go() -> None:
-    document, _ = whole("ours", 0)[1:]
+    document = whole("ours", 0)[1]
     for day in (1, 2):
         whole("ours", day)
     kept = run("ours", 2, id="another")
@@ -200,12 +204,12 @@ def test_killed_after_any_file_the_next_call_finds_the_rest() -> None:
     for day in range(5):
         whole("ours", day)
     planned = old(2, 4)
-    assert len(planned) == 9
+    assert len(planned) == 12
     for done in range(len(planned)):
         assert old(2, 4) == planned[done:]
         (path,) = remove(RESULTS, [planned[done].relative_to(RESULTS)], pytest.fail)
         index = open_index(RESULTS, pytest.fail)
         assert all((RESULTS / row.path).exists() for row in index.rows()) and index.problems() == []
-        assert len(find_nights(RESULTS, pytest.fail)) == 5 - (done + 1) // 3
+        assert len(find_nights(RESULTS, pytest.fail)) == 5 - (done + 1) // 4
         assert RESULTS / path == planned[done]
     assert old(2, 4) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
@@ -15,12 +16,16 @@ from .options import DATE, ONLY, complete_duts, complete_suites, formats, result
 from .output import json_text, make_directory, warn, write
 from .verbs import verb
 
+if TYPE_CHECKING:
+    from ..report.page.report import Report
+
 
 @verb(
     epilog="\b\nExamples:\n  trexbench report\n"
     "  trexbench report --suite netgate-6100 --since 2026-01-01 -o morning.html\n"
     "  trexbench report --format md --dut netgate-vpp\n"
     "  trexbench report --format csv -o tables/\n"
+    "  trexbench report --watch\n"
 )
 @results_option()
 @click.option(
@@ -41,6 +46,13 @@ from .verbs import verb
     hidden=True,
     help="As --format csv -o DIRECTORY, besides the other form.",
 )
+@click.option(
+    "--watch",
+    "served",
+    is_flag=True,
+    help="Instead of a file: a page on 127.0.0.1 that renews itself while a night runs, until Ctrl-C.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="With --watch: the port; default: a free one.")
 def report(
     results: Path,
     suite: str | None,
@@ -51,6 +63,8 @@ def report(
     form: OutputForm,
     markdown: str | None,
     tables: Path | None,
+    served: bool,
+    port: int | None,
 ) -> None:
     """One self-contained HTML page of what was measured: table, ramps, cycles, trends, facts, warnings.
 
@@ -63,6 +77,20 @@ def report(
     from ..review.report import collect, make_page
     from ..suite.table import published_lines
 
+    def look(below: str | None = None) -> Report:
+        """below: address of the results directory, as seen from the page."""
+        found = collect(results, warn, suite=suite, duts=duts, since=since, night=night, only=only)
+        return replace(found, published=published_lines(found.table, results, warn), below=below)
+
+    if served:
+        if form.is_named or markdown is not None or tables is not None:
+            raise ConfigError("--watch writes no file", "leave out -o, --format and the like, or --watch")
+        from .watch import Site, watch
+
+        watch(Site(results, lambda version: make_page(look(""), version), warn), port or 0)
+        return
+    if port is not None:
+        raise ConfigError("--port means nothing without --watch", "add --watch, or leave it out")
     as_csv = form.name == "csv"
     if as_csv and not form.is_named:
         raise ConfigError("CSV of a report is a file for each table", "name a directory with -o")
@@ -70,8 +98,7 @@ def report(
     for one in folders:
         if one.exists() and not one.is_dir():
             raise ConfigError(f"{one} is not a directory", "name one for the tables")
-    found = collect(results, warn, suite=suite, duts=duts, since=since, night=night, only=only)
-    found = replace(found, published=published_lines(found.table, results, warn))
+    found = look()
     markdowns = [*([markdown] if markdown is not None else []), *([form.file] if form.name == "md" else [])]
     for file in markdowns:
         write(file, to_markdown(found))
@@ -82,8 +109,9 @@ def report(
     if form.name == "json":
         write(form.file, json_text({"title": found.title, "tables": [*map(to_values, tables_of(found))]}))
     if form.name == "html" and (form.is_named or not (markdowns or folders)):
-        path = Path(form.file if form.is_named else "report.html")
-        write(str(path), make_page(replace(found, below=_way(path.parent, results))))
+        path = form.file if form.is_named else "report.html"
+        below = None if path == "-" else _way(Path(path).parent, results)
+        write(path, make_page(replace(found, below=below)))
 
 
 def _way(folder: Path, results: Path) -> str:

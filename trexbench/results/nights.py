@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from ..core.history.night import Night, night_from_dict, night_to_dict
 from .document import naming, read_object
 from .store import create_file, encode_json, replace_file, safe_name
 
+PAGE_PREFIX = "report-"
+"""Begin of the name of a night's page, which lies where its links hold: in the results directory itself."""
 FOLDER, KNOWN_FILE = "nights", "acknowledged.json"
 MAX_BYTES = 8 << 20
 """Larger files are not read: a night of a thousand cells has half a megabyte."""
@@ -37,7 +40,7 @@ class NightWriter:
         """Write the night to a new file; StoreError where that fails."""
         if not is_date(night.night):
             raise StoreError(f"{night.night!r} is not the date of a night", "write it as 2026-11-21")
-        stem = f"{night.night}-{safe_name(night.suite, '._-')}"
+        stem = f"{night.night}-{_safe(night.suite)}"
         return NightWriter(create_file(results / FOLDER, stem, encode_json(night_to_dict(night))), night)
 
     def write(self, night: Night) -> None:
@@ -52,15 +55,42 @@ def read_night(path: Path) -> Night:
         return night_from_dict(read_object(path, MAX_BYTES))
 
 
-def find_nights(results: Path, warn: Callable[[str], None]) -> list[tuple[Path, Night]]:
-    """Every night with its file, oldest first. Of a file that cannot be read ``warn`` gets one line that names it."""
+def find_nights(results: Path, warn: Callable[[str], None], newest: int | None = None) -> list[tuple[Path, Night]]:
+    """Every night with its file, oldest first. Of a file that cannot be read ``warn`` gets one line that names it.
+
+    newest: only the last so many that were written.
+    """
     found = []
-    for path in _files(results, warn):
+    files = _files(results, warn)
+    if newest is not None:
+        files = sorted(files, key=lambda path: path.stat().st_mtime_ns if path.exists() else 0)[-newest:]
+    for path in files:
         try:
             found.append((path, read_night(path)))
         except StoreError as error:
             warn("".join(letter if letter.isprintable() else "?" for letter in str(error)))
     return sorted(found, key=lambda one: (one[1].night, one[1].started, one[0].name))
+
+
+def page_name(night: str) -> str:
+    """Return the name, in the results directory, of the page of a night whose file has this stem."""
+    return f"{PAGE_PREFIX}{night}.html"
+
+
+def find_pages(results: Path, suite: str | None) -> list[tuple[str, str]]:
+    """The nights of which there is a page, newest first, each with the page's name. suite: only its own."""
+    names = sorted((path.name for path in results.glob(page_name("*"))), reverse=True)
+    stems = [name[len(PAGE_PREFIX) : -len(".html")] for name in names]
+    wanted = None if suite is None else re.compile(rf"-{re.escape(_safe(suite))}(-\d+)?")
+    return [
+        (f"{stem[:10]} {stem[11:]}" if suite is None else stem[:10], page_name(stem))
+        for stem in stems
+        if is_date(stem[:10]) and (wanted is None or wanted.fullmatch(stem[10:]))
+    ]
+
+
+def _safe(suite: str) -> str:
+    return safe_name(suite, "._-")
 
 
 def load_nights(results: Path, warn: Callable[[str], None]) -> list[Night]:

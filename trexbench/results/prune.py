@@ -16,7 +16,7 @@ from ..core.history.rows import RunRow
 from ..core.history.series import night_of
 from .index import open_index
 from .journal import SUFFIX
-from .nights import find_nights
+from .nights import find_nights, page_name
 
 AGAINST_NIGHTS = BASELINE
 """Nights before a regression with which it is compared."""
@@ -41,7 +41,7 @@ def find_old(
     kept = keep_nights or 0
     first = before if before is not None else found[kept - 1] if 0 < kept < len(found) else ""
     old = list(dict.fromkeys(path for row in rows if night_of(row) < first for path in _files(results, row)))
-    return old + [path.relative_to(results) for path, night in nights if night.night < first]
+    return old + [file for path, night in nights if night.night < first for file in _night_files(results, path)]
 
 
 def find_old_nights(
@@ -77,7 +77,7 @@ def find_old_nights(
     for path, one in find_nights(results, warn):
         # A night that knew no cells was neither simulated nor measured.
         if one.suite == suite and one.night < (first[one.simulated] if one.cells else oldest):
-            found.append((one.night, 1, path.name, [path.relative_to(results)]))
+            found.append((one.night, 1, path.name, _night_files(results, path)))
     return list(dict.fromkeys(path for *_, paths in sorted(found) for path in paths))  # a document may have many rows
 
 
@@ -108,6 +108,12 @@ def _files(results: Path, row: RunRow) -> list[Path]:
     path = Path(row.path)
     beside = (path.with_name(name.format(stem=path.stem)) for name in _BESIDE)
     return [*(one for one in beside if os.path.lexists(results / one)), path]
+
+
+def _night_files(results: Path, path: Path) -> list[Path]:
+    """A night's file, and before it the night's page."""
+    page = Path(page_name(path.stem))
+    return [*([page] if os.path.lexists(results / page) else []), path.relative_to(results)]
 
 
 def _unlink(results: Path, path: PurePosixPath) -> bool:

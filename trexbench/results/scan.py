@@ -16,6 +16,8 @@ from .journal import SUFFIX
 class Scan:
     stamps: dict[str, str] = field(default_factory=dict)
     """Stamp of every document that may be a run, by its path below results."""
+    running: set[str] = field(default_factory=set)
+    """Documents that have a journal."""
     problems: list[tuple[str, str]] = field(default_factory=list)
     """Places that could not be read, and why."""
 
@@ -49,6 +51,8 @@ def _add_documents(found: Scan, results: Path, below: str) -> None:
             found.problems.append((plain(path), "its name is not Unicode: rename it"))
             continue
         journal = entries.get(name.removesuffix(".json") + SUFFIX)
+        if journal is not None:
+            found.running.add(path)
         found.stamps[path] = _stamp(entry) + (f" {_stamp(journal)}" if journal else "")
 
 

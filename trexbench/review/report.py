@@ -27,7 +27,7 @@ from ..report.page.report import Report
 from ..report.page.templates import read_static
 from ..report.page.trends import TrendChange
 from ..results.document import naming
-from ..results.nights import load_known, load_nights
+from ..results.nights import find_pages, load_known, load_nights
 from ..results.store import load_document, load_run
 from .differences import with_differences
 from .find import Warn, read_index, require_choice
@@ -36,9 +36,9 @@ MOST_RUNS = 400
 """For so many cells the latest document is read for its curves; tables show all cells."""
 
 
-def make_page(report: Report) -> str:
-    """The report's HTML."""
-    return render(report, load_library())
+def make_page(report: Report, version: str = "") -> str:
+    """The report's HTML. version: of a page that is served and renews itself."""
+    return render(report, load_library(), version)
 
 
 def collect(
@@ -98,6 +98,7 @@ def collect(
         nothing=judgement.nothing_measured,
         results=str(results),
         remarks=(*judgement.remarks, *_not_run(nights)),
+        pages=find_pages(results, suite),
     )
 
 

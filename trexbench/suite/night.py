@@ -15,7 +15,7 @@ from ..config.lookup import read_suite
 from ..config.suite import AS_IT_IS, Instead, Suite
 from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError
-from ..lock import locked
+from ..lock import is_held, locked
 from ..results.nights import NightWriter
 from ..session.keep import Output
 from ..session.options import Setup
@@ -108,7 +108,16 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
 @contextmanager
 def suite_lock(name: str, results: Path) -> Iterator[None]:
     """One night of a suite at a time for these results; TesterBusy names who has it."""
+    with locked(_lock_name(name, results), f"a night of {name} is under way in {results}", f"suite {name}"):
+        yield
+
+
+def is_under_way(name: str, results: Path) -> bool:
+    """Test whether a process of this machine measures a night of this suite now; it notices nothing."""
+    return is_held(_lock_name(name, results))
+
+
+def _lock_name(name: str, results: Path) -> str:
     place = sha256(str(results.resolve()).encode()).hexdigest()[:12]
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:64]
-    with locked(f"suite-{safe}-{place}", f"a night of {name} is under way in {results}", f"suite {name}"):
-        yield
+    return f"suite-{safe}-{place}"

@@ -1,4 +1,4 @@
-"""A night of a suite and the steps after it: judge, report, prune, gauges, webhook. One that fails stops no other."""
+"""A night of a suite and the steps after it: judge, prune, report, gauges, webhook. One that fails stops no other."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from ..core.history.regression import Judgement
 from ..core.history.rows import RunRow
 from ..core.names import is_name
 from ..report.events import events_of_judgement, first_sentence
-from ..results.nights import NightWriter
+from ..results.nights import NightWriter, page_name
 from ..results.prune import find_old_nights, remove
 from ..results.store import load_rows, replace_file
 from ..review.judge import judge
+from ..review.progress import seconds_of
 from ..review.report import collect, make_page
 from ..session.process import utc_now
 from .jobs import Job, begin_night, find_unfinished, resumed
 from .night import NightOptions, measure_night, read_jobs, suite_lock
-from .notify import check_textfile, post, seconds_of, summary, textfile, webhook_url, write_textfile
+from .notify import check_textfile, post, summary, textfile, webhook_url, write_textfile
 from .run import night_code
 from .table import published_lines
 
@@ -85,9 +86,9 @@ class Nightly:
         else:
             self._set_code(night_code(self.night))
             self.step("judge", lambda: self._judge(label))
-        self.step("report", lambda: self._report(label))
-        if suite is not None:
+        if suite is not None:  # before the report, which links what stays
             self.step("prune", lambda: self._prune(suite))
+        self.step("report", lambda: self._report(label))
         if (path := self.prometheus) is not None:
             self.step("gauges", lambda: write_textfile(path, textfile(self.night, self._rows(), self.code)))
         self._notify(self.night)
@@ -137,12 +138,15 @@ class Nightly:
         self.night = self._writer.night
 
     def _report(self, suite: str) -> None:
-        """results/report.html, of this suite's nights."""
+        """results/report.html, of this suite's nights; and the same under the night's own name, to stay."""
         results, warn = self.options.results, self.options.output.warn
         path = results / "report.html"
-        found = collect(results, warn, suite=suite)
-        page = make_page(replace(found, published=published_lines(found.table, results, warn), below=""))
-        replace_file(path, page.encode("utf-8", "replace"))
+        found, own = collect(results, warn, suite=suite), page_name(self._writer.name)
+        others = [one for one in found.pages if one[1] != own]
+        found = replace(found, published=published_lines(found.table, results, warn), below="", pages=others)
+        page = make_page(found).encode("utf-8", "replace")
+        for place in (path, results / own):
+            replace_file(place, page)
         self.options.say(f"report   {path}")
 
     def _prune(self, suite: Suite) -> None:

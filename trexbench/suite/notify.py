@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import socket
-from calendar import timegm
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from time import strptime
 from urllib.parse import urlsplit
 
 import requests
@@ -20,6 +18,7 @@ from ..core.history.cell import Cell
 from ..core.history.night import CellState, Night
 from ..core.history.rows import COST, RATE, TCP_RATE, RunRow
 from ..files import replace_file
+from ..review.progress import seconds_of
 
 WEBHOOK_ENV = "TREXBENCH_WEBHOOK"
 TIMEOUT_S = 10.0
@@ -183,13 +182,3 @@ def _tcp_labels(cell: Cell, varied: bool) -> dict[str, str] | None:
 def _plain(text: str) -> str:
     """Text for a label: only printable characters, and line feeds, which the format escapes."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
-
-
-def seconds_of(text: str | None) -> float | None:
-    """Seconds since 1970 of a time as in documents; None for anything else."""
-    if text is None:
-        return None
-    try:
-        return float(timegm(strptime(text, "%Y-%m-%dT%H:%M:%SZ")))
-    except ValueError:
-        return None

@@ -44,9 +44,9 @@ MOST_CARDS = 9
 """More events are folded away."""
 
 
-def render(report: Report, library: str) -> str:
-    """The page. library: the plotting library's JavaScript."""
-    script = "".join(map(read_static, SCRIPTS))
+def render(report: Report, library: str, version: str = "") -> str:
+    """The page. library: the plotting library's JavaScript; version: of a page that is served and renews itself."""
+    script = "".join(map(read_static, (*SCRIPTS, *(["follow.js"] if version else []))))
     parts = parts_of(report)
     data = page_data(report, parts)
     spark = sparks(report.trends, report.metrics)
@@ -73,9 +73,12 @@ def render(report: Report, library: str) -> str:
                 for one in some
             )
         ],
+        "uni_directions": {curve.direction for curve in report.curves if not curve.cell.bidir},
+        "nights": data["nights"],
         "rates": "rates" in data["figures"],
         "metrics": [metric.name for metric in report.metrics],
-        "policy": _policy(script, library),
+        "version": version,
+        "policy": _policy(script, library, asks=bool(version)),
         "style": Markup(read_static("page.css")),
         "script": Markup(script),
         "data": Markup(_packed(json.dumps(data, separators=(",", ":"), allow_nan=False))),
@@ -94,14 +97,18 @@ def _notes(report: Report) -> dict[tuple[Cell, str], int]:
     }
 
 
-def _policy(*scripts: str) -> str:
-    """Nothing is loaded, only these scripts run; styles are inline, and pictures can be saved from the page."""
+def _policy(*scripts: str, asks: bool = False) -> str:
+    """Nothing is loaded, only these scripts run; styles are inline, and pictures can be saved from the page.
+
+    asks: the page may ask who serves it.
+    """
     digests = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
     )
+    connect = " connect-src 'self';" if asks else ""
     return (
         f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:;"
-        " base-uri 'none'; form-action 'none'"
+        f"{connect} base-uri 'none'; form-action 'none'"
     )
 
 

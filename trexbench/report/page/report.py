@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from urllib.parse import quote
 
 from ...core.dut.cycles import Cost
 from ...core.history.causes import FindingGroup
@@ -69,6 +70,8 @@ class Report:
     """The directory of the results, as it was typed."""
     below: str | None = None
     """The address of the results directory, as seen from the page; None: nothing in it is linked."""
+    pages: Sequence[tuple[str, str]] = ()
+    """Pages of other nights, newest first: the night, and the file in the results directory."""
 
     @cached_property
     def events(self) -> list[NightEvent]:
@@ -164,6 +167,16 @@ class Report:
         """The latest run of each DUT with each number of queues."""
         latest = {column_of(cell): run for cell, run in sorted(self._every, key=lambda item: item[1].started)}
         return {column: latest[column] for column in (column_of(cell) for cell, _ in self._every)}
+
+    def link_of(self, run: Run) -> str | None:
+        """The address of the document of a run that is shown, as seen from the page; None: it is not linked."""
+        cell = next(cell for cell, one in self._every if one is run)
+        path = self._paths.get((cell, run.started))
+        return None if self.below is None or path is None else self.below + quote(path)
+
+    @cached_property
+    def _paths(self) -> Mapping[tuple[Cell, str], str]:
+        return {(row.cell, row.started): row.path for row in self.rows}
 
     @property
     def _every(self) -> list[tuple[Cell, Run]]:

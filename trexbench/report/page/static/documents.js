@@ -23,8 +23,16 @@ function trendDocuments(page) {
   function item(text, path) {
     var one = document.createElement("li");
     one.textContent = text + (path ? "document " : "");
-    if (path) { one.appendChild(document.createElement("code")).textContent = path; }
+    if (path) { linked(one, path).appendChild(document.createElement("code")).textContent = path; }
     return one;
+  }
+
+  // Where the page knows its way to the documents.
+  function linked(place, path) {
+    var below = page.id("documents-list").dataset.below, link = document.createElement("a");
+    if (below === undefined) { return place; }
+    link.href = below + path.split("/").map(encodeURIComponent).join("/");
+    return place.appendChild(link);
   }
 
   function list(cells) {
@@ -46,9 +54,6 @@ function trendDocuments(page) {
 
   function begin() {
     bound = true;
-    data.nights.slice().reverse().forEach(function (night) {
-      page.id("night").appendChild(document.createElement("option")).textContent = night;
-    });
     page.id("documents").hidden = false;
     page.id("night").addEventListener("change", function () { list(state.cells); });
     page.id("plot-trends").on("plotly_click", clicked);

@@ -142,6 +142,7 @@
   var turn = 0, LONGEST_WAIT_MS = 100;
   async function drawAll() {
     var mine = ++turn;
+    offer(choice());
     var waiting = PLOTS.map(function (plot) {
       var place = id("plot-" + plot[0]);
       place.setAttribute("aria-busy", "true");
@@ -156,6 +157,11 @@
     document.documentElement.dataset.ready = String(Math.round(performance.now()));
   }
 
+  // A direction that only bidirectional runs have is not offered for the others.
+  function offer(now) {
+    all("input[name=direction]").forEach(function (box) { box.parentNode.hidden = now.traffic === "uni" && !("uni" in box.dataset); });
+  }
+
   // How far the place is out of sight, in pixels.
   function away(place) {
     var box = place.getBoundingClientRect();
@@ -168,7 +174,7 @@
 
   function settle() {
     ["controls"].map(id).concat(all(".switches")).forEach(function (part) { if (part) { part.hidden = false; } });
-    all(".controls, .switches").forEach(function (part) { part.addEventListener("change", function () { drawAll(); view.keep(); }); });
+    all(".controls, .switches, #documents").forEach(function (part) { part.addEventListener("change", function () { drawAll(); view.keep(); }); });
     id("controls").addEventListener("submit", function (event) { event.preventDefault(); });
     all(".plot").forEach(function (place) {
       place.classList.add("drawn");
