@@ -140,7 +140,9 @@ def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
     assert len(load_nights(here / "results", pytest.fail)) == 14
     shutil.copy(tmp_path / "whole", notes)
     known = succeed(here, *tonight, "2026-11-23")
-    assert "pruned   60 files" in known.stderr, known.stderr
+    assert "pruned   72 files" in known.stderr, "each night's runs, their pictures, and its page"
+    pages = sorted(path.name for path in (here / "results").glob("report-*.html"))
+    assert pages == [f"report-2026-11-{day}-four.html" for day in (21, 23)], "that of the 22nd could not be judged"
     nights = load_nights(here / "results", pytest.fail)
     assert [night.night for night in nights] == ["2026-11-21", "2026-11-22", "2026-11-23"]
     assert {cell.path for night in nights for cell in night.cells} == {
