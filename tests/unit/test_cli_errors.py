@@ -142,7 +142,11 @@ def test_nonsense_options(arguments: Sequence[str], words: Sequence[str]) -> Non
         (f"{WAN},100gbit --factor 100", "buffers of 25.0 GB, 100 times the BDP"),
         (f"{WAN},1gbit --buffers 12", "buffers of 12 B"),
         ("tcp --bdp --dut lab-linux --sim --wan 20x", "'20x' of a WAN not understood"),
-        (f"{WAN},1gbit --ip both", "both"),
+        (f"{WAN},1gbit --ip both", "one version of IP: leave --ip both out"),
+        (f"{WAN},1gbit --ip both --forward", "one version of IP: leave --ip both out"),
+        (f"{WAN},1gbit --bidir", "one version of IP: leave --bidir out"),
+        (f"{WAN},1gbit --both --ip both", "one version of IP: leave --both and --ip both out"),
+        ("tcp --dut raspberry-pi --sim --factor 0", "--factor means nothing without --bdp"),
     ],
 )
 def test_what_cannot_be_simulated(line: str, words: str, tmp_path: Path) -> None:

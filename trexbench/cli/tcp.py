@@ -58,11 +58,13 @@ def _to_words(bdp: bool, cc: tuple[str, ...], **values: Any) -> TcpWords | BdpWo
         raise ConfigError(f"--{ways[0]} and --{ways[1]} exclude each other", "leave one of them out")
     way = ways[0] if ways else "both"
     if bdp:
-        if way == "bidir" or ways == ["both"] or values["ip"] == "both":
-            raise ConfigError("--bdp measures one way and one version of IP", f"leave --{way} or --ip both out")
+        excess = [f"--{name}" for name in ways if name in ("both", "bidir")]
+        excess += ["--ip both"] if values["ip"] == "both" else []
+        if excess:
+            raise ConfigError("--bdp measures one way and one version of IP", f"leave {' and '.join(excess)} out")
         return given(BdpWords, {**values, "cc": cc, "reverse": way == "reverse"})
     for name in _OF_BDP:
-        if values.pop(name):
+        if (value := values.pop(name)) is not None and value is not False:  # 0 was given, too
             raise ConfigError(f"--{name} means nothing without --bdp", "add --bdp, or leave it out")
     if len(cc) > 1:
         raise ConfigError("several --cc mean nothing without --bdp", "add --bdp, or name one")
