@@ -42,6 +42,7 @@ def fails(arguments: Sequence[str], code: int, words: Sequence[str]) -> None:
         (("rmap",), ["no command 'rmap': did you mean ramp?", "trexbench --help"]),
         (("lab", "bogus"), ["no command 'bogus': there are calibrate, down, ", "lab --help"]),
         (("results", "lst"), ["no command 'lst': did you mean list?"]),
+        (("profle",), ["no command 'profle': did you mean lab profile?"]),
         ((*RAMP, "--bidri"), ["--bidir"]),
         (("suite", "plan", "netgate-610"), ["unknown suite 'netgate-610': did you mean netgate-6100?"]),
         (("ramp",), ["--dut", "ramp --help"]),

@@ -27,7 +27,6 @@ def walk(command: click.Command = cli, path: tuple[str, ...] = ()) -> Iterator[t
 
 
 COMMANDS = dict(walk())
-SINGLE = {path: command for path, command in COMMANDS.items() if not isinstance(command, click.Group)}
 
 
 def help_of(*words: str) -> str:
@@ -49,14 +48,14 @@ def test_help_fits_a_screen(path: tuple[str, ...], monkeypatch: pytest.MonkeyPat
     assert max(map(len, text.splitlines())) <= COLUMNS
 
 
-@pytest.mark.parametrize("path", SINGLE, ids=" ".join)
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_all_options_are_in_one_help_or_the_other(path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     usual, every = help_of(*path, "--help"), help_of(*path, "--help-all")
-    options = [one for one in SINGLE[path].params if isinstance(one, click.Option) and not one.hidden]
+    options = [one for one in COMMANDS[path].params if isinstance(one, click.Option) and not one.hidden]
     assert {max(one.opts, key=len) for one in options} <= listed(every)
     assert max(map(len, every.splitlines())) <= COLUMNS
-    left_out = re.findall(rf"(?m)^  (\d+) more options: trexbench {' '.join(path)} --help-all$", usual)
+    left_out = re.findall(rf"(?m)^  (\d+) more options: {' '.join(('trexbench', *path))} --help-all$", usual)
     assert left_out == ([str(len(options) - len(listed(usual)))] if len(options) >= OPTIONS else [])
     assert usual.count("  trexbench ") <= max(3, every.count("  trexbench ")) if left_out else usual == every
 
@@ -65,6 +64,7 @@ def test_measuring_verbs_show_what_people_use_in_groups_with_two_examples() -> N
     text = help_of("ramp", "--help")
     groups = re.findall(r"(?m)^(\w[\w ,]+):$", text)
     assert groups == ["What to send", "Through what", "How long, how exactly", "Output"]
+    assert re.findall(r"(?m)^(\w[\w ,]+):$", help_of("ramp", "--help-all")) == [*groups, "Options"]
     assert {"--dut", "--mode", "--bidir", "--ramp-to", "--ramp-duration", "--hold", "--sim"} <= listed(text)
     assert text.count("    trexbench ramp ") == 2 and help_of("ramp", "--help-all").count("    trexbench ramp ") == 7
 

@@ -75,6 +75,8 @@ that ended early is saved as incomplete, with the code of what ended it.
 class LazyGroup(Verbs):
     """The verbs at the top, whose modules are imported when a verb is used."""
 
+    former = RENAMED
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for verbs in VERBS.values() for name in verbs]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -79,10 +79,16 @@ class Verb(click.Command):
         click.Command("", epilog=text).format_epilog(ctx, formatter)
 
 
-class Verbs(click.Group):
+class Verbs(Verb, click.Group):
     """A group of verbs that offers the nearest one for one that it has not."""
 
     command_class = Verb
+    former: Mapping[str, str] = {}
+    """Former name of a verb -> its name now."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
@@ -94,7 +100,7 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if not ctx.resilient_parsing and args[0] not in names and not args[0].startswith("-"):
-            hint = nearest(args[0], names) or f"there are {', '.join(names)}"
+            hint = nearest(args[0], names, self.former) or f"there are {', '.join(names)}"
             raise click.UsageError(f"no command {args[0]!r}: {hint.strip()}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 LONGEST = 200
 REMEDY = "letters, digits, spaces and the like, no control characters and none of / \\ < >"
@@ -21,10 +21,13 @@ def is_name(value: object) -> bool:
     )
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The question whether the most similar of these names was meant, and a space; no text where none is similar."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]}? " if close else ""
+def nearest(name: str, known: Iterable[str], former: Mapping[str, str] = {}) -> str:
+    """The question whether the most similar of these names was meant, and a space; no text where none is similar.
+
+    former: more names, which are asked for by those that they have now.
+    """
+    close = difflib.get_close_matches(name, [*known, *former], n=1)
+    return f"did you mean {former.get(close[0], close[0])}? " if close else ""
 
 
 def shown(value: object) -> str:
