@@ -65,7 +65,7 @@ class Catalogue:
         return known[wanted]
 
     def _unknown(self, name: str, known: list[str], explicit: Path | None) -> ConfigError:
-        """With the nearest name, and all names."""
+        """Make the error that has the nearest name, and all names."""
         what = f"unknown {self.kind} {name!r}"
         if not known:
             looked = ", ".join(map(str, self.directories(explicit))) or f"./{self.folder} and beside the package"
