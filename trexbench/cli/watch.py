@@ -23,7 +23,7 @@ from ..results.nights import KNOWN_FILE, find_nights
 from ..results.scan import scan
 from ..review.find import Warn
 from ..review.progress import progress_of
-from ..suite.night import is_under_way
+from ..suite.underway import is_under_way
 from .output import note
 
 HOST = "127.0.0.1"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 
 from ..config.catalogue import SUITES
@@ -15,13 +12,13 @@ from ..config.lookup import read_suite
 from ..config.suite import AS_IT_IS, Instead, Suite
 from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError
-from ..lock import is_held, locked
 from ..results.nights import NightWriter
 from ..session.keep import Output
 from ..session.options import Setup
 from ..session.process import utc_now
 from .jobs import Job, begin_night, find_unfinished, labelled, make_jobs, resumed
 from .run import NightRun
+from .underway import suite_lock
 
 MOST_NAMED = 3
 """More cells that failed for one reason are counted, not named."""
@@ -103,21 +100,3 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
         names = f"{every}{len(cells)} cells" if len(cells) > MOST_NAMED else ", ".join(map(str, cells))
         output.warn(f"failed   {names}: {reason}")
     options.say(f"night    {len(night.cells) - len(night.failed)} of {len(night.cells)} cells measured")
-
-
-@contextmanager
-def suite_lock(name: str, results: Path) -> Iterator[None]:
-    """One night of a suite at a time for these results; TesterBusy names who has it."""
-    with locked(_lock_name(name, results), f"a night of {name} is under way in {results}", f"suite {name}"):
-        yield
-
-
-def is_under_way(name: str, results: Path) -> bool:
-    """Test whether a process of this machine measures a night of this suite now; it notices nothing."""
-    return is_held(_lock_name(name, results))
-
-
-def _lock_name(name: str, results: Path) -> str:
-    place = sha256(str(results.resolve()).encode()).hexdigest()[:12]
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:64]
-    return f"suite-{safe}-{place}"

@@ -25,10 +25,11 @@ from ..review.progress import seconds_of
 from ..review.report import collect, make_page
 from ..session.process import utc_now
 from .jobs import Job, begin_night, find_unfinished, resumed
-from .night import NightOptions, measure_night, read_jobs, suite_lock
+from .night import NightOptions, measure_night, read_jobs
 from .notify import check_textfile, post, summary, textfile, webhook_url, write_textfile
 from .run import night_code
 from .table import published_lines
+from .underway import suite_lock
 
 RESUME_WITHIN_S = 12 * 3600.0
 """An unfinished night that is older is left as it is, and a new one is started."""

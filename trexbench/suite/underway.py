@@ -1,0 +1,29 @@
+"""The lock that a suite has while its night is under way, apart from what takes long to load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from ..lock import is_held, locked
+
+
+@contextmanager
+def suite_lock(name: str, results: Path) -> Iterator[None]:
+    """One night of a suite at a time for these results; TesterBusy names who has it."""
+    with locked(_lock_name(name, results), f"a night of {name} is under way in {results}", f"suite {name}"):
+        yield
+
+
+def is_under_way(name: str, results: Path) -> bool:
+    """Test whether a process of this machine measures a night of this suite now; it notices nothing."""
+    return is_held(_lock_name(name, results))
+
+
+def _lock_name(name: str, results: Path) -> str:
+    place = sha256(str(results.resolve()).encode()).hexdigest()[:12]
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:64]
+    return f"suite-{safe}-{place}"
