@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -16,11 +18,12 @@ from runs import make_result
 from verbs import ROOT, empty_directory, run  # noqa: F401
 
 from trexbench.cli.here import answering
-from trexbench.core.history.rows import row_of
+from trexbench.core.history.rows import COST, row_of
 from trexbench.lab import state
 from trexbench.lab.spec import LabSpec
 from trexbench.results.nights import NightWriter
 from trexbench.results.store import RunWriter
+from trexbench.suite.underway import suite_lock
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
 RESULTS = Path("results")
@@ -51,13 +54,62 @@ def test_the_last_run_and_night_are_seen_at_a_glance() -> None:
     NightWriter.begin(RESULTS, replace(night, finished=night.started, judged="1 regression in 1 cell"))
     assert lines()["night"] == "2026-11-20 nightly: 1 of 2 cells measured, 1 failed; 1 regression in 1 cell"
     NightWriter.begin(RESULTS, replace(night, night="2026-11-21", finished=None))
-    assert lines()["next"] == "trexbench suite run nightly --resume, trexbench --help"
+    assert lines()["next"] == "trexbench suite run --resume nightly, trexbench --help"
     values = json.loads(run("--json").out)
     assert values["run"]["path"] == str(path) and values["run"]["status"] == "complete"
     assert values["run"]["figures"] == [
         {"column": "total_pps", "value": pytest.approx(figure.value), "at_least": figure.at_least}
     ]
     assert values["night"]["cells"] == {"done": 1, "failed": 1} and values["night"]["finished"] is None
+
+
+def begin_night(suite: str = "mini", simulated: bool = False) -> None:
+    """Begin a night that does not finish."""
+    row = row_of(make_result(), "run.json")
+    NightWriter.begin(RESULTS, replace(make_night(make_record(row)), suite=suite, simulated=simulated))
+
+
+def test_a_simulated_night_is_marked_and_resumed_as_it_was_started() -> None:
+    begin_night(simulated=True)
+    assert lines()["night"] == "2026-11-20 mini: 1 of 1 cells measured, simulated, not finished"
+    assert lines()["next"] == "trexbench suite run --resume --sim mini, trexbench --help"
+
+
+def test_a_night_that_runs_is_under_way_and_watched_instead_of_resumed() -> None:
+    begin_night()
+    with suite_lock("mini", RESULTS):
+        assert lines()["night"] == "2026-11-20 mini: 1 of 1 cells measured, under way"
+        assert lines()["next"] == "trexbench report --watch, trexbench --help"
+        assert json.loads(run("--json").out)["night"]["under_way"]
+    assert "not finished" in lines()["night"] and "--resume" in lines()["next"]
+
+
+@pytest.mark.parametrize("suite", ["-x; rm y", "--help", "$(rm y)", "two words", "it's", "long " * 30 + "end"])
+def test_a_command_to_type_is_quoted_and_stands_on_one_line(suite: str) -> None:
+    begin_night(suite)
+    out = run().out
+    (command,) = re.findall(r"(?m)(trexbench suite run .*), *(?:trexbench --help)?$", out)
+    assert shlex.join(shlex.split(command)) == command and shlex.split(command)[-1] == suite
+    assert command == json.loads(run("--json").out)["next"]
+    code, _, err = run(*shlex.split(command)[1:])
+    assert code == 2 and f"unknown suite {suite!r}" in err
+
+
+@pytest.mark.parametrize("suite", ["../up", "line\nbreak", "<b>", ""])
+def test_a_night_of_a_suite_that_cannot_be_is_not_seen(suite: str) -> None:
+    begin_night()
+    (path,) = RESULTS.glob("nights/*.json")
+    assert "night" in lines()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "suite": suite}))
+    assert "night" not in lines()
+
+
+def test_a_cost_has_its_unit() -> None:
+    path = RunWriter(RESULTS, print).end(make_result())
+    document = json.loads(path.read_text())
+    cost = {"aim": COST.column, "figures": {COST.column: {"value": 1081.2}}}
+    path.write_text(json.dumps({**document, "derived": {"rows": [cost]}}))
+    assert f": 1081 {COST.name}, " in lines()["last run"]
 
 
 def test_damage_and_documents_of_before_cost_no_more_than_their_figures() -> None:
@@ -89,6 +141,7 @@ def test_it_belongs_to_no_command() -> None:
 
 def test_nothing_heavy_is_loaded_for_it(tmp_path: Path) -> None:
     RunWriter(RESULTS, print).end(make_result())
+    begin_night()
     loaded = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", f"{loaded}; from trexbench.cli import main; main([])"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import shlex
 import socket
 import textwrap
 import time
@@ -18,6 +19,7 @@ from ..core.units import format_bits, format_pps
 from ..lock import run_dir
 from ..report.clean import clean
 from ..results.latest import NightGlance, RunGlance, glance_at_night, glance_at_run
+from ..suite.underway import is_under_way
 from .output import json_text
 
 RESULTS = Path("results")
@@ -25,26 +27,43 @@ PORTS = {4501: "RPC", 4500: "events"}
 """Ports that a TRex server has unless it is told otherwise."""
 _CONNECT_S = 0.2
 _NAMES = 4
+_NO_BREAK = "\u00a0"
+"""A space at which no line is broken."""
 _UNITS = {"total_pps": format_pps, "total_bps": format_bits}
+"""Columns of rates -> their words; the others are named as their column is."""
 
 
 def show_here(as_json: bool) -> None:
     """Print where the user is, in some ten lines."""
     run, night = glance_at_run(RESULTS), glance_at_night(RESULTS)
-    following = _next(run is not None, night)
+    under_way = night is not None and night.finished is None and is_under_way(night.suite, RESULTS)
+    following = _next(run is not None, night, under_way)
     if as_json:
-        values = {"labs": list(_labs()), "servers": answering(), "duts": _duts(), "next": following}
+        values = {"labs": list(_labs()), "servers": answering(), "duts": _duts(), "next": ", ".join(following)}
         seen = None if run is None else {"path": str(run[0]), **(run[1].to_dict() if run[1] is not None else {})}
-        last = {"run": seen, "night": None if night is None else night.to_dict()}
+        last = {"run": seen, "night": None if night is None else {**night.to_dict(), "under_way": under_way}}
         click.echo(json_text({**values, **last}), nl=False)
         return
-    for name, text in _lines(run, night, following):
-        indent = " " * len(name := f"{name:<10}")
-        click.echo(textwrap.fill(clean(text), 80, initial_indent=name, subsequent_indent=indent))
+    for name, text in _lines(run, night, under_way):
+        click.echo(_filled(name, clean(text)))
+    whole = [command.replace(" ", _NO_BREAK) for command in (*following, "trexbench --help")]
+    click.echo(_filled("next", ", ".join(whole), break_long_words=False).replace(_NO_BREAK, " "))
+
+
+def _filled(name: str, text: str, break_long_words: bool = True) -> str:
+    """Fill lines of 80 columns; the name stands before the first."""
+    return textwrap.fill(
+        text,
+        80,
+        initial_indent=f"{name:<10}",
+        subsequent_indent=" " * 10,
+        break_long_words=break_long_words,
+        break_on_hyphens=False,
+    )
 
 
 def _lines(
-    run: tuple[Path, RunGlance | None] | None, night: NightGlance | None, following: str
+    run: tuple[Path, RunGlance | None] | None, night: NightGlance | None, under_way: bool
 ) -> Iterator[tuple[str, str]]:
     duts = _duts()
     more = f" and {len(duts) - _NAMES} more" if len(duts) > _NAMES else ""
@@ -53,8 +72,7 @@ def _lines(
     yield "DUTs", f"{', '.join(duts[:_NAMES])}{more}" if duts else "none is configured"
     yield "last run", f"none in ./{RESULTS}" if run is None else _run_words(*run)
     if night is not None:
-        yield "night", _night_words(night)
-    yield "next", f"{following}, trexbench --help"
+        yield "night", _night_words(night, under_way)
 
 
 def _labs() -> Iterator[str]:
@@ -84,23 +102,30 @@ def _duts() -> list[str]:
 
 
 def _run_words(path: Path, run: RunGlance | None) -> str:
-    """Where, what, how much and when."""
+    """Words for the run: its DUT and mode, its figures, and when it was."""
     what = f"{path.parent.name} {path.stem.partition('-')[2]}"
     if run is None:
         return f"{what}: {path} cannot be read"
-    bounds = [(">= " if figure.at_least else "", column, figure.value) for column, figure in run.figures]
-    rates = [f"{bound}{_UNITS.get(column, '{:g}'.format)(value)}" for bound, column, value in bounds]
+    rates = [f"{'>= ' * figure.at_least}{_figure_words(column, figure.value)}" for column, figure in run.figures]
     words = [", ".join(rates) or run.status, *(["simulated"] if run.simulated else []), _ago(run.started)]
     if rates and run.status != "complete":
         words.insert(1, run.status)
     return f"{what}: {', '.join(filter(None, words))}"
 
 
-def _night_words(night: NightGlance) -> str:
+def _figure_words(column: str, value: float) -> str:
+    """``3.268 Mpps``, ``1081 cycles/packet``: the column names the unit, so that its metric need not be loaded."""
+    if column in _UNITS:
+        return _UNITS[column](value)
+    return f"{value:.{0 if value >= 100 else 1}f} {column.replace('_per_', '/').replace('_', ' ')}"
+
+
+def _night_words(night: NightGlance, under_way: bool) -> str:
     states, every = night.states, len(night.cells)
     ended = [f"{states['done']} of {every} cells measured"]
     ended += [f"{states['failed']} failed"] if states["failed"] else []
-    ended += ["not finished"] if night.finished is None else []
+    ended += ["simulated"] if night.simulated else []
+    ended += [] if night.finished is not None else ["under way" if under_way else "not finished"]
     ended += [night.error] if night.error else []
     return f"{night.night} {night.suite}: {'; '.join(filter(None, [', '.join(ended), night.judged]))}"
 
@@ -112,11 +137,16 @@ def _ago(started: str) -> str:
     return ""
 
 
-def _next(has_run: bool, night: NightGlance | None) -> str:
+def _next(has_run: bool, night: NightGlance | None, under_way: bool) -> list[str]:
+    """Commands that may be typed as they stand."""
+    if under_way:
+        return ["trexbench report --watch"]
     if night is not None and night.finished is None:
-        return f"trexbench suite run {night.suite} --resume"
+        sim = ["--sim"] if night.simulated else []
+        end = ["--"] if night.suite.startswith("-") else []  # of the options
+        return [shlex.join(["trexbench", "suite", "run", "--resume", *sim, *end, night.suite])]
     if night is not None:
-        return "trexbench report, trexbench regress"
+        return ["trexbench report", "trexbench regress"]
     if has_run:
-        return "trexbench show, trexbench report"
-    return "trexbench doctor, trexbench ramp --dut netgate-vpp --mode imix --sim"
+        return ["trexbench show", "trexbench report"]
+    return ["trexbench doctor", "trexbench ramp --dut netgate-vpp --mode imix --sim"]

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ..core.names import is_name
+
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+\.json")
 _MOST_BYTES = 64 << 20
@@ -76,6 +78,11 @@ class NightGlance(Glance):
     finished: str | None = None
     error: str | None = None
     judged: str | None = None
+
+    def __post_init__(self) -> None:
+        """ValueError for a suite that no night can have: its name becomes part of a command."""
+        if not is_name(self.suite):
+            raise ValueError(f"{self.suite!r} is not a valid name")
 
     @property
     def states(self) -> Counter[str]:
