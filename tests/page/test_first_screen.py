@@ -72,7 +72,7 @@ def test_the_verdict_and_the_worst_event_are_seen_at_once(show: Callable[[Report
     assert page.evaluate(SEEN.format("h1, .card:first-child h3, .card:first-child .size, .card:first-child .trend"))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     abreast = page.evaluate("new Set(Array.from(document.querySelectorAll('.card'), one => one.offsetLeft)).size")
-    assert abreast == (1 if width == 375 else 2 if width == 1440 else abreast)
+    assert abreast == (1 if width == 375 else 2)
     level, change = (page.evaluate(f"document.querySelector('.trend .{one}') !== null") for one in ("usual", "change"))
     assert level and change
 
