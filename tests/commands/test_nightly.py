@@ -76,6 +76,8 @@ def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.Monk
     (night,) = load_nights(tmp_path / "results", pytest.fail)
     assert night.suite == "broken" and night.cells == () and "modes[0]" in str(night.error) and night.finished
     assert "unknown mode" in told[0]["text"]
+    page = (tmp_path / "results" / "report.html").read_text()
+    assert re.search(r"<h1>The night of [^<]* was not run: [^<]*broken\.yaml:3: modes\[0\]", page)
     assert 'trexbench_night_exit_code{simulated="false",suite="broken"} 2.0' in (tmp_path / "x.prom").read_text()
 
 

@@ -87,6 +87,7 @@ def test_forms_of_one_judgement(nights: Path) -> None:
         (("--acknowledge", "x", "--note", "y", "--forget", "1"), 2, "exclude each other"),
         (("--metric", "power"), 2, "--acknowledge"),
         (("--acknowledge", "*"), 2, "--note"),
+        (("--acknowledge", "*", "--note", " WHY "), 2, "needs its reason: say with --note why, not WHY"),
         (("--forget", "7"), 9, "no known change 7"),
         (("--results", "nowhere"), 9, "no such directory"),
         (("--junit", "no/such/place.xml"), 1, "place.xml"),
@@ -99,18 +100,20 @@ def test_what_it_says_and_exits_with(nights: Path, arguments: Sequence[str], cod
 
 
 def test_known_changes_are_kept_shown_and_forgotten(nights: Path) -> None:
-    noted = ("--acknowledge", "netgate-vpp *", "--note", "5 % more work", "--date", "2026-11-20")
+    cells = ("--acknowledge", "netgate-vpp *uni*", "--acknowledge", "netgate-vpp *bidir*")
+    noted = (*cells, "--note", "5 % more work", "--date", "2026-11-20")
     succeed(nights, "regress", *noted)
     done = succeed(nights, "regress")
     assert "KNOWN CHANGES" in done.stdout and "known: 5 % more work" in done.stdout
     assert trexbench(nights, "regress", "--known").stdout.startswith(
-        "1  until 2026-11-20: all figures of netgate-vpp *"
+        "1  until 2026-11-20: all figures of netgate-vpp *uni*"
     )
-    (known,) = json.loads(trexbench(nights, "regress", "--known", "--json").stdout)
+    known, _ = json.loads(trexbench(nights, "regress", "--known", "--json").stdout)
     assert known["number"] == 1 and known["note"] == "5 % more work" and known["metric"] is None
-    succeed(nights, "regress", "--forget", "1")
+    assert "no known change 3" in trexbench(nights, "regress", "--forget", "1", "--forget", "3").stderr
+    succeed(nights, "regress", "--forget", "1", "--forget", "2")
     nobody = succeed(nights, "regress", "--acknowledge", "netgate-vp *", "--note", "a typing error")
-    assert "no cell in results matches that yet" in nobody.stderr and not done.stderr
+    assert "no cell in results matches netgate-vp * yet" in nobody.stderr and not done.stderr
     succeed(nights, "regress", "--forget", "1")
     assert trexbench(nights, "regress").returncode == 3
 

@@ -23,7 +23,7 @@ from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.tcp.result import TcpResult
-from trexbench.report.events import first_sentence
+from trexbench.report.events import events_of_judgement, first_sentence
 from trexbench.report.page.report import Report
 from trexbench.report.page.trends import TrendChange
 from trexbench.review.report import changes_of
@@ -136,8 +136,7 @@ def judged_report(rows: Sequence[RunRow], nights: Sequence[Night] = (), **change
         "changes": [one for group in groups for finding in group.findings for one in changes_of(finding, rows)],
         "usual": judgement.usual,
         "judged": first_sentence(judgement),
-        "missing": judgement.missing,
-        "nothing": judgement.nothing_measured,
+        "events": events_of_judgement(judgement),
         "remarks": judgement.remarks,
     }
     return Report(rows, **(values | changes))

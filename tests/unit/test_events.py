@@ -13,7 +13,7 @@ from trexbench.core.history.differences import Difference
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.night import Night
 from trexbench.core.history.regression import Judgement, Loss, MissingCell
-from trexbench.report.events import SIGNS, NightEvent, events_of, first_sentence
+from trexbench.report.events import SIGNS, events_of_judgement, first_sentence
 from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.report import Report
 from trexbench.report.regress.forms import judgement_values
@@ -25,7 +25,7 @@ LESS = found(share=-0.115, mode="imix")
 LOSS = Loss("2026-11-13", "2026-11-16", 2, 100.0, 89.0)
 RELAPSE = found(share=-0.11, dut="old", loss=LOSS)
 DEARER = found("cycles/packet", 0.13, dut="bound")
-SUSPECTED = found(share=-0.051, kind=Kind.SUSPICION, more=2, dut="odd")
+SUSPECTED = replace(found(share=-0.051, kind=Kind.SUSPICION, more=2, dut="odd"), told="2026-11-20")
 RECOVERED = replace(found(kind=Kind.RECOVERY, dut="well", loss=LOSS), before=89.0, after=100.0)
 FASTER = found(share=0.08, kind=Kind.IMPROVEMENT, dut="fast")
 KNOWN = found(share=-0.2, kind=Kind.KNOWN, note="a new NIC", dut="known")
@@ -45,6 +45,8 @@ def judged(*findings: object, differs: tuple[Difference, ...] = (), **more: obje
 
 
 DOWN = judged(missing=missing("no TRex server at trex1", "no TRex server at trex1", of=2, night="2026-11-21"))
+NOT_RUN = (MissingCell(None, "nightly", "2026-11-20", "suites/a.yaml: broken"),)
+RESTING = frozenset({STEADY[0][0]})
 SENTENCES = [
     (judged(steady=STEADY), "All 3 cells as usual"),
     (
@@ -64,7 +66,17 @@ SENTENCES = [
     (judged(SUSPECTED), "odd is 5.1 % slower tonight; 2 more such nights make it a regression"),
     (judged(RECOVERED), "well recovered since 17 November, was 11.0 % slower for 2 nights; all else as usual"),
     (judged(FASTER), "fast is 8.0 % faster since 17 November; all else as usual"),
-    (judged(KNOWN, steady=STEADY), "All 4 cells as usual"),
+    (judged(KNOWN, steady=STEADY), "All 4 cells as usual; 1 known change"),
+    (judged(steady=STEADY, resting=RESTING), "All 2 cells as usual; 1 not measured in the last night"),
+    (judged(steady=STEADY[:1], resting=RESTING), "Nothing changed; 1 not measured in the last night"),
+    (judged(replace(SUSPECTED, told="2026-11-18")),
+     "odd is 5.1 % slower on 18 November; 2 more such nights make it a regression"),
+    (judged(replace(FASTER, before=0.0)),
+     "fast: maximum rate from nothing to 108.0 pps since 17 November; all else as usual"),
+    (judged(missing=missing("no link", of=2, night="2026-01-04")), "dut 64b uni 0q failed on 4 January: no link"),
+    (judged(SLOWER, missing=NOT_RUN), "The night of 20 November was not run: suites/a.yaml: broken; 1 regression"),
+    (judged(missing=(replace(NOT_RUN[0], night="2026-11-21"),)),
+     "The night of 21 November was not run: suites/a.yaml: broken"),
     (judged(SLOWER, replace(SLOWER, cell=replace(SLOWER.cell, dut="more"), after=50.0), DEARER, SUSPECTED,
             missing=missing("a", "a", "b", of=9)),
      "more is 50 % slower since 17 November; 1 more regression; 1 dearer; 1 suspected; 3 cells failed"),
@@ -96,22 +108,18 @@ def test_every_output_begins_with_it() -> None:
     assert summary(night, [], words).startswith(f"{words}\nnightly, night of 2026-11-20: ")
 
 
-def events(judgement: Judgement) -> list[NightEvent]:
-    return events_of(groups_of(judgement), judgement.missing, judgement.nothing_measured)
-
-
 def test_the_worst_event_stands_first_and_each_has_its_kind_and_sign() -> None:
     every = (KNOWN, FASTER, RECOVERED, SUSPECTED, DEARER, RELAPSE, SLOWER)
-    told = events(judged(*every, missing=missing("no link", "no link", "power cut", of=4)))
+    told = events_of_judgement(judged(*every, missing=missing("no link", "no link", "power cut", of=4)))
     kinds = ["regression", "relapse", "dearer", "suspected", "failed", "failed", "recovered"]
     assert [one.kind for one in told] == [*kinds, "improvement", "known"]
     assert {one.kind for one in told} == SIGNS.keys() and all(one.sign == SIGNS[one.kind] for one in told)
     assert [one.tone for one in told] == ["bad"] * 3 + ["doubt"] + ["bad"] * 2 + ["good"] * 2 + ["known"]
     assert [one.alarms for one in told] == [True] * 8 + [False]
     assert told[4].headline == "2 of 4 cells: no link"
-    assert events(replace(DOWN, findings=(SLOWER,)))[0].everything
+    assert events_of_judgement(replace(DOWN, findings=(SLOWER,)))[0].everything
 
 
 def test_a_regression_from_before_the_night_that_was_named_is_listed_last() -> None:
-    told = events(judged(SLOWER, FASTER, since="2026-11-18"))
+    told = events_of_judgement(judged(SLOWER, FASTER, since="2026-11-18"))
     assert [(one.kind, one.alarms) for one in told] == [("improvement", True), ("regression", False)]

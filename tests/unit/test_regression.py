@@ -296,6 +296,54 @@ def test_cells_that_failed_in_the_last_night_are_told() -> None:
     assert missing.reason == "tester 10.0.0.1 is not there"
 
 
+OTHER = replace(VPP, mode="imix")
+
+
+def night(at: int, suite: str = "nightly", hour: int = 1, **cells: str) -> Night:
+    """A night of VPP and OTHER by their names, each with why it failed, if it did."""
+    records = []
+    for name, error in cells.items():
+        attempts = (Attempt(f"{date(at)}T0{hour}:30:00Z", None, error or None),)
+        cell = {"vpp": VPP, "other": OTHER}[name]
+        records.append(CellRecord(cell, CellState.FAILED if error else CellState.DONE, attempts))
+    return Night(suite, date(at), f"{date(at)}T0{hour}:00:00Z", False, tuple(records), finished="x")
+
+
+BROKEN = replace(night(19), error="suites/nightly.yaml: broken")
+MISSED = {
+    "one is measured again in the same night": (
+        [night(19, vpp="a", other="b"), night(19, hour=8, vpp="")],
+        [(OTHER, 19, "b", 2)],
+    ),
+    "on the next day, in vain": ([night(19, vpp="a", other=""), night(20, vpp="c")], [(VPP, 20, "c", 2)]),
+    "both, one after the other": ([night(19, vpp="a", other="b"), night(19, vpp=""), night(20, other="")], []),
+    "the suite has become smaller": ([night(9, vpp="", other="b"), night(19, vpp="")], []),
+    "a whole night since": ([night(18, vpp="a", other=""), night(19, vpp="", other="")], []),
+    "another suite has measured it since": (
+        [night(3, "old", vpp="a", other="b"), night(19, vpp="")],
+        [(OTHER, 3, "b", 2)],
+    ),
+    "another suite had measured it before": ([night(3, vpp=""), night(19, "old", vpp="a")], [(VPP, 19, "a", 1)]),
+    "two suites": ([night(19, vpp="a"), night(19, "second", hour=2, vpp="b")], [(VPP, 19, "a", 1), (VPP, 19, "b", 1)]),
+    "the suite could not be read": ([night(18, vpp=""), BROKEN], [(None, 19, "suites/nightly.yaml: broken", 0)]),
+    "and was mended": ([BROKEN, night(20, vpp="")], []),
+    "simulated": ([BROKEN, replace(night(20, vpp=""), simulated=True)], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISSED)
+def test_of_a_cell_that_was_measured_again_the_last_record_counts(name: str) -> None:
+    nights, words = MISSED[name]
+    found = [(one.cell, one.night, one.reason, one.of) for one in judged([], nights=nights).missing]
+    assert found == [(cell and str(cell), date(at), reason, of) for cell, at, reason, of in words]
+
+
+def test_cells_that_the_last_night_did_not_measure_are_known() -> None:
+    rows = [*make_rows(noisy(20)), *make_rows(noisy(30), LINUX)]
+    by_hand = make_row(31, cell=LINUX, suite=None, night=None)
+    assert judged(rows).resting == judged([*rows, by_hand]).resting == {VPP}
+
+
 @examples(20)
 @given(st.randoms(use_true_random=False), st.integers(-12, 12))
 def test_neither_the_rows_order_nor_their_unit_matters(rng: random.Random, exponent: int) -> None:

@@ -13,7 +13,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import HOSTILE, figures, lines_of, make_change, make_night, make_record, make_row, make_run, unpacked
+from nights import make_rows, noisy
+from report_cases import (
+    HOSTILE,
+    figures,
+    judged_report,
+    lines_of,
+    make_change,
+    make_night,
+    make_record,
+    make_row,
+    make_run,
+    unpacked,
+)
 
 from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.causes import FindingGroup, groups_of
@@ -28,7 +40,9 @@ from trexbench.core.result import RunResult
 from trexbench.core.units import format_time
 from trexbench.core.verdict.model import RunWarning
 from trexbench.report.clean import clean
+from trexbench.report.events import events_of
 from trexbench.report.groups import DIFFERS, NOTHING_DIFFERS
+from trexbench.report.page.cards import cards_of
 from trexbench.report.page.html import render
 from trexbench.report.page.markdown import escape, to_markdown
 from trexbench.report.page.older import Older
@@ -49,7 +63,9 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
     ]
     lost = make_row(name, f"{mode}2")
     table = make_night(*(make_record(row) for row in rows[2:]), make_record(lost, f"no {name}"), suite=name)
+    table = replace(table, simulated=simulated)
     first = rows[0].cell
+    groups = changes.pop("groups", make_groups(first, name))
     values: dict[str, Any] = {
         "rows": rows,
         "nights": [table],
@@ -59,13 +75,13 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
             first: (Older(rows[0], ("night", "change"), otherwise=True, curves=find_curves(first, make_run(first))),)
         },
         "changes": [make_change(first, rows[2].started, f"{name} slower", 6e6, 5e6, explanation=(name,))],
-        "groups": make_groups(first, name),
+        "groups": groups,
         "problems": [(name, f"{name}: not JSON")],
         "title": name,
         "below": "",
         "made": "2026-11-20",
         "judged": f"1 regression in {name}",
-        "missing": tuple(find_missing([table], lambda cell: True)),
+        "events": events_of(groups, [*find_missing([table], lambda cell: True)], "2026-11-20"),
         "remarks": (name,),
     }
     return Report(**(values | changes))
@@ -319,6 +335,59 @@ def test_simulated_runs_are_marked_in_every_form(simulated: bool) -> None:
     page, text = render(mixed, LIBRARY), to_markdown(mixed)
     assert ('class="sim"' in page) is ("(simulated)" in text) is simulated
     assert unpacked(Elements(page).scripts[0])["columns"][0]["simulated"] is simulated
+
+
+ROUTER = "lab simulated router"
+
+
+def test_the_mark_of_simulated_cells_is_left_out_and_no_name_is_cut() -> None:
+    cells = [Cell(dut, "64b", False, 1, simulated=True) for dut in (ROUTER, "lab")]
+    values = noisy(20)
+    rows = [row for cell in cells for row in make_rows([*values, *(0.9 * value for value in values[:3])], cell)]
+    last = make_night(make_record(replace(rows[-1], cell=replace(cells[0], simulated=False)), f"no {ROUTER}"))
+    last = replace(last, night=rows[-1].night, simulated=True)
+    report = judged_report(rows, [last], remarks=(f"{cells[0]}: line rate since 3 January",))
+    assert str(report.judged).startswith("lab (simulated) is 10 % slower since 21 January; 1 more")
+    page = render(report, LIBRARY)
+    text = " ".join(" ".join(Elements(page).text).split())
+    slower = "lab is 10 % slower since 21 January; 1 more"
+    name = f"{ROUTER} 64b uni 1q"
+    for words in (slower, f"{name}: no {ROUTER}", f"{name}: line rate since", "No real packet was"):
+        assert words in text, words
+    left = text.replace(ROUTER, "").replace("trexbench (simulated)", "")
+    assert set(re.findall(r"\S+ \S+ \S+ simulated", left)) == {"64b uni 1q simulated"}, "in commands, which need it"
+    assert left.count("simulated") == text.count("--acknowledge") == 2 and "lab router" not in text
+
+
+def test_a_real_night_that_failed_is_not_called_simulated() -> None:
+    rows = [make_row(simulated=True)]
+    report = judged_report(rows, [make_night(make_record(make_row(), "no link"))])
+    page = render(report, LIBRARY)
+    assert "Some runs sent no real packet" in page and "No real packet was sent" not in page
+
+
+def test_a_night_whose_documents_are_gone_makes_a_page_too() -> None:
+    table = make_night(make_record(make_row()), make_record(make_row("gone")))
+    page = Elements(render(judged_report([make_row()], [table]), LIBRARY))
+    assert "gone" in page.text and any("its document" in str(a.get("title")) for _, a in page.found)
+
+
+def test_a_failure_is_measured_again_by_its_own_suite() -> None:
+    failed = [make_night(make_record(make_row(), reason), suite=reason) for reason in ("first", "second")]
+    cards = cards_of(judged_report([make_row(at="2026-11-19")], failed, results="my results"))
+    commands = [command for card in cards for _, command in card.steps if command.startswith("trexbench suite")]
+    assert commands == [
+        f"trexbench suite run {suite} --only 'vpp 64b uni' --results 'my results'" for suite in ("first", "second")
+    ]
+
+
+def test_a_night_that_was_not_run_heads_the_page() -> None:
+    table = make_night(make_record(make_row()))
+    broken = make_night(at="2026-11-21", error="suites/a.yaml: broken")
+    report = judged_report([make_row()], [table, broken], table=table)
+    text = " ".join(" ".join(Elements(render(report, LIBRARY)).text).split())
+    assert text.count("he night of 21 November was not run: suites/a.yaml: broken") == 1
+    assert "run it again: trexbench suite run nightly" in text
 
 
 def test_nothing_at_all_makes_a_page_too() -> None:

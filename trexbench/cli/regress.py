@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +50,12 @@ others as with every verb.
 @click.option("--junit", metavar="FILE", help="Write JUnit XML to this file, - for standard output.")
 @click.option("--markdown", metavar="FILE", hidden=True, help="As --format md -o FILE, besides the other form.")
 @rare("--github", is_flag=True, help="Print annotations for GitHub workflows.")
-@click.option("--acknowledge", metavar="CELLS", help="Acknowledge the changes of these cells (a glob of names).")
+@click.option(
+    "--acknowledge",
+    multiple=True,
+    metavar="CELLS",
+    help="Acknowledge the changes of these cells (a glob of names); may be repeated.",
+)
 @rare(
     "--metric",
     type=click.Choice(NAMES),
@@ -59,7 +65,9 @@ others as with every verb.
 @click.option("--note", metavar="TEXT", help="With --acknowledge: the reason (required).")
 @rare("--date", type=DATE, help="With --acknowledge: changes up to this night (today).")
 @click.option("--known", is_flag=True, help="List acknowledged changes, numbered.")
-@click.option("--forget", type=click.IntRange(1), metavar="N", help="Delete acknowledgement N.")
+@click.option(
+    "--forget", multiple=True, type=click.IntRange(1), metavar="N", help="Delete acknowledgement N; may be repeated."
+)
 def regress(
     results: Path,
     dut: str | None,
@@ -71,28 +79,30 @@ def regress(
     junit: str | None,
     markdown: str | None,
     github: bool,
-    acknowledge: str | None,
+    acknowledge: tuple[str, ...],
     metric: str | None,
     note: str | None,
     date: str | None,
     known: bool,
-    forget: int | None,
+    forget: tuple[int, ...],
 ) -> int:
     """Judge every cell's history by change-point detection: what got slower, since when, by how much.
 
     A regression is reported until it is acknowledged with a note or has recovered.
     """
-    if [acknowledge is not None, known, forget is not None].count(True) > 1:
+    if [bool(acknowledge), known, bool(forget)].count(True) > 1:
         raise ConfigError("--acknowledge, --known and --forget exclude each other", "give one of them at a time")
-    if acknowledge is not None:
-        _acknowledge(results, Known(date or utc_now()[:10], acknowledge, metric, note or ""))
+    if acknowledge:
+        day = date or utc_now()[:10]
+        _acknowledge(results, [Known(day, cells, metric, note or "") for cells in acknowledge])
         return 0
     if metric is not None or note is not None or date is not None:
         raise ConfigError("--metric, --note and --date belong to --acknowledge", "name the cells with --acknowledge")
-    if forget is not None:
+    if forget:
         from ..results.nights import remove_known
 
-        click.echo(f"acknowledgement deleted: {_line(remove_known(results, forget))}")
+        for number in sorted({*forget}, reverse=True):  # the last first: those before keep their numbers
+            click.echo(f"acknowledgement deleted: {_line(remove_known(results, number))}")
         return 0
     if known:
         _list_known(results, form)
@@ -136,11 +146,12 @@ def _write(judgement: Judgement, form: OutputForm) -> None:
     )
 
 
-def _acknowledge(results: Path, change: Known) -> None:
+def _acknowledge(results: Path, changes: Sequence[Known]) -> None:
     from ..review.judge import acknowledge
 
-    acknowledge(results, change, warn)
-    click.echo(f"acknowledged: {_line(change)}")
+    acknowledge(results, changes, warn)
+    for change in changes:
+        click.echo(f"acknowledged: {_line(change)}")
 
 
 def _list_known(results: Path, form: OutputForm) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.history.causes import FindingGroup, Section, groups_of
+from ..core.history.explain import day_words
 from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, MissingCell
 from .groups import cause_words, dut_words, group_kind, group_lines, headline, too_few
@@ -41,10 +42,13 @@ class NightEvent:
     brief: str
     """The beginning of a sentence: no number of cells, but the likely cause."""
     cells: tuple[str, ...]
+    """Their names; none where a night was not run."""
     group: FindingGroup | None = None
     """The findings; None of a failure."""
     everything: bool = False
-    """Nothing at all was measured."""
+    """Nothing at all was measured, or a suite's last night was not run."""
+    suite: str = ""
+    """The suite of a failure."""
     alarms: bool = True
     """False for what is only listed: changes that are known, or began before the night that was named."""
 
@@ -70,11 +74,15 @@ class NightEvent:
         return "bad" if self.group is None or self.group.first.worse else "good"
 
 
+def events_of_judgement(judgement: Judgement) -> list[NightEvent]:
+    return events_of(groups_of(judgement), judgement.missing, judgement.now, judgement.nothing_measured)
+
+
 def events_of(
-    groups: Sequence[FindingGroup], missing: Sequence[MissingCell], nothing: bool = False
+    groups: Sequence[FindingGroup], missing: Sequence[MissingCell], now: str, nothing: bool = False
 ) -> list[NightEvent]:
-    """All events, the worst first. nothing: the last night measured no cell."""
-    found = [*_failures(missing, nothing), *map(_of_group, groups)]
+    """All events, the worst first. now: the last night; nothing: it measured no cell."""
+    found = [*_failures(missing, now, nothing), *map(_of_group, groups)]
     kinds = [*SIGNS]
 
     def place(one: NightEvent) -> tuple[bool, bool, int]:
@@ -92,26 +100,29 @@ def _of_group(group: FindingGroup) -> NightEvent:
     return NightEvent(group_kind(group), headline(group), subject, brief, cells, group, alarms=alarms)
 
 
-def _failures(missing: Sequence[MissingCell], nothing: bool) -> Iterator[NightEvent]:
+def _failures(missing: Sequence[MissingCell], now: str, nothing: bool) -> Iterator[NightEvent]:
     """Yield an event for each reason."""
-    last = max((one.night for one in missing), default="")
     for some in _by_reason(missing):
-        everything = nothing and some[0].night == last
-        every = len(some) == some[0].of
-        cells = f"all {len(some)} cells" if every else f"{len(some)} of {some[0].of} cells"
-        name, reason = some[0].cell if len(some) == 1 else cells, some[0].reason
-        brief, every_name = f"{name} {FAILED}: {reason}", tuple(one.cell for one in some)
-        yield NightEvent(FAILED, f"{name}: {reason}", name, brief, every_name, everything=everything)
-
-
-def events_of_judgement(judgement: Judgement) -> list[NightEvent]:
-    return events_of(groups_of(judgement), judgement.missing, judgement.nothing_measured)
+        first, names = some[0], tuple(one.cell for one in some if one.cell is not None)
+        day = day_words(first.night, now)
+        if not names:
+            night, why = f"night of {day}", f"was not run: {first.reason}"
+            lines = f"the {night} {why}", f"the {night}", f"The {night} {why}"
+            yield NightEvent(FAILED, *lines, (), everything=first.night == now, suite=first.suite)
+            continue
+        cells = f"all {len(some)} cells" if len(some) == first.of else f"{len(some)} of {first.of} cells"
+        name, on = names[0] if len(some) == 1 else cells, "" if first.night == now else f" on {day}"
+        lines = f"{name}{on}: {first.reason}", name, f"{name} {FAILED}{on}: {first.reason}"
+        yield NightEvent(FAILED, *lines, names, everything=nothing and not on, suite=first.suite)
 
 
 def missing_lines(missing: Sequence[MissingCell]) -> Iterator[str]:
     """A line for each reason: ``all 16 cells of nightly failed on 2026-11-20: no TRex server``."""
     for some in _by_reason(missing):
         first, every = some[0], "all " * (len(some) == some[0].of)
+        if first.cell is None:
+            yield f"the night of {first.night} of {first.suite} was not run: {first.reason}"
+            continue
         names = first.cell if len(some) == 1 else f"{every}{len(some)} cells of {first.suite}"
         yield f"{names} {FAILED} on {first.night}: {first.reason}"
 
@@ -131,7 +142,7 @@ def first_sentence(judgement: Judgement) -> str:
         return f"Nothing new since {judgement.since}; {format_count(sum(one.older for one in every), 'older change')}"
     if not events:
         return _all_well(judgement)
-    if events[0].everything:
+    if events[0].everything and events[0].cells:
         return f"Nothing was measured tonight: {'; '.join(one.brief for one in events if one.everything)}"
     first, others = events[0], events[1:]
     kinds = dict.fromkeys(one.kind for one in others)
@@ -144,7 +155,7 @@ def _count_words(events: Sequence[NightEvent], again: bool) -> str:
     """``2 more regressions``, ``3 cells failed``."""
     kind, more = events[0].kind, "more " * again
     if kind == FAILED:
-        number = len({cell for one in events for cell in one.cells})
+        number = len({cell for one in events for cell in one.cells or (one.subject,)})
         return f"{number} {more}{'cell' if number == 1 else 'cells'} {FAILED}"
     return f"{len(events)} {more}{kind}{'s' * (len(events) > 1 and kind in COUNTED)}"
 
@@ -152,10 +163,15 @@ def _count_words(events: Sequence[NightEvent], again: bool) -> str:
 def _all_well(judgement: Judgement) -> str:
     """That nothing changed, or that too few nights tell."""
     few = {one.cell: one.nights for one in judgement.of(Kind.INSUFFICIENT)}
-    usual = {cell for cell, _ in judgement.steady} | {one.cell for one in judgement.findings if one.cell not in few}
-    young = {cell: nights for cell, nights in few.items() if cell not in usual}
     if not judgement.judged:
         words = f"{format_count(len(few), 'cell')} measured; too early to judge: {too_few(*few.values())}"
         return words if few else "Nothing was measured yet"
-    words = f"All {len(usual)} cells as usual" if len(usual) > 1 else "As usual"
-    return f"{words}; {len(young)} not judged yet: {too_few(*young.values())}" if young else words
+    every = {cell for cell, _ in judgement.steady} | {one.cell for one in judgement.findings if one.cell not in few}
+    young = {cell: nights for cell, nights in few.items() if cell not in every}
+    usual, resting = every - judgement.resting, every & judgement.resting
+    known = sum(group.section is Section.KNOWN for group in groups_of(judgement))
+    parts = [f"All {len(usual)} cells as usual" if len(usual) > 1 else "As usual" if usual else "Nothing changed"]
+    parts += [format_count(known, "known change")] if known else []
+    parts += [f"{len(young)} not judged yet: {too_few(*young.values())}"] if young else []
+    parts += [f"{len(resting)} not measured in the last night"] if resting else []
+    return "; ".join(parts)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..core.history.causes import FindingGroup, Section
 from ..core.history.detect import SURE, Shape
 from ..core.history.differences import Difference
-from ..core.history.explain import day_range
+from ..core.history.explain import day_range, day_words
 from ..core.history.regression import NEEDED_NIGHTS, Finding
 from ..core.history.rows import COST
 from .clean import clean
@@ -45,12 +45,14 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
         count = "" if brief else f" ({format_count(len(group.cells), 'cell')})"
         return f"{dut} recovered since {group.day}, {was}{count}"
     if brief:
-        dut += " is" if first.metric.bounded else ":"
+        is_share = first.metric.bounded and any(one.share is not None for one in leading)
+        dut += " is" if is_share else ":"
     if group.section is Section.SUSPICION:
         most = max(one.more for one in leading)
         nights = "one more such night makes" if most == 1 else f"{most} more such nights make"
         change = "a regression" if first.worse else "an improvement" if first.loss is None else "a recovery"
-        return f"{dut} {figures_words(leading, f'{words} tonight{again}', brief)}; {nights} it {change}"
+        at = "tonight" if first.told == group.now else f"on {day_words(first.told or '', group.now)}"
+        return f"{dut} {figures_words(leading, f'{words} {at}{again}', brief)}; {nights} it {change}"
     about = "about " if first.shape is Shape.DRIFT else ""
     since = f"{words} since {about}{group.day}{'' if brief else _apart(first, group.now)}{again}"
     return f"{dut} {figures_words(leading, since, brief)}"
@@ -178,7 +180,9 @@ def format_levels(finding: Finding) -> str:
 
 
 def format_noise(finding: Finding) -> str:
-    """Format a night's noise as a share of the level before; in the figure's unit where that is 0."""
+    """Format a night's noise as a share of the level before; in the figure's unit where that is 0 or a share."""
+    if finding.metric.unit == "share":
+        return f"{_points(finding.noise)} points"
     if finding.before:
         return f"{abs(finding.noise / finding.before) * 100:.1f} %"
     return format_figure(finding.noise, finding.metric)

@@ -11,6 +11,7 @@ from ..core.history.known import Known
 from ..core.history.regression import Judgement, judge_rows
 from ..core.history.rows import METRICS
 from ..core.load.modes import full_mode_name
+from ..report.commands import REASON
 from ..results.nights import add_known, load_known, load_nights
 from .differences import with_differences
 from .find import Warn, all_rows, require_choice
@@ -41,11 +42,12 @@ def judge(
     return with_differences(judge_rows(rows, known, nights, since, is_named), rows, results, warn)
 
 
-def acknowledge(results: Path, change: Known, warn: Warn) -> None:
-    """Note the change as known; ConfigError without a reason, a warning where no cell matches yet."""
-    if not change.note.strip():
-        raise ConfigError("an acknowledged change needs its reason", "add --note")
-    add_known(results, change)
+def acknowledge(results: Path, changes: Sequence[Known], warn: Warn) -> None:
+    """Note the changes as known; ConfigError without a reason, a warning for each of which no cell matches yet."""
+    if any(change.note.strip() in ("", REASON) for change in changes):
+        raise ConfigError("an acknowledged change needs its reason", f"say with --note why, not {REASON}")
     cells = {row.cell for row in all_rows(results, warn)}
-    if not any(change.is_about(cell, metric.name) for cell in cells for metric in METRICS.values()):
-        warn(f"no cell in {results} matches that yet: names are as `regress` prints them")
+    for change in changes:
+        add_known(results, change)
+        if not any(change.is_about(cell, metric.name) for cell in cells for metric in METRICS.values()):
+            warn(f"no cell in {results} matches {change.cell} yet: names are as `regress` prints them")

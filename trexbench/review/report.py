@@ -19,7 +19,7 @@ from ..core.history.series import night_of
 from ..core.result import RunResult
 from ..core.run import Run
 from ..core.tcp.result import TcpResult
-from ..report.events import first_sentence
+from ..report.events import events_of_judgement, first_sentence
 from ..report.groups import finding_line
 from ..report.page.html import render
 from ..report.page.older import Older, choose_older, with_figures
@@ -94,10 +94,9 @@ def collect(
         title=f"trexbench: {suite or (table.suite if table else 'stored runs')}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         judged=first_sentence(judgement),
-        missing=judgement.missing,
-        nothing=judgement.nothing_measured,
+        events=events_of_judgement(judgement),
         results=str(results),
-        remarks=(*judgement.remarks, *_not_run(nights)),
+        remarks=judgement.remarks,
         pages=find_pages(results, suite),
     )
 
@@ -133,18 +132,10 @@ def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:
     return max(chosen, key=lambda one: (one.night, one.started), default=None)
 
 
-def _not_run(nights: Sequence[Night]) -> list[str]:
-    """That the last night was not run, if its suite could not be read."""
-    last = max(nights, key=lambda one: (one.night, one.started), default=None)
-    if last is None or last.cells:
-        return []
-    return [f"the night of {last.night} was not run ({last.suite}): {last.error}"]
-
-
 def _chosen(night: Night, duts: Sequence[str], only: Sequence[str]) -> Night:
     """The night with the cells of these DUTs and patterns; of all if there are none."""
-    cells = (one for one in night.cells if (not duts or one.dut in duts) and is_chosen(one.cell, only))
-    return replace(night, cells=tuple(cells))
+    cells = tuple(one for one in night.cells if (not duts or one.dut in duts) and is_chosen(one.cell, only))
+    return replace(night, cells=cells, error=night.error if cells or not night.cells else None)
 
 
 def load_latest(

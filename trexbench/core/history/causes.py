@@ -30,7 +30,7 @@ class FindingGroup:
     """Findings of one DUT, variant and WAN, of one kind and direction, that began in one night or in one beside it.
 
     findings: the most telling metric first, then the largest change. since: the night in which most of them, of rates
-    first, began; now: the last night that was judged. differences: of the first finding's cell, between the documents
+    first, began; now: the last night. differences: of the first finding's cell, between the documents
     of its last run before ``since`` and of its first one from then on; None: not compared.
     """
 
@@ -99,7 +99,7 @@ def _parts(findings: Iterable[Finding], nights: Sequence[str]) -> Iterator[tuple
 def _group(section: Section, night: str, findings: Iterable[Finding], judgement: Judgement) -> FindingGroup:
     ordered = tuple(sorted(findings, key=lambda one: (*_size(one), str(one.cell))))
     first = ordered[0]
-    now = judgement.nights[-1] if judgement.nights else first.told or night
+    now = judgement.now or first.told or night
     return FindingGroup(section, ordered, night, now, judgement.differences.get((first.cell, night)))
 
 

@@ -78,7 +78,12 @@ class Cell:
 def is_chosen(cell: Cell, only: Sequence[str]) -> bool:
     """Test whether the cell, as its suite names it, matches one of the patterns of ``--only``; none means all."""
     name = str(replace(cell, simulated=False))
-    return not only or any(fnmatchcase(name, pattern) for pattern in only)
+    return not only or any(is_like(name, pattern) for pattern in only)
+
+
+def is_like(name: str, pattern: str) -> bool:
+    """Test whether a cell's name matches the pattern; it always matches itself, with whatever letters."""
+    return name == pattern or fnmatchcase(name, pattern)
 
 
 def by_given_rate(cells: Iterable[Cell]) -> list[Cell]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange
+from calendar import monthrange, timegm
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 from ..errors import ConfigError, StoreError
 from ..typed import read_stored
 from ..units import Rate
-from .cell import Cell
+from .cell import Cell, is_like
 
 SCHEMA, VERSION = "trexbench/acknowledged", 1
 NEWS_NIGHTS, GRACE_NIGHTS = 14, 3
@@ -34,7 +33,7 @@ class Known:
         names = [str(cell)]
         if cell.held_pps is not None:  # notes may be older than the way in which rates are written
             names.append(names[0].replace(cell.kind_words, f"{cell.kind} at {Rate(cell.held_pps, 'pps')}"))
-        return self.metric in (None, metric) and any(fnmatchcase(name, self.cell) for name in names)
+        return self.metric in (None, metric) and any(is_like(name, self.cell) for name in names)
 
 
 def find_note(known: Iterable[Known], nights: list[str], places: list[int], at: int) -> str | None:
@@ -77,6 +76,11 @@ def parse_date(text: str) -> str:
     if not 1 <= month <= 12 or not 1 <= day <= monthrange(year, month)[1]:
         raise ConfigError(f"{text!r} is not a date", "write it as 2026-11-21")
     return date
+
+
+def day_number(date: str) -> int:
+    """Number of the day, to count the days between two."""
+    return timegm((*map(int, date.split("-")), 0, 0, 0)) // 86400
 
 
 def is_date(text: object) -> bool:

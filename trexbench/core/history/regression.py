@@ -9,7 +9,7 @@ from .cell import Cell
 from .detect import FIRST_NIGHTS, Shape, nights_of_change
 from .differences import Difference
 from .explain import explain
-from .known import NEWS_NIGHTS, Known
+from .known import NEWS_NIGHTS, Known, day_number
 from .levels import Event, Kind, Usual, follow
 from .night import CellState, Night
 from .rows import METRICS, Metric, RunRow, cells_of
@@ -19,6 +19,8 @@ NEEDED_NIGHTS = FIRST_NIGHTS + 2
 """With fewer, no change can be found: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
 STALE_NIGHTS = 30
 """A cell that was not measured in so many nights is no longer judged."""
+AGAIN_DAYS = 3
+"""A night of a part of the cells repeats what failed so many days before; later, the suite has become smaller."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class MissingCell:
-    """A cell that the last night of its suite did not measure, and why. of: the cells of that night."""
+    """A cell that the last night of its suite did not measure, and why."""
 
-    cell: str
+    cell: str | None
+    """None: the whole night was not run, as its suite could not be read."""
     suite: str
     night: str
     reason: str
     of: int = 0
+    """The number of cells of that night, and of those that measured some of them again."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,8 @@ class Judgement:
     steady: tuple[tuple[Cell, str], ...] = ()
     nights: tuple[str, ...] = ()
     differences: Mapping[tuple[Cell, str], tuple[Difference, ...]] = field(default_factory=dict)
+    resting: frozenset[Cell] = frozenset()
+    """Cells with a history that the last night did not measure."""
     usual: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> tuple[Finding, ...]:
@@ -129,9 +135,14 @@ class Judgement:
     def nothing_measured(self) -> bool:
         """True if all cells of the last night failed."""
         last = max((one.night for one in self.missing), default="")
-        failed = [one for one in self.missing if one.night == last]
+        failed = [one for one in self.missing if one.night == last and one.cell is not None]
         suites = {one.suite: one.of for one in failed}
         return bool(failed) and last > max(self.nights, default="") and len(failed) == sum(suites.values())
+
+    @property
+    def now(self) -> str:
+        """The last night, also where it measured nothing; empty for none."""
+        return max((*self.nights, *(one.night for one in self.missing)), default="")
 
     @property
     def exit_code(self) -> int:
@@ -151,6 +162,7 @@ def judge_rows(
     dates = sorted({night_of(row) for found in cells.values() for row in found})
     horizon = dates[-STALE_NIGHTS - 1] if len(dates) > STALE_NIGHTS else ""
     stale = {cell for cell, found in cells.items() if night_of(found[-1]) <= horizon}
+    last = max((row.night for found in cells.values() for row in found if row.night), default="".join(dates[-1:]))
     findings: list[Finding] = []
     remarks: list[str] = []
     steady: list[tuple[Cell, str]] = []
@@ -179,6 +191,7 @@ def judge_rows(
         steady=tuple(steady),
         nights=tuple(dates),
         usual=usual,
+        resting=frozenset(cell for cell in cells.keys() - stale if night_of(cells[cell][-1]) < last),
     )
 
 
@@ -240,17 +253,52 @@ def _loss(series: FigureSeries, event: Event | None) -> Loss | None:
 
 
 def find_missing(nights: Sequence[Night], wanted: Callable[[Cell], bool]) -> Iterable[MissingCell]:
-    """Cells without a result in the last night of each suite; while it runs only those that have failed."""
-    last = {(night.suite, night.simulated): night for night in nights}
-    for night in last.values():
-        under_way = night.finished is None and night.error is None
-        records = [record for record in night.cells if wanted(record.cell)]
-        for record in records:
-            if record.state is CellState.DONE or (under_way and record.state is not CellState.FAILED):
+    """Cells without a result in the last night of each suite; while it runs only those that have failed.
+
+    Of a cell that was measured again, its last record counts; one that any suite has measured since is not missing.
+    """
+    lasting = _last_nights(nights)
+    begin = min((at for some in lasting for at in some), default=0)
+    done = {
+        (record.cell, night.simulated): at
+        for at, night in enumerate(nights[begin:], begin)
+        for record in night.cells
+        if record.state is CellState.DONE
+    }
+    for some in lasting:
+        night = nights[some[0]]
+        if night.error and not night.cells:
+            yield MissingCell(None, night.suite, night.night, night.error)
+        latest = {one.cell: (at, one) for at in some for one in nights[at].cells if wanted(one.cell)}
+        for at, record in latest.values():
+            night = nights[at]
+            under_way = night.finished is None and night.error is None
+            if at <= done.get((record.cell, night.simulated), -1) or (
+                under_way and record.state is not CellState.FAILED
+            ):
                 continue
             errors = [attempt.error for attempt in record.attempts if attempt.error]
             reason = errors[-1] if errors else night.error or "the night ended before it was measured"
-            yield MissingCell(str(record), night.suite, night.night, reason, len(records))
+            yield MissingCell(str(record), night.suite, night.night, reason, len(latest))
+
+
+def _last_nights(nights: Sequence[Night]) -> list[list[int]]:
+    """Each suite's last night, by its place, and those that measured a part of its cells again soon afterwards."""
+    found: dict[tuple[str, bool | None], list[int]] = {}
+    for at, night in enumerate(nights):
+        if night.cells:  # of one that was not run it is not known whether it was to be simulated
+            found.pop((night.suite, None), None)
+        some = found.setdefault((night.suite, night.simulated if night.cells else None), [])
+        if some and not _is_part(night, nights[some[0]]):
+            some.clear()
+        some.append(at)
+    return [*found.values()]
+
+
+def _is_part(night: Night, whole: Night) -> bool:
+    if not 0 < len(night.cells) < len(whole.cells) or day_number(night.night) - day_number(whole.night) > AGAIN_DAYS:
+        return False
+    return {one.cell for one in night.cells} < {one.cell for one in whole.cells}
 
 
 def _remarks(found: Sequence[FigureSeries]) -> Iterable[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import quote
 
 from ...core.history.regression import Finding
 from ...core.history.rows import RunRow
 from ...core.history.series import night_of
-from ..commands import acknowledge, compare, doctor, measure, show
+from ..commands import acknowledge, compare, doctor, measure, run_again, show
 from ..events import NightEvent
 from .card_trend import draw_trend, span_of
 from .report import Report
@@ -42,9 +43,10 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
     before, latest = _runs_of(report, first)
     steps = [("see the latest run", show(latest, report.results))] if latest else []
     steps += [("compare before and now", compare(before, latest, report.results))] if before and latest else []
-    steps.append(("measure this cell again", measure(first.cell, latest.suite if latest else None)))
+    again = measure(first.cell, latest.suite if latest else None, report.results)
+    steps += [("measure this cell again", again)] if again else []
     if first.worse and first.note is None:
-        steps.append(("or take it as known", acknowledge(event.group)))
+        steps.append(("or take it as known", acknowledge(event.group, report.results)))
     named = (("document before", before), ("latest document", latest))
     known = [(words, row) for words, row in named if row is not None and report.below is not None]
     documents = tuple((words, f"./{report.below}{quote(row.path)}") for words, row in known)
@@ -60,14 +62,16 @@ def _runs_of(report: Report, finding: Finding) -> tuple[RunRow | None, RunRow | 
 
 
 def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str]]:
-    found = [
-        (night.suite, cell)
+    if not event.cells:
+        yield "run it again", run_again(event.suite, report.results)
+    found = (
+        cell
         for night in reversed(report.nights)
         for record, cell in zip(night.cells, night.of, strict=True)
-        if str(record) == event.cells[0]
-    ]
-    if found:
-        suite, cell = found[0]
+        if night.suite == event.suite and str(record) in event.cells[:1]
+    )
+    for cell in islice(found, 1):
         if not cell.simulated:
             yield "check the bench", doctor(cell)
-        yield "measure the first of them again" if len(event.cells) > 1 else "measure it again", measure(cell, suite)
+        if again := measure(cell, event.suite, report.results):
+            yield "measure the first of them again" if len(event.cells) > 1 else "measure it again", again

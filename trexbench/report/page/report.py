@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from urllib.parse import quote
 
@@ -13,13 +12,13 @@ from ...core.history.causes import FindingGroup
 from ...core.history.cell import Cell, by_given_rate
 from ...core.history.levels import Usual
 from ...core.history.night import Night
-from ...core.history.regression import Finding, MissingCell
+from ...core.history.regression import Finding
 from ...core.history.rows import METRICS, Metric, RunRow
 from ...core.history.series import night_of
 from ...core.result import RunResult
 from ...core.run import Run
 from ...core.tcp.result import TcpResult
-from ..events import NightEvent, events_of
+from ..events import NightEvent
 from ..run.costs import known_costs
 from ..run.summary import RunSummary, summarise
 from ..tcp.table import PublishedCell
@@ -62,10 +61,8 @@ class Report:
     tcp: Mapping[Cell, TcpResult] = field(default_factory=dict)
     others: Mapping[Cell, Run] = field(default_factory=dict)
     published: Sequence[PublishedCell] = ()
-    missing: Sequence[MissingCell] = ()
-    """Cells that the last nights did not measure."""
-    nothing: bool = False
-    """The last night measured no cell at all."""
+    events: Sequence[NightEvent] = ()
+    """All that changed or failed, the worst first."""
     results: str = "results"
     """The directory of the results, as it was typed."""
     below: str | None = None
@@ -73,14 +70,20 @@ class Report:
     pages: Sequence[tuple[str, str]] = ()
     """Pages of other nights, newest first: the night, and the file in the results directory."""
 
-    @cached_property
-    def events(self) -> list[NightEvent]:
-        """All that changed or failed, the worst first."""
-        return events_of(self.groups, self.missing, self.nothing)
-
     def said(self, text: object) -> str:
         """The text without the mark of simulated cells, on a page that has no others and says so once."""
-        return re.sub(r" (?:\(simulated\)|simulated\b)", "", str(text)) if self.all_simulated else str(text)
+        words = str(text)
+        for marked, name in self._marks.items() if "simulated" in words else ():
+            words = words.replace(marked, name)
+        return words
+
+    @cached_property
+    def _marks(self) -> Mapping[str, str]:
+        """Marked names of cells and DUTs, each with its name alone; none on a page that has measured runs as well."""
+        cells = {replace(row.cell, simulated=False) for row in self.rows} if self.all_simulated else set()
+        names = {str(one) for cell in cells for one in (cell, replace(cell, rx_queues=None))}
+        of_duts = {f"{cell.dut_words} (simulated)": cell.dut_words for cell in cells}
+        return {f"{name} simulated": name for name in names} | of_duts
 
     @cached_property
     def grid(self) -> Grid:
@@ -155,7 +158,7 @@ class Report:
     def columns(self) -> tuple[Column, ...]:
         """Columns of the table and of all cells; a DUT's place there is its colour on the page."""
         cells = [*(trend.cell for trend in self.trends), *self.runs, *self.tcp]
-        return order_columns(map(column_of, cells))
+        return order_columns([*map(column_of, cells), *self.grid.columns, *self.cost_grid.columns])
 
     @property
     def has_packets(self) -> bool:
@@ -226,7 +229,8 @@ class Report:
 
     @property
     def all_simulated(self) -> bool:
-        return self.simulated and all(row.cell.simulated for row in self.rows)
+        nights = (night.simulated for night in self.nights if night.cells)
+        return self.simulated and all(row.cell.simulated for row in self.rows) and all(nights)
 
 
 def night_of_run(run: Run) -> str:

@@ -33,13 +33,16 @@ def sheets_of(report: Report, parts: Sequence[Part]) -> Iterator[Sheet]:
 
 def _unmarked(sheet: Sheet, report: Report) -> Sheet:
     """The table without a mark at each simulated run, where the page says that all are; its file keeps them."""
-    if not report.all_simulated:
+    if not report.all_simulated or sheet.heads[0].name not in ("Run", "Cell", "DUT"):
         return sheet
-    lines = (
-        replace(line, items=tuple(replace(item, text=report.said(item.text)) for item in line.items))
-        for line in sheet.lines
-    )
-    return replace(sheet, lines=tuple(lines))
+    return replace(sheet, lines=tuple(map(_without_mark, sheet.lines)))
+
+
+def _without_mark(line: SheetRow) -> SheetRow:
+    """The row with its name unmarked: all of these names end with the mark."""
+    name, *others = line.items
+    text = name.text.removesuffix(" (simulated)").removesuffix(" simulated")
+    return replace(line, items=(replace(name, text=text), *others))
 
 
 def tables_of(report: Report) -> Iterator[Sheet]:

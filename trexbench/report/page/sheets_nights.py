@@ -11,7 +11,7 @@ from ...core.history.regression import NEEDED_NIGHTS
 from ...core.history.rows import Metric, RunRow, cells_of
 from ...core.history.series import night_of
 from ..clean import clean
-from ..groups import format_noise, group_kind, headline, too_few
+from ..groups import change_words, format_noise, group_kind, headline, too_few
 from ..sheet import Item, Sheet, SheetRow, figure, heads_of, of_change, of_count, of_text, raw_of
 from ..words import NONE, format_figure
 from .figures import change_text
@@ -32,7 +32,7 @@ def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
                 of_text(finding.cell),
                 _metric(metric),
                 of_text(kind),
-                of_change(finding.share),
+                replace(of_change(finding.share), text=change_words(finding)),
                 _level(before, metric),
                 _level(finding.after, metric, finding.at_least),
                 Item(format_noise(finding), raw_of(100 * abs(finding.noise / before)) if before else ""),

@@ -10,9 +10,8 @@ from ...core.history.causes import FindingGroup, Section, groups_of
 from ...core.history.levels import Kind
 from ...core.history.regression import Finding, Judgement
 from ..clean import clean
-from ..events import first_sentence
+from ..events import first_sentence, missing_lines
 from ..groups import difference_lines, finding_line, headline, too_few
-from .text import missing_line
 
 
 def judgement_values(judgement: Judgement) -> dict[str, Any]:
@@ -102,8 +101,8 @@ def format_junit(judgement: Judgement) -> str:
     for cell, metric in judgement.steady:
         _case(suite, cell, metric)
     for missing in judgement.missing:
-        case = _case(suite, missing.cell, "measured")
-        ElementTree.SubElement(case, "error", type="missing", message=clean(missing_line(missing)))
+        case = _case(suite, missing.cell or missing.suite, "measured")
+        ElementTree.SubElement(case, "error", type="missing", message=clean(next(missing_lines([missing]))))
     for element in (suites, suite):
         element.set("tests", str(len(suite)))
         for name, outcome in (("failures", "failure"), ("skipped", "skipped"), ("errors", "error")):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...core.history.causes import FindingGroup, Section, groups_of
 from ...core.history.levels import Kind
-from ...core.history.regression import Finding, Judgement, MissingCell
+from ...core.history.regression import Finding, Judgement
 from ..clean import clean, escape_markdown
 from ..events import events_of_judgement, first_sentence, missing_lines
 from ..fit import format_sheet
@@ -106,10 +106,6 @@ def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -
 
 def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
     return wrapped([f"{'':<{indent}}{clean(text)}"], max(width, 40))
-
-
-def missing_line(missing: MissingCell) -> str:
-    return f"{missing.cell} failed on {missing.night}: {missing.reason}"
 
 
 def format_markdown(judgement: Judgement) -> str:
