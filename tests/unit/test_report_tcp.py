@@ -20,6 +20,7 @@ from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpMode, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.units import tcp_payload_bps
+from trexbench.report.events import events_of
 from trexbench.report.page.grid import build_grid
 from trexbench.report.page.html import render
 from trexbench.report.page.markdown import to_markdown
@@ -187,8 +188,11 @@ def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -
         report.rows[1].cell, report.rows[1].started, before=5e8, after=4e8, metric=TCP_RATE, since="2026-11-20"
     )
     packets, groups = make_row(), groups_of(Judgement((slower.finding,), 1))
+    events = events_of(groups, (), "2026-11-20")
     rows, runs = [packets, *report.rows], {packets.cell: make_run(packets.cell)}
-    page = Elements(render(replace(report, rows=rows, runs=runs, changes=[slower], groups=groups), LIBRARY))
+    page = Elements(
+        render(replace(report, rows=rows, runs=runs, changes=[slower], groups=groups, events=events), LIBRARY)
+    )
     shown = [a["data-show"] for _, a in page.found if "data-show" in a]
     assert json.loads(str(shown[0])) == {"tcp-mode": "reverse-ipv4", "metric": "TCP rate"}
     chosen = [a["value"] for tag, a in page.found if tag == "option" and "selected" in a and "value" in a]
