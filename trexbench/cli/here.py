@@ -133,6 +133,8 @@ def _night_words(night: NightGlance, under_way: bool) -> str:
 def _ago(started: str) -> str:
     with suppress(ValueError):
         minutes = int(time.time() - calendar.timegm(time.strptime(started, "%Y-%m-%dT%H:%M:%SZ"))) // 60
+        if minutes < 60:
+            return f"{minutes} min ago"
         return f"{minutes // 1440} days ago" if minutes >= 2880 else f"{minutes // 60}:{minutes % 60:02} h ago"
     return ""
 
