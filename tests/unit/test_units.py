@@ -23,6 +23,7 @@ from trexbench.core.units import (
     parse_rate,
     parse_share,
     parse_speed,
+    seconds_of,
 )
 
 
@@ -151,6 +152,18 @@ def test_units_of_rate_agree_about_the_same_load(unit: str, percent: float, fram
 )
 def test_formats(formatted: str, expected: str) -> None:
     assert formatted == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1970-01-02T00:01:01Z", 86461.0),
+        ("2028-02-29T23:59:59Z", 1835481599.0),
+        *((text, None) for text in (None, "", "2026-02-30T00:00:00Z", "2026-13-01T00:00:00Z", "2026-01-01T24:00:00Z")),
+    ],
+)
+def test_times_of_documents(text: str | None, expected: float | None) -> None:
+    assert seconds_of(text) == expected
 
 
 @given(st.floats(0, 1e13))

@@ -6,6 +6,7 @@ Sizes are of L2 frames with 4 bytes of FCS. L1 adds 20 bytes per frame: preamble
 from __future__ import annotations
 
 import re
+from calendar import monthrange, timegm
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
@@ -24,6 +25,7 @@ _DURATION = re.compile(
     rf"(?:(?P<h>{_PART})\s*h\s*)?(?:(?P<m>{_PART})\s*m(?:in)?\s*)?(?:(?P<s>{_PART})\s*s(?:ec)?\s*)?(?:(?P<ms>{_PART})\s*ms)?"
 )
 _SPEED = re.compile(rf"{_NUMBER}\s*(?P<scale>[mg])(?:bit(?:/s)?|bps|b)?")
+_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z", re.ASCII)
 _SECONDS = {"ms": 1e-3, "s": 1.0, "bare": 1.0, "m": 60.0, "h": 3600.0}
 LONGEST_S = 30 * 86400.0
 """No duration is longer: it would be a slip of the keyboard."""
@@ -179,6 +181,17 @@ def format_duration(seconds: float) -> str:
     minutes, secs = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{secs:02} h" if hours else f"{minutes}:{secs:02} min"
+
+
+def seconds_of(text: str | None) -> float | None:
+    """Seconds since 1970 of a time as in documents, 2026-11-20T02:00:00Z; None for anything else."""
+    match = _TIME.fullmatch(text or "")
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = map(int, match.groups())
+    if not (year and 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]):
+        return None
+    return float(timegm((year, month, day, hour, minute, second))) if hour < 24 and max(minute, second) < 60 else None
 
 
 def _significant(value: float, digits: int) -> str:

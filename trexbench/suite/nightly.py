@@ -16,12 +16,12 @@ from ..core.history.night import CellState, Night
 from ..core.history.regression import Judgement
 from ..core.history.rows import RunRow
 from ..core.names import is_name
+from ..core.units import seconds_of
 from ..report.events import events_of_judgement, first_sentence
 from ..results.nights import NightWriter, page_name
 from ..results.prune import find_old_nights, remove
 from ..results.store import load_rows, replace_file
 from ..review.judge import judge
-from ..review.progress import seconds_of
 from ..review.report import collect, make_page
 from ..session.process import utc_now
 from .jobs import Job, begin_night, find_unfinished, resumed

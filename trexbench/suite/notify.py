@@ -17,8 +17,8 @@ from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import Cell
 from ..core.history.night import CellState, Night
 from ..core.history.rows import COST, RATE, TCP_RATE, RunRow
+from ..core.units import seconds_of
 from ..files import replace_file
-from ..review.progress import seconds_of
 
 WEBHOOK_ENV = "TREXBENCH_WEBHOOK"
 TIMEOUT_S = 10.0
