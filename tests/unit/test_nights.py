@@ -16,7 +16,7 @@ from trexbench.core.errors import StoreError
 from trexbench.core.history.cell import TCP_KIND, Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night, night_from_dict, night_to_dict
 from trexbench.core.tcp.model import TcpMode, Way
-from trexbench.results.nights import MAX_BYTES, NightWriter, find_nights, load_nights, read_night
+from trexbench.results.nights import MAX_BYTES, NightWriter, find_nights, find_pages, load_nights, page_name, read_night
 
 pytestmark = pytest.mark.portable
 
@@ -75,6 +75,21 @@ def test_a_night_of_an_earlier_version_is_read(tmp_path: Path) -> None:
 def test_no_night_takes_anothers_place(tmp_path: Path) -> None:
     names = [NightWriter.begin(tmp_path, NIGHT).name for _ in range(3)]
     assert names == ["2026-11-21-forty", "2026-11-21-forty-2", "2026-11-21-forty-3"]
+
+
+def test_a_suite_has_its_own_pages_also_where_another_is_named_like_its_second_night(tmp_path: Path) -> None:
+    for suite, hour in (("lab", 1), ("lab", 2), ("lab-2", 3)):
+        night = replace(NIGHT, suite=suite, started=f"2026-11-21T0{hour}:00:00Z")
+        (tmp_path / page_name(NightWriter.begin(tmp_path, night).name)).write_text("")
+    NightWriter.begin(tmp_path, replace(NIGHT, suite="lab-2", night="2026-11-22"))
+    stored = find_nights(tmp_path, pytest.fail)
+    first, second, other = (page_name(f"2026-11-21-lab{end}") for end in ("", "-2", "-2-2"))
+    assert find_pages(tmp_path, stored, "lab-2") == [("2026-11-21", other)]
+    both = [("2026-11-21, 02:00 UTC", second), ("2026-11-21, 01:00 UTC", first)]
+    assert find_pages(tmp_path, stored, "lab") == both
+    assert [words for words, _ in find_pages(tmp_path, stored, None)] == [
+        "2026-11-21 lab-2", "2026-11-21 lab, 02:00 UTC", "2026-11-21 lab, 01:00 UTC"
+    ]  # fmt: skip
 
 
 def test_oldest_first(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ..core.errors import StoreError
@@ -63,7 +63,7 @@ def find_nights(results: Path, warn: Callable[[str], None], newest: int | None =
     found = []
     files = _files(results, warn)
     if newest is not None:
-        files = sorted(files, key=lambda path: path.stat().st_mtime_ns if path.exists() else 0)[-newest:]
+        files = sorted(files, key=written_ns)[-newest:]
     for path in files:
         try:
             found.append((path, read_night(path)))
@@ -72,21 +72,31 @@ def find_nights(results: Path, warn: Callable[[str], None], newest: int | None =
     return sorted(found, key=lambda one: (one[1].night, one[1].started, one[0].name))
 
 
+def written_ns(path: Path) -> int:
+    """Return when a file was last written, in nanoseconds since 1970; 0 where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:  # it may be removed at any time
+        return 0
+
+
 def page_name(night: str) -> str:
     """Return the name, in the results directory, of the page of a night whose file has this stem."""
     return f"{PAGE_PREFIX}{night}.html"
 
 
-def find_pages(results: Path, suite: str | None) -> list[tuple[str, str]]:
-    """The nights of which there is a page, newest first, each with the page's name. suite: only its own."""
-    names = sorted((path.name for path in results.glob(page_name("*"))), reverse=True)
-    stems = [name[len(PAGE_PREFIX) : -len(".html")] for name in names]
-    wanted = None if suite is None else re.compile(rf"-{re.escape(_safe(suite))}(-\d+)?")
-    return [
-        (f"{stem[:10]} {stem[11:]}" if suite is None else stem[:10], page_name(stem))
-        for stem in stems
-        if is_date(stem[:10]) and (wanted is None or wanted.fullmatch(stem[10:]))
-    ]
+def find_pages(results: Path, stored: Sequence[tuple[Path, Night]], suite: str | None) -> list[tuple[str, str]]:
+    """The nights of which there is a page, newest first, each with the page's name.
+
+    stored: as found, with their files; suite: only its own.
+    """
+    count, pages = Counter((night.suite, night.night) for _, night in stored), []
+    for path, night in reversed(stored):
+        if suite in (None, night.suite) and (results / page_name(path.stem)).exists():
+            words = night.night if suite is not None else f"{night.night} {night.suite}"
+            at = f", {night.started[11:16]} UTC" if count[night.suite, night.night] > 1 else ""
+            pages.append((words + at, page_name(path.stem)))
+    return pages
 
 
 def _safe(suite: str) -> str:

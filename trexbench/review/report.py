@@ -27,7 +27,7 @@ from ..report.page.report import Report
 from ..report.page.templates import read_static
 from ..report.page.trends import TrendChange
 from ..results.document import naming
-from ..results.nights import find_pages, load_known, load_nights
+from ..results.nights import find_nights, find_pages, load_known
 from ..results.store import load_document, load_run
 from .differences import with_differences
 from .find import Warn, read_index, require_choice
@@ -56,7 +56,8 @@ def collect(
     that there is not; ConfigError for patterns that match nothing.
     """
     rows, problems = read_index(results, warn, suite=suite)
-    nights = [_chosen(one, duts, only) for one in load_nights(results, warn) if suite in (None, one.suite)]
+    stored = find_nights(results, warn)
+    nights = [_chosen(one, duts, only) for _, one in stored if suite in (None, one.suite)]
     rows = [row for row in rows if not duts or row.cell.dut in duts]
     every, rows = rows, [row for row in rows if is_chosen(row.cell, only)]
     require_choice(only, rows, every)
@@ -97,7 +98,7 @@ def collect(
         events=events_of_judgement(judgement),
         results=str(results),
         remarks=judgement.remarks,
-        pages=find_pages(results, suite),
+        pages=find_pages(results, stored, suite),
     )
 
 

@@ -67,11 +67,7 @@ def render(report: Report, library: str, version: str = "") -> str:
         "older": [
             (key, REASONS[key])
             for key in REASONS
-            if any(
-                key in one.why and (one.curves or one.costs or one.latencies)
-                for some in report.older.values()
-                for one in some
-            )
+            if any(key in one.why and one.drawn for some in report.older.values() for one in some)
         ],
         "uni_directions": {curve.direction for curve in report.curves if not curve.cell.bidir},
         "nights": data["nights"],

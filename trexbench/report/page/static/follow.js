@@ -16,7 +16,7 @@
       if (state.version !== place.dataset.version) { location.reload(); return; }
       say(state.lines);
     } catch (error) {
-      say(["This page no longer renews itself: trexbench report --watch has ended"]);
+      say(["No answer from trexbench report --watch; trying again"]);
     }
     setTimeout(ask, EVERY_MS);
   }
