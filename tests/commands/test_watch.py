@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import select
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 from tools import begin, folder_with, succeed, trexbench
 
 from suites import TWO
+from trexbench.cli.watch import SLOWEST_CLIENT_S
 
 WITHIN_S = 120.0
 
@@ -96,14 +98,25 @@ def test_only_documents_and_pages_below_the_results_are_served(tmp_path: Path) -
         ):
             assert ask(port, path.replace("\0", "%00"))[0].status == 404, path
         assert ask(port, "/", "POST")[0].status == ask(port, "/", "PUT")[0].status == 501
-        assert ask(port, "/", Host=f"elsewhere.example:{port}")[0].status == 403
+        answer, why = ask(port, "/", Host=f"elsewhere.example:{port}")
+        assert answer.status == 403 and f"http://127.0.0.1:{port}/" in why
         assert ask(port, "/state", Host=f"localhost:{port}")[0].status == 200
 
 
-def test_a_client_that_says_nothing_keeps_others_waiting_for_seconds_only(tmp_path: Path) -> None:
+def test_clients_that_say_nothing_keep_nobody_waiting_and_are_left(tmp_path: Path) -> None:
+    """One says a letter now and then: it is left as well, though each of them is in time."""
     (tmp_path / "results").mkdir()
-    with watched(tmp_path) as (_, port), socket.create_connection(("127.0.0.1", port)):
+    with watched(tmp_path) as (_, port), ExitStack() as stack:
+        idle = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)) for _ in range(3)]
+        begun_s = time.monotonic()
         assert ask(port, "/state")[0].status == 200
+        assert time.monotonic() - begun_s < SLOWEST_CLIENT_S, "nobody waits for another"
+        with suppress(ConnectionError):
+            while not select.select(idle[:1], [], [], 0.5)[0]:
+                assert time.monotonic() - begun_s < 4 * SLOWEST_CLIENT_S
+                idle[0].send(b"G")
+        for one in idle[1:]:
+            assert one.recv(1) == b""
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,17 +78,17 @@ def report(
     from ..review.report import collect, make_page
     from ..suite.table import published_lines
 
-    def look(below: str | None = None) -> Report:
+    def look(below: str | None = None, say: Callable[[str], None] = warn) -> Report:
         """below: address of the results directory, as seen from the page."""
-        found = collect(results, warn, suite=suite, duts=duts, since=since, night=night, only=only)
-        return replace(found, published=published_lines(found.table, results, warn), below=below)
+        found = collect(results, say, suite=suite, duts=duts, since=since, night=night, only=only)
+        return replace(found, published=published_lines(found.table, results, say), below=below)
 
     if served:
         if form.is_named or markdown is not None or tables is not None:
             raise ConfigError("--watch writes no file", "leave out -o, --format and the like, or --watch")
         from .watch import Site, watch
 
-        watch(Site(results, lambda version: make_page(look(""), version), warn), port or 0)
+        watch(Site(results, lambda version, say: make_page(look("", say), version), warn, suite), port or 0)
         return
     if port is not None:
         raise ConfigError("--port means nothing without --watch", "add --watch, or leave it out")

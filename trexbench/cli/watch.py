@@ -1,7 +1,7 @@
 """``trexbench report --watch``: the page served on loopback, made again when a run ended, with what is measured now.
 
-One thread answers GET only, with the page, its state, and the documents and pages below the results directory. Nothing
-is written there.
+It answers GET only, with the page, its state, and the documents and pages below the results directory. Nothing is
+written there. Each request has a thread and little time, so that none waits for a client that says nothing.
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ import json
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import TCPServer
+from socket import SHUT_RDWR
+from socketserver import TCPServer, ThreadingMixIn
+from threading import Lock, Timer
 from urllib.parse import unquote, urlsplit
 
-from ..core.errors import BenchError, ConfigError
+from ..core.errors import ConfigError, as_bench_error
 from ..core.history.night import Night
-from ..results.nights import KNOWN_FILE, find_nights
+from ..results.nights import KNOWN_FILE, find_nights, written_ns
 from ..results.scan import scan
 from ..review.find import Warn
 from ..review.progress import progress_of
@@ -30,6 +33,7 @@ HOST = "127.0.0.1"
 LOOK_EVERY_S = 2.0
 """The results directory is looked at again after so long, however often it is asked."""
 SLOWEST_CLIENT_S = 5.0
+"""A request must be there after so long, and an answer be taken."""
 NIGHTS = 10
 """Nights that are read for the progress: the last ones written."""
 MOST_BYTES = 64 << 20
@@ -45,16 +49,22 @@ HEADERS = {
 
 @dataclass
 class Site:
-    """The page, its state and files. make: the page's HTML for a version, which the page compares with its state's."""
+    """The page, its state and files; several threads may ask at once."""
 
     results: Path
-    make: Callable[[str], str]
+    make: Callable[[str, Warn], str]
+    """The page's HTML for a version, which the page compares with its state's."""
     warn: Warn
+    suite: str | None = None
+    """Only the nights of this suite count; None: all."""
+    _lock: Lock = field(default_factory=Lock, init=False)
     _version: str = field(default="", init=False)
-    """Version of the page that was made last."""
+    """Version of the results of which the page was made."""
     _page: bytes = field(default=b"", init=False)
-    _state: dict[str, object] = field(default_factory=dict, init=False)
+    _lines: list[str] = field(default_factory=list, init=False)
     _looked_s: float = field(default=-LOOK_EVERY_S, init=False)
+    _warned: set[str] = field(default_factory=set, init=False)
+    """Warnings so far: each is given once, however often the results are looked at."""
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
         """The type and the text of what is at a path; None: nothing."""
@@ -66,31 +76,52 @@ class Site:
 
     def page(self) -> bytes:
         """The page, made again if anything that it shows has changed."""
-        version = str(self.state()["version"])
-        if version != self._version:
-            self._page, self._version = self.make(version).encode("utf-8", "replace"), version
-        return self._page
+        with self._lock:
+            self._renew()
+            return self._page
 
     def state(self) -> dict[str, object]:
-        """version: of the results that have ended; lines: about the night that is under way, none where there is none.
+        """version: of the page; lines: about the night that is under way, and why the page is not made again."""
+        with self._lock:
+            self._renew()
+            return {"version": self._version, "lines": self._lines}
 
-        It may be as old as LOOK_EVERY_S.
-        """
-        if time.monotonic() - self._looked_s >= LOOK_EVERY_S:
-            nights = [night for _, night in find_nights(self.results, self.warn, newest=NIGHTS)]
-            self._state = {"version": self._look(nights), "lines": self._lines(nights)}
-            self._looked_s = time.monotonic()
-        return self._state
+    def _renew(self) -> None:
+        """Look at the results, unless that was LOOK_EVERY_S ago at most. The first page raises; later ones stay."""
+        if time.monotonic() - self._looked_s < LOOK_EVERY_S:
+            return
+        try:
+            nights = [night for _, night in find_nights(self.results, self._warn_once, newest=NIGHTS)]
+            version = self._look(nights)
+            if version != self._version:
+                self._page = self.make(version, self._warn_once).encode("utf-8", "replace")
+                self._version = version
+            self._lines = self._progress(nights)
+        except Exception as raised:  # half a file, a directory that is being moved: the next look may do
+            if not self._page:
+                raise
+            error = as_bench_error(raised)
+            self._warn_once(str(error))
+            self._lines = [f"This page is not up to date: {error}"]
+        self._looked_s = time.monotonic()
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self.warn(text)
 
     def _look(self, nights: list[Night]) -> str:
-        found, known = scan(self.results), self.results / KNOWN_FILE
-        ended = sorted((path, stamp) for path, stamp in found.stamps.items() if path not in found.running)
-        failed = [(night.started, night.finished, night.error, len(night.failed)) for night in nights]
-        acknowledged = known.stat().st_mtime_ns if known.exists() else 0
-        return sha256(repr((ended, failed, acknowledged)).encode()).hexdigest()[:16]
+        found, others = scan(self.results), [one for one in nights if self.suite not in (None, one.suite)]
+        elsewhere = {attempt.path for night in others for record in night.cells for attempt in record.attempts}
+        passed_over = found.running | elsewhere
+        ended = sorted((path, stamp) for path, stamp in found.stamps.items() if path not in passed_over)
+        own = [(one.started, one.finished, one.error, len(one.failed)) for one in nights if one not in others]
+        known = written_ns(self.results / KNOWN_FILE)
+        return sha256(repr((ended, own, known)).encode()).hexdigest()[:16]
 
-    def _lines(self, nights: list[Night]) -> list[str]:
-        going = [one for one in nights if one.finished is None and is_under_way(one.suite, self.results)]
+    def _progress(self, nights: list[Night]) -> list[str]:
+        own = [one for one in nights if self.suite in (None, one.suite)]
+        going = [one for one in own if one.finished is None and is_under_way(one.suite, self.results)]
         if not going:
             return []
         return list(progress_of(max(going, key=lambda one: one.started), nights, time.time()).sentences())
@@ -98,15 +129,21 @@ class Site:
     def _file(self, path: str) -> tuple[str, bytes] | None:
         if not SERVED.fullmatch(path) or not path.isprintable():
             return None
-        place = (self.results / path).resolve()
         try:
+            place = (self.results / path).resolve()
             if not place.is_relative_to(self.results.resolve()) or not place.is_file():
                 return None
             if place.stat().st_size > MOST_BYTES:
                 return None
             return ("text/html; charset=utf-8" if place.suffix == ".html" else "application/json"), place.read_bytes()
-        except OSError:
+        except (OSError, RuntimeError):  # the latter of a link to itself, up to Python 3.12
             return None
+
+
+def own_hosts(port: int) -> set[str]:
+    """The names by which a browser asks this server; port 80 goes without saying."""
+    names = (HOST, "localhost")
+    return {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -114,17 +151,30 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = SLOWEST_CLIENT_S
     server_version, sys_version = "trexbench", ""
 
+    def handle(self) -> None:
+        """Answer one request. Its socket's timeout is for each byte, so a clock limits the whole of it."""
+        self._late = Timer(SLOWEST_CLIENT_S, self._hang_up)
+        self._late.daemon = True
+        self._late.start()
+        try:
+            super().handle()
+        finally:
+            self._late.cancel()
+
+    def _hang_up(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(SHUT_RDWR)
+
     def do_GET(self) -> None:
-        own = {f"{name}:{self.server.port}" for name in (HOST, "localhost")}
-        if self.headers.get("Host") not in own:  # a page from elsewhere whose name now leads here
-            self.send_error(403)
+        self._late.cancel()  # making the page may take longer
+        if self.headers.get("Host") not in own_hosts(self.server.port):  # a page from elsewhere whose name leads here
+            address = f"http://{HOST}:{self.server.port}/"
+            self.send_error(403, "Another name than this server's", f"open {address}: other names could be anybody's")
             return
         try:
             found = self.server.site.answer(urlsplit(self.path).path)
-        except (BenchError, ValueError) as error:
-            self.server.site.warn(str(error))
-            self.send_error(500, "The page cannot be made", str(error))
-            return
+        except ValueError:  # no address at all
+            found = None
         if found is None:
             self.send_error(404)
             return
@@ -139,8 +189,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing of a request."""
 
 
-class _Server(TCPServer):
+class _Server(ThreadingMixIn, TCPServer):
     allow_reuse_address = True
+    daemon_threads = True
+    """Ctrl-C does not wait for them."""
 
     def __init__(self, site: Site, port: int) -> None:
         self.site = site

@@ -1,0 +1,97 @@
+"""What ``trexbench report --watch`` serves, without a socket: the page, its state, and files below the results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from report_nights import CELLS, store_night
+
+from trexbench.cli import watch
+from trexbench.cli.watch import Site, own_hosts
+from trexbench.core.errors import StoreError
+from trexbench.results.nights import KNOWN_FILE, NightWriter, find_nights, load_known
+from trexbench.review.find import Warn
+from trexbench.suite.underway import suite_lock
+
+
+@pytest.fixture(autouse=True)
+def _looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "LOOK_EVERY_S", 0.0)
+
+
+def site_of(results: Path, warned: list[str], suite: str | None = None) -> Site:
+    """A site whose page is its version; it cannot be made where the known changes cannot be read."""
+
+    def make(version: str, warn: Warn) -> str:
+        load_known(results)
+        if not results.is_dir():
+            raise StoreError(f"{results}: no such directory")
+        return version
+
+    return Site(results, make, warned.append, suite)
+
+
+def lines(site: Site) -> list[str]:
+    found = site.state()["lines"]
+    assert isinstance(found, list)
+    return found
+
+
+@pytest.mark.parametrize("fault", ["half a file", "moved away"])
+def test_a_page_that_cannot_be_made_again_stays_and_says_why(fault: str, tmp_path: Path) -> None:
+    results, warned = tmp_path / "results", list[str]()
+    store_night(results, "2026-11-19", CELLS[:1])
+    site = site_of(results, warned)
+    before, known = site.page(), results / KNOWN_FILE
+    known.write_text("{") if fault == "half a file" else results.rename(tmp_path / "away")
+    for _ in range(2):
+        assert site.page() == before == str(site.state()["version"]).encode(), "or a browser loads it again and again"
+    assert [line.startswith("This page is not up to date: ") for line in lines(site)] == [True]
+    assert len(warned) == 1 and str(results) in warned[0]
+    known.unlink() if fault == "half a file" else (tmp_path / "away").rename(results)
+    assert site.page() == before and lines(site) == []
+    store_night(results, "2026-11-20", CELLS[:1])
+    assert site.page() != before
+
+
+def test_the_first_page_ends_the_command_where_it_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / KNOWN_FILE).write_text("{")
+    with pytest.raises(StoreError, match=KNOWN_FILE):
+        site_of(tmp_path, []).page()
+
+
+def test_a_damaged_night_is_warned_of_once(tmp_path: Path) -> None:
+    store_night(tmp_path, "2026-11-19", CELLS[:1])
+    (tmp_path / "nights" / "damaged.json").write_text("{")
+    warned = list[str]()
+    site = site_of(tmp_path, warned)
+    assert site.state() == site.state() and len(warned) == 1 and "damaged.json" in warned[0]
+
+
+def test_a_link_to_itself_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "nights").mkdir()
+    (tmp_path / "nights" / "loop.json").symlink_to("loop.json")
+    warned = list[str]()
+    assert site_of(tmp_path, warned).answer("/nights/loop.json") is None
+    assert site_of(tmp_path, warned).state()["lines"] == []
+
+
+def test_a_suites_page_is_deaf_to_the_nights_of_others(tmp_path: Path) -> None:
+    store_night(tmp_path, "2026-11-19", CELLS[:1])
+    sites = {suite: site_of(tmp_path, [], suite) for suite in ("nightly", "other", None)}
+    versions = {suite: site.state()["version"] for suite, site in sites.items()}
+    store_night(tmp_path, "2026-11-20", CELLS[:1])
+    changed = [suite for suite, site in sites.items() if site.state()["version"] != versions[suite]]
+    assert changed == ["nightly", None]
+    ((_, last),) = find_nights(tmp_path, pytest.fail)[1:]
+    going = replace(last, night="2026-11-21", finished=None)
+    NightWriter.begin(tmp_path, going)
+    with suite_lock("nightly", tmp_path):
+        assert [bool(lines(site)) for site in sites.values()] == [True, False, True]
+
+
+@pytest.mark.parametrize(("port", "bare"), [(80, True), (8080, False)])
+def test_a_browser_leaves_out_port_80(port: int, bare: bool) -> None:
+    assert f"localhost:{port}" in own_hosts(port) and ("127.0.0.1" in own_hosts(port)) is bare
