@@ -1,4 +1,4 @@
-"""What ``trexbench report --watch`` serves, without a socket: the page, its state, and files below the results."""
+"""The site that ``trexbench report --watch`` serves, without a socket: its page, state, and files below results."""
 
 from __future__ import annotations
 
