@@ -90,6 +90,8 @@ def test_a_suites_page_is_deaf_to_the_nights_of_others(tmp_path: Path) -> None:
     NightWriter.begin(tmp_path, going)
     with suite_lock("nightly", tmp_path):
         assert [bool(lines(site)) for site in sites.values()] == [True, False, True]
+        (tmp_path / KNOWN_FILE).write_text("{")
+        assert lines(sites["nightly"])[0].startswith("Night of 2026-11-21"), "also where the page cannot be made"
 
 
 @pytest.mark.parametrize(("port", "bare"), [(80, True), (8080, False)])

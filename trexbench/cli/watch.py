@@ -90,19 +90,20 @@ class Site:
         """Look at the results, unless that was LOOK_EVERY_S ago at most. The first page raises; later ones stay."""
         if time.monotonic() - self._looked_s < LOOK_EVERY_S:
             return
+        self._lines = []
         try:
             nights = [night for _, night in find_nights(self.results, self._warn_once, newest=NIGHTS)]
+            self._lines = self._progress(nights)
             version = self._look(nights)
             if version != self._version:
                 self._page = self.make(version, self._warn_once).encode("utf-8", "replace")
                 self._version = version
-            self._lines = self._progress(nights)
         except Exception as raised:  # half a file, a directory that is being moved: the next look may do
             if not self._page:
                 raise
             error = as_bench_error(raised)
             self._warn_once(str(error))
-            self._lines = [f"This page is not up to date: {error}"]
+            self._lines.append(f"This page is not up to date: {error}")
         self._looked_s = time.monotonic()
 
     def _warn_once(self, text: str) -> None:
