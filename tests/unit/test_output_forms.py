@@ -15,14 +15,16 @@ import click
 import pytest
 from runs import World, make_plan, make_result
 from tcp_runs import make_tcp_result
-from test_help import SINGLE
+from test_help import COMMANDS
 from verbs import empty_directory, run  # noqa: F401
 
-from trexbench.results.store import RunWriter
+from trexbench.core.typed import Status
+from trexbench.results.store import RunWriter, load_document
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
 COLUMNS = 80
+SINGLE = {path: command for path, command in COMMANDS.items() if not isinstance(command, click.Group)}
 PACKETS = "results/2026-03-01/a-router-with-a-long-name/120000-var2-64b-bidir.json"
 TCP = "results/2026-03-03/home-router/120000-tcp-forward-reverse-ipv4.json"
 VERBS = (
@@ -115,6 +117,28 @@ def test_each_form_is_the_same_on_standard_output_and_in_a_file(verb: str, form:
     assert (again.code, again.out) == (code, f"out.{form}\n")
     written = Path(f"out.{form}").read_text(encoding="utf-8")
     assert written == out or verb == "doctor"  # whose load of this machine differs
+
+
+@pytest.mark.parametrize(("form", "words"), [("md", "- INCOMPLETE: interrupted"), ("csv", "incomplete, simulated")])
+@pytest.mark.parametrize("document", [PACKETS, TCP])
+def test_a_simulated_or_interrupted_run_is_marked_in_its_tables(document: str, form: str, words: str) -> None:
+    of = load_document(Path(document))
+    ended = replace(of, simulated=True, status=Status.INCOMPLETE, reason="interrupted", started="2026-04-01T12:00:00Z")
+    path = RunWriter(Path("results"), print).end(ended)
+    out = run("show", path, "--format", form).out
+    assert words in out and "simulated" in out.lower() and str(of.dut["name"]) in out
+
+
+@pytest.mark.parametrize(
+    ("verb", "file", "words"),
+    [
+        ("ramp --dut netgate-vpp --mode 64b --sim", "absent/x.md", "absent does not exist"),
+        ("suite run netgate-6100 --sim", "results", "results is a directory"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_measuring(verb: str, file: str, words: str) -> None:
+    code, out, err = run(*split(verb), "-o", file)
+    assert (code, out) == (2, "") and words in err and err.count("\n") == 1
 
 
 def test_two_forms_exclude_each_other_and_another_is_refused_by_name() -> None:

@@ -91,7 +91,7 @@ def test_what_was_measured_before_a_kill_is_kept(tmp_path: File) -> None:
     assert isinstance(left, TcpResult) and left.legs == result.legs[:1]
     assert left.summaries[0].rate_bps == pytest.approx(65.6e6)
     again = run("show", path)
-    assert again.code == 0 and "STILL RUNNING, OR KILLED" in again.out
+    assert again.code == 0 and "UNFINISHED" in again.out
 
 
 def test_a_second_run_of_the_same_second_has_its_own_file(tmp_path: File) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +15,8 @@ from ..core.load.profile import resolve_mode
 from ..core.units import format_share
 from ..report.fit import format_sheet
 from ..report.room import room_of
-from ..report.sheet import Item, figure, make_sheet, of_pps, of_time
+from ..report.sheet import Item, figure, make_sheet, of_pps, of_time, with_columns
+from ..report.words import SIMULATED, starred
 from ..session.options import Setup
 from .forms import OutputForm
 from .options import DURATION, PORTS, SETUP, SHOWN, SPEED, Parsed, Shown, complete_duts, complete_modes
@@ -93,11 +95,16 @@ def calibrate(
 def _write(made: Calibration, form: OutputForm) -> None:
     heads = ":mode; ::direction; carried [pps]; :limit; sent [pps]^1; rate error [share]^2; latency floor [us]"
     sheet = make_sheet(heads, map(_row, made.limits), "calibration", "What the tester carries without a DUT")
-    banner = ["*** SIMULATED: no real packet was sent ***", ""] if made.simulated else []
-
-    head = [*banner, f"{made.tester} ({made.server}), without a DUT", ""]
+    banner = [SIMULATED] if made.simulated else []
+    headline = f"{made.tester} ({made.server}), without a DUT"
+    above = [*starred(banner), *([""] if banner else []), headline, ""]
+    state = made.tester, "simulated" if made.simulated else "measured"
     form.write(
-        lambda out: "\n".join([*head, *format_sheet(sheet, room_of(out))]), lambda: asdict(made), lambda: [sheet]
+        lambda out: "\n".join([*above, *format_sheet(sheet, room_of(out))]),
+        lambda: asdict(made),
+        lambda: [sheet],
+        head=lambda: [headline, *banner],
+        table=lambda: with_columns(sheet, ":tester; :status", repeat(state)),
     )
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from ..core.errors import ConfigError
+from ..report.clean import escape_markdown
 from ..report.room import room_of, wrapped
 from .output import json_text, write
 from .verbs import Heading, Option
@@ -51,10 +54,13 @@ class OutputForm:
         sheets: Callable[[], Iterable[Sheet]] = tuple,
         brief: Words | None = None,
         markdown: Callable[[], str] | None = None,
+        head: Callable[[], Iterable[str]] = tuple,
+        table: Callable[[], Sheet] | None = None,
     ) -> None:
         """Write what was chosen; nothing else is made. Of several sheets CSV has the first.
 
-        values: for JSON. markdown: in place of the sheets'.
+        values: for JSON. markdown: in place of the sheets'. head: a headline, and what must not be overlooked, which
+        markdown has above its tables. table: that of CSV, in place of the first sheet, with the same in its columns.
         """
         from ..report.sheet import to_csv, to_markdown  # slow to load, and --help does without
 
@@ -66,9 +72,11 @@ class OutputForm:
         elif self.name == "json":
             made = json_text(values())
         elif self.name == "csv":
-            made = next(map(to_csv, sheets()), "")
+            made = to_csv(table()) if table is not None else next(map(to_csv, sheets()), "")
+        elif markdown is not None:
+            made = markdown()
         else:
-            made = markdown() if markdown is not None else "\n".join(map(to_markdown, sheets()))
+            made = "\n".join([*_head_of_markdown([*head()]), *map(to_markdown, sheets())])
         if made:
             click.echo(made, stream, nl=not made.endswith("\n"))
         if self.file != STDOUT:
@@ -83,6 +91,14 @@ class OutputForm:
     def write_lines(self, lines: Iterable[str], values: Callable[[], Any], *sheets: Sheet) -> None:
         """Write lines of text."""
         self.write(lambda out: "\n".join(wrapped([*lines], room_of(out))), values, lambda: sheets)
+
+
+def _head_of_markdown(lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        headline, *marks = map(escape_markdown, lines)
+        yield f"# {headline}\n"
+        if marks:
+            yield "".join(f"- {mark}\n" for mark in marks)
 
 
 def form_options(names: Sequence[str], short: bool = True) -> list[Callable[[Any], Any]]:
@@ -101,13 +117,31 @@ def form_options(names: Sequence[str], short: bool = True) -> list[Callable[[Any
     ]
 
 
-def choose(names: Sequence[str], values: Mapping[str, Any]) -> OutputForm:
-    """Return the choice of the options' values; ConfigError where two forms are named."""
+def choose(names: Sequence[str], values: Mapping[str, Any], file_is_one: bool = True) -> OutputForm:
+    """Return the choice of the options' values; ConfigError where two forms are named, and for a file that cannot be
+    written. file_is_one: it is no directory for several.
+    """
     file = values["output"] or STDOUT
     asked = {f"--{name}": name for name in _SHORT if values.get(f"as_{name}")}
     if values["form"] is not None:
         asked[f"--format {values['form']}"] = values["form"]
     if len(set(asked.values())) > 1:
         raise ConfigError(f"{' and '.join(asked)} exclude each other", "leave one of them out")
+    if file_is_one:
+        require_writable(file)
     by_ending = next((name for ending, name in ENDINGS.items() if name in names and file.endswith(ending)), names[0])
     return OutputForm(next(iter(asked.values()), by_ending), file, values["output"] is not None)
+
+
+def require_writable(file: str) -> None:
+    """ConfigError for a file that could not be written once all is measured; STDOUT always can."""
+    if file == STDOUT:
+        return
+    path = Path(file)
+    if path.is_dir():
+        raise ConfigError(f"{path} is a directory", "name a file with -o")
+    place = path if path.exists() and not path.is_file() else path.resolve().parent  # a device is written itself
+    if not place.exists():
+        raise ConfigError(f"{path}: {place} does not exist", "make that directory, or name another file with -o")
+    if not os.access(place, os.W_OK):
+        raise ConfigError(f"{path}: {place} cannot be written", "name a place with -o that can be")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -13,6 +14,8 @@ from ..core import result as packets
 from ..core.run import Run
 from ..core.tcp import result as tcp
 from ..report.clean import clean
+from ..report.words import banners_of, state_words, text_of
+from .forms import STDOUT
 from .output import exit_code, note, save_picture, say_unless, warn
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ class LoadOutput:
     """Open what shows the run while it goes on, at so many simulated seconds per real one: see session.keep.Show."""
     is_drawn: Callable[[Any], bool] = lambda run: True
     """Test whether there is anything to draw."""
+    headline: Callable[[Any], str] = lambda run: text_of(run.dut, "name", "?")
+    """Make the line that tables stand below."""
 
 
 def _packet_text(run: packets.RunResult, out: TextIO) -> str:
@@ -59,6 +64,12 @@ def _packet_sheets(run: packets.RunResult) -> Iterable[Sheet]:
     from ..report.run.sheets import direction_sheet
 
     return (direction_sheet(run),)
+
+
+def _packet_headline(run: packets.RunResult) -> str:
+    from ..report.run.summary import summarise
+
+    return summarise(run).headline
 
 
 def _draw_packets(run: packets.RunResult, form: str) -> bytes:
@@ -92,6 +103,12 @@ def _tcp_sheets(run: tcp.TcpResult) -> Iterable[Sheet]:
     return sheets_of_run(run)
 
 
+def _tcp_headline(run: tcp.TcpResult) -> str:
+    from ..report.tcp.text import headline
+
+    return headline(run)
+
+
 def _draw_tcp(run: tcp.TcpResult, form: str) -> bytes:
     from ..report.tcp.picture import draw_tcp
 
@@ -106,9 +123,17 @@ def _show_tcp(run: tcp.TcpResult, stream: TextIO, pace: float) -> AbstractContex
 
 OUTPUTS: dict[str, LoadOutput] = {
     packets.SCHEMA: LoadOutput(
-        _packet_text, _brief_packets, _draw_packets, _packet_sheets, _show_packets, lambda run: bool(run.samples)
+        _packet_text,
+        _brief_packets,
+        _draw_packets,
+        _packet_sheets,
+        _show_packets,
+        lambda run: bool(run.samples),
+        _packet_headline,
     ),
-    tcp.SCHEMA: LoadOutput(_tcp_text, _brief_tcp, _draw_tcp, _tcp_sheets, _show_tcp, lambda run: bool(run.legs)),
+    tcp.SCHEMA: LoadOutput(
+        _tcp_text, _brief_tcp, _draw_tcp, _tcp_sheets, _show_tcp, lambda run: bool(run.legs), _tcp_headline
+    ),
 }
 """Every load by the schema of its documents, as in results.loads."""
 
@@ -121,8 +146,24 @@ def output_of(results: Path | None, quiet: bool, pace: float) -> Output:
     return Output(results, say_unless(quiet), note, show)
 
 
+def head_of(run: Run) -> list[str]:
+    """The run's headline, its banners and its warnings."""
+    warnings = [*run.warnings, *(warning for _, warning in run.derived_warnings())]
+    texts = dict.fromkeys(f"warning: {clean(one.text)}" for one in warnings)
+    return [clean(OUTPUTS[run.schema].headline(run)), *banners_of(run), *texts]
+
+
+def table_of(sheet: Sheet, runs: Iterable[Run]) -> Sheet:
+    """The table for CSV, whose rows say of which run they are."""
+    from ..report.sheet import with_columns
+
+    whose = ((text_of(one.dut, "name", "?"), text_of(one.command, "mode", "TCP"), state_words(one)) for one in runs)
+    return with_columns(sheet, ":DUT; :mode; :status", whose)
+
+
 def print_run(run: Run, form: OutputForm, document: Path | None) -> None:
     """Write a run of any load, whose document this is."""
+    from ..report.sheet import Sheet
     from ..results.loads import figures_of
 
     of = OUTPUTS[run.schema]
@@ -131,6 +172,8 @@ def print_run(run: Run, form: OutputForm, document: Path | None) -> None:
         lambda: figures_of(run),
         lambda: of.sheets(run),
         lambda out: of.brief(run, document, out),
+        head=lambda: head_of(run),
+        table=lambda: table_of(next(iter(of.sheets(run)), Sheet("", "", (), ())), repeat(run)),
     )
 
 
@@ -145,11 +188,15 @@ def draw_run(run: Run, path: Path) -> Path:
 def present(done: Measured[Any], shown: Shown) -> int:
     """Print and draw a run that has ended; the exit code."""
     run, path = done.result, done.path
-    print_run(run, shown.form, path)
+    to_file = shown.form.file != STDOUT  # which may fail, so it comes last
+    if not to_file:
+        print_run(run, shown.form, path)
     if shown.form.name != "brief":
         note(f"result   {path}")
     if shown.picture and path is not None and OUTPUTS[run.schema].is_drawn(run):
         save_picture(lambda: draw_run(run, path.with_suffix(".png")))
+    if to_file:
+        print_run(run, shown.form, path)
     return code_of(done)
 
 

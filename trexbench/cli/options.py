@@ -173,7 +173,7 @@ TUNABLES_OPTION = click_options(Case)["tunables"]
 
 def formats(*names: str, short: bool = True) -> Callable[[F], F]:
     """Hand a verb the OutputForm that its user chose of these, of which the first is the default, as ``form``."""
-    return gathered("form", lambda **values: choose(names, values), *form_options(names, short))
+    return gathered("form", lambda **values: choose(names, values, "html" not in names), *form_options(names, short))
 
 
 def _verbose(ctx: click.Context, _param: click.Parameter, wished: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -12,6 +12,7 @@ from ..config.option import listed
 from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..report.room import room_of
+from ..report.words import SIMULATED, starred
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
 from .forms import Words
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
@@ -144,7 +145,7 @@ def _measure_sizes(
     verb: str, case: Case, sizes: Sequence[int], wished: PlanDefaults, setup: Setup, shown: Shown
 ) -> int:
     """One run per frame size, then the table and the picture of all."""
-    from ..report.run.sizes import format_sizes, size_sheet
+    from ..report.run.sizes import format_sizes, size_sheet, throughputs
     from ..session.keep import draw_sizes_of, measure_series, size_requests
     from .loads import code_of, output_of
 
@@ -155,18 +156,36 @@ def _measure_sizes(
         return _banner(done.results) + format_sizes(done.results, room_of(out)) if done.results else None
 
     draw = draw_sizes_of if done.results else None
-    code = _present(done, shown, text, text, lambda: size_sheet(done.results), draw)
+    runs = (one.result for one in throughputs(done.results))
+    code = _present(done, shown, text, text, lambda: size_sheet(done.results), runs, draw)
     unanswered = [code_of(run) for run in done.runs if run.error is None]
     return code or max(unanswered, default=0)
 
 
 def _present(
-    done: Series, shown: Shown, text: Words, brief: Words, sheet: Callable[[], Sheet], draw: DrawSeries | None
+    done: Series,
+    shown: Shown,
+    text: Words,
+    brief: Words,
+    sheet: Callable[[], Sheet],
+    runs: Iterable[RunResult],
+    draw: DrawSeries | None,
 ) -> int:
-    """Print and draw several runs that have ended; the exit code is that of the error that ended them, or the first."""
-    from ..results.loads import figures_of
+    """Print and draw several runs that have ended; the exit code is that of the error that ended them, or the first.
 
-    shown.form.write(text, lambda: [figures_of(result) for result in done.results], lambda: [sheet()], brief)
+    runs: that of each row of the sheet.
+    """
+    from ..results.loads import figures_of
+    from .loads import head_of, table_of
+
+    shown.form.write(
+        text,
+        lambda: [figures_of(result) for result in done.results],
+        lambda: [sheet()],
+        brief,
+        head=lambda: dict.fromkeys(line for result in done.results for line in head_of(result)),
+        table=lambda: table_of(sheet(), runs),
+    )
     if shown.picture and draw is not None:
         save_picture(lambda: draw(done.results, shown.results))
     for name, error in done.failures:
@@ -175,8 +194,7 @@ def _present(
 
 
 def _banner(results: Sequence[RunResult]) -> str:
-    simulated = any(result.simulated for result in results)
-    return "*** SIMULATED: no real packet was sent; the numbers are a model's ***\n\n" if simulated else ""
+    return "".join(f"{line}\n\n" for line in starred([SIMULATED] if any(one.simulated for one in results) else []))
 
 
 @verb(epilog=EFFICIENCY_EXAMPLES)
@@ -197,9 +215,10 @@ def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> 
     requests = rate_requests(case, wish.offered, wish.plan().hold_s, setup)
     done = measure_series(requests, output_of(shown.results, shown.quiet, setup.pace))
     costs = [cost for result in done.results for cost in result.costs]
+    runs = (result for result in done.results for _ in result.costs)
 
     long, brief = (partial(cost_words, done, short) for short in (False, True))
-    return _present(done, shown, long, brief, lambda: cost_sheet(costs), draw_costs_of if costs else None)
+    return _present(done, shown, long, brief, lambda: cost_sheet(costs), runs, draw_costs_of if costs else None)
 
 
 def cost_words(done: Series, brief: bool, out: TextIO) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from ..core.history.night import night_to_dict
 from ..core.units import format_duration
 from ..report.fit import format_sheet
 from ..report.room import room_of, wrapped
-from ..report.sheet import Sheet, figure, make_sheet, of_count
+from ..report.sheet import Sheet, figure, make_sheet, of_count, with_columns
 from ..session.options import NightWords, Setup
 from .forms import OutputForm
 from .options import (
@@ -224,15 +225,18 @@ def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, form:
 @formats("text", "json", "csv", "md")
 def table(name: str, date: str | None, configs_dir: Path | None, results: Path, form: OutputForm) -> None:
     """A night of a TCP suite beside what was published of the same tests."""
-    from ..report.tcp.table import format_table, published_sheet
+    from ..report.tcp.table import format_table, published_sheet, table_head
     from ..suite.table import published_table
 
     night, lines = published_table(name, results, configs_dir, date, warn)
     values = {"suite": night.suite, "night": night.night, "simulated": night.simulated}
+    state = "simulated" if night.simulated else "measured"
     form.write(
         lambda out: format_table(night, lines, room_of(out)),
         lambda: {**values, "cells": [one.to_dict() for one in lines]},
         lambda: [published_sheet(lines)],
+        head=lambda: table_head(night, lines),
+        table=lambda: with_columns(published_sheet(lines), ":status", repeat([state])),
     )
 
 

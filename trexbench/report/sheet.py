@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ..core.history.cell import Cell
@@ -82,6 +82,15 @@ class Sheet:
         lines = [(line.block, [item.raw for item in line.items]) for line in self.lines]
         rows = [(self.blocks, [head.raw for head in self.heads]), *lines]
         return [[*([block] if self.blocks else []), *row] for block, row in rows]
+
+
+def with_columns(sheet: Sheet, heads: str, columns: Iterable[Sequence[str]]) -> Sheet:
+    """The table with columns of text before its own. columns: their texts, for each row."""
+    lines = tuple(
+        replace(line, items=(*map(of_text, texts), *line.items))
+        for line, texts in zip(sheet.lines, columns, strict=False)
+    )
+    return replace(sheet, heads=(*heads_of(heads), *sheet.heads), lines=lines)
 
 
 def to_csv(sheet: Sheet) -> str:

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..core.history.cell import cell_of
 from ..core.history.rows import Metric, RunRow
 from ..core.result import RunResult, Status
+from ..core.run import Run
 from ..core.units import format_pps, format_scaled, format_share, format_time
 from ..core.verdict.model import Goal, Verdict
+from .clean import clean
 
 NONE = "-"
+SIMULATED = "SIMULATED: no real packet was sent; the numbers are a model's"
+
+
+def banners_of(run: Run) -> list[str]:
+    """What must not be overlooked of a run: that it is simulated, or did not come to its end."""
+    found = [SIMULATED] if run.simulated else []
+    if run.status is Status.INCOMPLETE:
+        found.append(f"INCOMPLETE: {clean(run.reason or 'ended early')}; what follows was measured until then")
+    if run.status is Status.RUNNING:
+        found.append("UNFINISHED: this run is still being measured, or its writer was killed")
+    return found
+
+
+def starred(banners: Iterable[str]) -> list[str]:
+    """Banners as lines of text."""
+    return [f"*** {one} ***" for one in banners]
+
+
+def state_words(run: Run) -> str:
+    """``complete``, or what is to be known of the run's figures: ``incomplete, simulated``."""
+    marks = [] if run.status is Status.COMPLETE else [run.status.value]
+    return ", ".join([*marks, *(["simulated"] if run.simulated else [])]) or Status.COMPLETE.value
 
 
 def name_of(result: RunResult, kind: str | None = None) -> str:

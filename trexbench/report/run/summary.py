@@ -19,7 +19,7 @@ from ...core.units import format_bits, format_duration, format_pps, format_share
 from ...core.verdict.latency import Latency
 from ...core.verdict.model import DirectionResult, Limit
 from ...core.verdict.streams import StreamLoss, lost_first, stream_names
-from ..words import NONE, format_bound, format_limit, interval_words, name_of, or_dash, text_of
+from ..words import NONE, banners_of, format_bound, format_limit, interval_words, name_of, or_dash, text_of
 from .costs import cost_words
 from .plans import line_speeds, plan_words
 
@@ -58,7 +58,7 @@ class RunSummary:
 def summarise(result: RunResult) -> RunSummary:
     found = result.analysis.directions
     return RunSummary(
-        banners=_banners(result),
+        banners=tuple(banners_of(result)),
         headline=f"{name_of(result)}: {answer_words(result)}",
         directions=tuple(str(one.direction) for one in found),
         rows=_rows(result),
@@ -128,17 +128,6 @@ def limit_words(result: RunResult, one: DirectionResult) -> str:
     """One direction's verdict in words."""
     early = one.limit is Limit.NONE and result.status is not Status.COMPLETE
     return f"{LIMIT_WORDS[one.limit]}{' before the run ended' if early else ''}"
-
-
-def _banners(result: RunResult) -> tuple[str, ...]:
-    banners = []
-    if result.simulated:
-        banners.append("SIMULATED: no real packet was sent; the numbers are a model's")
-    if result.status is Status.INCOMPLETE:
-        banners.append(f"INCOMPLETE: {result.reason or 'ended early'}; what follows was measured until then")
-    if result.status is Status.RUNNING:
-        banners.append("UNFINISHED: this run is still being measured, or its writer was killed")
-    return tuple(banners)
 
 
 def _rows(result: RunResult) -> tuple[tuple[str, ...], ...]:

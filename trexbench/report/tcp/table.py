@@ -14,7 +14,7 @@ from ...core.units import format_scaled
 from ..fit import format_sheet
 from ..room import wrapped
 from ..sheet import Item, Sheet, figure, make_sheet, raw_of
-from ..words import NONE, format_count, or_dash
+from ..words import NONE, SIMULATED, format_count, or_dash, starred
 
 _HEADS = (
     "::cell; published [Mbit/s]; measured [Mbit/s]; ratio; :limit; busy cores^1; ping idle [ms]^2; loaded [ms]^2; "
@@ -83,9 +83,21 @@ def published_sheet(lines: Sequence[PublishedCell]) -> Sheet:
     return make_sheet(_HEADS, map(_row, lines), "published", "Beside what was published")
 
 
+def table_head(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
+    """The night, whether it is simulated, and what its table says together."""
+    return [f"{night.suite}, night of {night.night}", *([SIMULATED] if night.simulated else []), *_together(lines)]
+
+
 def format_table(night: Night, lines: Sequence[PublishedCell], room: int | None = None) -> str:
     """The table, and what it says together. room: columns, as of fit."""
-    simulated = ["*** SIMULATED: no real packet was sent; the numbers are a model's ***", ""] if night.simulated else []
+    simulated = [*starred([SIMULATED]), ""] if night.simulated else []
+    title = f"{night.suite}, night of {night.night}, Mbit/s"
+    table = format_sheet(published_sheet(lines), room)
+    last = wrapped(_together(lines), room)
+    return "\n".join([*simulated, title, "", *table, "", *last, *_processes(lines, room)]).rstrip() + "\n"
+
+
+def _together(lines: Sequence[PublishedCell]) -> list[str]:
     ratios = [one.ratio for one in lines if one.ratio is not None]
     near = sum(abs(ratio - 1) <= NEAR for ratio in ratios)
     words = f"{near} of {format_count(len(ratios), 'published figure')} within {100 * NEAR:g} %"
@@ -96,11 +108,7 @@ def format_table(night: Night, lines: Sequence[PublishedCell], room: int | None 
         f"what was published"
         for one in scaled
     ]
-    title = f"{night.suite}, night of {night.night}, Mbit/s"
-    table = format_sheet(published_sheet(lines), room)
-    return (
-        "\n".join([*simulated, title, "", *table, "", *wrapped(last, room), *_processes(lines, room)]).rstrip() + "\n"
-    )
+    return last
 
 
 def _processes(lines: Sequence[PublishedCell], room: int | None) -> Iterator[str]:

@@ -10,13 +10,12 @@ from ...core.tcp.model import Way
 from ...core.tcp.result import FlowResult, TcpResult
 from ...core.tcp.statistics import PingStatistics
 from ...core.tcp.tunnel import hosts_of
-from ...core.typed import Status
 from ...core.units import format_duration, format_scaled, format_share
 from ..clean import clean
 from ..fit import format_sheet
 from ..room import wrapped
 from ..sheet import Item, Sheet, figure, make_sheet, of_count, of_time
-from ..words import NONE, format_bound, format_count, or_dash, text_of
+from ..words import NONE, banners_of, format_bound, format_count, or_dash, starred, text_of
 from .bdp import bdp_lines, mega
 
 _FLOWS = (
@@ -76,7 +75,7 @@ def format_brief_tcp(result: TcpResult) -> str:
 
 
 def _head_lines(result: TcpResult) -> list[str]:
-    return [*(f"*** {text} ***" for text in _banners(result)), headline(result)]
+    return [*starred(banners_of(result)), headline(result)]
 
 
 def _printable(lines: Sequence[str]) -> str:
@@ -106,14 +105,6 @@ def answer_words(result: TcpResult) -> str:
 def name_of_flow(flow: FlowResult) -> str:
     """``forward IPv4``; of a bidirectional leg with its sender."""
     return f"{flow.leg}, {flow.flow.sender} sends" if flow.leg.way is Way.BIDIR else str(flow.leg)
-
-
-def _banners(result: TcpResult) -> Iterator[str]:
-    if result.simulated:
-        yield "SIMULATED: no packet was sent"
-    if result.status is not Status.COMPLETE:
-        reason = f": {clean(result.reason)}" if result.reason else ""
-        yield f"{'STILL RUNNING, OR KILLED' if result.status is Status.RUNNING else 'INCOMPLETE'}{reason}"
 
 
 def _flow_row(flow: FlowResult) -> Iterator[Item | str]:
