@@ -229,12 +229,16 @@ def judge(
     mode: str | None = None,
     suite: str | None = None,
     since: str | None = None,
-    only: Sequence[str] = (),
+    only: str | Sequence[str] = (),
 ) -> Judgement:
-    """Find what got slower, since when and why, as `trexbench regress` does."""
+    """Find what got slower, since when and why, as `trexbench regress` does.
+
+    only: patterns of cells, or a single one.
+    """
     from .review.judge import judge
 
-    return judge(Path(results), warn, dut, mode, suite, since and parse_date(since), only)
+    patterns = [only] if isinstance(only, str) else only
+    return judge(Path(results), warn, dut, mode, suite, since and parse_date(since), patterns)
 
 
 def _measure(verb: str, options: RampCall | SearchCall | SaturateCall) -> RunResult:

@@ -18,6 +18,8 @@ from tcp_runs import make_tcp_result
 from test_help import COMMANDS
 from verbs import empty_directory, run  # noqa: F401
 
+from trexbench.api import judge
+from trexbench.core.history.cell import Cell, is_chosen
 from trexbench.core.typed import Status
 from trexbench.results.store import RunWriter, load_document
 
@@ -147,6 +149,50 @@ def test_two_forms_exclude_each_other_and_another_is_refused_by_name() -> None:
     assert (code, out) == (2, "") and "'csv' is not one of 'text', 'json'" in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("report --watch --format md", "--watch writes no file"),
+        ("report --format csv -o -", "a file for each table"),
+        ("report -o r.csv", "a file for each table"),
+        ("dut record netgate-vpp -o -", "written to a file only"),
+        ("regress --acknowledge 'a *' --note x --format md", "--format means nothing with --acknowledge"),
+        ("regress --forget 1 -o x", "-o means nothing with --forget"),
+        ("regress --known --junit x --only 'a *'", "--junit, --only means nothing with --known"),
+        ("regress -o x.md --junit ./x.md", "two outputs cannot share a file"),
+        ("dut plan netgate-vpp --prefix tbx9", "netgate-vpp has no lab"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(verb: str, words: str) -> None:
+    before = {*Path().iterdir()}
+    code, out, err = run(*split(verb))
+    assert (code, out) == (2, "") and words in err and err.count("\n") == 1
+    assert {*Path().iterdir()} - {Path("run")} == before - {Path("run")}
+
+
+def test_cells_are_chosen_by_their_printed_names() -> None:
+    cell = Cell("a", "b", True, 1, simulated=True)
+    assert is_chosen(cell, [str(cell)]) and is_chosen(cell, ["a b bidir 1q"]) and not is_chosen(cell, ["a b uni*"])
+    assert judge(only="home-router*").exit_code in (0, 4)
+
+
+@pytest.mark.parametrize(("form", "words"), [("md", "- UNLIKE: "), ("csv", ",unlike,")])
+def test_an_unlike_comparison_says_so_and_of_which_runs(form: str, words: str) -> None:
+    out = run("results", "compare", PACKETS, PACKETS.replace("03-01", "03-02"), "--anyway", "--format", form).out
+    assert words in out and "2026-03-01T12:00:00Z" in out and "was not configured alike" in out
+
+
+@pytest.mark.parametrize("form", ["md", "csv"])
+def test_cells_of_one_set_only_are_named(form: str) -> None:
+    out = run("results", "compare", "2026-03-02", "2026-03-03", "--format", form).out
+    assert "2026-03-02" in out and "only in the second" in out and "home-router" in out
+
+
+def test_the_text_of_a_night_in_a_file_counts_its_cells() -> None:
+    done = run("suite", "run", "lab", "--sim", "--speedup", "10000", "--only", "*64b uni*", "-q", "-o", "night.txt")
+    assert done.code == 0 and "cells measured" in Path("night.txt").read_text(encoding="utf-8")
+
+
 def test_rows_that_differ_in_queues_look_different(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     out = run("results", "list").out
@@ -156,9 +202,11 @@ def test_rows_that_differ_in_queues_look_different(monkeypatch: pytest.MonkeyPat
 def test_csv_has_raw_figures_and_no_formula() -> None:
     rows = [*csv.DictReader(io.StringIO(run("results", "list", "--format", "csv").out))]
     assert {row["way"] for row in rows} == {"bidir 1q", "bidir 3q", "uni"}
-    assert all(float(row["maximum, bit/s or pps"].removeprefix(">=")) > 1e6 for row in rows)
-    head = run("show", TCP, "--csv").out.splitlines()[0]
-    assert "mean, Mbit/s" in head
+    assert all(float(row["maximum"].removeprefix(">=")) > 1e6 for row in rows)
+    assert {row["unit"] for row in rows} == {"bit/s", "pps"}
+    shown = run("show", TCP, "--csv")
+    assert "DUT,mode,status,way," in shown.out and "mean, Mbit/s" in shown.out and "'" not in shown.out
+    assert "CSV has the first table alone; md has these, too: " in shown.err
 
 
 def test_only_cells_that_match_are_judged_and_reported() -> None:

@@ -47,10 +47,14 @@ def compare(first: str, second: str, results: Path, anyway: bool, form: OutputFo
             lambda out: forms.format_comparison(*runs, found.unlike, room_of(out)),
             lambda: forms.comparison_values(*runs, found.unlike),
             lambda: [forms.comparison_sheet(*runs)],
+            head=lambda: forms.comparison_head(*runs, found.unlike),
+            table=lambda: forms.marked_comparison(*runs, found.unlike),
         )
     else:
         form.write(
             lambda out: forms.format_set_comparison(first, second, found, room_of(out)),
             lambda: forms.set_comparison_values(first, second, found),
             lambda: [forms.set_sheet(found)],
+            head=lambda: forms.set_head(first, second, found),
+            table=lambda: forms.marked_sets(first, second, found),
         )

@@ -344,6 +344,8 @@ def record_answers(output: str | None, target: Target) -> None:
     from ..session.dut import macs_or_names, record_dut
     from ..session.process import signals_as_exceptions
 
+    if output == "-":
+        raise ConfigError("a recording is written to a file only", "name one with -o, or leave -o out")
     path = Path(output or f"{Path(target.name).stem}-recording.json")
     with signals_as_exceptions():
         recording = record_dut(target, macs_or_names(note))

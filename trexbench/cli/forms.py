@@ -15,7 +15,7 @@ import click
 from ..core.errors import ConfigError
 from ..report.clean import escape_markdown
 from ..report.room import room_of, wrapped
-from .output import json_text, write
+from .output import json_text, note, write
 from .verbs import Heading, Option
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ class OutputForm:
         elif self.name == "json":
             made = json_text(values())
         elif self.name == "csv":
-            made = to_csv(table()) if table is not None else next(map(to_csv, sheets()), "")
+            tables = [*sheets()]
+            made = to_csv(table()) if table is not None else next(map(to_csv, tables), "")
+            if others := tables[1:]:
+                note(f"CSV has the first table alone; md has these, too: {', '.join(one.name for one in others)}")
         elif markdown is not None:
             made = markdown()
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -92,6 +93,13 @@ def regress(
     """
     if [bool(acknowledge), known, bool(forget)].count(True) > 1:
         raise ConfigError("--acknowledge, --known and --forget exclude each other", "give one of them at a time")
+    action = "--acknowledge" if acknowledge else "--known" if known else "--forget" if forget else None
+    judging = {"--junit": junit, "--github": github, "--markdown": markdown, "--only": only, "--dut": dut}
+    judging |= {"--mode": mode, "--suite": suite, "--since": since}
+    written = {} if known else {"--format": form.name != "text", "-o": form.is_named}
+    excess = [name for name, value in (judging | written).items() if value]
+    if action and excess:
+        raise ConfigError(f"{', '.join(excess)} means nothing with {action}", "leave one of them out")
     if acknowledge:
         day = date or utc_now()[:10]
         _acknowledge(results, [Known(day, cells, metric, note or "") for cells in acknowledge])
@@ -112,6 +120,9 @@ def regress(
     to_stdout = [not form.is_shown and form.file == "-", junit == "-", markdown == "-", github].count(True)
     if to_stdout > 1:
         raise ConfigError("two outputs cannot share standard output", "give all but one of them a file")
+    files = [os.path.realpath(one) for one in (form.file, junit, markdown) if one is not None and one != "-"]
+    if len(set(files)) < len(files):
+        raise ConfigError("two outputs cannot share a file", "give each a file of its own")
     judgement = judge(results, warn, dut, mode, suite, since, only)
     _write_forms(judgement, junit, markdown, github)
     if not (form.is_shown and to_stdout):

@@ -84,7 +84,7 @@ def report(
         return replace(found, published=published_lines(found.table, results, say), below=below)
 
     if served:
-        if form.is_named or markdown is not None or tables is not None:
+        if form.is_named or form.name != "html" or markdown is not None or tables is not None:
             raise ConfigError("--watch writes no file", "leave out -o, --format and the like, or --watch")
         from .watch import Site, watch
 
@@ -95,6 +95,10 @@ def report(
     as_csv = form.name == "csv"
     if as_csv and not form.is_named:
         raise ConfigError("CSV of a report is a file for each table", "name a directory with -o")
+    if as_csv and (form.file == "-" or form.file.endswith(".csv")):
+        raise ConfigError(
+            f"-o {form.file}: CSV of a report is a file for each table", "name a directory, as in tables/"
+        )
     folders = [*([tables] if tables is not None else []), *([Path(form.file)] if as_csv else [])]
     for one in folders:
         if one.exists() and not one.is_dir():

@@ -93,6 +93,7 @@ def list_runs(results: Path, form: OutputForm, **choice: Any) -> None:
             "problems": [{"path": path, "reason": reason} for path, reason in problems],
         },
         lambda: [run_sheet(rows)],
+        table=lambda: run_sheet(rows, units=True),
     )
     for text in notes:
         note(text)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -18,9 +18,11 @@ from ..config.suite import Instead
 from ..core.errors import ConfigError
 from ..core.history.night import night_to_dict
 from ..core.units import format_duration
+from ..report.clean import clean
 from ..report.fit import format_sheet
 from ..report.room import room_of, wrapped
 from ..report.sheet import Sheet, figure, make_sheet, of_count, with_columns
+from ..report.words import SIMULATED, starred
 from ..session.options import NightWords, Setup
 from .forms import OutputForm
 from .options import (
@@ -41,6 +43,7 @@ from .verbs import verb, verbs
 
 if TYPE_CHECKING:
     from ..config.suite import Suite
+    from ..core.history.night import Night
     from ..suite.jobs import Job
     from ..suite.night import NightOptions
 
@@ -213,8 +216,15 @@ def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, form:
     from ..suite.run import night_code
 
     found = run_suite(name, night, only, resume).night
-    form.write(values=lambda: night_to_dict(found))
+    form.write(None if form.is_shown else lambda out: _night_text(found), lambda: night_to_dict(found))
     return night_code(found)
+
+
+def _night_text(night: Night) -> str:
+    """Say which cells failed and why, and how many were measured, as standard error does, for a file."""
+    failed = [f"failed   {clean(one)}: {clean(why)}" for why, cells in night.failures.items() for one in cells]
+    simulated = [*starred([SIMULATED])] if night.simulated else []
+    return "\n".join([*simulated, *failed, f"{clean(night.suite)}, night of {clean(night.night)}: {night.measured}"])
 
 
 @suite.command(epilog=_TABLE_EXAMPLES)
@@ -264,8 +274,12 @@ def nightly(
     end = Nightly(name, night, strict, prometheus, only)
     end.run()
     judged = end.judged
+
+    def nightly_text(out: TextIO) -> str:
+        return _night_text(end.night) if judged is None else format_judgement(judged, width_of(out))
+
     form.write(
-        lambda out: None if judged is None else format_judgement(judged, width_of(out)),
+        lambda out: nightly_text(out) if judged is not None or not form.is_shown else None,
         lambda: {
             "exit_code": end.code,
             "night": night_to_dict(end.night),

@@ -374,9 +374,12 @@ class DutConfig:
         return stated.applied_to(self.twin)
 
     def with_lab_prefix(self, prefix: str) -> DutConfig:
-        """Return the DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side."""
+        """Return the DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side.
+
+        ConfigError where it has no lab.
+        """
         if self.lab is None:
-            return self
+            raise ConfigError(f"{self.name} has no lab", "leave --prefix out, or name a DUT that has one")
         return replace(
             self,
             lab=replace(self.lab, prefix=prefix),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 from ..core.history.compare import CellPair, Comparison, FigureDifference, SetComparison, find_differences
@@ -12,7 +14,7 @@ from ..core.units import format_share
 from .clean import clean
 from .fit import format_sheet
 from .room import wrapped
-from .sheet import Item, Sheet, figure, make_sheet, raw_of
+from .sheet import Item, Sheet, SheetRow, figure, make_sheet, of_text, raw_of, with_columns
 from .words import NONE, format_whole, name_of
 
 WORDS = {
@@ -42,6 +44,20 @@ def format_comparison(first: RunResult, second: RunResult, unlike: Sequence[str]
     lines = [f"first   {name_of(first)}, {first.started}", f"second  {name_of(second)}, {second.started}"]
     lines += [f"*** UNLIKE: {reason} ***" for reason in unlike]
     return "\n".join([*wrapped(lines, room), "", *format_sheet(comparison_sheet(first, second), room)])
+
+
+def comparison_head(first: RunResult, second: RunResult, unlike: Sequence[str]) -> list[str]:
+    """Both runs, and what makes them unlike."""
+    names = [f"{which}: {name_of(one)}, {one.started}" for which, one in (("first", first), ("second", second))]
+    return ["Comparison", *names, *(f"UNLIKE: {reason}" for reason in unlike)]
+
+
+def marked_comparison(first: RunResult, second: RunResult, unlike: Sequence[str]) -> Sheet:
+    """The table with both runs and what makes them unlike in its columns."""
+    names = [f"{name_of(one)}, {one.started}" for one in (first, second)]
+    return with_columns(
+        comparison_sheet(first, second), "::first run; ::second run; ::unlike", repeat([*names, "; ".join(unlike)])
+    )
 
 
 def comparison_values(first: RunResult, second: RunResult, unlike: Sequence[str]) -> dict[str, Any]:
@@ -90,7 +106,31 @@ def format_set_comparison(first: str, second: str, compared: SetComparison, room
     room: columns, as of fit.
     """
     lines = [f"first   {clean(first)}", f"second  {clean(second)}"]
-    lines, remarks = [*wrapped(lines, room), "", *format_sheet(set_sheet(compared), room)], list[str]()
+    table = format_sheet(set_sheet(compared), room)
+    return "\n".join([*wrapped(lines, room), "", *table, *wrapped(_remarks(compared), room)])
+
+
+def set_head(first: str, second: str, compared: SetComparison) -> list[str]:
+    """The sets' names, what makes cells unlike, and cells that only one set has."""
+    return ["Comparison", f"first: {first}", f"second: {second}", *_remarks(compared)]
+
+
+def marked_sets(first: str, second: str, compared: SetComparison) -> Sheet:
+    """The table with the sets' names and what makes cells unlike in its columns, and cells that only one set has."""
+    sheet = make_sheet(f"::cell; runs^2; {_heads(compared.pairs)}", (_set_row(one, "") for one in compared.pairs))
+    unlike = [(first, second, "; ".join(pair.unlike)) for pair in compared.pairs]
+    for which, cells in (("first", compared.only_first), ("second", compared.only_second)):
+        empty = [""] * (len(sheet.heads) - 2)
+        rows = tuple(SheetRow(tuple(map(of_text, (str(cell), *empty, f"only in the {which}")))) for cell in cells)
+        sheet = replace(sheet, lines=(*sheet.lines, *rows))
+    return with_columns(
+        sheet, "::first set; ::second set; ::unlike", [*unlike, *repeat((first, second, ""), len(sheet.lines))]
+    )
+
+
+def _remarks(compared: SetComparison) -> list[str]:
+    """Lines that say what makes cells unlike, by their marks, and which cells only one set has."""
+    remarks: list[str] = []
     for pair, mark in zip(compared.pairs, _marks(compared), strict=True):
         remarks += [f"*** {mark} UNLIKE: {clean(reason)} ***" for reason in pair.unlike]
     for which, cells in (("first", compared.only_first), ("second", compared.only_second)):
@@ -99,7 +139,7 @@ def format_set_comparison(first: str, second: str, compared: SetComparison, room
         f"left out, {clean(row.status if not row.complete else 'no figure')}: {clean(row.path)}"
         for row in compared.left_out
     ]
-    return "\n".join([*lines, *wrapped(remarks, room)])
+    return remarks
 
 
 def set_comparison_values(first: str, second: str, compared: SetComparison) -> dict[str, Any]:

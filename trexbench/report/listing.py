@@ -13,20 +13,19 @@ from .sheet import Head, Item, Sheet, figure, heads_of, make_sheet, of_text, raw
 from .words import NONE, format_figure, format_whole
 
 
-def run_sheet(rows: Sequence[RunRow]) -> Sheet:
-    """Table of the runs in this order; those that are incomplete or simulated are marked."""
+def run_sheet(rows: Sequence[RunRow], units: bool = False) -> Sheet:
+    """Table of the runs in this order; those that are incomplete or simulated are marked. units: they have a column."""
     every = (one for one in METRICS.values() if not one.bounded and any(one.of(row) is not None for row in rows))
     metrics = sorted(every, key=lambda one: one.rank)
-    unit = " or ".join(sorted({row.metric.unit for row in rows}))
     heads = (
-        *heads_of(f":started, UTC; ::DUT; ::mode; :way; maximum [{unit}]; of line [share]^1; ::limit"),
+        *heads_of(f":started, UTC; ::DUT; ::mode; :way; maximum; {'unit; ' * units}of line [share]^1; ::limit"),
         *(Head(one.name, one.unit, rank=2 + one.rank) for one in metrics),
         Head("document", words=True, rank=20),
     )
-    return make_sheet(heads, (_items(row, metrics) for row in rows), "runs", "Stored runs")
+    return make_sheet(heads, (_items(row, metrics, units) for row in rows), "runs", "Stored runs")
 
 
-def _items(row: RunRow, metrics: Sequence[Metric]) -> Iterator[Item | str]:
+def _items(row: RunRow, metrics: Sequence[Metric], units: bool) -> Iterator[Item | str]:
     yield clean(row.started)[:16].replace("T", " ")
     yield row.cell.dut_words
     yield f"{row.cell.mode} {row.cell.kind_words}".rstrip()
@@ -35,6 +34,8 @@ def _items(row: RunRow, metrics: Sequence[Metric]) -> Iterator[Item | str]:
     value = row.metric.of(row) if _has_maximum(row) else None
     words = format_whole(value, row.metric, row.at_least)
     yield Item(NONE, "") if value is None else Item(words, raw_of(value, row.at_least))
+    if units:
+        yield row.metric.unit
     yield figure(row.line_share if value is not None and row.line_rate_bps else None, format_share)
     yield _limit(row)
     for one in metrics:

@@ -141,8 +141,9 @@ def make_sheet(
 
 
 def of_text(value: object, about: Sequence[str] = ()) -> Item:
+    """Text as it is; a dash, which stands for nothing, is an empty field of CSV."""
     text = clean(value)
-    return Item(text, text, about="; ".join(map(clean, about)))
+    return Item(text, "" if text == NONE else text, about="; ".join(map(clean, about)))
 
 
 def named(name: str, simulated: bool) -> Item:

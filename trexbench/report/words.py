@@ -20,7 +20,7 @@ SIMULATED = "SIMULATED: no real packet was sent; the numbers are a model's"
 
 
 def banners_of(run: Run) -> list[str]:
-    """What must not be overlooked of a run: that it is simulated, or did not come to its end."""
+    """Lines that must not be overlooked of a run: that it is simulated, or did not come to its end."""
     found = [SIMULATED] if run.simulated else []
     if run.status is Status.INCOMPLETE:
         found.append(f"INCOMPLETE: {clean(run.reason or 'ended early')}; what follows was measured until then")

@@ -99,4 +99,4 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
         every = "all " * (len(cells) == len(night.cells))
         names = f"{every}{len(cells)} cells" if len(cells) > MOST_NAMED else ", ".join(map(str, cells))
         output.warn(f"failed   {names}: {reason}")
-    options.say(f"night    {len(night.cells) - len(night.failed)} of {len(night.cells)} cells measured")
+    options.say(f"night    {night.measured}")

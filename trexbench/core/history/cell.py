@@ -76,9 +76,9 @@ class Cell:
 
 
 def is_chosen(cell: Cell, only: Sequence[str]) -> bool:
-    """Test whether the cell, as its suite names it, matches one of the patterns of ``--only``; none means all."""
-    name = str(replace(cell, simulated=False))
-    return not only or any(is_like(name, pattern) for pattern in only)
+    """Test whether the cell, named with or without ``simulated``, matches a pattern of ``--only``; none means all."""
+    names = str(cell), str(replace(cell, simulated=False))
+    return not only or any(is_like(name, pattern) for name in names for pattern in only)
 
 
 def is_like(name: str, pattern: str) -> bool:

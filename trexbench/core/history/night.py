@@ -100,6 +100,11 @@ class Night:
         return found
 
     @property
+    def measured(self) -> str:
+        """``3 of 4 cells measured``."""
+        return f"{sum(cell.state is CellState.DONE for cell in self.cells)} of {len(self.cells)} cells measured"
+
+    @property
     def left(self) -> tuple[int, ...]:
         """Indexes of the cells that are still to be measured."""
         return tuple(at for at, cell in enumerate(self.cells) if cell.state in (CellState.WAITING, CellState.RUNNING))

@@ -19,7 +19,7 @@ from ..words import NONE, banners_of, format_bound, format_count, or_dash, starr
 from .bdp import bdp_lines, mega
 
 _FLOWS = (
-    "::Mbit/s; min [Mbit/s]^3; max [Mbit/s]^3; mean [Mbit/s]; +- [Mbit/s]; median [Mbit/s]^2; sstdev [Mbit/s]^2; "
+    "::way; min [Mbit/s]^3; max [Mbit/s]^3; mean [Mbit/s]; uncertainty [Mbit/s]; median [Mbit/s]^2; sstdev [Mbit/s]^2; "
     "lag 1^1; retransmits; :limit"
 )
 _PINGS = "::ping; min [us]; avg [us]; max [us]; mdev [us]^1; loss [share]"
