@@ -14,7 +14,7 @@ from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..report.room import room_of
 from ..report.words import SIMULATED, starred
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
-from .forms import Words
+from .forms import STDOUT, Words
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
 from .output import save_picture, warn
 from .verbs import Heading, rare, verb
@@ -178,18 +178,25 @@ def _present(
     from ..results.loads import figures_of
     from .loads import head_of, table_of
 
-    shown.form.write(
-        text,
-        lambda: [figures_of(result) for result in done.results],
-        lambda: [sheet()],
-        brief,
-        head=lambda: dict.fromkeys(line for result in done.results for line in head_of(result)),
-        table=lambda: table_of(sheet(), runs),
-    )
+    def print_all() -> None:
+        shown.form.write(
+            text,
+            lambda: [figures_of(result) for result in done.results],
+            lambda: [sheet()],
+            brief,
+            head=lambda: dict.fromkeys(line for result in done.results for line in head_of(result)),
+            table=lambda: table_of(sheet(), runs),
+        )
+
+    to_file = shown.form.file != STDOUT  # which may fail, so it comes last
+    if not to_file:
+        print_all()
     if shown.picture and draw is not None:
         save_picture(lambda: draw(done.results, shown.results))
     for name, error in done.failures:
         warn(f"{name}: {error}")
+    if to_file:
+        print_all()
     return 0 if done.error is None else done.error.exit_code
 
 
