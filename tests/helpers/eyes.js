@@ -236,7 +236,8 @@
       Object.keys(layout).filter(function (name) { return /^[xy]axis\d*$/.test(name) && layout[name].visible !== false && layout[name].range; }).forEach(function (name) {
         var kind = name[0] + name.slice(5), has = numbers[kind] ? numbers[kind].size : 0, axis = layout[name];
         var shared = axis.matches && axis.showticklabels === false ? (numbers[axis.matches] || new Set()).size : 0;
-        if (Math.max(has, shared) < (axis.type === "category" || axis.type === "multicategory" ? 1 : 2)) {
+        var named = kind[0] === "y" && has && Array.from(numbers[kind]).every(function (text) { return /[a-z]{2}/i.test(text); });
+        if (Math.max(has, shared) < (named || axis.type === "category" || axis.type === "multicategory" ? 1 : 2)) {
           found.push("#" + plot.id + ": its " + kind + " axis (" + words((axis.title && axis.title.text) || "no title") + ") has " + (has ? "one number" : "no number"));
         }
       });
