@@ -217,11 +217,16 @@ def open_chromium(program: str) -> Iterator[Page]:
                 page.call(f"{domain}.enable")
             yield page
         finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end(process)
             os.close(to_them)
             os.close(from_them)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a browser's process, by force where it does not listen."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
+from browser import end
+
 WITHIN_S = 120.0
 BROWSERS = Path("/usr/lib").glob("*/webkit2gtk-4.*/MiniBrowser")
 """WebKitGTK's own browser is in no search path."""
@@ -67,7 +69,7 @@ def open_firefox() -> Iterator[Driven]:
         log = stack.enter_context(open(profile / "log", "w", encoding="utf-8"))
         command = [program, "--headless", "--marionette", "--no-remote", "--profile", str(profile)]
         home = {**os.environ, "HOME": str(profile)}
-        stack.callback(_end, subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=home))
+        stack.callback(end, subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=home))
         active = profile / "MarionetteActivePort"
         _await(lambda: active.exists() and active.read_text().isdigit())
         link = stack.enter_context(socket.create_connection(("127.0.0.1", int(active.read_text())), WITHIN_S))
@@ -107,7 +109,7 @@ def open_webkit() -> Iterator[Driven]:
         read, write = os.pipe()
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         screen = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1200x24", "-nolisten", "tcp"]
-        stack.callback(_end, subprocess.Popen(screen, pass_fds=(write,), **quiet))  # type: ignore[call-overload]
+        stack.callback(end, subprocess.Popen(screen, pass_fds=(write,), **quiet))  # type: ignore[call-overload]
         os.close(write)
         with os.fdopen(read) as told:
             display = told.readline().strip()
@@ -115,7 +117,7 @@ def open_webkit() -> Iterator[Driven]:
             port = free.getsockname()[1]
         environment = {**os.environ, "DISPLAY": f":{display}", "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
         command = ["WebKitWebDriver", f"--port={port}"]
-        stack.callback(_end, subprocess.Popen(command, env=environment, **quiet))  # type: ignore[call-overload]
+        stack.callback(end, subprocess.Popen(command, env=environment, **quiet))  # type: ignore[call-overload]
         _await(lambda: _listens(port))
 
         def call(method: str, path: str, **parameters: Any) -> Any:
@@ -148,12 +150,3 @@ def _await(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"not within {WITHIN_S:g} s"
         time.sleep(0.05)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import shlex
 import socket
 import textwrap
@@ -15,7 +14,7 @@ import click
 
 from ..config.catalogue import DUTS
 from ..core.errors import BenchError
-from ..core.units import format_bits, format_pps
+from ..core.units import format_bits, format_pps, seconds_of
 from ..lock import run_dir
 from ..report.clean import clean
 from ..results.latest import NightGlance, RunGlance, glance_at_night, glance_at_run
@@ -131,12 +130,13 @@ def _night_words(night: NightGlance, under_way: bool) -> str:
 
 
 def _ago(started: str) -> str:
-    with suppress(ValueError):
-        minutes = int(time.time() - calendar.timegm(time.strptime(started, "%Y-%m-%dT%H:%M:%SZ"))) // 60
-        if minutes < 60:
-            return f"{minutes} min ago"
-        return f"{minutes // 1440} days ago" if minutes >= 2880 else f"{minutes // 60}:{minutes % 60:02} h ago"
-    return ""
+    begun_s = seconds_of(started)
+    if begun_s is None:
+        return ""
+    minutes = max(0, int(time.time() - begun_s)) // 60
+    if minutes < 60:
+        return f"{minutes} min ago"
+    return f"{minutes // 1440} days ago" if minutes >= 2880 else f"{minutes // 60}:{minutes % 60:02} h ago"
 
 
 def _next(has_run: bool, night: NightGlance | None, under_way: bool) -> list[str]:

@@ -92,6 +92,25 @@ def report(
         return
     if port is not None:
         raise ConfigError("--port means nothing without --watch", "add --watch, or leave it out")
+    folders = _folders(form, tables)
+    found = look()
+    markdowns = [*([markdown] if markdown is not None else []), *([form.file] if form.name == "md" else [])]
+    for file in markdowns:
+        write(file, to_markdown(found))
+    for folder in folders:
+        make_directory(folder)
+        for sheet in tables_of(found):
+            write(str(folder / f"{sheet.name}.csv"), to_csv(sheet))
+    if form.name == "json":
+        write(form.file, json_text({"title": found.title, "tables": [*map(to_values, tables_of(found))]}))
+    if form.name == "html" and (form.is_named or not (markdowns or folders)):
+        path = form.file if form.is_named else "report.html"
+        below = None if path == "-" else _way(Path(path).parent, results)
+        write(path, make_page(replace(found, below=below)))
+
+
+def _folders(form: OutputForm, tables: Path | None) -> list[Path]:
+    """The directories for tables as CSV, a file each; ConfigError for what is none."""
     as_csv = form.name == "csv"
     if as_csv and not form.is_named:
         raise ConfigError("CSV of a report is a file for each table", "name a directory with -o")
@@ -100,23 +119,10 @@ def report(
             f"-o {form.file}: CSV of a report is a file for each table", "name a directory, as in tables/"
         )
     folders = [*([tables] if tables is not None else []), *([Path(form.file)] if as_csv else [])]
-    for one in folders:
-        if one.exists() and not one.is_dir():
-            raise ConfigError(f"{one} is not a directory", "name one for the tables")
-    found = look()
-    markdowns = [*([markdown] if markdown is not None else []), *([form.file] if form.name == "md" else [])]
-    for file in markdowns:
-        write(file, to_markdown(found))
-    for one in folders:
-        make_directory(one)
-        for sheet in tables_of(found):
-            write(str(one / f"{sheet.name}.csv"), to_csv(sheet))
-    if form.name == "json":
-        write(form.file, json_text({"title": found.title, "tables": [*map(to_values, tables_of(found))]}))
-    if form.name == "html" and (form.is_named or not (markdowns or folders)):
-        path = form.file if form.is_named else "report.html"
-        below = None if path == "-" else _way(Path(path).parent, results)
-        write(path, make_page(replace(found, below=below)))
+    for folder in folders:
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"{folder} is not a directory", "name one for the tables")
+    return folders
 
 
 def _way(folder: Path, results: Path) -> str:

@@ -24,7 +24,7 @@ SIGNS = {
     "improvement": "\u25b2",
     "known": "=",
 }
-"""Sign of each kind, in the order in which events are told."""
+"""Sign of each kind, in the order in which events are listed."""
 COUNTED = ("regression", "relapse", "improvement")
 """Kinds that have a plural."""
 

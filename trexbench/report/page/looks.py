@@ -24,7 +24,7 @@ RING = 4
 
 @dataclass(frozen=True)
 class Looks:
-    """The same line looks the same in every plot and with every choice, and no two lines of a plot look alike."""
+    """The look of each line: one in every plot and with every choice, and no two lines of a plot alike."""
 
     columns: tuple[Column, ...]
     places: dict[tuple[object, ...], int]

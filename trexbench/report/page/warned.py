@@ -22,7 +22,7 @@ class Warned:
 
     @property
     def text(self) -> str:
-        """As the first of the runs has it."""
+        """The warning's text, with the figures of the first run."""
         return self.runs[0][1]
 
     @property
