@@ -43,7 +43,7 @@ from trexbench.report.clean import clean
 from trexbench.report.events import events_of
 from trexbench.report.groups import DIFFERS, NOTHING_DIFFERS
 from trexbench.report.page.cards import cards_of
-from trexbench.report.page.html import render
+from trexbench.report.page.html import MOST_ROWS, render
 from trexbench.report.page.markdown import escape, to_markdown
 from trexbench.report.page.older import Older
 from trexbench.report.page.overlay import find_curves
@@ -282,13 +282,22 @@ def test_without_latencies_nothing_is_said_of_them() -> None:
     assert 'id="plot-latency"' not in render(report, LIBRARY) and "Latency" not in to_markdown(report)
 
 
+def test_rows_of_long_tables_are_packed_and_those_of_short_ones_are_not() -> None:
+    for cells, packed in ((MOST_ROWS, 0), (MOST_ROWS + 1, 1)):
+        page = render(Report([make_row(f"dut{at:02}") for at in range(cells)]), LIBRARY)
+        rows = unpacked(Elements(page).scripts[0])["rows"]
+        assert [one.count("<tr ") for one in rows] == [cells] * packed and page.count(' data-rows="0"') == packed
+        (trends,) = re.findall(r'<table class="trends".*?</table>', page, re.DOTALL)
+        assert trends.count("<tr ") == (0 if packed else cells)
+
+
 def test_only_our_scripts_may_run_and_nothing_is_loaded() -> None:
     page = render(make_report(), LIBRARY)
     elements = Elements(page)
     policy = next(a["content"] for t, a in elements.found if a.get("http-equiv") == "Content-Security-Policy")
     assert policy and policy.startswith("default-src 'none'; script-src 'sha256-") and "unsafe-eval" not in policy
     script_rule = next(rule for rule in policy.split("; ") if rule.startswith("script-src"))
-    assert "unsafe-inline" not in script_rule and len(script_rule.split()) == 3
+    assert "unsafe-inline" not in script_rule and len(script_rule.split()) == 4
     assert gzip.decompress(base64.b85decode(elements.scripts[1].replace(".", "<"))).decode() == LIBRARY
     assert not re.search(r"https?://", page)
     addresses = [a[key] for _, a in elements.found for key in ("src", "href", "action") if key in a]
@@ -324,16 +333,27 @@ def test_hostile_nights_are_text_and_nothing_else() -> None:
     assert "<script" not in to_markdown(report)
 
 
+def seen(page: str) -> str:
+    """Return the text of a page's body."""
+    return "".join(Elements(page.partition("<body>")[2]).text)
+
+
 @pytest.mark.parametrize("simulated", [True, False])
 def test_simulated_runs_are_marked_in_every_form(simulated: bool) -> None:
     rows = [make_row(simulated=simulated)]
     report = Report(rows, runs={rows[0].cell: make_run(rows[0].cell)})
     page, text = render(report, LIBRARY), to_markdown(report)
     assert ("SIMULATED</strong>" in page) is ("**SIMULATED**" in text) is simulated
-    assert 'class="sim"' not in page and "(simulated)" not in text, "where all are, or none is, no row says so"
+    assert "(simulated)" not in seen(page) and "(simulated)" not in text, (
+        "where all are, or none is, no row says so"
+    )
     mixed = replace(report, rows=[*rows, make_row("real")])
     page, text = render(mixed, LIBRARY), to_markdown(mixed)
-    assert ('class="sim"' in page) is ("(simulated)" in text) is simulated
+    assert (
+        ("(simulated)" in seen(page))
+        is ("(simulated)" in text)
+        is simulated
+    )
     assert unpacked(Elements(page).scripts[0])["columns"][0]["simulated"] is simulated
 
 

@@ -30,12 +30,7 @@ class Column:
 
     @property
     def queues(self) -> str:
-        return "" if self.rx_queues is None else f"{self.rx_queues}Q"
-
-    @property
-    def name(self) -> str:
-        """The short name, for plots that are marked as simulated as a whole."""
-        return f"{self.title} {self.queues}".rstrip() + (" sim" if self.simulated else "")
+        return "" if self.rx_queues is None else f"{self.rx_queues}q"
 
     def __str__(self) -> str:
         return f"{self.title} {self.queues}".rstrip() + (" (simulated)" if self.simulated else "")

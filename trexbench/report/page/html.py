@@ -28,15 +28,12 @@ from .sparks import sparks
 from .templates import fill, read_static
 from .warned import group_warnings
 
-SCRIPTS = (
-    "cards.js",
-    "tables.js",
-    "view.js",
-    "documents.js",
-    "plots.js",
-    "page.js",
-)
+SCRIPTS = ("cards.js", "tables.js", "view.js", "page.js")
 """They are joined to one script, in this order."""
+PLOT_SCRIPTS = ("drawing.js", "lines.js", "stack.js", "grid.js", "rows.js", "documents.js", "plots.js")
+"""They are packed, as the library is: without what unpacks it there is no plot."""
+MOST_ROWS = 25
+"""Rows of longer tables are packed."""
 MOST_FAILURES = 60
 """Nights without a figure whose reasons are told, of each cell."""
 
@@ -47,8 +44,9 @@ MOST_CARDS = 9
 def render(report: Report, library: str, version: str = "") -> str:
     """The page. library: the plotting library's JavaScript; version: of a page that is served and renews itself."""
     script = "".join(map(read_static, (*SCRIPTS, *(["follow.js"] if version else []))))
+    plots = "".join(map(read_static, PLOT_SCRIPTS))
     parts = parts_of(report)
-    data = page_data(report, parts)
+    data, rows = page_data(report, parts), list[str]()
     spark = sparks(report.trends, report.metrics)
     values = {
         "report": report,
@@ -74,11 +72,14 @@ def render(report: Report, library: str, version: str = "") -> str:
         "rates": "rates" in data["figures"],
         "metrics": [metric.name for metric in report.metrics],
         "version": version,
-        "policy": _policy(script, library, asks=bool(version)),
+        "policy": _policy(script, library, plots, asks=bool(version)),
         "style": Markup(read_static("page.css")),
         "script": Markup(script),
-        "data": Markup(_packed(json.dumps(data, separators=(",", ":"), allow_nan=False))),
-        "library": Markup(_packed_library(library)),
+        "most_rows": MOST_ROWS,
+        "set_aside": lambda body: rows.append(str(body)) or len(rows) - 1,
+        "data": lambda: Markup(_packed(json.dumps(data | {"rows": rows}, separators=(",", ":"), allow_nan=False))),
+        "library": Markup(_packed_always(library)),
+        "plots": Markup(_packed_always(plots)),
         "spark": lambda trend, metric: Markup(spark(trend, metric)),
     }
     return fill("page.html", values, clean)
@@ -108,9 +109,10 @@ def _policy(*scripts: str, asks: bool = False) -> str:
     )
 
 
-@lru_cache(maxsize=1)  # the library's, which is always the same
-def _packed_library(library: str) -> str:
-    return _packed(library)
+@lru_cache(maxsize=2)
+def _packed_always(script: str) -> str:
+    """Return what is the same on every page, packed."""
+    return _packed(script)
 
 
 def _packed(text: str) -> str:

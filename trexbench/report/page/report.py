@@ -82,8 +82,8 @@ class Report:
         """Marked names of cells and DUTs, each with its name alone; none on a page that has measured runs as well."""
         cells = {replace(row.cell, simulated=False) for row in self.rows} if self.all_simulated else set()
         names = {str(one) for cell in cells for one in (cell, replace(cell, rx_queues=None))}
-        of_duts = {f"{cell.dut_words} (simulated)": cell.dut_words for cell in cells}
-        return {f"{name} simulated": name for name in names} | of_duts
+        duts = {str(column_of(one)) for cell in cells for one in (cell, replace(cell, rx_queues=None))}
+        return {f"{name} simulated": name for name in names} | {f"{name} (simulated)": name for name in duts}
 
     @cached_property
     def grid(self) -> Grid:

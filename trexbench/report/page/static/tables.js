@@ -1,9 +1,9 @@
 "use strict";
-// Tables: sorted by a click on a head, filtered by the choice of the plots, saved as CSV. They are whole without it.
-(function () {
+// Tables: sorted by a click on a head, filtered by the choice of the plots, saved as CSV. But for the rows of long ones, which are packed, they are whole without it.
+var fillTables = (function () {
   var NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/;
   var touched = false; // the tables above the controls follow them only when somebody used them
-  var tables = all(document, ".sheet table"), controls = document.getElementById("controls");
+  var tables = [], controls = document.getElementById("controls");
 
   function all(root, selector) { return Array.prototype.slice.call(root.querySelectorAll(selector)); }
 
@@ -120,6 +120,7 @@
       all(table, "thead th:not(.skip)").forEach(function (head) { button(table, head); });
     }
     table.sheetbar = { count: count, whole: whole };
+    tables.push(table);
   }
 
   function selected(name) {
@@ -165,8 +166,17 @@
       if (!part.open) { part.open = true; folded.push(part); }
     });
   });
-  tables.forEach(equip);
-  if (!controls) { return; }
+  all(document, ".sheet table:not([data-rows])").forEach(equip);
+
+  // rows: of the packed tables, in the page's order.
+  function fill(rows) {
+    all(document, "table[data-rows]").forEach(function (table) {
+      table.insertAdjacentHTML("beforeend", rows[table.dataset.rows]);
+      equip(table);
+    });
+  }
+
+  if (!controls) { return fill; }
 
   function follow() {
     tables.forEach(function (table) {
@@ -183,4 +193,5 @@
   document.addEventListener("click", function (event) { if (event.target.closest("[data-show]")) { setTimeout(follow); } });
   window.addEventListener("popstate", function () { setTimeout(follow); });
   new MutationObserver(follow).observe(document.documentElement, { attributeFilter: ["data-ready"] });
+  return fill;
 })();
