@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 from findings import found, judgement_of
+from report_cases import make_row
 
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.differences import Difference
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.night import Night
-from trexbench.core.history.regression import Judgement, Loss, MissingCell
+from trexbench.core.history.regression import Judgement, Loss, MissingCell, judge_rows
+from trexbench.core.history.rows import UNANSWERED
 from trexbench.report.events import SIGNS, events_of_judgement, first_sentence
 from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.report import Report
@@ -88,6 +90,10 @@ SENTENCES = [
     (judged(found(kind=Kind.INSUFFICIENT), steady=STEADY),
      "All 3 cells as usual; 1 not judged yet: needs 7 nights, has 3"),
     (Judgement((), 0), "Nothing was measured yet"),
+    (judge_rows([make_row(status="incomplete")]),
+     "No run has a figure yet: vpp 64b uni on 20 November: incomplete"),
+    (judge_rows([make_row(kind="search", status=UNANSWERED), make_row(at="2026-11-19", status="running")]),
+     "No run has a figure yet: vpp 64b uni search on 20 November: no answer; 1 more before"),
     (judged(SLOWER, steady=STEADY, since="2026-11-18"), "Nothing new since 2026-11-18; 1 older change"),
 ]  # fmt: skip
 

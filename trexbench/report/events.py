@@ -9,8 +9,10 @@ from ..core.history.causes import FindingGroup, Section, groups_of
 from ..core.history.explain import day_words
 from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, MissingCell
+from ..core.history.rows import RunRow
+from ..core.history.series import night_of
 from .groups import cause_words, dut_words, group_kind, group_lines, headline, too_few
-from .words import format_count
+from .words import format_count, status_words
 
 FAILED = "failed"
 """The kind of an event that is a failure."""
@@ -160,12 +162,21 @@ def _count_words(events: Sequence[NightEvent], again: bool) -> str:
     return f"{len(events)} {more}{kind}{'s' * (len(events) > 1 and kind in COUNTED)}"
 
 
+def _no_figure(rows: Sequence[RunRow]) -> str:
+    """That no run has a figure, and what became of the last."""
+    if not rows:
+        return "Nothing was measured yet"
+    last, before = rows[-1], len(rows) - 1
+    words = f"{last.cell} on {day_words(night_of(last), night_of(last))}: {status_words(last)}"
+    return f"No run has a figure yet: {words}{f'; {before} more before' if before else ''}"
+
+
 def _all_well(judgement: Judgement) -> str:
     """That nothing changed, or that too few nights tell."""
     few = {one.cell: one.nights for one in judgement.of(Kind.INSUFFICIENT)}
     if not judgement.judged:
         words = f"{format_count(len(few), 'cell')} measured; too early to judge: {too_few(*few.values())}"
-        return words if few else "Nothing was measured yet"
+        return words if few else _no_figure(judgement.without)
     every = {cell for cell, _ in judgement.steady} | {one.cell for one in judgement.findings if one.cell not in few}
     young = {cell: nights for cell, nights in few.items() if cell not in every}
     usual, resting = every - judgement.resting, every & judgement.resting

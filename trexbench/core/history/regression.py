@@ -117,6 +117,8 @@ class Judgement:
     resting: frozenset[Cell] = frozenset()
     """Cells with a history that the last night did not measure."""
     usual: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
+    without: tuple[RunRow, ...] = ()
+    """Runs without a figure, in the order of time."""
 
     def of(self, kind: Kind) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.kind is kind)
@@ -158,6 +160,7 @@ def judge_rows(
     wanted: Callable[[Cell], bool] = lambda cell: True,
 ) -> Judgement:
     """The verdict on every cell. nights: of all suites, oldest first; wanted: which of their cells count."""
+    rows = sorted(rows, key=lambda row: row.started)
     cells = cells_of(rows)
     dates = sorted({night_of(row) for found in cells.values() for row in found})
     horizon = dates[-STALE_NIGHTS - 1] if len(dates) > STALE_NIGHTS else ""
@@ -192,6 +195,7 @@ def judge_rows(
         nights=tuple(dates),
         usual=usual,
         resting=frozenset(cell for cell in cells.keys() - stale if night_of(cells[cell][-1]) < last),
+        without=tuple(row for row in rows if not row.complete and wanted(row.cell)),
     )
 
 
