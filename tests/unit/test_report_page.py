@@ -344,16 +344,10 @@ def test_simulated_runs_are_marked_in_every_form(simulated: bool) -> None:
     report = Report(rows, runs={rows[0].cell: make_run(rows[0].cell)})
     page, text = render(report, LIBRARY), to_markdown(report)
     assert ("SIMULATED</strong>" in page) is ("**SIMULATED**" in text) is simulated
-    assert "(simulated)" not in seen(page) and "(simulated)" not in text, (
-        "where all are, or none is, no row says so"
-    )
+    assert "(simulated)" not in seen(page) and "(simulated)" not in text, "where all are, or none is, no row says so"
     mixed = replace(report, rows=[*rows, make_row("real")])
     page, text = render(mixed, LIBRARY), to_markdown(mixed)
-    assert (
-        ("(simulated)" in seen(page))
-        is ("(simulated)" in text)
-        is simulated
-    )
+    assert ("(simulated)" in seen(page)) is ("(simulated)" in text) is simulated
     assert unpacked(Elements(page).scripts[0])["columns"][0]["simulated"] is simulated
 
 

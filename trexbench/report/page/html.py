@@ -12,7 +12,8 @@ import gzip
 import hashlib
 import json
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 from markupsafe import Markup
 
@@ -43,8 +44,6 @@ MOST_CARDS = 9
 
 def render(report: Report, library: str, version: str = "") -> str:
     """The page. library: the plotting library's JavaScript; version: of a page that is served and renews itself."""
-    script = "".join(map(read_static, (*SCRIPTS, *(["follow.js"] if version else []))))
-    plots = "".join(map(read_static, PLOT_SCRIPTS))
     parts = parts_of(report)
     data, rows = page_data(report, parts), list[str]()
     spark = sparks(report.trends, report.metrics)
@@ -57,9 +56,10 @@ def render(report: Report, library: str, version: str = "") -> str:
         "columns": data["columns"],
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
         "cards": [replace(one, trend=Markup(one.trend)) for one in cards_of(report)],
-        "most_cards": MOST_CARDS,
         "warned": group_warnings(report),
         "notes": _notes(report),
+        "most_rows": MOST_ROWS,
+        "most_cards": MOST_CARDS,
         "most_failures": MOST_FAILURES,
         "sheets": {sheet.name: sheet for sheet in sheets_of(report, parts)},
         "older": [
@@ -71,18 +71,31 @@ def render(report: Report, library: str, version: str = "") -> str:
         "nights": data["nights"],
         "rates": "rates" in data["figures"],
         "metrics": [metric.name for metric in report.metrics],
+        "set_aside": partial(_set_aside, rows),
+        "data": lambda: Markup(_packed(json.dumps(data | {"rows": rows}, separators=(",", ":"), allow_nan=False))),
+        "spark": lambda trend, metric: Markup(spark(trend, metric)),
+    }
+    return fill("page.html", values | _static_values(library, version), clean)
+
+
+def _static_values(library: str, version: str) -> dict[str, Any]:
+    """The page's scripts and style, and the policy that lets these scripts run."""
+    script = "".join(map(read_static, (*SCRIPTS, *(["follow.js"] if version else []))))
+    plots = "".join(map(read_static, PLOT_SCRIPTS))
+    return {
         "version": version,
         "policy": _policy(script, library, plots, asks=bool(version)),
         "style": Markup(read_static("page.css")),
         "script": Markup(script),
-        "most_rows": MOST_ROWS,
-        "set_aside": lambda body: rows.append(str(body)) or len(rows) - 1,
-        "data": lambda: Markup(_packed(json.dumps(data | {"rows": rows}, separators=(",", ":"), allow_nan=False))),
         "library": Markup(_packed_always(library)),
         "plots": Markup(_packed_always(plots)),
-        "spark": lambda trend, metric: Markup(spark(trend, metric)),
     }
-    return fill("page.html", values, clean)
+
+
+def _set_aside(rows: list[str], body: Markup) -> int:
+    """Keep a table's rows, and return their number."""
+    rows.append(str(body))
+    return len(rows) - 1
 
 
 def _notes(report: Report) -> dict[tuple[Cell, str], int]:
