@@ -57,6 +57,7 @@ BAD = {
         "forced", "<p style='forced-color-adjust:none;color:#333'>figures</p>", '"figures" is '
     ),
     "an axis without numbers": Bad("axes", plot((150, 290, "1"), (300, 290, "2")), "#plot-x: its y axis has no number"),
+    "a link that a finger misses": Bad("finger", "<p><a href='#x'>figures</a></p>", 'a "figures" is '),
     "an empty plot": Bad("axes", "<div class='plot' id='plot-x'></div>", "#plot-x: nothing is drawn"),
     "a control that Tab cannot reach": Bad(
         "keyboard", "<button tabindex='-1'>a</button><button>b</button>", 'Tab does not reach page button "a"'
@@ -134,5 +135,6 @@ GOOD = (
     "<h2>Plot</h2>"
     + plot((150, 290, "1"), (350, 290, "2"), (10, 40, "3"), (9, 200, "4"), drawn=LINE.format("#0072b2"))
     + "<table><caption>Rates</caption><tr><th scope='col'>DUT<tr><td>10</table>"
+    + "<style>summary, button { padding: 1em 2em }</style>"
     + "<details><summary>more</summary><p>text</p></details><button>go</button>"
 )

@@ -278,6 +278,17 @@
     });
   }
 
+  function target(one) { return one.matches("input") && one.closest("label") || one; }
+
+  // What a finger must hit has 44 pixels each way; lines of a legend in a drawing are not looked at.
+  function targets() {
+    return once(controls().filter(shown).map(target)).map(function (one) { return [one, one.getBoundingClientRect()]; }).filter(function (pair) {
+      return Math.min(pair[1].width, pair[1].height) < 43.5 && !pair[0].matches(".skip, .wide");
+    }).map(function (pair) {
+      return name(pair[0]) + " is " + Math.round(pair[1].width) + " x " + Math.round(pair[1].height) + " pixels";
+    });
+  }
+
   function choices() {
     return Array.prototype.slice.call(document.querySelectorAll("main select, main input")).map(function (one) {
       var chooses = one.tagName === "SELECT", label = one.labels && one.labels.length ? one.labels[0] : one;
@@ -320,5 +331,5 @@
   function frame() { return new Promise(function (done) { requestAnimationFrame(function () { done(still()); }); }); }
 
   window.eyes = { texts: texts, overlaps: overlaps, cuts: cuts, paleText: paleText, paleMarks: paleMarks, axes: axes, controls: controls, name: name, focused: focused,
-    choices: choices, titles: titles, frame: frame, plots: plots, words: words, where: where };
+    choices: choices, targets: targets, titles: titles, frame: frame, plots: plots, words: words, where: where };
 })();

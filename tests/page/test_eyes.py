@@ -16,22 +16,22 @@ from page_states import STATES
 
 EVERY = ("silent", "axes", "layout", "light", "dark", "reader", "axe", "axe dark", "axe phone")
 SEEN = dict.fromkeys(STATES, EVERY) | {
-    "one_run": (*EVERY, "tablet", "phone", "choices", "larger", "paper"),
-    "one_night": (*EVERY, "phone"),
-    "change": (*EVERY, "forced", "tablet", "phone", "choices", "larger", "keyboard", "touch", "paper"),
-    "tcp": (*EVERY, "forced", "tablet", "phone", "choices", "larger", "keyboard", "touch", "paper"),
-    "wans": (*EVERY, "phone", "paper"),
-    "searches": (*EVERY, "phone", "paper"),
+    "one_run": (*EVERY, "tablet", "phone", "finger", "choices", "larger", "paper"),
+    "one_night": (*EVERY, "phone", "finger"),
+    "change": (*EVERY, "forced", "tablet", "phone", "finger", "choices", "larger", "keyboard", "touch", "paper"),
+    "tcp": (*EVERY, "forced", "tablet", "phone", "finger", "choices", "larger", "keyboard", "touch", "paper"),
+    "wans": (*EVERY, "phone", "finger", "paper"),
+    "searches": (*EVERY, "phone", "finger", "paper"),
     "simulated": (*EVERY, "paper"),
-    "failed": (*EVERY, "phone", "larger", "paper"),
-    "hostile": (*EVERY, "phone"),
+    "failed": (*EVERY, "phone", "finger", "larger", "paper"),
+    "hostile": (*EVERY, "phone", "finger"),
     "year": ("silent", "axes", "layout", "light", "axe", "phone"),
 }
 """State -> what of it is looked at."""
 OFTEN = {
     "change": SEEN["change"],
     "tcp": (*(one for one in EVERY if one != "light"), "phone", "choices", "keyboard", "paper"),
-    "wans": ("silent", "axes", "layout", "phone", "paper"),
+    "wans": ("silent", "axes", "layout", "phone", "finger", "paper"),
     "failed": ("silent", "axes", "layout", "larger"),
 }
 """State -> what of it .ci/run looks at; the rest is for nights, and no other state is made before."""
@@ -59,7 +59,7 @@ def look(eyes: Eyes, path: Path, check: str, folder: Path) -> list[str]:
         return eyes.larger_text(path)
     eyes.open(
         path,
-        width={"phone": 375, "axe phone": 375, "tablet": 768}.get(check, 1440),
+        width={"phone": 375, "finger": 375, "axe phone": 375, "tablet": 768}.get(check, 1440),
         scheme="dark" if check in ("dark", "forced", "axe dark") else "light",
         forced=check == "forced",
     )
@@ -70,6 +70,7 @@ def look(eyes: Eyes, path: Path, check: str, folder: Path) -> list[str]:
     measures: dict[str, Callable[[], list[str]]] = {
         "silent": lambda: eyes.noise(path),
         "axes": lambda: eyes.told("axes"),
+        "finger": lambda: eyes.told("targets"),
         "choices": eyes.choices,
         "keyboard": eyes.keyboard,
         "reader": eyes.reader,

@@ -1,7 +1,7 @@
 // What plots of all forms share: names, colours, axes, and the drawing itself. choice: what the reader chose; printed: whether the page is on paper.
 function plotTools(data, choice, printed) {
   var PAPER = 680; // pixels
-  var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "sendChartToCloud"] };
+  var UNUSED = ["lasso2d", "select2d", "sendChartToCloud"], DRAGGED = ["zoom2d", "pan2d"]; // buttons
   var WIDE = 10, AROUND = 0.1; // times the least, from which an axis has a log scale; the share around a value that an axis spans at least
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
   var touched = window.matchMedia("(pointer: coarse)"); // a swipe over a plot scrolls the page
@@ -82,7 +82,7 @@ function plotTools(data, choice, printed) {
     var notes = shown.some(function (cell) { return data.columns[cell.column].simulated; }) ? [watermark(narrow)] : [];
     if (!shown.length) { notes.push({ text: "no run of this choice", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false }); }
     var base = {
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: touched.matches ? false : "zoom", annotations: notes,
+      paper_bgcolor: css("--ground"), plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: touched.matches ? false : "zoom", annotations: notes,
       font: { color: css("--ink"), family: "system-ui, sans-serif", size: letters() },
       margin: { l: 60, r: 14, t: 34, b: 44 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: css("--link") },
@@ -108,7 +108,8 @@ function plotTools(data, choice, printed) {
     Object.keys(shape).filter(function (key) { return key.indexOf("axis") === 1; }).forEach(function (key) {
       shape[key].uirevision = JSON.stringify([now, shape[key].title && shape[key].title.text, shape[key].type]);
     });
-    window.Plotly.react(place, traces, shape, CONFIG);
+    window.Plotly.react(place, traces, shape, { displaylogo: false, responsive: true, toImageButtonOptions: { filename: name, scale: 2 },
+      modeBarButtonsToRemove: UNUSED.concat(touched.matches ? DRAGGED : []) });
     if (paper && !printed()) { window.Plotly.Plots.resize(place); }
     place.querySelectorAll("svg.main-svg").forEach(function (picture) { picture.setAttribute("aria-hidden", "true"); }); // the table says the same
   }
