@@ -116,6 +116,11 @@ BAD = {
     "text that grows out of its box": Bad(
         "larger", "<p style='height:60px;width:20rem;overflow:hidden'>first line<br>second</p>", '"second" is cut'
     ),
+    "a heading at a sheet's end": Bad(
+        "paper",
+        "<h2>Rates</h2><p style='break-before:page'>5 Mpps</p>",
+        "sheet 1 ends with 'Rates'",
+    ),
     "pale print": Bad("paper", "<p style='color:#ccc'>figures</p>", "'figures' is printed pale"),
     "a dark sheet": Bad(
         "paper", "<style>body { background: #000; color: #fff; height: 900px }</style>", "the ground of sheet 1 is not"

@@ -15,11 +15,12 @@ from typing import Any
 from axe import JUDGED, load_axe
 from browser import WITHIN_S, Page
 from effort import scaled
-from printed import dark_sheets, overprinted, pale, read_words
+from printed import dark_sheets, overprinted, pale, read_words, stranded
 
 SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 MOST_OPTIONS = scaled(6, 2)
 """Maximum number of options tried per list."""
+HEADINGS = "'h2, h3, tr.block, tr:has(> .block)'"
 UNFOLD = "document.querySelectorAll('details:not(.pick)').forEach(function (one) { one.open = true; })"
 LONGEST = 12
 """Maximum number of sentences of one kind that are reported; more would say nothing new."""
@@ -229,10 +230,11 @@ class Eyes:
         return _shortened([*small, *self.layout()])
 
     def paper(self, path: Path, pdf: Path, scheme: str = "dark") -> list[str]:
-        """Printed: light ground, dark words that lie apart, every plot and every warning."""
+        """Printed: light ground, dark words that lie apart, every plot and every warning; no heading ends a sheet."""
         self.open(path, scheme=scheme, unfolded=False)
         titles = self.page.evaluate("eyes.titles()")
         doubts = self.page.evaluate("Array.from(document.querySelectorAll('.doubt')).map(one => one.textContent)")
+        headings = self.page.evaluate("Array.from(document.querySelectorAll(" + HEADINGS + "), one => one.textContent)")
         words = read_words(self.page.pdf(pdf))
         text = _letters("".join(word.text for word in words))
         wrong = [
@@ -241,7 +243,7 @@ class Eyes:
         wrong += [
             f"the warning {one.strip()[:60]!r} is not printed" for one in doubts if _letters(one)[:40] not in text
         ]
-        return _shortened([*wrong, *dark_sheets(pdf), *overprinted(words), *pale(words)])
+        return _shortened([*wrong, *dark_sheets(pdf), *overprinted(words), *pale(words), *stranded(words, headings)])
 
 
 def _of(node: dict[str, Any], what: str) -> str:

@@ -54,6 +54,17 @@ def _contrast(*colour: int) -> float:
     return 1.05 / (0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2] + 0.05)
 
 
+def stranded(words: Sequence[Words], headings: Sequence[str]) -> list[str]:
+    """Name each heading that ends a sheet and has what it is about on the next."""
+    found = []
+    for sheet in range(1, max((one.sheet for one in words), default=1)):
+        here = sorted((one for one in words if one.sheet == sheet), key=lambda one: (-round(one.bottom), one.left))
+        text = re.sub(r"\W", "", "".join(one.text for one in here))
+        last = (one for one in headings if text.endswith(re.sub(r"\W", "", one) or " "))
+        found += [f"sheet {sheet} ends with {one!r}" for one in last]
+    return found
+
+
 def overprinted(words: Sequence[Words]) -> list[str]:
     found, ordered = [], sorted(words, key=lambda one: (one.sheet, one.bottom))
     for at, one in enumerate(ordered):
