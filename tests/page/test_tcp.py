@@ -30,7 +30,7 @@ def test_rows_and_series_follow_what_is_chosen(chromium: Page, page: Path) -> No
     chromium.choose(tcp_mode="bidir-ipv6")
     assert chromium.evaluate(LINES) == 2 * 2 * 3
     legend = chromium.evaluate("document.querySelector('#plot-series .legend').textContent")
-    assert "raspberry-pi sim, server sends" in legend and "ms idle" in legend
+    assert "raspberry-pi, server sends" in legend and "ms idle" in legend
     chromium.evaluate("document.querySelector('input[name=tcp-way]').click()")
     assert chromium.evaluate(ROWS) == 4
     chromium.evaluate("document.querySelector('input[name=column]').click()")
