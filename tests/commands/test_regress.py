@@ -13,6 +13,7 @@ import pytest
 from tools import folder_with, succeed, trexbench
 
 from suites import FOUR, TwelveNights, chat, make_slower
+from trexbench.cli.regress import NAMES
 from trexbench.results.nights import load_nights
 
 
@@ -86,8 +87,9 @@ def test_forms_of_one_judgement(nights: Path) -> None:
         (("--json", "--github"), 2, "two outputs cannot share"),
         (("--acknowledge", "x", "--note", "y", "--forget", "1"), 2, "exclude each other"),
         (("--metric", "power"), 2, "--acknowledge"),
-        (("--acknowledge", "*"), 2, "--note"),
-        (("--acknowledge", "*", "--note", " WHY "), 2, "needs its reason: say with --note why, not WHY"),
+        (("--acknowledge", "*", "--note", "x"), 2, "needs its figure: name it with --metric: maximum rate, "),
+        (("--acknowledge", "*", "--metric", "power"), 2, "--note"),
+        (("--acknowledge", "*", "--metric", "power", "--note", " WHY "), 2, "say with --note why, not WHY"),
         (("--forget", "7"), 9, "no known change 7"),
         (("--results", "nowhere"), 9, "no such directory"),
         (("--junit", "no/such/place.xml"), 1, "place.xml"),
@@ -101,18 +103,26 @@ def test_what_it_says_and_exits_with(nights: Path, arguments: Sequence[str], cod
 
 def test_known_changes_are_kept_shown_and_forgotten(nights: Path) -> None:
     cells = ("--acknowledge", "netgate-vpp *uni*", "--acknowledge", "netgate-vpp *bidir*")
-    noted = (*cells, "--note", "5 % more work", "--date", "2026-11-20")
+    names = "maximum rate", "cycles/packet", "loss in the hold"
+    noted = (
+        *cells,
+        *(word for name in names for word in ("--metric", name)),
+        "--note",
+        "more work",
+        "--date",
+        "2026-11-20",
+    )
     succeed(nights, "regress", *noted)
     done = succeed(nights, "regress")
-    assert "KNOWN CHANGES" in done.stdout and "known: 5 % more work" in done.stdout
+    assert "KNOWN CHANGES" in done.stdout and "known: more work" in done.stdout
     assert trexbench(nights, "regress", "--known").stdout.startswith(
-        "1  until 2026-11-20: all figures of netgate-vpp *uni*"
+        "1  until 2026-11-20: maximum rate of netgate-vpp *uni*"
     )
-    known, _ = json.loads(trexbench(nights, "regress", "--known", "--json").stdout)
-    assert known["number"] == 1 and known["note"] == "5 % more work" and known["metric"] is None
-    assert "no known change 3" in trexbench(nights, "regress", "--forget", "1", "--forget", "3").stderr
-    succeed(nights, "regress", "--forget", "1", "--forget", "2")
-    nobody = succeed(nights, "regress", "--acknowledge", "netgate-vp *", "--note", "a typing error")
+    known, *more = json.loads(trexbench(nights, "regress", "--known", "--json").stdout)
+    assert (known["number"], known["note"], known["metric"], len(more)) == (1, "more work", "maximum rate", 5)
+    assert "no known change 7" in trexbench(nights, "regress", "--forget", "1", "--forget", "7").stderr
+    succeed(nights, "regress", *(word for number in "123456" for word in ("--forget", number)))
+    nobody = succeed(nights, "regress", "--acknowledge", "netgate-vp *", "--metric", "power", "--note", "mistyped")
     assert "no cell in results matches netgate-vp * yet" in nobody.stderr and not done.stderr
     succeed(nights, "regress", "--forget", "1")
     assert trexbench(nights, "regress").returncode == 3
@@ -134,7 +144,8 @@ def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
     assert "differs: DUT's config file / twin / cycles_per_packet: 340 -&gt; 357.00" in told[0]["text"]
     assert standing.returncode == 3 and "pruned" not in standing.stderr
     assert len(load_nights(here / "results", pytest.fail)) == 13
-    succeed(here, "regress", "--acknowledge", "*", "--note", "known", "--date", "2026-11-23")
+    every = [word for name in NAMES for word in ("--metric", name)]
+    succeed(here, "regress", "--acknowledge", "*", *every, "--note", "known", "--date", "2026-11-23")
     notes = here / "results" / "acknowledged.json"
     (tmp_path / "whole").write_text(notes.read_text())
     notes.write_text("{")

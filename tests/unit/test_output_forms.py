@@ -156,7 +156,7 @@ def test_two_forms_exclude_each_other_and_another_is_refused_by_name() -> None:
         ("report --format csv -o -", "a file for each table"),
         ("report -o r.csv", "a file for each table"),
         ("dut record netgate-vpp -o -", "written to a file only"),
-        ("regress --acknowledge 'a *' --note x --format md", "--format means nothing with --acknowledge"),
+        ("regress --acknowledge a --metric power --note x --format md", "--format means nothing with --acknowledge"),
         ("regress --forget 1 -o x", "-o means nothing with --forget"),
         ("regress --known --junit x --only 'a *'", "--junit, --only means nothing with --known"),
         ("regress -o x.md --junit ./x.md", "two outputs cannot share a file"),

@@ -30,7 +30,7 @@ EXAMPLES = """\b
 Examples:
   trexbench regress
   trexbench regress --suite netgate-6100 --markdown - --junit regress.xml
-  trexbench regress --acknowledge "netgate-vpp *" --note "new NIC firmware"
+  trexbench regress --acknowledge "lab-vpp *" --metric power --note "new fan"
   trexbench regress --known
   trexbench regress --forget 1
 
@@ -55,13 +55,14 @@ others as with every verb.
     "--acknowledge",
     multiple=True,
     metavar="CELLS",
-    help="Acknowledge the changes of these cells (a glob of names); may be repeated.",
+    help="Acknowledge changes of these cells (a glob of names), with --metric and --note; may be repeated.",
 )
 @rare(
     "--metric",
+    multiple=True,
     type=click.Choice(NAMES),
     metavar="FIGURE",
-    help=f"With --acknowledge: only changes of this figure: {', '.join(NAMES)}.",
+    help=f"With --acknowledge: the figure that changed (required): {', '.join(NAMES)}; may be repeated.",
 )
 @click.option("--note", metavar="TEXT", help="With --acknowledge: the reason (required).")
 @rare("--date", type=DATE, help="With --acknowledge: changes up to this night (today).")
@@ -81,7 +82,7 @@ def regress(
     markdown: str | None,
     github: bool,
     acknowledge: tuple[str, ...],
-    metric: str | None,
+    metric: tuple[str, ...],
     note: str | None,
     date: str | None,
     known: bool,
@@ -101,10 +102,12 @@ def regress(
     if action and excess:
         raise ConfigError(f"{', '.join(excess)} means nothing with {action}", "leave one of them out")
     if acknowledge:
+        if not metric:
+            raise ConfigError("an acknowledgement needs its figure", f"name it with --metric: {', '.join(NAMES)}")
         day = date or utc_now()[:10]
-        _acknowledge(results, [Known(day, cells, metric, note or "") for cells in acknowledge])
+        _acknowledge(results, [Known(day, cells, name, note or "") for cells in acknowledge for name in metric])
         return 0
-    if metric is not None or note is not None or date is not None:
+    if metric or note is not None or date is not None:
         raise ConfigError("--metric, --note and --date belong to --acknowledge", "name the cells with --acknowledge")
     if forget:
         from ..results.nights import remove_known

@@ -10,12 +10,14 @@ from glob import escape
 from ..core.history.causes import FindingGroup
 from ..core.history.cell import EFFICIENCY, Cell
 from ..core.history.rows import RunRow
+from ..core.load.modes import is_mode
 from ..core.strategy.mlrsearch import MlrSearch
 from ..core.strategy.search import Search
 from ..core.tcp.model import TcpMode
 from ..core.tcp.path import TrafficPath
+from ..core.tcp.tunnel import KINDS, NOT_READ, Tunnel
 from ..core.tcp.wan import parse_wan
-from ..core.units import format_pps, nominal
+from ..core.units import format_pps, nominal, parse_rate
 
 REASON = "WHY"
 """The place of the reason that only whoever acknowledges a change knows."""
@@ -30,12 +32,15 @@ def compare(before: RunRow, after: RunRow, results: str) -> str:
     return _line("results", "compare", f"{results}/{before.path}", f"{results}/{after.path}")
 
 
-def acknowledge(group: FindingGroup, results: str) -> str:
-    """Note the group's changes as known; the reason is left to whoever types it."""
-    cells = (word for cell in group.cells for word in ("--acknowledge", escape(str(cell))))
-    metrics = [*group.by_metric()]
-    of = ("--metric", metrics[0]) if len(metrics) == 1 else ()
-    return _line("regress", *_results(results), *cells, *of, "--note", REASON)
+def acknowledge(group: FindingGroup, results: str) -> Iterator[str]:
+    """Yield what notes the group's changes, and no other ones, as known; the reason is left to whoever types it."""
+    metrics: dict[tuple[Cell, ...], list[str]] = {}
+    for metric, findings in group.by_metric().items():
+        metrics.setdefault(tuple(dict.fromkeys(one.cell for one in findings)), []).append(metric)
+    for cells, names in metrics.items():
+        which = [word for cell in cells for word in ("--acknowledge", escape(str(cell)))]
+        which += [word for name in names for word in ("--metric", name)]
+        yield _line("regress", *_results(results), *which, "--note", REASON)
 
 
 def doctor(cell: Cell) -> str:
@@ -52,19 +57,49 @@ def measure(cell: Cell, suite: str | None, results: str) -> str | None:
     if suite:
         only = escape(str(replace(cell, simulated=False)))
         return _line("suite", "run", suite, "--only", only, *sim, *_results(results))
-    path = cell.over or TrafficPath()
-    if path.tunnel or path.tunnel_mtu is not None or (path.wan is not None and parse_wan(path.wan.asked) != path.wan):
-        return None  # a tunnel's cipher is not known, and a line's figures may be longer than are said
+    through = _through(cell.over or TrafficPath(), cell.simulated)
+    load = ("tcp", *_tcp(cell.tcp)) if cell.tcp else _packets(cell)
+    if through is None or load is None:
+        return None
     variant = ("--variant", cell.variant) if cell.variant else ()
-    more = *variant, *(("--wan", path.wan.asked) if path.wan is not None else ()), *sim, *_results(results)
-    if cell.tcp:
-        return _line("tcp", "--dut", cell.dut, *_tcp(cell.tcp), *more)
-    rate = ("--rates", nominal(format_pps(cell.held_pps)).replace(" ", "")) if cell.held_pps is not None else ()
+    verb, *options = load
+    return _line(*verb.split(), "--dut", cell.dut, *options, *variant, *through, *sim, *_results(results))
+
+
+def _through(path: TrafficPath, simulated: bool) -> tuple[str, ...] | None:
+    """The options for a line and a tunnel; None for a line whose figures are longer than they are said.
+
+    A twin has the tunnel that it describes, unless that is one of the DUT's own configuration.
+    """
+    if path.wan is not None and parse_wan(path.wan.asked) != path.wan:
+        return None
+    line = ("--wan", path.wan.asked) if path.wan is not None else ()
+    if not path.tunnel or (simulated and path.tunnel_between):
+        return line
+    if (kind := KINDS.get(path.tunnel)) is None:
+        return None
+    ciphers = [*(one for one in kind.ciphers if path.tunnel_by.endswith(f", {one}")), *kind.ciphers, ""]
+    tunnel = Tunnel(path.tunnel, path.tunnel_between or kind.betweens[0], path.tunnel_mtu, ciphers[0])
+    return *line, "--tunnel", str(tunnel), *(("--no-apply",) if path.tunnel_by == NOT_READ else ())
+
+
+def _packets(cell: Cell) -> tuple[str, ...] | None:
+    """The verb and the options that send these packets; None for those of a profile, whose file is not known."""
+    mode, *tunables = str(cell.mode).split(",")
+    if not is_mode(mode) or not all("=" in one for one in tunables):
+        return None
     kind = EFFICIENCY if cell.held_pps is not None else cell.kind
-    verb = (Search.kind, "--method", kind) if kind == MlrSearch.kind else (kind,)
-    queues = ("--rx-queues", str(cell.rx_queues)) if cell.rx_queues else ()
-    way = ("--bidir",) if cell.bidir else ()
-    return _line(*verb, "--dut", cell.dut, "--mode", str(cell.mode), *rate, *queues, *way, *more)
+    verb = f"{Search.kind} --method {kind}" if kind == MlrSearch.kind else kind
+    more = ["-t", ",".join(tunables)] if tunables else []
+    more += ["--rates", _rate(cell.held_pps)] if cell.held_pps is not None else []
+    more += ["--rx-queues", str(cell.rx_queues)] if cell.rx_queues else []
+    return verb, "--mode", mode, *more, *(("--bidir",) if cell.bidir else ())
+
+
+def _rate(pps: float) -> str:
+    """The rate as an option takes it, exactly."""
+    short = nominal(format_pps(pps)).replace(" ", "")
+    return short if parse_rate(short).value == pps else f"{pps!r}pps"
 
 
 def _tcp(mode: TcpMode) -> Iterator[str]:

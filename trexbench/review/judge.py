@@ -9,7 +9,6 @@ from ..core.errors import ConfigError
 from ..core.history.cell import Cell, is_chosen
 from ..core.history.known import Known
 from ..core.history.regression import Judgement, judge_rows
-from ..core.history.rows import METRICS
 from ..core.load.modes import full_mode_name
 from ..report.commands import REASON
 from ..results.nights import add_known, load_known, load_nights
@@ -49,5 +48,6 @@ def acknowledge(results: Path, changes: Sequence[Known], warn: Warn) -> None:
     cells = {row.cell for row in all_rows(results, warn)}
     for change in changes:
         add_known(results, change)
-        if not any(change.is_about(cell, metric.name) for cell in cells for metric in METRICS.values()):
-            warn(f"no cell in {results} matches {change.cell} yet: names are as `regress` prints them")
+    unlike = (one for one in changes if not any(one.is_about(cell, one.metric or "") for cell in cells))
+    for pattern in dict.fromkeys(one.cell for one in unlike):
+        warn(f"no cell in {results} matches {pattern} yet: names are as `regress` prints them")

@@ -17,7 +17,7 @@ _SCALE = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([kmg]?)b?")
 _KEYS = ("queue", "loss", "jitter")
 _TIMES = {"s": 1.0, "ms": 1e-3}
-_RATES = {"gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "bit": 1.0}
+_RATES = {"gbit": 1e9, "mbit": 1e6}
 _SIZES = {"gb": 1e9, "mb": 1e6, "kb": 1e3, "b": 1.0}
 
 

@@ -46,7 +46,7 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
     again = measure(first.cell, latest.suite if latest else None, report.results)
     steps += [("measure this cell again", again)] if again else []
     if first.worse and first.note is None:
-        steps.append(("or take it as known", acknowledge(event.group, report.results)))
+        steps += [("or take it as known", command) for command in acknowledge(event.group, report.results)]
     named = (("document before", before), ("latest document", latest))
     known = [(words, row) for words, row in named if row is not None and report.below is not None]
     documents = tuple((words, f"./{report.below}{quote(row.path)}") for words, row in known)

@@ -14,7 +14,7 @@ from ...config.endpoints import EndpointConfig, TransportConfig
 from ...config.model import DutConfig
 from ...core.errors import DutError
 from ...core.tcp.model import TUNNELS
-from ...core.tcp.tunnel import DUT_SERVER
+from ...core.tcp.tunnel import DUT_SERVER, NOT_READ
 from ...core.tcp.wan import Wan
 from ...dut import Attestation, Change, Wanted, not_attested
 from ...dut.apply import Reverted, apply, revert, summary
@@ -219,7 +219,7 @@ def find_tunnel(config: DutConfig, apply_it: bool) -> TunnelUse:
     if through.between != DUT_SERVER:
         return TunnelUse()
     if not apply_it:
-        return TunnelUse(kind, "not read")
+        return TunnelUse(kind, NOT_READ)
     hosts = {"the DUT": config.transport, "the server": config.hosts.server.transport}
     lacks = dict(_lacks_device(hosts))
     if not lacks:
