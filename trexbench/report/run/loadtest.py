@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from calendar import timegm
 from collections.abc import Sequence
 from pathlib import PurePath
-from time import strptime
 from typing import Any
 
 from ...core.errors import StoreError
 from ...core.load.plan import Plan
 from ...core.load.sample import Phase, PortCounters, Sample, find_setback
 from ...core.result import RunResult
+from ...core.units import seconds_of
 from ..clean import clean
 from ..words import text_of, variant_of
 
@@ -80,7 +79,7 @@ def _stats(result: RunResult) -> dict[str, Any]:
     plan, samples = result.plan, _exported(result)
     if len(samples) < 2:
         return {}
-    epoch_s = _epoch(result.started)
+    epoch_s = seconds_of(result.started) or 0.0
     names = {port: str(name) for name, port in enumerate(_ports(plan))}
     readings = {port: [s.reading.ports[port] for s in samples] for port in names}
     first_s, last_s = samples[0].t_s, samples[-1].t_s
@@ -133,13 +132,6 @@ def _at(readings: Sequence[PortCounters], t_s: float) -> tuple[float, float]:
     a, b = readings[i - 1], readings[i]
     share = (t_s - a.t_s) / (b.t_s - a.t_s)
     return a.opackets + share * (b.opackets - a.opackets), a.ipackets + share * (b.ipackets - a.ipackets)
-
-
-def _epoch(started: str) -> float:
-    try:
-        return float(timegm(strptime(started, "%Y-%m-%dT%H:%M:%SZ")))
-    except ValueError:
-        return 0.0
 
 
 def _number(value: float) -> int | float:
