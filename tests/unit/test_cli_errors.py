@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import click
 import pytest
 from verbs import ROOT, empty_directory, run  # noqa: F401
 
+from trexbench.cli import main
 from trexbench.cli.options import complete_duts, complete_suites
 
 pytestmark = [pytest.mark.portable, pytest.mark.usefixtures("empty_directory")]
@@ -189,6 +192,31 @@ def test_completion_says_nothing_of_a_directory_that_is_not_there(monkeypatch: p
     param = click.Argument(["name"])
     found = [complete(click.Context(click.Command("x")), param, "la") for complete in (complete_suites, complete_duts)]
     assert [[item.type for item in items] for items in found] == [["file"], []]
+
+
+@pytest.mark.parametrize(
+    ("verb", "option", "value"),
+    [("lab calibrate --sim", "--prefix", "tbx2"), ("doctor", "--prefix", "tbx2"), ("doctor", "--rx-queues", "2")],
+)
+def test_an_option_about_the_dut_needs_one(verb: str, option: str, value: str) -> None:
+    fails((*verb.split(), option, value), 2, [f"{option} means nothing without --dut", "name the DUT"])
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_an_error_wraps_on_a_terminal_only_and_keeps_the_place_in_one_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    (tmp_path / "a-long-name.yaml").write_text("driver: linux\ntransport: {type: lokal}\nports: [{tester: 0}]\n")
+    arguments = "dut", "show", "./a-long-name.yaml"
+    fails(arguments, 2, ["a-long-name.yaml:2: transport.type: 'lokal' is not known: write one of"])
+    with pytest.raises(SystemExit), redirect_stderr(Terminal()) as seen:
+        main(arguments)
+    assert seen.getvalue().splitlines()[:2] == ["trexbench:", "  a-long-name.yaml:2: transport.type:"]
 
 
 def test_a_group_alone_shows_its_help() -> None:

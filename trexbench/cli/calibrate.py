@@ -11,6 +11,7 @@ import click
 
 from ..config.lookup import load_dut
 from ..config.model import PlanDefaults
+from ..core.errors import ConfigError
 from ..core.load.profile import resolve_mode
 from ..core.units import format_share
 from ..report.fit import format_sheet
@@ -81,6 +82,8 @@ def calibrate(
     from ..session.calibrate import calibrate_tester, without_dut
     from .loads import output_of
 
+    if setup.prefix is not None and not name:
+        raise ConfigError("--prefix means nothing without --dut", "name the DUT whose lab it is")
     base = load_dut(name, setup.configs_dir, setup.prefix) if name else None
     config = without_dut(base, ports or ())
     config = replace(config, speed_bps=speed or config.speed_bps)

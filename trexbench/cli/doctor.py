@@ -10,6 +10,7 @@ from typing import TextIO
 import click
 
 from ..core.checks import Check, State, exit_code
+from ..core.errors import ConfigError
 from ..report.room import room_of, wrapped
 from ..report.sheet import Sheet, make_sheet
 from ..session.options import Target
@@ -50,6 +51,10 @@ def doctor(form: OutputForm, results: Path, target: Target) -> int:
     """
     from ..doctor.examine import examine
     from ..session.process import signals_as_exceptions
+
+    of_dut = {"--prefix": target.prefix, "--rx-queues": target.rx_queues, "--configs-dir": target.configs_dir}
+    if not target.name and (excess := [name for name, value in of_dut.items() if value is not None]):
+        raise ConfigError(f"{', '.join(excess)} means nothing without --dut", "name the DUT that it is about")
 
     found: list[Check] = []
     with signals_as_exceptions():

@@ -11,7 +11,7 @@ import click
 from ..core.errors import BenchError, StoreError
 from ..session.process import Ender, signals_as_exceptions
 from ..signals import Interrupted
-from .output import note
+from .output import note, warn
 from .streams import safe_streams
 from .verbs import Verbs
 
@@ -169,5 +169,5 @@ def _carry_out(argv: Sequence[str] | None) -> int:
 
 
 def _say(text: str, code: int) -> int:
-    click.echo(f"trexbench: {text}", err=True)
+    warn(text)
     return code

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def note(text: str) -> None:
     """A line on standard error, wrapped on a terminal; lost, and nothing else, where that is closed or full."""
     with contextlib.suppress(OSError, ValueError):
-        for line in wrapped([clean(text)], room_of(sys.stderr)):
+        # Whoever reads them from a file or a pipe looks for whole lines, whatever COLUMNS is.
+        for line in wrapped([clean(text)], room_of(sys.stderr) if sys.stderr.isatty() else None):
             click.echo(line, err=True)
 
 

@@ -23,8 +23,10 @@ def wrapped(lines: Sequence[str], room: int | None) -> list[str]:
 
 
 def _parts(line: str, room: int) -> list[str]:
-    """A line's parts, each number with its unit; those after the first stand two columns further to the right."""
+    """A line's parts, each number with its unit, and a file's line with its key; those after the first stand two
+    columns further to the right."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     whole = re.sub(r"(?<=\d) (?=[%A-Za-z])", "\u00a0", line)
+    whole = re.sub(r"(?<=:)([0-9]+:) (?=[^\s:]+:)", "\\1\u00a0", whole)
     parts = wrap(whole, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return [part.replace("\u00a0", " ") for part in parts] or [""]
