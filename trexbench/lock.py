@@ -14,6 +14,7 @@ from pathlib import Path
 from .core.errors import BenchError, TesterBusy
 
 RUN_DIR_ENV = "TREXBENCH_RUN_DIR"
+RUN_DIR_OF_ROOT = Path("/run/trexbench")
 
 
 def run_dir() -> Path:
@@ -21,7 +22,7 @@ def run_dir() -> Path:
     if os.environ.get(RUN_DIR_ENV):
         return Path(os.environ[RUN_DIR_ENV])
     if os.geteuid() == 0:
-        return Path("/run/trexbench")
+        return RUN_DIR_OF_ROOT
     private = os.environ.get("XDG_RUNTIME_DIR")
     return Path(private) / "trexbench" if private else Path(tempfile.gettempdir()) / f"trexbench-{os.getuid()}"
 
@@ -54,9 +55,14 @@ def locked(name: str, busy: str = "", doing: str = "", wait_s: float = 0.0) -> I
 
 
 def is_held(name: str) -> bool:
-    """Test whether a process has ``<name>.lock``, without touching it: the kernel's list of locks has its inode."""
+    """Test whether a process of this user or of root has ``<name>.lock``, without touching it: the kernel's list of
+    locks has its inode."""
+    return any(_is_held(directory / f"{name}.lock") for directory in {run_dir(), RUN_DIR_OF_ROOT})
+
+
+def _is_held(path: Path) -> bool:
     try:
-        about = (run_dir() / f"{name}.lock").stat()
+        about = path.stat()
         held = Path("/proc/locks").read_text()
     except OSError:
         return False

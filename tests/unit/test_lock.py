@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from trexbench import lock
 from trexbench.core import errors
 from trexbench.lock import RUN_DIR_ENV, is_held, locked, run_dir
 
@@ -52,6 +53,14 @@ def test_a_lock_can_be_looked_at_without_being_taken(run_directory: Path) -> Non
         assert is_held("tester-x") and not is_held("tester-y")
         other.kill()
     assert not is_held("tester-x") and (run_directory / "tester-x.lock").exists()
+
+
+def test_a_lock_of_root_is_seen_by_others(run_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_root = tmp_path / "root"
+    monkeypatch.setattr(lock, "RUN_DIR_OF_ROOT", of_root)
+    with other_holder(of_root) as other:
+        assert is_held("tester-x") and not run_directory.exists()
+        other.kill()
 
 
 def test_the_holder_is_named_with_what_it_does(run_directory: Path) -> None:

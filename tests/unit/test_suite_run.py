@@ -17,6 +17,7 @@ from trexbench.core import errors
 from trexbench.core.errors import BenchError, ConfigError, DutChanged, DutError, DutLost, GeneratorLost, LabError
 from trexbench.core.history.night import CellState, Night
 from trexbench.core.result import Status
+from trexbench.core.units import format_duration
 from trexbench.results.nights import NightWriter, load_nights, read_night
 from trexbench.results.store import load_run
 from trexbench.session.keep import Output
@@ -109,9 +110,12 @@ def states(night: Night) -> str:
 
 
 def test_all_well(tmp_path: Path) -> None:
-    script = Script()
-    night = night_of(tmp_path, script)
+    script, said = Script(), list[str]()
+    night = night_of(tmp_path, script, say=said.append)
     assert states(night) == "dddd" and night.finished is not None and night.error is None and night_code(night) == 0
+    whole_s = sum(job.expected_s for job in jobs_of())
+    assert said[0].startswith(f"cell 1 of 4, {format_duration(whole_s)} left: ")
+    assert {cell.attempts[-1].took_s is not None for cell in night.cells} == {True}
     assert [call.split()[0] for call in script.calls] == ["open", "run", "run", "run", "run"]
     for cell in night.cells:
         assert cell.path is not None and load_run(tmp_path / cell.path).status is Status.COMPLETE

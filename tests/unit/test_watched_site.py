@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,6 +93,24 @@ def test_a_suites_page_is_deaf_to_the_nights_of_others(tmp_path: Path) -> None:
         assert [bool(lines(site)) for site in sites.values()] == [True, False, True]
         (tmp_path / KNOWN_FILE).write_text("{")
         assert lines(sites["nightly"])[0].startswith("Night of 2026-11-21"), "also where the page cannot be made"
+
+
+def test_a_night_of_another_user_is_shown_and_said_to_be_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_night(tmp_path, "2026-11-19", CELLS[:1])
+    ((_, last),) = find_nights(tmp_path, pytest.fail)
+    NightWriter.begin(tmp_path, replace(last, night="2026-11-20", finished=None))
+    site = site_of(tmp_path, [])
+    assert lines(site) == [], "ours, and nothing holds its lock: it was killed"
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    first, *_, last_line = lines(site)
+    assert first.startswith("Night of 2026-11-20") and last_line.startswith("Another user began it")
+    with suite_lock("nightly", tmp_path):
+        assert not lines(site)[-1].startswith("Another user began it")
+    store_night(tmp_path, "2026-11-21", CELLS[:1])
+    assert lines(site) == [], "a later night has finished"
 
 
 @pytest.mark.parametrize(("port", "bare"), [(80, True), (8080, False)])

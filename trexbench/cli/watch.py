@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -26,7 +26,7 @@ from ..results.nights import KNOWN_FILE, find_nights, written_ns
 from ..results.scan import scan
 from ..review.find import Warn
 from ..review.progress import progress_of
-from ..suite.underway import is_under_way
+from ..suite.underway import is_of_another, is_under_way
 from .output import note
 
 HOST = "127.0.0.1"
@@ -35,7 +35,7 @@ LOOK_EVERY_S = 2.0
 SLOWEST_CLIENT_S = 5.0
 """A request must be there after so long, and an answer be taken."""
 NIGHTS = 10
-"""Nights that are read for the progress: the last ones written."""
+"""Nights that are looked at: the last ones written."""
 MOST_BYTES = 64 << 20
 SERVED = re.compile(r"(?!\.)[^/]+/(?!\.)[^/]+/(?!\.)[^/]+\.json|nights/(?!\.)[^/]+\.json|report-[^/]+\.html")
 """Paths below the results directory that are served: runs, nights, pages of older nights."""
@@ -92,9 +92,9 @@ class Site:
             return
         self._lines = []
         try:
-            nights = [night for _, night in find_nights(self.results, self._warn_once, newest=NIGHTS)]
-            self._lines = self._progress(nights)
-            version = self._look(nights)
+            found = find_nights(self.results, self._warn_once, newest=NIGHTS)
+            self._lines = list(self._progress([one for one in found if self.suite in (None, one[1].suite)]))
+            version = self._look([night for _, night in found])
             if version != self._version:
                 self._page = self.make(version, self._warn_once).encode("utf-8", "replace")
                 self._version = version
@@ -120,12 +120,16 @@ class Site:
         known = written_ns(self.results / KNOWN_FILE)
         return sha256(repr((ended, own, known)).encode()).hexdigest()[:16]
 
-    def _progress(self, nights: list[Night]) -> list[str]:
-        own = [one for one in nights if self.suite in (None, one.suite)]
-        going = [one for one in own if one.finished is None and is_under_way(one.suite, self.results)]
-        if not going:
-            return []
-        return list(progress_of(max(going, key=lambda one: one.started), nights, time.time()).sentences())
+    def _progress(self, found: list[tuple[Path, Night]]) -> Iterator[str]:
+        """Yield sentences about the night that is under way, or about another user's, whose locks may be hidden."""
+        latest = {night.suite: (path, night) for path, night in found}
+        open_ones = [(path, night) for path, night in latest.values() if night.finished is None]
+        going = [night for _, night in open_ones if is_under_way(night.suite, self.results)]
+        strange = [night for path, night in open_ones if night.error is None and is_of_another(path)]
+        for night in sorted(going or strange, key=lambda one: one.started)[-1:]:
+            yield from progress_of(night, time.time()).sentences()
+            if not going:
+                yield "Another user began it: if it was stopped meanwhile, that cannot be seen from here"
 
     def _file(self, path: str) -> tuple[str, bytes] | None:
         if not SERVED.fullmatch(path) or not path.isprintable():

@@ -179,7 +179,7 @@ def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error
         night=date,
         started=utc_now(),
         simulated=any(job.request.sim for job in jobs),
-        cells=tuple(CellRecord(job.cell) for job in jobs),
+        cells=tuple(CellRecord(job.cell, expected_s=job.expected_s) for job in jobs),
         finished=utc_now() if error is not None else None,
         error=error,
     )
@@ -200,7 +200,8 @@ def resumed(results: Path, path: Path, night: Night, jobs: Sequence[Job]) -> Nig
     if night.simulated != any(job.request.sim for job in jobs):
         kind = "simulated" if night.simulated else "measured"
         raise ConfigError(f"{path} is {kind}", "resume it as it was started, or start a new night without --resume")
-    cells = tuple(_resumed_cell(results, cell) for cell in night.cells)
+    paired = zip(night.cells, jobs, strict=True)
+    cells = tuple(replace(_resumed_cell(results, cell), expected_s=job.expected_s) for cell, job in paired)
     writer = NightWriter(path, night)
     writer.write(replace(night, cells=cells, error=None))
     return writer

@@ -37,8 +37,6 @@ class NightRun:
     say: Callable[[str], None]
     retry_after_s: float = 10.0
     _tried: set[int] = field(default_factory=set)
-    _expected_s: float = 0.0
-    _took_s: float = 0.0
     _reason: str | None = None
     """Why the last try failed; None: it did not."""
     _repeats: bool = False
@@ -105,9 +103,8 @@ class NightRun:
             return failure
         if self._below_results(done.path) is None:
             return StoreError(f"{self.output.results} could not be written", f"the result is in {done.path}")
-        self._expected_s += job.expected_s
-        self._took_s += time.monotonic() - begun
-        self._write_cell(at, CellState.DONE, self._attempts(at))
+        *before, last = self._attempts(at)
+        self._write_cell(at, CellState.DONE, (*before, replace(last, took_s=round(time.monotonic() - begun, 3))))
         self._release()
         self._reason = None
         self.say(f"  {job.load.answer(done.result)}  {done.path}")
@@ -162,9 +159,9 @@ class NightRun:
         self.writer.write(night.with_cell(at, replace(night.cells[at], state=state, attempts=attempts)))
 
     def _announce(self, at: int) -> None:
-        pace = self._took_s / self._expected_s if self._expected_s else 1.0
-        left_s = pace * sum(self.jobs[place].expected_s for place in self.writer.night.left)
-        about = f"cell {at + 1} of {len(self.jobs)}, {format_duration(left_s)} left"
+        left_s = self.writer.night.left_s(time.time())
+        left = f", {format_duration(left_s)} left" if left_s is not None else ""
+        about = f"cell {at + 1} of {len(self.jobs)}{left}"
         self._held = f"{about}: {self.jobs[at].cell}"
         if self._reason is None:
             self._release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +20,16 @@ def suite_lock(name: str, results: Path) -> Iterator[None]:
 
 
 def is_under_way(name: str, results: Path) -> bool:
-    """Test whether a process of this machine measures a night of this suite now; it notices nothing."""
+    """Test whether a process of this user, or of root, measures a night of this suite now; it notices nothing."""
     return is_held(_lock_name(name, results))
+
+
+def is_of_another(night: Path) -> bool:
+    """Test whether another user wrote the night's file, whose locks may be where this one may not look."""
+    try:
+        return night.stat().st_uid != os.geteuid()
+    except OSError:
+        return False
 
 
 def _lock_name(name: str, results: Path) -> str:

@@ -11,7 +11,8 @@ import msgspec
 
 from ..errors import StoreError
 from ..names import is_name, shown
-from ..typed import read_stored
+from ..typed import Amount, read_stored
+from ..units import seconds_of
 from ..upgrade import upgrade_night
 from .cell import Cell
 from .known import is_date
@@ -32,13 +33,14 @@ class CellState(str, Enum):
 class Attempt:
     """One attempt at a cell. path: its run document below the results directory, also of a run that ended early.
 
-    error: why it failed; code: the exit code of that error.
+    error: why it failed; code: the exit code of that error. took_s: real seconds of one that was measured.
     """
 
     started: str
     path: str | None = None
     error: str | None = None
     code: int = 0
+    took_s: Amount | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class CellRecord:
     """The cell as its suite names it, never simulated."""
     state: CellState = CellState.WAITING
     attempts: tuple[Attempt, ...] = ()
+    expected_s: Amount | None = None
+    """Real seconds that a measurement of it should take; None in nights of older versions."""
 
     def __str__(self) -> str:
         return str(self.cell)
@@ -108,6 +112,24 @@ class Night:
     def left(self) -> tuple[int, ...]:
         """Indexes of the cells that are still to be measured."""
         return tuple(at for at, cell in enumerate(self.cells) if cell.state in (CellState.WAITING, CellState.RUNNING))
+
+    def left_s(self, now_s: float) -> float | None:
+        """Real seconds until the last cell is done, at the pace of those that are; None: it is not known.
+
+        now_s: since 1970. Pauses, and what opening a session takes, are not counted.
+        """
+        took = [(one.attempts[-1].took_s, one.expected_s) for one in self.cells if one.attempts]
+        done = [(took_s, asked_s) for took_s, asked_s in took if took_s is not None and asked_s]
+        pace = sum(took_s for took_s, _ in done) / sum(asked_s for _, asked_s in done) if done else 1.0
+        left_s = 0.0
+        for cell in (self.cells[at] for at in self.left):
+            if cell.expected_s is None:
+                return None
+            begun_s = (
+                seconds_of(cell.attempts[-1].started) if cell.state is CellState.RUNNING and cell.attempts else None
+            )
+            left_s += max(0.0, pace * cell.expected_s - (now_s - begun_s if begun_s is not None else 0.0))
+        return left_s
 
     @property
     def of(self) -> tuple[Cell, ...]:
