@@ -41,6 +41,12 @@ def test_limits_of_a_server_that_only_simulates_are_told_and_not_kept(tmp_path: 
     assert found["state"] == "doubtful" and "trexbench lab calibrate" in found["remedy"]
 
 
+def test_what_fails_alike_in_every_run_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    done = trexbench(tmp_path, "lab", "calibrate", "--sim", "-q", "--results", "taken")
+    assert (done.returncode, done.stderr.count("\n")) == (9, 1) and "taken cannot be written" in done.stderr
+
+
 @pytest.mark.parametrize(("options", "word"), [(("--modes", "nosuch"), "nosuch"), (("--ports", "0"), "pairs")])
 def test_what_cannot_be_calibrated(tmp_path: Path, options: tuple[str, ...], word: str) -> None:
     done = trexbench(tmp_path, "lab", "calibrate", "--sim", *options)

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import click
@@ -17,6 +17,7 @@ from verbs import ROOT, empty_directory, run  # noqa: F401
 
 from trexbench.cli import main
 from trexbench.cli.options import complete_duts, complete_suites
+from trexbench.doctor import host
 
 pytestmark = [pytest.mark.portable, pytest.mark.usefixtures("empty_directory")]
 
@@ -217,6 +218,26 @@ def test_an_error_wraps_on_a_terminal_only_and_keeps_the_place_in_one_piece(
     with pytest.raises(SystemExit), redirect_stderr(Terminal()) as seen:
         main(arguments)
     assert seen.getvalue().splitlines()[:2] == ["trexbench:", "  a-long-name.yaml:2: transport.type:"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "coloured"), [("A", "b", True), ("NO_COLOR", "1", False), ("TERM", "dumb", False)]
+)
+def test_checks_have_colours_unless_they_are_unwanted(
+    name: str, value: str, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "LOOK_S", 0.01)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit), redirect_stdout(Terminal()) as seen:
+        main(["doctor", "--server", "127.0.0.1", "--rpc-port", "1"])
+    assert ("\x1b[" in seen.getvalue()) is coloured and "other load" in seen.getvalue()
+
+
+def test_a_new_config_asks_nothing_where_standard_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert run("dut", "new", "box").code == 0
 
 
 def test_a_group_alone_shows_its_help() -> None:

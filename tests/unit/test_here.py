@@ -153,3 +153,8 @@ def test_nothing_heavy_is_loaded_for_it(tmp_path: Path) -> None:
     )
     assert done.returncode == 0 and done.stdout.startswith("labs "), done.stderr
     assert not {"numpy", "matplotlib", "pyroute2", "scapy", "sqlite3"} & set(done.stdout.split())
+
+
+def test_a_narrow_terminal_gets_narrow_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    assert max(map(len, run().out.splitlines())) <= 50

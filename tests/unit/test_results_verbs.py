@@ -100,6 +100,14 @@ def test_list_and_compare_fit_a_terminal_and_leave_out_no_rate(
     assert "+50.1 %" in sets and "+50.1 %" in runs
 
 
+def test_a_column_of_text_stays_legible_however_narrow_the_terminal_is(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(1, dut="netgate-linux")
+    monkeypatch.setenv("COLUMNS", "40")
+    assert said(capfd, "results", "list")[0].splitlines()[1].split()[2:4] == ["netgate-", "var2-64b"]
+
+
 @pytest.mark.parametrize("columns", ["", "200"])
 def test_a_pipe_and_a_wide_terminal_have_every_column(
     columns: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -92,7 +92,8 @@ def calibrate(
     done, made = calibrate_tester(config, modes, wished, setup, output)
     if made is not None:
         _write(made, shown.form)
-    return max((exit_code(error) for _, error in done.failures), default=0)
+    apart = {str(error): error for _, error in done.failures}  # what fails alike in every run is said once
+    return max(map(exit_code, apart.values()), default=0)
 
 
 def _write(made: Calibration, form: OutputForm) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -61,7 +62,7 @@ def doctor(form: OutputForm, results: Path, target: Target) -> int:
         for check in examine(target, results):
             found.append(check)
             if form.is_shown:
-                click.echo("\n".join(_lines(found, sys.stdout)))
+                click.echo("\n".join(_lines(found, sys.stdout)), color=False if _is_plain() else None)
                 sys.stdout.flush()
     if form.is_shown:
         click.echo(f"\n{_counts(found)}")
@@ -72,6 +73,11 @@ def doctor(form: OutputForm, results: Path, target: Target) -> int:
             lambda: [_sheet(found)],
         )
     return exit_code(found)
+
+
+def _is_plain() -> bool:
+    """Test whether the user, or the kind of terminal, wants no colours; click looks only for a terminal."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def _all_lines(found: Sequence[Check], out: TextIO) -> Iterator[str]:

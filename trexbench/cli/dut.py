@@ -139,7 +139,7 @@ def new_dut(
 
     if not is_name(name):
         raise ConfigError(f"{shown(name)} cannot be the name of a DUT", REMEDY)
-    asks = sys.stdin.isatty()
+    asks = sys.stdin is not None and sys.stdin.isatty()  # None: it is closed
     driver = driver or (click.prompt("driver", "linux", type=click.Choice(tuple(DRIVERS))) if asks else "none")
     reached = bool(DRIVERS[driver].transports)
     if asks and reached and host is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import socket
+import sys
 import textwrap
 import time
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from ..core.errors import BenchError
 from ..core.units import format_bits, format_pps, seconds_of
 from ..lock import run_dir
 from ..report.clean import clean
+from ..report.room import room_of
 from ..results.latest import NightGlance, RunGlance, glance_at_night, glance_at_run
 from ..suite.underway import is_under_way
 from .output import json_text
@@ -50,10 +52,10 @@ def show_here(as_json: bool) -> None:
 
 
 def _filled(name: str, text: str, break_long_words: bool = True) -> str:
-    """Fill lines of 80 columns; the name stands before the first."""
+    """Fill lines of 80 columns, or fewer on a narrower terminal; the name stands before the first."""
     return textwrap.fill(
         text,
-        80,
+        min(80, room_of(sys.stdout) or 80),
         initial_indent=f"{name:<10}",
         subsequent_indent=" " * 10,
         break_long_words=break_long_words,

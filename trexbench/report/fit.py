@@ -11,6 +11,8 @@ from .sheet import Head, Sheet
 _BETWEEN = 2
 NARROWEST = 20
 """A column of text gets at least so many characters, unless it needs fewer, or no other can be left out."""
+LEGIBLE = 8
+"""Narrower columns of text are no help: where the room asks for that, the lines are longer than it."""
 REMEDY = "a wider terminal, or a pipe, has all columns"
 
 
@@ -45,7 +47,7 @@ def _widths(shown: Sequence[tuple[Head, Sequence[str]]], room: int | None) -> li
         most -= 1
         if most < NARROWEST and any(head.rank for head, _ in shown):
             return None
-        if most < 1:
+        if most < LEGIBLE:
             return widths
         widths = [min(width, most) if head.wraps else width for (head, _), width in zip(shown, widths, strict=True)]
     return widths
