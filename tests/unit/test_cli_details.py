@@ -20,6 +20,8 @@ from trexbench.cli import main
 from trexbench.cli.main import cli
 from trexbench.config.lookup import load_dut
 from trexbench.core.errors import LabError, StoreError
+from trexbench.dut import Change, Command
+from trexbench.dut.journal import STATE_DIR_ENV, Entry, FileJournal, state_dir
 from trexbench.lab import Lab, host, state
 from trexbench.lab.spec import LabSpec
 from trexbench.results.store import RunWriter, replace_file
@@ -61,6 +63,17 @@ def test_a_plan_needs_no_trex_server(tmp_path: Path) -> None:
         assert run("dut", "apply", "./r.yaml", *where)[0] == 5
     assert code == 0 and "\necho arp mac-of-port-0  # " in out
     assert "mac-of-port-N stands for the MAC of the tester's port N: no TRex server at 127.0.0.1:" in err
+
+
+def test_a_plan_undoes_what_former_variants_left_in_each_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STATE_DIR_ENV, str(tmp_path))
+    (tmp_path / "r.yaml").write_text(ARP)
+    left = Change("a", "0", "1", (Command(("do",), ""),), (Command(("undo",), ""),), variant="nat")
+    FileJournal("r", state_dir()).add(Entry("boot", "here", left))
+    where = ("dut", "plan", "./r.yaml", "--rpc-port", "1")
+    steps = json.loads(run(*where, "--json").out)
+    assert [(one["what"], one["back"]) for one in steps] == [("a", True), ("neighbour", False)]
+    assert run(*where).out.index("\nundo") < run(*where).out.index("\necho arp")
 
 
 def test_a_capture_goes_to_standard_output_and_its_name_is_never_a_dash(

@@ -156,5 +156,5 @@ def test_nothing_heavy_is_loaded_for_it(tmp_path: Path) -> None:
 
 
 def test_a_narrow_terminal_gets_narrow_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "50")
-    assert max(map(len, run().out.splitlines())) <= 50
+    monkeypatch.setenv("COLUMNS", "66")
+    assert max(map(len, run().out.splitlines())) <= 66

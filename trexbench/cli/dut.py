@@ -256,7 +256,10 @@ def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
 @VERBOSE
 @formats("text", "json")
 def plan_dut(form: OutputForm, target: Target) -> None:
-    """Print exactly what `apply` would run now, and change nothing."""
+    """Print exactly what `apply` would run now, and change nothing.
+
+    In JSON `back` marks a step of a former variant, of which `undo` would be run; of the others `do` is.
+    """
     from ..dut.apply import of_others
 
     with _connected(target, "plan") as found:
@@ -265,7 +268,8 @@ def plan_dut(form: OutputForm, target: Target) -> None:
     lines = [line for step in former for line in _step_lines(step, step.undo, back=True)]
     lines += [line for step in steps for line in _step_lines(step, step.do)]
     text = "\n".join(lines or ["nothing to change"])  # to be typed: not wrapped
-    form.write(lambda out: text, lambda: [asdict(step) for step in steps])
+    every = [*((step, True) for step in former), *((step, False) for step in steps)]
+    form.write(lambda out: text, lambda: [{**asdict(step), "back": back} for step, back in every])
 
 
 @dut.command("apply")
