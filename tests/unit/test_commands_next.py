@@ -165,6 +165,7 @@ def test_a_rerun_of_tcp_goes_through_the_same_line_and_tunnel(
 
 NO_COMMAND = [
     replace(TCP, over=TrafficPath(Wan(0.0123456, 1e9), "netem")),
+    replace(TCP, over=TrafficPath(Wan(60.0, 1e13), "netem")),
     replace(TCP, over=TrafficPath(tunnel="a later one")),
     replace(CELL, mode="my-profile"),
     replace(CELL, mode="var2-imix,0123abcd"),

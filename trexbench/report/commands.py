@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from glob import escape
 
+from ..core.errors import ConfigError
 from ..core.history.causes import FindingGroup
 from ..core.history.cell import EFFICIENCY, Cell
 from ..core.history.rows import RunRow
@@ -16,7 +18,7 @@ from ..core.strategy.search import Search
 from ..core.tcp.model import TcpMode
 from ..core.tcp.path import TrafficPath
 from ..core.tcp.tunnel import KINDS, NOT_READ, Tunnel
-from ..core.tcp.wan import parse_wan
+from ..core.tcp.wan import Wan, parse_wan
 from ..core.units import format_pps, nominal, parse_rate
 
 REASON = "WHY"
@@ -67,11 +69,11 @@ def measure(cell: Cell, suite: str | None, results: str) -> str | None:
 
 
 def _through(path: TrafficPath, simulated: bool) -> tuple[str, ...] | None:
-    """The options for a line and a tunnel; None for a line whose figures are longer than they are said.
+    """The options for a line and a tunnel; None for a line that no option says exactly.
 
     A twin has the tunnel that it describes, unless that is one of the DUT's own configuration.
     """
-    if path.wan is not None and parse_wan(path.wan.asked) != path.wan:
+    if path.wan is not None and not _is_said(path.wan):
         return None
     line = ("--wan", path.wan.asked) if path.wan is not None else ()
     if not path.tunnel or (simulated and path.tunnel_between):
@@ -81,6 +83,12 @@ def _through(path: TrafficPath, simulated: bool) -> tuple[str, ...] | None:
     ciphers = [*(one for one in kind.ciphers if path.tunnel_by.endswith(f", {one}")), *kind.ciphers, ""]
     tunnel = Tunnel(path.tunnel, path.tunnel_between or kind.betweens[0], path.tunnel_mtu, ciphers[0])
     return *line, "--tunnel", str(tunnel), *(("--no-apply",) if path.tunnel_by == NOT_READ else ())
+
+
+def _is_said(wan: Wan) -> bool:
+    with suppress(ConfigError):
+        return parse_wan(wan.asked) == wan
+    return False
 
 
 def _packets(cell: Cell) -> tuple[str, ...] | None:

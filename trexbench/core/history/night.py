@@ -125,9 +125,8 @@ class Night:
         for cell in (self.cells[at] for at in self.left):
             if cell.expected_s is None:
                 return None
-            begun_s = (
-                seconds_of(cell.attempts[-1].started) if cell.state is CellState.RUNNING and cell.attempts else None
-            )
+            is_begun = cell.state is CellState.RUNNING and cell.attempts
+            begun_s = seconds_of(cell.attempts[-1].started) if is_begun else None
             left_s += max(0.0, pace * cell.expected_s - (now_s - begun_s if begun_s is not None else 0.0))
         return left_s
 
