@@ -135,4 +135,4 @@ def test_the_documents_examples_are_complete() -> None:
     )
     assert router.transport.host == "router.example.net" and len(router.ports) == 2
     assert by_hand.driver == "none" and by_hand.tester_ports == (0, 1)
-    assert len(commands.commands.apply) == 1 and len(commands.commands.counters) == 2 and commands.asks_for_macs
+    assert len(commands.commands.apply) == 1 and len(commands.commands.counters) == 1 and commands.asks_for_macs
