@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import succeed, trexbench
+from tools import trexbench
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--no-picture", "-q")
@@ -28,21 +28,6 @@ def listed(place: Path, *more: str) -> dict[str, dict[str, Any]]:
     """The runs by DUT and mode."""
     runs = json.loads(said(place, "results", "list", "--json", *more))["runs"]
     return {f"{one['cell']['dut']} {one['cell']['mode']}": one for one in runs}
-
-
-def test_what_was_imported_has_its_label_and_is_not_imported_twice(tmp_path: Path) -> None:
-    for name in ("forward.json", "reverse.json"):
-        shutil.copy(FIXTURES / name, tmp_path)
-    said(tmp_path, "results", "import", "--dut", "box", "forward.json")
-    said(tmp_path, "results", "import", "--dut", "again", "--label", "theirs", "forward.json", "reverse.json")
-    found = listed(tmp_path)
-    assert len(found) == 3 and not any(one["cell"]["simulated"] for one in found.values())
-    mode = "forward-ipv4-2-streams-unmonitored"
-    one, other = found[f"box {mode}"], found[f"again {mode}"]
-    assert other["total_bps"] == one["total_bps"] and other["limit"] == "unknown" and other["label"] == "theirs"
-    assert set(listed(tmp_path, "--label", "theirs")) == {one for one in found if one.startswith("again")}
-    again = succeed(tmp_path, "results", "import", "--dut", "again", "forward.json", "reverse.json")
-    assert again.stdout == "" and again.stderr.count("imported before") == 2
 
 
 def test_every_reader_takes_what_was_imported(tmp_path: Path) -> None:
@@ -90,13 +75,6 @@ def test_a_lower_rate_of_unknown_limit_is_remarked_and_no_regression(tmp_path: P
     said(tmp_path, "results", "import", "--dut", "box", *(f"{night}.json" for night in range(1, 10)))
     told = " ".join(said(tmp_path, "regress").split())
     assert "not known to be limited by the DUT since 2026-12-02" in told
-
-
-def test_a_files_name_is_its_dut_where_none_is_said(tmp_path: Path) -> None:
-    shutil.copy(FIXTURES / "reverse.json", tmp_path / "edgerouter.iperf3.json")
-    shutil.copy(FIXTURES / "forward.json", tmp_path / "openwrt.json")
-    said(tmp_path, "results", "import", "edgerouter.iperf3.json", "openwrt.json")
-    assert {one["cell"]["dut"] for one in listed(tmp_path).values()} == {"edgerouter", "openwrt"}
 
 
 def test_what_cannot_be_imported_is_a_line_each_and_stops_no_other(tmp_path: Path) -> None:

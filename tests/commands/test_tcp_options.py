@@ -1,4 +1,4 @@
-"""``trexbench tcp``: forms of output, options that no other test gives, completion; and nights of a TCP suite."""
+"""``trexbench tcp``: forms of output, options that no other test gives, and completion."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tools import ROOT, document, succeed, trexbench
+from tools import document, succeed, trexbench
 
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--ping", "0", "--no-picture")
-PI = (ROOT / "dut_configs" / "raspberry-pi.yaml").read_text()
-SUITE = "method: tcp\ntcp: {time: 10s, ping: 2}\nduts: [pi]\nmodes: [forward-ipv4]\n"
-SLOWER_FROM, NIGHTS = 10, 13
 
 
 def told(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -77,27 +74,3 @@ def test_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str,
     monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
     done = trexbench(tmp_path)
     assert found <= {line.partition(",")[2] for line in done.stdout.splitlines()}, done.stderr
-
-
-def test_nights_of_a_tcp_suite_are_judged_and_reported(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(SUITE)
-    (configs := tmp_path / "configs").mkdir()
-    slower = PI.replace("forward: 82700", "forward: 95000")
-    assert slower != PI
-    for night in range(1, NIGHTS + 1):
-        (configs / "pi.yaml").write_text(slower if night >= SLOWER_FROM else PI)
-        date = f"2026-10-{night:02}"
-        told(
-            tmp_path,
-            *("suite", "run", "mine.yaml", "--sim", "-q", "--configs-dir", "configs"),
-            *("--seed", str(night), "--date", date),
-        )
-        if night == SLOWER_FROM - 1:
-            succeed(tmp_path, "regress")
-    judged = trexbench(tmp_path, "regress")
-    assert judged.returncode == 3, judged.stdout
-    for words in ("pi forward-ipv4", "TCP rate", f"slower since {SLOWER_FROM} October"):
-        assert words in judged.stdout
-    told(tmp_path, "report", "-o", "page.html")
-    page = (tmp_path / "page.html").read_text()
-    assert "forward-ipv4" in page and "TCP rate" in page and "could not be read" not in page

@@ -10,17 +10,22 @@ from pathlib import Path
 import pytest
 from effort import scaled
 from mutate import mutate
+from runs import World, make_plan, make_result
 
 from trexbench.core.errors import StoreError
+from trexbench.core.result import RunResult
+from trexbench.core.tcp.result import TcpResult
+from trexbench.report.run.loadtest import to_loadtest
+from trexbench.report.run.text import format_summary
 from trexbench.report.tcp.text import format_tcp
 from trexbench.results.importing import Wish, import_files
-from trexbench.results.store import load_rows, load_tcp
+from trexbench.results.store import load_document, load_rows
 
-COUNT = scaled(60, 12)
+COUNT = scaled(150, 12)
 """Files of each kind."""
 SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
-_REVERSE = (FIXTURES / "reverse.json").read_text()
+IPERF3 = ("forward", "reverse", "bidir-both-ends", "server", "interrupted")
 
 
 def _stream(text: str) -> str:
@@ -31,10 +36,10 @@ def _stream(text: str) -> str:
     return "\n".join(json.dumps({"event": name, "data": one}, separators=(",", ":")) for name, one in events)
 
 
-TEXTS = {
-    "iperf3": _REVERSE,
-    "both ends": (FIXTURES / "bidir-both-ends.json").read_text(),
-    "stream": _stream(_REVERSE),
+TEXTS = {name: (FIXTURES / f"{name}.json").read_text() for name in IPERF3}
+TEXTS |= {
+    "stream": _stream(TEXTS["reverse"]),
+    "trex-loadtest": to_loadtest(make_result(make_plan(bidir=True), World(6e5))).decode(),
 }
 
 
@@ -47,7 +52,9 @@ def _refused_or_sound(files: list[Path], results: Path) -> tuple[int, int]:
             refused += 1
         elif not one.known:
             assert one.path is not None and load_rows(one.path, "x")
-            assert format_tcp(load_tcp(one.path))
+            run = load_document(one.path)
+            assert isinstance(run, RunResult | TcpResult)
+            assert format_summary(run) if isinstance(run, RunResult) else format_tcp(run)
             taken += 1
     return taken, refused
 

@@ -30,6 +30,8 @@ from samples import SAMPLES
 import trexbench.dut
 import trexbench.host
 from trexbench.core.errors import BenchError, DutError
+from trexbench.dut.linux.parse import queue_of
+from trexbench.host import freebsd, linux
 from trexbench.host.power import NOT_AN_ANSWER
 
 COUNT = scaled(1500, 100)
@@ -129,7 +131,20 @@ def find_parsers() -> Iterator[Parser]:
                     yield Parser(f"{short}.{name}", function)
 
 
-PARSERS = tuple(find_parsers())
+def _queues_of_interrupts(text: str) -> Any:
+    return freebsd.receive_queues(freebsd.parse_interrupts(text))
+
+
+def _queues_of_counters(text: str) -> Any:
+    return linux.queue_counts(linux.parse_nic_counters(text))
+
+
+PARSERS = (
+    *find_parsers(),
+    Parser("host.freebsd.receive_queues", _queues_of_interrupts),
+    Parser("host.linux.queue_counts", _queues_of_counters),
+    Parser("dut.linux.parse.queue_of", queue_of),
+)
 
 
 @cache

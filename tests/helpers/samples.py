@@ -324,6 +324,8 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "host.linux.parse_link_counters": (_LINK_COUNTERS,),
     "host.linux.parse_net_dev": (_NET_DEV,),
     "host.linux.parse_nic_counters": (_ETHTOOL_S,),
+    "host.linux.queue_counts": (_ETHTOOL_S,),
+    "dut.linux.parse.queue_of": ("enp3s0f0-TxRx-1",),
     "host.linux.parse_perf": ("1234567,,cycles,1000,100.00,,\n", "12,,cycles:u,1000,100.00,,\n"),
     "host.linux.parse_qdisc_drops": (_QDISC,),
     "host.linux.parse_snmp": (_SNMP,),

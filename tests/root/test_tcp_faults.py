@@ -1,10 +1,9 @@
-"""``trexbench tcp`` ended in the middle of a leg: killed, interrupted, or left by one of its hosts."""
+"""``trexbench tcp`` ended in the middle of a leg: killed, or left by one of its hosts."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from labs import ENDS, document, flows, inside, lab_up, listens, write_lab
 from sshd import eventually
 from targets import NEEDS_ROOT
 from tools import begin, trexbench
-from wire import told_to
 
 pytestmark = [pytest.mark.root, NEEDS_ROOT]
 
@@ -103,47 +101,12 @@ def test_kill_9_leaves_no_process_and_no_listener_in_a_lab_that_stays(stays: Pat
 
 
 @pytest.mark.nightly
-def test_ctrl_c_keeps_what_was_measured(stays: Path) -> None:
+def test_an_end_behind_a_cable_that_is_cut_is_given_up(stays: Path) -> None:
     with second_leg(stays) as running:
-        running.send_signal(signal.SIGINT)
-        _, errors = running.communicate(timeout=30)
-    assert running.returncode == 130 and told(errors) == "trexbench: interrupted by Ctrl-C"
-    found = document(stays)
-    assert found["status"] == "incomplete" and len(found["legs"]) == 1 and found["reason"] == "interrupted by Ctrl-C"
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("host", ["server", "client"])
-def test_an_agent_killed_in_the_middle(stays: Path, host: str) -> None:
-    with second_leg(stays) as running:
-        (agent,) = [pid for pid in inside(PREFIX)[host] if is_agent(pid)]
-        os.kill(agent, signal.SIGKILL)
-        _, errors = running.communicate(timeout=30)
-    line = told(errors)
-    assert running.returncode not in (0, 130) and "reverse IPv4" in line and host in line
+        subprocess.run(["ip", "-n", f"{PREFIX}-dut", "link", "set", "e1", "down"], check=True, timeout=20)
+        _, errors = running.communicate(timeout=60)
+    subprocess.run(["ip", "-n", f"{PREFIX}-dut", "link", "set", "e1", "up"], check=True, timeout=20)
+    assert running.returncode not in (0, 130) and "did not answer within 10 s" in told(errors)
     found = document(stays)
     assert found["status"] == "incomplete" and [bool(leg["error"]) for leg in found["legs"]] == [False, True]
     assert len(found["legs"][1]["client"]) >= 2
-
-
-def is_agent(pid: int) -> bool:
-    return b"trexbench-agent" in told_to(pid)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("cut", [False, True], ids=["the-server-hangs", "the-cable-is-cut"])
-def test_an_end_that_does_not_answer_is_given_up(stays: Path, cut: bool) -> None:
-    with second_leg(stays) as running:
-        if cut:
-            argv = ["ip", "-n", f"{PREFIX}-dut", "link", "set", "e1", "down"]
-            subprocess.run(argv, check=True, timeout=20)
-        else:
-            (agent,) = [pid for pid in inside(PREFIX)["server"] if is_agent(pid)]
-            os.kill(agent, signal.SIGSTOP)
-        _, errors = running.communicate(timeout=60)
-    if cut:
-        subprocess.run(["ip", "-n", f"{PREFIX}-dut", "link", "set", "e1", "up"], check=True, timeout=20)
-    line = told(errors)
-    assert running.returncode not in (0, 130) and "did not answer within 10 s" in line
-    found = document(stays)
-    assert found["status"] == "incomplete" and len(found["legs"]) == 2

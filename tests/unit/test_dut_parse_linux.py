@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -276,90 +275,3 @@ def test_only_the_root_discipline_counts() -> None:
         '{"kind":"noqueue","dev":"lo","root":true}]'
     )
     assert counters.parse_qdisc_drops(text) == {"eth0": 7}
-
-
-def defects(text: str) -> list[str]:
-    """Return what parsers raised other than a DutError of one line."""
-    lines, found = text.splitlines(), []
-    for reader in (
-        files.parse_files,
-        parse.parse_links,
-        parse.parse_addresses,
-        lambda one: parse.parse_neighbours(one, "d0"),
-        parse.parse_routes,
-        parse.parse_path,
-        parse.parse_offloads,
-        files.number,
-        parse.parse_channels,
-        parse.parse_coalescing,
-        counters.parse_driver,
-        parse.parse_hash,
-        parse.parse_hash_fields,
-        parse.queue_of,
-        files.parse_cpus,
-        files.parse_mask,
-        parse.count_nft_rules,
-        parse.count_iptables_rules,
-        files.parse_lines,
-        lambda _: counters.parse_stat(lines, {}),
-        lambda _: counters.parse_uptime(lines),
-        lambda one: counters.parse_clocks({"/proc/cpuinfo": lines, **files.parse_lines(one)}),
-        lambda _: counters.parse_snmp(lines),
-        lambda _: counters.parse_net_dev(lines),
-        lambda _: counters.parse_softirqs(lines),
-        lambda _: counters.parse_softnet(lines),
-        lambda _: counters.parse_interrupts(lines),
-        counters.parse_link_counters,
-        counters.parse_qdisc_drops,
-        lambda one: counters.queue_counts(counters.parse_nic_counters(one)),
-        counters.parse_perf,
-    ):
-        try:
-            reader(text)
-        except Exception as error:
-            if not isinstance(error, DutError) or "\n" in str(error):
-                found.append(f"{reader}: {error!r}")
-    return found
-
-
-@given(st.text(max_size=60))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    assert defects(text) == []
-
-
-RECORDED = [
-    entry["stdout"]
-    for path in sorted((Path(__file__).parents[1] / "fixtures/linux-6.18").glob("*.json"))
-    for entry in json.loads(path.read_text())
-    if entry["stdout"]
-]
-_KEYS = """
-    ifname flags linkinfo addr_info xdp prog state dst nexthops metrics gateway dev type metric stats64 rx drops root
-    active nftables
-"""
-KEYS = _KEYS.split()
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(KEYS),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=12,
-)
-
-
-@given(st.lists(JSON, max_size=3))
-def test_any_json_is_read_or_refused(found: list[object]) -> None:
-    assert defects(json.dumps(found)) == []
-
-
-@given(st.sampled_from(RECORDED), st.data())
-def test_a_recording_that_was_cut_or_spoilt_is_read_or_refused(text: str, data: st.DataObject) -> None:
-    at = data.draw(st.integers(0, len(text)))
-    spoilt = data.draw(st.sampled_from(["", "9" * 30, "-", "x", "\n", ":", "{", "\u0663"]) | st.characters())
-    assert defects(text[:at] + spoilt + text[at + data.draw(st.integers(0, 20)) :]) == []
-    assert defects(text[:at]) == []

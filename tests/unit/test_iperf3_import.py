@@ -7,10 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from effort import examples
-from hypothesis import given
-from hypothesis import strategies as st
-from mutate import LEAVES, places
 
 from trexbench.core.errors import StoreError
 from trexbench.core.history.rows_tcp import rows_of_tcp
@@ -18,7 +14,6 @@ from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
-from trexbench.results.document import encode, read_sealed
 from trexbench.results.iperf3 import Given, joined_stream, run_from_iperf3
 from trexbench.results.store import RunWriter, load_document
 
@@ -209,23 +204,3 @@ def test_other_files_are_refused_in_one_line(document: Any, words: str) -> None:
 def test_a_dut_without_a_possible_name_is_refused() -> None:
     with pytest.raises(StoreError, match="--dut"):
         run_from_iperf3(printed("forward"), Given("a/b", "2026-01-01T00:00:00Z", "0"))
-
-
-SOUND = ("forward", "reverse", "bidir-both-ends", "server", "interrupted")
-PLACES = {name: places(printed(name)) for name in SOUND}
-
-
-@examples(400)
-@given(data=st.data())
-def test_any_one_wrong_value_is_refused_or_gives_a_sound_run(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(SOUND))
-    place, value = data.draw(st.sampled_from(PLACES[name])), data.draw(st.sampled_from(WRONG))
-    try:
-        run = taken(changed(*place, value=value, name=name))
-    except StoreError as error:
-        assert "\n" not in str(error)
-    else:
-        assert read_sealed(encode(run))  # every reader takes it
-
-
-WRONG = [*LEAVES, 2**63, 1e-9, 3600.0, "x" * 1000]

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from effort import examples
-from hypothesis import given
-from hypothesis import strategies as st
 from runs import World, make_plan, make_result
 
 from trexbench.core.damage import find_damage
@@ -186,23 +183,3 @@ def test_a_speed_that_cannot_be_is_refused() -> None:
 def test_both_directions_are_taken_where_the_file_says_so_or_nothing() -> None:
     for value, bidir in ((False, True), (None, True), (True, False)):
         assert taken(changed("vars", "unidirectional", value=value)).plan.bidir is bidir
-
-
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.lists(st.none(), max_size=1)
-
-
-@examples(200)
-@given(
-    where=st.sampled_from(
-        [("vars", name) for name in DOCUMENT["vars"]]
-        + [("stats", KEY, port, name) for port in "01" for name in ("tx_pps", "tx_util", "rx_pps")]
-        + [("vars",), ("stats",), ("stats", KEY), ("stats", KEY, "0")]
-    ),
-    value=VALUES,
-)
-def test_any_one_wrong_value_is_refused_or_gives_a_sound_run(where: tuple[str, ...], value: Any) -> None:
-    try:
-        run = taken(changed(*where, value=value))
-    except StoreError:
-        return
-    assert find_damage(run) is None

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
 from trexbench.dut.freebsd import parse as parse
@@ -210,32 +206,3 @@ def test_names_of_queue_counters(name: str, found: tuple[str, ...] | None) -> No
 def test_devices() -> None:
     assert counters.device("ix0") == ("ix", "0") and counters.device("vmx12") == ("vmx", "12")
     assert counters.device("ix0.4000") is None and counters.device("lagg") is None
-
-
-PARSERS: dict[str, Callable[[str], Any]] = {
-    "ifconfig": parse.parse_interfaces,
-    "routes": parse.parse_routes,
-    "route-get": parse.parse_path,
-    "arp": parse.parse_neighbours,
-    "sysctl": lambda shown: counters.parse_cpu_times(counters.parse_sysctl(shown), True),
-    "pfctl": parse.parse_firewall,
-    "interfaces": counters.parse_interface_counts,
-    "interrupts": lambda shown: counters.receive_queues(counters.parse_interrupts(shown)),
-    "cpuset": counters.parse_cpus,
-    "netisr": counters.parse_netisr_drops,
-    "ip": counters.parse_protocol,
-}
-
-
-@pytest.mark.parametrize("name", PARSERS)
-@given(data=st.data())
-def test_any_text_is_a_value_or_a_named_error(name: str, data: st.DataObject) -> None:
-    whole = text(data.draw(st.sampled_from([OLD, NEW])), name)
-    at = data.draw(st.integers(0, len(whole)))
-    end = data.draw(st.integers(at, len(whole)))
-    middle = data.draw(st.text() | st.sampled_from(["9" * 30, "-1", "\x00", "٣", " ", "\n", "/99", "0xfffffffff"]))
-    for shown in (whole[:at] + middle + whole[end:], middle):
-        try:
-            PARSERS[name](shown)
-        except DutError as error:
-            assert "\n" not in str(error)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from effort import examples
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trexbench.core.dut.runtime import NodeRuntime
 from trexbench.core.errors import DutError
@@ -143,40 +140,6 @@ def test_other_text_is_one_line_that_names_the_line(text: str, words: str) -> No
     with pytest.raises(DutError) as caught:
         parse_runtime(text)
     assert words in str(caught.value) and len(str(caught.value).splitlines()) == 1
-
-
-def _only_its_own_error(text: str) -> None:
-    try:
-        threads = parse_runtime(text)
-    except DutError as error:
-        assert len(str(error).splitlines()) == 1 and len(str(error)) < 500
-    else:
-        assert threads
-
-
-@given(st.text())
-def test_any_text(text: str) -> None:
-    _only_its_own_error(text)
-
-
-HOSTILE = ("1e999", "9" * 5000, "-1", "\u0662", ".", "e5", f"Thread {'9' * 30} x (lcore 1)", "\x00", "\u2028")
-LINES = sorted({line for text in (*RECORDED.values(), OF_2019) for line in text.splitlines()})
-PIECES = st.sampled_from([*LINES, *HOSTILE])
-
-
-@examples(300)
-@given(st.lists(PIECES, max_size=30), st.sampled_from(["\n", "\r\n", " ", "\n\n"]))
-def test_lines_of_real_output_in_any_order(lines: list[str], between: str) -> None:
-    _only_its_own_error(between.join(lines))
-
-
-@examples(300)
-@given(st.sampled_from(sorted(RECORDED)), st.data())
-def test_real_output_with_a_piece_replaced(name: str, data: st.DataObject) -> None:
-    text = RECORDED[name]
-    begin = data.draw(st.integers(0, len(text)))
-    end = data.draw(st.integers(begin, min(begin + 200, len(text))))
-    _only_its_own_error(text[:begin] + data.draw(st.text(max_size=20) | PIECES) + text[end:])
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED))

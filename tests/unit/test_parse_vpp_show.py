@@ -6,9 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from effort import examples
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
 from trexbench.dut.vpp import parse_show as show
@@ -167,24 +164,3 @@ def test_a_refusal_is_no_value(name: str, said: str) -> None:
 def test_crlf_changes_nothing(name: str) -> None:
     parse, fixture = PARSERS[name]
     assert parse(text(fixture).replace("\n", "\r\n")) == parse(text(fixture))
-
-
-@examples(400)
-@given(st.sampled_from(sorted(PARSERS)), st.data())
-def test_any_text_gives_a_value_or_a_named_error(name: str, data: st.DataObject) -> None:
-    parse, fixture = PARSERS[name]
-    whole = text(fixture)
-    lines = whole.splitlines()
-    cut = data.draw(
-        st.one_of(
-            st.text(),
-            st.lists(st.sampled_from(lines), max_size=20).map("\n".join),
-            st.tuples(st.integers(0, len(whole)), st.integers(0, 40), st.text(max_size=9)).map(
-                lambda change: whole[: change[0]] + change[2] + whole[change[0] + change[1] :]
-            ),
-        )
-    )
-    try:
-        parse(cut)
-    except DutError as error:
-        assert "show " in str(error)

@@ -9,6 +9,7 @@ from effort import examples
 from engine_fake import FakeEngine
 from hypothesis import given
 from hypothesis import strategies as st
+from test_stlserver_state import STREAM
 
 from trexbench.stlserver import wire
 from trexbench.stlserver.rpc import dispatch
@@ -87,23 +88,9 @@ def test_every_method_with_any_params(method: str, params: dict[str, Any], port:
     assert_answered(ctx, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 
 
-GOOD_STREAM: dict[str, Any] = {
-    "flags": 2,
-    "action_count": 0,
-    "enabled": True,
-    "self_start": True,
-    "isg": 0,
-    "mode": {"type": "continuous", "rate": {"type": "pps", "value": 1}},
-    "packet": {"binary": "A" * 80, "meta": ""},
-    "vm": {"instructions": []},
-    "flow_stats": {"enabled": False},
-    "next_stream_id": -1,
-}
-
-
 @examples(400)
 @given(
-    changes=st.dictionaries(st.sampled_from(sorted(GOOD_STREAM)), VALUES, max_size=3),
+    changes=st.dictionaries(st.sampled_from(sorted(STREAM)), VALUES, max_size=3),
     instructions=st.lists(PARAMS, max_size=3),
     mul=st.fixed_dictionaries(
         {
@@ -119,11 +106,11 @@ def test_streams_nearly_right(
 ) -> None:
     """One stream, bent here and there, is added, started, updated, validated and stopped."""
     ctx, handler = owned_context()
-    stream = {**GOOD_STREAM, "vm": {"instructions": instructions}, **changes}
+    stream = {**STREAM, "vm": {"instructions": instructions}, **changes}
     common = {"api_h": ctx.api_handler, "handler": handler, "port_id": 0}
     calls: list[tuple[str, dict[str, Any]]] = [
         ("add_stream", {"stream_id": 1, "stream": stream}),
-        ("add_stream", {"stream_id": 2, "stream": GOOD_STREAM}),
+        ("add_stream", {"stream_id": 2, "stream": STREAM}),
         ("validate", {}),
         ("start_traffic", {"duration": 1, "force": force, "mul": {**mul, "op": "abs", "value": abs(mul["value"])}}),
         ("update_traffic", {"force": force, "mul": mul}),

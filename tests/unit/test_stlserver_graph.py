@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_stlserver_state import STREAM
 
 from trexbench.stlserver.params import Params
 from trexbench.stlserver.state import graph
@@ -20,20 +21,8 @@ TEN_GIGABIT = 10e9
 def stream(stream_id: int = 1, length: int = 60, kind: str = "pps", value: float = 1.0, **changes: Any) -> ServerStream:
     """A stream of ``length`` bytes without FCS."""
     packet = {"binary": "A" * 4 * -(-length // 3), "meta": ""}
-    raw = {
-        "flags": 2,
-        "action_count": 0,
-        "enabled": True,
-        "self_start": True,
-        "isg": 0,
-        "mode": {"type": "continuous", "rate": {"type": kind, "value": value}},
-        "packet": packet,
-        "vm": {"instructions": []},
-        "flow_stats": {"enabled": False},
-        "next_stream_id": -1,
-        **changes,
-    }
-    return parse_stream(Params(raw), stream_id, core_count=1)
+    mode = {"type": "continuous", "rate": {"type": kind, "value": value}}
+    return parse_stream(Params({**STREAM, "mode": mode, "packet": packet, **changes}), stream_id, core_count=1)
 
 
 def burst(stream_id: int, pkts: int, **changes: Any) -> ServerStream:

@@ -21,10 +21,7 @@ from typing import Any
 import pytest
 from children import start_child
 from documents import to_document
-from effort import NIGHTLY, examples, scaled
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from mutate import LEAVES, places
+from effort import NIGHTLY, scaled
 from runs import Silent, Tee, World, make_plan, make_result, simulate
 from seen import run_of, vpp
 
@@ -502,23 +499,3 @@ def test_what_is_no_file_or_too_large_is_not_read(tmp_path: Path) -> None:
     ):
         with pytest.raises(StoreError, match=says):
             load_run(tmp_path / name)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@pytest.mark.portable
-@settings(examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(where=st.sampled_from(places(DOCUMENT)), value=st.sampled_from((*LEAVES, 10**400)) | JSON)
-def test_any_one_wrong_value_is_refused_or_harmless(tmp_path: Path, where: tuple[Any, ...], value: Any) -> None:
-    path = written(tmp_path / "run.json", changed(*where, value=value))
-    try:
-        result = load_run(path)
-    except StoreError as error:
-        assert "\n" not in str(error)
-        return
-    json.dumps(to_document(result))

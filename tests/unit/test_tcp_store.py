@@ -94,10 +94,6 @@ def test_what_was_measured_before_a_kill_is_kept(tmp_path: File) -> None:
     assert again.code == 0 and "UNFINISHED" in again.out
 
 
-def test_a_second_run_of_the_same_second_has_its_own_file(tmp_path: File) -> None:
-    assert store(tmp_path, make_tcp_result()) != store(tmp_path, make_tcp_result())
-
-
 def test_a_disk_that_fails_ends_no_run(tmp_path: File) -> None:
     told: list[str] = []
     result = make_tcp_result(PI)
@@ -160,14 +156,6 @@ def test_no_verb_chokes_on_a_directory_with_both_kinds(tmp_path: File) -> None:
     assert len(api.load_results(tmp_path)) == 1
     assert len(api.load_rows(tmp_path)) == 3
     assert load_rows(packets, "x")[0].get("total_pps")
-
-
-def test_what_draws_packets_refuses_by_name(tmp_path: File) -> None:
-    tcp = store(tmp_path, make_tcp_result())
-    for words in (("results", "export", "--loadtest", tcp, "-o", tmp_path / "x.json"),):
-        refused = run(*words)
-        assert refused.code != 0
-        assert "packets" in refused.out
 
 
 def test_two_runs_of_tcp_are_compared_way_by_way(tmp_path: File) -> None:
