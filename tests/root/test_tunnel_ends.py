@@ -21,7 +21,8 @@ from trexbench.core.errors import DutError
 from trexbench.core.tcp.model import Way
 from trexbench.core.tcp.tunnel import KINDS, parse_tunnel
 from trexbench.endpoint import EndpointHost, TunnelEnd
-from trexbench.session.tcp.tunnels import CLIENT, FAR, PORT, OpenTunnel, make_keys, prove_tunnel
+from trexbench.session.tcp.keys import make_keys
+from trexbench.session.tcp.tunnels import CLIENT, FAR, PORT, OpenTunnel, prove_tunnel
 from trexbench.transport import NetnsTransport
 
 pytestmark = [pytest.mark.root, NEEDS_ROOT]

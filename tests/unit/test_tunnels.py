@@ -28,10 +28,11 @@ from trexbench.endpoint import TunnelEnd
 from trexbench.endpoint.programs import relay
 from trexbench.report.tcp.text import format_tcp, headline
 from trexbench.session.options import Setup as PacketSetup
+from trexbench.session.tcp.keys import make_keys
 from trexbench.session.tcp.options import TcpSetup, TcpWish
 from trexbench.session.tcp.request import TcpRequest, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
-from trexbench.session.tcp.tunnels import CLIENT, FAR, _ends, make_keys
+from trexbench.session.tcp.tunnels import CLIENT, FAR, _ends
 from trexbench.suite.jobs import make_jobs
 from trexbench.transport import LocalTransport
 

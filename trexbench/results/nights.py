@@ -40,7 +40,7 @@ class NightWriter:
         """Write the night to a new file; StoreError where that fails."""
         if not is_date(night.night):
             raise StoreError(f"{night.night!r} is not the date of a night", "write it as 2026-11-21")
-        stem = f"{night.night}-{_safe(night.suite)}"
+        stem = f"{night.night}-{safe_name(night.suite, '._-')}"
         return NightWriter(create_file(results / FOLDER, stem, encode_json(night_to_dict(night))), night)
 
     def write(self, night: Night) -> None:
@@ -97,10 +97,6 @@ def find_pages(results: Path, stored: Sequence[tuple[Path, Night]], suite: str |
             at = f", {night.started[11:16]} UTC" if count[night.suite, night.night] > 1 else ""
             pages.append((words + at, page_name(path.stem)))
     return pages
-
-
-def _safe(suite: str) -> str:
-    return safe_name(suite, "._-")
 
 
 def load_nights(results: Path, warn: Callable[[str], None]) -> list[Night]:

@@ -13,7 +13,7 @@ from ..core.history.cell import Cell, is_chosen
 from ..core.history.compare import differing_facts
 from ..core.history.levels import Kind
 from ..core.history.night import Night
-from ..core.history.regression import Finding, judge_rows
+from ..core.history.regression import Finding, Judgement, judge_rows
 from ..core.history.rows import RunRow, cells_of
 from ..core.history.series import night_of
 from ..core.result import RunResult
@@ -58,19 +58,13 @@ def collect(
     rows, problems = read_index(results, warn, suite=suite)
     stored = find_nights(results, warn)
     nights = [_chosen(one, duts, only) for _, one in stored if suite in (None, one.suite)]
-    rows = [row for row in rows if not duts or row.cell.dut in duts]
-    every, rows = rows, [row for row in rows if is_chosen(row.cell, only)]
-    require_choice(only, rows, every)
+    rows = _chosen_rows(rows, duts, only)
     if (suite or duts) and not rows and not any(one.cells or one.error for one in nights):
         raise StoreError(
             f"no run in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
             "`trexbench results list` shows what there is",
         )
-    # of the whole history, also with ``since``; of another night than the last as it was then
-    known_then = [row for row in rows if night is None or night_of(row) <= night]
-    nights_then = [one for one in nights if night is None or one.night <= night]
-    judgement = judge_rows(known_then, load_known(results), nights_then)
-    judgement = with_differences(judgement, known_then, results, warn)
+    judgement = _judge_then(results, rows, nights, night, warn)
     groups = groups_of(judgement)
     changes = [one for group in groups for finding in group.findings for one in changes_of(finding, rows)]
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
@@ -102,6 +96,15 @@ def collect(
     )
 
 
+def _judge_then(
+    results: Path, rows: Sequence[RunRow], nights: Sequence[Night], night: str | None, warn: Warn
+) -> Judgement:
+    """The judgement of the whole history; of another night than the last as it was then."""
+    known = [row for row in rows if night is None or night_of(row) <= night]
+    then = [one for one in nights if night is None or one.night <= night]
+    return with_differences(judge_rows(known, load_known(results), then), known, results, warn)
+
+
 def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[TrendChange]:
     """In the terms of the report, each at the first complete run of its first night; a recovery with what it ended.
 
@@ -131,6 +134,14 @@ def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:
         known = ", ".join(sorted({one.night for one in nights})[-3:]) or "none"
         raise StoreError(f"no night of {date}", f"the latest are: {known}")
     return max(chosen, key=lambda one: (one.night, one.started), default=None)
+
+
+def _chosen_rows(rows: Sequence[RunRow], duts: Sequence[str], only: Sequence[str]) -> list[RunRow]:
+    """The rows of these DUTs and patterns; ConfigError for patterns that match none of the DUTs' rows."""
+    of_duts = [row for row in rows if not duts or row.cell.dut in duts]
+    chosen = [row for row in of_duts if is_chosen(row.cell, only)]
+    require_choice(only, chosen, of_duts)
+    return chosen
 
 
 def _chosen(night: Night, duts: Sequence[str], only: Sequence[str]) -> Night:
