@@ -48,12 +48,11 @@ HOSTILE = (
 
 @dataclass(frozen=True)
 class Kind:
-    """A system: its box, its config, a command in the middle of its apply, and what of the box can be set."""
+    """A system: its box, its config, and a command in the middle of its apply."""
 
     name: str
     box: Callable[[], Any]
     middle: str
-    settings: Callable[[Any], object]
     rx_queues: int | None = None
 
     def config_text(self) -> str:
@@ -75,15 +74,9 @@ def _vpp() -> VppBox:
     return box
 
 
-def _settings_of_vpp(box: VppBox) -> object:
-    cards = {name: (card.up, card.queues) for name, card in box.cards.items()}
-    addresses = {name: found for name, found in box.addresses.items() if found}
-    return box.files, cards, addresses, box.neighbours, {to: paths for to, paths in box.routes.items() if paths}
-
-
 KINDS = [
-    Kind("netgate-pfsense", PfsenseBox, "route add -net 16.0.0.0/8", lambda box: box.settings()),
-    Kind("netgate-vpp", _vpp, "ip route add 16.0.0.0/8", _settings_of_vpp, rx_queues=2),
+    Kind("netgate-pfsense", PfsenseBox, "route add -net 16.0.0.0/8"),
+    Kind("netgate-vpp", _vpp, "ip route add 16.0.0.0/8", rx_queues=2),
 ]
 
 
@@ -112,7 +105,7 @@ class Place:
 
     @property
     def settings(self) -> object:
-        return self.kind.settings(self.box)
+        return self.box.settings()
 
     @property
     def journal(self) -> FileJournal:

@@ -6,6 +6,7 @@ of queues changes; turning forwarding on or off writes to every interface, and t
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ class Nic:
     most: int = 4
     queues: int = 4
     offloads: dict[str, bool] = field(
-        default_factory=lambda: {"generic-receive-offload": True, "large-receive-offload": True}
+        default_factory=lambda: {"generic-receive-offload": True, "large-receive-offload": True, "lro": False}
     )
     driver: str = "ixgbe"
     counters: dict[str, int] = field(default_factory=dict)
@@ -98,6 +99,10 @@ class LinuxBox:
                 "ifIndex \t2\nIp6InReceives \t70\nIp6InNoRoutes \t8\nIcmp6InMsgs \t9\n"
             )
             self._set_queues(name, 4)
+
+    def settings(self) -> object:
+        """Return everything, to compare before and after."""
+        return copy.deepcopy(self)
 
     def run(self, argv: Sequence[str], input: str) -> Said:
         said: Said = getattr(self, f"_{argv[0]}")(list(argv[1:]), input)

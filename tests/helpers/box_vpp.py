@@ -7,6 +7,7 @@ ends with 0 and CRLF, whatever was said.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -106,6 +107,20 @@ class VppBox:
             self.files.setdefault(f"/sys/class/net/{name}/address", f"02:7b:78:00:01:{at:02x}\n")
         if not self.cards:
             self.start()
+
+    def settings(self) -> object:
+        """Return everything that a restart, or an interface made anew, can bring back, to compare before and after."""
+        kept = copy.deepcopy(self)
+        kept.pid = kept.deaf = kept.deaf_after_start = kept.cleared = 0
+        kept.scripted = ()
+        for card in kept.cards.values():
+            card.mac, card.index = "", 0
+        for paths in kept.routes.values():
+            for path in paths:
+                path.index = 0
+        kept.addresses = {name: have for name, have in kept.addresses.items() if have}
+        kept.routes = {to: paths for to, paths in kept.routes.items() if paths}
+        return kept
 
     def run(self, argv: Sequence[str], input: str) -> Said:
         programs: dict[str, Callable[[Sequence[str], str], Said]] = {

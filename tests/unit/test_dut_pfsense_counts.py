@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench_pfsense import CONFIG, Bench
+from bench import PFSENSE, Bench
 from box_pfsense import Nic, PfsenseBox
 from boxes import Said
 from runs import make_plan
@@ -70,9 +70,9 @@ def test_counters_are_those_of_the_nics_driver(
     tmp_path: Path, name: str, drops: list[tuple[str, int]], unknown: bool
 ) -> None:
     """if_em.c and if_igc.c: Ierrs has the missed frames in it. Where no source was read, that is told."""
-    first, other = CONFIG.ports
+    first, other = PFSENSE.ports
     box = PfsenseBox(nics={name: Nic("90:ec:77:1b:63:58", rx=50, missed=9), "ix1": Nic("90:ec:77:1b:63:56")})
-    seen = Bench(tmp_path, box, replace(CONFIG, cables=(replace(first, interface=name), other))).dut.observe()
+    seen = Bench(tmp_path, box, replace(PFSENSE, cables=(replace(first, interface=name), other))).dut.observe()
     assert seen.ports[0] == PortCount(0, 50, 0)
     assert [(one.name, one.count) for one in seen.drops if one.port == 0 and one.name != "Drop"] == drops
     assert any("driver was not read" in one.reason for one in seen.missing) == unknown
@@ -132,7 +132,7 @@ def test_an_ix_without_its_main_counter_is_named(bench: Bench) -> None:
 def test_one_broken_reader_stops_no_other(bench: Bench, broken: str, missing: list[str] | None, said: Said) -> None:
     whole = bench.dut.observe()
     bench.transport.fail = {broken: said} if broken else {}
-    dut = PfsenseDut(Wanted(CONFIG), bench.transport)
+    dut = PfsenseDut(Wanted(PFSENSE), bench.transport)
     seen = dut.observe()
     if missing is None:  # output without an interrupt of the test's interfaces is none that is wrong
         missing = ["interrupts"] if said.returncode else []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from bench_pfsense import CONFIG
+from bench import PFSENSE
 from box_pfsense import PfsenseBox
 from boxes import BoxTransport
 from replayed import Replay
@@ -21,11 +21,11 @@ from trexbench.transport import Completed
 def test_a_recording_answers_as_the_dut_did() -> None:
     box = BoxTransport(PfsenseBox())
     recorder = RecordingTransport(box)
-    made = record(open_dut(Wanted(CONFIG), recorder), recorder, CONFIG)
+    made = record(open_dut(Wanted(PFSENSE), recorder), recorder, PFSENSE)
     assert not made.failures and made.driver == "pfsense" and made.answers and "\nports:" in made.config
     played = recording_from_dict(json.loads(json.dumps(recording_to_dict(made))))
     assert played == made
-    dut, live = open_dut(Wanted(CONFIG), Replay(played)), open_dut(Wanted(CONFIG), BoxTransport(PfsenseBox()))
+    dut, live = open_dut(Wanted(PFSENSE), Replay(played)), open_dut(Wanted(PFSENSE), BoxTransport(PfsenseBox()))
     assert dut.identity() == live.identity() and list(dut.plan()) == list(live.plan())
     assert dut.verify().facts == live.verify().facts and dut.observe().ports == live.observe().ports
     with pytest.raises(DutError, match="was not run when a recording was made"):
@@ -38,7 +38,7 @@ def test_a_dut_that_is_not_there_is_recorded_as_far_as_it_goes() -> None:
             raise DutError("the connection to dut was lost", "password=geheim")
 
     recorder = RecordingTransport(Gone(PfsenseBox()))
-    made = record(open_dut(Wanted(CONFIG), recorder), recorder, CONFIG)
+    made = record(open_dut(Wanted(PFSENSE), recorder), recorder, PFSENSE)
     assert set(made.failures) == {"identity", "plan", "verify", "observe"} and not made.answers
     assert "geheim" not in json.dumps(recording_to_dict(made))
 

@@ -8,110 +8,43 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bench import MACS, NICS, VPP, VPP_HOST, VPP_SHIPPED, Bench
 from box_vpp import CONF, VppBox
-from boxes import BoxTransport, Said
+from boxes import Said
 
 from trexbench.config.model import DutConfig
-from trexbench.config.schema import read_dut
 from trexbench.config.settings import VppSettings
 from trexbench.config.twin import RssSpec
 from trexbench.core.dut.queues import QueuePlace
 from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.dut import Wanted
-from trexbench.dut.apply import apply, revert
 from trexbench.dut.drivers import plan_from_nothing
 from trexbench.dut.journal import FileJournal
 from trexbench.dut.vpp import changes as vpp
-from trexbench.dut.vpp import commands as vpp_commands
 from trexbench.dut.vpp.check import compare
-from trexbench.dut.vpp.driver import VppDut
 from trexbench.dut.vpp.facts import VppFacts
 from trexbench.dut.vpp.observe import observed
 from trexbench.dut.vpp.parse import parse_fib
 from trexbench.dut.vpp.parse_show import parse_hardware, parse_interfaces, parse_neighbours
 
-ROOT = Path(__file__).parents[2]
-FIXTURES = ROOT / "tests/fixtures"
-SHIPPED = read_dut(ROOT / "dut_configs/netgate-vpp.yaml")
-NETGATE = replace(SHIPPED, vpp=VppSettings(), rss=None)
-NICS = ("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1")
-MACS = {0: "f2:1f:ed:c6:5d:f9", 1: "3a:b2:9c:72:7d:32"}
-HOST = replace(
-    NETGATE,
-    name="host",
-    cables=tuple(
-        replace(port, interface=f"host-d{port.tester}", neighbour=replace(port.neighbour, mac=None))
-        for port in NETGATE.ports
-    ),
-    vpp=VppSettings(interfaces="af_packet"),
-)
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 HOST_INTERFACES = ("d0", "d1")
-READING = ("sh -c", "cat ", "grep ")
-SHOWING = ("show version",)
-
-
-class Bench:
-    """A box, the driver in front of it, and its journal."""
-
-    def __init__(self, folder: Path, box: VppBox, config: DutConfig, rx_queues: int | None = None) -> None:
-        self.box, self.transport, self.config = box, BoxTransport(box), config
-        self.journal = FileJournal(config.name, folder)
-        self.want(rx_queues)
-
-    def want(self, rx_queues: int | None) -> None:
-        self.dut = VppDut(Wanted(self.config, MACS, rx_queues), self.transport, link_wait_s=0)
-
-    def apply(self) -> list[str]:
-        return [
-            " ".join(command.argv[3 if command.argv[0] == "vppctl" else 0 :])
-            for step in apply(self.dut, self.transport, self.journal)
-            for command in step.do
-        ]
-
-    def revert(self) -> int:
-        return len(revert(self.dut, self.transport, self.journal).reverted)
-
-    def wrong(self) -> list[str]:
-        return [str(mismatch) for mismatch in self.dut.verify().mismatches]
-
-    def changing(self) -> list[str]:
-        """The commands that arrived, without those that only read."""
-        told = (line.removeprefix("vppctl -s /run/vpp/cli.sock ") for line in self.transport.ran)
-        return [line for line in told if not line.startswith((*READING, *SHOWING))]
-
-    def vppctl(self, line: str) -> None:
-        said = self.box.vppctl(["vppctl", "-s", self.box.socket, *line.split()])
-        assert not said.returncode
-        assert said.stdout.strip() in ("", line.split()[3] and f"host-{line.split()[3]}"), said.stdout
 
 
 @pytest.fixture
 def dpdk(tmp_path: Path) -> Bench:
-    return Bench(tmp_path, VppBox(nics=NICS), NETGATE)
+    return Bench(tmp_path, VppBox(nics=NICS))
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Bench:
-    return Bench(tmp_path, VppBox(), HOST)
+    return Bench(tmp_path, VppBox(), VPP_HOST)
 
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trexbench.dut.apply.RETRY_EVERY_S", 0.001)
-
-
-def state(box: VppBox) -> VppBox:
-    """Without what a restart, or an interface made anew, cannot bring back."""
-    kept = copy.deepcopy(box)
-    kept.pid = kept.deaf = kept.cleared = 0
-    for card in kept.cards.values():
-        card.mac, card.index = "", 0
-    for paths in kept.routes.values():
-        for path in paths:
-            path.index = 0
-    kept.addresses = {name: have for name, have in kept.addresses.items() if have}
-    return kept
 
 
 def test_a_dpdk_vpp_is_set_up(dpdk: Bench) -> None:
@@ -126,18 +59,6 @@ def test_a_dpdk_vpp_is_set_up(dpdk: Bench) -> None:
         "ip route add 48.0.0.0/8 via 100.65.2.2 TenGigabitEthernet3/0/1",
     ]
     assert dpdk.wrong() == []
-
-
-@pytest.mark.parametrize("queues", [None, 1, 2, 3])
-@pytest.mark.parametrize("which", ["dpdk", "host"])
-def test_a_second_apply_changes_nothing(which: str, queues: int | None, request: pytest.FixtureRequest) -> None:
-    bench: Bench = request.getfixturevalue(which)
-    bench.want(queues)
-    assert bench.apply() != []
-    before = copy.deepcopy(bench.box)
-    assert bench.apply() == []
-    assert bench.box == before
-    assert bench.wrong() == []
 
 
 def test_facts_are_the_same_at_every_look(dpdk: Bench) -> None:
@@ -187,7 +108,7 @@ def test_a_vpp_that_is_not_ready_for_a_while_is_waited_for(dpdk: Bench) -> None:
 
 def test_workers_of_the_config(dpdk: Bench, tmp_path: Path) -> None:
     placements = ((0, 1, 2), (1, 0, 2))
-    dpdk.config = replace(NETGATE, vpp=VppSettings(workers=3, rx_placement=placements))
+    dpdk.config = replace(VPP, vpp=VppSettings(workers=3, rx_placement=placements))
     dpdk.want(2)
     done = dpdk.apply()
     assert "workers 3" in dpdk.box.files["/etc/vpp/startup.conf"]
@@ -223,7 +144,7 @@ def test_workers_of_the_config(dpdk: Bench, tmp_path: Path) -> None:
 def test_what_the_box_cannot_be_is_refused_untouched(
     dpdk: Bench, settings: VppSettings, queues: int | None, said: str
 ) -> None:
-    dpdk.config = replace(NETGATE, vpp=settings)
+    dpdk.config = replace(VPP, vpp=settings)
     dpdk.want(queues)
     with pytest.raises(ConfigError) as error:
         dpdk.apply()
@@ -232,7 +153,7 @@ def test_what_the_box_cannot_be_is_refused_untouched(
 
 
 def test_an_interface_that_vpp_does_not_have(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, VppBox(nics=NICS[:1]), NETGATE)
+    bench = Bench(tmp_path, VppBox(nics=NICS[:1]))
     with pytest.raises(DutError, match=r"VPP has no interface TenGigabitEthernet3/0/1, only TenGigabitEthernet3/0/0"):
         bench.apply()
     assert bench.changing() == []
@@ -257,31 +178,35 @@ def test_af_packet_interfaces_are_made_and_made_anew(host: Bench) -> None:
 
 def test_an_interface_that_was_polled_is_again(host: Bench) -> None:
     host.apply()
-    host.vppctl("set interface rx-mode host-d0 polling")
+    by_hand(host.box, "set interface rx-mode host-d0 polling")
     host.want(2)
     host.apply()
     assert [card.mode for card in host.box.cards.values()] == ["polling", "interrupt"]
 
 
-def by_hand(bench: Bench, *lines: str) -> None:
+def by_hand(box: VppBox, *lines: str) -> None:
     for line in lines:
-        bench.vppctl(line)
+        said = box.vppctl(["vppctl", "-s", box.socket, *line.split()])
+        assert not said.returncode
+        assert said.stdout.strip() in ("", line.split()[3] and f"host-{line.split()[3]}"), said.stdout
 
 
 def the_dead_route(bench: Bench) -> None:
     """Repeat what was recorded: interfaces deleted and made anew, the configuration given once more."""
     for at in (0, 1):
         create = f"create host-interface name d{at} num-rx-queues 1 hw-addr 02:7b:78:00:01:0{at}"
-        by_hand(bench, f"delete host-interface name d{at}", create)
+        by_hand(bench.box, f"delete host-interface name d{at}", create)
         by_hand(
-            bench, f"set interface state host-d{at} up", f"set interface ip address host-d{at} 100.65.{at + 1}.1/24"
+            bench.box, f"set interface state host-d{at} up", f"set interface ip address host-d{at} 100.65.{at + 1}.1/24"
         )
-        by_hand(bench, f"set ip neighbor host-d{at} 100.65.{at + 1}.2 {MACS[at]} static")
-    by_hand(bench, "ip route add 16.0.0.0/8 via 100.65.1.2 host-d0", "ip route add 48.0.0.0/8 via 100.65.2.2 host-d1")
+        by_hand(bench.box, f"set ip neighbor host-d{at} 100.65.{at + 1}.2 {MACS[at]} static")
+    by_hand(
+        bench.box, "ip route add 16.0.0.0/8 via 100.65.1.2 host-d0", "ip route add 48.0.0.0/8 via 100.65.2.2 host-d1"
+    )
 
 
 def the_half_dead_route(bench: Bench) -> None:
-    by_hand(bench, "ip route add 16.0.0.0/8 via 100.65.1.2 host-d1")
+    by_hand(bench.box, "ip route add 16.0.0.0/8 via 100.65.1.2 host-d1")
 
 
 @pytest.mark.parametrize(
@@ -303,7 +228,7 @@ def test_both_accidents_are_seen_and_repaired(host: Bench, accident: Callable[[B
 
 
 def test_the_mac_of_an_interface_made_by_hand_is_the_linux_interfaces(host: Bench) -> None:
-    by_hand(host, "create host-interface name d0 num-rx-queues 1")
+    by_hand(host.box, "create host-interface name d0 num-rx-queues 1")
     before = copy.deepcopy(host.box.cards["host-d0"])
     assert "MAC of host-d0: wanted 02:7b:78:00:01:00, found 02:fe:00:00:01:01" in host.wrong()
     assert "set interface mac address host-d0 02:7b:78:00:01:00" in host.apply()
@@ -314,7 +239,7 @@ def test_the_mac_of_an_interface_made_by_hand_is_the_linux_interfaces(host: Benc
 
 def test_interfaces_that_went_away_leave_dead_routes_which_go_first(host: Bench) -> None:
     host.apply()
-    by_hand(host, "delete host-interface name d0", "delete host-interface name d1")
+    by_hand(host.box, "delete host-interface name d0", "delete host-interface name d1")
     done = host.apply()
     assert done.index("ip route del 16.0.0.0/8") < done.index(
         "create host-interface name d0 num-rx-queues 1 hw-addr 02:7b:78:00:01:00"
@@ -353,7 +278,7 @@ def recorded(name: str) -> VppFacts:
     ],
 )
 def test_the_recorded_accidents_are_mismatches(name: str, found: list[str]) -> None:
-    assert [wrong.found for wrong in compare(Wanted(HOST, MACS), recorded(name))] == found
+    assert [wrong.found for wrong in compare(Wanted(VPP_HOST, MACS), recorded(name))] == found
 
 
 def _other_mac(box: VppBox) -> None:
@@ -413,45 +338,25 @@ def test_a_longer_route_that_leads_elsewhere_is_named(dpdk: Bench) -> None:
     ]
 
 
-def used(box: VppBox) -> VppBox:
-    """With a former life: another address, a learnt neighbour, a route elsewhere."""
-    box.set_state(NICS[0], "up")
-    box.set_address(None, NICS[0], "100.65.1.1/25")
-    box.set_neighbour(None, NICS[0], "100.65.1.2", "02:00:00:00:00:77", "static")
-    box.set_route("add", "16.0.0.0/8", "100.65.1.9", NICS[0])
-    return box
-
-
-@pytest.mark.parametrize("queues", [None, 2])
-def test_revert_gives_back_what_was_there(tmp_path: Path, queues: int | None) -> None:
-    bench = Bench(tmp_path, used(VppBox(nics=NICS)), NETGATE, queues)
-    before = state(bench.box)
-    bench.apply()
-    assert bench.wrong() == []
-    assert bench.revert() > 0
-    assert state(bench.box) == before
-    assert bench.journal.entries() == ()
-
-
 def test_revert_after_an_apply_with_other_queues(dpdk: Bench) -> None:
     """The restart's undo restores what the first apply had set, which is to be taken back as well."""
-    before = state(dpdk.box)
+    before = dpdk.box.settings()
     dpdk.apply()
     dpdk.want(2)
     dpdk.apply()
     dpdk.revert()
-    assert state(dpdk.box) == before
+    assert dpdk.box.settings() == before
     assert dpdk.journal.entries() == ()
 
 
 def test_revert_of_interfaces_made_anew(host: Bench) -> None:
     host.apply()
-    before = state(host.box)
+    before = host.box.settings()
     host.journal = FileJournal("later", host.journal._path.parent)
     host.want(3)
     host.apply()
     host.revert()
-    assert state(host.box) == before
+    assert host.box.settings() == before
     host.want(None)
     assert host.wrong() == []
 
@@ -460,64 +365,15 @@ def test_revert_of_interfaces_made_anew(host: Bench) -> None:
 def test_revert_of_workers_under_af_packet(host: Bench, start_up: bool) -> None:
     """Interfaces that were there before go with the restart, unless a start-up script creates them."""
     host.apply()
-    before = state(host.box)
+    before = host.box.settings()
     host.journal = FileJournal("later", host.journal._path.parent)
-    host.config = replace(HOST, vpp=VppSettings(interfaces="af_packet", workers=2))
+    host.config = replace(VPP_HOST, vpp=VppSettings(interfaces="af_packet", workers=2))
     host.want(None)
     host.apply()
     assert host.wrong() == []
     host.box.scripted = HOST_INTERFACES if start_up else ()
     host.revert()
-    assert state(replace(host.box, scripted=())) == before
-
-
-@pytest.mark.parametrize("which", ["dpdk", "host"])
-def test_half_failed_anywhere_and_taken_back(which: str, tmp_path: Path) -> None:
-    """Each command in turn fails, or is the last that arrives; whatever was made by then is taken back."""
-    fresh, config = (VppBox(nics=NICS), NETGATE) if which == "dpdk" else (VppBox(), HOST)
-    whole = Bench(tmp_path / "whole", copy.deepcopy(fresh), config, 2)
-    whole.apply()
-    lines = [line for line in dict.fromkeys(whole.transport.ran) if not line.startswith(READING)]
-    assert len(lines) >= 10
-    for at, line in enumerate(lines):
-        if line.endswith("show version"):
-            continue  # it is repeated until it succeeds
-        bench = Bench(tmp_path / str(at), copy.deepcopy(fresh), config, 2)
-        before = state(bench.box)
-        bench.transport.fail[line] = Said(
-            "set something: failed: no such thing\r\n", "", int(not line.startswith("vppctl"))
-        )
-        with pytest.raises(DutError, match="dut revert"), _impatience():
-            bench.apply()
-        bench.transport.fail.clear()
-        bench.revert()
-        assert state(bench.box) == before, line
-
-
-@pytest.mark.parametrize("which", ["dpdk", "host"])
-def test_lost_anywhere_and_taken_back(which: str, tmp_path: Path) -> None:
-    fresh, config = (VppBox(nics=NICS), NETGATE) if which == "dpdk" else (VppBox(), HOST)
-    whole = Bench(tmp_path / "whole", copy.deepcopy(fresh), config, 2)
-    whole.apply()
-    for carried in range(1, len(whole.transport.ran)):
-        bench = Bench(tmp_path / str(carried), copy.deepcopy(fresh), config, 2)
-        before = state(bench.box)
-        bench.transport.lost_after = carried
-        with pytest.raises(DutError, match="was lost"):
-            bench.apply()
-        bench.transport.lost_after = None
-        bench.revert()
-        assert state(bench.box) == before, carried
-
-
-class _impatience:
-    """A step that is retried is not retried for seconds here."""
-
-    def __enter__(self) -> None:
-        self._kept, vpp_commands.APPEARS_S = vpp_commands.APPEARS_S, 0.0
-
-    def __exit__(self, *_: object) -> None:
-        vpp_commands.APPEARS_S = self._kept
+    assert host.box.settings() == before
 
 
 def test_a_vpp_that_is_dead(dpdk: Bench) -> None:
@@ -534,7 +390,7 @@ def test_no_vppctl_there(dpdk: Bench) -> None:
 
 
 def test_revert_of_a_startup_conf_with_which_vpp_does_not_start(dpdk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = state(dpdk.box)
+    before = dpdk.box.settings()
     monkeypatch.setattr(vpp, "READY_S", 0.0)
     dpdk.box.deaf_after_start = 1000
     dpdk.want(2)
@@ -542,7 +398,7 @@ def test_revert_of_a_startup_conf_with_which_vpp_does_not_start(dpdk: Bench, mon
         dpdk.apply()
     dpdk.box.deaf_after_start = 0
     assert dpdk.revert() == 1
-    assert state(dpdk.box) == before and dpdk.journal.entries() == ()
+    assert dpdk.box.settings() == before and dpdk.journal.entries() == ()
 
 
 def test_identity_is_the_boot_and_the_process(dpdk: Bench) -> None:
@@ -550,13 +406,6 @@ def test_identity_is_the_boot_and_the_process(dpdk: Bench) -> None:
     assert first == dpdk.dut.identity() == f"11111111-2222 {dpdk.box.pid}"
     dpdk.box.start()
     assert dpdk.dut.identity() != first
-
-
-def test_what_vpp_forgot_by_itself_is_not_taken_back(dpdk: Bench) -> None:
-    dpdk.apply()
-    dpdk.box.start()
-    reverted = revert(dpdk.dut, dpdk.transport, dpdk.journal)
-    assert (len(reverted.reverted), len(reverted.forgotten)) == (0, 8)
 
 
 @pytest.mark.parametrize(
@@ -569,7 +418,7 @@ def test_what_vpp_forgot_by_itself_is_not_taken_back(dpdk: Bench) -> None:
     ],
 )
 def test_the_hash_is_the_configs(dpdk: Bench, rss: RssSpec | None, key: str | None, reason: str) -> None:
-    dpdk.config = replace(NETGATE, rss=rss)
+    dpdk.config = replace(VPP, rss=rss)
     dpdk.want(3)
     dpdk.apply()
     spreading = dpdk.dut.verify().spreading
@@ -613,7 +462,7 @@ def test_what_hardware_lost_is_counted_once() -> None:
         "show hardware-interfaces": (FIXTURES / "vpp-dpdk/hardware.txt").read_text(),
         "show cpu": (FIXTURES / "vpp-26.06/show-cpu.txt").read_text(),
     }
-    seen = observed(NETGATE, texts)
+    seen = observed(VPP, texts)
     assert [drop for drop in seen.drops if drop.count] == [
         DropCount("rx-miss", 77, 0),
         DropCount("rx-error", 3, 0),
@@ -664,18 +513,18 @@ def test_one_broken_reader_stops_no_other(dpdk: Bench, broken: str) -> None:
 
 
 def test_a_plan_from_nothing_names_everything() -> None:
-    lines = [str(step) for step in plan_from_nothing(Wanted(NETGATE, {}, 3))]
+    lines = [str(step) for step in plan_from_nothing(Wanted(VPP, {}, 3))]
     assert lines[0] == "startup.conf: 3 receive queues per port"
     assert lines[-1] == "route 48.0.0.0/8: via 100.65.2.2 TenGigabitEthernet3/0/1"
     assert len(lines) == 9
-    assert [str(step) for step in plan_from_nothing(Wanted(HOST, MACS, 2))][:2] == [
+    assert [str(step) for step in plan_from_nothing(Wanted(VPP_HOST, MACS, 2))][:2] == [
         "interface host-d0: 2 receive queues",
         "interface host-d1: 2 receive queues",
     ]
 
 
 def test_the_shipped_netgate(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, VppBox(nics=NICS), SHIPPED, 3)
+    bench = Bench(tmp_path, VppBox(nics=NICS), VPP_SHIPPED, 3)
     bench.apply()
     attested = bench.dut.verify()
     assert attested.mismatches == ()
@@ -704,7 +553,7 @@ def test_no_value_of_the_config_is_read_by_the_shell(dpdk: Bench) -> None:
     assert "set -f" in "".join(scripts)
 
 
-@pytest.mark.parametrize(("config", "outer"), [(NETGATE, "dot1ad"), (HOST, "dot1q")])
+@pytest.mark.parametrize(("config", "outer"), [(VPP, "dot1ad"), (VPP_HOST, "dot1q")])
 def test_the_outer_of_two_tags_as_vpp_gets_to_see_it(config: DutConfig, outer: str) -> None:
     """af_packet puts back as 802.1Q what the kernel took off, whichever tag it was."""
     tagged = replace(config, cables=tuple(replace(port, vlan=(100, 200)) for port in config.ports))
