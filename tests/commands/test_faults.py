@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zmq
+from rpc import ask
 from tools import FAKE_SERVER, ROOT, await_line, begin, fake_server, trexbench
 
 DUT = """
@@ -59,22 +59,10 @@ class Faulty:
         (path,) = self.folder.glob("results/*/*/*.json")
         return json.loads(path.read_text())
 
-    def ask(self, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
-        """Answers to commands of nobody in particular."""
-        with zmq.Context() as context, context.socket(zmq.REQ) as wire:
-            wire.LINGER, wire.RCVTIMEO = 0, 3000
-            wire.connect(f"tcp://127.0.0.1:{self.rpc_port}")
-            answers, api_h = [], ""
-            for method, params in (("api_sync_v2", {"name": "STL", "major": 5, "minor": 1}), *calls):
-                wire.send_json({"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "api_h": api_h}})
-                answers.append(wire.recv_json()["result"])
-                api_h = answers[0]["api_h"]
-            return answers[1:]
-
     def status(self) -> list[tuple[str, str]]:
         """Owner and state of both ports."""
-        calls = [("get_port_status", {"port_id": port}) for port in (0, 1)]
-        return [(one["owner"], one["state"]) for one in self.ask(*calls)]
+        status = [ask(self.rpc_port, "get_port_status", port_id=port) for port in (0, 1)]
+        return [(one["owner"], one["state"]) for one in status]
 
     def comes_to(self, wanted: list[tuple[str, str]]) -> bool:
         """Wait in bounded time until owners and states become these; fail if they do not."""

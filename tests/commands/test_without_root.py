@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tools import ROOT, Server, await_line, begin, document, fake_server, succeed, trexbench
+from tools import ROOT, Server, await_line, begin, fake_server, succeed, trexbench
 
 Options = tuple[str, ...]
 PLAN = (
@@ -109,20 +108,6 @@ def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server,
     _, said = run.communicate(timeout=30)
     assert run.returncode == 5
     assert "taken" in said or "not owned" in said
-
-
-def test_kill_9_leaves_idle_ports(tmp_path: Path, server: Server, short: Options) -> None:
-    run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
-    await_line(run, "asked")
-    run.kill()
-    run.communicate()
-    assert document(tmp_path)["status"] == "running"
-    end = time.monotonic() + 10
-    while True:  # the watchdog gives the ports back, so that nobody needs force
-        again = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "-q", *short, *server.options)
-        if again.returncode == 0 or time.monotonic() > end:
-            break
-    assert again.returncode == 0, again.stderr
 
 
 def test_profile_verbs(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A raw JSON-RPC client for the conformance tests, sharing no code with the server under test."""
+"""A raw JSON-RPC client, sharing no code with the server under test."""
 
 from __future__ import annotations
 
@@ -54,3 +54,13 @@ class RawClient:
 
     def close(self) -> None:
         self._context.destroy(linger=0)
+
+
+def ask(rpc_port: int, method: str, **params: Any) -> Any:
+    """Return the result of one command of somebody who has a connection of their own."""
+    client = RawClient("127.0.0.1", rpc_port)
+    try:
+        client.sync()
+        return client.call(method, params)["result"]
+    finally:
+        client.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 import time
@@ -17,6 +16,7 @@ import pytest
 import zmq
 from engine_fake import FakeEngine
 from faulty_server import FaultyServer
+from rpc import ask
 
 from trexbench.core.errors import BenchError, ConfigError, GeneratorError, GeneratorLost, PortOwned
 from trexbench.generator.trex.client import load_client
@@ -59,23 +59,6 @@ class Bench:
 
     def connect(self, ports: tuple[int, ...] = (0, 1), **options: Any) -> Any:
         return connect(self.endpoint, ports, self.clock, guarded=False, **options)
-
-
-def ask(bench: Bench, method: str, **params: Any) -> Any:
-    """A command on the bare wire, from somebody who is not us."""
-    context: zmq.Context[Any] = zmq.Context()
-    try:
-        wire = context.socket(zmq.REQ)
-        wire.RCVTIMEO = wire.SNDTIMEO = 3000
-        wire.connect(f"tcp://127.0.0.1:{bench.server.rpc_port}")
-        for name, fields in (("api_sync_v2", {"name": "STL", "major": 5, "minor": 1}), (method, params)):
-            wire.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": fields}).encode())
-            result = json.loads(wire.recv())["result"]
-            if name == "api_sync_v2":
-                params["api_h"] = result["api_h"]
-        return result
-    finally:
-        context.destroy(linger=0)
 
 
 @pytest.fixture
@@ -194,7 +177,7 @@ def test_what_a_run_both_ways_left_is_in_no_other_runs_way(bench: Bench) -> None
         generator.tag({0: 1000.0, 1: 1000.0})
         assert sorted(generator.read().latency) == [0, 1]
         generator.load(BENCH, {"size": "imix"}, (0,))
-        assert generator.read().latency == {} and ask(bench, "get_active_pgids")["ids"]["latency"] == []
+        assert generator.read().latency == {} and ask(bench.server.rpc_port, "get_active_pgids")["ids"]["latency"] == []
         generator.tag({0: 1000.0})
         generator.start({0: 1e4}, 5.0)
         bench.clock.time_s += 1.0
@@ -229,7 +212,7 @@ def test_force_takes_the_port_and_stops_what_its_owner_sends(bench: Bench) -> No
 @pytest.mark.parametrize("is_read", [True, False], ids=["in the middle of a run", "at the end, unheard of"])
 def test_a_port_that_is_taken_is_noticed(bench: Bench, is_read: bool) -> None:
     with pytest.raises(PortOwned, match="port 1 was taken away by 'bob'"), bench.connect() as generator:
-        ask(bench, "acquire", port_id=1, user="bob", session_id=7, force=True)
+        ask(bench.server.rpc_port, "acquire", port_id=1, user="bob", session_id=7, force=True)
         if is_read:
             generator.read()
 
@@ -309,9 +292,9 @@ def test_a_port_without_link_is_refused_and_left(bench: Bench) -> None:
 
 
 def test_a_promiscuous_port_is_made_selective(bench: Bench) -> None:
-    handler = ask(bench, "acquire", port_id=0, user="bob", session_id=7, force=False)
-    ask(bench, "set_port_attr", port_id=0, handler=handler, attr={"promiscuous": {"enabled": True}})
-    ask(bench, "release", port_id=0, handler=handler)
+    handler = ask(bench.server.rpc_port, "acquire", port_id=0, user="bob", session_id=7, force=False)
+    ask(bench.server.rpc_port, "set_port_attr", port_id=0, handler=handler, attr={"promiscuous": {"enabled": True}})
+    ask(bench.server.rpc_port, "release", port_id=0, handler=handler)
     assert bench.engine.promiscuous == [True, False]
     with bench.connect():
         assert bench.engine.promiscuous == [False, False]

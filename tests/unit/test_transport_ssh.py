@@ -40,7 +40,7 @@ def through(shell: str, argv: list[str], input: bytes = b"") -> subprocess.Compl
     return subprocess.run([shell, "-c", remote_command(argv)], input=input, capture_output=True, timeout=20)
 
 
-@pytest.mark.parametrize("shell", ["/bin/sh", "bash", "tcsh", "fish", "zsh"])
+@pytest.mark.parametrize("shell", ["/bin/sh", "bash", "dash", "csh", "tcsh", "fish", "zsh"])
 def test_words_arrive_as_they_are_through_any_login_shell(shell: str) -> None:
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
@@ -53,6 +53,8 @@ def test_words_arrive_as_they_are_through_any_login_shell(shell: str) -> None:
         assert done.returncode == 0
 
     arrives()
+    assert through(shell, ["sh", "-c", "exit 255"]).returncode == 255
+    assert through(shell, ["tr", "a", "b"], b"a!\n").stdout == b"b!\n"
 
 
 @given(WORDS)
@@ -170,13 +172,6 @@ def test_the_socket_lies_in_a_private_directory_with_a_short_path(short: Path, p
         assert control.startswith(str(short / place))
         assert (short / "mode").read_text().startswith("drwx------")
     assert not Path(control.replace("%%", "%")).parent.exists(), "and is gone when nothing came of it"
-
-
-def test_a_server_that_never_answers_is_given_up(short: Path) -> None:
-    with pytest.raises(CannotOpen) as caught:
-        open_master(fake_ssh(short, "sleep 20"), "box", short, ENV, open_s=0.3)
-    assert caught.value.late
-    assert not list(short.glob("ssh-*"))
 
 
 def test_ssh_never_asks_and_always_checks_the_host_key(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:

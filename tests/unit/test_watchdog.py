@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import zmq
 from engine_fake import FakeEngine
+from rpc import ask
 
 from trexbench.generator.trex import watchdog
 from trexbench.generator.trex.guard import Guard
@@ -183,20 +184,5 @@ def test_ports_fall_silent_when_the_harness_is_killed() -> None:
 
 def _states(server: StlServer) -> list[tuple[str, bool]]:
     """State of both ports, and whether somebody owns them, asked over the wire."""
-    context: zmq.Context[Any] = zmq.Context()
-    try:
-        ask = context.socket(zmq.REQ)
-        ask.RCVTIMEO = ask.SNDTIMEO = 30_000
-        ask.connect(f"tcp://127.0.0.1:{server.rpc_port}")
-        api_h = _call(ask, "api_sync_v2", name="STL", major=5, minor=1)["api_h"]
-        status = [
-            _call(ask, "get_port_status", port_id=port, profile_id="*", block=False, api_h=api_h) for port in (0, 1)
-        ]
-        return [(one["state"], bool(one["owner"])) for one in status]
-    finally:
-        context.destroy(linger=0)
-
-
-def _call(ask: zmq.Socket[bytes], method: str, **params: Any) -> Any:
-    ask.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode())
-    return json.loads(ask.recv())["result"]
+    status = [ask(server.rpc_port, "get_port_status", port_id=port, profile_id="*", block=False) for port in (0, 1)]
+    return [(one["state"], bool(one["owner"])) for one in status]
