@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from targets import (
-    NEEDS_ROOT,
     Target,
     embedded_target,
     kernel_target,
@@ -20,10 +19,9 @@ from targets import (
 )
 
 EMBEDDED = [pytest.param(embedded_target, id="embedded"), pytest.param(simulated_target, id="simulated")]
-AS_ROOT = [pytest.mark.root, NEEDS_ROOT]
-KERNEL = [pytest.param(kernel_target, id="kernel", marks=AS_ROOT)]
+KERNEL = [pytest.param(kernel_target, id="kernel", marks=pytest.mark.root)]
 NAMED = [pytest.param(named_target, id="real")] if named_server() else []
-LAB = [pytest.param(lab_trex_target, id="real-lab", marks=AS_ROOT)] if trex_directory() else []
+LAB = [pytest.param(lab_trex_target, id="real-lab", marks=pytest.mark.root)] if trex_directory() else []
 
 
 @pytest.fixture(scope="module", params=[*EMBEDDED, *KERNEL, *NAMED, *LAB])

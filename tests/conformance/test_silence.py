@@ -10,14 +10,13 @@ from dataclasses import replace
 import pytest
 from calls import stream
 from rpc import RawClient
-from targets import NEEDS_ROOT
 
 from trexbench.config.lookup import load_dut
 from trexbench.lab import Lab, LabSpec, RunningLab
 from trexbench.lab.net import inside
 from trexbench.transport import open_transport
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 
 
 def send_without_end(rpc_port: int) -> None:

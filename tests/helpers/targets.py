@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pytest
 from addresses import RECORDED, Layers, configured_layers
 from engine_fake import FakeEngine
 from rpc import RawClient
@@ -31,7 +30,6 @@ from trexbench.twin.router import TwinRouter
 
 SERVER_VARIABLE = "TREXBENCH_TREX_SERVER"
 DIRECTORY_VARIABLE = "TREXBENCH_TREX_DIR"
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces")
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,9 @@ import pytest
 from endpoints import alive
 from labs import document, flows, inside, lab_up, write_lab
 from sshd import eventually
-from targets import NEEDS_ROOT
 from tools import begin, trexbench
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 
 PREFIX = f"tbb{os.getpid()}"
 LINE = "20ms,100mbit"

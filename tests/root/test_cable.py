@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 from sshd import eventually
-from targets import NEEDS_ROOT
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
@@ -34,7 +33,7 @@ PREFIX = f"tbca{os.getpid()}"
 HERE, THERE = f"tbch{os.getpid()}", f"tbct{os.getpid()}"
 ADDRESSES = {HERE: "192.0.2.1", THERE: "192.0.2.2"}
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 
 
 def within(space: str, *argv: str) -> str:

@@ -16,10 +16,7 @@ from tools import succeed, trexbench
 
 from trexbench.transport.ssh import CONFIG_ENV
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
-]
+pytestmark = pytest.mark.root
 
 PREFIX = f"tbc{os.getpid()}"
 

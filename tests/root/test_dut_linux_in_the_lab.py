@@ -33,10 +33,7 @@ from trexbench.transport import open_transport
 ROOT = Path(__file__).parents[2]
 PREFIX = f"tbl{os.getpid()}"
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
-]
+pytestmark = pytest.mark.root
 
 
 @pytest.fixture

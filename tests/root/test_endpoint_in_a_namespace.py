@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from endpoints import host, run
 from sshd import eventually
-from targets import NEEDS_ROOT
 
 from trexbench.core.errors import DutError
 from trexbench.endpoint import watched_processes
 from trexbench.transport import NetnsTransport
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 NAME = f"tben{os.getpid()}"
 
 

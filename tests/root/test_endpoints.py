@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from targets import NEEDS_ROOT
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
@@ -26,7 +25,7 @@ from trexbench.session.tcp.path import prove_bypass, prove_path
 ROOT = Path(__file__).parents[2]
 PREFIX = f"tbe{os.getpid()}"
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ from trexbench.stlserver.kernel.netdev import inside
 
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: network namespaces and BPF programs"),
     pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)"),
 ]
 

@@ -20,7 +20,6 @@ from trexbench.stlserver.kernel.netdev import NetDevice, inside
 
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: network namespaces and BPF programs"),
     pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)"),
 ]
 __all__ = ["netns"]  # a fixture of the other file

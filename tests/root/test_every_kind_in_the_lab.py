@@ -18,10 +18,7 @@ from packet_lab import namespaces, plan
 from routed import routed
 from tools import TREXBENCH, environment, folder_with, succeed, trexbench
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
-]
+pytestmark = pytest.mark.root
 
 PREFIX = f"tbk{os.getpid()}"
 NETNS = "transport: {type: netns}"

@@ -12,10 +12,7 @@ import pytest
 from packet_lab import namespaces, write_lab
 from tools import document, succeed, trexbench
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
-]
+pytestmark = pytest.mark.root
 
 PREFIX = f"tb6{os.getpid()}"
 RAMP = ("ramp", "--dut", "own.yaml", "--latency", "400ms", "--no-picture")

@@ -35,10 +35,7 @@ from trexbench.transport import open_transport
 ROOT = Path(__file__).parents[2]
 TREX_DIR = os.environ.get("TREXBENCH_TREX_DIR")
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
-]
+pytestmark = pytest.mark.root
 
 USER = """
 import sys, time

@@ -28,7 +28,6 @@ from trexbench.transport import NetnsTransport
 
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
     pytest.mark.skipif(not shutil.which("vpp"), reason="needs VPP: no vpp in PATH"),
 ]
 

@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 from endpoints import payload, run
-from targets import NEEDS_ROOT
 from wire import devices, processes, told_to, wired
 
 from trexbench.core.errors import DutError
 from trexbench.endpoint import EndpointHost, PppEnd
 from trexbench.transport import NetnsTransport
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 NAMES = {role: f"tbpp{role[0]}{os.getpid()}" for role in ("server", "client")}
 USER = {"interface": "v0", "user": "router", "secret": "s3cret"}
 OWN, PEER = "100.66.2.2", "100.66.2.1"

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from labs import document, flows, lab_up, write_lab
 from sshd import eventually
-from targets import NEEDS_ROOT
 from tools import begin, trexbench
 from wire import devices, processes, told_to
 
@@ -21,7 +20,7 @@ from trexbench.core.errors import DutError
 from trexbench.endpoint import PppEnd
 from trexbench.transport import NetnsTransport
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 ENDS = ("client", "server")
 PREFIX = f"tbpl{os.getpid()}"
 TCP = ("tcp", "--dut", "./own.yaml", "--variant", "pppoe", "--no-picture", "--ping", "0")

@@ -11,7 +11,7 @@ from effort import NIGHTLY
 from packet_lab import write_lab
 from tools import ROOT
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = pytest.mark.root
 
 
 @pytest.mark.nightly

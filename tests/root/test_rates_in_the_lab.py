@@ -23,11 +23,7 @@ from shaper import (
 )
 from tools import document, succeed
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.measures,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
-]
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 
 PREFIX, SLOW = f"tbq{os.getpid()}", f"tbg{os.getpid()}"
 

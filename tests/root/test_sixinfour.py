@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 from labs import document, lab_up, write_lab
-from targets import NEEDS_ROOT
 from tools import trexbench
 
 from trexbench.config.lookup import load_dut
@@ -40,7 +39,7 @@ PREFIX = f"tbsi{os.getpid()}"
 NAMES = ("dut", "client", "server")
 ADDRESSES = ("fd2b:656a:6fdb:a3a8::5", "fd14:9aa4:e604:ec36::1")
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 
 
 @pytest.fixture(scope="module")

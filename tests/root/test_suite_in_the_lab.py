@@ -14,10 +14,7 @@ from packet_lab import namespaces, plan, write_lab
 from sshd import eventually
 from tools import await_line, begin, documents, folder_with, succeed, trexbench
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
-]
+pytestmark = pytest.mark.root
 
 PREFIX = f"tbs{os.getpid()}"
 CELLS = 3

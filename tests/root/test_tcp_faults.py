@@ -14,10 +14,9 @@ import pytest
 from endpoints import alive
 from labs import ENDS, document, flows, inside, lab_up, listens, write_lab
 from sshd import eventually
-from targets import NEEDS_ROOT
 from tools import begin, trexbench
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 
 PREFIX = f"tbf{os.getpid()}"
 OWN = f"{PREFIX}o"

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 from labs import document, lab_up, slow_rules, write_lab
-from targets import NEEDS_ROOT
 from tools import succeed
 
 from trexbench.core.tcp.signs import BUSY
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 
 PREFIX = f"tbt{os.getpid()}"
 VARIANTS = "variants: {slow: {firewall: slow.nft}, nat: {nat: true}}\n"

@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 from sshd import WHY_NOT, Sshd, eventually, running_sshd
-from targets import NEEDS_ROOT
 from tools import TREXBENCH, begin
 
 from trexbench.transport.ssh import CONFIG_ENV
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")]
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")]
 
 PREFIX = f"tbh{os.getpid()}"
 HOSTS = ("left", "router", "right")

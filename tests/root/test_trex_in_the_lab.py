@@ -28,7 +28,6 @@ plan: {warmup: 1kpps:2s, ramp_to: 20kpps, ramp_duration: 4s, hold: 1s, confirm: 
 
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
     pytest.mark.skipif(not TREX_DIR, reason="TREXBENCH_TREX_DIR names no TRex installation"),
 ]
 

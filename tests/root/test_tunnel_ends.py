@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from endpoints import alive, payload, run
 from sshd import eventually
-from targets import NEEDS_ROOT
 from wire import devices, ip, processes, told_to, wired
 
 from trexbench.core.errors import DutError
@@ -25,7 +24,7 @@ from trexbench.session.tcp.keys import make_keys
 from trexbench.session.tcp.tunnels import CLIENT, FAR, PORT, OpenTunnel, prove_tunnel
 from trexbench.transport import NetnsTransport
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 NAMES = {role: f"tbvp{role[0]}{os.getpid()}" for role in ("server", "client")}
 OUTER = {"server": "100.67.0.1", "client": "100.67.0.2"}
 INNER = {"server": FAR, "client": CLIENT}

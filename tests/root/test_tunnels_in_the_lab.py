@@ -15,10 +15,9 @@ import pytest
 from endpoints import alive
 from labs import ENDS, document, flows, inside, lab_up, write_lab
 from sshd import eventually
-from targets import NEEDS_ROOT
 from tools import begin, trexbench
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 
 PREFIX = f"tbv{os.getpid()}"
 TCP = ("tcp", "--dut", "./own.yaml", "--no-picture", "--ping", "0", "--time", "1s", "--interval", "500ms")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from labs import document, lab_up, write_lab
-from targets import NEEDS_ROOT
 from tools import succeed, trexbench
 
 from trexbench.config.lookup import load_dut
@@ -38,7 +37,7 @@ variants:
 """
 
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from labs import lab_up, write_lab
-from targets import NEEDS_ROOT
 from tools import trexbench
 
 from trexbench.config.lookup import load_dut
@@ -28,7 +27,7 @@ from trexbench.session.wan import NETEM, carrier_of, find_wan, open_line
 PREFIX = f"tbw{os.getpid()}"
 WAN_HOST = f"{PREFIX}-between"
 
-pytestmark = [pytest.mark.root, NEEDS_ROOT]
+pytestmark = pytest.mark.root
 
 
 @pytest.fixture(scope="module")
