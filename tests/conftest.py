@@ -38,7 +38,7 @@ _BEGUN_S = pytest.StashKey[float]()
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave nights' tests to nights, and those that make network namespaces to root."""
     for item in items if os.geteuid() else ():
-        if item.get_closest_marker("root"):
+        if item.get_closest_marker("root") or item.nodeid.startswith("tests/root/"):
             item.add_marker(pytest.mark.skip(reason="needs root: it makes network namespaces"))
     if not NIGHTLY:
         left: Sequence[pytest.Item] = [item for item in items if item.get_closest_marker("nightly")]

@@ -15,8 +15,6 @@ from labs import document, flows, inside, lab_up, write_lab
 from sshd import eventually
 from tools import begin, trexbench
 
-pytestmark = pytest.mark.root
-
 PREFIX = f"tbb{os.getpid()}"
 LINE = "20ms,100mbit"
 BDP = ("tcp", "--bdp", "--dut", "./own.yaml", "--no-picture", "--cc", "cubic", "--buffers", "120kb", "--buffers", "1mb")

@@ -33,8 +33,6 @@ PREFIX = f"tbca{os.getpid()}"
 HERE, THERE = f"tbch{os.getpid()}", f"tbct{os.getpid()}"
 ADDRESSES = {HERE: "192.0.2.1", THERE: "192.0.2.2"}
 
-pytestmark = pytest.mark.root
-
 
 def within(space: str, *argv: str) -> str:
     argv = ("ip", "netns", "exec", space, *argv)

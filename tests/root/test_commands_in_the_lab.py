@@ -16,8 +16,6 @@ from tools import succeed, trexbench
 
 from trexbench.transport.ssh import CONFIG_ENV
 
-pytestmark = pytest.mark.root
-
 PREFIX = f"tbc{os.getpid()}"
 
 

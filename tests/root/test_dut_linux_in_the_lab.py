@@ -33,8 +33,6 @@ from trexbench.transport import open_transport
 ROOT = Path(__file__).parents[2]
 PREFIX = f"tbl{os.getpid()}"
 
-pytestmark = pytest.mark.root
-
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DutConfig]:

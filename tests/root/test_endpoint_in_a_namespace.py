@@ -16,7 +16,6 @@ from trexbench.core.errors import DutError
 from trexbench.endpoint import watched_processes
 from trexbench.transport import NetnsTransport
 
-pytestmark = pytest.mark.root
 NAME = f"tben{os.getpid()}"
 
 

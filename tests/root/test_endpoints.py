@@ -25,8 +25,6 @@ from trexbench.session.tcp.path import prove_bypass, prove_path
 ROOT = Path(__file__).parents[2]
 PREFIX = f"tbe{os.getpid()}"
 
-pytestmark = pytest.mark.root
-
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DutConfig]:

@@ -22,10 +22,7 @@ from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.kernel.engine import KernelEngine
 from trexbench.stlserver.kernel.netdev import inside
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)"),
-]
+pytestmark = pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)")
 
 SEED = 12345
 _numbers = itertools.count()

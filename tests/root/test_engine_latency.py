@@ -18,10 +18,7 @@ from trexbench.stlserver.engine import LatencyTotals, StreamSpec
 from trexbench.stlserver.kernel.engine import KernelEngine
 from trexbench.stlserver.kernel.netdev import NetDevice, inside
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)"),
-]
+pytestmark = pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)")
 __all__ = ["netns"]  # a fixture of the other file
 
 MACS = ("02:00:00:00:00:02", "02:00:00:00:01:02")

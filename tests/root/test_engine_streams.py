@@ -12,10 +12,7 @@ from test_engine_latency import routable, routed, timed
 from trexbench.stlserver.engine import FlowTotals, StreamSpec
 from trexbench.stlserver.kernel.engine import KernelEngine
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)"),
-]
+pytestmark = pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)")
 __all__ = ["netns", "routed"]  # fixtures of the other files
 
 

@@ -18,8 +18,6 @@ from packet_lab import namespaces, plan
 from routed import routed
 from tools import TREXBENCH, environment, folder_with, succeed, trexbench
 
-pytestmark = pytest.mark.root
-
 PREFIX = f"tbk{os.getpid()}"
 NETNS = "transport: {type: netns}"
 KINDS = {

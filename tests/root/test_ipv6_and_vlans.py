@@ -12,8 +12,6 @@ import pytest
 from packet_lab import namespaces, write_lab
 from tools import document, succeed, trexbench
 
-pytestmark = pytest.mark.root
-
 PREFIX = f"tb6{os.getpid()}"
 RAMP = ("ramp", "--dut", "own.yaml", "--latency", "400ms", "--no-picture")
 TREX_RAMP = "--warmup 1kpps:2s --ramp-to 20kpps --ramp-duration 4s --latency 2s --sample 1s"

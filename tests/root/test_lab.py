@@ -35,8 +35,6 @@ from trexbench.transport import open_transport
 ROOT = Path(__file__).parents[2]
 TREX_DIR = os.environ.get("TREXBENCH_TREX_DIR")
 
-pytestmark = pytest.mark.root
-
 USER = """
 import sys, time
 from pathlib import Path

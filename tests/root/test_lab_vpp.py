@@ -26,10 +26,7 @@ from trexbench.dut.vpp.driver import VppDut
 from trexbench.lab import Lab, LabSpec, RunningLab, down, state
 from trexbench.transport import NetnsTransport
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(not shutil.which("vpp"), reason="needs VPP: no vpp in PATH"),
-]
+pytestmark = pytest.mark.skipif(not shutil.which("vpp"), reason="needs VPP: no vpp in PATH")
 
 
 @pytest.fixture

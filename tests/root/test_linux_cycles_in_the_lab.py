@@ -15,7 +15,7 @@ import pytest
 from packet_lab import lab_up, share_lab, write_lab
 from tools import begin
 
-pytestmark = [pytest.mark.root, pytest.mark.measures]
+pytestmark = pytest.mark.measures
 
 PREFIX = f"tby{os.getpid()}"
 APART = 0.1

@@ -19,7 +19,6 @@ from trexbench.core.errors import DutError
 from trexbench.endpoint import EndpointHost, PppEnd
 from trexbench.transport import NetnsTransport
 
-pytestmark = pytest.mark.root
 NAMES = {role: f"tbpp{role[0]}{os.getpid()}" for role in ("server", "client")}
 USER = {"interface": "v0", "user": "router", "secret": "s3cret"}
 OWN, PEER = "100.66.2.2", "100.66.2.1"

@@ -20,7 +20,6 @@ from trexbench.core.errors import DutError
 from trexbench.endpoint import PppEnd
 from trexbench.transport import NetnsTransport
 
-pytestmark = pytest.mark.root
 ENDS = ("client", "server")
 PREFIX = f"tbpl{os.getpid()}"
 TCP = ("tcp", "--dut", "./own.yaml", "--variant", "pppoe", "--no-picture", "--ping", "0")

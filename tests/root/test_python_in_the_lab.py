@@ -11,8 +11,6 @@ from effort import NIGHTLY
 from packet_lab import write_lab
 from tools import ROOT
 
-pytestmark = pytest.mark.root
-
 
 @pytest.mark.nightly
 def test_the_script_of_the_document(

@@ -24,8 +24,6 @@ from trexbench.session.calibrate import calibrate_tester, without_dut
 from trexbench.session.keep import Output
 from trexbench.session.options import Setup
 
-pytestmark = pytest.mark.root
-
 PREFIX, OWN = f"tbr{os.getpid()}", f"tbo{os.getpid()}"
 """Prefixes of the lab that stays, and of the labs that a run makes for itself."""
 RAMP = ("ramp", "--dut", "own.yaml", "--mode", "64b", "--no-picture")

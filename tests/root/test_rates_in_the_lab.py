@@ -23,7 +23,7 @@ from shaper import (
 )
 from tools import document, succeed
 
-pytestmark = [pytest.mark.root, pytest.mark.measures]
+pytestmark = pytest.mark.measures
 
 PREFIX, SLOW = f"tbq{os.getpid()}", f"tbg{os.getpid()}"
 

@@ -39,8 +39,6 @@ PREFIX = f"tbsi{os.getpid()}"
 NAMES = ("dut", "client", "server")
 ADDRESSES = ("fd2b:656a:6fdb:a3a8::5", "fd14:9aa4:e604:ec36::1")
 
-pytestmark = pytest.mark.root
-
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:

@@ -14,8 +14,6 @@ from packet_lab import namespaces, plan, write_lab
 from sshd import eventually
 from tools import await_line, begin, documents, folder_with, succeed, trexbench
 
-pytestmark = pytest.mark.root
-
 PREFIX = f"tbs{os.getpid()}"
 CELLS = 3
 SUITE = f"""

@@ -16,8 +16,6 @@ from labs import ENDS, document, flows, inside, lab_up, listens, write_lab
 from sshd import eventually
 from tools import begin, trexbench
 
-pytestmark = pytest.mark.root
-
 PREFIX = f"tbf{os.getpid()}"
 OWN = f"{PREFIX}o"
 """The prefix of a lab of the run's own."""

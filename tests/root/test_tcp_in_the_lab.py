@@ -17,8 +17,6 @@ from tools import succeed
 
 from trexbench.core.tcp.signs import BUSY
 
-pytestmark = pytest.mark.root
-
 PREFIX = f"tbt{os.getpid()}"
 VARIANTS = "variants: {slow: {firewall: slow.nft}, nat: {nat: true}}\n"
 SHORT = ("--time", "1s", "--interval", "200ms", "--ping", "0", "-q", "--no-picture")

@@ -18,7 +18,7 @@ from tools import TREXBENCH, begin
 
 from trexbench.transport.ssh import CONFIG_ENV
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")]
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")
 
 PREFIX = f"tbh{os.getpid()}"
 HOSTS = ("left", "router", "right")

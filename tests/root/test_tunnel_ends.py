@@ -24,7 +24,6 @@ from trexbench.session.tcp.keys import make_keys
 from trexbench.session.tcp.tunnels import CLIENT, FAR, PORT, OpenTunnel, prove_tunnel
 from trexbench.transport import NetnsTransport
 
-pytestmark = pytest.mark.root
 NAMES = {role: f"tbvp{role[0]}{os.getpid()}" for role in ("server", "client")}
 OUTER = {"server": "100.67.0.1", "client": "100.67.0.2"}
 INNER = {"server": FAR, "client": CLIENT}

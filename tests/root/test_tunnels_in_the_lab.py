@@ -17,8 +17,6 @@ from labs import ENDS, document, flows, inside, lab_up, write_lab
 from sshd import eventually
 from tools import begin, trexbench
 
-pytestmark = pytest.mark.root
-
 PREFIX = f"tbv{os.getpid()}"
 TCP = ("tcp", "--dut", "./own.yaml", "--no-picture", "--ping", "0", "--time", "1s", "--interval", "500ms")
 NEEDS = {"openvpn": "openvpn", "wireguard": "wireguard-go"}

@@ -37,9 +37,6 @@ variants:
 """
 
 
-pytestmark = pytest.mark.root
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The directory of a lab that stays; what runs here finds that lab, too."""

@@ -27,8 +27,6 @@ from trexbench.session.wan import NETEM, carrier_of, find_wan, open_line
 PREFIX = f"tbw{os.getpid()}"
 WAN_HOST = f"{PREFIX}-between"
 
-pytestmark = pytest.mark.root
-
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
