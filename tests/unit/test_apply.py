@@ -11,7 +11,7 @@ import pytest
 from boxes import BoxTransport, Said
 
 from trexbench.core.dut.telemetry import Observation
-from trexbench.core.errors import DutError, DutLost, StoreError
+from trexbench.core.errors import DutError, StoreError
 from trexbench.dut.apply import apply, revert, summary
 from trexbench.dut.journal import Entry, FileJournal, NoJournal, state_dir
 from trexbench.dut.model import Attestation, Change, Command
@@ -103,20 +103,6 @@ def test_half_of_it_fails_and_is_taken_back(journal: FileJournal) -> None:
     assert transport.box.settings == {"firewall": "on"}
 
 
-@pytest.mark.parametrize("carried", range(4))
-def test_a_connection_lost_at_any_step_leaves_what_can_be_taken_back(tmp_path: Path, carried: int) -> None:
-    box = KeyBox(firewall="on")
-    lossy = BoxTransport(box, lost_after=carried)
-    if carried < 3:
-        with pytest.raises(DutLost, match="was lost"):  # which a suite tries again
-            apply(KeyDut(lossy), lossy, FileJournal("box", tmp_path))
-    else:
-        apply(KeyDut(lossy), lossy, FileJournal("box", tmp_path))
-    again = BoxTransport(box)
-    revert(KeyDut(again), again, FileJournal("box", tmp_path))
-    assert box.settings == {"firewall": "on"}
-
-
 def test_what_cannot_be_taken_back_stays_written_down(journal: FileJournal) -> None:
     transport = BoxTransport(KeyBox())
     apply(KeyDut(transport), transport, journal)
@@ -167,17 +153,6 @@ def test_a_lost_connection_ends_the_taking_back_at_once(journal: FileJournal) ->
     with pytest.raises(DutError, match="was lost"):
         revert(KeyDut(transport), transport, journal)
     assert [entry.change.what for entry in journal.entries()] == ["address", "route"]
-
-
-def test_what_a_boot_has_undone_is_not_undone_again(journal: FileJournal) -> None:
-    transport = BoxTransport(KeyBox())
-    apply(KeyDut(transport), transport, journal)
-    transport.run(("reboot",), 1.0)
-    transport.box.settings["address"] = "10.0.0.1"  # somebody's since
-    ran = list(transport.ran)
-    found = revert(KeyDut(transport), transport, journal)
-    assert [step.what for step in found.forgotten] == ["firewall", "route", "address"] and not found.reverted
-    assert transport.ran == ran and transport.box.settings == {"address": "10.0.0.1"}
 
 
 def test_another_boxs_changes_are_not_taken_back_here(journal: FileJournal) -> None:

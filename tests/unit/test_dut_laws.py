@@ -18,7 +18,7 @@ from box_vpp import VppBox
 from boxes import Said, of_family
 
 from trexbench.config.model import DutConfig
-from trexbench.core.errors import DutError
+from trexbench.core.errors import DutError, DutLost
 from trexbench.dut.apply import revert
 from trexbench.dut.vpp import commands as vpp_commands
 
@@ -113,7 +113,7 @@ def test_lost_anywhere_and_taken_back(tmp_path: Path, name: str) -> None:
         it = bench(tmp_path / str(carried), name)
         before = it.box.settings()
         it.transport.lost_after = carried
-        with pytest.raises(DutError, match="was lost"):
+        with pytest.raises(DutLost, match="was lost"):  # which a suite tries again
             it.apply()
         it.transport.lost_after = None
         it.revert()
