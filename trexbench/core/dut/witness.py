@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
-from statistics import median
 
 from ..load.plan import Direction, Plan
 from ..load.sample import Sample
@@ -81,7 +80,11 @@ def _hear(
 
 
 def _usual_loss(plan: Plan, samples: Sequence[Sample], result: DirectionResult) -> float:
-    """The share lost in a typical window before the loss that counts, or on its way: not all of it is known apart."""
-    evidence, end_s = find_evidence(RunWindows(plan, samples), result.direction), result.saturated_at_s
-    shares = [w.lost / w.sent for w in evidence.sending if end_s is not None and w.end_s <= end_s]
-    return evidence.path.lost + (max(0.0, median(shares)) if shares else 0.0)
+    """The share lost before the loss that counts, by sums: what its windows' ends may hide counts as lost."""
+    measured, end_s = RunWindows(plan, samples), result.saturated_at_s
+    evidence = find_evidence(measured, result.direction)
+    before = [w for w in evidence.sending if end_s is not None and w.end_s <= end_s]
+    good = {w.begin_s for w in before if not w.is_bad(plan.loss_threshold)}
+    raw = [w for w in measured.sending(result.direction) if w.begin_s in good]
+    share = (sum(w.lost for w in raw) + raw[-1].skew) / sum(w.sent for w in raw) if raw else 0.0
+    return max(share, evidence.path.lost)
