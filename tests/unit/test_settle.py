@@ -141,7 +141,7 @@ def test_a_generator_that_sends_less_than_asked_is_no_limit_where_it_sends_more_
 
 def test_a_loss_that_is_no_larger_at_far_higher_rates_is_no_saturation() -> None:
     """All that is lost below is a stall's, and the path's: what the ramp began with is no maximum."""
-    world = World(2.2e5, back_loss=0.005, blips=((5.6, 9.5),))
+    world = World(1.6e5, back_loss=0.005, blips=((5.6, 9.5),))
     (one,) = make_result(make_plan(), world).analysis.directions
     assert (one.limit, one.maximum_pps) == (Limit.UNKNOWN, 0.0) and "no more at" in one.reasons[0]
 

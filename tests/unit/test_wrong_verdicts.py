@@ -76,14 +76,23 @@ def test_case_1_a_stall_that_ends_above_the_knee(stops: bool) -> None:
 
 
 def test_case_1_the_ramp_goes_on_from_the_first_bad_rate_to_the_target() -> None:
-    plan, samples, analysis = measured(World(blips=((30.0, 33.5),)), stop_on_saturation=True)
+    class Slowed(SimulatedGenerator):
+        """For a while it carries less than is offered: where it forwarded nothing, the ramp would not end."""
+
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            slow = 30 < self.clock.now_s <= 36
+            return super()._forward(direction, frames, 0.55 * most) if slow else frames
+
+    plan, clock = make_plan(stop_on_saturation=True), HeldClock()
+    samples = run(plan, Slowed(plan, World(1e6), clock), clock, Silent()).samples
+    analysis = analyse(plan, samples)
     assert analysis.directions[0].limit is Limit.NONE
     (direction,) = plan.directions
     assert analysis.directions[0].maximum_pps == pytest.approx(plan.offer(direction).target_pps, rel=1e-3)
     rates = {number: [s.asked_pps[direction] for s in samples if s.phase is Phase.RAMP and s.trial == number]
              for number in (0, 1)}  # fmt: skip
     (held,) = {s.asked_pps[direction] for s in samples if s.phase is Phase.RECHECK}
-    assert rates[0][-3] == held == rates[1][0], "the rate of the first of three bad windows"
+    assert held in rates[0] and held == rates[1][0], "the rate of the first bad window"
     assert rates[1] == sorted(rates[1]) and rates[1][-1] == plan.offer(direction).target_pps
     assert rates[1][1] - rates[1][0] == pytest.approx(plan.step_pps(direction))
     assert stages(samples)[2:] == [
@@ -102,8 +111,8 @@ def test_case_1_what_loses_again_is_a_knee() -> None:
 def test_case_1_stalls_without_end_cost_a_bounded_time() -> None:
     stalls = tuple((at, at + 3.2) for at in (15.0, 32.0, 49.0, 66.0, 83.0, 100.0, 117.0))
     plan, samples, analysis = measured(World(blips=stalls), stop_on_saturation=True, ramp_s=120.0)
-    rechecks = sum(name == "recheck" for name, _ in stages(samples))
-    assert rechecks == MAX_RECHECKS and samples[-1].t_s < plan.duration_s
+    rechecks, recheck_s = sum(name == "recheck" for name, _ in stages(samples)), plan.length_s(Phase.RECHECK)
+    assert rechecks == MAX_RECHECKS and samples[-1].t_s < plan.duration_s + rechecks * (recheck_s + plan.drain_s)
     assert len(analysis.stalls) == MAX_RECHECKS and analysis.directions[0].limit is Limit.DUT
 
 
@@ -387,13 +396,18 @@ def test_case_5_few_windows_show_a_path_that_loses(share: float, capacity: float
         assert "lossy-path" in codes(analysis)
 
 
-@pytest.mark.parametrize("stops", [True, False])
-def test_case_5_where_the_dut_stood_still_below_its_knee_no_window_shows_the_path(stops: bool) -> None:
+@pytest.mark.parametrize(("stops", "capacity"), [(True, 1.6e5), (False, 1.6e5), (True, 2.2e5), (False, 2.2e5)])
+def test_case_5_where_the_dut_stood_still_below_its_knee_few_windows_show_the_path(
+    stops: bool, capacity: float
+) -> None:
     """Rates that were held show a loss, too: of one rate only, which is no share at every rate."""
-    world = World(2.2e5, back_loss=0.005, blips=((5.6, 9.5),))
+    world = World(capacity, back_loss=0.005, blips=((5.6, 9.5),))
     _, _, analysis = measured(world, stop_on_saturation=stops)
     (one,) = analysis.directions
-    assert one.limit is Limit.UNKNOWN and one.maximum_pps == 0 and codes(analysis) == []
+    if stops or capacity < 2e5:
+        assert one.limit is Limit.UNKNOWN and one.maximum_pps == 0 and codes(analysis) == []
+    else:
+        assert is_the_knee(one, capacity) and codes(analysis) == ["stall", "lossy-path"]
 
 
 @pytest.mark.parametrize("latency_s", [0.0, 0.001])
@@ -470,16 +484,20 @@ def test_case_5_a_stall_on_a_path_that_loses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "expected"),
+    ("seed", "number", "expected"),
     [
-        pytest.param(406, ["right"] * 2, id="frames that come twice, and a receiver that loses silently"),
-        pytest.param(862, ["right", "a bound"], id="a stall in two of the few windows on a path that loses"),
-        pytest.param(902, ["right"] * 2, id="a stall that fills no window past the knee"),
+        pytest.param(26260, 209, ["right"] * 2, id="frames that come twice, and a receiver that loses silently"),
+        pytest.param(1, 862, ["right", "a bound"], id="a stall in two of the few windows on a path that loses"),
+        pytest.param(1, 902, ["right"] * 2, id="a stall that fills no window past the knee"),
+        pytest.param(26260, 51, ["right"] * 2, id="a stall in the first windows on a path that loses"),
+        pytest.param(26260, 106, ["right"] * 2, id="a second stall below the other direction's knee"),
+        pytest.param(26260, 275, ["right"] * 2, id="a ramp that sees its path's loss before it can tell it"),
+        pytest.param(81177, 61, ["right"], id="a path behind the DUT that loses less than the threshold"),
     ],
 )
-def test_several_faults_at_once(number: int, expected: list[str]) -> None:
+def test_several_faults_at_once(seed: int, number: int, expected: list[str]) -> None:
     """Mix faults as benchmarks/verdicts.py does. Where it is a bound, the few windows below the knee show no path."""
-    mixed = random_mixed(random.Random(f"1 {number}"), number)
+    mixed = random_mixed(random.Random(f"{seed} {number}"), number)
     found = mixed.measure().analysis.directions
     assert [compare(one, *mixed.limit_of(one.direction)) for one in found] == expected
 

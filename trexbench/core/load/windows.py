@@ -289,6 +289,12 @@ def last_windows(plan: Plan, samples: Sequence[Sample], direction: Direction, co
     return measured_windows(plan, samples[-(count * per_window + 1) :], direction)[-count:]
 
 
+def near_blanks(windows: Sequence[Window]) -> list[bool]:
+    """Flag each window in which nothing was forwarded, and those beside it, into which a stall reaches."""
+    blank = [False, *(w.blank for w in windows), False]
+    return [any(blank[i : i + 3]) for i in range(len(windows))]
+
+
 def find_gaps(plan: Plan, samples: Sequence[Sample]) -> list[tuple[float, float]]:
     """Begin and end of every gap between samples in the measured phases, on the run's clock."""
     return [

@@ -15,6 +15,7 @@ from ..load.windows import RunWindows, Window, build_window, measured_windows
 from ..verdict.belief import Belief, Bracket, believe
 from ..verdict.belief import LookResult as Tried
 from ..verdict.blame import misses
+from ..verdict.evidence import STOOD
 from ..verdict.knee import find_sustained
 from ..verdict.path import find_path
 
@@ -26,8 +27,6 @@ IN_FLIGHT_S = 0.0001
 """Traffic of this time may be on its way more at the end of a look than at its beginning."""
 MOST_PARTS = 10
 """A look is so many times as long at most where the two ports' counters are not read at one instant."""
-STOOD = 0.2
-"""A look that lost more than this share may be one in which the DUT stood still for a while."""
 SURE, STEADY = 0.75, 0.9
 """The probability with which the knee must lie between its ends; the second where no lossy rate is below a good one."""
 STATED = 0.97

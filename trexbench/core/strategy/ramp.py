@@ -17,8 +17,7 @@ from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
 from ..verdict.model import DirectionResult, Limit, RunWarning, Verdict
-from ..verdict.path import FEWEST_FRAMES, find_path
-from ..verdict.settle import FAR_MORE, settle
+from ..verdict.path import alike, find_path
 from ..verdict.zoom import find_zoom, join_spans
 from .analysis import analyse
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
@@ -226,7 +225,7 @@ class Ramp(Strategy):
         most_pps = first.asked_pps + (self.windows + 1) * self.step_pps(direction)
         held = find_rechecks(self, measured.samples, direction)
         after = [one for one in held if one.begin_s >= first.end_s and first.asked_pps <= one.asked_pps <= most_pps]
-        return first if all(one.blank for one in after) else None
+        return first if all(one.stood for one in after) else None
 
     def _resume(self, history: Sequence[Sample]) -> LoadStep | None:
         """The ramp goes on from the first bad rate where that was carried after all, and the ramp had ended there.
@@ -302,21 +301,19 @@ class Ramp(Strategy):
         return all(self._is_saturated(measured, direction) for direction in self.directions)
 
     def _is_saturated(self, measured: RunWindows, direction: Direction) -> bool:
-        """Test whether the verdict has a knee, and its last windows are lossy: an older loss may have been a stall.
+        """Test whether the verdict has a knee, and the last windows all lost more than the first bad one.
 
-        Loss from the first window on may be the path's: whether it grows is seen at far higher rates.
+        Loss that does not grow with the rate may be the path's; an older loss, and a DUT that forwards nothing, may be
+        a stall.
         """
-        tail = find_evidence(measured, direction).sending[-self.windows :]
-        verdict = self.conclude(measured, direction)
-        if verdict.saturated_at_s is None or not all(w.is_bad(self.loss_threshold) for w in tail):
+        windows, verdict = find_evidence(measured, direction).sending, self.conclude(measured, direction)
+        first = next((w for w in windows if w.begin_s == verdict.saturated_at_s), None)
+        if first is None:
             return False
-        if sum(w.lost for w in tail) < FEWEST_FRAMES:  # they do not show yet whether the loss depends on the rate
-            return False
-        if verdict.last_good_pps:
-            return True
-        far_pps = FAR_MORE * (verdict.first_bad_pps or 0.0)
-        far = all(far_pps < w.sent_pps and not w.blank for w in tail)
-        return far and settle(measured, direction, verdict, ()).limit is not Limit.UNKNOWN
+        share = first.lost / first.sent
+        share += alike(share, first.sent)
+        tail = windows[-self.windows :]
+        return all(w.is_bad(self.loss_threshold) and w.lost > share * w.sent and not w.blank for w in tail)
 
     def _unsaturated(self, windows: Sequence[Window], path_loss: float) -> Verdict:
         """The verdict without sustained loss, besides what the path loses at every rate."""

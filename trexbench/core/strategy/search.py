@@ -14,6 +14,7 @@ from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, without_loss
+from ..verdict.evidence import STOOD
 from ..verdict.model import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
 from .base import LoadStep, Stage, Strategy
@@ -21,7 +22,6 @@ from .confirm import TRIALS_LOWER, next_trial
 from .looks import (
     LOST_IN_RAMP,
     MOST_PARTS,
-    STOOD,
     DirectionGroup,
     GoalKnee,
     GroupKnees,

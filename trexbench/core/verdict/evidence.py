@@ -18,19 +18,21 @@ from .model import Stall
 from .path import AT_ONCE_S, SOUND, FramePath, find_held, find_path
 
 SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)
+STOOD = 0.2
+"""A sample, or a look, that lost more than this share may be one in which the DUT stood still for a while."""
 
 
 @dataclass(frozen=True)
 class Recheck:
     """A rate that was held once more after loss had lasted there, to its end. carried: without loss at last.
 
-    blank: for a while nothing was forwarded, which is no loss of a first bad rate: the stall went on.
+    stood: the DUT may have stood still for a while, which is no loss of a first bad rate: the stall went on.
     """
 
     begin_s: float
     asked_pps: float
     carried: bool
-    blank: bool
+    stood: bool
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,9 @@ def find_rechecks(
     for before, middle, last in find_held(samples):
         window = path.correct(build_window(direction, samples[middle : last + 1]))
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
-        blank = any(build_window(direction, pair).blank for pair in pairwise(samples[before : last + 1]))
-        found.append(Recheck(samples[before].t_s, window.asked_pps, carried and window.sent > 0, blank))
+        parts = (build_window(direction, pair) for pair in pairwise(samples[before : last + 1]))
+        stood = any(part.lost > STOOD * part.sent for part in parts)
+        found.append(Recheck(samples[before].t_s, window.asked_pps, carried and window.sent > 0, stood))
     return found
 
 

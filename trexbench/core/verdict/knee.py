@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..load.plan import Plan
-from ..load.windows import Window
+from ..load.windows import Window, near_blanks
 from .pieces import SCATTERS, Array, knee_density
 
 LOOKED = 15
@@ -71,17 +71,10 @@ def locate(plan: Plan, windows: Sequence[Window], step_pps: float, row: range) -
     # The load also rises within a window of several samples, and only its end may be beyond the knee.
     rise = step_pps * max(0.0, 1 - plan.sample_s / plan.window_s) / 2
     bracket = _Bracket(good, first + rise, max(first - good, step_pps / 5), rise)
-    low, middle, high = _spread(plan.loss_threshold, bracket, _without_standstill(windows, index), index)
+    # A stall that began past the first bad window says nothing of how much is received at which rate.
+    seen = [w for i, (w, near) in enumerate(zip(windows, near_blanks(windows), strict=True)) if i <= index or not near]
+    low, middle, high = _spread(plan.loss_threshold, bracket, seen, index)
     return Knee(row, middle, (low, high), windows[index - 1].sent_pps, first)
-
-
-def _without_standstill(windows: Sequence[Window], index: int) -> Sequence[Window]:
-    """The windows without those past the first bad one in which nothing was forwarded, and those next to them.
-
-    A stall that began past the knee reaches into both, and says nothing of how much is received at which rate.
-    """
-    nothing = [w.blank for w in windows]
-    return [w for i, w in enumerate(windows) if i <= index or not any(nothing[i - 1 : i + 2])]
 
 
 def find_loss(plan: Plan, windows: Sequence[Window]) -> range:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import sqrt
+from math import inf, sqrt
 from statistics import median_low
 from typing import NamedTuple
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import RunWindows, Window, build_window, measured_windows
+from ..load.windows import RunWindows, Window, build_window, measured_windows, near_blanks
 
 ROWS = 6
 """Rows of windows whose shares must agree, but for two neighbours: something else may have happened there."""
@@ -76,7 +76,8 @@ def find_path(measured: RunWindows, direction: Direction) -> FramePath:
 
 def _find_path(measured: RunWindows, direction: Direction) -> FramePath:
     plan, samples = measured.plan, measured.samples
-    ramp = [w for w in measured.sending(direction) if w.phase is Phase.RAMP and w.sent > 0]
+    ramp = [w for w in measured.sending(direction) if w.phase is Phase.RAMP]
+    ramp = [w for w, near in zip(ramp, near_blanks(ramp), strict=True) if not near]
     if not plan.seeks_knee or len(ramp) < plan.windows:
         return SOUND
     warm, looks = _warm_window(samples, direction), measured_windows(plan, samples, direction, (Phase.SEARCH,))
@@ -193,8 +194,13 @@ class _Row(NamedTuple):
         return SIGMAS * sqrt(abs(share) / self.sent)
 
     def is_like(self, share: float) -> bool:
-        size = abs(share)
-        return abs(self.share - share) <= AGREE * min(size, abs(1 - size)) + self.chance(share)
+        return abs(self.share - share) <= alike(share, self.sent)
+
+
+def alike(share: float, frames: float = inf) -> float:
+    """By how much shares of so many frames may differ from this one and be the same."""
+    size = abs(share)
+    return AGREE * min(size, abs(1 - size)) + SIGMAS * sqrt(size / frames)
 
 
 def _add(rows: Sequence[_Row]) -> _Row:

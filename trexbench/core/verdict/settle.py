@@ -13,7 +13,7 @@ from ..units import format_pps, format_share
 from .blame import RX_BLAME_SHARE
 from .evidence import find_evidence
 from .model import Limit, Trial, Verdict
-from .path import AGREE
+from .path import alike
 from .trials import find_held
 
 FAR_MORE = 2.0
@@ -99,7 +99,7 @@ def _lost_less(measured: RunWindows, direction: Direction, verdict: Verdict, fai
     for pps, share in lossy:
         if share > NOTHING_SHARE:
             return f"nothing came through at {format_pps(pps)}: the DUT had stopped forwarding"
-        most = share + AGREE * min(share, 1 - share)
+        most = share + alike(share)
         higher = [w.sent_pps for w in windows if w.sent_pps > FAR_MORE * pps and w.lost <= most * w.sent]
         if higher:
             return (

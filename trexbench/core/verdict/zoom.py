@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import RunWindows, Window, measured_windows
+from ..load.windows import RunWindows, Window, measured_windows, near_blanks
 from ..units import format_pps
 from .blame import blame
 from .knee import Knee, find_sustained, locate
@@ -97,7 +97,7 @@ def _without_blanks(windows: Sequence[Window]) -> tuple[list[Window], float | No
     """The windows without those of stalls that ended and their neighbours, and when the first of these began."""
     blank = [w.blank for w in windows]
     ended = len(blank) - blank[::-1].index(False) if False in blank else 0
-    out = [any(blank[max(0, i - 1) : i + 2]) and i < ended for i in range(len(blank))]
+    out = [near and i < ended for i, near in enumerate(near_blanks(windows))]
     begun_s = next((w.begin_s for w, is_blank in zip(windows[:ended], blank, strict=False) if is_blank), None)
     return [w for w, left_out in zip(windows, out, strict=True) if not left_out], begun_s
 
