@@ -25,8 +25,9 @@ RAMP_WINDOWS = 3
 """Lossy windows in a row that end the ramp; and looks that show that the generator can send no more."""
 IN_FLIGHT_S = 0.0001
 """Traffic of this time may be on its way more at the end of a look than at its beginning."""
-MOST_PARTS = 10
-"""A look is so many times as long at most where the two ports' counters are not read at one instant."""
+PATIENCE = 10
+"""A look is so many times as long at most where the two ports' counters are not read at one instant; and after so many
+looks in a row, in which hardly anything came through, the DUT is taken to forward no more."""
 SURE, STEADY = 0.75, 0.9
 """The probability with which the knee must lie between its ends; the second where no lossy rate is below a good one."""
 STATED = 0.97
@@ -152,7 +153,7 @@ def _look_begun(history: Sequence[Sample], first: int) -> int:
 
 def _length_s(look_s: float, width: float, skew_s: float) -> float:
     """Length of a look: so long that the ports' skew seems to be no more than half of the width."""
-    return look_s * min(MOST_PARTS, max(1, ceil(skew_s / (width / 2 * look_s))))
+    return look_s * min(PATIENCE, max(1, ceil(skew_s / (width / 2 * look_s))))
 
 
 def _skew_s(measured: RunWindows) -> float:

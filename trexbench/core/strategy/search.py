@@ -21,7 +21,7 @@ from .base import LoadStep, Stage, Strategy
 from .confirm import TRIALS_LOWER, next_trial
 from .looks import (
     LOST_IN_RAMP,
-    MOST_PARTS,
+    PATIENCE,
     DirectionGroup,
     GoalKnee,
     GroupKnees,
@@ -36,8 +36,6 @@ from .looks import (
 
 MOST_LOOKS = 36
 """Looks at directions together after which a search ends, however wide their intervals still are."""
-MOST_BLANK = 8
-"""Looks in a row, in which hardly anything came through, after which the DUT is taken to forward no more."""
 FEWEST_LOOKS = 11
 """Looks that a goal takes on a steady DUT, for the time estimate."""
 
@@ -97,7 +95,7 @@ class Search(Strategy):
     def sending_s(self, step: LoadStep) -> float:
         if step.phase is Phase.CONFIRM:
             return super().sending_s(step)
-        return self.warmup_s + self.bracket_s + 2 * MOST_LOOKS * (MOST_PARTS * self.look_s + self.settle_s)
+        return self.warmup_s + self.bracket_s + 2 * MOST_LOOKS * (PATIENCE * self.look_s + self.settle_s)
 
     def words(self, target: str) -> Iterator[str]:
         yield f"a ramp towards {target} in {format_duration(self.bracket_s)} until frames are lost"
@@ -262,9 +260,9 @@ class Search(Strategy):
 
     def _stands(self, measured: RunWindows, group: DirectionGroup) -> bool:
         """Test whether the DUT may just stand still: nothing came through in a late look, little in others."""
-        last = looks_of(self, self.look_s, self.width, group, measured)[-MOST_BLANK:]
+        last = looks_of(self, self.look_s, self.width, group, measured)[-PATIENCE:]
         row = list(takewhile(lambda look: look.loss > STOOD, reversed(last)))
-        return len(row) < MOST_BLANK and any(w.blank for look in row for w in look.windows.values())
+        return len(row) < PATIENCE and any(w.blank for look in row for w in look.windows.values())
 
     def _groups(self, measured: RunWindows) -> tuple[DirectionGroup, ...]:
         return find_groups(self, min(self.goals), measured)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..load.plan import Plan
-from ..load.sample import CoreState, Phase, Sample
+from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows
 from ..units import format_share
 from .model import DirectionResult, RunWarning
 
-STOLEN_SHARE, FOREIGN_SHARE = 0.03, 0.05
-"""Shares of a core's time in the deciding windows from which on others may have made the verdict."""
+TAKEN_SHARE = 0.05
+"""Share of a core's time in the deciding windows from which on others may have made the verdict."""
+TAKERS = {
+    "stolen-time": "the hypervisor",
+    "foreign-load": "programs that have no part in the test",
+}
+"""Who took it, by the warning's code."""
 
 
 def find_condition_warnings(measured: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
@@ -31,18 +36,12 @@ def _lost_time(measured: RunWindows, result: DirectionResult) -> Iterator[RunWar
         return
     (begin_s, first), (end_s, last) = before[-1], after[0]
     for role in first.keys() & last.keys():
-        stolen, foreign = _shares(first[role], last[role], end_s - begin_s)
         when = f"from {begin_s:.0f} to {end_s:.0f} s, which decide the verdict"
-        if stolen > STOLEN_SHARE:
-            text = f"the hypervisor took {format_share(stolen)} of the {role}'s core {when}"
-            yield RunWarning("stolen-time", f"{result.direction}: {text}")
-        if foreign > FOREIGN_SHARE:
-            text = f"programs that have no part in the test took {format_share(foreign)} of the {role}'s core {when}"
-            yield RunWarning("foreign-load", f"{result.direction}: {text}")
-
-
-def _shares(first: CoreState, last: CoreState, span_s: float) -> tuple[float, float]:
-    return (last.stolen_s - first.stolen_s) / span_s, (last.foreign_s - first.foreign_s) / span_s
+        stolen_s, foreign_s = last[role].stolen_s - first[role].stolen_s, last[role].foreign_s - first[role].foreign_s
+        for (code, who), taken_s in zip(TAKERS.items(), (stolen_s, foreign_s), strict=True):
+            if (share := taken_s / (end_s - begin_s)) > TAKEN_SHARE:
+                text = f"{who} took {format_share(share)} of the {role}'s core {when}"
+                yield RunWarning(code, f"{result.direction}: {text}")
 
 
 def _deciding_span(plan: Plan, samples: Sequence[Sample], result: DirectionResult) -> tuple[float, float] | None:
