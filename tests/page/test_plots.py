@@ -311,3 +311,33 @@ def test_a_choice_is_drawn_first_where_the_reader_is(opened: Page) -> None:
     waiting = opened.evaluate(f"{choose}(document.getElementById('unit')); {still}")
     assert "plot-latency" in waiting and "plot-trends" not in waiting
     assert opened.evaluate(still) == []
+
+
+CROSSED = """Array.from(document.querySelectorAll('#plot-costs .textpoint text')).filter(function (word) {
+  var a = word.getBoundingClientRect();
+  return Array.from(document.querySelectorAll('#plot-costs path.point')).some(function (mark) {
+    var b = mark.getBoundingClientRect();
+    return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  });
+}).map(function (word) { return word.textContent; })"""
+"""Figures beside the plot of costs on which a mark lies."""
+
+
+@pytest.mark.parametrize("width", [375, 768])
+def test_figures_beside_the_costs_lie_on_no_mark(chromium: Page, page_of: Callable[[str], Path], width: int) -> None:
+    chromium.size(width, 900, phone=width == 375)
+    chromium.open(page_of("change").as_uri())
+    assert len(chromium.evaluate(CROSSED.replace("#plot-costs path.point", "#plot-costs text"))) > 4
+    assert chromium.evaluate(CROSSED) == []
+
+
+def test_the_trends_open_on_the_figure_that_changed(chromium: Page, page_of: Callable[[str], Path]) -> None:
+    chromium.open(page_of("bounded").as_uri())
+    assert chromium.evaluate("document.getElementById('metric').value") == "cycles/packet"
+
+
+def test_a_phone_names_the_modes_of_tcp_not_their_dut_again(chromium: Page, page_of: Callable[[str], Path]) -> None:
+    chromium.size(375, 900, phone=True)
+    chromium.open(page_of("wans").as_uri())
+    names = chromium.evaluate("document.getElementById('plot-tcp').layout.yaxis.ticktext")
+    assert names[:2] == ["forward IPv4", "forward IPv4, buffers\u2026"] and not any("lab-linux" in one for one in names)

@@ -90,7 +90,7 @@ def test_different_wans_and_tunnels_are_cells_of_their_own_and_never_one_history
         "relay client-server by relay, inside an MTU of 1400",
     }
     assert all(len(trend.runs) == 1 for trend in report.trends) and len(report.wans) == 2
-    assert len({column.name for column in report.columns}) == 4, "and columns of their own"
+    assert len({str(column) for column in report.columns}) == 4, "and columns of their own"
     assert [one.title for one in report.wans] == [
         "lab-linux, WAN of 20 ms, 1 Gbit/s",
         "lab-linux, WAN of 50 ms, 100 Mbit/s",

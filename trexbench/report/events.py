@@ -11,7 +11,7 @@ from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, MissingCell
 from ..core.history.rows import RunRow
 from ..core.history.series import night_of
-from .groups import cause_words, dut_words, group_kind, group_lines, headline, too_few
+from .groups import dut_words, group_kind, group_lines, headline, too_few
 from .words import format_count, status_words
 
 FAILED = "failed"
@@ -84,7 +84,7 @@ def events_of(
     groups: Sequence[FindingGroup], missing: Sequence[MissingCell], now: str, nothing: bool = False
 ) -> list[NightEvent]:
     """All events, the worst first. now: the last night; nothing: it measured no cell."""
-    found = [*_failures(missing, now, nothing), *map(_of_group, groups)]
+    found = [*_failures(missing, now, nothing), *map(_of_group, _not_lost_again(groups))]
     kinds = [*SIGNS]
 
     def place(one: NightEvent) -> tuple[bool, bool, int]:
@@ -94,12 +94,19 @@ def events_of(
     return sorted(found, key=place)
 
 
+def _not_lost_again(groups: Sequence[FindingGroup]) -> list[FindingGroup]:
+    """The groups but recoveries whose cells have all become slower again, which says when they were slower before."""
+    again = {one.cell for group in groups for one in group.findings if one.is_relapse}
+    return [one for one in groups if one.section is not Section.RECOVERY or not again.issuperset(one.cells)]
+
+
 def _of_group(group: FindingGroup) -> NightEvent:
-    brief = ", ".join(filter(None, (headline(group, brief=True), cause_words(group))))
     alarms = group.section not in (Section.OLDER, Section.KNOWN)
     cells = tuple(map(str, group.cells))
     subject = f"{dut_words(group)} ({format_count(len(cells), 'cell')})"
-    return NightEvent(group_kind(group), headline(group), subject, brief, cells, group, alarms=alarms)
+    return NightEvent(
+        group_kind(group), headline(group), subject, headline(group, brief=True), cells, group, alarms=alarms
+    )
 
 
 def _failures(missing: Sequence[MissingCell], now: str, nothing: bool) -> Iterator[NightEvent]:

@@ -32,9 +32,10 @@ def too_few(*nights: int) -> str:
 def headline(group: FindingGroup, brief: bool = False) -> str:
     """``netgate-vpp 8.1 to 13.8 % slower since 17 November (8 cells)``
 
-    brief: as a sentence says it, ``netgate-vpp is 8 to 14 % slower since 17 November``.
+    brief: as a sentence says it, ``netgate-vpp is 8 to 14 % slower since 17 November, with vpp 26.10``.
     """
     first, leading = group.first, group.leading
+    cause = f", {cause_words(group)}" if brief and cause_words(group) else ""
     dut, again = dut_words(group), ""
     if first.is_relapse and first.loss is not None:
         nights = day_range(first.loss.first, first.loss.last, group.now)
@@ -43,7 +44,7 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
     if group.section is Section.RECOVERY and first.loss is not None:
         was = f"was {_loss_words(leading)} for {format_count(first.loss.nights, 'night')}"
         count = "" if brief else f" ({format_count(len(group.cells), 'cell')})"
-        return f"{dut} recovered since {group.day}, {was}{count}"
+        return f"{dut} recovered since {group.day}, {was}{count}{cause}"
     if brief:
         is_share = first.metric.bounded and any(one.share is not None for one in leading)
         dut += " is" if is_share else ":"
@@ -52,10 +53,10 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
         nights = "one more such night makes" if most == 1 else f"{most} more such nights make"
         change = "a regression" if first.worse else "an improvement" if first.loss is None else "a recovery"
         at = "tonight" if first.told == group.now else f"on {day_words(first.told or '', group.now)}"
-        return f"{dut} {figures_words(leading, f'{words} {at}{again}', brief)}; {nights} it {change}"
+        return f"{dut} {figures_words(leading, f'{words} {at}{again}', brief)}{cause}; {nights} it {change}"
     about = "about " if first.shape is Shape.DRIFT else ""
     since = f"{words} since {about}{group.day}{'' if brief else _apart(first, group.now)}{again}"
-    return f"{dut} {figures_words(leading, since, brief)}"
+    return f"{dut} {figures_words(leading, since, brief)}{cause}"
 
 
 def dut_words(group: FindingGroup) -> str:

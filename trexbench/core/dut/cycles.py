@@ -15,7 +15,7 @@ import msgspec
 
 from ..load.plan import Plan
 from ..load.sample import Phase, Sample
-from ..units import format_share
+from ..units import format_pps, format_share
 from ..verdict.model import RunWarning
 from . import runtime
 from .runtime import Budget, WorkerEfficiency
@@ -127,7 +127,7 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
             text = f"the DUT's clock went back by {-span_s:.4g} s between two readings: no cycles/packet"
         return replace(cost, warnings=(*warnings, RunWarning("no-cycles", text)))
     if received and abs(forwarded / received - 1) > COUNTERS_APART:
-        text = f"the DUT counts {forwarded:.4g} packets/s sent, the tester {received:.4g}/s received"
+        text = f"the DUT counted {format_pps(forwarded)} sent, the tester {format_pps(received)} received"
         warnings.append(RunWarning("packets-unclear", text))
     lossy = offered > 0 and (offered - received) / offered > plan.loss_threshold
     if after.observation.threads:

@@ -19,6 +19,7 @@ from ..words import (
 )
 from .columns import Column, column_of, order_columns
 from .figures import NOT_RUN, GridCell, figure_of, percent_words
+from .tcp import mode_words
 
 NO_REASON = "no reason was recorded"
 
@@ -177,7 +178,7 @@ def _rows_of(load: Cell, columns: Sequence[Column], found: Mapping[Cell, GridCel
     """One row for a load; one for each traffic where its runs sent different traffic."""
     of = tuple(column.cell(load) for column in columns)
     cells = [found.get(cell, NOT_RUN) for cell in of]
-    name = str(load.mode) if load.held_pps is None else f"{load.mode} at {nominal(format_pps(load.held_pps))}"
+    name = mode_words(load) if load.held_pps is None else f"{load.mode} at {nominal(format_pps(load.held_pps))}"
     told = [one.row and one.row.traffic and _traffic_words(one.row, cell) for cell, one in zip(of, cells, strict=True)]
     traffics = list(dict.fromkeys(filter(None, told)))
     if len(traffics) < 2:

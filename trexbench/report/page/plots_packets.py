@@ -12,7 +12,7 @@ from ...core.history.rows import COST
 from ...core.load.sample import Phase
 from ...core.verdict.latency import Latency
 from ..plots import PlotAxis, PlotFigure, PlotLine, short
-from ..words import format_change, format_cycles
+from ..words import format_change, format_cycles, typeset
 from .latency import LatencyRow
 from .looks import Looks
 from .older import Older
@@ -237,7 +237,11 @@ def cost_figure(report: Report, looks: Looks) -> PlotFigure:
         pair = {"bounds": [True, False], **look}
         words = f"{format_cycles(before.level)} \u2192 {format_cycles(now)}"
         lines.append(PlotLine("", [before.level, now], [], texts, (cell,), words=[words], apart=[noise, 0], **pair))
-        off: dict[str, Any] = {"words": [format_change(change)], "apart": [100 * noise / before.level, 0], "panel": 1}
+        off: dict[str, Any] = {
+            "words": [typeset(format_change(change))],
+            "apart": [100 * noise / before.level, 0],
+            "panel": 1,
+        }
         lines.append(PlotLine("", [0, 100 * change], [], texts, (cell,), **off, **pair))
     compared = any(line.panel for line in lines)
     return PlotFigure(

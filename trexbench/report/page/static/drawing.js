@@ -28,14 +28,12 @@ function plotTools(data, choice, printed) {
   function chosen(cell, now) { return within(cell, now) && now.columns[cell.column]; }
 
   // What is said of a cell beside its DUT: only what the choice leaves open, or the whole.
-  function label(cell, now, whole) {
-    var parts = [data.columns[cell.column].name];
-    if (cell.tcp) { return short(parts.concat(now.tcp && !whole ? [] : [cell.tcp])); }
-    if (!now.mode) { parts.push(cell.mode); }
-    if (!now.traffic) { parts.push(cell.bidir ? "bidir" : "uni"); }
-    if (cell.strategy) { parts.push(cell.strategy); }
-    return short(parts);
+  function beside(cell, now, whole) {
+    if (cell.tcp) { return now.tcp && !whole ? [] : [cell.tcp]; }
+    return [now.mode ? "" : cell.mode, now.traffic ? "" : cell.bidir ? "bidir" : "uni", cell.strategy].filter(Boolean);
   }
+
+  function label(cell, now, whole) { return short([data.columns[cell.column].name].concat(beside(cell, now, whole))); }
 
   // A legend does not break a name.
   function short(parts) {
@@ -118,6 +116,6 @@ function plotTools(data, choice, printed) {
 
   function wrapped(text) { return text.length > 40 ? plain(text).replace(/(.{40,60}?) /g, "$1<br>") : plain(text); }
 
-  return { data: data, printed: printed, ticked: ticked, width: width, wrapped: wrapped, id: id, plain: plain, chosen: chosen, label: label,
+  return { data: data, printed: printed, ticked: ticked, width: width, wrapped: wrapped, id: id, plain: plain, chosen: chosen, label: label, beside: beside, short: short,
     palette: palette, letters: letters, css: css, axis: axis, layout: layout, digits: digits, mpps: mpps, fitted: fitted, draw: draw };
 }

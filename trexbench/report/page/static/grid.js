@@ -168,9 +168,10 @@ function gridForm(page, of, name) {
     var made = view.shown.flatMap(function (line, number) { return panel(view, line, number, shape); });
     shape.annotations.push({ xref: "paper", yref: "paper", x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: view.together ? 20 : 6, showarrow: false, align: "left",
       text: plain(figure.y.titles[view.scale]) + (view.left ? ";<br>and " + view.left + " more: choose a mode or DUT" : "") });
+    var top = view.together && of.narrow() ? 76 : 60; // the title stands below the buttons where there is no room beside them
     // Margins as wide as the numbers: to measure those of each axis takes Plotly as long as all the rest.
-    Object.assign(shape, { margin: { l: 4.8 * page.letters(), r: 14, t: 60, b: 3.6 * page.letters() }, hovermode: view.together ? "x" : "closest", hoverdistance: view.together ? 20 : 40,
-      height: view.room.height + 104, showlegend: view.together && view.shown.length > 1 });
+    Object.assign(shape, { margin: { l: 4.8 * page.letters(), r: 14, t: top, b: 3.6 * page.letters() }, hovermode: view.together ? "x" : "closest", hoverdistance: view.together ? 20 : 40,
+      height: view.room.height + 44 + top, showlegend: view.together && view.shown.length > 1 });
     page.draw(name, made, page.layout(view.shown.map(of.cell), shape), shape.height);
   };
 }

@@ -1,6 +1,6 @@
 // Panels side by side, as many as the page is wide; hollow marks are what the filled ones are compared with.
 function rowsForm(page, of, name) {
-  var ROW = 1.46, HEAD = 1.85, TOP = 3.4, BOTTOM = 3.54, ROOM = 1.55; // heights of a row, a DUT's head, a panel's edges, in letters; panels reach beyond their figures, as words stand there
+  var ROW = 1.46, HEAD = 1.85, TOP = 3.4, BOTTOM = 3.54, LETTER = 0.6; // heights of a row, a DUT's head, a panel's edges, and a letter's width, in letters
   var NAMES = 19; // letters that a panel takes at least
   var plain = page.plain;
 
@@ -9,7 +9,7 @@ function rowsForm(page, of, name) {
     var rows = [], heads = [], at = 0, last = null, by = {}, columns = lines.map(function (line) { return of.cell(line).column; });
     var own = new Set(lines.map(function (line) { return line.cells[0]; })).size === new Set(columns).size;
     lines.forEach(function (line) {
-      var number = line.cells[0], cell = of.cell(line), dut = plain(page.data.columns[cell.column].name), words = page.label(cell, now, figure.follows === "duts");
+      var number = line.cells[0], cell = of.cell(line), dut = plain(page.data.columns[cell.column].name), whole = figure.follows === "duts";
       if (by[number] !== undefined) { return; }
       if (!own && cell.column !== last) {
         heads.push({ at: at + HEAD / ROW / 2, words: dut });
@@ -17,7 +17,7 @@ function rowsForm(page, of, name) {
         last = cell.column;
       }
       by[number] = at + 0.5;
-      rows.push({ at: at + 0.5, words: own ? words : words.slice(dut.length).trim() || dut });
+      rows.push({ at: at + 0.5, words: own ? page.label(cell, now, whole) : page.short(page.beside(cell, now, whole)) || dut });
       at += 1;
     });
     return { rows: rows, heads: heads, length: at, of: function (line) { return by[line.cells[0]]; } };
@@ -31,11 +31,11 @@ function rowsForm(page, of, name) {
     var longest = Math.max.apply(null, found.rows.map(function (row) { return row.words.length; }).concat(10));
     var wide = page.width() / page.letters() - longest / 2, abreast = Math.max(1, Math.min(panels.length, Math.floor(wide / NAMES)));
     var band = found.length * ROW + TOP + BOTTOM;
-    return { panels: panels, abreast: abreast, share: 1 / Math.min(abreast, panels.length || 1), band: band, height: (Math.ceil(panels.length / abreast) || 1) * band };
+    return { panels: panels, abreast: abreast, share: 1 / Math.min(abreast, panels.length || 1), letters: wide / abreast, band: band, height: (Math.ceil(panels.length / abreast) || 1) * band };
   }
 
   // From the least that is drawn, intervals included, to the most, and to the end of the words beside it.
-  function reach(panel) {
+  function reach(panel, room) {
     var ends = panel.lines.flatMap(function (line) {
       return of.across(line).flatMap(function (value, at) {
         var apart = (line.apart || [])[at] || 0;
@@ -43,7 +43,8 @@ function rowsForm(page, of, name) {
       });
     });
     var low = Math.min.apply(null, ends.concat(0)), high = panel.axis.span ? panel.axis.span[1] : Math.max.apply(null, ends.concat(panel.axis.fit ? 1 : 0));
-    return { low: low, high: high, end: low + ROOM * (high - low) };
+    var longest = Math.max.apply(null, panel.lines.map(function (line) { return line.words[0].length; }));
+    return { low: low, high: high, end: low + (high - low) / (1 - Math.min(0.6, (LETTER * longest + 3) / room.letters)) };
   }
 
   function same(_, value) { return value; }
@@ -80,7 +81,7 @@ function rowsForm(page, of, name) {
       shape.annotations.push(Object.assign({ text: words, x: 0, xref: x + " domain", xanchor: "left", showarrow: false }, more));
     }
     room.panels.forEach(function (panel, number) {
-      var band = Math.floor(number / room.abreast), place = number % room.abreast, x = "x" + of.panelNumber(number), y = "y" + of.panelNumber(band), span = reach(panel);
+      var band = Math.floor(number / room.abreast), place = number % room.abreast, x = "x" + of.panelNumber(number), y = "y" + of.panelNumber(band), span = reach(panel, room);
       panel.lines.forEach(function (line) { made.push(points(line, figure, now, found.of(line), { x: x, y: y })); });
       made.push(figures(panel, found, span.end, { x: x, y: y }));
       shape["xaxis" + x.slice(1)] = acrossAxis(panel, place, room, span, y);
