@@ -82,6 +82,18 @@ def down(dut: str, configs_dir: Path | None, prefix: str | None, force: bool) ->
     click.echo(f"lab {name}: {'down' if take_down(name, force) else 'was not up'}")
 
 
+@lab.command("image")
+def make_image() -> None:
+    """Make what lab-vm-linux starts: Debian's kernel for clouds, and an initramfs.
+
+    Of packages of this machine, which is a Debian or an Ubuntu; the kernel's is downloaded. It is kept in the user's
+    cache directory.
+    """
+    from ..lab import image
+
+    click.echo(image.make())
+
+
 @lab.command("status")
 @formats("text", "json")
 def status(form: OutputForm) -> None:

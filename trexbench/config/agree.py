@@ -11,14 +11,17 @@ from .yamltree import Value
 
 REACHED = ("netns", "local", "ssh")
 """Transports by which Linux hosts are reached."""
+IN_LAB, IN_VM = ("netns",), ("console",)
+"""Transports by which hosts of a lab are reached, and a virtual machine there."""
 _OF_CLI = ("platform", "password_env", "password_file", "key_file", "refusal")
 _TRANSPORT_KEYS = {
     "netns": ("namespace",),
     "local": (),
     "ssh": ("host", "user", "port"),
     "cli": ("host", "user", "port", *_OF_CLI),
+    "console": ("namespace",),
 }
-_NEEDED = {"netns": ("namespace",), "local": (), "ssh": ("host",), "cli": ("host", "platform")}
+_NEEDED = {"netns": ("namespace",), "local": (), "ssh": ("host",), "cli": ("host", "platform"), "console": ()}
 
 
 def idle(
@@ -43,7 +46,7 @@ def check_keys(
 
 def check_way(value: Value, kind: str, owner: str, ways: Sequence[str], in_lab: bool = False) -> Iterator[ConfigError]:
     """Yield the errors of a transport of this type, where ``owner`` can be reached in these ways."""
-    owner, ways = (f"{owner} of a lab", ("netns",)) if in_lab else (owner, ways)
+    owner = f"{owner} of a lab" if in_lab else owner
     if kind not in ways:
         able = ", ".join(ways)
         yield value.at("type").wrong(f"{owner} is reached by {able}, not {kind}", f"write type: {' or '.join(ways)}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from ..core.errors import ConfigError
-from .agree import REACHED, check_apart, check_families, check_hops, check_way, idle
+from .agree import IN_LAB, REACHED, check_apart, check_families, check_hops, check_way, idle
 from .endpoints import EndpointConfig, EndpointsConfig
 from .model import UNREACHED, DutConfig, LabConfig
 from .yamltree import Value
@@ -39,7 +39,13 @@ def _check_hosts(value: Value, dut: DutConfig, found: EndpointsConfig) -> Iterat
     taken = {} if dut.transport.type == UNREACHED else {dut.transport: "the DUT"}
     for role, endpoint, _ in found.roles:
         here, key = value.at(role, "transport"), replace(endpoint.transport, user=None)
-        yield from check_way(here, endpoint.transport.type, "an endpoint", REACHED, in_lab=dut.lab is not None)
+        yield from check_way(
+            here,
+            endpoint.transport.type,
+            "an endpoint",
+            IN_LAB if dut.lab is not None else REACHED,
+            dut.lab is not None,
+        )
         if dut.lab is None and key in taken:
             remedy = "name another host or namespace: traffic between two addresses of one host never leaves it"
             yield here.wrong(f"the same host as {taken[key]}", remedy)
@@ -93,7 +99,7 @@ def _check_bypass(value: Value, found: EndpointsConfig) -> Iterator[ConfigError]
 
 def _check_lab(root: Value, dut: DutConfig, lab: LabConfig, found: EndpointsConfig) -> Iterator[ConfigError]:
     value = root.at("endpoints")
-    if lab.router == "bypass" or dut.driver == "vpp":
+    if lab.router in ("bypass", "vm") or dut.driver == "vpp":
         yield value.wrong(
             f"lab.router: {lab.router} has no cables to endpoints", "take it out, or write router: kernel"
         )

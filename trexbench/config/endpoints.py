@@ -24,12 +24,13 @@ _WORD = r"[A-Za-z0-9][A-Za-z0-9@._-]*"
 class TransportConfig:
     """Way to reach a host: a DUT, or an endpoint of TCP tests.
 
-    type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt behind ssh; or UNREACHED.
+    type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt behind ssh; ``console``, of
+    a lab's virtual machine (namespace: its name); or UNREACHED.
     host: or a name of the user's ssh config, which also decides user and port where they are None. platform: netmiko's
     name; for the rest of ``cli`` see transport.cli.CliLogin.
     """
 
-    type: Annotated[str, r.choice("netns", "local", "ssh", "cli")]
+    type: Annotated[str, r.choice("netns", "local", "ssh", "cli", "console")]
     namespace: Annotated[str | None, r.namespace] = None
     host: Annotated[str | None, r.host] = None
     user: Annotated[str | None, r.user] = None

@@ -18,6 +18,7 @@ from .readers import Address, Interface, Network, section
 from .settings import LabEndpoints, LinuxSettings, PfsenseSettings, PowerConfig, VppSettings, sysctls
 from .twin import TWIN_REMEDY, RssSpec, TwinSpec
 from .variants import NO_VARIANT, Variant, variants
+from .vm import LabVm
 from .yamltree import Value
 
 
@@ -149,7 +150,8 @@ class LabConfig:
     sender_limit_pps: the embedded server's highest rate per port, to see how a weak generator is reported.
     sysctls: set in the DUT's namespace where they exist there, else on the host and put back afterwards.
     router: what forwards: the ``kernel``, or a ``vpp`` that is started in the DUT's namespace with its workers on
-    router_cpus; or nothing: in a ``bypass`` the tester's ports are cabled to one another, to calibrate it.
+    router_cpus; a ``vm`` on router_cpus, as in vm; or nothing: in a ``bypass`` the tester's ports are cabled to one
+    another, to calibrate it.
     endpoints: of the cables to client and server.
     """
 
@@ -160,7 +162,8 @@ class LabConfig:
     steer: Annotated[str, r.choice("cpumap", "rps", "none")] = "cpumap"
     threaded: Annotated[bool, r.boolean] = False
     gro: Annotated[bool, r.boolean] = True
-    router: Annotated[str, r.choice("kernel", "vpp", "bypass")] = "kernel"
+    router: Annotated[str, r.choice("kernel", "vpp", "vm", "bypass")] = "kernel"
+    vm: Annotated[LabVm, section(LabVm, "a virtual machine")] = field(default_factory=LabVm)
     queues: Annotated[int, r.integer(1, 64)] = 1
     txqueuelen: Annotated[int, r.integer(0, 1_000_000)] = 1000
     mtu: Annotated[int, r.integer(576, 65535)] = 1500
@@ -237,6 +240,11 @@ class DutConfig:
     text: str = ""
     variant: str | None = None
     called: str = ""
+
+    @property
+    def in_vm(self) -> bool:
+        """True if its lab's router is a virtual machine, which has a kernel of its own."""
+        return self.lab is not None and self.lab.router == "vm"
 
     @property
     def command_name(self) -> str:
@@ -331,6 +339,8 @@ class DutConfig:
         """Why there can be no WAN in its path, and what helps; None: there can."""
         if self.wan_host is not None:
             return None
+        if self.in_vm:
+            return "the lab of a virtual machine makes none yet", "take it out"
         if not self.ports and self.endpoints is None:
             return "there are neither ports nor endpoints, between which it could lie", "add some (docs/configs.md)"
         if self.driver != "linux":

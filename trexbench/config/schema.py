@@ -7,17 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..core.errors import ConfigError
-from .agree import REACHED, check_apart, check_families, check_hops, check_keys, check_way, idle
+from .agree import IN_LAB, IN_VM, REACHED, check_apart, check_families, check_hops, check_keys, check_way, idle
 from .check_endpoints import check_endpoints
 from .commands import TESTER_MAC
 from .endpoints import TransportConfig
 from .model import DRIVERS, UNREACHED, Driver, DutConfig, LabConfig, Port, Route
 from .readers import repeated, section
 from .settings import ASK_THE_DUT, POWER_READERS, VppSettings
+from .vm import LabVm
 from .yamltree import Value, as_one, parse, raise_any, read_text
 
 _OF_THE_SYSTEM = ("routes", "rx_queues", "rss")
 """Keys that mean something only to a driver that knows the DUT's system."""
+_OF_VETH = ("steer", "threaded", "gro", "queues", "sysctls", "endpoints")
+"""Keys of a lab whose router is reached through veth pairs."""
 
 
 def read_dut(path: Path) -> DutConfig:
@@ -93,7 +96,8 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
     if driver.transports:
         in_lab = dut.lab is not None
         owner = "a DUT" if in_lab else f"a DUT with driver {dut.driver}"
-        yield from check_way(root.at("transport"), dut.transport.type, owner, driver.transports, in_lab)
+        ways = (IN_VM if dut.in_vm else IN_LAB) if in_lab else driver.transports
+        yield from check_way(root.at("transport"), dut.transport.type, owner, ways, in_lab)
         if dut.lab is not None:
             yield from _check_lab(root, dut, dut.lab)
 
@@ -171,6 +175,10 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigEr
             yield item.missing(("interface",), "a port of a lab")
     if dut.endpoints is None:
         yield from idle(root.at("lab"), ("endpoints",), "a lab without endpoints", "take it out, or add endpoints:")
+    if dut.in_vm:
+        yield from _check_lab_vm(root.at("lab"), dut, lab.vm)
+        return
+    yield from idle(root.at("lab"), ("vm",), f"lab.router: {lab.router}", "take it out, or write router: vm")
     if lab.threaded and not lab.gro:
         yield root.at("lab", "threaded").wrong("threaded NAPI on veth needs GRO", "write gro: true too")
     if (lab.router == "vpp") != (dut.driver == "vpp"):
@@ -178,6 +186,17 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigEr
         yield root.at("lab").wrong(f"lab.router: {lab.router} with driver: {dut.driver}", f"write lab.router: {router}")
     elif lab.router == "vpp":
         yield from _check_lab_vpp(root, dut)
+
+
+def _check_lab_vm(value: Value, dut: DutConfig, machine: LabVm) -> Iterator[ConfigError]:
+    if dut.driver == "vpp":
+        yield value.at("router").wrong("driver vpp types nothing at a console", "write driver: linux")
+    yield from idle(value, _OF_VETH, "lab.router: vm, whose router has a kernel and NICs of its own", "take it out")
+    if value.has("vm"):
+        if machine.image is not None:
+            yield from idle(value.at("vm"), ("kernel", "initrd", "append"), "a machine with image:", "take it out")
+        elif (machine.kernel is None) != (machine.initrd is None):
+            yield value.at("vm").wrong("kernel and initrd belong together", "name both, or neither")
 
 
 def _check_lab_vpp(root: Value, dut: DutConfig) -> Iterator[ConfigError]:

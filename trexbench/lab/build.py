@@ -12,7 +12,7 @@ from ..config.model import dut_namespace, tester_namespace
 from ..core.errors import BenchError, LabError, TesterBusy
 from ..lock import locked, run_dir
 from ..stlserver.engine import EngineError
-from . import endpoints, host, net, server, state, steering, vpp, wan
+from . import endpoints, host, net, server, state, steering, vm, vpp, wan
 from .spec import LabSpec, Placement, place, place_endpoints
 from .state import LabState
 
@@ -36,6 +36,8 @@ def bring_up(
     host.check(embedded=trex_dir is None)
     if spec.settings.router == "vpp":
         vpp.check(spec)
+    if spec.is_vm:
+        vm.check(spec)
     cpus = host.usable_cpus()
     placement = place_endpoints(spec, place(spec.settings, cpus, host.siblings(cpus)), cpus)
     if trex_dir is not None:
@@ -93,7 +95,7 @@ def take_down(lab: LabState) -> None:
         if inode is not None:
             attempt(partial(server.stop, lab.prefix, inode, known))
     if lab.router is not None:
-        attempt(partial(vpp.clean, lab.prefix))
+        attempt(partial(vpp.clean if lab.router.kind == "vpp" else vm.clean, lab.prefix))
     for name, inode in lab.namespaces.items():
         here = state.namespace_inode(name)
         if here is not None and inode in (here, None):
@@ -122,6 +124,21 @@ def _make(
         lab = state.update(lab, namespaces={**lab.namespaces, name: None})
         net.make_namespace(name)
         lab = state.update(lab, namespaces={**lab.namespaces, name: state.namespace_inode(name)})
+    make_router = _start_vm if spec.is_vm else _make_router
+    lab = make_router(lab, spec, placement, cancelled)
+    if trex_dir is None:
+        launch = server.embedded(spec, placement)
+    else:
+        launch = server.trex(spec, placement, trex_dir, _trex_yaml(spec.prefix))
+    started, process = server.start(spec, launch, with_parent=lab.ephemeral)
+    lab = state.update(lab, server=started)
+    name, within_s = f"the {started.kind} server", server.READY_S[started.kind]
+    server.await_ready(name, process, started.log, lambda: server.answers(spec), within_s, cancelled)
+    return state.update(lab, status="up")
+
+
+def _make_router(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:
+    """Make what forwards in the DUT's namespace, and all cables."""
     net.make_cables(spec)
     if spec.endpoints:
         endpoints.make_cables(spec)
@@ -137,15 +154,19 @@ def _make(
         lab = _set_sysctl(lab, spec, key, value)
     if spec.settings.router == "vpp":
         lab = _start_vpp(lab, spec, placement, cancelled)
-    if trex_dir is None:
-        launch = server.embedded(spec, placement)
-    else:
-        launch = server.trex(spec, placement, trex_dir, _trex_yaml(spec.prefix))
-    started, process = server.start(spec, launch, with_parent=lab.ephemeral)
-    lab = state.update(lab, server=started)
-    name, within_s = f"the {started.kind} server", server.READY_S[started.kind]
-    server.await_ready(name, process, started.log, lambda: server.answers(spec), within_s, cancelled)
-    return state.update(lab, status="up")
+    return lab
+
+
+def _start_vm(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:
+    accelerator = vm.choose_accelerator(spec)
+    emulated = () if accelerator == "kvm" else (vm.EMULATED,)
+    lab = state.update(lab, accelerator=accelerator, warnings=(*lab.warnings, *emulated))
+    vm.make_taps(spec)
+    launch = vm.launch(spec, placement, accelerator)
+    router, process = server.start(spec, launch, with_parent=lab.ephemeral, namespace=spec.tester)
+    lab = state.update(lab, router=router)
+    vm.await_prompt(spec, process, router.log, cancelled)
+    return lab
 
 
 def _start_line(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:

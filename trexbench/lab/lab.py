@@ -19,7 +19,7 @@ import msgspec
 from ..core.errors import ConfigError, LabError, TesterBusy
 from ..core.tcp.wan import Wan
 from ..lock import locked, run_dir
-from . import endpoints, host, net, server, state
+from . import endpoints, host, net, server, state, vm
 from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .spec import LabSpec, cores_of
 from .state import LabState
@@ -57,6 +57,8 @@ class RunningLab(LabState):
     def host_facts(self) -> dict[str, Any]:
         """Facts that affect the result and cannot be read inside the DUT's namespace."""
         settings, facts = self.spec.settings, {**self.placement, "ephemeral": self.ephemeral}
+        if self.spec.is_vm:
+            return {"lab": {**facts, **vm.facts_of(self.spec, self.accelerator)}}
         facts |= {"steer": settings.steer, "threaded": settings.threaded, "server": self.parts["server"].kind}
         if self.spec.wan is not None:
             facts["wan"] = str(self.spec.wan)

@@ -89,6 +89,8 @@ class LabSpec:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
+        if self.is_vm:
+            return (self.tester,)
         return (self.tester, self.dut, *(endpoint_namespace(self.prefix, one.role) for one in self.endpoints))
 
     @property
@@ -109,6 +111,11 @@ class LabSpec:
     def bypass(self) -> bool:
         """There is no DUT: each of the tester's ports is cabled to the other one of its pair."""
         return self.settings.router == "bypass"
+
+    @property
+    def is_vm(self) -> bool:
+        """Its router is a virtual machine, which is in no namespace."""
+        return self.settings.router == "vm"
 
     @property
     def far_macs(self) -> dict[int, str]:

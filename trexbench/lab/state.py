@@ -32,7 +32,7 @@ NETNS_DIR = Path("/run/netns")
 
 @dataclass(frozen=True)
 class Server:
-    """A process of a lab. kind: ``embedded``, ``trex``, ``vpp``, ``wan``; process: the leader of its own session."""
+    """A process of a lab, the leader of its own session. kind: ``embedded``, ``trex``, ``vpp``, ``vm``, ``wan``."""
 
     kind: str
     process: Process
@@ -60,6 +60,8 @@ class LabState:
     server: Server | None = None
     router: Server | None = None
     """The process that forwards; None where the kernel does."""
+    accelerator: str = ""
+    """``kvm``, or ``tcg``, which emulates a processor, where a virtual machine forwards."""
     cable: Server | None = None
     """The process that is the line between DUT and server; None where a veth pair is."""
     placement: dict[str, Any] = field(default_factory=dict)

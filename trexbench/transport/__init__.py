@@ -9,6 +9,7 @@ from pathlib import Path
 from ..core.errors import DutError
 from .cli import CliLogin, CliTransport
 from .command import TIMEOUT_S, Transport, run_checked
+from .console import ConsoleTransport, console_socket
 from .local import LocalTransport, NetnsTransport
 from .running import Completed, Running
 from .ssh import CONFIG_ENV, SshTransport
@@ -18,6 +19,7 @@ __all__ = [
     "TIMEOUT_S",
     "CliLogin",
     "Completed",
+    "ConsoleTransport",
     "LocalTransport",
     "NetnsTransport",
     "Running",
@@ -66,6 +68,7 @@ def open_transport(
         "netns": (namespace, "namespace"),
         "ssh": (host, "host"),
         "cli": (host if login is not None else None, "host or platform"),
+        "console": (namespace if run_dir is not None else None, "namespace"),
         "none": (host, "host"),
     }
     if kind not in places:
@@ -78,6 +81,9 @@ def open_transport(
         return SshTransport(place, user, port, run_dir, config)
     if login is not None:
         return CliTransport(place, user, port, login, config)
+    if kind == "console":
+        assert run_dir is not None
+        return ConsoleTransport(console_socket(run_dir, place), f"console of {place}", bring_up)
     if kind == "none":
         return NoTransport(place)
     return NetnsTransport(place, bring_up) if kind == "netns" else LocalTransport()

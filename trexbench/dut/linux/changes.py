@@ -97,7 +97,7 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
 
 def nothing(wanted: Wanted) -> Facts:
     """Facts of a box on which nothing is set; of its CPUs and interrupts nothing is known."""
-    kind = "combined" if wanted.config.lab is None else "rx"
+    kind = "combined" if wanted.config.lab is None or wanted.config.in_vm else "rx"
     down = {
         "admin_up": False,
         "addresses": [],

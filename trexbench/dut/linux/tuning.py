@@ -139,9 +139,9 @@ def most_queues(link: Mapping[str, Any]) -> int:
 
 
 def lab_of(wanted: Wanted) -> Mapping[str, Any]:
-    """Placement of this DUT's lab; empty where it is not in a lab."""
+    """Placement of this DUT's lab on its cores; empty where it is not in a lab, or has cores of its own there."""
     lab = wanted.host_facts.get("lab")
-    return lab if isinstance(lab, Mapping) else {}
+    return lab if isinstance(lab, Mapping) and not wanted.config.in_vm else {}
 
 
 def forwarding_cpus(wanted: Wanted, facts: Facts) -> Sequence[int]:

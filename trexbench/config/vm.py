@@ -1,0 +1,35 @@
+"""``lab: vm:`` - a virtual machine as a lab's router."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from . import readers as r
+from .commands import pattern
+
+_APPEND = r.pattern(r"[ -~]+", "words of a kernel's command line", "mitigations=off", 500)
+
+
+@dataclass(frozen=True)
+class LabVm:
+    """A virtual machine, by QEMU, with a NIC for each of the DUT's ports.
+
+    kernel, initrd: what it starts; none: those that ``trexbench lab image`` makes. append: words for that kernel.
+    image: a disk, qcow2 or raw, that it starts from in their place, and that is never written. memory_mib: of its
+    memory. cores: of its own; None: one for each of lab.router_cpus, or two. nic: its NICs' model. accelerator: what
+    runs its processor: ``kvm``, which is this machine's own, ``tcg``, which emulates it, or ``auto``: KVM where it
+    works. prompt: a pattern, which the last line of its console matches once a shell waits there. boot_s: until then,
+    at most.
+    """
+
+    kernel: Annotated[str | None, r.path] = None
+    initrd: Annotated[str | None, r.path] = None
+    append: Annotated[str, _APPEND] = ""
+    image: Annotated[str | None, r.path] = None
+    memory_mib: Annotated[int, r.integer(64, 1_000_000), "memory"] = 512
+    cores: Annotated[int | None, r.integer(1, 64)] = None
+    nic: Annotated[str, r.choice("virtio", "vmxnet3")] = "virtio"
+    accelerator: Annotated[str, r.choice("auto", "kvm", "tcg")] = "auto"
+    prompt: Annotated[str, pattern()] = "[#$] *$"
+    boot_s: Annotated[float, r.seconds, "boot"] = 60.0

@@ -1,0 +1,221 @@
+"""``trexbench lab image``: kernel and initramfs of lab-vm-linux, from packages of this machine's Debian.
+
+The kernel is Debian's for clouds, as apt-get downloads it; with it go the modules of its NICs and of what routers do,
+and this machine's busybox, ip, tc, ethtool and grep with the libraries that they load. Nothing of it is shipped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..core.errors import LabError
+from ..files import replace_file
+from .cpio import archive_of
+
+KERNEL_PACKAGE = "linux-image-cloud-amd64"
+_WITHIN_S = 180.0
+TOOLS = {"apt-get": "apt", "dpkg-deb": "dpkg", "depmod": "kmod", "modprobe": "kmod", "ldd": "libc-bin"}
+"""Programs that make the image, and Debian's packages."""
+PROGRAMS = {
+    "busybox": ("busybox", "bin"),
+    "ip": ("iproute2", "sbin"),
+    "tc": ("iproute2", "sbin"),
+    "ethtool": ("ethtool", "sbin"),
+    "grep": ("grep", "bin"),
+}
+"""Programs in it: package, and folder there. busybox has its own ip, tc and grep, which lack what is needed."""
+WELCOME = {"nft": "sbin", "wg": "bin"}
+"""Programs that go with it where this machine has them."""
+_MODULES = (
+    "virtio_pci",
+    "virtio_net",
+    "vmxnet3",
+    "wireguard",
+    "sit",
+    "8021q",
+    "sch_netem",
+    "sch_tbf",
+    "nf_tables",
+    "nft_ct",
+    "nft_masq",
+    "nft_nat",
+)
+_INIT = b"""#!/bin/sh
+export PATH=/sbin:/bin:/usr/sbin:/usr/bin HOME=/root TERM=dumb PS1='lab-vm-linux# '
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+for scope in all default; do echo 1 >/proc/sys/net/ipv6/conf/$scope/disable_ipv6; done
+modprobe -a virtio_pci virtio_net vmxnet3
+ip link set lo up
+cd /root
+while :; do setsid -c sh </dev/ttyS0 >/dev/ttyS0 2>&1; done
+"""
+"""Without IPv6 until the DUT is configured: what it says by itself would count as traffic."""
+
+
+@dataclass(frozen=True)
+class MadeImage:
+    """release: of its kernel. packages: versions of what is in it. bytes: of kernel and initramfs."""
+
+    release: str
+    packages: Mapping[str, str]
+    bytes: tuple[int, int]
+    folder: Path
+
+    def __str__(self) -> str:
+        kernel, initrd = (size / 1e6 for size in self.bytes)
+        parts = ", ".join(f"{name} {version}" for name, version in self.packages.items())
+        return f"{self.folder}: Linux {self.release} ({kernel:.1f} MB), initramfs ({initrd:.1f} MB) with {parts}"
+
+
+@dataclass
+class _Tree:
+    """Files of the initramfs by their path in it: mode and content."""
+
+    files: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+
+    def program(self, source: str, folder: str) -> None:
+        self.files[f"{folder}/{Path(source).name}"] = (0o100755, Path(source).read_bytes())
+        for library in re.findall(r"(/\S+) \(0x", _said(["ldd", source])):
+            self.files[library.lstrip("/")] = (0o100755, Path(library).read_bytes())
+
+    def links_to_busybox(self) -> None:
+        taken = {Path(name).name for name in self.files}
+        for name in _said(["busybox", "--list-full"]).split():
+            if Path(name).name not in taken:
+                self.files[name] = (0o120777, b"/bin/busybox")
+
+
+def folder() -> Path:
+    """The user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "trexbench" / "lab-vm-linux"
+
+
+def kernel_file() -> Path:
+    return folder() / "vmlinuz"
+
+
+def initrd_file() -> Path:
+    return folder() / "initrd"
+
+
+def install_command(packages: Sequence[str]) -> str:
+    return f"apt-get install --no-install-recommends {' '.join(dict.fromkeys(packages))}"
+
+
+def check() -> None:
+    """LabError where this machine lacks what makes the image, or what goes into it."""
+    needed = {**TOOLS, **{name: package for name, (package, _) in PROGRAMS.items()}}
+    lacking = {name: package for name, package in needed.items() if shutil.which(name) is None}
+    if "apt-get" in lacking:
+        what = "the image is made of Debian's packages, and this machine has no apt-get"
+        raise LabError(what, "make it on a Debian or an Ubuntu, or name kernel: and initrd: in lab.vm")
+    if lacking:
+        what = f"the image needs {', '.join(lacking)}"
+        raise LabError(what, f"install: {install_command(list(lacking.values()))}")
+
+
+def make() -> MadeImage:
+    """Make both files anew, in the place of former ones."""
+    check()
+    with tempfile.TemporaryDirectory(prefix="trexbench-image-") as scratch:
+        there = Path(scratch)
+        release = _unpack_kernel(there)
+        initrd = archive_of(_initramfs(there, release).files)
+        kernel = (there / "boot" / f"vmlinuz-{release}").read_bytes()
+    try:
+        folder().mkdir(parents=True, exist_ok=True)
+        replace_file(kernel_file(), kernel)
+        replace_file(initrd_file(), initrd)
+    except OSError as error:
+        raise LabError(f"{folder()}: {error.strerror}", "name another place with XDG_CACHE_HOME") from None
+    packages = [PROGRAMS[name][0] for name in PROGRAMS]
+    return MadeImage(release, dict(_versions(packages)), (len(kernel), len(initrd)), folder())
+
+
+def _unpack_kernel(there: Path) -> str:
+    """Download Debian's kernel and unpack it here; its release."""
+    depends = _said(["apt-cache", "depends", KERNEL_PACKAGE])
+    match = re.search(r"Depends: (linux-image-\S+)", depends)
+    if match is None:
+        raise LabError(f"apt knows no package {KERNEL_PACKAGE}", "update its lists: apt-get update; it is Debian's")
+    _said(["apt-get", "-o", "APT::Sandbox::User=root", "download", match[1]], there)
+    for package in there.glob("*.deb"):
+        _said(["dpkg-deb", "-x", str(package), str(there)])
+    found = [path.name.removeprefix("vmlinuz-") for path in there.glob("boot/vmlinuz-*")]
+    if len(found) != 1:
+        raise LabError(f"the package {match[1]} has no kernel", "report it")
+    return found[0]
+
+
+def _initramfs(there: Path, release: str) -> _Tree:
+    tree = _Tree()
+    for name, (_, place) in PROGRAMS.items():
+        tree.program(_path_of(name), place)
+    for name, place in WELCOME.items():
+        if shutil.which(name) is not None:
+            tree.program(_path_of(name), place)
+    tree.links_to_busybox()
+    for path, content in _modules(there, release):
+        tree.files[path] = (0o100644, content)
+    tree.files["init"] = (0o100755, _INIT)
+    for name in ("proc", "sys", "dev", "tmp", "root"):
+        tree.files[name] = (0o040755, b"")
+    return tree
+
+
+def _modules(there: Path, release: str) -> Iterator[tuple[str, bytes]]:
+    """The modules and what they need, with the lists that modprobe reads."""
+    _said(["depmod", "-b", str(there), release])
+    needed = set()
+    for name in _MODULES:
+        told = _said(["modprobe", "-d", str(there), "-S", release, "--show-depends", name])
+        needed |= set(re.findall(r"^insmod (\S+)", told, re.MULTILINE))
+    home = there / "lib" / "modules" / release
+    for path in [*home.rglob("*.ko*")]:
+        if str(path) not in needed:
+            path.unlink()
+    _said(["depmod", "-b", str(there), release])
+    for path in sorted([*home.rglob("*.ko*"), *home.glob("modules.*")]):
+        if path.suffix != ".bin":
+            yield str(path.relative_to(there)), path.read_bytes()
+
+
+def _versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
+    form = "-f=${binary:Package} ${Version}\\n"
+    for line in _said(["dpkg-query", "-W", form, *dict.fromkeys(packages)]).splitlines():
+        name, _, version = line.partition(" ")
+        yield name.partition(":")[0], version
+
+
+def _path_of(program: str) -> str:
+    path = shutil.which(program)
+    assert path is not None
+    return path
+
+
+def _said(argv: Sequence[str], directory: Path | None = None) -> str:
+    """Standard output; LabError with the last line of its complaint where it fails."""
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", cwd=directory, timeout=_WITHIN_S,
+            check=False, env={**os.environ, "LC_ALL": "C"}, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LabError(f"{argv[0]} does not make the image ({error})", "try it again") from None
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        remedy = (
+            "update its lists: apt-get update" if argv[0].startswith("apt") else "see whether there is space in /tmp"
+        )
+        raise LabError(f"{' '.join(argv[:2])} failed ({said[:200]})", remedy)
+    return done.stdout

@@ -1,0 +1,232 @@
+"""A virtual machine as the lab's router: QEMU, with a NIC on a TAP in the tester's namespace for each of its ports.
+
+    tester's p0 (TAP) --- QEMU: NIC of the first port, guest, NIC of the second --- p1
+
+Its disks are opened as snapshots and it restarts nothing, so that ending it is all that is needed to shut it down.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+from ..config.model import dut_namespace
+from ..config.vm import LabVm
+from ..core.errors import LabError
+from ..core.patterns import find
+from ..lock import run_dir
+from ..transport.console import PANIC, console_socket, last_lines, plain
+from . import image, net, server, tap
+from .server import Launch
+from .spec import LabSpec, Placement
+
+KIND = "vm"
+EMULATED = "the router's processor is emulated (QEMU's TCG): its figures are the emulator's"
+QEMU = "qemu-system-x86_64"
+KVM_CHECK_S = 3.0
+"""Enough for a kernel to say its first word on a processor; where none works, all of it is waited for."""
+_ASK_AGAIN_S = 2.0
+"""After so long a silence Enter is pressed, which some consoles wait for."""
+_LOGIN = re.compile(r"(?i)(?:login|password): *$")
+_KERNEL_WORDS = "console=ttyS0 quiet panic=-1"
+_ALONE = ("-nodefaults", "-nographic", "-no-reboot", "-no-user-config")
+_LONGEST_SOCKET = 107
+
+
+def check(spec: LabSpec) -> None:
+    """LabError, before anything is made, where this machine cannot start it."""
+    if shutil.which(QEMU) is None:
+        raise LabError(f"lab {spec.prefix} needs {QEMU}", f"install it: {image.install_command(['qemu-system-x86'])}")
+    for path in boot_files(spec.settings.vm):
+        if not path.is_file():
+            made = (
+                "make it: trexbench lab image" if path.parent == image.folder() else "correct lab.vm of the DUT config"
+            )
+            raise LabError(f"lab {spec.prefix}: {path} is not there", made)
+    if len(str(console_socket(run_dir(), spec.dut))) > _LONGEST_SOCKET:
+        raise LabError(
+            f"lab {spec.prefix}: {run_dir()} is too long for its console's socket", "write a shorter lab.prefix"
+        )
+
+
+def boot_files(machine: LabVm) -> tuple[Path, ...]:
+    """The image that it starts from, or kernel and initrd."""
+    if machine.image is not None:
+        return (Path(machine.image).expanduser(),)
+    if machine.kernel is None or machine.initrd is None:
+        return image.kernel_file(), image.initrd_file()
+    return Path(machine.kernel).expanduser(), Path(machine.initrd).expanduser()
+
+
+def choose_accelerator(spec: LabSpec) -> str:
+    """The one of the config; for ``auto`` KVM, where a processor really runs by it, else TCG. LabError without KVM."""
+    asked = spec.settings.vm.accelerator
+    if asked == "tcg":
+        return asked
+    works = os.access("/dev/kvm", os.R_OK | os.W_OK) and _runs_by_kvm(boot_files(spec.settings.vm)[0])
+    if asked == "kvm" and not works:
+        what = f"lab {spec.prefix}: no processor runs by KVM here within {KVM_CHECK_S:g} s"
+        raise LabError(what, "see whether /dev/kvm is there, or write lab.vm.accelerator: auto, which emulates it")
+    return "kvm" if works else "tcg"
+
+
+def _runs_by_kvm(boots: Path) -> bool:
+    """Start a kernel, which says its first word or does not; where there is only an image, the firmware."""
+    kernel = next((file for file in (boots, image.kernel_file()) if file.name.startswith("vmlinuz")), None)
+    words = ("-kernel", str(kernel), "-append", "console=ttyS0 panic=-1") if kernel is not None else ()
+    word = b"Linux version" if kernel is not None else b"SeaBIOS"
+    argv = [QEMU, "-accel", "kvm", "-cpu", "host", "-m", "256", *_ALONE, "-serial", "stdio", *words]
+    trial = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    heard, deadline = b"", time.monotonic() + KVM_CHECK_S
+    with trial:
+        assert trial.stdout is not None
+        try:
+            while word not in heard and (left_s := deadline - time.monotonic()) > 0:
+                if select.select([trial.stdout], [], [], left_s)[0]:
+                    piece = os.read(trial.stdout.fileno(), 4096)
+                    if not piece:
+                        break
+                    heard += piece
+        finally:
+            trial.kill()
+    return word in heard
+
+
+def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], console: Path, cores: int) -> list[str]:
+    """QEMU's words. files: as boot_files; console: its serial line's socket; cores: of the machine."""
+    machine = spec.settings.vm
+    processor = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg,thread=multi"]
+    argv = [QEMU, *processor, "-smp", str(cores), "-m", str(machine.memory_mib), *_ALONE]
+    argv += ["-sandbox", "on,spawn=deny", "-name", spec.dut]
+    argv += ["-chardev", f"socket,id=console,path={console},server=on,wait=off", "-serial", "chardev:console"]
+    if machine.image is not None:
+        kind = "qcow2" if files[0].suffix == ".qcow2" else "raw"
+        argv += ["-drive", f"file={_value(files[0])},format={kind},if=virtio,snapshot=on"]
+    else:
+        words = f"{_KERNEL_WORDS} {machine.append}".strip()
+        argv += ["-kernel", str(files[0]), "-initrd", str(files[1]), "-append", words]
+    for index, (name, mac) in enumerate(zip(spec.tester_interfaces, spec.dut_macs.values(), strict=True)):
+        argv += _nic(spec, index, name, mac)
+    return argv
+
+
+def _nic(spec: LabSpec, index: int, name: str, mac: str) -> list[str]:
+    """A NIC without the firmware that would start from a network, in the slots' order."""
+    queues = spec.most_queues if spec.settings.vm.nic == "virtio" else 1
+    model = {"virtio": "virtio-net-pci", "vmxnet3": "vmxnet3"}[spec.settings.vm.nic]
+    several = f",mq=on,vectors={2 * queues + 2}" if queues > 1 else ""
+    tap_words = f"tap,id=n{index},ifname={name},script=no,downscript=no" + (f",queues={queues}" if queues > 1 else "")
+    device = f"{model},netdev=n{index},mac={mac},addr={index + 4:#x},romfile={several}"
+    return ["-netdev", tap_words, "-device", device]
+
+
+def _value(path: Path) -> str:
+    """A path among QEMU's options, where a comma is written twice."""
+    return str(path).replace(",", ",,")
+
+
+def make_taps(spec: LabSpec) -> None:
+    """The tester's ports; without carrier until QEMU is attached."""
+    queues = spec.most_queues if spec.settings.vm.nic == "virtio" else 1
+    for index, name in enumerate(spec.tester_interfaces):
+        tap.make(spec.tester, name, several=queues > 1)
+        settings = spec.settings
+        net.set_link(
+            spec.tester, name, mtu=settings.mtu, txqlen=settings.txqueuelen, address=spec.tester_macs[index], state="up"
+        )
+    net.set_up(spec.tester)
+
+
+def launch(spec: LabSpec, placement: Placement, accelerator: str) -> Launch:
+    """All of QEMU on the cores that forward."""
+    console = console_socket(run_dir(), spec.dut)
+    # Two processors that are emulated on one core wait for one another.
+    cores = spec.settings.vm.cores or len(placement.router) or 2
+    argv = command_line(spec, accelerator, boot_files(spec.settings.vm), console, cores)
+    pinned = ["taskset", "-c", ",".join(map(str, placement.router))] if placement.router else []
+    return Launch(KIND, (*pinned, *argv), {})
+
+
+def await_prompt(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]) -> None:
+    """Wait until a shell waits at its console; LabError, with the console's last lines, where that does not come."""
+    machine, name = spec.settings.vm, f"the virtual machine of lab {spec.prefix}"
+    heard = bytearray()
+    deadline, begun = time.monotonic() + machine.boot_s, False
+    with closing(_connected(spec, process, log, cancelled)) as line:
+        while time.monotonic() < deadline:
+            piece = _heard(line)
+            if piece is None:
+                raise LabError(_why_ended(name, heard), f"{server.telling_line(log)}; {last_lines(heard)}")
+            heard += piece
+            if at_prompt(heard, machine.prompt, name):
+                return
+            if cancelled():
+                raise LabError(f"interrupted while {name} was starting")
+            if not piece and begun:
+                with suppress(OSError):
+                    line.send(b"\n")
+            begun = bool(heard)
+    raise LabError(f"{name} shows no prompt within {machine.boot_s:g} s (lab.vm.prompt, boot)", last_lines(heard))
+
+
+def _connected(
+    spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]
+) -> socket.socket:
+    line, path = socket.socket(socket.AF_UNIX), str(console_socket(run_dir(), spec.dut))
+
+    def answers() -> bool:
+        return line.connect_ex(path) == 0
+
+    try:
+        server.await_ready("QEMU", process, log, answers, 10.0, cancelled)
+    except BaseException:
+        line.close()
+        raise
+    return line
+
+
+def _heard(line: socket.socket) -> bytes | None:
+    """Bytes that come within _ASK_AGAIN_S; None once the machine has ended."""
+    if not select.select([line], [], [], _ASK_AGAIN_S)[0]:
+        return b""
+    with suppress(OSError):
+        return line.recv(1 << 16) or None
+    return None
+
+
+def at_prompt(heard: bytes | bytearray, prompt: str, name: str) -> bool:
+    """Does a shell wait? LabError for a console that says that none will."""
+    if PANIC in heard:
+        raise LabError(f"{name} panicked", last_lines(heard))
+    last = (plain(heard[-4096:]).splitlines() or [""])[-1]
+    if find(prompt, last) is not None:
+        return True
+    if _LOGIN.search(last):
+        remedy = "lab.vm needs an image whose console logs in by itself"
+        raise LabError(f"{name} asks for a login at its console", f"{remedy}; {last_lines(heard)}")
+    return False
+
+
+def _why_ended(name: str, heard: bytes | bytearray) -> str:
+    return f"{name} {'panicked' if PANIC in heard else 'ended while it started'}"
+
+
+def clean(prefix: str) -> None:
+    """Remove what a killed QEMU leaves: its socket."""
+    console_socket(run_dir(), dut_namespace(prefix)).unlink(missing_ok=True)
+
+
+def facts_of(spec: LabSpec, accelerator: str) -> dict[str, object]:
+    """Facts of a run that its guest does not report."""
+    machine = spec.settings.vm
+    return {
+        "vm": {"accelerator": accelerator, "nic": machine.nic, "cores": machine.cores, "memory_mib": machine.memory_mib}
+    }

@@ -1,0 +1,195 @@
+"""Commands at the prompt of a POSIX shell on a serial line, which QEMU offers as a unix socket.
+
+A prompt edits lines, echoes and wraps them, and colours what it prints. One line is typed at it, which starts a loop
+without all that: it reads a command, runs it, and puts marks around what the command prints. A mark begins with a
+character that is typed only in another spelling, so that an echo is none. The loop ends with the transport.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+import select
+import shlex
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..core.errors import DutError, DutLost
+from .running import Completed, Running
+from .words import quoted, remote_command, shown
+
+READY_S = 10.0
+"""For the prompt, or the loop of a user before, to answer."""
+OUTPUT_LIMIT_BYTES = 2_000_000
+_SEND_S = 10.0
+_AGAIN_S = 2.0
+"""Without an answer the line is typed again: a program that was interrupted may have thrown it away."""
+_LOOP = (
+    b'[ $tbx ]&&echo tbx-"ready"||{ stty -echo -icanon -opost;sh -c '
+    b'\'tbx=1;trap : 2;echo tbx-"ready";while IFS= read -r l;do eval "$l";done\';stty sane;}\n'
+)
+"""Typed at the prompt; what a loop that is there already makes of it is harmless."""
+_READY, _TYPED = b"tbx-ready", "[ $tbx ]&&"
+_PREPARE = b"export LC_ALL=C TERM=dumb PATH=$PATH:/usr/sbin:/sbin;dmesg -n 1 2>/dev/null\n"
+"""No colours, all programs, and no messages of the kernel between what commands print."""
+_STOP, _END_LOOP = b"\x03\n", b"exit\n"
+_ERRORS = "/tmp/.tbx"
+_NOT_SHOWN = re.compile(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|[c78=>])|\r|\x1e[0-9a-f]+[<>]?")
+"""Sequences that move a cursor or colour, and marks."""
+PANIC = b"Kernel panic - not syncing"
+
+
+def typed_command(argv: Sequence[str], input: str | None, mark: str) -> str:
+    """One line for the loop: ^mark< stdout ^mark=code^ stderr ^mark>, where ^ is the character that begins a mark."""
+    words = all(word.isascii() and word.isprintable() for word in argv)
+    command = " ".join(map(shlex.quote, argv)) if argv and words else remote_command(argv)
+    fed = f"printf %b {quoted(input)}|" if input else ""
+    empty = "" if input else " </dev/null"
+    return (
+        f"printf '\\036{mark}<';{fed}{command}{empty} 2>{_ERRORS};printf '\\036{mark}=%s\\036' $?;"
+        f"[ -s {_ERRORS} ]&&cat {_ERRORS};printf '\\036{mark}>'\n"
+    )
+
+
+class MarkedReply:
+    """The reply to a typed_command, from pieces as they come."""
+
+    def __init__(self, mark: str) -> None:
+        self._end = f"\x1e{mark}>".encode()
+        self._whole = re.compile(rf"\x1e{mark}<(.*)\x1e{mark}=(\d+)\x1e(.*)\x1e{mark}>".encode(), re.DOTALL)
+        self.heard = bytearray()
+
+    def feed(self, piece: bytes) -> tuple[int, str, str] | None:
+        """Exit code, stdout and stderr once the last mark has come; None before."""
+        begin = max(0, len(self.heard) - len(self._end))
+        self.heard += piece
+        match = self._whole.search(self.heard) if self.heard.find(self._end, begin) >= 0 else None
+        if match is None:
+            return None
+        return int(match[2]), match[1].decode(errors="replace"), match[3].decode(errors="replace")
+
+
+def console_socket(run_dir: Path, name: str) -> Path:
+    """Socket of the virtual machine of this name."""
+    return run_dir / f"{name}.console"
+
+
+def last_lines(heard: bytes | bytearray, count: int = 10) -> str:
+    """The last lines that say something, on one line, without the sequences that move a cursor."""
+    lines = ["".join(c if c.isprintable() else " " for c in line).strip() for line in plain(heard).splitlines()]
+    said = [line[:160] for line in lines if line and _TYPED not in line][-count:]
+    return f"its console said: {' | '.join(said)}" if said else "its console said nothing"
+
+
+def plain(heard: bytes | bytearray) -> str:
+    """Text of a console, as a person would see it."""
+    return _NOT_SHOWN.sub(b"", heard).decode(errors="replace")
+
+
+class ConsoleTransport:
+    """Usable by several threads, one command after the other. path: of the socket; place: its name in messages."""
+
+    def __init__(self, path: Path, place: str, bring_up: str = "trexbench lab up") -> None:
+        self.place = place
+        self._path, self._bring_up = path, bring_up
+        self._lock = threading.Lock()
+        self._line: socket.socket | None = None
+        self._session, self._count = "", 0
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        """Run argv as Transport.run does; after anything that went wrong the next command begins with the prompt."""
+        with self._lock:
+            try:
+                line = self._line or self._open()
+                code, stdout, stderr, took_s = self._ask(line, argv, timeout_s, input)
+            except BaseException:
+                self._drop()
+                raise
+        if code == 127 and "not found" in stderr:
+            raise DutError(f"{argv[0]} is not installed on {self.place}", "install it there")
+        return Completed(tuple(argv), code, stdout, stderr, took_s)
+
+    def start(self, argv: Sequence[str]) -> Running:
+        raise DutError(f"{shown(argv)} cannot be held open at {self.place}", "it needs a login by ssh")
+
+    def close(self) -> None:
+        with self._lock:
+            if self._line is not None:
+                with contextlib.suppress(DutError):
+                    self._send(self._line, _END_LOOP)
+            self._drop()
+
+    def _ask(
+        self, line: socket.socket, argv: Sequence[str], timeout_s: float, input: str | None
+    ) -> tuple[int, str, str, float]:
+        begun, what = time.monotonic(), f"{shown(argv)} on {self.place}"
+        self._count += 1
+        mark = f"{self._session}{self._count}"
+        self._send(line, typed_command(argv, input, mark).encode())
+        reply = MarkedReply(mark)
+        while (left_s := begun + timeout_s - time.monotonic()) > 0:
+            piece = self._receive(line, left_s, what, reply.heard)
+            found = reply.feed(piece)
+            if found is not None:
+                return (*found, time.monotonic() - begun)
+            if PANIC in reply.heard:
+                raise DutLost(f"{self.place}: its kernel panicked while {shown(argv)} ran", last_lines(reply.heard))
+            if len(reply.heard) > 2 * OUTPUT_LIMIT_BYTES:
+                raise DutError(f"{what} printed more than {OUTPUT_LIMIT_BYTES} bytes", "it was cut off: ask for less")
+        raise DutError(f"{what} did not end within {timeout_s:g} s", last_lines(reply.heard))
+
+    def _open(self) -> socket.socket:
+        self._line = line = socket.socket(socket.AF_UNIX)
+        try:
+            line.connect(str(self._path))
+        except OSError as error:
+            raise DutError(
+                f"{self.place} cannot be reached ({error.strerror})", f"bring it up: {self._bring_up}"
+            ) from None
+        line.setblocking(False)
+        self._session = secrets.token_hex(4)
+        heard, deadline = bytearray(), time.monotonic() + READY_S
+        self._send(line, _STOP + _LOOP)
+        while _READY not in heard:
+            if time.monotonic() > deadline:
+                raise DutLost(f"{self.place} shows no shell's prompt within {READY_S:g} s", last_lines(heard))
+            piece = self._receive(line, _AGAIN_S, self.place, heard)
+            heard += piece
+            if not piece:
+                self._send(line, _LOOP)
+        self._send(line, _PREPARE)
+        self._ask(line, (":",), READY_S, None)
+        return line
+
+    def _receive(self, line: socket.socket, within_s: float, what: str, heard: bytes | bytearray) -> bytes:
+        """Bytes that have come; none where there were none in time."""
+        if not select.select([line], [], [], within_s)[0]:
+            return b""
+        try:
+            piece = line.recv(1 << 16)
+        except OSError:
+            piece = b""
+        if not piece:
+            raise DutLost(f"{what}: its virtual machine has ended", last_lines(heard))
+        return piece
+
+    def _send(self, line: socket.socket, data: bytes) -> None:
+        deadline, left = time.monotonic() + _SEND_S, memoryview(data)
+        while left:
+            if not select.select([], [line], [], max(0.0, deadline - time.monotonic()))[1]:
+                raise DutLost(
+                    f"{self.place} takes no more characters", "see whether it still runs: trexbench lab status"
+                )
+            try:
+                left = left[line.send(left) :]
+            except OSError:
+                return  # that it has ended shows when something is read
+
+    def _drop(self) -> None:
+        if self._line is not None:
+            self._line.close()
+        self._line = None
