@@ -54,6 +54,8 @@ PACKAGES = {
     "tcsh": "tcsh", "zsh": "zsh", "fish": "fish", "trafgen": "netsniff-ng",
 }  # fmt: skip
 """Program -> Debian's package."""
+LEAN = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox", "depmod": "kmod", "cpio": "cpio"}
+"""The same, without the packages that these recommend: of QEMU 43 MB instead of 293."""
 BROWSERS = {"firefox-esr": "firefox-esr", "WebKitWebDriver": "webkit2gtk-driver", "Xvfb": "xvfb"}
 """The same, for tests that only a night has."""
 
@@ -128,10 +130,12 @@ def install_python(version: str) -> str:
 
 def install_packages(packages: Mapping[str, str] = PACKAGES) -> str:
     """The command that installs Debian's packages whose programs are missing; as another user than root nothing."""
-    missing = [package for program, package in packages.items() if shutil.which(program) is None]
-    if os.geteuid() != 0 or not missing:
-        return "true"
-    return f"apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq {' '.join(missing)} >/dev/null"
+    commands = ["apt-get update -qq"]
+    for option, some in (("", packages), ("--no-install-recommends ", LEAN)):
+        if missing := [package for program, package in some.items() if shutil.which(program) is None]:
+            words = f"{option}{' '.join(missing)}"
+            commands.append(f"DEBIAN_FRONTEND=noninteractive apt-get install -y -qq {words} >/dev/null")
+    return " && ".join(commands) if os.geteuid() == 0 and len(commands) > 1 else "true"
 
 
 def start(command: str, environment: dict[str, str]) -> subprocess.Popen[str]:

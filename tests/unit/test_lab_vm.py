@@ -51,9 +51,9 @@ def test_qemus_words_follow_the_config() -> None:
 def test_one_emulated_processor_for_each_core_that_forwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path))
     pinned = vm.launch(spec_of(), Placement(0, (1,), 0), "tcg").argv
-    assert pinned[:3] == ("taskset", "-c", "1") and pinned[pinned.index("-smp") + 1] == "1"
+    assert pinned[:6] == ("nice", "-n", "-20", "taskset", "-c", "1") and pinned[pinned.index("-smp") + 1] == "1"
     free = vm.launch(spec_of(), Placement(0, (), 0), "tcg").argv
-    assert free[0] == vm.QEMU and free[free.index("-smp") + 1] == "2"
+    assert free[3] == vm.QEMU and free[free.index("-smp") + 1] == "2"
     stated = vm.launch(spec_of(cores=3), Placement(0, (1,), 0), "tcg").argv
     assert stated[stated.index("-smp") + 1] == "3"
 

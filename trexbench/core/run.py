@@ -11,6 +11,8 @@ from .errors import NoAnswer
 from .typed import Status
 from .verdict.model import RunWarning
 
+EMULATOR = "tcg"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run(ABC):
@@ -36,6 +38,12 @@ class Run(ABC):
 
     schema: ClassVar[str]
     version: ClassVar[int]
+
+    @property
+    def accelerator(self) -> str:
+        """QEMU's name of what ran the DUT's processor, ``kvm`` or EMULATOR; empty: the DUT was no virtual machine."""
+        found = self.dut.get("accelerator")
+        return found if isinstance(found, str) else ""
 
     @property
     @abstractmethod

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ..config.model import DutConfig
 from ..core.checks import Area, Check, State, attempt, failed, judge
 from ..core.errors import BenchError
-from ..lab import LabSpec, host
+from ..lab import LabSpec, host, vm
 from ..lab.lab import status
 from ..lab.spec import place
 from ..session.dut import ConnectedDut, connect_target
@@ -25,6 +25,8 @@ def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
     spec = LabSpec.from_config(config)
     try:
         host.check(embedded)
+        if spec.is_vm:
+            vm.check(spec)
         cpus = host.usable_cpus()
         placement = place(spec.settings, cpus, host.siblings(cpus))
     except BenchError as error:

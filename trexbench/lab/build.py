@@ -159,12 +159,13 @@ def _make_router(lab: LabState, spec: LabSpec, placement: Placement, cancelled: 
 
 def _start_vm(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:
     accelerator = vm.choose_accelerator(spec)
-    emulated = () if accelerator == "kvm" else (vm.EMULATED,)
-    lab = state.update(lab, accelerator=accelerator, warnings=(*lab.warnings, *emulated))
+    lab = state.update(lab, accelerator=accelerator)
     vm.make_taps(spec)
     launch = vm.launch(spec, placement, accelerator)
     router, process = server.start(spec, launch, with_parent=lab.ephemeral, namespace=spec.tester)
     lab = state.update(lab, router=router)
+    with contextlib.suppress(OSError):  # without autogroups its own niceness is all that counts
+        Path(f"/proc/{process.pid}/autogroup").write_text(str(vm.NICENESS))
     vm.await_prompt(spec, process, router.log, cancelled)
     return lab
 

@@ -196,9 +196,8 @@ def _status_of(found: LabState) -> LabStatus:
         for role, one in found.parts.items()
     ]
     there = tuple(name for name, inode in found.namespaces.items() if inode == state.namespace_inode(name))
-    return LabStatus(
-        found.prefix, condition, found.mode, there, ", ".join(processes), (*found.warnings, *_shared_cores(found))
-    )
+    warnings = (*found.warnings, *vm.notes_of(found.accelerator), *_shared_cores(found))
+    return LabStatus(found.prefix, condition, found.mode, there, ", ".join(processes), warnings)
 
 
 def _shared_cores(found: LabState) -> Iterator[str]:
@@ -247,7 +246,8 @@ def _ephemeral(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
 
 def _expect_up(keeper: subprocess.Popen[bytes], log_path: Path, spec: LabSpec) -> None:
     assert keeper.stdout is not None
-    ready, _, _ = select.select([keeper.stdout], [], [], _UP_TIMEOUT_S)
+    within_s = _UP_TIMEOUT_S + (spec.settings.vm.boot_s if spec.is_vm else 0.0)
+    ready, _, _ = select.select([keeper.stdout], [], [], within_s)
     line = keeper.stdout.readline() if ready else b""
     if not line:
         said = server.telling_line(str(log_path))
@@ -263,6 +263,9 @@ def _await_end(keeper: subprocess.Popen[bytes], spec: LabSpec) -> None:
         except subprocess.TimeoutExpired:
             raise LabError(f"lab {spec.prefix} is still being taken down", "see 'trexbench lab status' later") from None
         line = keeper.stdout.readline()
+    if keeper.returncode < 0:  # it was killed, and has left the lab to whoever comes next
+        with lab_lock(spec.prefix):
+            clean_leftovers(spec.prefix)
     _raise_error_in(line)
 
 

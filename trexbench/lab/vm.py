@@ -22,6 +22,7 @@ from ..config.model import dut_namespace
 from ..config.vm import LabVm
 from ..core.errors import LabError
 from ..core.patterns import find
+from ..core.run import EMULATOR
 from ..lock import run_dir
 from ..transport.console import PANIC, console_socket, last_lines, plain
 from . import image, net, server, tap
@@ -29,7 +30,6 @@ from .server import Launch
 from .spec import LabSpec, Placement
 
 KIND = "vm"
-EMULATED = "the router's processor is emulated (QEMU's TCG): its figures are the emulator's"
 QEMU = "qemu-system-x86_64"
 KVM_CHECK_S = 3.0
 """Enough for a kernel to say its first word on a processor; where none works, all of it is waited for."""
@@ -38,7 +38,10 @@ _ASK_AGAIN_S = 2.0
 _LOGIN = re.compile(r"(?i)(?:login|password): *$")
 _KERNEL_WORDS = "console=ttyS0 quiet panic=-1"
 _ALONE = ("-nodefaults", "-nographic", "-no-reboot", "-no-user-config")
+NICENESS = -20
 _LONGEST_SOCKET = 107
+_KEPT_BYTES = 1 << 16
+"""Bytes of what a console says that are looked at: some fill it for ever."""
 
 
 def check(spec: LabSpec) -> None:
@@ -69,13 +72,13 @@ def boot_files(machine: LabVm) -> tuple[Path, ...]:
 def choose_accelerator(spec: LabSpec) -> str:
     """The one of the config; for ``auto`` KVM, where a processor really runs by it, else TCG. LabError without KVM."""
     asked = spec.settings.vm.accelerator
-    if asked == "tcg":
+    if asked == EMULATOR:
         return asked
     works = os.access("/dev/kvm", os.R_OK | os.W_OK) and _runs_by_kvm(boot_files(spec.settings.vm)[0])
     if asked == "kvm" and not works:
         what = f"lab {spec.prefix}: no processor runs by KVM here within {KVM_CHECK_S:g} s"
         raise LabError(what, "see whether /dev/kvm is there, or write lab.vm.accelerator: auto, which emulates it")
-    return "kvm" if works else "tcg"
+    return "kvm" if works else EMULATOR
 
 
 def _runs_by_kvm(boots: Path) -> bool:
@@ -146,13 +149,13 @@ def make_taps(spec: LabSpec) -> None:
 
 
 def launch(spec: LabSpec, placement: Placement, accelerator: str) -> Launch:
-    """All of QEMU on the cores that forward."""
+    """All of QEMU on the cores that forward, before other programs there, as a lab's kernel threads are."""
     console = console_socket(run_dir(), spec.dut)
     # Two processors that are emulated on one core wait for one another.
     cores = spec.settings.vm.cores or len(placement.router) or 2
     argv = command_line(spec, accelerator, boot_files(spec.settings.vm), console, cores)
     pinned = ["taskset", "-c", ",".join(map(str, placement.router))] if placement.router else []
-    return Launch(KIND, (*pinned, *argv), {})
+    return Launch(KIND, ("nice", "-n", str(NICENESS), *pinned, *argv), {})
 
 
 def await_prompt(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]) -> None:
@@ -165,7 +168,7 @@ def await_prompt(spec: LabSpec, process: subprocess.Popen[bytes], log: str, canc
             piece = _heard(line)
             if piece is None:
                 raise LabError(_why_ended(name, heard), f"{server.telling_line(log)}; {last_lines(heard)}")
-            heard += piece
+            heard = (heard + piece)[-_KEPT_BYTES:]
             if at_prompt(heard, machine.prompt, name):
                 return
             if cancelled():
@@ -217,6 +220,10 @@ def at_prompt(heard: bytes | bytearray, prompt: str, name: str) -> bool:
 
 def _why_ended(name: str, heard: bytes | bytearray) -> str:
     return f"{name} {'panicked' if PANIC in heard else 'ended while it started'}"
+
+
+def notes_of(accelerator: str) -> tuple[str, ...]:
+    return ("the router's processor is emulated (QEMU's TCG), and so are its figures",) * (accelerator == EMULATOR)
 
 
 def clean(prefix: str) -> None:

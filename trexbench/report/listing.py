@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..core.history.rows import METRICS, Metric, RunRow
+from ..core.run import EMULATOR
 from ..core.units import format_share
 from ..core.verdict.model import Limit
 from .clean import clean
@@ -14,7 +15,7 @@ from .words import NONE, format_figure, format_whole
 
 
 def run_sheet(rows: Sequence[RunRow], units: bool = False) -> Sheet:
-    """Table of the runs in this order; those that are incomplete or simulated are marked. units: they have a column."""
+    """Table of the runs in this order; the incomplete, simulated or emulated are marked. units: they have a column."""
     every = (one for one in METRICS.values() if not one.bounded and any(one.of(row) is not None for row in rows))
     metrics = sorted(every, key=lambda one: one.rank)
     heads = (
@@ -73,6 +74,6 @@ def _has_maximum(row: RunRow) -> bool:
 
 def _limit(row: RunRow) -> str:
     marks = [] if row.complete else [row.status]
-    marks += ["simulated"] if row.cell.simulated else []
+    marks += ["simulated"] if row.cell.simulated else ["emulated"] if row.accelerator == EMULATOR else []
     carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
     return ", ".join([*([] if carried else [clean(row.limit)]), *marks]) or NONE

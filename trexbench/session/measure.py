@@ -232,6 +232,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
             "name": request.dut.name,
             "description": request.dut.description,
             "config": request.dut.text,
+            **({"accelerator": lab.accelerator} if lab is not None and lab.accelerator else {}),
             **attestation.to_document(),
         },
         generator=facts | {"lab": dict(lab.placement) if lab else None},

@@ -80,7 +80,9 @@ def _lab(request: Request, wan_by: str, stack: ExitStack, say: Callable[[str], N
     if not request.uses_lab:
         return None
     stack.enter_context(_own_place())
-    say(f"bringing up the lab of {request.dut.name}")
+    machine = request.dut.lab.vm if request.dut.lab is not None and request.dut.in_vm else None
+    takes = f", a virtual machine that may take {machine.boot_s:g} s to start" if machine is not None else ""
+    say(f"bringing up the lab of {request.dut.name}{takes}")
     spec, name = LabSpec.from_config(request.dut, cable=wan_by == CABLE), request.dut.command_name
     lab = stack.enter_context(Lab(spec, name).running(request.trex_dir))
     # Sockets opened from here on live in the tester's namespace, and so do all threads made from here on.

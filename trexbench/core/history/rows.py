@@ -61,6 +61,8 @@ class RunRow:
     """The date of the suite's night."""
     label: str | None = None
     """The user's."""
+    accelerator: str = ""
+    """QEMU's name of what ran the DUT's processor; empty: the DUT was no virtual machine."""
     nodes: Mapping[str, float] = field(default_factory=dict)
     """Cycles per packet by VPP's node, over all workers, so without input nodes, which poll."""
     warnings: int = 0
@@ -172,7 +174,8 @@ def header_of(run: Run, path: str) -> dict[str, Any]:
     """The fields of a row that every load's runs have."""
     texts = {name: text_of(run.command.get(name)) for name in ("suite", "night", "label")}
     facts = text_of(run.dut.get("facts_sha256"))
-    return {"path": path, "id": run.id, "started": run.started, "status": run.status.value, "facts": facts, **texts}
+    own = {"id": run.id, "started": run.started, "status": run.status.value, "accelerator": run.accelerator}
+    return {"path": path, **own, "facts": facts, **texts}
 
 
 def row_of(result: RunResult, path: str) -> RunRow:

@@ -127,6 +127,8 @@ def differences(before: RunRow, after: RunRow) -> Iterator[tuple[str, tuple[str,
         yield "", paths_apart(before.through, after.through)
     if before.line_rate_bps != after.line_rate_bps:
         yield "line rate", (format_bits(before.line_rate_bps), format_bits(after.line_rate_bps))
+    if before.accelerator != after.accelerator:
+        yield "processor", (before.accelerator or "its own", after.accelerator or "its own")
     if before.loss_threshold != after.loss_threshold:
         yield "loss threshold", tuple(format_share(row.loss_threshold or 0.0) for row in (before, after))
 

@@ -1,0 +1,166 @@
+"""lab-vm-linux on a real QEMU: one boot for what a lab that is up shows, and one for what a kill leaves.
+
+Its processor is emulated, so that the tests say nothing about KVM; no rate is asserted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packet_lab import lab_up, namespaces, plan, share_lab
+from sshd import eventually
+from tools import ROOT, begin, document, succeed, trexbench
+
+from trexbench.core.errors import LabError
+from trexbench.lab import image, vm
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
+    pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason=f"{vm.QEMU} is not installed"),
+]
+
+PREFIX, OWN = f"tbq{os.getpid()}", f"tbk{os.getpid()}"
+"""Prefixes of the lab that stays, and of the labs that a run makes for itself."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _made() -> None:
+    """The image, which stays in the user's cache."""
+    if not image.initrd_file().is_file():
+        try:
+            image.make()
+        except LabError as error:
+            pytest.skip(str(error))
+
+
+def write_vm(path: Path, prefix: str, **machine: str) -> Path:
+    """lab-vm-linux with a short plan. machine: keys of lab.vm."""
+    text = (ROOT / "dut_configs" / "lab-vm-linux.yaml").read_text()
+    text, plans = re.subn(r"^plan:\n(?: +.*\n)+", f"plan: {plan(ramp_to='5kpps')}\n", text, flags=re.MULTILINE)
+    keys = "".join(f"    {key}: {value}\n" for key, value in {"accelerator": "tcg", **machine}.items())
+    text, machines = re.subn(r"^  vm:\n(?: {4}.*\n)+", f"  vm:\n{keys}", text, flags=re.MULTILINE)
+    text, prefixes = re.subn(r"prefix: tbm", f"prefix: {prefix}", text)
+    assert plans == machines == prefixes == 1
+    path.write_text(text)
+    return path
+
+
+def processes(prefix: str) -> list[str]:
+    """Those that any lab of this prefix has started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"TREXBENCH_LAB={prefix}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "comm").read_text().strip())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("vm")
+    with lab_up(write_vm(folder / "own.yaml", PREFIX)):
+        yield folder
+    assert not namespaces(PREFIX) and not processes(PREFIX)
+
+
+@pytest.fixture
+def up(standing: Path, tmp_path: Path) -> Path:
+    share_lab(standing, tmp_path)
+    return write_vm(tmp_path / "own.yaml", PREFIX)
+
+
+def test_queues_of_a_nic_are_set_read_back_and_counted(tmp_path: Path, up: Path) -> None:
+    """A ramp configures the guest at its console, and what its NICs count is by queue."""
+    succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--rx-queues", "2", "--no-picture", "-q")
+    found = document(tmp_path)
+    assert found["status"] == "complete" and found["simulated"] is False
+    assert found["dut"]["accelerator"] == "tcg" and found["dut"]["attested"]
+    nic = found["dut"]["facts"]["interfaces"]["eth0"]
+    assert nic["driver"]["driver"] == "virtio_net" and nic["channels"]["now"]["combined"] == 2
+    assert found["dut"]["facts"]["kernel"].endswith("-cloud-amd64") and nic["rss"]["table"] is None
+    assert "does not show its key" in found["spread"]["predicted"]["ports"][0]["reason"]
+    (direction,) = found["analysis"]
+    assert direction["received"] > 0.5 * direction["sent"] > 500
+    assert "EMULATED" in succeed(tmp_path, "show").stdout
+    counted = [one for reading in found["telemetry"]["readings"] for one in reading["observation"]["queues"]]
+    assert {(one["port"], one["queue"]) for one in counted} == {(port, queue) for port in (0, 1) for queue in (0, 1)}
+    assert max(one["packets"] for one in counted if one["port"] == 0) >= direction["received"]
+
+
+@pytest.mark.parametrize(
+    "victim", [pytest.param("run"), pytest.param("keeper"), pytest.param("qemu", marks=pytest.mark.nightly)]
+)
+def test_a_kill_leaves_no_machine_and_no_namespace(tmp_path: Path, victim: str) -> None:
+    write_vm(tmp_path / "own.yaml", OWN)
+    run = begin(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--ramp-duration", "60s", "--no-picture")
+    try:
+        eventually(lambda: "qemu-system-x86" in " ".join(processes(OWN)), "QEMU runs", 60)
+        state = json.loads((tmp_path / "run" / f"{OWN}.lab.json").read_text())
+        kept = {
+            "run": run.pid,
+            "keeper": state["owner"]["pid"],
+            "qemu": (state["router"] or {}).get("process", {}).get("pid"),
+        }
+        os.kill(kept[victim], signal.SIGKILL)
+        run.communicate(timeout=90)
+        assert run.returncode != 0
+        eventually(lambda: not processes(OWN) and not namespaces(OWN), "nothing is left", 30)
+    finally:
+        run.kill()
+        trexbench(tmp_path, "lab", "down", "--dut", "own.yaml", "--force")
+    assert not list((tmp_path / "run").glob(f"{OWN}*.console"))
+
+
+@pytest.mark.parametrize(
+    ("machine", "words"),
+    [
+        pytest.param({"append": "init=/nonesuch rdinit=/nonesuch root=/dev/none"}, "panicked"),
+        pytest.param(
+            {"append": "rdinit=/bin/cat", "boot": "8s"}, "shows no prompt within 8 s", marks=pytest.mark.nightly
+        ),
+        pytest.param({"prompt": "'^never$'", "boot": "9s"}, "lab-vm-linux#", marks=pytest.mark.nightly),
+        pytest.param({"memory": "64"}, "initrd is too large", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_machine_that_does_not_start_is_quoted_in_one_line(
+    tmp_path: Path, machine: dict[str, str], words: str
+) -> None:
+    write_vm(tmp_path / "own.yaml", OWN, **machine)
+    done = trexbench(tmp_path, "lab", "up", "--dut", "own.yaml")
+    assert done.returncode == 7 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not namespaces(OWN) and not processes(OWN)
+
+
+@pytest.mark.nightly
+def test_an_image_that_does_not_boot_is_quoted_and_not_written(tmp_path: Path) -> None:
+    disk = tmp_path / "disk.raw"
+    disk.write_bytes(bytes(1 << 20))
+    write_vm(tmp_path / "own.yaml", OWN, image=str(disk), boot="8s")
+    done = trexbench(tmp_path, "lab", "up", "--dut", "own.yaml")
+    assert done.returncode == 7 and "Boot failed" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert disk.read_bytes() == bytes(1 << 20) and not namespaces(OWN)
+
+
+@pytest.mark.nightly
+def test_an_interface_that_the_machine_does_not_have_is_named(tmp_path: Path) -> None:
+    path = write_vm(tmp_path / "own.yaml", OWN)
+    path.write_text(path.read_text().replace("interface: eth1", "interface: eth7"))
+    done = trexbench(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--no-picture")
+    assert done.returncode == 6 and "eth7" in done.stderr.splitlines()[-1], done.stderr
+    assert not namespaces(OWN) and not processes(OWN)
+
+
+def test_no_interface_leads_out_of_the_lab(standing: Path) -> None:
+    listed = subprocess.run(["ip", "-n", f"{PREFIX}-tester", "-br", "link"], capture_output=True, text=True, check=True)
+    assert {line.split()[0] for line in listed.stdout.splitlines()} == {"lo", "p0", "p1"}
