@@ -130,7 +130,7 @@ def test_a_kill_leaves_no_machine_and_no_namespace(tmp_path: Path, victim: str) 
             {"append": "rdinit=/bin/cat", "boot": "8s"}, "shows no prompt within 8 s", marks=pytest.mark.nightly
         ),
         pytest.param({"prompt": "'^never$'", "boot": "9s"}, "lab-vm-linux#", marks=pytest.mark.nightly),
-        pytest.param({"memory": "64"}, "initrd is too large", marks=pytest.mark.nightly),
+        pytest.param({"memory": "64"}, "Booting from ROM", marks=pytest.mark.nightly),
     ],
 )
 def test_a_machine_that_does_not_start_is_quoted_in_one_line(
@@ -140,6 +140,18 @@ def test_a_machine_that_does_not_start_is_quoted_in_one_line(
     done = trexbench(tmp_path, "lab", "up", "--dut", "own.yaml")
     assert done.returncode == 7 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert not namespaces(OWN) and not processes(OWN)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("variant", ["20ms", "nat", "stateful"])
+def test_what_its_own_kernel_does(tmp_path: Path, up: Path, variant: str) -> None:
+    """netem and nftables of the guest; a line of 20 ms holds each frame back for 10 ms."""
+    options = ("--variant", variant, "--ramp-to", "2kpps", "--latency", "1s", "--no-picture", "-q")
+    succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", *options)
+    found = document(tmp_path)
+    assert found["status"] == "complete" and found["command"]["variant"] == variant and found["dut"]["attested"]
+    assert (found["latency"][0]["min_s"] > 9e-3) == (variant == "20ms"), found["latency"]
+    assert (found["over"] or {}).get("wan_by", "") == ("netem" if variant == "20ms" else "")
 
 
 @pytest.mark.nightly

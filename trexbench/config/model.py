@@ -339,8 +339,6 @@ class DutConfig:
         """Why there can be no WAN in its path, and what helps; None: there can."""
         if self.wan_host is not None:
             return None
-        if self.in_vm:
-            return "the lab of a virtual machine makes none yet", "take it out"
         if not self.ports and self.endpoints is None:
             return "there are neither ports nor endpoints, between which it could lie", "add some (docs/configs.md)"
         if self.driver != "linux":

@@ -33,20 +33,10 @@ PROGRAMS = {
 """Programs in it: package, and folder there. busybox has its own ip, tc and grep, which lack what is needed."""
 WELCOME = {"nft": "sbin", "wg": "bin"}
 """Programs that go with it where this machine has them."""
-_MODULES = (
-    "virtio_pci",
-    "virtio_net",
-    "vmxnet3",
-    "wireguard",
-    "sit",
-    "8021q",
-    "sch_netem",
-    "sch_tbf",
-    "nf_tables",
-    "nft_ct",
-    "nft_masq",
-    "nft_nat",
-)
+_NICS = ("virtio_pci", "virtio_net", "vmxnet3")
+_LINES = ("8021q", "sch_netem", "sch_tbf", "sit", "wireguard")
+_RULES = ("nf_flow_table_inet", "nft_chain_nat", "nft_ct", "nft_fib_inet", "nft_flow_offload", "nft_limit", "nft_log")
+_MORE_RULES = ("nft_masq", "nft_nat", "nft_redir", "nft_reject_inet")
 _INIT = b"""#!/bin/sh
 export PATH=/sbin:/bin:/usr/sbin:/usr/bin HOME=/root TERM=dumb PS1='lab-vm-linux# '
 mount -t proc proc /proc
@@ -177,7 +167,7 @@ def _modules(there: Path, release: str) -> Iterator[tuple[str, bytes]]:
     """The modules and what they need, with the lists that modprobe reads."""
     _said(["depmod", "-b", str(there), release])
     needed = set()
-    for name in _MODULES:
+    for name in (*_NICS, *_LINES, *_RULES, *_MORE_RULES):
         told = _said(["modprobe", "-d", str(there), "-S", release, "--show-depends", name])
         needed |= set(re.findall(r"^insmod (\S+)", told, re.MULTILINE))
     home = there / "lib" / "modules" / release

@@ -83,6 +83,8 @@ def find_wan(config: DutConfig, packets: bool = False) -> str:
     """
     if config.wan is None:
         return ""
+    if config.in_vm:
+        return NETEM  # its kernel may not run yet: what it lacks shows when the line is made
     carrier = carrier_of(config, packets)
     if carrier is not None and config.lab is not None:  # its namespaces may not be there yet; its kernel is this one
         carrier = replace(carrier, transport=TransportConfig("local"))
