@@ -55,7 +55,7 @@ def write_vm(path: Path, prefix: str, **machine: str) -> Path:
 
 
 def processes(prefix: str) -> list[str]:
-    """Those that any lab of this prefix has started."""
+    """Names of the processes that a lab of this prefix has started."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -100,6 +100,22 @@ def test_a_machine_without_qemu_or_without_its_files(tmp_path: Path, monkeypatch
         image.check()
 
 
+@pytest.mark.parametrize(("says", "works"), [("Linux version 6", True), ("no KVM", False), ("", False)])
+def test_kvm_is_used_where_a_kernel_says_a_word_by_it(
+    says: str, works: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(vm, "KVM_CHECK_S", 5.0 if says else 0.2)
+    hangs = "exec sleep 60" if not says else f"echo '{says}'"
+    (tmp_path / vm.QEMU).write_text(f"#!/bin/sh\n{hangs}\n")
+    (tmp_path / vm.QEMU).chmod(0o755)
+    assert vm.runs_by_kvm(Path("/k/vmlinuz")) is works
+    assert vm.choose_accelerator(spec_of(accelerator="tcg")) == "tcg"
+    if not works:
+        with pytest.raises(LabError, match=r"no processor runs by KVM here within .* s: see whether /dev/kvm"):
+            vm.choose_accelerator(spec_of(accelerator="kvm"))
+
+
 def config(lab: str, driver: str = "linux", way: str = "console") -> DutConfig:
     text = (Path(load_dut("lab-vm-linux").file)).read_text()
     text = text.replace("driver: linux", f"driver: {driver}").replace("type: console", f"type: {way}")

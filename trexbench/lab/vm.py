@@ -35,6 +35,8 @@ KVM_CHECK_S = 3.0
 """Enough for a kernel to say its first word on a processor; where none works, all of it is waited for."""
 _ASK_AGAIN_S = 2.0
 """After so long a silence Enter is pressed, which some consoles wait for."""
+_QUIET_S = 0.2
+"""After so long a silence a line that looks like a prompt is one, and not the beginning of a longer one."""
 _LOGIN = re.compile(r"(?i)(?:login|password): *$")
 _KERNEL_WORDS = "console=ttyS0 quiet panic=-1"
 _ALONE = ("-nodefaults", "-nographic", "-no-reboot", "-no-user-config")
@@ -74,16 +76,16 @@ def choose_accelerator(spec: LabSpec) -> str:
     asked = spec.settings.vm.accelerator
     if asked == EMULATOR:
         return asked
-    works = os.access("/dev/kvm", os.R_OK | os.W_OK) and _runs_by_kvm(boot_files(spec.settings.vm)[0])
+    kernel = boot_files(spec.settings.vm)[0] if spec.settings.vm.image is None else image.kernel_file()
+    works = os.access("/dev/kvm", os.R_OK | os.W_OK) and runs_by_kvm(kernel if kernel.is_file() else None)
     if asked == "kvm" and not works:
         what = f"lab {spec.prefix}: no processor runs by KVM here within {KVM_CHECK_S:g} s"
         raise LabError(what, "see whether /dev/kvm is there, or write lab.vm.accelerator: auto, which emulates it")
     return "kvm" if works else EMULATOR
 
 
-def _runs_by_kvm(boots: Path) -> bool:
-    """Start a kernel, which says its first word or does not; where there is only an image, the firmware."""
-    kernel = next((file for file in (boots, image.kernel_file()) if file.name.startswith("vmlinuz")), None)
+def runs_by_kvm(kernel: Path | None) -> bool:
+    """Start a kernel, which says its first word or does not; without one the firmware, which proves less."""
     words = ("-kernel", str(kernel), "-append", "console=ttyS0 panic=-1") if kernel is not None else ()
     word = b"Linux version" if kernel is not None else b"SeaBIOS"
     argv = [QEMU, "-accel", "kvm", "-cpu", "host", "-m", "256", *_ALONE, "-serial", "stdio", *words]
@@ -169,7 +171,7 @@ def await_prompt(spec: LabSpec, process: subprocess.Popen[bytes], log: str, canc
             if piece is None:
                 raise LabError(_why_ended(name, heard), f"{server.telling_line(log)}; {last_lines(heard)}")
             heard = (heard + piece)[-_KEPT_BYTES:]
-            if at_prompt(heard, machine.prompt, name):
+            if at_prompt(heard, machine.prompt, name) and not select.select([line], [], [], _QUIET_S)[0]:
                 return
             if cancelled():
                 raise LabError(f"interrupted while {name} was starting")
