@@ -20,7 +20,7 @@ class SerialLine:
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             os.execvpe(argv[0], list(argv), {"PATH": os.environ["PATH"], "PS1": "router# ", "TERM": "vt100"})
-        self._piece = piece
+        self._piece, self._ended = piece, False
         said = b""
         while not {*b"#>"} & {*said}:  # until then Ctrl-C would end it
             said += os.read(self._terminal, piece)
@@ -43,21 +43,27 @@ class SerialLine:
         while True:
             reads, writes, _ = select.select([user, self._terminal], [self._terminal] if typed else [], [])
             if self._terminal in reads:
-                user.sendall(os.read(self._terminal, self._piece))
+                with contextlib.suppress(BlockingIOError):
+                    user.sendall(os.read(self._terminal, self._piece))
             if user in reads:
                 data = user.recv(1 << 16)
                 if not data:
                     return
                 typed += data
             if writes:
-                typed = typed[os.write(self._terminal, typed[:512]) :]
+                with contextlib.suppress(BlockingIOError):  # a terminal that can be written to may yet be full
+                    typed = typed[os.write(self._terminal, typed[:512]) :]
 
     def end(self) -> None:
-        """Kill the shell, as if the machine ended."""
+        """Kill the shell, as if the machine ended; harmless when repeated."""
+        if self._ended:
+            return
+        self._ended = True
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
-        self._listening.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # whoever serves it may have seen the end before
+            self._listening.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         os.close(self._terminal)
 
@@ -68,5 +74,4 @@ def serial_line(path: Path, argv: Sequence[str], piece: int = 4096) -> Iterator[
     try:
         yield line
     finally:
-        with contextlib.suppress(OSError):
-            line.end()
+        line.end()

@@ -25,7 +25,7 @@ VERBS = {
     },
     "DUT and lab": {
         "dut": (".dut", "DUTs: list, new, check, show, plan, apply, verify, revert ..."),
-        "lab": (".lab", "The bench: up, down, status, profile, serve, calibrate."),
+        "lab": (".lab", "The bench: up, down, status, image, profile, serve, calibrate."),
         "doctor": (".doctor", "Check all that a run needs: this machine, tester, lab, DUT."),
     },
     "Nights": {
