@@ -37,6 +37,14 @@ def replace_file(path: Path, data: bytes, exclusive: bool = False) -> None:
     _sync_directory(path.parent)
 
 
+def link_new(file: Path, path: Path) -> None:
+    """Give a complete file this name, too, for good; FileExistsError where there is such a name already."""
+    with file.open("rb") as written:
+        os.fsync(written.fileno())
+    _link(file, path)
+    _sync_directory(path.parent)
+
+
 def sweep(directory: Path) -> None:
     """Remove what killed writers left behind; a live writer holds the lock of its file."""
     for path in directory.glob(f".*{_TEMPORARY}"):

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "trexbench"
 
 CORE = """
     core/errors core/typed core/units core/names core/patterns core/means core/load core/verdict core/strategy core/dut
-    core/protocols core/run core/tcp core core/history
+    core/protocols core/run core/tcp core core/history core/fleet
 """
 """Each may import those before it; ``core`` itself is the files beside its rooms: result, damage and their like."""
 
@@ -60,23 +60,27 @@ ROOMS: Mapping[str, str] = {
     "session": "core/* config files dut dut/linux dut/vpp generator/trex host lab lock report/run results "
     "signals stlserver/rpc transport twin",
     "suite": "core/* config files lock report report/regress report/tcp results review session session/tcp",
+    "fleet/guard": "",
+    "fleet": "core/* config files fleet/guard results session suite",
     "doctor": "core/* config generator/trex host lab session",
     "api": "core/* config report/run results review session suite",
     "api_tcp": "core/* api config results session/tcp",
     "__init__": "",
     "__main__": "cli",
     "cli": "core/* config report report/run report/tcp report/page report/regress results review "
-    "session session/tcp suite signals doctor dut files lab lock stlserver",
+    "session session/tcp suite fleet signals doctor dut files lab lock stlserver",
 }
 """Room -> rooms that it may import besides itself, without those inside of them; ``core/*``: with them."""
 
 THEIRS: Mapping[str, str] = {
     "click": "cli stlserver/__main__",
+    "dask": "fleet",
+    "distributed": "fleet",
     "jinja2": "report/page/templates",
     "MLRsearch": "core/strategy/mlrsearch",
     "markupsafe": "report/page/html report/page/markdown report/page/templates",
     "matplotlib": "report/run/picture report/run/picture_plot report/tcp/picture",
-    "msgspec": "core/* dut/* endpoint host lab results",
+    "msgspec": "core/* dut/* endpoint fleet host lab results",
     "netmiko": "transport/cli",
     "numpy": "core/* stlserver/* twin",
     "paramiko": "transport/cli",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import wraps
 from itertools import repeat
 from pathlib import Path
@@ -39,7 +40,7 @@ from .options import (
     results_option,
 )
 from .output import say_unless, warn
-from .verbs import verb, verbs
+from .verbs import Heading, Option, verb, verbs
 
 if TYPE_CHECKING:
     from ..config.suite import Suite
@@ -80,19 +81,28 @@ Examples:
 """
 
 NAME = click.argument("name", metavar="SUITE", shell_complete=complete_suites)
+FLEET = click.option(
+    "--fleet",
+    metavar="FILE",
+    cls=Option,
+    heading=Heading.THROUGH,
+    help="Testers that measure at once: a fleet.yaml, or local:3 for three simulated ones; default: this machine.",
+)
 _WORDS = {"speedup": NIGHT_SPEEDUP, "kept": "the night's runs", "server": f"{SERVER}its lab's"}
 _SETUP = asked("setup", Setup, **_WORDS)
 
 
-def _night(setup: Setup, words: NightWords, results: Path, quiet: bool) -> NightOptions:
+def _night(setup: Setup, words: NightWords, results: Path, quiet: bool, name: str, fleet: str | None) -> NightOptions:
     """Each run shows its steps and progress on a terminal only; in a log that would be too much."""
     from ..suite.night import NightOptions  # heavy; --help and completion do without
+    from .fleet import by_fleet
     from .loads import output_of
 
     watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
     output = output_of(None, not watched, (setup.speedup or NIGHT_SPEEDUP) if setup.sim else 1.0)
     say = say_unless(quiet)
-    return of_options(NightOptions, words, results=results, setup=setup, output=output, say=say, instead=words)
+    found = of_options(NightOptions, words, results=results, setup=setup, output=output, say=say, instead=words)
+    return found if fleet is None else replace(found, by_fleet=by_fleet(name, fleet, found))
 
 
 def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,11 +110,14 @@ def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
 
     @asked("words", NightWords)
     @_SETUP
+    @FLEET
     @results_option("Where runs and nights are kept.")
     @QUIET
     @wraps(verb)
-    def called(setup: Setup, words: NightWords, results: Path, quiet: bool, **others: Any) -> Any:
-        return verb(night=_night(setup, words, results, quiet), **others)
+    def called(
+        setup: Setup, words: NightWords, results: Path, quiet: bool, name: str, fleet: str | None, **others: Any
+    ) -> Any:
+        return verb(name=name, night=_night(setup, words, results, quiet, name, fleet), **others)
 
     return called
 
@@ -144,14 +157,23 @@ def list_(configs_dir: Path | None, form: OutputForm) -> None:
 @ONLY
 @asked("instead", Instead)
 @_SETUP
+@FLEET
 @formats("text", "json", "csv", "md")
-def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, form: OutputForm) -> None:
-    """List the cells in their order, how long each is expected to take, and where a DUT is reconfigured."""
+def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, fleet: str | None, form: OutputForm) -> None:
+    """List the cells in their order, how long each is expected to take, and where a DUT is reconfigured.
+
+    With --fleet: which tester would measure which cell and when, and what cannot be measured and why.
+    """
     from ..suite.jobs import sessions
     from ..suite.night import check_twins, read_jobs
 
     found, jobs = read_jobs(name, setup, only, instead)
     check_twins(jobs)
+    if fleet is not None:
+        from .fleet import show_roster
+
+        show_roster(found, jobs, fleet, setup, form)
+        return
     numbers = {at: number for number, places in enumerate(sessions(jobs, range(len(jobs))), 1) for at in places}
     values = [
         {

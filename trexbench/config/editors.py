@@ -12,12 +12,13 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from .fleet import Fleet
 from .model import DutConfig
 from .readers import ONE_VALUE, keys_of
 from .suite import Suite
 
 FOLDER = Path(__file__).with_name("schemas")
-KINDS: Mapping[str, type] = {"dut": DutConfig, "suite": Suite}
+KINDS: Mapping[str, type] = {"dut": DutConfig, "fleet": Fleet, "suite": Suite}
 """Sections that are whole files, by the name of their schema in FOLDER."""
 
 

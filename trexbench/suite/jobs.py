@@ -162,14 +162,15 @@ def sessions(jobs: Sequence[Job], places: Iterable[int]) -> list[list[int]]:
 
 def labelled(jobs: Sequence[Job], suite: str, writer: NightWriter) -> list[Job]:
     """The jobs with the night's labels for their documents; each simulated one with a seed of its own."""
-    labels = {"suite": suite, "night": writer.night.night}
-    return [job.with_labels(labels, _seed(job, writer) if job.request.sim else None) for job in jobs]
+    return [of_night(job, suite, writer.night.night, writer.name) for job in jobs]
 
 
-def _seed(job: Job, writer: NightWriter) -> int:
+def of_night(job: Job, suite: str, date: str, name: str) -> Job:
+    """The job with the labels of the night of this date and name; a simulated one with a seed of its own."""
     base = 1 if job.request.seed is None else job.request.seed
-    mixed = sha256(f"{base} {writer.name} {job.cell}".encode()).digest()
-    return int.from_bytes(mixed[:4], "big")
+    mixed = sha256(f"{base} {name} {job.cell}".encode()).digest()
+    seed = int.from_bytes(mixed[:4], "big") if job.request.sim else None
+    return job.with_labels({"suite": suite, "night": date}, seed)
 
 
 def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error: str | None = None) -> NightWriter:

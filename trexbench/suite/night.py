@@ -12,6 +12,7 @@ from ..config.lookup import read_suite
 from ..config.suite import AS_IT_IS, Instead, Suite
 from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError
+from ..core.history.night import Night
 from ..results.nights import NightWriter
 from ..session.keep import Output
 from ..session.options import Setup
@@ -29,7 +30,8 @@ class NightOptions:
     """Options of a night. results: where runs and nights are kept; output: of each run, except ``results``.
 
     say: gets a line or two per cell. date: of the night, None: today (UTC). retry_after_s: pause before a second try.
-    instead: of DUTs, variants and times of the suite's own.
+    instead: of DUTs, variants and times of the suite's own. by_fleet: measures the cells that are left; None: this
+    process does.
     """
 
     results: Path
@@ -39,6 +41,7 @@ class NightOptions:
     date: str | None = None
     retry_after_s: float = 10.0
     instead: Instead = AS_IT_IS
+    by_fleet: Callable[[Sequence[Job], NightWriter, NightOptions], Night] | None = None
 
     def __post_init__(self) -> None:
         """ConfigError for a measurement of the future; tomorrow is where the day began before UTC's."""
@@ -93,8 +96,11 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
     """Measure the cells that are left of the night, and say how many were measured and which failed."""
     options.say(f"night    {writer.path}")
     output = replace(options.output, results=options.results)
-    runs = labelled(jobs, suite, writer)
-    night = NightRun(runs, writer, output, options.say, options.retry_after_s).go()
+    if options.by_fleet is not None:
+        night = options.by_fleet(jobs, writer, options)
+    else:
+        runs = labelled(jobs, suite, writer)
+        night = NightRun(runs, writer, output, options.say, options.retry_after_s).go()
     for reason, cells in night.failures.items():
         every = "all " * (len(cells) == len(night.cells))
         names = f"{every}{len(cells)} cells" if len(cells) > MOST_NAMED else ", ".join(map(str, cells))

@@ -54,7 +54,7 @@ class NightRun:
         except (Interrupted, KeyboardInterrupt) as error:
             self.writer.write(replace(self.writer.night, error=str(as_error(error))))
             raise
-        self.writer.write(replace(self.writer.night, finished=utc_now(), error=_nothing_measured(self.writer.night)))
+        self.writer.write(replace(self.writer.night, finished=utc_now(), error=nothing_measured(self.writer.night)))
         return self.writer.night
 
     def _measure_session(self, waiting: deque[int]) -> None:
@@ -172,7 +172,7 @@ class NightRun:
         self._held = None
 
 
-def _nothing_measured(night: Night) -> str | None:
+def nothing_measured(night: Night) -> str | None:
     """The reason, where not one cell was measured."""
     if not night.cells or len(night.failed) < len(night.cells):
         return None

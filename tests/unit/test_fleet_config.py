@@ -1,0 +1,87 @@
+"""fleet.yaml: what it says, what is wrong with it in words that help, and who would measure what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trexbench.config.fleet import Fleet, fleet_of, read_fleet
+from trexbench.core.errors import ConfigError
+from trexbench.core.fleet.roster import make_roster
+
+pytestmark = pytest.mark.portable
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = """\
+testers:
+  - {name: t1, ports: [0, 1, 2, 3], speed: 10gbit}
+  - {name: t2, ports: [0, 1]}
+duts: [netgate-vpp, netgate-linux]
+lease: 20s
+links:
+  - [t1:0, netgate-vpp:TenGigabitEthernet3/0/0]
+  - [netgate-vpp:TenGigabitEthernet3/0/1, t1:1]
+  - [t2:1, netgate-linux:enp3s0f0]
+  - [t2:0, netgate-linux:enp3s0f1]
+"""
+
+
+def fleet_in(tmp_path: Path, text: str) -> Fleet:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(text)
+    return read_fleet(path, ROOT / "dut_configs")
+
+
+def test_everything_a_fleet_may_say(tmp_path: Path) -> None:
+    fleet = fleet_in(tmp_path, GOOD)
+    assert fleet.lease_s == 20.0 and [one.speed_bps for one in fleet.testers] == [1e10, None]
+    assert fleet.wiring == {"t1": {"netgate-vpp": (0, 1)}, "t2": {"netgate-linux": (1, 0)}}
+    assert fleet.reach == {"t1": ["netgate-vpp"], "t2": ["netgate-linux"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("t1:0,", "t1:7,", ("fleet.yaml:7: links[0][0]", "t1 has no port 7", "0, 1, 2, 3")),
+        ("enp3s0f1", "eth9", ("fleet.yaml:10:", "no port eth9", "enp3s0f0")),
+        ("[t2:1, n", "[t9:1, n", ("fleet.yaml:9:", "nothing is called t9", "t1, t2")),
+        ("t2:0", "t2:1", ("fleet.yaml:10:", "t2:1 has a link on line 9", "take one out")),
+        ("enp3s0f1", "enp3s0f0", ("fleet.yaml:10:", "netgate-linux:enp3s0f0 has a link")),
+        ("speed: 10gbit", "speed: 25gbit", ("fleet.yaml:7:", "25.00 Gbit/s of t1", "10.00 Gbit/s of netgate-vpp")),
+        ("t2:0, netgate-linux:enp3s0f1", "t2:0, t2:1", ("fleet.yaml:10:", "a loop: both ends are at t2")),
+        ("t2:0, netgate-linux:enp3s0f1", "t2:0, t1:2", ("fleet.yaml:10:", "joins two testers")),
+        (
+            "  - [t2:0, netgate-linux:enp3s0f1]\n", "",
+            ("fleet.yaml:4: duts[1]", "nobody reaches netgate-linux", "enp3s0f0, enp3s0f1"),
+        ),
+        ("netgate-linux]", "netgate-linux, gl-ar150]", ("fleet.yaml:4: duts[2]", "gl-ar150", "no ports")),
+        ("netgate-linux]", "netgate-linus]", ("fleet.yaml:4: duts[1]", "netgate-linux?")),
+        ("name: t2", "name: netgate-vpp", ("fleet.yaml:7:", "a tester and a DUT", "rename")),
+        ("name: t2", "name: t1", ("fleet.yaml:3:", "tester t1 is on line 2")),
+        ("lease: 20s", "lease: 1s", ("fleet.yaml:5: lease", "2s to 10min")),
+        ("[t2:1, n", "[t2:1, t2:0, n", ("fleet.yaml:9:", "3 ends", "has two")),
+        ("[t2:1, n", "[t2, n", ("fleet.yaml:9:", "not an end of a link", "t1:0")),
+        ("links:", "linkz:", ("did you mean 'links'?",)),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_names_file_line_and_remedy(
+    tmp_path: Path, before: str, after: str, words: tuple[str, ...]
+) -> None:
+    assert before in GOOD
+    with pytest.raises(ConfigError) as raised:
+        fleet_in(tmp_path, GOOD.replace(before, after, 1))
+    line = str(raised.value)
+    assert line.count("\n") == 0 and all(word in line for word in words), line
+
+
+def test_the_longest_duts_are_given_first_and_each_to_one_tester() -> None:
+    cells = [("a", 10.0), ("b", 30.0), ("a", 10.0), ("c", 5.0), ("x", 1.0)]
+    roster = make_roster(cells, {"t1": ["a", "b", "c"], "t2": ["a", "c"]})
+    assert [turn.tester for turn in roster.turns] == ["t2", "t1", "t2", "t2", None]
+    assert [turn.end_s for turn in roster.turns] == [10.0, 30.0, 20.0, 25.0, 0.0] and roster.length_s == 30.0
+    assert roster.turns[4].reason == "no tester has links to all ports of x"
+
+
+def test_simulated_testers_reach_every_dut() -> None:
+    assert fleet_of(2, ("a", "b"), 5.0).reach == {"t1": ("a", "b"), "t2": ("a", "b")}

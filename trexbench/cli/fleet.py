@@ -1,0 +1,91 @@
+"""``--fleet`` of suites: who would measure what, and nights measured by several testers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from ..config.catalogue import SUITES
+from ..config.fleet import find_fleet
+from ..config.lookup import read_suite
+from ..core.errors import ConfigError
+from ..core.fleet.roster import Roster, make_roster
+from ..core.units import format_duration
+from ..report.fit import format_sheet
+from ..report.room import room_of, wrapped
+from ..report.sheet import Sheet, figure, make_sheet
+from ..report.words import format_count
+from ..session.options import Setup
+from .forms import OutputForm
+
+if TYPE_CHECKING:
+    from ..config.suite import Suite
+    from ..fleet.night import FleetNight
+    from ..suite.jobs import Job
+    from ..suite.night import NightOptions
+
+
+def by_fleet(name: str, text: str, night: NightOptions) -> FleetNight:
+    """Return the night's measuring by the fleet of this option; ConfigError for what is wrong with it."""
+    from ..fleet.cluster import require_dask
+    from ..fleet.night import FleetNight
+
+    if not night.setup.sim:
+        raise ConfigError(f"--fleet {text}: its testers are simulated, as yet", "add --sim, or leave --fleet out")
+    require_dask()
+    suite = read_suite(SUITES.find(name), night.setup.configs_dir, night.instead)
+    return FleetNight(name, find_fleet(text, _duts(suite), night.setup.configs_dir, night.setup.sim))
+
+
+def _duts(suite: Suite) -> Sequence[str]:
+    return tuple(dict.fromkeys(dut.name for dut in suite.duts))
+
+
+def show_roster(suite: Suite, jobs: Sequence[Job], text: str, setup: Setup, form: OutputForm) -> None:
+    """Write which tester would measure which cell."""
+    fleet = find_fleet(text, _duts(suite), setup.configs_dir, setup.sim)
+    roster = make_roster([(job.cell.dut, job.expected_s) for job in jobs], fleet.reach)
+    pairs = list(zip(jobs, roster.turns, strict=True))
+    values = [
+        {
+            "cell": str(job.cell),
+            "tester": turn.tester,
+            "begin_s": round(turn.begin_s, 1),
+            "end_s": round(turn.end_s, 1),
+            "reason": turn.reason,
+        }
+        for job, turn in pairs
+    ]
+    sheet = _sheet(jobs, roster)
+
+    def text_lines(out: TextIO) -> Iterator[str]:
+        there, room = [turn for turn in roster.turns if turn.tester], room_of(out)
+        testers = format_count(len({turn.tester for turn in there}), "tester")
+        yield f"{suite.name}: {len(there)} of {format_count(len(jobs), 'cell')} by {testers}, {_about(roster)}"
+        for line in format_sheet(sheet):
+            yield from wrapped([line], room)
+        for reason in dict.fromkeys(turn.reason for turn in roster.turns if turn.reason):
+            yield f"cannot be measured: {reason}"
+
+    form.write(
+        lambda out: "\n".join(text_lines(out)),
+        lambda: {"suite": suite.name, "expected_s": round(roster.length_s, 1), "cells": values},
+        lambda: [sheet],
+    )
+
+
+def _about(roster: Roster) -> str:
+    return f"about {format_duration(roster.length_s)} plus setup"
+
+
+def _sheet(jobs: Sequence[Job], roster: Roster) -> Sheet:
+    rows = (
+        (
+            str(job.cell),
+            turn.tester or "none",
+            figure(turn.begin_s if turn.tester else None, format_duration),
+            figure(turn.end_s if turn.tester else None, format_duration),
+        )
+        for job, turn in zip(jobs, roster.turns, strict=True)
+    )
+    return make_sheet("::cell; :tester; begin [s]; end [s]", rows, "fleet", "Cells and their testers")

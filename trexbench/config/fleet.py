@@ -1,0 +1,188 @@
+"""``fleet.yaml``: testers, DUTs, and what is wired to what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from ..core.errors import ConfigError
+from ..core.names import nearest
+from ..core.units import format_bits
+from . import readers as r
+from .lookup import load_dut
+from .model import DutConfig
+from .yamltree import Value, load, raise_any
+
+_TESTER = r.pattern(r"[A-Za-z0-9][A-Za-z0-9_-]*", "the name of a tester", "t1", 40)
+_DUT = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
+_END = r.pattern(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*:[A-Za-z0-9_.:/-]+", "an end of a link", "t1:0 or netgate-vpp:ix0: a name and a port"
+)
+
+MOST_LOCAL, LOCAL_LEASE_S = 64, 10.0
+"""Simulated testers on this machine at most, and the length of their leases."""
+
+
+@dataclass(frozen=True)
+class FleetTester:
+    """A tester. ports: their numbers. speed_bps: of each port (L1 bit/s); None: as the DUTs'."""
+
+    name: Annotated[str, _TESTER]
+    ports: Annotated[tuple[int, ...], r.integers(0, 127)]
+    speed_bps: Annotated[float | None, r.speed, "speed"] = None
+
+
+@r.takes(type="array", items=_END, minItems=2, maxItems=2)
+def _link(value: Value) -> tuple[str, str]:
+    ends = r.each_of(value.items("end"), _END)
+    if len(ends) != 2:
+        raise ConfigError(f"{len(ends)} ends", "a link has two: write it as [t1:0, netgate-vpp:ix0]")
+    return ends[0], ends[1]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Testers and DUTs. duts: by the names of their configs; links: each from a tester's port to a DUT's interface.
+
+    lease_s: length of a DUT's lease, within which the traffic of a tester that is cut off ends.
+    """
+
+    testers: Annotated[
+        tuple[FleetTester, ...], r.list_of("tester", r.section(FleetTester, "a tester"), lambda one: one.name)
+    ]
+    duts: Annotated[tuple[str, ...], r.list_of("DUT", _DUT, str)]
+    links: Annotated[tuple[tuple[str, str], ...], r.list_of("link", _link, " - ".join)]
+    lease_s: Annotated[float, r.seconds, "lease"] = 30.0
+    wiring: Mapping[str, Mapping[str, tuple[int, ...]]] | None = None
+    """Tester -> DUT that it reaches -> its port for each of the DUT's, in their order; None: all reach all."""
+
+    @property
+    def reach(self) -> dict[str, Sequence[str]]:
+        """Tester -> DUTs that it can measure."""
+        return {one.name: self.duts if self.wiring is None else [*self.wiring[one.name]] for one in self.testers}
+
+
+def fleet_of(count: int, duts: Sequence[str], lease_s: float) -> Fleet:
+    """Return a fleet of so many testers t1, t2 ... that reach all of these DUTs."""
+    testers = tuple(FleetTester(f"t{number}", ()) for number in range(1, count + 1))
+    return Fleet(testers, tuple(duts), (), lease_s)
+
+
+def read_fleet(path: Path, configs_dir: Path | None = None) -> Fleet:
+    """The fleet in this file, its DUTs looked up; ConfigError naming file, line, key and remedy."""
+    root = load(path, "fleet")
+    fleet = r.section(Fleet, "a fleet")(root)
+    lease = root.at("lease")
+    if not 2 <= fleet.lease_s <= 600:
+        raise lease.wrong(f"a lease of {fleet.lease_s:g} s", "write 2s to 10min; 30s does for most")
+    items = root.at("duts").items("DUT")
+    duts = {
+        name: item.read(lambda _, name=name: load_dut(name, configs_dir))  # type: ignore[misc]
+        for item, name in zip(items, fleet.duts, strict=True)
+    }
+    wired = dict[tuple[str, str], int]()
+    raise_any(_check_links(root.at("links").items("link"), fleet, duts, wired))
+    wiring = {one.name: _reached(one, duts, wired) for one in fleet.testers}
+    known = [name for reached in wiring.values() for name in reached]
+    raise_any(_check_reach(items, duts, known))
+    return replace(fleet, wiring=wiring)
+
+
+def _reached(
+    tester: FleetTester, duts: Mapping[str, DutConfig], wired: Mapping[tuple[str, str], int]
+) -> dict[str, tuple[int, ...]]:
+    """DUTs of which every port is wired to this tester, with its ports in the order of the DUT's."""
+    found = {}
+    for name, dut in duts.items():
+        ports = [wired.get((tester.name, f"{name}:{cable.interface}")) for cable in dut.cables]
+        if ports and None not in ports:
+            found[name] = tuple(port for port in ports if port is not None)
+    return found
+
+
+def _check_links(
+    items: Sequence[Value], fleet: Fleet, duts: Mapping[str, DutConfig], wired: dict[tuple[str, str], int]
+) -> Iterator[ConfigError]:
+    """Yield what is wrong with each link; wired gets the tester's port by tester and end at the DUT."""
+    testers, taken = {one.name: one for one in fleet.testers}, dict[str, int]()
+    for item, ends in zip(items, fleet.links, strict=True):
+        pairs = list(zip(item.items("end"), ends, strict=True))
+        wrong = [error for value, end in pairs for error in _check_end(value, end, testers, duts)]
+        wrong = wrong or list(_check_pair(item, ends, testers, duts))
+        for value, end in pairs:
+            if end in taken and not wrong:
+                what = f"port {end} has a link on line {taken[end]} already"
+                wrong.append(value.wrong(what, "a port has one cable: take one out"))
+        yield from wrong
+        taken |= dict.fromkeys(ends, item.line)
+        own, other = ends if ends[0].partition(":")[0] in testers else ends[::-1]
+        if not wrong:
+            wired[own.partition(":")[0], other] = int(own.partition(":")[2])
+
+
+def _check_pair(
+    item: Value, ends: tuple[str, str], testers: Mapping[str, FleetTester], duts: Mapping[str, DutConfig]
+) -> Iterator[ConfigError]:
+    """A link joins a tester and a DUT, of which each end is known, at one speed."""
+    first, second = (end.partition(":")[0] for end in ends)
+    remedy = "a link joins a tester and a DUT: name one end of each"
+    if first == second:
+        yield item.wrong(f"a loop: both ends are at {first}", remedy)
+    elif (first in testers) == (second in testers):
+        yield item.wrong(f"joins two {'testers' if first in testers else 'DUTs'}", remedy)
+    else:
+        own, other = (first, second) if first in testers else (second, first)
+        tester, dut = testers[own], duts[other]
+        if tester.speed_bps and dut.speed_bps and tester.speed_bps != dut.speed_bps:
+            speeds = f"{format_bits(tester.speed_bps)} of {own}, {format_bits(dut.speed_bps)} of {other}"
+            remedy = f"wire ports of one speed, or correct speed: here or in {dut.file}"
+            yield item.wrong(f"speeds differ: {speeds}", remedy)
+
+
+def _check_end(
+    value: Value, end: str, testers: Mapping[str, FleetTester], duts: Mapping[str, DutConfig]
+) -> Iterator[ConfigError]:
+    box, _, port = end.partition(":")
+    if box in testers and box in duts:
+        yield value.wrong(f"{box} is a tester and a DUT", "rename the tester")
+    elif box in testers:
+        ports = [str(one) for one in testers[box].ports]
+        if port not in ports:
+            yield value.wrong(
+                f"{box} has no port {port}", f"it has {', '.join(ports)}: name one, or add it to its ports"
+            )
+    elif box in duts:
+        ports = [cable.interface for cable in duts[box].cables if cable.interface]
+        if port not in ports:
+            has = f"its config has {', '.join(ports) or 'none that is named'}"
+            yield value.wrong(f"{box} has no port {port}", f"{has}: name one, or add it to {duts[box].file}")
+    else:
+        known = [*testers, *duts]
+        yield value.wrong(f"nothing is called {box}", f"{nearest(box, known)}there are: {', '.join(known)}")
+
+
+def _check_reach(items: Sequence[Value], duts: Mapping[str, DutConfig], known: Sequence[str]) -> Iterator[ConfigError]:
+    for item, (name, dut) in zip(items, duts.items(), strict=True):
+        if name not in known:
+            ports = ", ".join(cable.interface or f"one for port {cable.tester}" for cable in dut.cables)
+            what = "no tester is wired to all its ports" if ports else "its config has no ports that could be wired"
+            yield item.wrong(
+                f"nobody reaches {name}: {what}", f"link {ports or 'ports'} to ports of one tester, or take it out"
+            )
+
+
+def find_fleet(text: str, duts: Sequence[str], configs_dir: Path | None, sim: bool) -> Fleet:
+    """The fleet of this option: ``local:3``, simulated testers that reach all of these DUTs, or a file.
+
+    ConfigError as read_fleet, and for what is neither.
+    """
+    kind, colon, count = text.partition(":")
+    if not (colon and kind == "local"):
+        return read_fleet(Path(text), configs_dir)
+    if not (count.isascii() and count.isdigit() and 1 <= int(count) <= MOST_LOCAL):
+        raise ConfigError(f"--fleet {text[:40]}: no number of testers from 1 to {MOST_LOCAL}", "write it as local:3")
+    if not sim:
+        raise ConfigError(f"--fleet {text} has simulated testers only", "add --sim, or name a fleet.yaml")
+    return fleet_of(int(count), duts, LOCAL_LEASE_S)

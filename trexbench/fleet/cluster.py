@@ -1,0 +1,96 @@
+"""A fleet's testers as workers of Dask: on this machine, each a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..config.fleet import Fleet
+from ..core.errors import BenchError, ConfigError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+TESTER = "tester"
+"""Resource of which every tester has one: it measures one cell at a time."""
+LOOPBACK = "127.0.0.1"
+LOST_AFTER = 1.0
+"""A tester that says nothing for so many lengths of a lease is lost; its cell goes to another."""
+DEATHS = 10
+"""A cell during which so many testers died is given up."""
+
+
+def resources_of(fleet: Fleet, tester: str) -> dict[str, float]:
+    return {TESTER: 1, **{f"wired to {dut}": 1 for dut in fleet.reach[tester]}}
+
+
+def needs_of(dut: str) -> Mapping[str, float]:
+    """Resources that a cell of this DUT takes."""
+    return {TESTER: 1, f"wired to {dut}": 1}
+
+
+def require_dask() -> None:
+    """ConfigError where the extra is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise ConfigError("Dask.distributed is not installed", "pip install 'trexbench[fleet]'") from None
+
+
+@contextlib.contextmanager
+def on_this_machine(fleet: Fleet) -> Iterator[Client]:
+    """The fleet's testers as processes of this machine that a scheduler in this process knows; loopback only."""
+    require_dask()
+    import dask
+    from distributed import Client, Nanny, Scheduler, SpecCluster
+
+    with tempfile.TemporaryDirectory(prefix="trexbench-fleet-") as folder:
+        common = {
+            "host": LOOPBACK, "nthreads": 1, "memory_limit": None, "local_directory": folder, "dashboard": False,
+            "death_timeout": 60, "silence_logs": logging.CRITICAL,
+        }  # fmt: skip
+        workers = {
+            one.name: {
+                "cls": Nanny,
+                "options": {**common, "name": one.name, "resources": resources_of(fleet, one.name)},
+            }
+            for one in fleet.testers
+        }
+        scheduler = {"cls": Scheduler, "options": {"host": LOOPBACK, "port": 0, "dashboard": False}}
+        with (
+            dask.config.set(settings(fleet)),
+            _as_error(),
+            SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+
+
+def settings(fleet: Fleet) -> dict[str, Any]:
+    """Dask's settings that say when a tester is lost; and no work is moved or copied because of memory."""
+    return {
+        "distributed.scheduler.worker-ttl": f"{LOST_AFTER * fleet.lease_s:g}s",
+        "distributed.scheduler.allowed-failures": DEATHS,
+        "distributed.scheduler.work-stealing": True,
+        "distributed.comm.timeouts.connect": "10s",
+        "distributed.comm.timeouts.tcp": f"{max(15.0, LOST_AFTER * fleet.lease_s):g}s",
+        "distributed.comm.retry.count": 2,
+        "distributed.worker.memory.target": False,
+        "distributed.worker.memory.spill": False,
+        "distributed.worker.memory.pause": False,
+        "distributed.worker.memory.terminate": False,
+        "distributed.admin.tick.limit": "1h",
+        "distributed.diagnostics.nvml": False,
+    }
+
+
+@contextlib.contextmanager
+def _as_error() -> Iterator[None]:
+    """Dask's own failures as one line."""
+    try:
+        yield
+    except (TimeoutError, RuntimeError) as error:
+        raise BenchError(f"the fleet's scheduler: {error}", "the same command with --resume goes on") from error

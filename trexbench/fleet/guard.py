@@ -1,0 +1,68 @@
+"""Kills a tester's process at the end of its lease: ``python -m trexbench.fleet.guard PID``.
+
+Reads lines, each a time of CLOCK_BOOTTIME that replaces the one before, or ``free``. At that time the process is
+killed, even one that is stopped or hangs, and the watchdog of its traffic generator stops the traffic. The end of input
+means that the process has ended. Standard library only, in a session of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+_FREE = "free"
+
+
+def now() -> float:
+    """Seconds of the clock that also counts while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def main(pid: int, lines: int = 0) -> int:
+    """0: the process has ended by itself; 1: it was killed. lines: the descriptor that is read."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    guarded = os.pidfd_open(pid)
+    deadline_s, unread = None, b""
+    while True:
+        left_s = None if deadline_s is None else max(0.0, deadline_s - now())
+        if not select.select([lines], [], [], left_s)[0]:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(guarded, signal.SIGKILL)
+            return 1
+        if not (data := os.read(lines, 4096)):
+            return 0
+        *whole, unread = (unread + data).split(b"\n")
+        if whole:
+            deadline_s = None if whole[-1] == _FREE.encode() else float(whole[-1])
+
+
+class LeaseGuard:
+    """The guard of this process, started with the first lease."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def kill_at(self, when_s: float | None) -> None:
+        """Have this process killed then, and no longer at an earlier time; None: not at all."""
+        line = f"{_FREE if when_s is None else when_s}\n".encode()
+        for _ in range(2):
+            if self._process is None or self._process.poll() is not None:
+                argv = [sys.executable, "-m", "trexbench.fleet.guard", str(os.getpid())]
+                self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
+            assert self._process.stdin is not None
+            try:
+                self._process.stdin.write(line)
+                return
+            except BrokenPipeError:
+                self._process.wait()
+        raise OSError("the guard of this tester's leases does not stay alive")
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,149 @@
+"""Leases in the shared store: ``<folder>/<dut>/<number>``, each written once and only if there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from ..core.errors import StoreError, TesterBusy
+from ..core.fleet.lease import RENEW_SHARE, Holding, LeaseRecord, Sight
+from ..files import replace_file
+from .guard import now
+
+KEPT = 64
+"""Records of a DUT that stay; older ones are removed when it is leased."""
+PATIENCE = 4.0
+"""A DUT that another goes on using is waited for so many lengths of a lease."""
+
+
+class KillAt(Protocol):
+    """Something that ends this process at a time; see guard.Guard."""
+
+    def kill_at(self, when_s: float | None) -> None: ...
+
+
+class LeaseFolder:
+    """Records of one DUT's leases. OSError where the store cannot be read or written."""
+
+    def __init__(self, folder: Path, dut: str) -> None:
+        self.dut, self._folder = dut, folder / dut
+
+    def latest(self) -> LeaseRecord | None:
+        while True:
+            numbers = self._numbers()
+            if not numbers:
+                return None
+            try:
+                return msgspec.json.decode((self._folder / f"{numbers[-1]}").read_bytes(), type=LeaseRecord)
+            except FileNotFoundError:
+                continue  # removed, as there are later ones
+            except msgspec.MsgspecError as error:
+                where = f"{self._folder}/{numbers[-1]} is no lease ({error})"
+                raise StoreError(where, "remove it when nothing measures this DUT") from error
+
+    def append(self, record: LeaseRecord) -> bool:
+        """Return whether the record is now the latest; False where another was written in its place, or after it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            replace_file(self._folder / f"{record.number}", msgspec.json.encode(record), exclusive=True)
+        except FileExistsError:
+            return False
+        return self._numbers()[-1] == record.number
+
+    def tidy(self) -> None:
+        for number in self._numbers()[:-KEPT]:
+            with contextlib.suppress(OSError):
+                (self._folder / f"{number}").unlink()
+
+    def _numbers(self) -> list[int]:
+        try:
+            return sorted(int(path.name) for path in self._folder.iterdir() if path.name.isdigit())
+        except FileNotFoundError:
+            return []
+
+
+@dataclass
+class Lease:
+    """The lease that this process holds, renewed by a thread until it is given back."""
+
+    folder: LeaseFolder
+    holding: Holding
+    guard: KillAt
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _lost: bool = False
+
+    def require(self) -> None:
+        """TesterBusy if the DUT may be driven by another by now."""
+        if self._lost or self.holding.is_over(now()):
+            raise TesterBusy(f"the lease of {self.folder.dut} was lost", "what was measured since is not kept")
+
+    def renew(self) -> None:
+        """Renew it again and again; where that fails, the guard ends this process in time."""
+        length_s = self.holding.record.length_s
+        while not self._ended.wait(max(0.0, min(self.holding.renew_s - now(), length_s * RENEW_SHARE))):
+            if now() < self.holding.renew_s:
+                continue
+            asked_s = now()
+            try:
+                done = self.folder.append(self.holding.renewal(end_words(length_s)))
+            except (OSError, StoreError):
+                self._ended.wait(length_s * RENEW_SHARE / 2)
+                continue
+            if not done:
+                self._lost = True
+                return
+            self.holding = self.holding.renewed(self.holding.renewal(end_words(length_s)), asked_s, now())
+            self.guard.kill_at(self.holding.stop_s)
+
+
+@contextlib.contextmanager
+def leased(
+    folder: LeaseFolder, holder: str, length_s: float, guard: KillAt, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[Lease]:
+    """Hold the DUT's lease for the block; TesterBusy names who has it for long, StoreError a store that fails.
+
+    The process is killed before the lease's own end, unless it was renewed or given back.
+    """
+    try:
+        lease = Lease(folder, _take(folder, holder, length_s, sleep), guard)
+    except OSError as error:
+        raise StoreError(f"the lease of {folder.dut} cannot be taken: {error.strerror}", "look at --results") from error
+    guard.kill_at(lease.holding.stop_s)
+    renewer = threading.Thread(target=lease.renew, name=f"lease of {folder.dut}", daemon=True)
+    renewer.start()
+    try:
+        yield lease
+    finally:
+        lease._ended.set()
+        renewer.join()
+        guard.kill_at(None)
+        if not lease._lost:
+            with contextlib.suppress(OSError, StoreError):  # then it ends by itself
+                folder.append(lease.holding.release())
+
+
+def _take(folder: LeaseFolder, holder: str, length_s: float, sleep: Callable[[float], None]) -> Holding:
+    begun_s, sight = now(), Sight(None, now())
+    while True:
+        sight = sight.looked(folder.latest(), now())
+        asked_s = now()
+        if asked_s >= sight.free_s:
+            record = sight.next_record(holder, length_s, end_words(length_s))
+            if folder.append(record) and not (held := Holding(record, asked_s)).is_over(now()):
+                folder.tidy()
+                return held
+        elif asked_s - begun_s > PATIENCE * length_s and sight.latest is not None:
+            other = sight.latest
+            raise TesterBusy(f"{folder.dut} is leased by {other.holder} until {other.until}", "wait for it to end")
+        sleep(min(length_s / 50, 0.5))
+
+
+def end_words(length_s: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + length_s))

@@ -1,0 +1,178 @@
+"""A cell as a task of a tester: looked up, leased, measured by the code of a night's cell, committed once."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ..config.suite import Instead, Suite
+from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.history.cell import Cell
+from ..files import link_new
+from ..results.store import make_directory, safe_name
+from ..session.keep import Measured, Output
+from ..session.options import Setup
+from ..session.process import host_facts
+from ..suite.jobs import Job, of_night
+from ..suite.night import read_jobs
+from ..suite.run import RETRIED
+from .guard import LeaseGuard
+from .leases import LeaseFolder, leased
+
+FOLDER = ".fleet"
+"""Below the results: leases, and what is being measured; no reader of results looks there."""
+_PATHS = ("configs_dir", "trex_dir")
+_GUARD = LeaseGuard()
+
+
+@dataclass(frozen=True)
+class CellOrder:
+    """Everything that a tester needs to measure a cell, as plain values."""
+
+    suite: str
+    """File, or name by which the tester finds it."""
+    suite_name: str
+    setup: Mapping[str, Any]
+    instead: Mapping[str, Any]
+    cell: str
+    date: str
+    night: str
+    """Name of the night's file."""
+    results: str
+    place: str
+    """Path of the cell's document below the results: the same for every tester and every try."""
+    digest: str
+    """Digest of the suite, its DUTs' configs and the version, which must be those of the tester."""
+    lease_s: float
+
+
+@dataclass(frozen=True)
+class CellOutcome:
+    """Outcome of a cell. place: its document's path below the results; answer: its figure in words."""
+
+    tester: str
+    place: str | None = None
+    answer: str = ""
+    error: str | None = None
+    code: int = 0
+
+
+def plain(options: Any) -> dict[str, Any]:
+    """A dataclass of options as values that any process reads."""
+    values = {one.name: getattr(options, one.name) for one in fields(options)}
+    return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+
+def setup_of(values: Mapping[str, Any]) -> Setup:
+    read: dict[str, Any] = {name: Path(one) if name in _PATHS and one else one for name, one in values.items()}
+    return Setup(**read)
+
+
+def digest_of(suite: Suite, jobs: list[Job]) -> str:
+    duts = sorted({job.request.dut.text for job in jobs})
+    texts = [str(host_facts()["versions"]["trexbench"]), suite.file.read_text("utf-8"), *duts]
+    return sha256("\0".join(texts).encode()).hexdigest()
+
+
+def place_of(started: str, night: str, cell: Cell) -> str:
+    """Return where the document of a cell of the night of this name, which began then, has its only place."""
+    clock, words = started[11:19].replace(":", ""), safe_name(f"{cell.mode}-{cell.kind}", "_-")
+    own = sha256(f"{night} {cell}".encode()).hexdigest()[:12]
+    return f"{started[:10]}/{safe_name(cell.dut, '._-')}/{clock}-{words}-{own}.json"
+
+
+def measure_cell(
+    order: Mapping[str, Any], drive: Callable[[Job, Output], Measured[Any]] | None = None
+) -> dict[str, Any]:
+    """Measure the cell of a CellOrder, unless that is done; return a CellOutcome, both as plain values.
+
+    An error that is worth a second try is raised. drive: measures it while the DUT is leased.
+    """
+    wish = CellOrder(**order)
+    tester, target = _tester_name(), Path(wish.results) / wish.place
+    if target.exists():
+        return asdict(CellOutcome(tester, wish.place))
+    job = of_night(_job_of(wish), wish.suite_name, wish.date, wish.night).with_labels({"tester": tester}, None)
+    token = secrets.token_hex(4)
+    folder = LeaseFolder(Path(wish.results) / FOLDER / "leases", safe_name(job.cell.dut, "._-"))
+    try:
+        with leased(folder, f"{tester}-{token}", wish.lease_s, _GUARD) as lease:
+            if target.exists():
+                return asdict(CellOutcome(tester, wish.place))
+            staging = make_directory(Path(wish.results) / FOLDER / wish.night / f"{tester}-{token}")
+            try:
+                done = (drive or measure_job)(job, Output(results=staging))
+                lease.require()
+                return asdict(_committed(done, job, wish, staging, token, tester))
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+    except RETRIED as error:
+        raise type(error)(str(error)) from None  # without the run, which it may hold
+    except BenchError as error:
+        return asdict(CellOutcome(tester, error=str(error), code=error.exit_code))
+
+
+def measure_job(job: Job, output: Output) -> Measured[Any]:
+    with job.load.open(job.request, output.say) as session:
+        return job.measure(session, output, lambda _: None)
+
+
+def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, token: str, tester: str) -> CellOutcome:
+    """Give the document its place in the store: a complete one that of the cell, others one of their own."""
+    failure = done.error or done.result.no_answer
+    if done.path is None or not done.path.is_relative_to(staging):
+        raise StoreError(f"{wish.results} could not be written", f"the result is in {done.path}")
+    place = Path(wish.place)
+    if failure is not None:
+        place = place.with_stem(f"{place.stem}-{token}")
+    target = Path(wish.results) / place
+    try:
+        make_directory(target.parent)
+        link_new(done.path, target)
+    except FileExistsError:
+        pass  # another tester was faster; both are the same cell of the same night
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {error.strerror}", "look at --results") from error
+    if isinstance(failure, RETRIED):
+        raise failure
+    if failure is not None:
+        return CellOutcome(tester, place.as_posix(), error=str(failure), code=failure.exit_code)
+    return CellOutcome(tester, place.as_posix(), job.load.answer(done.result))
+
+
+def _job_of(wish: CellOrder) -> Job:
+    return _jobs(wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest)[wish.cell]
+
+
+def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, tuple(one) if isinstance(one, list) else one) for name, one in values.items())
+
+
+@lru_cache(maxsize=4)
+def _jobs(
+    suite: str, setup: tuple[tuple[str, Any], ...], instead: tuple[tuple[str, Any], ...], digest: str
+) -> dict[str, Job]:
+    """The suite's jobs by their cells' names; ConfigError where they are not what the night was planned with."""
+    found, jobs = read_jobs(suite, setup_of(dict(setup)), (), Instead(**dict(instead)))
+    if digest_of(found, jobs) != digest:
+        raise ConfigError(
+            f"suite {suite}, its DUTs' configs or the version of trexbench are others at tester {_tester_name()}",
+            "install the same there, or start a new night",
+        )
+    return {str(job.cell): job for job in jobs}
+
+
+def _tester_name() -> str:
+    """Name of the tester that runs this task; empty outside of one."""
+    from distributed import get_worker
+
+    try:
+        return str(get_worker().name)
+    except ValueError:
+        return ""
