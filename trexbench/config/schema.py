@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from ..core.errors import ConfigError
@@ -28,6 +29,7 @@ def read_dut(path: Path) -> DutConfig:
     return dut_of(path, read_text(path, "DUT config"))
 
 
+@lru_cache(maxsize=128)  # a suite asks for each of its DUTs with every cell
 def dut_of(path: Path, text: str) -> DutConfig:
     """Return the DUT in this text, which is, or is to be, the file's; errors as in read_dut."""
     where = f"trexbench dut check {path}"

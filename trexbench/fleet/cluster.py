@@ -48,18 +48,21 @@ def on_this_machine(fleet: Fleet) -> Iterator[Client]:
     from distributed import Client, Nanny, Scheduler, SpecCluster
 
     with tempfile.TemporaryDirectory(prefix="trexbench-fleet-") as folder:
-        common = {
-            "host": LOOPBACK, "nthreads": 1, "memory_limit": None, "local_directory": folder, "dashboard": False,
-            "death_timeout": 60, "silence_logs": logging.CRITICAL,
-        }  # fmt: skip
+        here = {"host": LOOPBACK, "dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
+        common = {**here, "nthreads": 1, "memory_limit": None, "local_directory": folder, "death_timeout": 60}
         workers = {
             one.name: {
                 "cls": Nanny,
-                "options": {**common, "name": one.name, "resources": resources_of(fleet, one.name)},
+                "options": {
+                    **common,
+                    "name": one.name,
+                    "resources": resources_of(fleet, one.name),
+                    "silence_logs": logging.CRITICAL,
+                },
             }
             for one in fleet.testers
         }
-        scheduler = {"cls": Scheduler, "options": {"host": LOOPBACK, "port": 0, "dashboard": False}}
+        scheduler = {"cls": Scheduler, "options": {**here, "port": 0}}
         with (
             dask.config.set(settings(fleet)),
             _as_error(),
@@ -84,6 +87,8 @@ def settings(fleet: Fleet) -> dict[str, Any]:
         "distributed.worker.memory.terminate": False,
         "distributed.admin.tick.limit": "1h",
         "distributed.diagnostics.nvml": False,
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
     }
 
 

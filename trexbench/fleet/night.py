@@ -7,6 +7,7 @@ import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +35,12 @@ MISSING_LEASES = 4.0
 
 @dataclass
 class FleetNight:
-    """Measures a night's cells by testers. suite: its name or file, as given; work: the task."""
+    """Measures a night's cells by testers. suite: its name or file, as given; work: the task; opened: the testers."""
 
     suite: str
     fleet: Fleet
     work: Callable[[Mapping[str, Any]], dict[str, Any]] = measure_cell
+    opened: Callable[[Fleet], AbstractContextManager[Client]] = on_this_machine
     _ended: queue.SimpleQueue[Future] = field(default_factory=queue.SimpleQueue)
     _waiting: dict[str, deque[int]] = field(default_factory=dict)
     _running: dict[Any, tuple[int, str]] = field(default_factory=dict)
@@ -53,7 +55,7 @@ class FleetNight:
         for at in writer.night.left:
             self._waiting.setdefault(jobs[at].cell.dut, deque()).append(at)
         try:
-            with signals_as_exceptions(), on_this_machine(self.fleet) as client:
+            with signals_as_exceptions(), self.opened(self.fleet) as client:
                 self._measure(client, orders)
         except (BenchError, Interrupted, KeyboardInterrupt) as error:
             writer.write(replace(writer.night, error=str(as_error(error))))

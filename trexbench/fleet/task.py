@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
@@ -29,6 +30,7 @@ FOLDER = ".fleet"
 """Below the results: leases, and what is being measured; no reader of results looks there."""
 _PATHS = ("configs_dir", "trex_dir")
 _GUARD = LeaseGuard()
+_READING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,8 @@ def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, to
 
 
 def _job_of(wish: CellOrder) -> Job:
-    return _jobs(wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest)[wish.cell]
+    with _READING:
+        return _jobs(wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest)[wish.cell]
 
 
 def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

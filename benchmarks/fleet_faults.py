@@ -1,0 +1,217 @@
+"""A simulated fleet that loses testers, and the whole night's process, at random moments; and what a cell costs.
+
+    python benchmarks/fleet_faults.py [--faults 60] [--seed 1] [--cells 1000] [--testers 50]
+
+Nights of four DUTs by three testers, each a process of this machine; a fault is kill -9 of a tester, SIGSTOP and later
+SIGCONT, or kill -9 of scheduler and client, after which the same command goes on. A fifth are two at once. Aim: no
+document lost, torn or doubled, no moment with two drivers of a DUT, every night ends. Then empty cells, which are
+looked up, leased, committed and noted, but not measured, by testers in one process. Aim: under 20 ms of a core each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+from _ratios import note, skip
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
+
+LEASE_S, TESTERS, DUTS = 2.0, 3, 4
+AIM_MS = 20.0
+NIGHT_LIMIT_S = 240.0
+
+
+@dataclass
+class Storm:
+    """Faults that are still to come, and what they left."""
+
+    left: int
+    rng: random.Random
+    faults: Counter[str] = field(default_factory=Counter)
+    bad: Counter[str] = field(default_factory=Counter)
+    nights: int = 0
+    seconds: float = 0.0
+
+    def strike(self, night: Popen[bytes], folder: Path) -> None:
+        """One fault, or two at once."""
+        for _ in range(2 if self.rng.random() < 0.2 else 1):
+            kind = self.rng.choices(("kill -9", "SIGSTOP", "kill -9 of the night"), (45, 40, 15))[0]
+            testers = lost_testers.driving(folder) or lost_testers.testers_of(night.pid)
+            if kind == "kill -9 of the night":
+                night.kill()
+            elif not testers:
+                continue
+            elif kind == "kill -9":
+                lost_testers.send(self.rng.choice(testers), signal.SIGKILL)
+            else:
+                pid = self.rng.choice(testers)
+                lost_testers.send(pid, signal.SIGSTOP)
+                later = threading.Timer(self.rng.uniform(0.1, 2.0) * LEASE_S, lost_testers.send, (pid, signal.SIGCONT))
+                later.daemon = True
+                later.start()
+            self.faults[kind] += 1
+            self.left -= 1
+
+    def night(self, folder: Path) -> None:
+        """A night under faults, gone on with by the same command until it has ended."""
+        lost_testers.make_place(folder, DUTS)
+        begun_s, self.nights = time.monotonic(), self.nights + 1
+        running = lost_testers.start_night(folder, TESTERS, LEASE_S)
+        while time.monotonic() - begun_s < NIGHT_LIMIT_S:
+            with contextlib.suppress(Exception):
+                running.wait(self.rng.uniform(0.3, 3.0))
+            if running.poll() is None:
+                if self.left > 0 and (folder / "results" / "nights").exists():
+                    self.strike(running, folder)
+            elif running.returncode == 0:
+                break
+            else:
+                running = lost_testers.start_night(folder, TESTERS, LEASE_S)
+        else:
+            running.kill()
+            self.bad["nights without an end"] += 1
+        self.seconds += time.monotonic() - begun_s
+        self._judge(folder)
+
+    def _judge(self, folder: Path) -> None:
+        after = lost_testers.aftermath(folder)
+        for name in ("lost", "torn", "doubled", "two_drivers", "left"):
+            self.bad[name] += getattr(after, name)
+        self.bad["failed cells"] += len(after.failed)
+        print(f"night {self.nights}: {after}", flush=True)
+        if not after.is_clean or after.failed:
+            shutil.copytree(folder, Path(tempfile.gettempdir()) / f"fleet-night-{self.nights}", dirs_exist_ok=True)
+
+
+def empty_cells(count: int, testers: int, folder: Path) -> tuple[int, float, float, float]:
+    """Cells, milliseconds of CPU for each, seconds for all, and megabytes more at the end than after a tenth."""
+    from trexbench.config.fleet import fleet_of
+    from trexbench.fleet.night import FleetNight
+    from trexbench.session.keep import Output
+    from trexbench.session.options import Setup
+    from trexbench.suite.jobs import begin_night
+    from trexbench.suite.night import NightOptions, read_jobs
+
+    lost_testers.make_place(folder, testers)
+    modes = ", ".join(f"var2-{64 + number}b" for number in range(max(1, count // testers // 2)))
+    suite = folder / "faults.yaml"
+    suite.write_text(suite.read_text().replace("[64b]", f"[{modes}]"))
+    setup, results = Setup(sim=True, configs_dir=folder / "dut_configs"), folder / "results"
+    found, jobs = read_jobs(str(suite), setup)
+    memory: list[float] = []
+
+    def said(_line: str) -> None:
+        memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+    fleet = fleet_of(testers, [dut.name for dut in found.duts], 30.0)
+    night = FleetNight(str(suite), fleet, empty_cell, in_this_process)
+    options = NightOptions(results, setup, Output(results=results), said)
+    writer = begin_night(results, found.name, "2026-11-21", jobs)
+    real = night._measure
+    spent = []
+
+    def timed(client: Any, orders: Any) -> None:
+        client.submit(sum, [1], pure=False).result()
+        begun = time.process_time(), time.monotonic()
+        real(client, orders)
+        spent.append((time.process_time() - begun[0], time.monotonic() - begun[1]))
+
+    night._measure = timed  # type: ignore[method-assign]
+    done = night(jobs, writer, options)
+    assert not done.failed and not done.left, done.failures
+    return len(jobs), 1000 * spent[0][0] / len(jobs), spent[0][1], memory[-1] - memory[len(memory) // 10]
+
+
+def empty_cell(order: Mapping[str, Any]) -> dict[str, Any]:
+    from runs import make_result
+
+    from trexbench.fleet.task import measure_cell
+    from trexbench.results.document import encode
+    from trexbench.session.keep import Measured, Output
+    from trexbench.suite.jobs import Job
+
+    def drive(_job: Job, output: Output) -> Measured[Any]:
+        assert output.results is not None
+        if not EMPTY:
+            EMPTY.append((make_result(), encode(make_result())))
+        result, data = EMPTY[0]
+        path = output.results / "empty.json"
+        path.write_bytes(data)
+        return Measured(result, None, path)
+
+    return measure_cell(order, drive)
+
+
+EMPTY: list[tuple[Any, bytes]] = []
+
+
+@contextlib.contextmanager
+def in_this_process(fleet: Any) -> Iterator[Any]:
+    """All testers in this process: no port is opened, and its CPU time is everybody's."""
+    import dask
+    from distributed import Client, Scheduler, SpecCluster, Worker
+
+    from trexbench.fleet.cluster import resources_of, settings
+
+    here = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    options = {**here, "nthreads": 1, "memory_limit": None, "silence_logs": logging.CRITICAL}
+    workers = {
+        one.name: {
+            "cls": Worker,
+            "options": {**options, "name": one.name, "resources": resources_of(fleet, one.name)},
+        }
+        for one in fleet.testers
+    }
+    scheduler = {"cls": Scheduler, "options": here}
+    with (
+        dask.config.set(settings(fleet)),
+        SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("faults", 60), ("seed", 1), ("cells", 1000), ("testers", 50)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    asked = parser.parse_args()
+    storm = Storm(asked.faults, random.Random(asked.seed))
+    while storm.left > 0:
+        with tempfile.TemporaryDirectory() as place:
+            storm.night(Path(place) / "night")
+    bad = +storm.bad
+    print(f"{storm.faults.total()} faults in {storm.nights} nights, {storm.seconds:.0f} s: {dict(storm.faults)}")
+    print(f"bad: {dict(bad) or 'nothing'}")
+    with tempfile.TemporaryDirectory() as place:
+        cells, cpu_ms, took_s, more_mb = empty_cells(asked.cells, asked.testers, Path(place) / "empty")
+    print(f"{cells} empty cells by {asked.testers} testers in {took_s:.1f} s: {cpu_ms:.1f} ms of CPU each")
+    print(f"memory: {more_mb:+.0f} MB from a tenth of them to the end")
+    note("fleet: documents lost, torn, doubled, two drivers", bad.total() - bad["failed cells"], noise=0.0)
+    return int(bool(bad) or cpu_ms > AIM_MS)
+
+
+try:
+    import distributed  # noqa: F401
+    import lost_testers
+except ImportError as error:
+    skip(f"needs trexbench[fleet] ({error})")
+
+if __name__ == "__main__":
+    sys.exit(main())

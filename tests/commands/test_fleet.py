@@ -1,0 +1,75 @@
+"""Nights by a simulated fleet: as this machine alone would measure them, and after the loss of testers."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tools import trexbench
+
+from suites import FOUR
+from trexbench.results.nights import load_nights
+from trexbench.results.store import load_run
+
+pytest.importorskip("distributed")
+
+SUITE = "suite", "run", "four.yaml", "--sim", "--speedup", "10000", "--date", "2026-11-21", "-q"
+
+
+def totals(results: Path) -> dict[str, float]:
+    (night,) = load_nights(results, pytest.fail)
+    assert not night.left and not night.failed and night.finished and night.error is None
+    return {str(cell): load_run(results / (cell.path or "")).analysis.total_pps for cell in night.cells}
+
+
+def test_a_fleet_measures_what_one_machine_does_and_a_second_night_is_another(tmp_path: Path) -> None:
+    (tmp_path / "four.yaml").write_text(FOUR)
+    assert trexbench(tmp_path, *SUITE, "--results", "alone").returncode == 0
+    done = trexbench(tmp_path, *SUITE, "--results", "many", "--fleet", "local:2", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert totals(tmp_path / "many") == totals(tmp_path / "alone")
+    cells = json.loads(done.stdout)["cells"]
+    testers = {load_run(tmp_path / "many" / cell["attempts"][-1]["path"]).command["tester"] for cell in cells}
+    assert testers == {"t1", "t2"}
+    refused = trexbench(tmp_path, *SUITE, "--results", "many", "--fleet", "local:2", "--resume")
+    assert refused.returncode == 2 and "is unfinished" in refused.stderr
+
+
+def test_testers_that_are_killed_and_stopped_lose_nothing(tmp_path: Path) -> None:
+    """One is killed while it drives a DUT, then the other stopped, for good as far as it knows: its guard ends it."""
+    import lost_testers
+
+    place, faults = lost_testers.make_place(tmp_path / "place", duts=2), [signal.SIGKILL, signal.SIGSTOP]
+    night, hurt = lost_testers.start_night(place, testers=2, lease_s=2.0), set[int]()
+    try:
+        while night.poll() is None:
+            fresh = [pid for pid in lost_testers.driving(place) if pid not in hurt]
+            if faults and fresh and lost_testers.send(fresh[0], faults[0]):
+                hurt.add(fresh[0])
+                del faults[0]
+            time.sleep(0.02)
+    finally:
+        night.kill()
+    after = lost_testers.aftermath(place)
+    assert night.returncode == 0 and not faults, (place / "night.log").read_text()
+    assert after.is_clean and after.done == 4 and not after.failed, after
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fleet", "local:2"), "--fleet local:2: its testers are simulated, as yet: add --sim"),
+        (("--sim", "--fleet", "local:0"), "no number of testers from 1 to 64: write it as local:3"),
+        (("--sim", "--fleet", "none.yaml"), "none.yaml: No such file"),
+    ],
+)
+def test_a_fleet_that_cannot_be_is_refused_before_the_night_begins(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "four.yaml").write_text(FOUR)
+    done = trexbench(tmp_path, "suite", "run", "four.yaml", *words)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,175 @@
+"""Nights of a simulated fleet whose testers are killed and stopped in the middle, and what then must not have happened.
+
+A DUT notices two drivers: who drives it holds a lock of the kernel, which ends with its process and not before.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trexbench.config.fleet import fleet_of
+from trexbench.core.errors import ConfigError, StoreError
+from trexbench.core.history.night import CellState
+from trexbench.fleet.night import FleetNight
+from trexbench.fleet.task import FOLDER, measure_cell, measure_job
+from trexbench.results.nights import read_night
+from trexbench.results.store import load_document
+from trexbench.session.keep import Measured, Output
+from trexbench.session.options import Setup
+from trexbench.suite.jobs import Job
+from trexbench.suite.night import NightOptions, run_suite
+
+ROOT = Path(__file__).resolve().parents[2]
+SUITE = """
+duts: [{duts}]
+modes: [64b]
+directions: [uni, bidir]
+plan: {{warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 10s, hold: 2s, confirm: 0s, zoom: 0s, soak: 0s}}
+"""
+DATE = "2026-11-21"
+
+
+def make_place(folder: Path, duts: int) -> Path:
+    """A directory with a suite of so many simulated DUTs, two cells each."""
+    (folder / "dut_configs").mkdir(parents=True)
+    (folder / "drivers").mkdir()
+    text = (ROOT / "dut_configs" / "netgate-linux.yaml").read_text()
+    names = [f"box{number}" for number in range(duts)]
+    for name in names:
+        (folder / "dut_configs" / f"{name}.yaml").write_text(text)
+    (folder / "faults.yaml").write_text(SUITE.format(duts=", ".join(names)))
+    return folder
+
+
+def measure_noticed(order: Mapping[str, Any]) -> dict[str, Any]:
+    """The task of a tester, at a DUT that notices."""
+    drivers = Path(str(order["results"])).with_name("drivers")
+
+    def drive(job: Job, output: Output) -> Measured[Any]:
+        with (drivers / job.cell.dut).open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                (drivers / f"{job.cell.dut}.two-{os.getpid()}").touch()
+            (drivers / f"{job.cell.dut}.pid").write_text(str(os.getpid()))
+            time.sleep(random.uniform(0.2, 0.8))
+            done = measure_job(job, output)
+            (drivers / f"{job.cell.dut}.pid").unlink(missing_ok=True)
+            return done
+
+    return measure_cell(order, drive)
+
+
+def run_night(folder: Path, testers: int, lease_s: float) -> None:
+    """Run the suite's night, or go on with it."""
+    os.chdir(folder)
+    setup, name = Setup(sim=True, speedup=10_000.0, configs_dir=folder / "dut_configs"), str(folder / "faults.yaml")
+    duts = sorted(path.stem for path in (folder / "dut_configs").iterdir())
+    night = FleetNight(name, fleet_of(testers, duts, lease_s), measure_noticed)
+    results = folder / "results"
+    options = NightOptions(results, setup, Output(results=results), lambda _: None, DATE, by_fleet=night)
+    try:
+        run_suite(name, options, resume=True)
+    except ConfigError:  # there is none yet
+        run_suite(name, options)
+
+
+def start_night(folder: Path, testers: int, lease_s: float) -> subprocess.Popen[bytes]:
+    """The night in a process of its own, whose children are its testers."""
+    paths = f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'helpers'}"
+    code = f"import pathlib, lost_testers as f; f.run_night(pathlib.Path({str(folder)!r}), {testers}, {lease_s})"
+    env = {**os.environ, "PYTHONPATH": paths, "TREXBENCH_RUN_DIR": str(folder / "run")}
+    with (folder / "night.log").open("ab") as log:
+        return subprocess.Popen([sys.executable, "-c", code], env=env, stdout=log, stderr=log)
+
+
+def testers_of(night: int) -> list[int]:
+    """Process ids of the night's testers."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent == night and b"spawn_main" in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except (OSError, IndexError):
+                continue
+    return sorted(found)
+
+
+def driving(folder: Path) -> list[int]:
+    """Process ids of testers that drive a DUT now."""
+    found = []
+    for path in (folder / "drivers").glob("*.pid"):
+        try:
+            found.append(int(path.read_text()))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def send(pid: int, number: signal.Signals) -> bool:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Aftermath:
+    """What is left of a night. lost: cells said to be done without a document; doubled: complete documents besides."""
+
+    done: int
+    failed: tuple[str, ...]
+    left: int
+    lost: int
+    torn: int
+    doubled: int
+    two_drivers: int
+    leftovers: int
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.lost or self.torn or self.doubled or self.two_drivers or self.left or self.leftovers)
+
+
+def aftermath(folder: Path) -> Aftermath:
+    results = folder / "results"
+    (path,) = (results / "nights").glob("*.json")
+    night = read_night(path)
+    complete = torn = 0
+    for document in _documents(results):
+        try:
+            run = load_document(document)
+        except StoreError:
+            torn += 1
+            continue
+        if run.status.value == "complete":
+            complete += 1
+    done = [cell for cell in night.cells if cell.state is CellState.DONE]
+    there = {str(one.relative_to(results)) for one in _documents(results)}
+    return Aftermath(
+        len(done),
+        tuple(str(cell.attempts[-1].error) for cell in night.failed),
+        len(night.left),
+        lost=sum(cell.path not in there for cell in done),
+        torn=torn,
+        doubled=abs(complete - len({cell.path for cell in done})),
+        two_drivers=sum(1 for _ in (folder / "drivers").glob("*.two-*")),
+        leftovers=sum(1 for one in (results / FOLDER).iterdir() if one.name != "leases"),
+    )
+
+
+def _documents(results: Path) -> Iterator[Path]:
+    yield from results.glob("20*/*/*.json")
