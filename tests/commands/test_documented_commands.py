@@ -113,6 +113,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "my-router.yaml").write_text(
         configs.partition("`dut_configs/my-router.yaml`:\n\n```yaml\n")[2].partition("```")[0]
     )
+    fleet = (ROOT / "docs" / "fleet.md").read_text(encoding="utf-8")
+    (place / "fleet.yaml").write_text(fleet.partition("`fleet.yaml`:\n\n```yaml\n")[2].partition("```")[0])
     (place / "dut_configs").mkdir()
     shutil.copy(ROOT / "dut_configs" / "gl-ar150.yaml", place / "dut_configs" / "home-router.yaml")
     return place

@@ -128,7 +128,7 @@ def send(pid: int, number: signal.Signals) -> bool:
 
 @dataclass(frozen=True)
 class Aftermath:
-    """What is left of a night. lost: cells said to be done without a document; doubled: complete documents besides."""
+    """Remains of a night. lost: cells said to be done without a document; doubled: complete documents besides."""
 
     done: int
     failed: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -63,13 +64,21 @@ def on_this_machine(fleet: Fleet) -> Iterator[Client]:
             for one in fleet.testers
         }
         scheduler = {"cls": Scheduler, "options": {**here, "port": 0}}
-        with (
-            dask.config.set(settings(fleet)),
-            _as_error(),
-            SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
-            yield client
+        with dask.config.set(settings(fleet)), _as_error(), contextlib.ExitStack() as stack:
+            with _ctrl_c_is_ours():
+                cluster = SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL)
+                stack.enter_context(cluster)
+            yield stack.enter_context(Client(cluster, set_as_default=False))
+
+
+@contextlib.contextmanager
+def _ctrl_c_is_ours() -> Iterator[None]:
+    """Threads and processes that are started in the block never get it: a terminal sends it to all."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def settings(fleet: Fleet) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import Fleet
-from ..core.errors import BenchError, as_bench_error
+from ..core.errors import BenchError, TesterBusy, as_bench_error
 from ..core.history.night import Attempt, CellState, Night
 from ..results.nights import NightWriter
 from ..session.process import signals_as_exceptions, utc_now
@@ -95,7 +95,10 @@ class FleetNight:
                 futures.pop(dut, None)
 
         for dut in self._waiting:
-            submit(dut)
+            if self._able(dut):
+                submit(dut)
+            else:
+                self._give_up(dut, utc_now(), f"no tester has links to all ports of {dut}")
         while futures:
             try:
                 future = self._ended.get(timeout=LOOK_EVERY_S)
@@ -107,22 +110,29 @@ class FleetNight:
                 self._note(at, since, _outcome_of(future))
                 submit(self._jobs[at].cell.dut)
 
+    def _able(self, dut: str) -> list[str]:
+        """Testers that reach the DUT."""
+        return [name for name, duts in self.fleet.reach.items() if dut in duts]
+
+    def _give_up(self, dut: str, since: str, error: str) -> None:
+        for at in self._waiting[dut]:
+            self._note(at, since, CellOutcome("", error=error, code=TesterBusy.exit_code))
+        self._waiting[dut].clear()
+
     def _give_up_unreached(self, client: Client, futures: dict[str, Future], missing_s: dict[str, float]) -> None:
         """Note the cells of DUTs that no tester has reached for long, and wait for them no more."""
         there = {str(one["name"]) for one in client.scheduler_info(n_workers=-1)["workers"].values()}
         now_s = time.monotonic()
         for dut, future in list(futures.items()):
-            able = [name for name, duts in self.fleet.reach.items() if dut in duts]
+            able = self._able(dut)
             if there & set(able):
                 missing_s[dut] = now_s
             elif now_s - missing_s[dut] > MISSING_LEASES * self.fleet.lease_s:
                 at, since = self._running.pop(future.key)
                 future.cancel()
                 del futures[dut]
-                error = f"no tester that reaches {dut} is there ({', '.join(able) or 'none is wired to it'})"
-                for place in (at, *self._waiting[dut]):
-                    self._note(place, since, CellOutcome("", error=error, code=8))
-                self._waiting[dut].clear()
+                self._waiting[dut].appendleft(at)
+                self._give_up(dut, since, f"no tester that reaches {dut} is there ({', '.join(able)})")
 
     def _note(self, at: int, since: str, outcome: CellOutcome) -> None:
         night, job = self._writer.night, self._jobs[at]
