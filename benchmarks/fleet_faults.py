@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -128,8 +128,7 @@ def empty_cells(count: int, testers: int, folder: Path) -> tuple[int, float, flo
     def said(_line: str) -> None:
         memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
-    fleet = fleet_of(testers, [dut.name for dut in found.duts], 30.0)
-    night = FleetNight(str(suite), fleet, empty_cell, in_this_process)
+    night = FleetNight(str(suite), fleet_of(testers, 30.0), empty_cell, in_this_process)
     options = NightOptions(results, setup, Output(results=results), said)
     writer = begin_night(results, found.name, "2026-11-21", jobs)
     real = night._measure
@@ -178,7 +177,7 @@ EMPTY: list[tuple[Any, bytes]] = []
 
 
 @contextlib.contextmanager
-def in_this_process(fleet: Any) -> Iterator[Any]:
+def in_this_process(reach: Mapping[str, Sequence[str]], lease_s: float) -> Iterator[Any]:
     """All testers in this process: no port is opened, and its CPU time is everybody's."""
     import dask
     from distributed import Client, Scheduler, SpecCluster, Worker
@@ -188,15 +187,12 @@ def in_this_process(fleet: Any) -> Iterator[Any]:
     here = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     options = {**here, "nthreads": 1, "memory_limit": None, "silence_logs": logging.CRITICAL}
     workers = {
-        one.name: {
-            "cls": Worker,
-            "options": {**options, "name": one.name, "resources": resources_of(fleet, one.name)},
-        }
-        for one in fleet.testers
+        name: {"cls": Worker, "options": {**options, "name": name, "resources": resources_of(duts)}}
+        for name, duts in reach.items()
     }
     scheduler = {"cls": Scheduler, "options": here}
     with (
-        dask.config.set(settings(fleet)),
+        dask.config.set(settings(lease_s)),
         SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):

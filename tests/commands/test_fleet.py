@@ -25,8 +25,8 @@ def totals(results: Path) -> dict[str, float]:
     return {str(cell): load_run(results / (cell.path or "")).analysis.total_pps for cell in night.cells}
 
 
-def test_a_fleet_measures_what_one_machine_does_and_a_second_night_is_another(tmp_path: Path) -> None:
-    (tmp_path / "four.yaml").write_text(FOUR)
+def test_a_fleet_measures_what_one_machine_does(tmp_path: Path) -> None:
+    (tmp_path / "four.yaml").write_text(FOUR.replace("uni, bidir", "bidir"))
     assert trexbench(tmp_path, *SUITE, "--results", "alone").returncode == 0
     done = trexbench(tmp_path, *SUITE, "--results", "many", "--fleet", "local:2", "--json")
     assert (done.returncode, done.stderr) == (0, "")

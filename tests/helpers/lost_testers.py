@@ -74,8 +74,7 @@ def run_night(folder: Path, testers: int, lease_s: float) -> None:
     """Run the suite's night, or go on with it."""
     os.chdir(folder)
     setup, name = Setup(sim=True, speedup=10_000.0, configs_dir=folder / "dut_configs"), str(folder / "faults.yaml")
-    duts = sorted(path.stem for path in (folder / "dut_configs").iterdir())
-    night = FleetNight(name, fleet_of(testers, duts, lease_s), measure_noticed)
+    night = FleetNight(name, fleet_of(testers, lease_s), measure_noticed)
     results = folder / "results"
     options = NightOptions(results, setup, Output(results=results), lambda _: None, DATE, by_fleet=night)
     try:

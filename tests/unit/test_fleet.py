@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from children import start_child
 
 from trexbench import files
 from trexbench.core import errors
+from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.core.history.cell import Cell
+from trexbench.fleet.guard import now
 from trexbench.fleet.leases import KEPT, LeaseFolder, leased
 from trexbench.fleet.task import place_of, plain, setup_of
 from trexbench.session.options import Setup
@@ -69,6 +72,23 @@ def test_what_was_measured_under_a_lost_lease_is_refused(tmp_path: Path) -> None
         pass  # it was not given back by who may not have it
 
 
+def test_a_lease_that_cannot_be_renewed_ends_and_the_guard_is_not_put_off(tmp_path: Path) -> None:
+    class Lost(LeaseFolder):
+        def append(self, record: LeaseRecord) -> bool:
+            if record.number > 1:
+                tried.append(record)
+                raise OSError("the store is lost")
+            return super().append(record)
+
+    tried, guard = list[LeaseRecord](), Noted()
+    with leased(Lost(tmp_path, "r1"), "t1-a", 0.2, guard) as lease:
+        while not lease.holding.is_over(now()):
+            time.sleep(0.01)
+        with pytest.raises(errors.TesterBusy):
+            lease.require()
+    assert tried and guard.asked == [lease.holding.stop_s, None]
+
+
 def test_of_two_records_with_one_number_the_first_counts(tmp_path: Path) -> None:
     folder = LeaseFolder(tmp_path, "r1")
     with leased(folder, "t1-a", LENGTH_S, Noted()) as lease:
@@ -84,7 +104,7 @@ def test_old_records_go_and_a_late_one_among_them_is_no_lease(tmp_path: Path) ->
             pass
     names = sorted(int(path.name) for path in (tmp_path / "r1").iterdir())
     assert names[-1] == 2 * KEPT and names[0] > 2 * KEPT - KEPT - 2
-    assert not folder.append(lease.holding.record) and not folder.append(type(lease.holding.record)(1, "t9", 60.0))
+    assert not folder.append(lease.holding.record) and not folder.append(LeaseRecord(1, "t9", 60.0))
 
 
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:

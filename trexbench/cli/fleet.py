@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from ..config.catalogue import SUITES
 from ..config.fleet import find_fleet
-from ..config.lookup import read_suite
 from ..core.errors import ConfigError
 from ..core.fleet.roster import Roster, make_roster
 from ..core.units import format_duration
@@ -33,18 +31,13 @@ def by_fleet(name: str, text: str, night: NightOptions) -> FleetNight:
     if not night.setup.sim:
         raise ConfigError(f"--fleet {text}: its testers are simulated, as yet", "add --sim, or leave --fleet out")
     require_dask()
-    suite = read_suite(SUITES.find(name), night.setup.configs_dir, night.instead)
-    return FleetNight(name, find_fleet(text, _duts(suite), night.setup.configs_dir, night.setup.sim))
-
-
-def _duts(suite: Suite) -> Sequence[str]:
-    return tuple(dict.fromkeys(dut.name for dut in suite.duts))
+    return FleetNight(name, find_fleet(text, night.setup.configs_dir, night.setup.sim))
 
 
 def show_roster(suite: Suite, jobs: Sequence[Job], text: str, setup: Setup, form: OutputForm) -> None:
     """Write which tester would measure which cell."""
-    fleet = find_fleet(text, _duts(suite), setup.configs_dir, setup.sim)
-    roster = make_roster([(job.cell.dut, job.expected_s) for job in jobs], fleet.reach)
+    reach = find_fleet(text, setup.configs_dir, setup.sim).reach(job.cell.dut for job in jobs)
+    roster = make_roster([(job.cell.dut, job.expected_s) for job in jobs], reach)
     pairs = list(zip(jobs, roster.turns, strict=True))
     values = [
         {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -58,16 +58,18 @@ class Fleet:
     wiring: Mapping[str, Mapping[str, tuple[int, ...]]] | None = None
     """Tester -> DUT that it reaches -> its port for each of the DUT's, in their order; None: all reach all."""
 
-    @property
-    def reach(self) -> dict[str, Sequence[str]]:
-        """Tester -> DUTs that it can measure."""
-        return {one.name: self.duts if self.wiring is None else [*self.wiring[one.name]] for one in self.testers}
+    def reach(self, duts: Iterable[str]) -> dict[str, Sequence[str]]:
+        """Tester -> those of these DUTs that it can measure."""
+        every = tuple(dict.fromkeys(duts))
+        return {
+            one.name: [dut for dut in every if self.wiring is None or dut in self.wiring[one.name]]
+            for one in self.testers
+        }
 
 
-def fleet_of(count: int, duts: Sequence[str], lease_s: float) -> Fleet:
-    """Return a fleet of so many testers t1, t2 ... that reach all of these DUTs."""
-    testers = tuple(FleetTester(f"t{number}", ()) for number in range(1, count + 1))
-    return Fleet(testers, tuple(duts), (), lease_s)
+def fleet_of(count: int, lease_s: float) -> Fleet:
+    """Return a fleet of so many testers t1, t2 ... that reach every DUT."""
+    return Fleet(tuple(FleetTester(f"t{number}", ()) for number in range(1, count + 1)), (), (), lease_s)
 
 
 def read_fleet(path: Path, configs_dir: Path | None = None) -> Fleet:
@@ -173,8 +175,8 @@ def _check_reach(items: Sequence[Value], duts: Mapping[str, DutConfig], known: S
             )
 
 
-def find_fleet(text: str, duts: Sequence[str], configs_dir: Path | None, sim: bool) -> Fleet:
-    """The fleet of this option: ``local:3``, simulated testers that reach all of these DUTs, or a file.
+def find_fleet(text: str, configs_dir: Path | None, sim: bool) -> Fleet:
+    """The fleet of this option: ``local:3``, simulated testers that reach every DUT, or a file.
 
     ConfigError as read_fleet, and for what is neither.
     """
@@ -185,4 +187,4 @@ def find_fleet(text: str, duts: Sequence[str], configs_dir: Path | None, sim: bo
         raise ConfigError(f"--fleet {text[:40]}: no number of testers from 1 to {MOST_LOCAL}", "write it as local:3")
     if not sim:
         raise ConfigError(f"--fleet {text} has simulated testers only", "add --sim, or name a fleet.yaml")
-    return fleet_of(int(count), duts, LOCAL_LEASE_S)
+    return fleet_of(int(count), LOCAL_LEASE_S)

@@ -6,10 +6,9 @@ import contextlib
 import logging
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..config.fleet import Fleet
 from ..core.errors import BenchError, ConfigError
 
 if TYPE_CHECKING:
@@ -24,8 +23,9 @@ DEATHS = 10
 """A cell during which so many testers died is given up."""
 
 
-def resources_of(fleet: Fleet, tester: str) -> dict[str, float]:
-    return {TESTER: 1, **{f"wired to {dut}": 1 for dut in fleet.reach[tester]}}
+def resources_of(duts: Sequence[str]) -> dict[str, float]:
+    """Resources of a tester that reaches these DUTs."""
+    return {TESTER: 1, **{f"wired to {dut}": 1 for dut in duts}}
 
 
 def needs_of(dut: str) -> Mapping[str, float]:
@@ -42,8 +42,11 @@ def require_dask() -> None:
 
 
 @contextlib.contextmanager
-def on_this_machine(fleet: Fleet) -> Iterator[Client]:
-    """The fleet's testers as processes of this machine that a scheduler in this process knows; loopback only."""
+def on_this_machine(reach: Mapping[str, Sequence[str]], lease_s: float) -> Iterator[Client]:
+    """Testers as processes of this machine that a scheduler in this process knows; loopback only.
+
+    reach: tester -> DUTs that it can measure.
+    """
     require_dask()
     import dask
     from distributed import Client, Nanny, Scheduler, SpecCluster
@@ -51,20 +54,13 @@ def on_this_machine(fleet: Fleet) -> Iterator[Client]:
     with tempfile.TemporaryDirectory(prefix="trexbench-fleet-") as folder:
         here = {"host": LOOPBACK, "dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
         common = {**here, "nthreads": 1, "memory_limit": None, "local_directory": folder, "death_timeout": 60}
+        common["silence_logs"] = logging.CRITICAL
         workers = {
-            one.name: {
-                "cls": Nanny,
-                "options": {
-                    **common,
-                    "name": one.name,
-                    "resources": resources_of(fleet, one.name),
-                    "silence_logs": logging.CRITICAL,
-                },
-            }
-            for one in fleet.testers
+            name: {"cls": Nanny, "options": {**common, "name": name, "resources": resources_of(duts)}}
+            for name, duts in reach.items()
         }
         scheduler = {"cls": Scheduler, "options": {**here, "port": 0}}
-        with dask.config.set(settings(fleet)), _as_error(), contextlib.ExitStack() as stack:
+        with dask.config.set(settings(lease_s)), _as_error(), contextlib.ExitStack() as stack:
             with _ctrl_c_is_ours():
                 cluster = SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL)
                 stack.enter_context(cluster)
@@ -81,14 +77,14 @@ def _ctrl_c_is_ours() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def settings(fleet: Fleet) -> dict[str, Any]:
+def settings(lease_s: float) -> dict[str, Any]:
     """Dask's settings that say when a tester is lost; and no work is moved or copied because of memory."""
     return {
-        "distributed.scheduler.worker-ttl": f"{LOST_AFTER * fleet.lease_s:g}s",
+        "distributed.scheduler.worker-ttl": f"{LOST_AFTER * lease_s:g}s",
         "distributed.scheduler.allowed-failures": DEATHS,
         "distributed.scheduler.work-stealing": True,
         "distributed.comm.timeouts.connect": "10s",
-        "distributed.comm.timeouts.tcp": f"{max(15.0, LOST_AFTER * fleet.lease_s):g}s",
+        "distributed.comm.timeouts.tcp": f"{max(15.0, LOST_AFTER * lease_s):g}s",
         "distributed.comm.retry.count": 2,
         "distributed.worker.memory.target": False,
         "distributed.worker.memory.spill": False,

@@ -40,7 +40,7 @@ class FleetNight:
     suite: str
     fleet: Fleet
     work: Callable[[Mapping[str, Any]], dict[str, Any]] = measure_cell
-    opened: Callable[[Fleet], AbstractContextManager[Client]] = on_this_machine
+    opened: Callable[[Mapping[str, Sequence[str]], float], AbstractContextManager[Client]] = on_this_machine
     _ended: queue.SimpleQueue[Future] = field(default_factory=queue.SimpleQueue)
     _waiting: dict[str, deque[int]] = field(default_factory=dict)
     _running: dict[Any, tuple[int, str]] = field(default_factory=dict)
@@ -51,11 +51,12 @@ class FleetNight:
     def __call__(self, jobs: Sequence[Job], writer: NightWriter, options: NightOptions) -> Night:
         """Measure the cells that are left. Interrupted ends it early: the same command with --resume goes on."""
         self._jobs, self._writer, self._options = jobs, writer, options
+        self._reach = self.fleet.reach(job.cell.dut for job in jobs)
         orders, self._done = self._orders(), len(jobs) - len(writer.night.left)
         for at in writer.night.left:
             self._waiting.setdefault(jobs[at].cell.dut, deque()).append(at)
         try:
-            with signals_as_exceptions(), self.opened(self.fleet) as client:
+            with signals_as_exceptions(), self.opened(self._reach, self.fleet.lease_s) as client:
                 self._measure(client, orders)
         except (BenchError, Interrupted, KeyboardInterrupt) as error:
             writer.write(replace(writer.night, error=str(as_error(error))))
@@ -112,7 +113,7 @@ class FleetNight:
 
     def _able(self, dut: str) -> list[str]:
         """Testers that reach the DUT."""
-        return [name for name, duts in self.fleet.reach.items() if dut in duts]
+        return [name for name, duts in self._reach.items() if dut in duts]
 
     def _give_up(self, dut: str, since: str, error: str) -> None:
         for at in self._waiting[dut]:
