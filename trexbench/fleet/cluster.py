@@ -19,6 +19,8 @@ TESTER = "tester"
 LOOPBACK = "127.0.0.1"
 LOST_AFTER = 1.0
 """A tester that says nothing for so many lengths of a lease is lost; its cell goes to another."""
+LOGS = "distributed.admin.log-length", "distributed.admin.low-level-log-length"
+"""Lines that Dask keeps in memory, which would grow with every cell."""
 DEATHS = 10
 """A cell during which so many testers died is given up."""
 
@@ -91,6 +93,7 @@ def settings(lease_s: float) -> dict[str, Any]:
         "distributed.worker.memory.pause": False,
         "distributed.worker.memory.terminate": False,
         "distributed.admin.tick.limit": "1h",
+        **dict.fromkeys(LOGS, 10),
         "distributed.diagnostics.nvml": False,
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],

@@ -26,8 +26,11 @@ from .task import FOLDER, CellOrder, CellOutcome, digest_of, measure_cell, place
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-WRITE_EVERY_S = 1.0
-"""The night's file is replaced no more often: a cell's document is in the store, where it is looked for first."""
+WRITE_EVERY_S, WRITE_SHARE = 1.0, 20
+"""Time between two writes of the night's file: at least the first, and so many times what the last write took.
+
+A cell's document is in the store by then, where it is looked for first.
+"""
 LOOK_EVERY_S = 1.0
 MISSING_LEASES = 4.0
 """A DUT that no tester reaches for so many lengths of a lease is given up."""
@@ -45,7 +48,7 @@ class FleetNight:
     _waiting: dict[str, deque[int]] = field(default_factory=dict)
     _running: dict[Any, tuple[int, str]] = field(default_factory=dict)
     """Future's key -> its cell, and when it was given to Dask."""
-    _written_s: float = 0.0
+    _next_write_s: float = 0.0
     _done: int = 0
 
     def __call__(self, jobs: Sequence[Job], writer: NightWriter, options: NightOptions) -> Night:
@@ -145,9 +148,10 @@ class FleetNight:
         words = outcome.error or " ".join(filter(None, (outcome.answer or "measured before", outcome.place)))
         by = f" by {outcome.tester}" if outcome.tester else ""
         self._options.say(f"{self._done} of {len(night.cells)}{by}: {job.cell}: {words}")
-        if time.monotonic() - self._written_s > WRITE_EVERY_S:
+        if (begun_s := time.monotonic()) > self._next_write_s:
             self._writer.write(night)
-            self._written_s = time.monotonic()
+            took_s = time.monotonic() - begun_s
+            self._next_write_s = begun_s + max(WRITE_EVERY_S, WRITE_SHARE * took_s)
         else:
             self._writer.night = night
 
