@@ -167,7 +167,7 @@ class LeaseMachine(RuleBasedStateMachine):
 
 
 TestLease = LeaseMachine.TestCase
-TestLease.settings = settings(max_examples=scaled(2000, 100), stateful_step_count=60, deadline=None)
+TestLease.settings = settings(max_examples=scaled(2000, 40), stateful_step_count=60, deadline=None)
 
 
 def test_a_lease_that_was_given_back_is_free_at_once() -> None:
