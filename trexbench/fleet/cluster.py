@@ -84,7 +84,6 @@ def settings(lease_s: float) -> dict[str, Any]:
     return {
         "distributed.scheduler.worker-ttl": f"{LOST_AFTER * lease_s:g}s",
         "distributed.scheduler.allowed-failures": DEATHS,
-        "distributed.scheduler.work-stealing": True,
         "distributed.comm.timeouts.connect": "10s",
         "distributed.comm.timeouts.tcp": f"{max(15.0, LOST_AFTER * lease_s):g}s",
         "distributed.comm.retry.count": 2,
