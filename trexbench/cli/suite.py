@@ -95,14 +95,17 @@ _SETUP = asked("setup", Setup, **_WORDS)
 def _night(setup: Setup, words: NightWords, results: Path, quiet: bool, name: str, fleet: str | None) -> NightOptions:
     """Each run shows its steps and progress on a terminal only; in a log that would be too much."""
     from ..suite.night import NightOptions  # heavy; --help and completion do without
-    from .fleet import by_fleet
     from .loads import output_of
 
     watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
     output = output_of(None, not watched, (setup.speedup or NIGHT_SPEEDUP) if setup.sim else 1.0)
     say = say_unless(quiet)
     found = of_options(NightOptions, words, results=results, setup=setup, output=output, say=say, instead=words)
-    return found if fleet is None else replace(found, by_fleet=by_fleet(name, fleet, found))
+    if fleet is None:
+        return found
+    from .fleet import by_fleet
+
+    return replace(found, by_fleet=by_fleet(name, fleet, found))
 
 
 def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
