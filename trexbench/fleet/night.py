@@ -73,12 +73,14 @@ class FleetNight:
         found, every = read_jobs(self.suite, options.setup, (), options.instead)
         name = str(found.file.resolve())
         common = CellOrder(
-            name, found.name, plain(options.setup), plain_instead(options), "", writer.night.night, writer.name,
-            str(options.results.resolve()), "", digest_of(found, every), self.fleet.lease_s,
+            name, found.name, plain(options.setup), plain_instead(options), "", 0, writer.night.night, writer.name,
+            str(options.results.resolve()), "", digest_of(found, options.setup), self.fleet.lease_s,
         )  # fmt: skip
         started = writer.night.started
+        numbers = {str(job.cell): number for number, job in enumerate(every)}
         return [
-            replace(common, cell=str(job.cell), place=place_of(started, writer.name, job.cell)) for job in self._jobs
+            replace(common, cell=name, number=numbers[name], place=place_of(started, writer.name, job.cell))
+            for name, job in ((str(job.cell), job) for job in self._jobs)
         ]
 
     def _measure(self, client: Client, orders: Sequence[CellOrder]) -> None:

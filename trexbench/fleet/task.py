@@ -5,13 +5,15 @@ from __future__ import annotations
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..config.catalogue import SUITES
+from ..config.lookup import load_dut, read_suite
 from ..config.suite import Instead, Suite
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import Cell
@@ -20,8 +22,7 @@ from ..results.store import make_directory, safe_name
 from ..session.keep import Measured, Output
 from ..session.options import Setup
 from ..session.process import host_facts
-from ..suite.jobs import Job, of_night
-from ..suite.night import read_jobs
+from ..suite.jobs import Job, make_job, of_night
 from ..suite.run import RETRIED
 from .guard import LeaseGuard
 from .leases import LeaseFolder, leased
@@ -43,6 +44,8 @@ class CellOrder:
     setup: Mapping[str, Any]
     instead: Mapping[str, Any]
     cell: str
+    number: int
+    """Its place among the suite's cells."""
     date: str
     night: str
     """Name of the night's file."""
@@ -76,8 +79,8 @@ def setup_of(values: Mapping[str, Any]) -> Setup:
     return Setup(**read)
 
 
-def digest_of(suite: Suite, jobs: list[Job]) -> str:
-    duts = sorted({job.request.dut.text for job in jobs})
+def digest_of(suite: Suite, setup: Setup) -> str:
+    duts = sorted({load_dut(dut.name, setup.configs_dir).text for dut in suite.duts})
     texts = [str(host_facts()["versions"]["trexbench"]), suite.file.read_text("utf-8"), *duts]
     return sha256("\0".join(texts).encode()).hexdigest()
 
@@ -150,7 +153,8 @@ def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, to
 
 def _job_of(wish: CellOrder) -> Job:
     with _READING:
-        return _jobs(wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest)[wish.cell]
+        suite, cells = _read(wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest)
+    return make_job(suite, cells[wish.number], setup_of(wish.setup))
 
 
 def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -158,17 +162,18 @@ def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 @lru_cache(maxsize=4)
-def _jobs(
-    suite: str, setup: tuple[tuple[str, Any], ...], instead: tuple[tuple[str, Any], ...], digest: str
-) -> dict[str, Job]:
-    """The suite's jobs by their cells' names; ConfigError where they are not what the night was planned with."""
-    found, jobs = read_jobs(suite, setup_of(dict(setup)), (), Instead(**dict(instead)))
-    if digest_of(found, jobs) != digest:
+def _read(
+    name: str, setup: tuple[tuple[str, Any], ...], instead: tuple[tuple[str, Any], ...], digest: str
+) -> tuple[Suite, Sequence[Cell]]:
+    """The suite and its cells; ConfigError where they are not what the night was planned with."""
+    asked = setup_of(dict(setup))
+    suite = read_suite(SUITES.find(name), asked.configs_dir, Instead(**dict(instead)))
+    if digest_of(suite, asked) != digest:
         raise ConfigError(
-            f"suite {suite}, its DUTs' configs or the version of trexbench are others at tester {_tester_name()}",
+            f"suite {name}, its DUTs' configs or the version of trexbench are others at tester {_tester_name()}",
             "install the same there, or start a new night",
         )
-    return {str(job.cell): job for job in jobs}
+    return suite, suite.cells
 
 
 def _tester_name() -> str:

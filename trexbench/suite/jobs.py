@@ -83,14 +83,19 @@ class Job:
 
 def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]:
     """Every cell's run; ConfigError for what cannot be measured. only: globs; cells that match none are left out."""
-    load = LOADS[suite.method]
-    jobs = [Job(*load.request(suite, cell, setup), load) for cell in suite.cells]
+    jobs = [make_job(suite, cell, setup) for cell in suite.cells]
     chosen = [job for job in jobs if is_chosen(job.cell, only)]
     if not chosen:
         raise ConfigError(f"no cell of {suite.name} matches {', '.join(only)}", f"'{jobs[0].cell}' is one of its cells")
     for job in chosen:
         _ = job.expected_s  # raises ConfigError for what cannot be measured
     return chosen
+
+
+def make_job(suite: Suite, cell: Cell, setup: Setup) -> Job:
+    """The run of one of the suite's cells, as make_jobs."""
+    load = LOADS[suite.method]
+    return Job(*load.request(suite, cell, setup), load)
 
 
 def _packets_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, Request]:
