@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.core.history.cell import Cell
 from trexbench.fleet.guard import now
 from trexbench.fleet.leases import KEPT, LeaseFolder, leased
-from trexbench.fleet.task import place_of, plain, setup_of
+from trexbench.fleet.task import CellOrder, measure_cell, place_of, plain, setup_of
 from trexbench.session.options import Setup
 
 LENGTH_S = 60.0
@@ -164,6 +164,19 @@ def test_a_cell_of_a_night_has_one_place() -> None:
     assert place.startswith("2026-11-21/r1/230059-var2-64b-ramp-") and place == place_of(started, night, cell)
     others = {place_of(started, f"{night}-2", cell), place_of(started, night, Cell("r1", "var2-64b", True, 1))}
     assert len(others | {place}) == 3
+
+
+def test_a_tester_with_another_suite_refuses_the_cell(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    suite = tmp_path / "mine.yaml"
+    suite.write_text("duts: [netgate-linux]\nmodes: [64b]\ndirections: [uni]\n")
+    setup = Setup(sim=True, configs_dir=Path(__file__).parents[2] / "dut_configs")
+    order = CellOrder(
+        str(suite), "mine", plain(setup), {}, "", 0, "2026-11-21", "2026-11-21-mine", str(tmp_path), "x.json", "0", 9.0
+    )
+    with pytest.raises(errors.ConfigError, match="are others at tester"):
+        measure_cell(asdict(order))
+    assert list(tmp_path.iterdir()) == [suite]
 
 
 def test_options_travel_as_plain_values() -> None:
