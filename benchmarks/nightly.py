@@ -46,7 +46,7 @@ OPTIONS = {
     "detection": "--quick --ours",
     "engine_fidelity": "",
     "engine_speed": "",
-    "fleet_faults": "--faults 8 --cells 200",
+    "fleet_faults": "--faults 8 --cells 1000",
     "harness_cpu": "--seconds 8",
     "laws": "--runs 8",
     "netgate6100": "",
