@@ -75,6 +75,21 @@ def test_case_1_a_stall_that_ends_above_the_knee(stops: bool) -> None:
     assert ("ramp", 1) in stages(samples), "it cannot be known without going on from there"
 
 
+def test_case_1_saturation_is_no_stall_where_the_first_bad_rate_is_carried_by_chance() -> None:
+    class Wavering(SimulatedGenerator):
+        """After the first ramp it carries 4 % more, which is enough for the first bad rate and for no later one."""
+
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            return super()._forward(direction, frames, most * (1.04 if self.clock.now_s > 70 else 1.0))
+
+    plan, clock = make_plan(), HeldClock()
+    samples = run(plan, Wavering(plan, World(CAPACITY), clock), clock, Silent()).samples
+    analysis = analyse(plan, samples)
+    assert ("ramp", 1) in stages(samples), "the first bad rate was carried"
+    assert analysis.directions[0].limit is Limit.DUT
+    assert analysis.stalls == () and "stall" not in codes(analysis)
+
+
 def test_case_1_the_ramp_goes_on_from_the_first_bad_rate_to_the_target() -> None:
     class Slowed(SimulatedGenerator):
         """For a while it carries less than is offered: where it forwarded nothing, the ramp would not end."""

@@ -70,7 +70,8 @@ def _find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
         if not any(_clears(one, first) for one in rechecks):
             break
         lost = list(_lossy_row(plan, windows[row[0] :], len(row)))
-        stalls.append(_stall(plan, direction, first, seen))
+        carried_pps = _carried_pps(plan, first, windows[row[0] + len(lost) :], rechecks)
+        stalls.extend(_stalls(plan, direction, [w for w in seen if w.begin_s >= first.begin_s], carried_pps))
         if lost[-1].end_s >= end_s and cut_short is None:
             cut_short = first
         del windows[row[0] : row[0] + len(lost)]
@@ -110,9 +111,19 @@ def _lossy_row(plan: Plan, windows: Sequence[Window], least: int = 1) -> Iterato
         end_s = window.end_s
 
 
-def _stall(plan: Plan, direction: Direction, first: Window, seen: Sequence[Window]) -> Stall:
-    """The stall that this window begins; where nothing was forwarded, its length follows from what was lost."""
-    seen = [w for w in seen if w.sent and w.begin_s >= first.begin_s]
+def _carried_pps(plan: Plan, first: Window, after: Sequence[Window], rechecks: Sequence[Recheck]) -> float:
+    """The highest rate that was carried after the loss that this window begins."""
+    carried = [one.asked_pps for one in rechecks if _clears(one, first)]
+    return max(carried + [window.asked_pps for window in after if not window.is_bad(plan.loss_threshold)])
+
+
+def _stalls(plan: Plan, direction: Direction, seen: Sequence[Window], carried_pps: float) -> Iterator[Stall]:
+    """Yield the stall that the first of these windows begins, as far as its rates were carried later.
+
+    A DUT that varies may carry its first bad rate by chance: that makes no stall of its saturation. Where nothing was
+    forwarded, the length follows from what was lost.
+    """
+    seen = [window for window in seen if window.sent]
     lost = list(_lossy_row(plan, seen))
     begin_s, end_s = lost[0].begin_s, lost[-1].end_s
     empty = [i for i, window in enumerate(seen) if window.blank]
@@ -121,5 +132,10 @@ def _stall(plan: Plan, direction: Direction, first: Window, seen: Sequence[Windo
         over = next((i for i in range(empty[0], len(seen)) if i not in empty), len(seen))
         lost = seen[max(0, empty[0] - 1) : over + 1 if over < len(lost) else over]
         begin_s, end_s = lost[0].end_s - lost[0].down_s, lost[-1].begin_s + lost[-1].down_s
+    elif lost[: plan.windows][-1].asked_pps > carried_pps * (1 + 1e-6):
+        return
+    else:
+        lost = [window for window in lost if window.asked_pps <= carried_pps * (1 + 1e-6)]
+        end_s = lost[-1].end_s
     sent = sum(window.sent for window in lost)
-    return Stall(direction, begin_s, end_s - begin_s, sent, sum(window.lost for window in lost), nothing)
+    yield Stall(direction, begin_s, end_s - begin_s, sent, sum(window.lost for window in lost), nothing)
