@@ -59,7 +59,7 @@ def find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
 
 
 def _find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
-    plan, path, stalls = measured.plan, find_path(measured, direction), []
+    plan, path, stalls = measured.plan, find_path(measured, direction), list[Stall]()
     windows = [path.correct(window) for window in measured.sending(direction)]
     end_s, cut_short = windows[-1].end_s if windows else 0.0, None
     rechecks = find_rechecks(plan, measured.samples, direction, path)
