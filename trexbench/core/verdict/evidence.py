@@ -41,12 +41,14 @@ class Evidence:
 
     sending: of the windows those in which something was sent.
     cut_short: the first window of a stall that the ramp did not outlast: what lies above its rate is not known.
+    repeated: begin and end of saturation that was measured again since its first rate was carried by chance.
     """
 
     windows: Sequence[Window]
     stalls: tuple[Stall, ...] = ()
     cut_short: Window | None = None
     path: FramePath = SOUND
+    repeated: tuple[tuple[float, float], ...] = ()
 
     @property
     def sending(self) -> Sequence[Window]:
@@ -62,6 +64,7 @@ def _find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
     plan, path, stalls = measured.plan, find_path(measured, direction), list[Stall]()
     windows = [path.correct(window) for window in measured.sending(direction)]
     end_s, cut_short = windows[-1].end_s if windows else 0.0, None
+    repeated: list[tuple[float, float]] = []
     rechecks = find_rechecks(plan, measured.samples, direction, path)
     seen = measured_windows(plan, measured.samples, direction, SEEN_PHASES) if rechecks else []
     seen = [path.correct(window) for window in seen]
@@ -71,12 +74,15 @@ def _find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
             break
         lost = list(_lossy_row(plan, windows[row[0] :], len(row)))
         carried_pps = _carried_pps(plan, first, windows[row[0] + len(lost) :], rechecks)
-        stalls.extend(_stalls(plan, direction, [w for w in seen if w.begin_s >= first.begin_s], carried_pps))
+        stall = [*_stalls(plan, direction, [w for w in seen if w.begin_s >= first.begin_s], carried_pps)]
+        stalls += stall
+        repeated += [] if stall else [(first.begin_s, lost[-1].end_s)]
         if lost[-1].end_s >= end_s and cut_short is None:
             cut_short = first
         del windows[row[0] : row[0] + len(lost)]
     silent = [window for window in measured.judged(direction) if not window.sent]
-    return Evidence(sorted([*windows, *silent], key=lambda w: w.begin_s), tuple(stalls), cut_short, path)
+    counted = sorted([*windows, *silent], key=lambda w: w.begin_s)
+    return Evidence(counted, tuple(stalls), cut_short, path, tuple(repeated))
 
 
 def find_rechecks(

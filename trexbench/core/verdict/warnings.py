@@ -27,6 +27,7 @@ def find_warnings(
     for result in results:
         evidence = find_evidence(measured, result.direction)
         found.extend(_of_stall(stall) for stall in stalls if stall.direction == result.direction)
+        found.extend(_of_repetition(result, *span) for span in evidence.repeated)
         found.extend(_of_path(plan, evidence, result))
         found.extend(_of_windows(plan, evidence.windows, result))
         if not evidence.path.extra:
@@ -51,6 +52,11 @@ def _of_stall(stall: Stall) -> RunWarning:
     seen = "nothing was forwarded" if stall.nothing_forwarded else f"{format_share(stall.lost / stall.sent)} was lost"
     when = f"a stall of {stall.length_s:.1f} s at {stall.begin_s:.1f} s"
     return RunWarning("stall", f"{stall.direction}: {when}: {seen}; it did not last, and the rate was carried later")
+
+
+def _of_repetition(result: DirectionResult, begin_s: float, end_s: float) -> RunWarning:
+    why = "the first bad rate was carried when it was held again, so the ramp was repeated from there"
+    return RunWarning("repeated", f"{result.direction}: {begin_s:.1f} to {end_s:.1f} s are left out: {why}")
 
 
 def _of_path(plan: Plan, evidence: Evidence, result: DirectionResult) -> Iterator[RunWarning]:
