@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import socket
 import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sshd import eventually
+from tools import ROOT
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
@@ -17,6 +25,7 @@ from trexbench.config.vm import LabVm
 from trexbench.core.errors import ConfigError, LabError
 from trexbench.lab import LabSpec, Placement, image, vm
 from trexbench.lab.cpio import archive_of
+from trexbench.transport.console import console_socket
 
 KERNEL = (Path("/k/vmlinuz"), Path("/k/initrd"))
 
@@ -44,8 +53,16 @@ def test_qemus_words_follow_the_config() -> None:
     said = words_of(spec_of(nic="vmxnet3", append="mitigations=off"), accelerator="kvm")
     assert "-accel kvm -cpu host" in said and "panic=-1 mitigations=off" in said
     assert "queues=" not in said and "vmxnet3,netdev=n0,mac=02:7b:78:00:01:00,addr=0x4,romfile=" in said
-    said = words_of(spec_of(image="/i/a,b.qcow2"), (Path("/i/a,b.qcow2"),))
-    assert "-drive file=/i/a,,b.qcow2,format=qcow2,if=virtio,snapshot=on" in said and "-kernel" not in said
+    argv = vm.command_line(spec_of(), "tcg", KERNEL, Path("/run/a,b.console"), 1)
+    assert "socket,id=console,path=/run/a,,b.console,server=on,wait=off" in argv
+
+
+@pytest.mark.parametrize(("begins", "kind"), [(b"QFI\xfb\0\0\0\3", "qcow2"), (b"\xeb\x63\x90", "raw"), (b"", "raw")])
+def test_the_kind_of_a_disk_is_in_its_first_bytes(tmp_path: Path, begins: bytes, kind: str) -> None:
+    disk = tmp_path / "a,b.img"
+    disk.write_bytes(begins)
+    said = words_of(spec_of(image=str(disk)), (disk,))
+    assert f"a,,b.img,format={kind},if=virtio,snapshot=on" in said and "-kernel" not in said
 
 
 def test_one_emulated_processor_for_each_core_that_forwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,28 +73,62 @@ def test_one_emulated_processor_for_each_core_that_forwards(tmp_path: Path, monk
     assert free[3] == vm.QEMU and free[free.index("-smp") + 1] == "2"
     stated = vm.launch(spec_of(cores=3), Placement(0, (1,), 0), "tcg").argv
     assert stated[stated.index("-smp") + 1] == "3"
+    stored = [vm.facts_of(spec, "tcg", cores)["vm"] for spec, cores in ((spec_of(), [1]), (spec_of(), []))]
+    assert [facts["cores"] for facts in stored if isinstance(facts, dict)] == [1, 2]
 
 
 @pytest.mark.parametrize("said", [b"boot\r\n\x1b[6nlab-vm-linux# \x1b[6n", b"\x1b[32mroot@OpenWrt\x1b[0m:/# ", b"$ "])
 def test_a_prompt_is_found_behind_what_moves_the_cursor(said: bytes) -> None:
-    assert vm.at_prompt(said, LabVm().prompt, "it")
-    assert not vm.at_prompt(said + b"\r\nmore", LabVm().prompt, "it") and not vm.at_prompt(b"", LabVm().prompt, "it")
+    assert vm.at_prompt(said, LabVm().prompt, "it") == "shell"
+    for after in (b"\r\n", b"\r\nmore"):  # a line that has ended is no prompt
+        assert not vm.at_prompt(said + after, LabVm().prompt, "it")
+    assert not vm.at_prompt(b"", LabVm().prompt, "it") and not vm.at_prompt(b"Last login: ", LabVm().prompt, "it")
 
 
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
-        (b"Debian 12\r\nrouter login: ", r"it asks for a login at its console: .* said: Debian 12 \| router login:"),
-        (b"x\r\nPassword: ", "it asks for a login"),
-        (
-            b"[1.0] Kernel panic - not syncing: VFS: no root\r\n[1.1] more\r\n",
-            r"it panicked: .*no root \| \[1.1\] more",
-        ),
-    ],
-)
-def test_a_console_at_which_no_shell_will_wait(said: bytes, words: str) -> None:
-    with pytest.raises(LabError, match=words):
+def test_a_kernel_that_panics_is_quoted() -> None:
+    said = b"[1.0] Kernel panic - not syncing: VFS: no root\r\n[1.1] more\r\n"
+    with pytest.raises(LabError, match=r"it panicked: .*no root \| \[1.1\] more"):
         vm.at_prompt(said, LabVm().prompt, "it")
+
+
+@pytest.fixture
+def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Wait for the prompt of a machine whose console says these pieces, with a pause after each."""
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path))
+    with socket.socket(socket.AF_UNIX) as listening, subprocess.Popen(["sleep", "60"]) as machine:
+        listening.bind(str(console_socket(tmp_path, "tbm-dut")))
+        listening.listen()
+
+        def wait(*pieces: bytes) -> None:
+            def say() -> None:
+                user, _ = listening.accept()
+                with user:
+                    for piece in pieces:
+                        user.sendall(piece)
+                        time.sleep(0.3)
+                    user.recv(100)
+
+            speaker = threading.Thread(target=say, daemon=True)
+            speaker.start()
+            vm.await_prompt(spec_of(), machine, "log", lambda: False)
+            speaker.join()
+
+        yield wait
+        machine.kill()
+
+
+def test_a_console_that_logs_in_by_itself(boot: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(vm._QUIET_S, "login", 30.0)
+    boot(b"Debian 12\r\nrouter login: ", b"root (automatic login)\r\nLast login: ", b"Mon\r\nroot@router:~# ")
+
+
+@pytest.mark.parametrize("asks", [b"Debian 12\r\nrouter login: ", b"Debian 12\r\nPassword: "])
+def test_a_console_at_which_no_shell_will_wait(
+    boot: Callable[..., None], monkeypatch: pytest.MonkeyPatch, asks: bytes
+) -> None:
+    monkeypatch.setitem(vm._QUIET_S, "login", 0.05)
+    with pytest.raises(LabError, match=r"tbm asks for a login at its console: .* said: Debian 12 \| (router|Pass)"):
+        boot(asks)
 
 
 def test_a_machine_without_qemu_or_without_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,17 +138,58 @@ def test_a_machine_without_qemu_or_without_its_files(tmp_path: Path, monkeypatch
         vm.check(spec_of())
     (tmp_path / vm.QEMU).write_text("#!/bin/sh\n")
     (tmp_path / vm.QEMU).chmod(0o755)
-    with pytest.raises(LabError, match=r"lab-vm-linux/vmlinuz is not there: make it: trexbench lab image"):
+    with pytest.raises(LabError, match=r"lab-vm-linux/vmlinuz-\w{8} is not there: make it: trexbench lab image"):
         vm.check(spec_of())
     with pytest.raises(LabError, match=r"/none.qcow2 is not there: correct lab.vm"):
         vm.check(spec_of(image="/none.qcow2"))
-    with pytest.raises(LabError, match="has no apt-get: make it on a Debian"):
+    with pytest.raises(LabError, match="has no apt-get: make it on Debian amd64, or"):
         image.check()
     (tmp_path / "apt-get").symlink_to("/bin/true")
     with pytest.raises(
-        LabError, match=r"needs dpkg-deb, .*ethtool, grep: install: apt-get install .* iproute2 ethtool"
+        LabError, match=r"needs dpkg-deb, .*grep, nft: install: apt-get install .* iproute2 ethtool grep nftables"
     ):
         image.check()
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_a_machine_whose_apt_does_not_know_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    program(tmp_path, "apt-cache", "echo 'E: No packages found' >&2; exit 100")
+    with pytest.raises(
+        LabError, match=r"apt knows no package linux-image-cloud-amd64: .* Debian amd64, or name kernel:"
+    ):
+        image._unpack_kernel(tmp_path)
+
+
+def test_a_static_program_has_no_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    program(tmp_path, "ldd", "echo 'not a dynamic executable' >&2; exit 1")
+    program(tmp_path, "dpkg-query", "echo busybox-static 1.35; echo 'busybox '; echo 'no packages found' >&2; exit 1")
+    tree = image._Tree()
+    tree.program("/bin/sh", "bin")
+    assert [*tree.files] == ["bin/sh"]
+    assert [*image._versions(["busybox-static", "busybox"])] == [("busybox-static", "1.35")]
+
+
+def test_another_releases_image_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {image.kernel_file(), image.initrd_file()}
+    monkeypatch.setattr(image, "_INIT", b"#!/bin/sh\n")
+    assert len(before | {image.kernel_file(), image.initrd_file()}) == 4
+
+
+def test_the_trial_of_kvm_ends_with_whoever_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    program(tmp_path, vm.QEMU, f"echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec sleep 60")
+    script = "from trexbench.lab import vm; vm.KVM_CHECK_S = 60.0; vm.runs_by_kvm(None)"
+    with subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT)}) as asks:
+        eventually((tmp_path / "pid").is_file, "the trial runs", 30)
+        asks.kill()
+    trial = Path("/proc", (tmp_path / "pid").read_text().strip(), "cmdline")
+    eventually(lambda: not trial.exists() or not trial.read_bytes(), "the trial has ended", 30)
 
 
 @pytest.mark.parametrize(("says", "works"), [("Linux version 6", True), ("no KVM", False), ("", False)])
@@ -107,8 +199,7 @@ def test_kvm_is_used_where_a_kernel_says_a_word_by_it(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(vm, "KVM_CHECK_S", 5.0 if says else 0.2)
     hangs = "exec sleep 60" if not says else f"echo '{says}'"
-    (tmp_path / vm.QEMU).write_text(f"#!/bin/sh\n{hangs}\n")
-    (tmp_path / vm.QEMU).chmod(0o755)
+    program(tmp_path, vm.QEMU, hangs)
     assert vm.runs_by_kvm(Path("/k/vmlinuz")) is works
     assert vm.choose_accelerator(spec_of(accelerator="tcg")) == "tcg"
     if not works:
@@ -126,6 +217,9 @@ def config(lab: str, driver: str = "linux", way: str = "console") -> DutConfig:
     ("lab", "words"),
     [
         ("{router: vm, gro: false}", "gro: has no effect on lab.router: vm"),
+        ("{router: vm, mtu: 9000}", r"lab-vm-linux.yaml:\d+:.*mtu: has no effect on lab.router: vm"),
+        ("{router: vm, vm: {nic: vmxnet3}}", "nic: vmxnet3 has one queue in QEMU: write nic: virtio, or rx_queues"),
+        ("{router: vm, vm: {boot: 0s}}", "boot: no machine starts in 0 s"),
         ("{router: kernel, vm: {memory: 256}}", "a DUT of a lab is reached by netns, not console"),
         ("{router: vm, vm: {kernel: /vmlinuz}}", "kernel and initrd belong together"),
         ("{router: vm, vm: {image: /a.raw, append: x}}", "append: has no effect on a machine with image:"),

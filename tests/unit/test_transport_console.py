@@ -113,7 +113,19 @@ def test_no_machine_and_no_shell_are_said_in_a_line(tmp_path: Path, monkeypatch:
         ConsoleTransport(tmp_path / "line", "it").run(("true",), 5)
 
 
-def test_a_panic_ends_the_wait(tmp_path: Path) -> None:
+def test_what_is_no_command_is_refused_as_by_ssh() -> None:
+    for argv in ((), ("",), ("-c", "ls"), ("A=b", "ls"), ("a" * 200_000,)):
+        with pytest.raises(DutError, match="cannot be run"):
+            typed_command(argv, None, "ab1")
+
+
+def test_a_command_that_prints_the_word_of_a_panic(there: ConsoleTransport) -> None:
+    done = there.run(("sh", "-c", "echo Kernel panic - not syncing; sleep 0.3; echo alive"), 20)
+    assert done.stdout == "Kernel panic - not syncing\nalive\n"
+
+
+def test_a_panic_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_PANIC_S", 0.1)
     said = "echo; echo '[ 9.1] Kernel panic - not syncing: Fatal exception'; sleep 60"
     with serial_line(tmp_path / "line", ("dash", "-i")):
         there = ConsoleTransport(tmp_path / "line", "it")

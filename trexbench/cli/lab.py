@@ -86,8 +86,8 @@ def down(dut: str, configs_dir: Path | None, prefix: str | None, force: bool) ->
 def make_image() -> None:
     """Make what lab-vm-linux starts: Debian's kernel for clouds, and an initramfs.
 
-    Of packages of this machine, which is a Debian or an Ubuntu; the kernel's is downloaded. It is kept in the user's
-    cache directory.
+    Of packages of this machine, which is a Debian amd64; the kernel's is downloaded. It is kept in the user's cache
+    directory.
     """
     from ..lab import image
 

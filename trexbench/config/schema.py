@@ -193,7 +193,13 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigEr
 def _check_lab_vm(value: Value, dut: DutConfig, machine: LabVm) -> Iterator[ConfigError]:
     if dut.driver == "vpp":
         yield value.at("router").wrong("driver vpp types nothing at a console", "write driver: linux")
-    yield from idle(value, _OF_VETH, "lab.router: vm, whose router has a kernel and NICs of its own", "take it out")
+    yield from idle(
+        value, (*_OF_VETH, "mtu"), "lab.router: vm, whose router has a kernel and NICs of its own", "take it out"
+    )
+    if machine.nic == "vmxnet3" and max(dut.rx_queues, default=1) > 1:
+        yield value.at("vm", "nic").wrong("vmxnet3 has one queue in QEMU", "write nic: virtio, or rx_queues: [1]")
+    if machine.boot_s <= 0:
+        yield value.at("vm", "boot").wrong("no machine starts in 0 s", "write the longest that it may take, as in 60s")
     if value.has("vm"):
         if machine.image is not None:
             yield from idle(value.at("vm"), ("kernel", "initrd", "append"), "a machine with image:", "take it out")

@@ -1,11 +1,12 @@
 """``trexbench lab image``: kernel and initramfs of lab-vm-linux, from packages of this machine's Debian.
 
 The kernel is Debian's for clouds, as apt-get downloads it; with it go the modules of its NICs and of what routers do,
-and this machine's busybox, ip, tc, ethtool and grep with the libraries that they load. Nothing of it is shipped.
+and this machine's busybox, ip, tc, ethtool, grep and nft with the libraries that they load. Nothing of it is shipped.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from ..files import replace_file
 from .cpio import archive_of
 
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
+_ELSE = "Debian amd64, or name kernel: and initrd: in lab.vm"
 _WITHIN_S = 180.0
 TOOLS = {"apt-get": "apt", "dpkg-deb": "dpkg", "depmod": "kmod", "modprobe": "kmod", "ldd": "libc-bin"}
 """Programs that make the image, and Debian's packages."""
@@ -29,9 +31,10 @@ PROGRAMS = {
     "tc": ("iproute2", "sbin"),
     "ethtool": ("ethtool", "sbin"),
     "grep": ("grep", "bin"),
+    "nft": ("nftables", "sbin"),
 }
 """Programs in it: package, and folder there. busybox has its own ip, tc and grep, which lack what is needed."""
-WELCOME = {"nft": "sbin", "wg": "bin"}
+WELCOME = {"wg": "bin"}
 """Programs that go with it where this machine has them."""
 _NICS = ("virtio_pci", "virtio_net", "vmxnet3")
 _LINES = ("8021q", "sch_netem", "sch_tbf", "sit", "wireguard")
@@ -74,7 +77,7 @@ class _Tree:
 
     def program(self, source: str, folder: str) -> None:
         self.files[f"{folder}/{Path(source).name}"] = (0o100755, Path(source).read_bytes())
-        for library in re.findall(r"(/\S+) \(0x", _said(["ldd", source])):
+        for library in re.findall(r"(/\S+) \(0x", _said(["ldd", source], may_fail=True)):  # a static program has none
             self.files[library.lstrip("/")] = (0o100755, Path(library).read_bytes())
 
     def links_to_busybox(self) -> None:
@@ -85,17 +88,23 @@ class _Tree:
 
 
 def folder() -> Path:
-    """The user's cache."""
+    """Folder in the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "trexbench" / "lab-vm-linux"
 
 
 def kernel_file() -> Path:
-    return folder() / "vmlinuz"
+    return folder() / f"vmlinuz-{_recipe()}"
 
 
 def initrd_file() -> Path:
-    return folder() / "initrd"
+    return folder() / f"initrd-{_recipe()}"
+
+
+def _recipe() -> str:
+    """Digest of what an image is made of, so that none of another release of trexbench is started."""
+    parts = (KERNEL_PACKAGE, PROGRAMS, WELCOME, _NICS, _LINES, _RULES, _MORE_RULES, _INIT)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
 def install_command(packages: Sequence[str]) -> str:
@@ -108,7 +117,7 @@ def check() -> None:
     lacking = {name: package for name, package in needed.items() if shutil.which(name) is None}
     if "apt-get" in lacking:
         what = "the image is made of Debian's packages, and this machine has no apt-get"
-        raise LabError(what, "make it on a Debian or an Ubuntu, or name kernel: and initrd: in lab.vm")
+        raise LabError(what, f"make it on {_ELSE}")
     if lacking:
         what = f"the image needs {', '.join(lacking)}"
         raise LabError(what, f"install: {install_command(list(lacking.values()))}")
@@ -126,18 +135,22 @@ def make() -> MadeImage:
         folder().mkdir(parents=True, exist_ok=True)
         replace_file(kernel_file(), kernel)
         replace_file(initrd_file(), initrd)
+        for former in {*folder().glob("vmlinuz*"), *folder().glob("initrd*")} - {kernel_file(), initrd_file()}:
+            former.unlink(missing_ok=True)
     except OSError as error:
         raise LabError(f"{folder()}: {error.strerror}", "name another place with XDG_CACHE_HOME") from None
-    packages = [PROGRAMS[name][0] for name in PROGRAMS]
+    packages = ["busybox-static", *(package for package, _ in PROGRAMS.values())]
     return MadeImage(release, dict(_versions(packages)), (len(kernel), len(initrd)), folder())
 
 
 def _unpack_kernel(there: Path) -> str:
     """Download Debian's kernel and unpack it here; its release."""
-    depends = _said(["apt-cache", "depends", KERNEL_PACKAGE])
+    depends = _said(["apt-cache", "depends", KERNEL_PACKAGE], may_fail=True)
     match = re.search(r"Depends: (linux-image-\S+)", depends)
     if match is None:
-        raise LabError(f"apt knows no package {KERNEL_PACKAGE}", "update its lists: apt-get update; it is Debian's")
+        raise LabError(
+            f"apt knows no package {KERNEL_PACKAGE}", f"update its lists: apt-get update; it is there on {_ELSE}"
+        )
     _said(["apt-get", "-o", "APT::Sandbox::User=root", "download", match[1]], there)
     for package in there.glob("*.deb"):
         _said(["dpkg-deb", "-x", str(package), str(there)])
@@ -182,9 +195,10 @@ def _modules(there: Path, release: str) -> Iterator[tuple[str, bytes]]:
 
 def _versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
     form = "-f=${binary:Package} ${Version}\\n"
-    for line in _said(["dpkg-query", "-W", form, *dict.fromkeys(packages)]).splitlines():
+    for line in _said(["dpkg-query", "-W", form, *dict.fromkeys(packages)], may_fail=True).splitlines():
         name, _, version = line.partition(" ")
-        yield name.partition(":")[0], version
+        if version:  # of busybox and busybox-static one is there
+            yield name.partition(":")[0], version
 
 
 def _path_of(program: str) -> str:
@@ -193,8 +207,8 @@ def _path_of(program: str) -> str:
     return path
 
 
-def _said(argv: Sequence[str], directory: Path | None = None) -> str:
-    """Standard output; LabError with the last line of its complaint where it fails."""
+def _said(argv: Sequence[str], directory: Path | None = None, may_fail: bool = False) -> str:
+    """Standard output; LabError with the last line of its complaint where it fails and may not."""
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, errors="replace", cwd=directory, timeout=_WITHIN_S,
@@ -202,7 +216,7 @@ def _said(argv: Sequence[str], directory: Path | None = None) -> str:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LabError(f"{argv[0]} does not make the image ({error})", "try it again") from None
-    if done.returncode:
+    if done.returncode and not may_fail:
         said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
         remedy = (
             "update its lists: apt-get update" if argv[0].startswith("apt") else "see whether there is space in /tmp"

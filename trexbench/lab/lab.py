@@ -58,7 +58,7 @@ class RunningLab(LabState):
         """Facts that affect the result and cannot be read inside the DUT's namespace."""
         settings, facts = self.spec.settings, {**self.placement, "ephemeral": self.ephemeral}
         if self.spec.is_vm:
-            return {"lab": {**facts, **vm.facts_of(self.spec, self.accelerator)}}
+            return {"lab": {**facts, **vm.facts_of(self.spec, self.accelerator, facts["router_cpus"])}}
         facts |= {"steer": settings.steer, "threaded": settings.threaded, "server": self.parts["server"].kind}
         if self.spec.wan is not None:
             facts["wan"] = str(self.spec.wan)

@@ -98,14 +98,6 @@ def start(
     ``ip netns exec`` becomes the server itself (exec): its pid is the server's, and its /sys the namespace's.
     """
     log = run_dir() / f"{spec.prefix}-{'server' if namespace is None else launch.kind}.log"
-    parent = os.getpid()
-    libc = ctypes.CDLL(None)
-
-    def die_with_parent() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
     try:
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -116,12 +108,24 @@ def start(
                 cwd=launch.cwd,
                 env={**os.environ, **launch.env, state.MARK: spec.prefix},
                 start_new_session=True,
-                preexec_fn=die_with_parent if with_parent else None,
+                preexec_fn=die_with_parent() if with_parent else None,
             )
     except OSError as error:
         raise LabError(f"{launch.kind} server cannot be started: {error}") from None
     directory = launch.cwd if launch.kind == "trex" else None
     return Server(launch.kind, Process.of(process.pid), str(log), directory), process
+
+
+def die_with_parent() -> Callable[[], None]:
+    """For a child, before it becomes the program: killed when the caller dies."""
+    parent, libc = os.getpid(), ctypes.CDLL(None)
+
+    def prepare() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
 
 
 def await_ready(

@@ -14,7 +14,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -35,12 +35,15 @@ KVM_CHECK_S = 3.0
 """Enough for a kernel to say its first word on a processor; where none works, all of it is waited for."""
 _ASK_AGAIN_S = 2.0
 """After so long a silence Enter is pressed, which some consoles wait for."""
-_QUIET_S = 0.2
-"""After so long a silence a line that looks like a prompt is one, and not the beginning of a longer one."""
-_LOGIN = re.compile(r"(?i)(?:login|password): *$")
+_QUIET_S = {"shell": 0.2, "login": 3.0}
+"""After so long a silence a line that looks like a prompt is one, and not the beginning of a longer one: a console that
+logs in by itself shows the question for a name first."""
+_LOGIN = re.compile(r"(?i)(?:(?<!last )login|password): *$")
+_QCOW2 = b"QFI\xfb"
 _KERNEL_WORDS = "console=ttyS0 quiet panic=-1"
 _ALONE = ("-nodefaults", "-nographic", "-no-reboot", "-no-user-config")
 NICENESS = -20
+_SANDBOX = "on,spawn=deny,elevateprivileges=deny,resourcecontrol=deny"
 _LONGEST_SOCKET = 107
 _KEPT_BYTES = 1 << 16
 """Bytes of what a console says that are looked at: some fill it for ever."""
@@ -89,7 +92,10 @@ def runs_by_kvm(kernel: Path | None) -> bool:
     words = ("-kernel", str(kernel), "-append", "console=ttyS0 panic=-1") if kernel is not None else ()
     word = b"Linux version" if kernel is not None else b"SeaBIOS"
     argv = [QEMU, "-accel", "kvm", "-cpu", "host", "-m", "256", *_ALONE, "-serial", "stdio", *words]
-    trial = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    trial = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        preexec_fn=server.die_with_parent(),
+    )  # fmt: skip
     heard, deadline = b"", time.monotonic() + KVM_CHECK_S
     with trial:
         assert trial.stdout is not None
@@ -110,10 +116,11 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
     machine = spec.settings.vm
     processor = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg,thread=multi"]
     argv = [QEMU, *processor, "-smp", str(cores), "-m", str(machine.memory_mib), *_ALONE]
-    argv += ["-sandbox", "on,spawn=deny", "-name", spec.dut]
-    argv += ["-chardev", f"socket,id=console,path={console},server=on,wait=off", "-serial", "chardev:console"]
+    argv += ["-sandbox", _SANDBOX, "-name", spec.dut]
+    argv += ["-chardev", f"socket,id=console,path={_value(console)},server=on,wait=off", "-serial", "chardev:console"]
     if machine.image is not None:
-        kind = "qcow2" if files[0].suffix == ".qcow2" else "raw"
+        with files[0].open("rb") as disk:
+            kind = "qcow2" if disk.read(len(_QCOW2)) == _QCOW2 else "raw"
         argv += ["-drive", f"file={_value(files[0])},format={kind},if=virtio,snapshot=on"]
     else:
         words = f"{_KERNEL_WORDS} {machine.append}".strip()
@@ -153,11 +160,15 @@ def make_taps(spec: LabSpec) -> None:
 def launch(spec: LabSpec, placement: Placement, accelerator: str) -> Launch:
     """All of QEMU on the cores that forward, before other programs there, as a lab's kernel threads are."""
     console = console_socket(run_dir(), spec.dut)
-    # Two processors that are emulated on one core wait for one another.
-    cores = spec.settings.vm.cores or len(placement.router) or 2
+    cores = count_cores(spec.settings.vm, placement.router)
     argv = command_line(spec, accelerator, boot_files(spec.settings.vm), console, cores)
     pinned = ["taskset", "-c", ",".join(map(str, placement.router))] if placement.router else []
     return Launch(KIND, ("nice", "-n", str(NICENESS), *pinned, *argv), {})
+
+
+def count_cores(machine: LabVm, router: Sequence[int]) -> int:
+    """Processors of the machine. router: the cores that forward; two that are emulated on one wait for one another."""
+    return machine.cores or len(router) or 2
 
 
 def await_prompt(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]) -> None:
@@ -171,8 +182,12 @@ def await_prompt(spec: LabSpec, process: subprocess.Popen[bytes], log: str, canc
             if piece is None:
                 raise LabError(_why_ended(name, heard), f"{server.telling_line(log)}; {last_lines(heard)}")
             heard = (heard + piece)[-_KEPT_BYTES:]
-            if at_prompt(heard, machine.prompt, name) and not select.select([line], [], [], _QUIET_S)[0]:
-                return
+            waiting = at_prompt(heard, machine.prompt, name)
+            if waiting and not select.select([line], [], [], _QUIET_S[waiting])[0]:
+                if waiting == "shell":
+                    return
+                remedy = "lab.vm needs an image whose console logs in by itself"
+                raise LabError(f"{name} asks for a login at its console", f"{remedy}; {last_lines(heard)}")
             if cancelled():
                 raise LabError(f"interrupted while {name} was starting")
             if not piece and begun:
@@ -207,17 +222,14 @@ def _heard(line: socket.socket) -> bytes | None:
     return None
 
 
-def at_prompt(heard: bytes | bytearray, prompt: str, name: str) -> bool:
-    """Does a shell wait? LabError for a console that says that none will."""
+def at_prompt(heard: bytes | bytearray, prompt: str, name: str) -> str:
+    """``shell`` or ``login``, which waits if nothing follows, or nothing; LabError for a kernel that panicked."""
     if PANIC in heard:
         raise LabError(f"{name} panicked", last_lines(heard))
-    last = (plain(heard[-4096:]).splitlines() or [""])[-1]
+    last = plain(heard[-4096:]).rpartition("\n")[2]
     if find(prompt, last) is not None:
-        return True
-    if _LOGIN.search(last):
-        remedy = "lab.vm needs an image whose console logs in by itself"
-        raise LabError(f"{name} asks for a login at its console", f"{remedy}; {last_lines(heard)}")
-    return False
+        return "shell"
+    return "login" if _LOGIN.search(last) else ""
 
 
 def _why_ended(name: str, heard: bytes | bytearray) -> str:
@@ -233,9 +245,8 @@ def clean(prefix: str) -> None:
     console_socket(run_dir(), dut_namespace(prefix)).unlink(missing_ok=True)
 
 
-def facts_of(spec: LabSpec, accelerator: str) -> dict[str, object]:
-    """Facts of a run that its guest does not report."""
+def facts_of(spec: LabSpec, accelerator: str, router: Sequence[int]) -> dict[str, object]:
+    """Facts of a run that its guest does not report. router: the cores that forward."""
     machine = spec.settings.vm
-    return {
-        "vm": {"accelerator": accelerator, "nic": machine.nic, "cores": machine.cores, "memory_mib": machine.memory_mib}
-    }
+    cores = count_cores(machine, router)
+    return {"vm": {"accelerator": accelerator, "nic": machine.nic, "cores": cores, "memory_mib": machine.memory_mib}}

@@ -41,12 +41,15 @@ _ERRORS = "/tmp/.tbx"
 _NOT_SHOWN = re.compile(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|[c78=>])|\r|\x1e[0-9a-f]+[<>]?")
 """Sequences that move a cursor or colour, and marks."""
 PANIC = b"Kernel panic - not syncing"
+_PANIC_S = 5.0
+"""After so long a silence it is the kernel's own word, and not one that a command printed."""
 
 
 def typed_command(argv: Sequence[str], input: str | None, mark: str) -> str:
     """One line for the loop: ^mark< stdout ^mark=code^ stderr ^mark>, where ^ is the character that begins a mark."""
     words = all(word.isascii() and word.isprintable() for word in argv)
-    command = " ".join(map(shlex.quote, argv)) if argv and words else remote_command(argv)
+    checked = remote_command(argv)
+    command = shlex.join(argv) if words else checked
     fed = f"printf %b {quoted(input)}|" if input else ""
     empty = "" if input else " </dev/null"
     return (
@@ -132,11 +135,12 @@ class ConsoleTransport:
         self._send(line, typed_command(argv, input, mark).encode())
         reply = MarkedReply(mark)
         while (left_s := begun + timeout_s - time.monotonic()) > 0:
-            piece = self._receive(line, left_s, what, reply.heard)
+            panicked = PANIC in reply.heard
+            piece = self._receive(line, min(left_s, _PANIC_S) if panicked else left_s, what, reply.heard)
             found = reply.feed(piece)
             if found is not None:
                 return (*found, time.monotonic() - begun)
-            if PANIC in reply.heard:
+            if panicked and not piece:
                 raise DutLost(f"{self.place}: its kernel panicked while {shown(argv)} ran", last_lines(reply.heard))
             if len(reply.heard) > 2 * OUTPUT_LIMIT_BYTES:
                 raise DutError(f"{what} printed more than {OUTPUT_LIMIT_BYTES} bytes", "it was cut off: ask for less")
@@ -174,7 +178,8 @@ class ConsoleTransport:
         except OSError:
             piece = b""
         if not piece:
-            raise DutLost(f"{what}: its virtual machine has ended", last_lines(heard))
+            why = "its kernel panicked" if PANIC in heard else "its virtual machine has ended"
+            raise DutLost(f"{what}: {why}", last_lines(heard))
         return piece
 
     def _send(self, line: socket.socket, data: bytes) -> None:
