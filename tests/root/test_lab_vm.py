@@ -55,8 +55,14 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(image, "_said", run_or_copy)
+        image.folder().mkdir(parents=True)
+        (image.folder() / "initrd").write_bytes(b"of a former release")
         image.make()
         yield
+
+
+def test_an_image_replaces_that_of_another_release() -> None:
+    assert {*image.folder().iterdir()} == {image.kernel_file(), image.initrd_file()}
 
 
 def write_vm(path: Path, prefix: str, **machine: str) -> Path:
