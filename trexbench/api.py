@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import signature
 from os import PathLike
@@ -100,12 +100,13 @@ class EfficiencyCall(Watched, Setup, EfficiencyWish, Case):
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteCall(NightWords, Setup):
-    """All options of ``run_suite``."""
+    """All options of ``run_suite``. fleet: testers that measure at once, as in docs/fleet.md; None: this machine."""
 
     name: str = field(kw_only=False)
     results: Place = "results"
     only: Annotated[Sequence[str], Form(repeated=True)] = ()
     resume: bool = False
+    fleet: str | None = None
 
 
 def with_options(made: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
@@ -170,6 +171,10 @@ def run_suite(options: SuiteCall) -> Night:
     night = of_options(
         NightOptions, options, results=results, setup=setup, output=output, say=lambda _: None, instead=options
     )
+    if options.fleet is not None:
+        from .fleet.choose import by_fleet
+
+        night = replace(night, by_fleet=by_fleet(options.name, options.fleet, night))
     return run_suite(options.name, night, options.only, options.resume).night
 
 

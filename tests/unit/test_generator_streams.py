@@ -71,7 +71,7 @@ def test_a_direction_alone_and_the_next_run_have_groups_of_their_own(bench: Benc
         generator.stop()
         generator.load(BENCH, VAR2, (0,))
         assert generator.read().streams == {0: StreamCounters(1.0, (0,))}
-        assert len(ask(bench, "get_active_pgids")["ids"]["flow_stats"]) == 1
+        assert len(ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"]) == 1
 
 
 def test_tagged_frames_beside_them_are_in_no_stream_and_end_the_counts(bench: Bench) -> None:
@@ -93,7 +93,7 @@ def test_a_profiles_own_groups_are_used_if_each_stream_has_another(
     path.write_text(SHARED.replace("STEP", str(step)))
     with bench.connect() as generator:
         generator.load(path, {}, (0, 1))
-        assert ask(bench, "get_active_pgids")["ids"]["flow_stats"] == [12, 13, 14][: 2 + step]
+        assert ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"] == [12, 13, 14][: 2 + step]
         generator.start({0: 1000.0, 1: 1000.0}, 5)
         bench.clock.time_s += 1
         streams = generator.read().streams
@@ -121,7 +121,7 @@ def test_a_server_that_refuses_them_gets_plain_streams_on_all_ports(bench: Bench
     with bench.connect() as generator:
         generator.load(BENCH, IMIX, (0, 1))
         assert "writes byte 18" in generator.facts()["streams_not_counted"]
-        assert ask(bench, "get_active_pgids")["ids"]["flow_stats"] == []
+        assert ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"] == []
         generator.start({0: 480.0, 1: 480.0}, 5)
         bench.clock.time_s += 1
         found = generator.read()
@@ -221,7 +221,7 @@ def test_trexs_own_profiles_load_and_count(
 ) -> None:
     with bench.connect() as generator:
         loaded = generator.load(Path(os.environ["TREXBENCH_TREX_DIR"], "stl", name), tunables, tx_ports)
-        assert ask(bench, "get_active_pgids")["ids"]["flow_stats"] == groups
+        assert ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"] == groups
         generator.start(dict.fromkeys(tx_ports, 300.0), 5)
         bench.clock.time_s += 1
         streams = generator.read().streams

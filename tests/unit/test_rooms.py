@@ -63,7 +63,7 @@ ROOMS: Mapping[str, str] = {
     "fleet/guard": "",
     "fleet": "core/* config files fleet/guard results session suite",
     "doctor": "core/* config generator/trex host lab session",
-    "api": "core/* config report/run results review session suite",
+    "api": "core/* config fleet report/run results review session suite",
     "api_tcp": "core/* api config results session/tcp",
     "__init__": "",
     "__main__": "cli",

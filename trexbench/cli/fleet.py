@@ -1,4 +1,4 @@
-"""``--fleet`` of suites: who would measure what, and nights measured by several testers."""
+"""``suite plan --fleet``: who would measure what, and when."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from ..config.fleet import find_fleet
-from ..core.errors import ConfigError
 from ..core.fleet.roster import Roster, make_roster
 from ..core.units import format_duration
 from ..report.fit import format_sheet
@@ -18,20 +17,7 @@ from .forms import OutputForm
 
 if TYPE_CHECKING:
     from ..config.suite import Suite
-    from ..fleet.night import FleetNight
     from ..suite.jobs import Job
-    from ..suite.night import NightOptions
-
-
-def by_fleet(name: str, text: str, night: NightOptions) -> FleetNight:
-    """Return the night's measuring by the fleet of this option; ConfigError for what is wrong with it."""
-    from ..fleet.cluster import require_dask
-    from ..fleet.night import FleetNight
-
-    if not night.setup.sim:
-        raise ConfigError(f"--fleet {text}: its testers are simulated, as yet", "add --sim, or leave --fleet out")
-    require_dask()
-    return FleetNight(name, find_fleet(text, night.setup.configs_dir, night.setup.sim))
 
 
 def show_roster(suite: Suite, jobs: Sequence[Job], text: str, setup: Setup, form: OutputForm) -> None:
