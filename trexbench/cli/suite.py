@@ -103,7 +103,7 @@ def _night(setup: Setup, words: NightWords, results: Path, quiet: bool, name: st
     found = of_options(NightOptions, words, results=results, setup=setup, output=output, say=say, instead=words)
     if fleet is None:
         return found
-    from .fleet import by_fleet
+    from ..fleet.choose import by_fleet
 
     return replace(found, by_fleet=by_fleet(name, fleet, found))
 
