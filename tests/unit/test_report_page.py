@@ -348,7 +348,7 @@ def test_simulated_runs_are_marked_in_every_form(simulated: bool) -> None:
     mixed = replace(report, rows=[*rows, make_row("real")])
     page, text = render(mixed, LIBRARY), to_markdown(mixed)
     assert ("(simulated)" in seen(page)) is ("(simulated)" in text) is simulated
-    assert unpacked(Elements(page).scripts[0])["columns"][0]["simulated"] is simulated
+    assert unpacked(Elements(page).scripts[0])["columns"][0]["mark"] == "simulated" * simulated
 
 
 ROUTER = "lab simulated router"

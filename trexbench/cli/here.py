@@ -108,7 +108,7 @@ def _run_words(path: Path, run: RunGlance | None) -> str:
     if run is None:
         return f"{what}: {path} cannot be read"
     rates = [f"{'>= ' * figure.at_least}{_figure_words(column, figure.value)}" for column, figure in run.figures]
-    words = [", ".join(rates) or run.status, *(["simulated"] if run.simulated else []), _ago(run.started)]
+    words = [", ".join(rates) or run.status, run.mark, _ago(run.started)]
     if rates and run.status != "complete":
         words.insert(1, run.status)
     return f"{what}: {', '.join(filter(None, words))}"

@@ -12,7 +12,7 @@ from ..config.option import listed
 from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..report.room import room_of
-from ..report.words import SIMULATED, starred
+from ..report.words import mark_banners, starred
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
 from .forms import STDOUT, Words
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
@@ -201,7 +201,7 @@ def _present(
 
 
 def _banner(results: Sequence[RunResult]) -> str:
-    return "".join(f"{line}\n\n" for line in starred([SIMULATED] if any(one.simulated for one in results) else []))
+    return "".join(f"{line}\n\n" for line in starred(mark_banners(results)))
 
 
 @verb(epilog=EFFICIENCY_EXAMPLES)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import wraps
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -265,13 +264,13 @@ def table(name: str, date: str | None, configs_dir: Path | None, results: Path, 
 
     night, lines = published_table(name, results, configs_dir, date, warn)
     values = {"suite": night.suite, "night": night.night, "simulated": night.simulated}
-    state = "simulated" if night.simulated else "measured"
+    marks = ("simulated" if night.simulated else line.row.cell.mark if line.row is not None else "" for line in lines)
     form.write(
         lambda out: format_table(night, lines, room_of(out)),
         lambda: {**values, "cells": [one.to_dict() for one in lines]},
         lambda: [published_sheet(lines)],
         head=lambda: table_head(night, lines),
-        table=lambda: with_columns(published_sheet(lines), ":status", repeat([state])),
+        table=lambda: with_columns(published_sheet(lines), ":status", ([mark or "measured"] for mark in marks)),
     )
 
 

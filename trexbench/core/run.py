@@ -14,6 +14,11 @@ from .verdict.model import RunWarning
 EMULATOR = "tcg"
 
 
+def mark_of(simulated: bool, emulated: bool) -> str:
+    """The word beside figures that no DUT of its own kind gave: ``simulated``, ``emulated``; else empty."""
+    return "simulated" if simulated else "emulated" if emulated else ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run(ABC):
     """One run. The mappings hold JSON values."""
@@ -44,6 +49,15 @@ class Run(ABC):
         """QEMU's name of what ran the DUT's processor, ``kvm`` or EMULATOR; empty: the DUT was no virtual machine."""
         found = self.dut.get("accelerator")
         return found if isinstance(found, str) else ""
+
+    @property
+    def emulated(self) -> bool:
+        """True if the DUT's processor was emulated."""
+        return self.accelerator == EMULATOR
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.simulated, self.emulated)
 
     @property
     @abstractmethod

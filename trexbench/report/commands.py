@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from glob import escape
 
 from ..core.errors import ConfigError
@@ -57,7 +56,7 @@ def measure(cell: Cell, suite: str | None, results: str) -> str | None:
     """Measure the cell again, as its suite does it, or by hand; None where no command says all that it was."""
     sim = ("--sim",) if cell.simulated else ()
     if suite:
-        only = escape(str(replace(cell, simulated=False)))
+        only = escape(str(cell.unmarked))
         return _line("suite", "run", suite, "--only", only, *sim, *_results(results))
     through = _through(cell.over or TrafficPath(), cell.simulated)
     load = ("tcp", *_tcp(cell.tcp)) if cell.tcp else _packets(cell)

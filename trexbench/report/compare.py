@@ -63,8 +63,8 @@ def marked_comparison(first: RunResult, second: RunResult, unlike: Sequence[str]
 def comparison_values(first: RunResult, second: RunResult, unlike: Sequence[str]) -> dict[str, Any]:
     """Return the comparison as JSON values: figures in the unit that their key names, shares as fractions."""
     return {
-        "first": {"id": first.id, "simulated": first.simulated},
-        "second": {"id": second.id, "simulated": second.simulated},
+        "first": {"id": first.id, "simulated": first.simulated, "emulated": first.emulated},
+        "second": {"id": second.id, "simulated": second.simulated, "emulated": second.emulated},
         "unlike": list(unlike),
         "directions": [
             {"direction": _direction(direction)} | _figures(one) for direction, one in find_differences(first, second)

@@ -61,7 +61,7 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
 
 def dut_words(group: FindingGroup) -> str:
     cell = group.first.cell
-    return f"{cell.dut_words}{' (simulated)' if cell.simulated else ''}"
+    return f"{cell.dut_words}{f' ({cell.mark})' if cell.mark else ''}"
 
 
 def group_kind(group: FindingGroup) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..core.history.rows import METRICS, Metric, RunRow
-from ..core.run import EMULATOR
 from ..core.units import format_share
 from ..core.verdict.model import Limit
 from .clean import clean
@@ -74,6 +73,5 @@ def _has_maximum(row: RunRow) -> bool:
 
 def _limit(row: RunRow) -> str:
     marks = [] if row.complete else [row.status]
-    marks += ["simulated"] if row.cell.simulated else ["emulated"] if row.accelerator == EMULATOR else []
     carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
-    return ", ".join([*([] if carried else [clean(row.limit)]), *marks]) or NONE
+    return ", ".join(filter(None, ["" if carried else clean(row.limit), *marks, row.cell.mark])) or NONE

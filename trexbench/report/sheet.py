@@ -146,9 +146,9 @@ def of_text(value: object, about: Sequence[str] = ()) -> Item:
     return Item(text, "" if text == NONE else text, about="; ".join(map(clean, about)))
 
 
-def named(name: str, simulated: bool) -> Item:
+def named(name: str, mark: str) -> Item:
     """Name whose figures these are, by another name than a cell's."""
-    return of_text(f"{name}{' simulated' if simulated else ''}")
+    return of_text(f"{name} {mark}".rstrip())
 
 
 def raw_of(value: float, bound: bool = False) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..core.history.cell import cell_of
+from ..core.history.cell import Cell, cell_of
 from ..core.history.rows import Metric, RunRow
 from ..core.result import RunResult, Status
-from ..core.run import EMULATOR, Run
+from ..core.run import Run
 from ..core.units import format_pps, format_scaled, format_share, format_time
 from ..core.verdict.model import Goal, Verdict
 from .clean import clean
@@ -19,11 +19,18 @@ NONE = "-"
 SIMULATED = "SIMULATED: no real packet was sent; the numbers are a model's"
 
 EMULATED = "EMULATED: the DUT's processor was emulated (QEMU's TCG); compare its figures only with such"
+_BANNERS = {"simulated": SIMULATED, "emulated": EMULATED}
+
+
+def mark_banners(marked: Iterable[Run | Cell]) -> list[str]:
+    """A banner for each mark that any of these has."""
+    marks = {one.mark for one in marked}
+    return [banner for mark, banner in _BANNERS.items() if mark in marks]
 
 
 def banners_of(run: Run) -> list[str]:
     """Lines that must not be overlooked of a run: that it is simulated or emulated, or did not come to its end."""
-    found = [SIMULATED] if run.simulated else [EMULATED] if run.accelerator == EMULATOR else []
+    found = mark_banners([run])
     if run.status is Status.INCOMPLETE:
         found.append(f"INCOMPLETE: {clean(run.reason or 'ended early')}; what follows was measured until then")
     if run.status is Status.RUNNING:
@@ -39,8 +46,7 @@ def starred(banners: Iterable[str]) -> list[str]:
 def state_words(run: Run) -> str:
     """``complete``, or what is to be known of the run's figures: ``incomplete, simulated``."""
     marks = [] if run.status is Status.COMPLETE else [run.status.value]
-    marks += ["simulated"] if run.simulated else ["emulated"] if run.accelerator == EMULATOR else []
-    return ", ".join(marks) or Status.COMPLETE.value
+    return ", ".join(filter(None, [*marks, run.mark])) or Status.COMPLETE.value
 
 
 def name_of(result: RunResult, kind: str | None = None) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..core.names import is_name
+from ..core.run import EMULATOR, mark_of
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+\.json")
@@ -46,11 +47,22 @@ class DerivedGlance(msgspec.Struct):
     rows: list[RowGlance] = []
 
 
+class DutGlance(msgspec.Struct, frozen=True):
+    """The DUT of a run."""
+
+    accelerator: str = ""
+
+
 class RunGlance(Glance):
     """A run. derived: None in documents of older versions."""
 
     status: str = ""
     derived: DerivedGlance | None = None
+    dut: DutGlance = DutGlance()
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.simulated, self.dut.accelerator == EMULATOR)
 
     @property
     def figures(self) -> list[tuple[str, FigureGlance]]:
@@ -60,7 +72,8 @@ class RunGlance(Glance):
 
     def to_dict(self) -> dict[str, Any]:
         figures = [{"column": column, "value": one.value, "at_least": one.at_least} for column, one in self.figures]
-        return {"started": self.started, "simulated": self.simulated, "status": self.status, "figures": figures}
+        marks = {"simulated": self.simulated, "emulated": self.mark == "emulated"}
+        return {"started": self.started, **marks, "status": self.status, "figures": figures}
 
 
 class CellGlance(msgspec.Struct):

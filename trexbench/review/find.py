@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ def read_index(
 def require_choice(only: Sequence[str], chosen: Sequence[RunRow], every: Sequence[RunRow]) -> None:
     """ConfigError where the patterns of --only leave nothing of what there is."""
     if every and not chosen:
-        name = replace(every[-1].cell, simulated=False)
+        name = every[-1].cell.unmarked
         raise ConfigError(f"no cell matches {', '.join(only)}", f"'{name}' is one of the cells")
 
 

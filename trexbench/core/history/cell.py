@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from ..result import RunResult
+from ..run import mark_of
 from ..strategy.table import suffix_of
 from ..tcp.model import TcpMode
 from ..tcp.path import TrafficPath
@@ -37,6 +38,17 @@ class Cell:
     """The path of a run by hand besides the DUT; None also for a suite's run, as a suite has variants for that."""
     held_pps: float | None = None
     """The given rate of EFFICIENCY, in frames per second and direction."""
+    emulated: bool = field(default=False, compare=False)
+    """The DUT's processor was emulated: a mark only, as a suite does not know it beforehand. Histories know it by
+    their rows, see series.differences."""
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.simulated, self.emulated)
+
+    @property
+    def unmarked(self) -> Cell:
+        return replace(self, simulated=False, emulated=False)
 
     @property
     def tcp(self) -> TcpMode | None:
@@ -65,19 +77,19 @@ class Cell:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values, with names in place of what they stand for."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
         return values | {"mode": str(self.mode), "over": str(self.over or "")}
 
     def __str__(self) -> str:
         over = f"over {self.over}" if self.over else ""
         queues = f"{self.rx_queues}q" if self.rx_queues is not None else ""
-        way, simulated = "bidir" if self.bidir else "uni", "simulated" if self.simulated else ""
-        return " ".join(filter(None, (self.known_by, way, queues, self.kind_words, over, simulated)))
+        way = "bidir" if self.bidir else "uni"
+        return " ".join(filter(None, (self.known_by, way, queues, self.kind_words, over, self.mark)))
 
 
 def is_chosen(cell: Cell, only: Sequence[str]) -> bool:
-    """Test whether the cell, named with or without ``simulated``, matches a pattern of ``--only``; none means all."""
-    names = str(cell), str(replace(cell, simulated=False))
+    """Test whether the cell, named with or without its mark, matches a pattern of ``--only``; none means all."""
+    names = str(cell), str(cell.unmarked)
     return not only or any(is_like(name, pattern) for name in names for pattern in only)
 
 
@@ -107,7 +119,8 @@ def placed(cell: Cell, result: RunResult | TcpResult, over: TrafficPath | None) 
     name, variant = str(result.dut.get("name", "")), text_of(result.command.get("variant"))
     over = replace(over, pppoe=False) if over is not None and not text_of(result.command.get("suite")) else None
     over = over if over != TrafficPath() else None
-    return replace(cell, dut=name, simulated=result.simulated, variant=variant, over=over)
+    cell = replace(cell, simulated=result.simulated, emulated=result.emulated)
+    return replace(cell, dut=name, variant=variant, over=over)
 
 
 def text_of(value: object) -> str | None:

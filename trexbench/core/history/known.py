@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import monthrange, timegm
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..errors import ConfigError, StoreError
@@ -30,9 +30,10 @@ class Known:
     note: str
 
     def is_about(self, cell: Cell, metric: str) -> bool:
-        names = [str(cell)]
+        names = [str(cell), str(replace(cell, emulated=False))]
         if cell.held_pps is not None:  # notes may be older than the way in which rates are written
-            names.append(names[0].replace(cell.kind_words, f"{cell.kind} at {Rate(cell.held_pps, 'pps')}"))
+            given = f"{cell.kind} at {Rate(cell.held_pps, 'pps')}"
+            names += [name.replace(cell.kind_words, given) for name in names]
         return self.metric in (None, metric) and any(is_like(name, self.cell) for name in names)
 
 

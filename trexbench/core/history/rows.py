@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -11,7 +11,7 @@ import msgspec
 
 from ..dut.runtime import WorkerEfficiency
 from ..result import RunResult, Status
-from ..run import Run
+from ..run import EMULATOR, Run
 from ..tcp.path import TrafficPath
 from ..verdict.latency import history_latency
 from ..verdict.model import Limit
@@ -66,6 +66,11 @@ class RunRow:
     nodes: Mapping[str, float] = field(default_factory=dict)
     """Cycles per packet by VPP's node, over all workers, so without input nodes, which poll."""
     warnings: int = 0
+
+    def __post_init__(self) -> None:
+        """Mark the cell, also of a row that was stored when cells had no such mark."""
+        if self.accelerator == EMULATOR and not self.cell.emulated:
+            object.__setattr__(self, "cell", replace(self.cell, emulated=True))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values, with names in place of what they stand for; all of figure_columns, None for what is absent."""
@@ -230,8 +235,8 @@ def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:
 
 
 def cells_of(rows: Iterable[RunRow]) -> dict[Cell, list[RunRow]]:
-    """Complete runs by cell, each in the order of time."""
+    """Complete runs by cell, marked as its last one, each in the order of time."""
     found: dict[Cell, list[RunRow]] = {}
     for row in sorted((row for row in rows if row.complete), key=lambda row: row.started):
         found.setdefault(row.cell, []).append(row)
-    return found
+    return {of[-1].cell: of for of in found.values()}

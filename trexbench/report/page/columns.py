@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ...core.history.cell import Cell
+from ...core.run import mark_of
 from ...core.tcp.path import TrafficPath
 
 
@@ -18,6 +19,7 @@ class Column:
     simulated: bool
     variant: str | None = None
     over: TrafficPath | None = None
+    emulated: bool = field(default=False, compare=False)
 
     def cell(self, load: Cell) -> Cell:
         """The column's cell with this load."""
@@ -29,16 +31,25 @@ class Column:
         return self.cell(Cell("", "", False, None)).dut_words
 
     @property
+    def mark(self) -> str:
+        return mark_of(self.simulated, self.emulated)
+
+    @property
     def queues(self) -> str:
         return "" if self.rx_queues is None else f"{self.rx_queues}q"
 
     def __str__(self) -> str:
-        return f"{self.title} {self.queues}".rstrip() + (" (simulated)" if self.simulated else "")
+        return f"{self.title} {self.queues}".rstrip() + (f" ({self.mark})" if self.mark else "")
 
 
 def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """DUTs, their variants and WANs in their order of appearance, each with its numbers of queues ascending."""
-    every = list(dict.fromkeys(columns))
+    """DUTs, their variants and WANs in their order of appearance, each with its numbers of queues ascending.
+
+    One is emulated if any of its cells is.
+    """
+    columns = list(columns)
+    emulated = {one for one in columns if one.emulated}
+    every = [replace(one, emulated=one in emulated) for one in dict.fromkeys(columns)]
     duts = list(dict.fromkeys((column.dut, column.simulated) for column in every))
     names = list(dict.fromkeys((column.variant, column.over) for column in every))
     return tuple(
@@ -54,4 +65,4 @@ def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
 
 
 def column_of(cell: Cell) -> Column:
-    return Column(cell.dut, cell.rx_queues, cell.simulated, cell.variant, cell.over)
+    return Column(cell.dut, cell.rx_queues, cell.simulated, cell.variant, cell.over, cell.emulated)

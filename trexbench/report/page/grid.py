@@ -107,7 +107,7 @@ def build_grid(
 def build_cost_grid(rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual] | None = None) -> Grid:
     """Cycles per packet at given rates: the latest run of every cell that has one; rates in rows."""
     latest = {row.cell: row for row in rows if row.cell.held_pps is not None}
-    found = _compared({cell: figure_of(row) for cell, row in latest.items()}, rows, usual or {})
+    found = _compared({row.cell: figure_of(row) for row in latest.values()}, rows, usual or {})
     return _changed_first(Grid("the latest run of each cell", *_blocks(found)))
 
 
@@ -207,7 +207,7 @@ def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
         elif row is None:
             found[cell] = GridCell("failed", f"its document {record.path or ''} cannot be read")
         else:
-            found[cell] = figure_of(row)
+            found[replace(cell, emulated=row.cell.emulated)] = figure_of(row)
     return found
 
 

@@ -31,7 +31,7 @@ def page_data(report: Report, parts: Sequence[Part]) -> dict[str, Any]:
     figures = find_figures(report, [*cells]) | {part.name: part.figures for part in parts if part.figures}
     return {
         "palette": page_palette(),
-        "columns": [{"name": clean(report.said(column)), "simulated": column.simulated} for column in every],
+        "columns": [{"name": clean(report.said(column)), "mark": column.mark} for column in every],
         "cells": [
             {
                 "name": clean(str(cell)),

@@ -80,7 +80,7 @@ class Report:
     @cached_property
     def _marks(self) -> Mapping[str, str]:
         """Marked names of cells and DUTs, each with its name alone; none on a page that has measured runs as well."""
-        cells = {replace(row.cell, simulated=False) for row in self.rows} if self.all_simulated else set()
+        cells = {row.cell.unmarked for row in self.rows} if self.all_simulated else set()
         names = {str(one) for cell in cells for one in (cell, replace(cell, rx_queues=None))}
         duts = {str(column_of(one)) for cell in cells for one in (cell, replace(cell, rx_queues=None))}
         return {f"{name} simulated": name for name in names} | {f"{name} (simulated)": name for name in duts}
@@ -226,6 +226,12 @@ class Report:
     @property
     def simulated(self) -> bool:
         return any(row.cell.simulated for row in self.rows) or any(night.simulated for night in self.nights)
+
+    @property
+    def emulated(self) -> str:
+        """The sentence of the banner; empty: no processor was emulated."""
+        words = "What is marked so was measured on an emulated processor and is comparable only with itself."
+        return words if any(row.cell.emulated for row in self.rows) else ""
 
     @property
     def all_simulated(self) -> bool:

@@ -78,7 +78,7 @@ def find_sized(runs: Mapping[Cell, RunResult]) -> tuple[SizedDut, ...]:
     for cell, run in runs.items():
         mode = _SIZE.fullmatch(str(cell.mode))
         if mode is not None:
-            key = (cell.dut_words, mode[1], cell.bidir, cell.rx_queues, cell.kind, cell.simulated)
+            key = (cell.dut_words, mode[1], cell.bidir, cell.rx_queues, cell.kind, cell.mark)
             groups.setdefault(key, {})[cell] = run
     return tuple(
         SizedDut(next(iter(some)), tuple(sorted(some.values(), key=_frame_bytes)))

@@ -44,7 +44,7 @@ def tcp_sheet(report: Report) -> Sheet:
 
 
 def _run(one: TcpCell) -> Item:
-    return named(one.name, one.cell.simulated)
+    return named(one.name, one.cell.mark)
 
 
 def _rates(one: TcpCell) -> Iterator[Item]:
@@ -103,7 +103,7 @@ def wan_sheet(report: Report) -> Sheet:
 
 
 def _wan_words(run: WanRun) -> str:
-    title = named(run.title, run.cell.simulated).text
+    title = named(run.title, run.cell.mark).text
     return ", ".join(filter(None, (title, *(of_text(one).text for one in (run.made, run.product)))))
 
 
@@ -129,7 +129,7 @@ def tunnel_sheet(report: Report) -> Sheet:
 
 def _tunnel(one: TunnelCell) -> Iterator[Item]:
     of = one.of.summary
-    yield named(one.name, one.of.cell.simulated)
+    yield named(one.name, one.of.cell.mark)
     yield of_text(" by ".join(filter(None, (one.tunnel, one.made))))
     yield of_count(one.mtu)
     yield of_bits(of.rate_bps, of.at_least)
@@ -170,7 +170,7 @@ def published_sheet(report: Report) -> Sheet:
 
 def _published(one: Published, columns: tuple[str, ...]) -> Iterator[Item]:
     row = one.row
-    yield named(one.cell.known_by, row is not None and row.cell.simulated)
+    yield named(one.cell.known_by, "" if row is None else row.cell.mark)
     yield figure(one.published, "{:g}".format)
     yield figure(one.mbps, "{:.1f}".format, bound=row is not None and row.at_least)
     yield figure(one.ratio, "{:.2f}".format)

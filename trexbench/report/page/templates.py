@@ -61,7 +61,7 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
 
 def worst_of(finding: Finding) -> str:
     """``var2-imix uni 1q``: the cell of a finding without its DUT; with its figure, unless that is the rate."""
-    load = str(replace(finding.cell, dut="", variant=None, over=None, simulated=False))
+    load = str(replace(finding.cell.unmarked, dut="", variant=None, over=None))
     return load if finding.metric.bounded else f"{load}, {finding.metric.name}"
 
 

@@ -71,7 +71,7 @@ def find_wan_runs(runs: Mapping[Cell, TcpResult]) -> tuple[WanRun, ...]:
         if mode is None or not tells_bdp(result):
             continue
         rows = tuple(row for row in find_rows(result) if row.kind == mode.leg)
-        key = (cell.dut_words, cell.simulated, str(setup.wan), setup.wan_by, str(setup.wan_asked))
+        key = (cell.dut_words, cell.mark, str(setup.wan), setup.wan_by, str(setup.wan_asked))
         before = groups.setdefault(key, WanRun(cell, result, ()))
         groups[key] = replace(before, rows=(*before.rows, *rows))
     found = [replace(one, rows=tuple(sorted(one.rows, key=_order))) for one in groups.values() if one.rows]

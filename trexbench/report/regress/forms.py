@@ -71,6 +71,7 @@ def _group_values(group: FindingGroup) -> dict[str, Any]:
         "variant": first.cell.variant,
         "over": str(first.cell.over or ""),
         "simulated": first.cell.simulated,
+        "emulated": first.cell.emulated,
         "worse": first.worse,
         "since": group.since,
         "cells": [str(cell) for cell in group.cells],

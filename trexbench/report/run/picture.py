@@ -80,8 +80,7 @@ def compose(result: RunResult) -> Figure:
         head.text(
             0.5, 1 - (number + 0.75) / (len(lines) + 0.25), text, ha="center", va="center", parse_math=False, **style
         )
-    if result.simulated:
-        watermark(figure, 68, 28)
+    watermark(figure, result.mark, 68, 28)
     return figure
 
 
@@ -104,18 +103,19 @@ def style_of(number: int) -> dict[str, Any]:
     return find_look(number).style
 
 
-def watermark(figure: Figure, size: float, angle: float = 24) -> None:
-    """Write SIMULATED across the whole figure."""
+def watermark(figure: Figure, mark: str, size: float, angle: float = 24) -> None:
+    """Write the mark, if there is one, across the whole figure."""
+    if not mark:
+        return
     style: dict[str, Any] = {"fontsize": size, "rotation": angle, "color": RED, "alpha": 0.12, "fontweight": "bold"}
-    figure.text(0.5, 0.5, "SIMULATED", ha="center", va="center", zorder=100, **style)
+    figure.text(0.5, 0.5, mark.upper(), ha="center", va="center", zorder=100, **style)
 
 
-def titled(figure: Figure, title: str, under: str, simulated: bool) -> Figure:
-    """The figure with its title, these words above its first axes, and the watermark of what is simulated."""
-    figure.suptitle(f"{title}{', simulated' * simulated}", fontsize=14, fontweight="bold", parse_math=False)
+def titled(figure: Figure, title: str, under: str, mark: str) -> Figure:
+    """The figure with its title, these words above its first axes, and the watermark of its mark."""
+    figure.suptitle(", ".join(filter(None, (title, mark))), fontsize=14, fontweight="bold", parse_math=False)
     figure.axes[0].set_title(fill(under, 110), fontsize=9, color=GREY, parse_math=False)
-    if simulated:
-        watermark(figure, 60)
+    watermark(figure, mark, 60)
     return figure
 
 

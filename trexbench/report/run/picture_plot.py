@@ -34,15 +34,15 @@ def compose_sizes(results: Sequence[RunResult]) -> Figure:
     first = results[0]
     title = f"{text_of(first.dut, 'name', '?')}: throughput by frame size"
     figure = compose_plot(size_figure([("throughput", (), results)]))
-    return titled(figure, title, f"{first.plan.kind}  ·  {first.started}", first.simulated)
+    return titled(figure, title, f"{first.plan.kind}  ·  {first.started}", first.mark)
 
 
 def draw_costs(result: RunResult, costs: Sequence[Cost]) -> bytes:
-    """The PNG's bytes. result: any of the runs, for name, traffic and whether it was simulated."""
+    """The PNG's bytes. result: any of the runs, for name, traffic and the mark."""
     source = next((cost.source for cost in costs if cost.cycles_per_packet is not None), None)
     about = f"{traffic_words(result.profile)}  ·  from {source}  ·  {result.started}"
     title = f"{text_of(result.dut, 'name', '?')}: what a packet costs"
-    figure = titled(compose_plot(*cost_plots(costs)), title, about, result.simulated)
+    figure = titled(compose_plot(*cost_plots(costs)), title, about, result.mark)
     return render(figure, "png", {"Software": "trexbench", "Title": name_of(result, "efficiency")})
 
 

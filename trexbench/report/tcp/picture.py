@@ -59,7 +59,7 @@ def compose_bdp(result: TcpResult) -> Figure | None:
 
 def _named(figure: Figure, result: TcpResult, what: str, *words: str) -> Figure:
     title = f"TCP through {where_words(result)}{what}"
-    return titled(figure, title, "  ·  ".join((*words, result.started)), result.simulated)
+    return titled(figure, title, "  ·  ".join((*words, result.started)), result.mark)
 
 
 def _draw_rates(axes: Axes, flows: Sequence[FlowResult]) -> None:

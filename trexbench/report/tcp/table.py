@@ -14,7 +14,7 @@ from ...core.units import format_scaled
 from ..fit import format_sheet
 from ..room import wrapped
 from ..sheet import Item, Sheet, figure, make_sheet, raw_of
-from ..words import NONE, SIMULATED, format_count, or_dash, starred
+from ..words import NONE, SIMULATED, format_count, mark_banners, or_dash, starred
 
 _HEADS = (
     "::cell; published [Mbit/s]; measured [Mbit/s]; ratio; :limit; busy cores^1; ping idle [ms]^2; loaded [ms]^2; "
@@ -84,17 +84,21 @@ def published_sheet(lines: Sequence[PublishedCell]) -> Sheet:
 
 
 def table_head(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
-    """The night, whether it is simulated, and what its table says together."""
-    return [f"{night.suite}, night of {night.night}", *([SIMULATED] if night.simulated else []), *_together(lines)]
+    """The night, its banners, and what its table says together."""
+    return [f"{night.suite}, night of {night.night}", *_banners(night, lines), *_together(lines)]
+
+
+def _banners(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
+    return [SIMULATED] if night.simulated else mark_banners(line.row.cell for line in lines if line.row is not None)
 
 
 def format_table(night: Night, lines: Sequence[PublishedCell], room: int | None = None) -> str:
     """The table, and what it says together. room: columns, as of fit."""
-    simulated = [*starred([SIMULATED]), ""] if night.simulated else []
+    banners = [f"{line}\n" for line in starred(_banners(night, lines))]
     title = f"{night.suite}, night of {night.night}, Mbit/s"
     table = format_sheet(published_sheet(lines), room)
     last = wrapped(_together(lines), room)
-    return "\n".join([*simulated, title, "", *table, "", *last, *_processes(lines, room)]).rstrip() + "\n"
+    return "\n".join([*banners, title, "", *table, "", *last, *_processes(lines, room)]).rstrip() + "\n"
 
 
 def _together(lines: Sequence[PublishedCell]) -> list[str]:

@@ -70,14 +70,15 @@ function plotTools(data, choice, printed) {
   // Their size in pixels: the reader may want larger ones.
   function letters() { return parseFloat(getComputedStyle(document.body).fontSize) * (document.documentElement.clientWidth < 640 ? 0.73 : 0.81); }
 
-  function watermark(narrow) {
-    return { text: "SIMULATED", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false, opacity: 0.13, textangle: -24,
+  function watermark(mark, narrow) {
+    return { text: mark.toUpperCase(), xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false, opacity: 0.13, textangle: -24,
       font: { size: narrow ? 38 : 68, color: css("--bad") } };
   }
 
   function layout(shown, more) {
     var narrow = document.documentElement.clientWidth < 640;
-    var notes = shown.some(function (cell) { return data.columns[cell.column].simulated; }) ? [watermark(narrow)] : [];
+    var marked = shown.find(function (cell) { return data.columns[cell.column].mark; });
+    var notes = marked ? [watermark(data.columns[marked.column].mark, narrow)] : [];
     if (!shown.length) { notes.push({ text: "no run of this choice", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false }); }
     var base = {
       paper_bgcolor: css("--ground"), plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: touched.matches ? false : "zoom", annotations: notes,
