@@ -95,9 +95,13 @@ def events_of(
 
 
 def _not_lost_again(groups: Sequence[FindingGroup]) -> list[FindingGroup]:
-    """The groups but recoveries whose cells have all become slower again, which says when they were slower before."""
-    again = {one.cell for group in groups for one in group.findings if one.is_relapse}
-    return [one for one in groups if one.section is not Section.RECOVERY or not again.issuperset(one.cells)]
+    """The groups but recoveries whose figures are all worse again, which says when they were worse before."""
+    again = {(one.cell, one.metric.name) for group in groups for one in group.findings if one.is_relapse}
+
+    def is_over(group: FindingGroup) -> bool:
+        return again.issuperset((one.cell, one.metric.name) for one in group.findings)
+
+    return [group for group in groups if group.section is not Section.RECOVERY or not is_over(group)]
 
 
 def _of_group(group: FindingGroup) -> NightEvent:
