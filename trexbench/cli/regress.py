@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ EXAMPLES = """\b
 Examples:
   trexbench regress
   trexbench regress --suite netgate-6100 --markdown - --junit regress.xml
-  trexbench regress --acknowledge "lab-vpp *" --metric power --note "new fan"
+  trexbench regress --acknowledge "lab-vpp *" --note "new fan"
   trexbench regress --known
   trexbench regress --forget 1
 
@@ -55,14 +54,14 @@ others as with every verb.
     "--acknowledge",
     multiple=True,
     metavar="CELLS",
-    help="Acknowledge changes of these cells (a glob of names), with --metric and --note; may be repeated.",
+    help="Acknowledge changes of these cells (a glob of names), with --note; may be repeated.",
 )
 @rare(
     "--metric",
     multiple=True,
     type=click.Choice(NAMES),
     metavar="FIGURE",
-    help=f"With --acknowledge: the figure that changed (required): {', '.join(NAMES)}; may be repeated.",
+    help=f"With --acknowledge: the figure (all that have changed): {', '.join(NAMES)}; may be repeated.",
 )
 @click.option("--note", metavar="TEXT", help="With --acknowledge: the reason (required).")
 @rare("--date", type=DATE, help="With --acknowledge: changes up to this night (today).")
@@ -102,10 +101,10 @@ def regress(
     if action and excess:
         raise ConfigError(f"{', '.join(excess)} means nothing with {action}", "leave one of them out")
     if acknowledge:
-        if not metric:
-            raise ConfigError("an acknowledgement needs its figure", f"name it with --metric: {', '.join(NAMES)}")
-        day = date or utc_now()[:10]
-        _acknowledge(results, [Known(day, cells, name, note or "") for cells in acknowledge for name in metric])
+        from ..review.judge import acknowledge as noted
+
+        for change in noted(results, acknowledge, metric, date or utc_now()[:10], note or "", warn):
+            click.echo(f"acknowledged: {_line(change)}")
         return 0
     if metric or note is not None or date is not None:
         raise ConfigError("--metric, --note and --date belong to --acknowledge", "name the cells with --acknowledge")
@@ -158,14 +157,6 @@ def _write(judgement: Judgement, form: OutputForm) -> None:
         lambda: [change_sheet(groups_of(judgement))],
         markdown=lambda: format_markdown(judgement),
     )
-
-
-def _acknowledge(results: Path, changes: Sequence[Known]) -> None:
-    from ..review.judge import acknowledge
-
-    acknowledge(results, changes, warn)
-    for change in changes:
-        click.echo(f"acknowledged: {_line(change)}")
 
 
 def _list_known(results: Path, form: OutputForm) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from glob import escape
 from pathlib import Path
 
 from ..core.errors import ConfigError
 from ..core.history.cell import Cell, is_chosen
 from ..core.history.known import Known
+from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, judge_rows
 from ..core.load.modes import full_mode_name
 from ..report.commands import REASON
@@ -41,13 +43,38 @@ def judge(
     return with_differences(judge_rows(rows, known, nights, since, is_named), rows, results, warn)
 
 
-def acknowledge(results: Path, changes: Sequence[Known], warn: Warn) -> None:
-    """Note the changes as known; ConfigError without a reason, a warning for each of which no cell matches yet."""
-    if any(change.note.strip() in ("", REASON) for change in changes):
+def acknowledge(
+    results: Path, patterns: Sequence[str], metrics: Sequence[str], day: str, note: str, warn: Warn
+) -> list[Known]:
+    """Note changes of these figures of cells of these names as known, and return the notes.
+
+    metrics: none for what has changed now, each figure of each cell by itself, so that no later change is covered.
+    ConfigError without a reason, or where nothing has changed; a warning for each name that no cell has yet.
+    """
+    if note.strip() in ("", REASON):
         raise ConfigError("an acknowledged change needs its reason", f"say with --note why, not {REASON}")
-    cells = {row.cell for row in all_rows(results, warn)}
+    if metrics:
+        cells = {row.cell for row in all_rows(results, warn)}
+        changes = [Known(day, pattern, name, note) for pattern in patterns for name in metrics]
+        for one in (Known(day, pattern, None, note) for pattern in dict.fromkeys(patterns)):
+            if not any(one.is_about(cell, "") for cell in cells):
+                warn(f"no cell in {results} matches {one.cell} yet: names are as `regress` prints them")
+    else:
+        changes = _changed_now(results, patterns, day, note, warn)
     for change in changes:
         add_known(results, change)
-    unlike = (one for one in changes if not any(one.is_about(cell, one.metric or "") for cell in cells))
-    for pattern in dict.fromkeys(one.cell for one in unlike):
-        warn(f"no cell in {results} matches {pattern} yet: names are as `regress` prints them")
+    return changes
+
+
+def _changed_now(results: Path, patterns: Sequence[str], day: str, note: str, warn: Warn) -> list[Known]:
+    """A note for each figure with a finding; ConfigError for a pattern without any."""
+    findings = [one for one in judge(results, warn).findings if one.kind not in (Kind.KNOWN, Kind.INSUFFICIENT)]
+    changes: list[Known] = []
+    for asked in (Known(day, pattern, None, note) for pattern in patterns):
+        own = [one for one in findings if asked.is_about(one.cell, one.metric.name)]
+        if not own:
+            raise ConfigError(
+                f"nothing has changed in {asked.cell}", "name the figure of a change to come with --metric"
+            )
+        changes += [Known(day, escape(str(one.cell)), one.metric.name, note) for one in own]
+    return [*dict.fromkeys(changes)]
