@@ -50,6 +50,11 @@ def test_a_night_of_an_older_version_does_not_say_what_is_left() -> None:
     assert list(progress_of(older, NOW_S).sentences())[2:] == []
 
 
+def test_a_night_by_a_fleet_says_only_what_is_done() -> None:
+    by_fleet = night((DONE, "02:00:00", None), WAITS, WAITS)
+    assert list(progress_of(by_fleet, NOW_S).sentences()) == ["Night of 2026-11-20, nightly: 1 of 3 cells measured"]
+
+
 def test_a_cell_that_has_not_begun_is_named_without_a_time() -> None:
     damaged = night((DONE, "02:00:00", 60.0), (RUNNING, None, None), WAITS)
     assert list(progress_of(damaged, NOW_S).sentences())[1] == "Now vpp 64b uni 2q"

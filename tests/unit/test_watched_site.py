@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from report_nights import CELLS, store_night
 
 from trexbench.cli import watch
-from trexbench.cli.watch import Site, own_hosts
+from trexbench.cli.watch import SLOWEST_NIGHT_S, Site, own_hosts
 from trexbench.core.errors import StoreError
 from trexbench.results.nights import KNOWN_FILE, NightWriter, find_nights, load_known
 from trexbench.review.find import Warn
@@ -100,7 +101,7 @@ def test_a_night_of_another_user_is_shown_and_said_to_be_theirs(
 ) -> None:
     store_night(tmp_path, "2026-11-19", CELLS[:1])
     ((_, last),) = find_nights(tmp_path, pytest.fail)
-    NightWriter.begin(tmp_path, replace(last, night="2026-11-20", finished=None))
+    file = NightWriter.begin(tmp_path, replace(last, night="2026-11-20", finished=None)).path
     site = site_of(tmp_path, [])
     assert lines(site) == [], "ours, and nothing holds its lock: it was killed"
     other = os.geteuid() + 1
@@ -109,8 +110,22 @@ def test_a_night_of_another_user_is_shown_and_said_to_be_theirs(
     assert first.startswith("Night of 2026-11-20") and last_line.startswith("Another user began it")
     with suite_lock("nightly", tmp_path):
         assert not lines(site)[-1].startswith("Another user began it")
+    os.utime(file, (written := time.time() - SLOWEST_NIGHT_S - 60, written))
+    assert lines(site) == [], "it was stopped long ago"
+    os.utime(file)
+    assert lines(site)
     store_night(tmp_path, "2026-11-21", CELLS[:1])
     assert lines(site) == [], "a later night has finished"
+
+
+def test_a_resumed_night_is_shown_though_a_later_one_has_finished(tmp_path: Path) -> None:
+    store_night(tmp_path, "2026-11-19", CELLS[:1])
+    ((_, last),) = find_nights(tmp_path, pytest.fail)
+    for day, age_s in (("2026-11-18", 0), ("2026-11-17", 60)):
+        file = NightWriter.begin(tmp_path, replace(last, night=day, finished=None)).path
+        os.utime(file, (written := time.time() - age_s, written))
+    with suite_lock("nightly", tmp_path):
+        assert lines(site_of(tmp_path, []))[0].startswith("Night of 2026-11-18"), "the last one written"
 
 
 @pytest.mark.parametrize(("port", "bare"), [(80, True), (8080, False)])

@@ -34,6 +34,8 @@ LOOK_EVERY_S = 2.0
 """The results directory is looked at again after so long, however often it is asked."""
 SLOWEST_CLIENT_S = 5.0
 """A request must be there after so long, and an answer be taken."""
+SLOWEST_NIGHT_S = 3 * 3600.0
+"""Another user's night whose file was last written so long ago, and what its longest cell takes, has been stopped."""
 NIGHTS = 10
 """Nights that are looked at: the last ones written."""
 MOST_BYTES = 64 << 20
@@ -122,10 +124,12 @@ class Site:
 
     def _progress(self, found: list[tuple[Path, Night]]) -> Iterator[str]:
         """Yield sentences about the night that is under way, or about another user's, whose locks may be hidden."""
+        ages_s = {path: time.time() - written_ns(path) / 1e9 for path, _ in found}
+        by_age = sorted((one for one in found if one[1].finished is None), key=lambda one: -ages_s[one[0]])
+        going = [*{night.suite: night for _, night in by_age if is_under_way(night.suite, self.results)}.values()]
         latest = {night.suite: (path, night) for path, night in found}
-        open_ones = [(path, night) for path, night in latest.values() if night.finished is None]
-        going = [night for _, night in open_ones if is_under_way(night.suite, self.results)]
-        strange = [night for path, night in open_ones if night.error is None and is_of_another(path)]
+        theirs = [(path, night) for path, night in latest.values() if night.finished is None and is_of_another(path)]
+        strange = [night for path, night in theirs if night.error is None and ages_s[path] < _longest_s(night)]
         for night in sorted(going or strange, key=lambda one: one.started)[-1:]:
             yield from progress_of(night, time.time()).sentences()
             if not going:
@@ -143,6 +147,11 @@ class Site:
             return ("text/html; charset=utf-8" if place.suffix == ".html" else "application/json"), place.read_bytes()
         except (OSError, RuntimeError):  # the latter of a link to itself, up to Python 3.12
             return None
+
+
+def _longest_s(night: Night) -> float:
+    """Seconds between two writes of a night that goes on."""
+    return SLOWEST_NIGHT_S + max((night.cells[at].expected_s or 0.0 for at in night.left), default=0.0)
 
 
 def own_hosts(port: int) -> set[str]:

@@ -21,7 +21,7 @@ class NightProgress:
     since: str | None
     """The time, UTC, at which that began."""
     left_s: float | None
-    """Until the last cell is done; None: it is not known."""
+    """Until the last cell is done; None: it is not known, as where a fleet measures several at once."""
 
     def sentences(self) -> Iterator[str]:
         """Words for the page; they change once a minute at most while one cell is measured."""
@@ -41,4 +41,6 @@ def progress_of(night: Night, now_s: float) -> NightProgress:
     at = next((at for at, record in enumerate(night.cells) if record.state is CellState.RUNNING), None)
     attempts = night.cells[at].attempts if at is not None else ()
     since = attempts[-1].started if attempts and seconds_of(attempts[-1].started) is not None else None
-    return NightProgress(night, night.of[at] if at is not None else None, since, night.left_s(now_s))
+    if at is None:  # a fleet's night names no cell that is measured
+        return NightProgress(night, None, None, None)
+    return NightProgress(night, night.of[at], since, night.left_s(now_s))
