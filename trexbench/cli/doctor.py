@@ -53,7 +53,7 @@ def doctor(form: OutputForm, results: Path, target: Target) -> int:
     from ..doctor.examine import examine
     from ..session.process import signals_as_exceptions
 
-    of_dut = {"--prefix": target.prefix, "--rx-queues": target.rx_queues, "--configs-dir": target.configs_dir}
+    of_dut = {"--prefix": target.prefix, "--rx-queues": target.rx_queues}
     if not target.name and (excess := [name for name, value in of_dut.items() if value is not None]):
         raise ConfigError(f"{', '.join(excess)} means nothing without --dut", "name the DUT that it is about")
 
