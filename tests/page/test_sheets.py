@@ -21,6 +21,8 @@ from trexbench.core.history.night import CellRecord, CellState
 from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import TcpMode, Way
+from trexbench.report.page import html
+from trexbench.report.page.html import MOST_ROWS
 from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.parts import parts_of
 from trexbench.report.page.report import Report
@@ -114,8 +116,13 @@ def test_markdown_has_the_same_tables_with_the_same_words(name: str) -> None:
         assert all(f"| {typeset(sheet.lines[-1].items[at].text)} |" in table[-1] for at in (0, 1))
 
 
+@pytest.mark.parametrize("most_rows", [MOST_ROWS, 1])
 @pytest.mark.parametrize("name", REPORTS)
-def test_each_table_of_the_page_is_a_file_with_the_same_rows(chromium: Page, tmp_path: Path, name: str) -> None:
+def test_each_table_of_the_page_is_a_file_with_the_same_rows(
+    chromium: Page, tmp_path: Path, name: str, most_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """most_rows: further ones are packed, also those of a block that has begun."""
+    monkeypatch.setattr(html, "MOST_ROWS", most_rows)
     report = REPORTS[name]()
     path = tmp_path / "report.html"
     path.write_text(make_page(report), encoding="utf-8")

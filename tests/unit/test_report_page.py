@@ -282,13 +282,23 @@ def test_without_latencies_nothing_is_said_of_them() -> None:
     assert 'id="plot-latency"' not in render(report, LIBRARY) and "Latency" not in to_markdown(report)
 
 
-def test_rows_of_long_tables_are_packed_and_those_of_short_ones_are_not() -> None:
-    for cells, packed in ((MOST_ROWS, 0), (MOST_ROWS + 1, 1)):
+def test_rows_of_long_tables_are_packed_but_for_the_first() -> None:
+    for cells, packed in ((MOST_ROWS, 0), (MOST_ROWS + 2, 2)):
         page = render(Report([make_row(f"dut{at:02}") for at in range(cells)]), LIBRARY)
         rows = unpacked(Elements(page).scripts[0])["rows"]
-        assert [one.count("<tr ") for one in rows] == [cells] * packed and page.count(' data-rows="0"') == packed
+        assert [one.count("<tr ") for one in rows] == [packed] * bool(packed)
+        assert page.count(' data-rows="0"') == bool(packed)
         (trends,) = re.findall(r'<table class="trends".*?</table>', page, re.DOTALL)
-        assert trends.count("<tr ") == (0 if packed else cells)
+        assert trends.count("<tr ") == MOST_ROWS, "also without scripts"
+
+
+def test_a_long_list_of_nights_without_a_figure_is_packed_and_says_so() -> None:
+    for nights, packed in ((MOST_ROWS, False), (MOST_ROWS + 1, True)):
+        lost = [make_row(at=f"2026-10-{day:02}", status="incomplete", total_pps=None) for day in range(1, nights + 1)]
+        page = render(Report([*lost, make_row()]), LIBRARY)
+        (rows,) = unpacked(Elements(page).scripts[0])["rows"] or [""]
+        assert (page.count("<li>2026-10-"), rows.count("<li>2026-10-")) == ((0, nights) if packed else (nights, 0))
+        assert (f"{nights}; their list needs scripts" in page) is packed
 
 
 def test_only_our_scripts_may_run_and_nothing_is_loaded() -> None:

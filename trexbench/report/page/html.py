@@ -11,6 +11,7 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -19,6 +20,7 @@ from markupsafe import Markup
 
 from ...core.history.cell import Cell
 from ..clean import clean
+from ..sheet import SheetRow
 from .cards import cards_of
 from .html_data import default_choice, default_tcp_mode, page_data
 from .older import REASONS
@@ -34,10 +36,11 @@ SCRIPTS = ("cards.js", "tables.js", "view.js", "page.js")
 PLOT_SCRIPTS = ("drawing.js", "lines.js", "stack.js", "grid.js", "rows.js", "documents.js", "plots.js")
 """They are packed, as the library is: without what unpacks it there is no plot."""
 MOST_ROWS = 25
-"""Rows of longer tables are packed."""
+"""Further rows of a table are packed."""
 MOST_FAILURES = 60
 """Nights without a figure whose reasons are told, of each cell."""
-
+Parts = Sequence[tuple[str, Sequence[SheetRow]]]
+"""A table's blocks and their rows."""
 MOST_CARDS = 9
 """More events are folded away."""
 
@@ -71,6 +74,7 @@ def render(report: Report, library: str, version: str = "") -> str:
         "nights": data["nights"],
         "rates": "rates" in data["figures"],
         "metrics": [metric.name for metric in report.metrics],
+        "split": _split,
         "set_aside": partial(_set_aside, rows),
         "data": lambda: Markup(_packed(json.dumps(data | {"rows": rows}, separators=(",", ":"), allow_nan=False))),
         "spark": lambda trend, metric: Markup(spark(trend, metric)),
@@ -90,6 +94,16 @@ def _static_values(library: str, version: str) -> dict[str, Any]:
         "library": Markup(_packed_always(library)),
         "plots": Markup(_packed_always(plots)),
     }
+
+
+def _split(parts: Parts) -> tuple[Parts, Parts]:
+    """The parts of a table up to its row MOST_ROWS, and the rest; it begins with what is left of the last of them."""
+    room = MOST_ROWS
+    for at, (block, lines) in enumerate(parts):
+        if len(lines) >= room:
+            return [*parts[:at], (block, lines[:room])], [(block, lines[room:]), *parts[at + 1 :]]
+        room -= len(lines)
+    return parts, []
 
 
 def _set_aside(rows: list[str], body: Markup) -> int:

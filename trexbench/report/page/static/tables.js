@@ -1,5 +1,5 @@
 "use strict";
-// Tables: sorted by a click on a head, filtered by the choice of the plots, saved as CSV. But for the rows of long ones, which are packed, they are whole without it.
+// Tables: sorted by a click on a head, filtered by the choice of the plots, saved as CSV. But for the further rows of long ones, which are packed, they are whole without it.
 var fillTables = (function () {
   var NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/;
   var touched = false; // the tables above the controls follow them only when somebody used them
@@ -168,10 +168,15 @@ var fillTables = (function () {
   });
   all(document, ".sheet table:not([data-rows])").forEach(equip);
 
-  // rows: of the packed tables, in the page's order.
+  // rows: of long lists, and the further ones of long tables, which begin with what is left of the block shown last.
   function fill(rows) {
+    all(document, "ul[data-rows]").forEach(function (list) { list.insertAdjacentHTML("beforeend", rows[list.dataset.rows]); });
     all(document, "table[data-rows]").forEach(function (table) {
+      var last = table.tBodies[table.tBodies.length - 1];
       table.insertAdjacentHTML("beforeend", rows[table.dataset.rows]);
+      var next = last.nextElementSibling;
+      all(next, "tr:not(.block)").forEach(function (row) { last.appendChild(row); });
+      next.remove();
       equip(table);
     });
   }
