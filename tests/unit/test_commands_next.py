@@ -167,6 +167,10 @@ NO_COMMAND = [
     replace(TCP, over=TrafficPath(Wan(0.0123456, 1e9), "netem")),
     replace(TCP, over=TrafficPath(Wan(60.0, 1e13), "netem")),
     replace(TCP, over=TrafficPath(tunnel="a later one")),
+    replace(TCP, over=TrafficPath(tunnel="relay", tunnel_between="client-moon")),
+    replace(TCP, over=TrafficPath(tunnel="gre", tunnel_mtu=100)),
+    replace(TCP, over=TrafficPath(tunnel="openvpn", tunnel_by="OpenVPN 2.6.14")),
+    *(replace(CELL, kind=EFFICIENCY, held_pps=pps) for pps in (0.0, 1e-7, 1e300)),
     replace(CELL, mode="my-profile"),
     replace(CELL, mode="var2-imix,0123abcd"),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from glob import escape
 
@@ -16,9 +16,9 @@ from ..core.strategy.mlrsearch import MlrSearch
 from ..core.strategy.search import Search
 from ..core.tcp.model import TcpMode
 from ..core.tcp.path import TrafficPath
-from ..core.tcp.tunnel import KINDS, NOT_READ, Tunnel
-from ..core.tcp.wan import Wan, parse_wan
-from ..core.units import format_pps, nominal, parse_rate
+from ..core.tcp.tunnel import KINDS, NOT_READ, Tunnel, parse_tunnel
+from ..core.tcp.wan import parse_wan
+from ..core.units import Rate, format_pps, nominal, parse_rate
 
 REASON = "WHY"
 """The place of the reason that only whoever acknowledges a change knows."""
@@ -68,45 +68,54 @@ def measure(cell: Cell, suite: str | None, results: str) -> str | None:
 
 
 def _through(path: TrafficPath, simulated: bool) -> tuple[str, ...] | None:
-    """The options for a line and a tunnel; None for a line that no option says exactly.
+    """The options for a line and a tunnel; None for those that no option says exactly.
 
     A twin has the tunnel that it describes, unless that is one of the DUT's own configuration.
     """
-    if path.wan is not None and not _is_said(path.wan):
+    if path.wan is not None and not _is_said(parse_wan, path.wan.asked, path.wan):
         return None
     line = ("--wan", path.wan.asked) if path.wan is not None else ()
     if not path.tunnel or (simulated and path.tunnel_between):
         return line
     if (kind := KINDS.get(path.tunnel)) is None:
         return None
-    ciphers = [*(one for one in kind.ciphers if path.tunnel_by.endswith(f", {one}")), *kind.ciphers, ""]
+    ciphers = [one for one in kind.ciphers or ("",) if not one or path.tunnel_by.endswith(f", {one}")]
+    if not ciphers:
+        return None
     tunnel = Tunnel(path.tunnel, path.tunnel_between or kind.betweens[0], path.tunnel_mtu, ciphers[0])
+    if not _is_said(parse_tunnel, str(tunnel), tunnel):
+        return None
     return *line, "--tunnel", str(tunnel), *(("--no-apply",) if path.tunnel_by == NOT_READ else ())
 
 
-def _is_said(wan: Wan) -> bool:
+def _is_said(parse: Callable[[str], object], text: str, value: object) -> bool:
     with suppress(ConfigError):
-        return parse_wan(wan.asked) == wan
+        return parse(text) == value
     return False
 
 
 def _packets(cell: Cell) -> tuple[str, ...] | None:
-    """The verb and the options that send these packets; None for those of a profile, whose file is not known."""
+    """The verb and the options that send these packets; None for a rate that no option says, and for packets of a
+    profile, whose file is not known.
+    """
     mode, *tunables = str(cell.mode).split(",")
     if not is_mode(mode) or not all("=" in one for one in tunables):
         return None
     kind = EFFICIENCY if cell.held_pps is not None else cell.kind
     verb = f"{Search.kind} --method {kind}" if kind == MlrSearch.kind else kind
     more = ["-t", ",".join(tunables)] if tunables else []
-    more += ["--rates", _rate(cell.held_pps)] if cell.held_pps is not None else []
+    if cell.held_pps is not None:
+        if (rate := _rate(cell.held_pps)) is None:
+            return None
+        more += ["--rates", rate]
     more += ["--rx-queues", str(cell.rx_queues)] if cell.rx_queues else []
     return verb, "--mode", mode, *more, *(("--bidir",) if cell.bidir else ())
 
 
-def _rate(pps: float) -> str:
-    """The rate as an option takes it, exactly."""
-    short = nominal(format_pps(pps)).replace(" ", "")
-    return short if parse_rate(short).value == pps else f"{pps!r}pps"
+def _rate(pps: float) -> str | None:
+    """The rate as an option takes it, exactly; None for one that no option says."""
+    texts = nominal(format_pps(pps)).replace(" ", ""), f"{pps!r}pps"
+    return next((text for text in texts if _is_said(parse_rate, text, Rate(pps, "pps"))), None)
 
 
 def _tcp(mode: TcpMode) -> Iterator[str]:
