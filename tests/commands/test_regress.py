@@ -151,6 +151,7 @@ def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
     unchanged = trexbench(here, "regress", "--acknowledge", "*", "--note", "known")
     assert unchanged.returncode == 2 and "nothing has changed in *: name the figure" in unchanged.stderr
     notes = here / "results" / "acknowledged.json"
+    assert "*" not in notes.read_text(), "each cell by itself"
     (tmp_path / "whole").write_text(notes.read_text())
     notes.write_text("{")
     unjudged = trexbench(here, *tonight, "2026-11-22")
