@@ -34,8 +34,9 @@ _LOOP = (
 )
 """Typed at the prompt; what a loop that is there already makes of it is harmless."""
 _READY, _TYPED = b"tbx-ready", "[ $tbx ]&&"
-_PREPARE = b"export LC_ALL=C TERM=dumb PATH=$PATH:/usr/sbin:/sbin;dmesg -n 1 2>/dev/null\n"
-"""No colours, all programs, and no messages of the kernel between what commands print."""
+_PREPARE = b"stty -opost;export LC_ALL=C TERM=dumb PATH=$PATH:/usr/sbin:/sbin;dmesg -n 1 2>/dev/null\n"
+"""No colours, all programs, and no messages of the kernel between what commands print; and lines end as they do there,
+even where the loop of a user before ended late and set the line to what a person wants."""
 _STOP, _END_LOOP = b"\x03\n", b"exit\n"
 _ERRORS = "/tmp/.tbx"
 _NOT_SHOWN = re.compile(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|[c78=>])|\r|\x1e[0-9a-f]+[<>]?")
