@@ -19,8 +19,10 @@ from typing import IO
 _TEMPORARY = ".tmp"
 
 
-def replace_file(path: Path, data: bytes, exclusive: bool = False) -> None:
+def replace_file(path: Path, data: bytes, exclusive: bool = False, by_link: bool = False) -> None:
     """Put these bytes in the file's place, at once; FileExistsError with ``exclusive`` if there is one already.
+
+    by_link: exclusive to all machines that share the file system, which therefore must have hard links.
 
     A device or a pipe is written to, since it must not be replaced. A symbolic link stays: its target is replaced.
     """
@@ -33,15 +35,18 @@ def replace_file(path: Path, data: bytes, exclusive: bool = False) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-        _link(Path(file.name), path) if exclusive else os.replace(file.name, path)
+        _link(Path(file.name), path, by_link) if exclusive else os.replace(file.name, path)
     _sync_directory(path.parent)
 
 
 def link_new(file: Path, path: Path) -> None:
-    """Give a complete file this name, too, for good; FileExistsError where there is such a name already."""
+    """Give a complete file this name, too, for good; FileExistsError where there is such a name already.
+
+    The file system must have hard links.
+    """
     with file.open("rb") as written:
         os.fsync(written.fileno())
-    _link(file, path)
+    _link(file, path, by_link=True)
     _sync_directory(path.parent)
 
 
@@ -53,13 +58,15 @@ def sweep(directory: Path) -> None:
             path.unlink()
 
 
-def _link(file: Path, path: Path) -> None:
+def _link(file: Path, path: Path, by_link: bool) -> None:
     """Give the file a second name that nobody has yet."""
     try:
         os.link(file, path)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
+        if by_link:
+            raise OSError(error.errno, "must be on a file system with hard links", str(path)) from error
         if path.exists():
             raise FileExistsError(errno.EEXIST, "exists", str(path)) from error
         os.replace(file, path)  # a file system without links, such as vfat

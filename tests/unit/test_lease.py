@@ -50,6 +50,9 @@ class ModelTester:
     sight: Sight
     holding: Holding | None = None
     asked: Asked | None = None
+    takings: int = 0
+    first_s: float | None = None
+    """Time of the first try of a renewal that was not answered yet."""
     late: list[Asked] = field(default_factory=list)
     """Records that it gave up waiting for, which may arrive all the same."""
 
@@ -103,8 +106,8 @@ class LeaseMachine(RuleBasedStateMachine):
         one = self.testers[at]
         now_s = one.clock.at(self.true_s)
         if one.asked is None and not self.holds(one) and now_s >= one.sight.free_s:
-            one.holding = None
-            one.asked = Asked(one.sight.next_record(one.name, LENGTH_S, ""), now_s)
+            one.holding, one.first_s, one.takings = None, None, one.takings + 1
+            one.asked = Asked(one.sight.next_record(f"{one.name}-{one.takings}", LENGTH_S, ""), now_s)
 
     @rule(at=AT, gives_back=st.booleans())
     def renews_or_gives_back(self, at: int, gives_back: bool) -> None:
@@ -112,7 +115,8 @@ class LeaseMachine(RuleBasedStateMachine):
         if one.asked is None and self.holds(one):
             assert one.holding is not None
             record = one.holding.release() if gives_back else one.holding.renewal("")
-            one.asked = Asked(record, one.clock.at(self.true_s))
+            one.first_s = one.clock.at(self.true_s) if one.first_s is None else one.first_s
+            one.asked = Asked(record, one.first_s)
             if gives_back:  # nothing is driven from here on
                 one.late.append(one.asked)
                 one.asked = one.holding = None
@@ -141,7 +145,9 @@ class LeaseMachine(RuleBasedStateMachine):
         if one.asked is None or one.asked.landed is None:
             return
         asked, one.asked, now_s = one.asked, None, one.clock.at(self.true_s)
-        if not asked.landed:
+        latest, one.first_s = self.latest, None
+        written = latest is not None and (latest.number, latest.holder) == (asked.record.number, asked.record.holder)
+        if not asked.landed and (one.holding is None or not written):
             one.holding = None
         elif one.holding is None:
             one.holding = Holding(asked.record, asked.asked_s)

@@ -16,6 +16,8 @@ import sys
 import time
 
 _FREE = "free"
+LOOK_EVERY_S = 1.0
+"""Time between two looks at the clock, as a wait's own clock stands still while the machine sleeps."""
 
 
 def now() -> float:
@@ -27,11 +29,17 @@ def main(pid: int, lines: int = 0) -> int:
     """0: the process has ended by itself; 1: it was killed. lines: the descriptor that is read."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    guarded = os.pidfd_open(pid)
+    try:
+        guarded = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return 0
     deadline_s, unread = None, b""
     while True:
-        left_s = None if deadline_s is None else max(0.0, deadline_s - now())
-        if not select.select([lines], [], [], left_s)[0]:
+        left_s: float | None = None if deadline_s is None else max(0.0, deadline_s - now())
+        wait_s: float | None = None if left_s is None else min(left_s, LOOK_EVERY_S)
+        if not select.select([lines], [], [], wait_s)[0]:
+            if left_s != wait_s:
+                continue
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(guarded, signal.SIGKILL)
             return 1

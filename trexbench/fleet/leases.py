@@ -20,7 +20,7 @@ from .guard import now
 KEPT = 64
 """Records of a DUT that stay; older ones are removed when it is leased."""
 PATIENCE = 4.0
-"""A DUT that another goes on using is waited for so many lengths of a lease."""
+"""A DUT that another goes on using is waited for so many lengths of a lease: of the longer one."""
 
 
 class KillAt(Protocol):
@@ -52,7 +52,7 @@ class LeaseFolder:
         """Return whether the record is now the latest; False where another was written in its place, or after it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            replace_file(self._folder / f"{record.number}", msgspec.json.encode(record), exclusive=True)
+            replace_file(self._folder / f"{record.number}", msgspec.json.encode(record), exclusive=True, by_link=True)
         except FileExistsError:
             return False
         return self._numbers()[-1] == record.number
@@ -86,21 +86,27 @@ class Lease:
 
     def renew(self) -> None:
         """Renew it again and again; where that fails, the guard ends this process in time."""
-        length_s = self.holding.record.length_s
+        length_s, first_s = self.holding.record.length_s, None
         while not self._ended.wait(max(0.0, min(self.holding.renew_s - now(), length_s * RENEW_SHARE))):
             if now() < self.holding.renew_s:
                 continue
-            asked_s = now()
+            first_s = now() if first_s is None else first_s
+            record = self.holding.renewal(end_words(length_s))
             try:
-                done = self.folder.append(self.holding.renewal(end_words(length_s)))
+                done = self.folder.append(record) or self._is_mine(record.number)
             except (OSError, StoreError):
                 self._ended.wait(length_s * RENEW_SHARE / 2)
                 continue
             if not done:
                 self._lost = True
                 return
-            self.holding = self.holding.renewed(self.holding.renewal(end_words(length_s)), asked_s, now())
+            self.holding, first_s = self.holding.renewed(record, first_s, now()), None
             self.guard.kill_at(self.holding.stop_s)
+
+    def _is_mine(self, number: int) -> bool:
+        """Return whether an earlier try wrote this record, though its answer was lost: others count from that try."""
+        latest = self.folder.latest()
+        return latest is not None and (latest.number, latest.holder) == (number, self.holding.record.holder)
 
 
 @contextlib.contextmanager
@@ -139,8 +145,7 @@ def _take(folder: LeaseFolder, holder: str, length_s: float, sleep: Callable[[fl
             if folder.append(record) and not (held := Holding(record, asked_s)).is_over(now()):
                 folder.tidy()
                 return held
-        elif asked_s - begun_s > PATIENCE * length_s and sight.latest is not None:
-            other = sight.latest
+        elif (other := sight.latest) and asked_s - begun_s > PATIENCE * max(length_s, other.length_s):
             raise TesterBusy(f"{folder.dut} is leased by {other.holder} until {other.until}", "wait for it to end")
         sleep(min(length_s / 50, 0.5))
 
