@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trexbench.config.fleet import Fleet, fleet_of, read_fleet
+from trexbench.config.fleet import Fleet, find_fleet, fleet_of, read_fleet
 from trexbench.core.errors import ConfigError
 from trexbench.core.fleet.roster import make_roster
 
@@ -36,7 +36,7 @@ def fleet_in(tmp_path: Path, text: str) -> Fleet:
 def test_everything_a_fleet_may_say(tmp_path: Path) -> None:
     fleet = fleet_in(tmp_path, GOOD)
     assert fleet.lease_s == 20.0 and [one.speed_bps for one in fleet.testers] == [1e10, None]
-    assert fleet.wiring == {"t1": {"netgate-vpp": (0, 1)}, "t2": {"netgate-linux": (1, 0)}}
+    assert fleet.wiring == {"t1": ["netgate-vpp"], "t2": ["netgate-linux"]}
     assert fleet.reach(["x", "netgate-linux"]) == {"t1": [], "t2": ["netgate-linux"]}
 
 
@@ -85,3 +85,10 @@ def test_the_longest_duts_are_given_first_and_each_to_one_tester() -> None:
 
 def test_simulated_testers_reach_every_dut() -> None:
     assert fleet_of(2, 5.0).reach("aba") == {"t1": ["a", "b"], "t2": ["a", "b"]}
+
+
+@pytest.mark.parametrize("text", ["", " ", "local", "tls://10.0.0.1:8786", "local:" + "9" * 5000])
+def test_what_is_no_fleet_names_a_form_that_exists(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"local:3") as raised:
+        find_fleet(text, None, sim=True)
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 120

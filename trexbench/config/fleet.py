@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -55,8 +55,8 @@ class Fleet:
     duts: Annotated[tuple[str, ...], r.list_of("DUT", _DUT, str)]
     links: Annotated[tuple[tuple[str, str], ...], r.list_of("link", _link, " - ".join)]
     lease_s: Annotated[float, r.seconds, "lease"] = 30.0
-    wiring: Mapping[str, Mapping[str, tuple[int, ...]]] | None = None
-    """Tester -> DUT that it reaches -> its port for each of the DUT's, in their order; None: all reach all."""
+    wiring: Mapping[str, Sequence[str]] | None = None
+    """Tester -> DUTs that it reaches; None: all reach all."""
 
     def reach(self, duts: Iterable[str]) -> dict[str, Sequence[str]]:
         """Tester -> those of these DUTs that it can measure."""
@@ -84,30 +84,27 @@ def read_fleet(path: Path, configs_dir: Path | None = None) -> Fleet:
         name: item.read(lambda _, name=name: load_dut(name, configs_dir))  # type: ignore[misc]
         for item, name in zip(items, fleet.duts, strict=True)
     }
-    wired = dict[tuple[str, str], int]()
+    wired = set[tuple[str, str]]()
     raise_any(_check_links(root.at("links").items("link"), fleet, duts, wired))
-    wiring = {one.name: _reached(one, duts, wired) for one in fleet.testers}
+    wiring = {one.name: _reached(one.name, duts, wired) for one in fleet.testers}
     known = [name for reached in wiring.values() for name in reached]
     raise_any(_check_reach(items, duts, known))
     return replace(fleet, wiring=wiring)
 
 
-def _reached(
-    tester: FleetTester, duts: Mapping[str, DutConfig], wired: Mapping[tuple[str, str], int]
-) -> dict[str, tuple[int, ...]]:
-    """DUTs of which every port is wired to this tester, with its ports in the order of the DUT's."""
-    found = {}
-    for name, dut in duts.items():
-        ports = [wired.get((tester.name, f"{name}:{cable.interface}")) for cable in dut.cables]
-        if ports and None not in ports:
-            found[name] = tuple(port for port in ports if port is not None)
-    return found
+def _reached(tester: str, duts: Mapping[str, DutConfig], wired: Container[tuple[str, str]]) -> Sequence[str]:
+    """DUTs of which every port is wired to this tester."""
+    return [
+        name
+        for name, dut in duts.items()
+        if dut.cables and all((tester, f"{name}:{cable.interface}") in wired for cable in dut.cables)
+    ]
 
 
 def _check_links(
-    items: Sequence[Value], fleet: Fleet, duts: Mapping[str, DutConfig], wired: dict[tuple[str, str], int]
+    items: Sequence[Value], fleet: Fleet, duts: Mapping[str, DutConfig], wired: set[tuple[str, str]]
 ) -> Iterator[ConfigError]:
-    """Yield what is wrong with each link; wired gets the tester's port by tester and end at the DUT."""
+    """Yield what is wrong with each link; wired gets each tester with the end at the DUT."""
     testers, taken = {one.name: one for one in fleet.testers}, dict[str, int]()
     for item, ends in zip(items, fleet.links, strict=True):
         pairs = list(zip(item.items("end"), ends, strict=True))
@@ -121,7 +118,7 @@ def _check_links(
         taken |= dict.fromkeys(ends, item.line)
         own, other = ends if ends[0].partition(":")[0] in testers else ends[::-1]
         if not wrong:
-            wired[own.partition(":")[0], other] = int(own.partition(":")[2])
+            wired.add((own.partition(":")[0], other))
 
 
 def _check_pair(
@@ -181,9 +178,11 @@ def find_fleet(text: str, configs_dir: Path | None, sim: bool) -> Fleet:
     ConfigError as read_fleet, and for what is neither.
     """
     kind, colon, count = text.partition(":")
+    if not text.strip() or text == "local" or "://" in text:
+        raise ConfigError(f"--fleet {text[:40]!r} is no fleet", "write local:3, or name a fleet.yaml")
     if not (colon and kind == "local"):
         return read_fleet(Path(text), configs_dir)
-    if not (count.isascii() and count.isdigit() and 1 <= int(count) <= MOST_LOCAL):
+    if not (count.isascii() and count.isdigit() and len(count) < 9 and 1 <= int(count) <= MOST_LOCAL):
         raise ConfigError(f"--fleet {text[:40]}: no number of testers from 1 to {MOST_LOCAL}", "write it as local:3")
     if not sim:
         raise ConfigError(f"--fleet {text} has simulated testers only", "add --sim, or name a fleet.yaml")

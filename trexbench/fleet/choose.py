@@ -12,6 +12,6 @@ from .night import FleetNight
 def by_fleet(name: str, text: str, night: NightOptions) -> FleetNight:
     """Return the measuring of this suite's night; ConfigError for what is wrong with the fleet."""
     if not night.setup.sim:
-        raise ConfigError(f"--fleet {text}: its testers are simulated, as yet", "add --sim, or leave --fleet out")
+        raise ConfigError(f"--fleet {text[:40]}: its testers are simulated, as yet", "add --sim, or leave --fleet out")
     require_dask()
     return FleetNight(name, find_fleet(text, night.setup.configs_dir, night.setup.sim))
