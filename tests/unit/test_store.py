@@ -34,6 +34,7 @@ from trexbench.results.document import MAX_BYTES, encode, read_sealed
 from trexbench.results.journal import Journal, journal_of
 from trexbench.results.latest import find_latest
 from trexbench.results.store import RunWriter, load_rows, load_run
+from trexbench.review.find import find_rows
 
 RUN = make_result(make_plan(bidir=True), World(capacity_pps=660e3, noise=0.003))
 LOOKED_AT = run_of(vpp(), vpp(), bidir=True)
@@ -257,6 +258,24 @@ def test_the_latest_run_is_the_one_begun_last(tmp_path: Path) -> None:
     (last.parent / "990000-var2-64b-uni.loadtest.json").write_text("{}")
     (last.parent / "notes.json").write_text("{}")
     assert find_latest(tmp_path) == last
+
+
+def test_a_run_of_a_fleets_night_is_the_latest_though_its_name_has_the_nights_start(tmp_path: Path) -> None:
+    alone = stored(tmp_path, replace(RUN, started="2026-03-02T00:30:00Z"))
+    later = stored(tmp_path, replace(RUN, started="2026-03-02T01:00:00Z"))
+    cell = tmp_path / "2026-03-01" / "r1" / "230000-var2-64b-ramp-0123456789ab.json"
+    cell.parent.mkdir(parents=True)
+    later.rename(cell)
+    os.utime(alone, (1e9, 1e9))
+    assert find_latest(tmp_path) == cell
+    cell.write_bytes(alone.read_bytes())  # written later, but begun no later
+    assert find_latest(tmp_path) == alone
+
+
+def test_what_a_fleet_is_measuring_is_not_among_the_runs_of_a_directory(tmp_path: Path) -> None:
+    kept, staged = stored(tmp_path / ".hidden" / "results"), stored(tmp_path / ".hidden" / "results" / ".fleet" / "n")
+    rows = find_rows(str(tmp_path / ".hidden" / "results"), tmp_path, pytest.fail)
+    assert {row.path for row in rows} == {str(kept)} and staged.exists()
 
 
 # What cannot be written

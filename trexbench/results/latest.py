@@ -107,13 +107,24 @@ class NightGlance(Glance):
 
 
 def find_latest(results: Path) -> Path | None:
-    """The document of the run that started last; None where there is none."""
+    """The document of the run that started last; None where there is none.
+
+    Runs of a night by a fleet have the night's start in their names, not their own: so the one that was written last,
+    on the last two days, is looked into, too.
+    """
+    days: list[list[Path]] = []
     for day in sorted(results.glob("*-*-*"), reverse=True):
-        if _DAY.fullmatch(day.name):
+        if len(days) < 2 and _DAY.fullmatch(day.name):
             found = [path for path in day.glob("*/*.json") if _RUN_FILE.fullmatch(path.name)]
-            if found:
-                return max(found, key=lambda path: (path.name[:6], _modified(path)))
-    return None
+            days += [found] if found else []
+    if not days:
+        return None
+    by_name = max(days[0], key=lambda path: (path.name[:6], _modified(path)))
+    written = max((path for found in days for path in found), key=_modified)
+    if written == by_name or (named := _glance(by_name, RunGlance)) is None:
+        return by_name
+    other = _glance(written, RunGlance)
+    return written if other is not None and other.started > named.started else by_name
 
 
 def glance_at_run(results: Path) -> tuple[Path, RunGlance | None] | None:

@@ -82,7 +82,8 @@ def find_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:
     if path.is_file():
         return list(load_rows(path, str(path)))
     if path.is_dir() and ("/" in name or not is_date(name)):
-        return _load_rows(path.rglob("*.json"), name, warn)
+        inside = (file for file in path.rglob("*.json") if not _is_hidden(file.relative_to(path)))
+        return _load_rows(inside, name, warn)
     if _is_glob(name):
         found = glob.glob(name, recursive=True) or glob.glob(str(results / name), recursive=True)
         return _load_rows(map(Path, found), name, warn)
@@ -118,6 +119,11 @@ def _load_rows(files: Iterable[Path], name: str, warn: Warn) -> list[RunRow]:
 def _may_be_run(path: Path) -> bool:
     """Not what lies beside the runs by design: nights, known changes, and exports."""
     return path.parent.name != FOLDER and path.name != KNOWN_FILE and not path.name.endswith(EXPORT)
+
+
+def _is_hidden(path: Path) -> bool:
+    """A document that is being measured, below .fleet, is none yet; and what hidden directories hold is no run."""
+    return any(part.startswith(".") for part in path.parts[:-1])
 
 
 def _is_glob(name: str) -> bool:
