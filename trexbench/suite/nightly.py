@@ -56,7 +56,7 @@ class Nightly:
     code: int = field(default=0, init=False)
 
     def run(self) -> None:
-        """The whole night. ConfigError before anything runs; StoreError where the night itself cannot be kept."""
+        """The whole night. ConfigError before anything runs; BenchError where the night itself cannot go on."""
         self._url = webhook_url()
         check_textfile(self.prometheus)
         suite, error, path = None, None, Path(self.name)
@@ -75,7 +75,7 @@ class Nightly:
                     self._writer = self._begin_or_resume(suite.name, jobs)
                     measure_night(suite.name, jobs, self._writer, self.options)
                 self.night = self._writer.night
-            except StoreError as lost:  # the night cannot be stored (a full disk): only the webhook can still report it
+            except BenchError as lost:  # a full disk, a fleet's scheduler: only the webhook can still report it
                 night, simulated = self.options.night, self.options.setup.sim
                 self._notify(Night(label, night, utc_now(), simulated, (), utc_now(), str(lost)))
                 raise
