@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
+import os
 import random
 import resource
 import shutil
@@ -58,19 +59,19 @@ class Storm:
         """One fault, or two at once."""
         for _ in range(2 if self.rng.random() < 0.2 else 1):
             kind = self.rng.choices(("kill -9", "SIGSTOP", "kill -9 of the night"), (45, 40, 15))[0]
-            testers = lost_testers.driving(folder) or lost_testers.testers_of(night.pid)
+            testers = lost_testers.driving(folder, night.pid) or lost_testers.testers_of(night.pid)
             if kind == "kill -9 of the night":
                 night.kill()
             elif not testers:
                 continue
-            elif kind == "kill -9":
-                lost_testers.send(self.rng.choice(testers), signal.SIGKILL)
             else:
-                pid = self.rng.choice(testers)
-                lost_testers.send(pid, signal.SIGSTOP)
-                later = threading.Timer(self.rng.uniform(0.1, 2.0) * LEASE_S, lost_testers.send, (pid, signal.SIGCONT))
-                later.daemon = True
-                later.start()
+                pid, number = self.rng.choice(testers), signal.SIGKILL if kind == "kill -9" else signal.SIGSTOP
+                if not lost_testers.send(pid, number):
+                    continue
+                if number is signal.SIGSTOP:
+                    later = threading.Timer(self.rng.uniform(0.1, 2.0) * LEASE_S, go_on, (os.pidfd_open(pid),))
+                    later.daemon = True
+                    later.start()
             self.faults[kind] += 1
             self.left -= 1
 
@@ -104,6 +105,13 @@ class Storm:
         print(f"night {self.nights}: {after}", flush=True)
         if not after.is_clean or after.failed:
             shutil.copytree(folder, Path(tempfile.gettempdir()) / f"fleet-night-{self.nights}", dirs_exist_ok=True)
+
+
+def go_on(stopped: int) -> None:
+    """Continue this process, and no other that has its number by now."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(stopped, signal.SIGCONT)
+    os.close(stopped)
 
 
 def empty_cells(count: int, testers: int, folder: Path) -> tuple[int, float, float, float]:
@@ -177,7 +185,7 @@ EMPTY: list[tuple[Any, bytes]] = []
 
 
 @contextlib.contextmanager
-def in_this_process(reach: Mapping[str, Sequence[str]], lease_s: float) -> Iterator[Any]:
+def in_this_process(reach: Mapping[str, Sequence[str]], lease_s: float, _scratch: Path) -> Iterator[Any]:
     """All testers in this process: no port is opened, and its CPU time is everybody's."""
     import dask
     from distributed import Client, Scheduler, SpecCluster, Worker

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
+import ssl
 import time
 from pathlib import Path
 
@@ -46,7 +48,7 @@ def test_testers_that_are_killed_and_stopped_lose_nothing(tmp_path: Path) -> Non
     night, hurt = lost_testers.start_night(place, testers=2, lease_s=2.0), set[int]()
     try:
         while night.poll() is None:
-            fresh = [pid for pid in lost_testers.driving(place) if pid not in hurt]
+            fresh = [pid for pid in lost_testers.driving(place, night.pid) if pid not in hurt]
             if faults and fresh and lost_testers.send(fresh[0], faults[0]):
                 hurt.add(fresh[0])
                 del faults[0]
@@ -56,6 +58,21 @@ def test_testers_that_are_killed_and_stopped_lose_nothing(tmp_path: Path) -> Non
     after = lost_testers.aftermath(place)
     assert night.returncode == 0 and not faults, (place / "night.log").read_text()
     assert after.is_clean and after.done == 4 and not after.failed, after
+
+
+def test_testers_leave_ctrl_c_to_the_night_and_talk_to_who_has_its_certificate(tmp_path: Path) -> None:
+    from trexbench.fleet.cluster import keys_by_tester, on_this_machine
+
+    with on_this_machine({"t1": ["r1"]}, 10.0, tmp_path) as client:
+        assert client.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
+        assert list(client.run_on_scheduler(keys_by_tester)) == ["t1"]
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=30) as bare:
+            stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
+            with pytest.raises(ssl.SSLError), stranger.wrap_socket(bare) as shut:
+                shut.recv(1)
 
 
 @pytest.mark.parametrize(

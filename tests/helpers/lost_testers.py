@@ -21,8 +21,8 @@ from trexbench.config.fleet import fleet_of
 from trexbench.core.errors import ConfigError, StoreError
 from trexbench.core.history.night import CellState
 from trexbench.fleet.night import FleetNight
-from trexbench.fleet.task import FOLDER, measure_cell, measure_job
-from trexbench.results.nights import read_night
+from trexbench.fleet.task import measure_cell, measure_job
+from trexbench.results.nights import TESTERS, read_night
 from trexbench.results.store import load_document
 from trexbench.session.keep import Measured, Output
 from trexbench.session.options import Setup
@@ -106,15 +106,15 @@ def testers_of(night: int) -> list[int]:
     return sorted(found)
 
 
-def driving(folder: Path) -> list[int]:
-    """Process ids of testers that drive a DUT now."""
-    found = []
+def driving(folder: Path, night: int) -> list[int]:
+    """Process ids of the night's testers that drive a DUT now."""
+    found, alive = [], testers_of(night)
     for path in (folder / "drivers").glob("*.pid"):
         try:
             found.append(int(path.read_text()))
         except (OSError, ValueError):
             continue
-    return found
+    return [pid for pid in found if pid in alive]
 
 
 def send(pid: int, number: signal.Signals) -> bool:
@@ -166,7 +166,7 @@ def aftermath(folder: Path) -> Aftermath:
         torn=torn,
         doubled=abs(complete - len({cell.path for cell in done})),
         two_drivers=sum(1 for _ in (folder / "drivers").glob("*.two-*")),
-        leftovers=sum(1 for one in (results / FOLDER).iterdir() if one.name != "leases"),
+        leftovers=sum(1 for one in (results / TESTERS).iterdir() if one.name != "leases"),
     )
 
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import select
 import signal
+import subprocess
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from children import start_child
+from runs import make_result
 
 from trexbench import files
+from trexbench.config.lookup import read_suite
 from trexbench.core import errors
 from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.core.history.cell import Cell
-from trexbench.fleet.guard import now
+from trexbench.fleet import guard as guards
+from trexbench.fleet import task
+from trexbench.fleet.guard import main, now
 from trexbench.fleet.leases import KEPT, LeaseFolder, leased
-from trexbench.fleet.task import CellOrder, measure_cell, place_of, plain, setup_of
+from trexbench.fleet.task import CellOrder, digest_of, measure_cell, place_of, plain, setup_of
+from trexbench.session.keep import Measured, Output
 from trexbench.session.options import Setup
 
 LENGTH_S = 60.0
@@ -89,6 +99,62 @@ def test_a_lease_that_cannot_be_renewed_ends_and_the_guard_is_not_put_off(tmp_pa
     assert tried and guard.asked == [lease.holding.stop_s, None]
 
 
+def test_a_renewal_whose_answer_was_lost_counts_from_its_first_try(tmp_path: Path) -> None:
+    class Deaf(LeaseFolder):
+        def append(self, record: LeaseRecord) -> bool:
+            done = super().append(record)
+            if record.number == 2 and not tried:
+                tried.append(now())
+                raise OSError("the answer is lost")
+            return done
+
+    tried = list[float]()
+    with leased(Deaf(tmp_path, "r1"), "t1-a", 3.0, Noted()) as lease:
+        while lease.holding.record.number == 1 and not lease._lost:
+            time.sleep(0.01)
+        lease.require()
+        assert lease.holding.asked_s <= tried[0]
+
+
+def test_another_record_under_the_number_of_a_renewal_loses_the_lease(tmp_path: Path) -> None:
+    folder = LeaseFolder(tmp_path, "r1")
+    with leased(folder, "t1-a", LENGTH_S, Noted()) as lease:
+        assert folder.append(LeaseRecord(2, "t2-b", LENGTH_S)) and not lease._is_mine(2)
+
+
+def test_a_lease_much_longer_than_mine_is_waited_for(tmp_path: Path) -> None:
+    def sleep(_s: float) -> None:
+        slept.append(now())
+        while now() < slept[0] + 10 * length_s:
+            pass  # the patience of one's own length is over
+        if len(slept) > 2:
+            raise Waited
+
+    slept, length_s = list[float](), 0.001
+    with (
+        leased(LeaseFolder(tmp_path, "r1"), "t1-a", LENGTH_S, Noted()),
+        pytest.raises(Waited),
+        leased(LeaseFolder(tmp_path, "r1"), "t2-b", length_s, Noted(), sleep),
+    ):
+        pass
+
+
+def test_a_store_without_hard_links_holds_no_leases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    with (
+        pytest.raises(errors.StoreError, match="must be on a file system with hard links: look at --results"),
+        leased(LeaseFolder(tmp_path, "r1"), "t1-a", LENGTH_S, Noted()),
+    ):
+        pass
+    (tmp_path / "one").write_text("one")
+    with pytest.raises(OSError, match="hard links"):
+        files.link_new(tmp_path / "one", tmp_path / "kept")
+    files.replace_file(tmp_path / "kept", b"", exclusive=True)
+
+
 def test_of_two_records_with_one_number_the_first_counts(tmp_path: Path) -> None:
     folder = LeaseFolder(tmp_path, "r1")
     with leased(folder, "t1-a", LENGTH_S, Noted()) as lease:
@@ -149,6 +215,29 @@ def test_the_guard_ends_even_a_stopped_process() -> None:
         child.stdout.close()
 
 
+def test_the_guard_of_a_process_that_has_ended_ends() -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    assert main(child.pid) == 0
+
+
+def test_a_guard_looks_at_the_clock_again_before_it_kills(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a wait of a second, the lease's clock has gone on by what the machine slept."""
+    clock, waits = iter([100.0, 160.0]), list[float | None]()
+
+    def wait(lines: list[int], _w: object, _x: object, wait_s: float | None) -> tuple[list[int], object, object]:
+        waits.append(wait_s)
+        return (lines if len(waits) == 1 else []), [], []
+
+    child, (reading, writing) = subprocess.Popen(["sleep", "60"]), os.pipe()
+    os.write(writing, b"150.0\n")
+    monkeypatch.setattr(guards, "now", lambda: next(clock))
+    monkeypatch.setattr(select, "select", wait)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    assert main(child.pid, reading) == 1 and child.wait() == -signal.SIGKILL
+    assert waits == [None, 1.0, 0.0]
+
+
 def test_a_document_is_committed_once(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).write_text(name)
@@ -184,3 +273,31 @@ def test_options_travel_as_plain_values() -> None:
     values = plain(setup)
     assert setup_of(values) == setup
     assert all(value is None or isinstance(value, (str, int, float, bool)) for value in values.values())
+
+
+def test_a_document_that_cannot_be_placed_is_kept_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    suite = tmp_path / "mine.yaml"
+    suite.write_text("duts: [netgate-linux]\nmodes: [64b]\ndirections: [uni]\n")
+    setup = Setup(sim=True, configs_dir=Path(__file__).parents[2] / "dut_configs")
+    digest = digest_of(read_suite(suite, setup.configs_dir), setup)
+    order = CellOrder(
+        str(suite), "mine", plain(setup), {}, "", 0, "2026-11-21", "2026-11-21-mine", str(tmp_path), "day/x.json",
+        digest, 9.0,
+    )  # fmt: skip
+
+    def drive(_job: object, output: Output) -> Measured[Any]:
+        assert output.results is not None and (tmp_path / "day").is_dir()
+        (output.results / "measured.json").write_text("whole")
+        real = os.link
+        monkeypatch.setattr(os, "link", lambda old, new: full() if str(new).endswith("x.json") else real(old, new))
+        return Measured(make_result(), None, output.results / "measured.json")
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(task, "_GUARD", Noted())
+    said = measure_cell(asdict(order), drive)["error"]
+    kept = Path(said.rpartition("the result is in ")[2])
+    assert "day/x.json: No space left on device" in said and kept.read_text() == "whole"
+    assert kept.parent.parent == tmp_path / ".fleet"

@@ -74,6 +74,7 @@ ROOMS: Mapping[str, str] = {
 
 THEIRS: Mapping[str, str] = {
     "click": "cli stlserver/__main__",
+    "cryptography": "fleet",
     "dask": "fleet",
     "distributed": "fleet",
     "jinja2": "report/page/templates",

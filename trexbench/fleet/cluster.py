@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import BenchError, ConfigError
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Scheduler
 
 TESTER = "tester"
 """Resource of which every tester has one: it measures one cell at a time."""
 LOOPBACK = "127.0.0.1"
+PRELOAD = "trexbench.fleet.tester"
+"""Module that every tester runs at its start."""
 LOST_AFTER = 1.0
 """A tester that says nothing for so many lengths of a lease is lost; its cell goes to another."""
 LOGS = "distributed.admin.log-length", "distributed.admin.low-level-log-length"
@@ -38,35 +40,47 @@ def needs_of(dut: str) -> Mapping[str, float]:
 def require_dask() -> None:
     """ConfigError where the extra is not installed."""
     try:
+        import cryptography  # noqa: F401
         import distributed  # noqa: F401
-    except ImportError:
-        raise ConfigError("Dask.distributed is not installed", "pip install 'trexbench[fleet]'") from None
+    except ImportError as error:
+        raise ConfigError(f"a fleet needs {error.name}", "pip install 'trexbench[fleet]'") from None
 
 
 @contextlib.contextmanager
-def on_this_machine(reach: Mapping[str, Sequence[str]], lease_s: float) -> Iterator[Client]:
+def on_this_machine(reach: Mapping[str, Sequence[str]], lease_s: float, scratch: Path) -> Iterator[Client]:
     """Testers as processes of this machine that a scheduler in this process knows; loopback only.
 
-    reach: tester -> DUTs that it can measure.
+    Only who has the certificate of this night, which is in the memory of these processes, can connect.
+    reach: tester -> DUTs that it can measure. scratch: for files of Dask.
     """
     require_dask()
     import dask
-    from distributed import Client, Nanny, Scheduler, SpecCluster
+    from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 
-    with tempfile.TemporaryDirectory(prefix="trexbench-fleet-") as folder:
-        here = {"host": LOOPBACK, "dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
-        common = {**here, "nthreads": 1, "memory_limit": None, "local_directory": folder, "death_timeout": 60}
-        common["silence_logs"] = logging.CRITICAL
-        workers = {
-            name: {"cls": Nanny, "options": {**common, "name": name, "resources": resources_of(duts)}}
-            for name, duts in reach.items()
-        }
-        scheduler = {"cls": Scheduler, "options": {**here, "port": 0}}
-        with dask.config.set(settings(lease_s)), _as_error(), contextlib.ExitStack() as stack:
+    with dask.config.set(settings(lease_s)), contextlib.ExitStack() as stack:
+        with as_one_line():
+            security = Security.temporary()
+            here = {"host": LOOPBACK, "protocol": "tls://", "security": security}
+            here |= {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
+            common = {**here, "nthreads": 1, "memory_limit": None, "local_directory": str(scratch)}
+            common |= {"death_timeout": 60, "silence_logs": logging.CRITICAL, "preload": [PRELOAD]}
+            workers = {
+                name: {"cls": Nanny, "options": {**common, "name": name, "resources": resources_of(duts)}}
+                for name, duts in reach.items()
+            }
+            scheduler = {"cls": Scheduler, "options": {**here, "port": 0}}
             with _ctrl_c_is_ours():
-                cluster = SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL)
+                cluster = SpecCluster(
+                    workers=workers, scheduler=scheduler, security=security, silence_logs=logging.CRITICAL
+                )
                 stack.enter_context(cluster)
-            yield stack.enter_context(Client(cluster, set_as_default=False))
+            client = stack.enter_context(Client(cluster, set_as_default=False))
+        yield client
+
+
+def keys_by_tester(dask_scheduler: Scheduler) -> dict[str, list[Any]]:
+    """Tester that is there -> keys of the cells that it measures, or that wait at it. Runs in the scheduler."""
+    return {str(one.name): [task.key for task in one.processing] for one in dask_scheduler.workers.values()}
 
 
 @contextlib.contextmanager
@@ -83,7 +97,7 @@ def settings(lease_s: float) -> dict[str, Any]:
     """Dask's settings that say when a tester is lost; and no work is moved or copied because of memory."""
     return {
         "distributed.scheduler.worker-ttl": f"{LOST_AFTER * lease_s:g}s",
-        "distributed.scheduler.allowed-failures": DEATHS,
+        "distributed.scheduler.allowed-failures": DEATHS - 1,
         "distributed.comm.timeouts.connect": "10s",
         "distributed.comm.timeouts.tcp": f"{max(15.0, LOST_AFTER * lease_s):g}s",
         "distributed.comm.retry.count": 2,
@@ -96,6 +110,7 @@ def settings(lease_s: float) -> dict[str, Any]:
         "distributed.admin.system-monitor.interval": "10s",
         "distributed.admin.system-monitor.gil.enabled": False,
         "distributed.worker.profile.enabled": False,
+        "distributed.worker.use-file-locking": False,
         "distributed.diagnostics.nvml": False,
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
@@ -103,9 +118,9 @@ def settings(lease_s: float) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _as_error() -> Iterator[None]:
-    """Dask's own failures as one line."""
+def as_one_line() -> Iterator[None]:
+    """Dask's own failures as a BenchError."""
     try:
         yield
-    except (TimeoutError, RuntimeError) as error:
+    except (OSError, TimeoutError, RuntimeError) as error:
         raise BenchError(f"the fleet's scheduler: {error}", "the same command with --resume goes on") from error

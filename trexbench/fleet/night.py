@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
-import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import Fleet
 from ..core.errors import BenchError, TesterBusy, as_bench_error
 from ..core.history.night import Attempt, CellState, Night
 from ..results.nights import NightWriter
+from ..results.store import make_directory
 from ..session.process import signals_as_exceptions, utc_now
 from ..session.run import Interrupted, as_error
 from ..suite.jobs import Job
 from ..suite.night import NightOptions, read_jobs
 from ..suite.run import nothing_measured
-from .cluster import needs_of, on_this_machine
-from .task import FOLDER, CellOrder, CellOutcome, digest_of, measure_cell, place_of, plain
+from .cluster import DEATHS, as_one_line, keys_by_tester, needs_of, on_this_machine
+from .task import CellOrder, CellOutcome, digest_of, measure_cell, place_of, plain
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -43,11 +45,13 @@ class FleetNight:
     suite: str
     fleet: Fleet
     work: Callable[[Mapping[str, Any]], dict[str, Any]] = measure_cell
-    opened: Callable[[Mapping[str, Sequence[str]], float], AbstractContextManager[Client]] = on_this_machine
+    opened: Callable[[Mapping[str, Sequence[str]], float, Path], AbstractContextManager[Client]] = on_this_machine
     _ended: queue.SimpleQueue[Future] = field(default_factory=queue.SimpleQueue)
     _waiting: dict[str, deque[int]] = field(default_factory=dict)
     _running: dict[Any, tuple[int, str]] = field(default_factory=dict)
     """Future's key -> its cell, and when it was given to Dask."""
+    _able: dict[str, set[str]] = field(default_factory=dict)
+    """DUT -> testers that reach it."""
     _next_write_s: float = 0.0
     _done: int = 0
 
@@ -55,16 +59,18 @@ class FleetNight:
         """Measure the cells that are left. Interrupted ends it early: the same command with --resume goes on."""
         self._jobs, self._writer, self._options = jobs, writer, options
         self._reach = self.fleet.reach(job.cell.dut for job in jobs)
+        for dut in {job.cell.dut for job in jobs}:
+            self._able[dut] = {name for name, duts in self._reach.items() if dut in duts}
         orders, self._done = self._orders(), len(jobs) - len(writer.night.left)
         for at in writer.night.left:
             self._waiting.setdefault(jobs[at].cell.dut, deque()).append(at)
         try:
-            with signals_as_exceptions(), self.opened(self._reach, self.fleet.lease_s) as client:
+            scratch = make_directory(writer.scratch)
+            with signals_as_exceptions(), self.opened(self._reach, self.fleet.lease_s, scratch) as client:
                 self._measure(client, orders)
         except (BenchError, Interrupted, KeyboardInterrupt) as error:
             writer.write(replace(writer.night, error=str(as_error(error))))
             raise
-        shutil.rmtree(options.results / FOLDER / writer.name, ignore_errors=True)
         writer.write(replace(writer.night, finished=utc_now(), error=nothing_measured(writer.night)))
         return writer.night
 
@@ -86,59 +92,64 @@ class FleetNight:
     def _measure(self, client: Client, orders: Sequence[CellOrder]) -> None:
         futures: dict[str, Future] = {}
         missing_s = dict.fromkeys(self._waiting, time.monotonic())
-
-        def submit(dut: str) -> None:
-            if self._waiting[dut]:
+        for dut in self._waiting:
+            if not self._able[dut]:
+                self._give_up(dut, utc_now(), f"no tester has links to all ports of {dut}")
+        while futures or any(self._waiting.values()):
+            with as_one_line():
+                keys = client.run_on_scheduler(keys_by_tester)
+            self._give_up_unreached(keys, futures, missing_s)
+            for dut in self._startable(keys, futures):
                 at = self._waiting[dut].popleft()
-                order = asdict(orders[at])
                 future = client.submit(
-                    self.work, order, key=f"{orders[at].suite_name}/{orders[at].night}/{orders[at].cell}",
+                    self.work, asdict(orders[at]), key=f"{orders[at].suite_name}/{orders[at].night}/{orders[at].cell}",
                     resources=needs_of(dut), retries=1, pure=False,
                 )  # fmt: skip
                 futures[dut], self._running[future.key] = future, (at, utc_now())
                 future.add_done_callback(self._ended.put)
-            else:
-                futures.pop(dut, None)
-
-        for dut in self._waiting:
-            if self._able(dut):
-                submit(dut)
-            else:
-                self._give_up(dut, utc_now(), f"no tester has links to all ports of {dut}")
-        while futures:
-            try:
+            with contextlib.suppress(queue.Empty):
                 future = self._ended.get(timeout=LOOK_EVERY_S)
-            except queue.Empty:
-                self._give_up_unreached(client, futures, missing_s)
-                continue
-            if future.key in self._running:
-                at, since = self._running.pop(future.key)
-                self._note(at, since, _outcome_of(future))
-                submit(self._jobs[at].cell.dut)
+                while True:  # all that ended by now
+                    if future.key in self._running:
+                        at, since = self._running.pop(future.key)
+                        del futures[self._jobs[at].cell.dut]
+                        self._note(at, since, _outcome_of(future))
+                    future = self._ended.get_nowait()
 
-    def _able(self, dut: str) -> list[str]:
-        """Testers that reach the DUT."""
-        return [name for name, duts in self._reach.items() if dut in duts]
+    def _startable(self, keys: Mapping[str, Sequence[Any]], futures: Mapping[str, Future]) -> Iterator[str]:
+        """Yield DUTs of which a cell surely gets an idle tester, those with the most cells left first.
+
+        A cell that waits at a tester would count as one that it died of. keys: of the cells at each tester.
+        """
+        placed = {key for its_keys in keys.values() for key in its_keys}
+        free = {name for name, its_keys in keys.items() if not its_keys}
+        unplaced = [self._jobs[at].cell.dut for key, (at, _) in self._running.items() if key not in placed]
+        left = [dut for dut, cells in self._waiting.items() if cells and dut not in futures]
+        for dut in sorted(left, key=lambda dut: -len(self._waiting[dut])):
+            idle = free & self._able[dut]
+            if len(idle) > sum(1 for other in unplaced if idle & self._able[other]):
+                unplaced.append(dut)
+                yield dut
 
     def _give_up(self, dut: str, since: str, error: str) -> None:
         for at in self._waiting[dut]:
             self._note(at, since, CellOutcome("", error=error, code=TesterBusy.exit_code))
         self._waiting[dut].clear()
 
-    def _give_up_unreached(self, client: Client, futures: dict[str, Future], missing_s: dict[str, float]) -> None:
+    def _give_up_unreached(self, there: Iterable[str], futures: dict[str, Future], missing_s: dict[str, float]) -> None:
         """Note the cells of DUTs that no tester has reached for long, and wait for them no more."""
-        there = {str(one["name"]) for one in client.scheduler_info(n_workers=-1)["workers"].values()}
         now_s = time.monotonic()
-        for dut, future in list(futures.items()):
-            able = self._able(dut)
-            if there & set(able):
+        for dut in self._waiting:
+            able = self._able[dut]
+            if not able.isdisjoint(there):
                 missing_s[dut] = now_s
             elif now_s - missing_s[dut] > MISSING_LEASES * self.fleet.lease_s:
-                at, since = self._running.pop(future.key)
-                future.cancel()
-                del futures[dut]
-                self._waiting[dut].appendleft(at)
-                self._give_up(dut, since, f"no tester that reaches {dut} is there ({', '.join(able)})")
+                since = utc_now()
+                if (future := futures.pop(dut, None)) is not None:
+                    at, since = self._running.pop(future.key)
+                    future.cancel()
+                    self._waiting[dut].appendleft(at)
+                self._give_up(dut, since, f"no tester that reaches {dut} is there ({', '.join(sorted(able))})")
 
     def _note(self, at: int, since: str, outcome: CellOutcome) -> None:
         night, job = self._writer.night, self._jobs[at]
@@ -170,6 +181,6 @@ def _outcome_of(future: Future) -> CellOutcome:
         raise BenchError("the fleet's scheduler was lost", "the same command with --resume goes on")
     raised = future.exception()
     if type(raised).__name__ == "KilledWorker":
-        return CellOutcome("", error=f"each tester that measured it died: {raised}", code=1)
+        return CellOutcome("", error=f"{DEATHS} testers died while they measured it", code=1)
     error = as_bench_error(raised)
     return CellOutcome("", error=str(error), code=error.exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import shutil
 import threading
@@ -18,6 +19,7 @@ from ..config.suite import Instead, Suite
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import Cell
 from ..files import link_new
+from ..results.nights import TESTERS
 from ..results.store import make_directory, safe_name
 from ..session.keep import Measured, Output
 from ..session.options import Setup
@@ -27,8 +29,6 @@ from ..suite.run import RETRIED
 from .guard import LeaseGuard
 from .leases import LeaseFolder, leased
 
-FOLDER = ".fleet"
-"""Below the results: leases, and what is being measured; no reader of results looks there."""
 _PATHS = ("configs_dir", "trex_dir")
 _GUARD = LeaseGuard()
 _READING = threading.Lock()
@@ -105,12 +105,14 @@ def measure_cell(
         return asdict(CellOutcome(tester, wish.place))
     job = of_night(_job_of(wish), wish.suite_name, wish.date, wish.night).with_labels({"tester": tester}, None)
     token = secrets.token_hex(4)
-    folder = LeaseFolder(Path(wish.results) / FOLDER / "leases", safe_name(job.cell.dut, "._-"))
+    below = Path(wish.results) / TESTERS
+    folder = LeaseFolder(below / "leases", safe_name(job.cell.dut, "._-"))
     try:
         with leased(folder, f"{tester}-{token}", wish.lease_s, _GUARD) as lease:
             if target.exists():
                 return asdict(CellOutcome(tester, wish.place))
-            staging = make_directory(Path(wish.results) / FOLDER / wish.night / f"{tester}-{token}")
+            make_directory(target.parent)
+            staging = make_directory(below / wish.night / f"{tester}-{token}")
             try:
                 done = (drive or measure_job)(job, Output(results=staging))
                 lease.require()
@@ -138,12 +140,15 @@ def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, to
         place = place.with_stem(f"{place.stem}-{token}")
     target = Path(wish.results) / place
     try:
-        make_directory(target.parent)
         link_new(done.path, target)
     except FileExistsError:
         pass  # another tester was faster; both are the same cell of the same night
     except OSError as error:
-        raise StoreError(f"{target} cannot be written: {error.strerror}", "look at --results") from error
+        kept = staging.parents[1] / f"kept-{wish.night}-{staging.name}"  # not removed with the night's own
+        with contextlib.suppress(OSError):
+            staging.rename(kept)
+        where = kept / done.path.relative_to(staging)
+        raise StoreError(f"{target}: {error.strerror}", f"the result is in {where}") from error
     if isinstance(failure, RETRIED):
         raise failure
     if failure is not None:

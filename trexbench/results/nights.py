@@ -21,6 +21,8 @@ from .store import create_file, encode_json, replace_file, safe_name
 PAGE_PREFIX = "report-"
 """Begin of the name of a night's page, which lies where its links hold: in the results directory itself."""
 FOLDER, KNOWN_FILE = "nights", "acknowledged.json"
+TESTERS = ".fleet"
+"""Below the results: leases, and what is being measured by a fleet; no reader of results looks there."""
 MAX_BYTES = 8 << 20
 """Larger files are not read: a night of a thousand cells has half a megabyte."""
 
@@ -34,6 +36,11 @@ class NightWriter:
     @property
     def name(self) -> str:
         return self.path.stem
+
+    @property
+    def scratch(self) -> Path:
+        """Directory of a fleet's testers: nothing in it is needed once the night has ended."""
+        return self.path.parents[1] / TESTERS / self.name
 
     @staticmethod
     def begin(results: Path, night: Night) -> NightWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -101,6 +102,7 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
     else:
         runs = labelled(jobs, suite, writer)
         night = NightRun(runs, writer, output, options.say, options.retry_after_s).go()
+    shutil.rmtree(writer.scratch, ignore_errors=True)
     for reason, cells in night.failures.items():
         every = "all " * (len(cells) == len(night.cells))
         names = f"{every}{len(cells)} cells" if len(cells) > MOST_NAMED else ", ".join(map(str, cells))
