@@ -23,7 +23,8 @@ from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.core.history.cell import Cell
 from trexbench.fleet import guard as guards
 from trexbench.fleet import task
-from trexbench.fleet.guard import main, now
+from trexbench.fleet.guard import guard as watch
+from trexbench.fleet.guard import now
 from trexbench.fleet.leases import KEPT, LeaseFolder, leased
 from trexbench.fleet.task import CellOrder, digest_of, measure_cell, place_of, plain, setup_of
 from trexbench.session.keep import Measured, Output
@@ -218,7 +219,7 @@ def test_the_guard_ends_even_a_stopped_process() -> None:
 def test_the_guard_of_a_process_that_has_ended_ends() -> None:
     child = subprocess.Popen(["true"])
     child.wait()
-    assert main(child.pid) == 0
+    assert watch(child.pid) == 0
 
 
 def test_a_guard_looks_at_the_clock_again_before_it_kills(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +235,7 @@ def test_a_guard_looks_at_the_clock_again_before_it_kills(monkeypatch: pytest.Mo
     monkeypatch.setattr(guards, "now", lambda: next(clock))
     monkeypatch.setattr(select, "select", wait)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    assert main(child.pid, reading) == 1 and child.wait() == -signal.SIGKILL
+    assert watch(child.pid, reading) == 1 and child.wait() == -signal.SIGKILL
     assert waits == [None, 1.0, 0.0]
 
 

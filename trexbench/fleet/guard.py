@@ -25,10 +25,14 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def main(pid: int, lines: int = 0) -> int:
-    """0: the process has ended by itself; 1: it was killed. lines: the descriptor that is read."""
+def main(pid: int) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    return guard(pid)
+
+
+def guard(pid: int, lines: int = 0) -> int:
+    """0: the process has ended by itself; 1: it was killed. lines: the descriptor that is read."""
     try:
         guarded = os.pidfd_open(pid)
     except ProcessLookupError:
