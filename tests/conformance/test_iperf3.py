@@ -85,10 +85,11 @@ def test_every_pair_carries_payload(client: str | None, server: str | None, shap
         assert [one.sends for one in readings[-1].streams] == expected
         assert [one.stream for one in readings[-1].streams] == list(range(1, len(expected) + 1))
         assert all(stream.payload_bytes > 0 for stream in readings[-1].streams)
-    # What one has sent the other has got, but for what was under way when each of them looked.
+    # What one has sent the other has got; on a busy machine they may look at different times, so it is the rates.
     for sender, receiver in ((found.client, found.server), (found.server, found.client)):
         if payload(sender, True):
-            assert payload(receiver, False) == pytest.approx(payload(sender, True), rel=0.35)
+            sent, received = (payload(one, one is sender) / (one[-1].at_s - one[0].at_s) for one in (sender, receiver))
+            assert received == pytest.approx(sent, rel=0.35)
     for engine in engines:
         if isinstance(engine, Watched):
             assert_satisfied(engine.printed[0], streams * (2 if way is Way.BIDIR else 1))
