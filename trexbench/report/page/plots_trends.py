@@ -76,19 +76,27 @@ def trend_figures(
     """One for each metric. cells: in the order of the table's rows."""
     modes = list(dict.fromkeys(str(cell.mode) for cell in cells))
     ordered = sorted(trends, key=lambda one: (one.cell.bidir, modes.index(str(one.cell.mode)), looks.column(one.cell)))
+    histories = [(trend, history_of(trend, places)) for trend in ordered]
     for metric in metrics:
         unit = SCALE.get(metric.unit, (1.0, metric.unit))[1]
         titles = {"own": f"{metric.name}, {unit}", "relative": f"{metric.name}, % off usual level"}
         if unit == "Mpps":
             titles["share"] = f"{metric.name}, % of line rate"
-        lines = [line for trend in ordered for line in _lines(trend, metric, unit, places, looks)]
+        lines = [line for one in histories for line in _lines(*one, metric, unit, places, looks)]
         y = PlotAxis(titles=titles, fit=True)
         yield PlotFigure(PlotAxis(), y, lines, metric.name, "cells", "grid", cells=True, dated=True)
 
 
-def _lines(trend: Trend, metric: Metric, unit: str, places: Places, looks: Looks) -> Iterator[PlotLine]:
+def _lines(
+    trend: Trend,
+    history: Sequence[tuple[int, RunRow | None, str]],
+    metric: Metric,
+    unit: str,
+    places: Places,
+    looks: Looks,
+) -> Iterator[PlotLine]:
     """The line; of many nights again those that need a marker: ends of stretches of bounds, and what stands alone."""
-    history, usual = history_of(trend, places), trend.usual(metric)
+    usual = trend.usual(metric)
     values = [None if row is None else metric.of(row) for _, row, _ in history]
     known = [value for value in values if value is not None]
     if not known or usual is None:

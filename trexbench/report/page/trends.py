@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from statistics import median
 
 from ...core.history.cell import Cell, by_given_rate
@@ -57,7 +58,7 @@ class Trend:
     changes: tuple[TrendChange, ...]
     levels: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of which any run has a figure."""
         return tuple(metric for metric in METRICS.values() if any(metric.of(row) is not None for row in self.runs))
