@@ -174,7 +174,7 @@ def _count_words(events: Sequence[NightEvent], again: bool) -> str:
 
 
 def _no_figure(rows: Sequence[RunRow]) -> str:
-    """That no run has a figure, and what became of the last."""
+    """The sentence that no run has a figure, and what became of the last."""
     if not rows:
         return "Nothing was measured yet"
     last, before = rows[-1], len(rows) - 1
@@ -183,7 +183,7 @@ def _no_figure(rows: Sequence[RunRow]) -> str:
 
 
 def _all_well(judgement: Judgement) -> str:
-    """That nothing changed, or that too few nights tell."""
+    """The sentence that nothing changed, or that there are too few nights to judge."""
     few = {one.cell: one.nights for one in judgement.of(Kind.INSUFFICIENT)}
     if not judgement.judged:
         words = f"{format_count(len(few), 'cell')} measured; too early to judge: {too_few(*few.values())}"

@@ -31,7 +31,7 @@ ROWS = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Knee:
-    """Where one direction's sustained loss begins: the windows that show it (find_loss); rates in frames per second.
+    """Start of one direction's sustained loss: the windows that show it (find_loss); rates in frames per second.
 
     maximum_pps: the best estimate; interval_pps: low and high, between which the knee lies in 95 of 100 runs.
     last_good_pps, first_bad_pps: the offered rates before and at the beginning of the loss.

@@ -187,7 +187,7 @@ class Report:
 
     @property
     def night(self) -> str:
-        """That of the table; without one the newest of all runs."""
+        """Night of the table; without one the newest of all runs."""
         return self.table.night if self.table is not None else max(map(night_of, self.rows), default="")
 
     @cached_property
