@@ -85,7 +85,7 @@ def keys_by_tester(dask_scheduler: Scheduler) -> dict[str, list[Any]]:
 
 @contextlib.contextmanager
 def _ctrl_c_is_ours() -> Iterator[None]:
-    """Threads and processes that are started in the block never get it: a terminal sends it to all."""
+    """Delay Ctrl-C until the block has ended, so that none interrupts the start; testers ignore it themselves."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
