@@ -100,14 +100,14 @@ def test_a_trend_has_every_run_and_every_night_without_one() -> None:
 def test_a_run_stands_at_its_night_or_where_it_began_without_one(started: str, night: str | None, stands: str) -> None:
     row = make_row(started=started, night=night)
     (trend,) = find_trends([row], [], [])
-    assert instant_of(started, night) == stands and trend.instants() == [stands]
+    assert instant_of(started, night) == stands and [*trend.instants.values()] == [stands]
 
 
 def test_nights_whose_runs_began_at_once_are_two() -> None:
     """A merged or simulated history: the index has them by their nights."""
     rows = [make_row(started="2026-11-21T04:00:00Z", night=night, path=night) for night in ("2026-11-19", "2026-11-20")]
     (trend,) = find_trends(rows, [], [])
-    assert trend.instants() == ["2026-11-19", "2026-11-20"]
+    assert [*trend.instants.values()] == ["2026-11-19", "2026-11-20"]
     assert Report(rows).trend_nights == 2
 
 

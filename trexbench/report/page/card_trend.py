@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ...core.history.regression import Finding
 from .report import Report
 from .sparks import LEAST, MOST
-from .trends import Trend, place_of
+from .trends import Trend
 
 WIDTH, HEIGHT, EDGE = 360, 100, 8
 """Dimensions in its own units; the page stretches it to the card."""
@@ -30,7 +30,7 @@ def draw_trend(report: Report, finding: Finding, span: float) -> str:
     if trend is None or usual is None or not usual.level:
         return ""
     level, noise = usual.level, (usual.noise or 0.0) / abs(usual.level)
-    shares = {place_of(row): value / level - 1 for row, value in trend.values(finding.metric)}
+    shares = {trend.instants[row.path]: value / level - 1 for row, value in trend.values(finding.metric)}
     nights = sorted(shares)
     changes = [bisect_left(nights, one) for one in _changes(trend, finding)]
     first = max(0, min(len(nights) - NIGHTS, *(at - BEFORE for at in changes), len(nights)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from math import nan
 from typing import Any
@@ -37,11 +38,13 @@ Places = Mapping[str, int]
 
 def nights_of(trends: Sequence[Trend]) -> dict[str, int]:
     """Dates, or instants to the minute (UTC) of runs outside any, each with its place."""
-    texts = {short_instant(at) for trend in trends for at in (*trend.instants(), *(at for at, _ in trend.failed))}
+    instants = {at for trend in trends for at in (*trend.instants.values(), *dict(trend.failed))}
+    texts = {short_instant(at) for at in instants}
     texts |= {short_instant(trend.instant_of_change(change)) for trend in trends for change in trend.changes}
     return {text: at for at, text in enumerate(sorted(texts))}
 
 
+@lru_cache(maxsize=4096)
 def short_instant(text: str) -> str:
     """A place on the time axis as it is written there: a date, or an instant to the minute, in UTC."""
     return clean(text)[:16].replace("T", " ")
@@ -49,7 +52,7 @@ def short_instant(text: str) -> str:
 
 def history_of(trend: Trend, places: Places) -> list[tuple[int, RunRow | None, str]]:
     """Places in order, each with its run, or with None and the reason for which it has none."""
-    runs = [(places[short_instant(place_of(row))], row, "") for row in sorted(trend.runs, key=place_of)]
+    runs = [(places[short_instant(trend.instants[row.path])], row, "") for row in trend.runs]
     lost = [(places[short_instant(at)], None, clean(why)[:LONGEST_REASON]) for at, why in trend.failed]
     return sorted([*runs, *lost], key=lambda one: (one[0], one[1] is not None))
 

@@ -80,7 +80,7 @@ class Report:
     @cached_property
     def _marks(self) -> Mapping[str, str]:
         """Marked names of cells and DUTs, each with its name alone; none on a page that has measured runs as well."""
-        cells = {row.cell.unmarked for row in self.rows} if self.all_simulated else set()
+        cells = {cell.unmarked for cell in {row.cell for row in self.rows}} if self.all_simulated else set()
         names = {str(one) for cell in cells for one in (cell, replace(cell, rx_queues=None))}
         duts = {str(column_of(one)) for cell in cells for one in (cell, replace(cell, rx_queues=None))}
         return {f"{name} simulated": name for name in names} | {f"{name} (simulated)": name for name in duts}
@@ -107,7 +107,7 @@ class Report:
     @property
     def trend_nights(self) -> int:
         """The nights, or runs outside any, of the cell that has most of them."""
-        return max((len(set(trend.instants())) for trend in self.trends), default=0)
+        return max((len(set(trend.instants.values())) for trend in self.trends), default=0)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from ...core.history.rows import Metric
-from .trends import Trend, place_of
+from .trends import Trend
 
 WIDTH, HEIGHT, EDGE = 150, 26, 3
 """Dimensions of a sparkline, in pixels."""
@@ -19,7 +19,7 @@ Dot = tuple[int, float]
 
 def sparks(trends: Sequence[Trend], metrics: Sequence[Metric]) -> Callable[[Trend, Metric], str]:
     """Draws a trend's sparkline as SVG, which holds numbers only; nothing for a single night or a usual level of 0."""
-    nights = sorted({one for trend in trends for one in (*trend.instants(), *(at for at, _ in trend.failed))})
+    nights = sorted({one for trend in trends for one in (*trend.instants.values(), *(at for at, _ in trend.failed))})
     columns = {night: _column(at, len(nights)) for at, night in enumerate(nights)}
     lines = {
         (trend.cell, metric.name): _line(trend, metric, columns)
@@ -55,7 +55,8 @@ def _line(trend: Trend, metric: Metric, columns: dict[str, int]) -> list[Dot]:
     usual = trend.usual(metric)
     if usual is None or not usual.level:
         return []
-    shares = sorted((columns[place_of(row)], value / usual.level - 1) for row, value in trend.values(metric))
+    level = usual.level
+    shares = sorted((columns[trend.instants[row.path]], value / level - 1) for row, value in trend.values(metric))
     groups = [(x, [share for _, share in some]) for x, some in groupby(shares, key=lambda one: one[0])]
     return [(x, sum(some) / len(some)) for x, some in groups]
 

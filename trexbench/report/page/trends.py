@@ -66,12 +66,13 @@ class Trend:
     def values(self, metric: Metric) -> list[tuple[RunRow, float]]:
         return [(row, value) for row in self.runs if (value := metric.of(row)) is not None]
 
-    def instants(self) -> list[str]:
-        """The runs' places on the time axis."""
-        return [place_of(row) for row in self.runs]
+    @cached_property
+    def instants(self) -> Mapping[str, str]:
+        """The runs' places on the time axis, by document."""
+        return {row.path: place_of(row) for row in self.runs}
 
     def instant_of_change(self, change: TrendChange) -> str:
-        return max((place_of(row) for row in self.runs if row.started == change.at), default=change.at)
+        return max((self.instants[row.path] for row in self.runs if row.started == change.at), default=change.at)
 
     def middle(self, metric: Metric) -> float | None:
         known = [value for _, value in self.values(metric)]
@@ -88,10 +89,12 @@ class Trend:
 
     def usual(self, metric: Metric) -> Usual | None:
         """The last stable level, else that of the nights before a change; None where the metric has no figure."""
+        if level := self.levels.get((self.cell, metric.name)):
+            return level
         known, changes = self.values(metric), self.changes_of(metric)
         known = [one for one in known if not changes or one[0].started < changes[0].at] or known
-        nights, values = tuple(place_of(row) for row, _ in known), tuple(value for _, value in known)
-        return self.levels.get((self.cell, metric.name)) or (Usual(nights, values) if known else None)
+        nights, values = tuple(self.instants[row.path] for row, _ in known), tuple(value for _, value in known)
+        return Usual(nights, values) if known else None
 
 
 def find_trends(
