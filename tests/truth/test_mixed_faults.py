@@ -8,7 +8,7 @@ from multiprocessing import get_context
 
 from faulty import compare, random_mixed
 
-RUNS = (*range(40), 153, 396, 409, 497)
+RUNS = (*range(120), 153, 396, 409, 497)
 """The last four: a path that loses, of which few windows of the ramp lie below the knee."""
 
 
