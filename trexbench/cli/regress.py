@@ -28,8 +28,8 @@ NAMES = [metric.name for metric in METRICS.values()]
 EXAMPLES = """\b
 Examples:
   trexbench regress
-  trexbench regress --suite netgate-6100 --markdown - --junit regress.xml
-  trexbench regress --acknowledge "lab-vpp *" --note "new fan"
+  trexbench regress --suite netgate-6100 -o regress.md --junit regress.xml
+  trexbench regress --acknowledge "lab-vpp *" --metric power --note fan
   trexbench regress --known
   trexbench regress --forget 1
 
