@@ -59,7 +59,6 @@ OPTIONS = {
     "tcp_documents": "",
     "truth": "--runs 40",
     "verdicts": "",
-    "wan": "--repeats 3 --seconds 2",
 }
 """Benchmark -> what makes it last two minutes at most on two cores."""
 History = dict[str, Any]

@@ -339,10 +339,6 @@ SAMPLES: Mapping[str, Sequence[str]] = {
         '[{"ifname":"tb6in4","flags":["POINTOPOINT","NOARP","UP"],"mtu":1480,"linkinfo":{"info_kind":"sit",'
         '"info_data":{"proto":"ip6ip","remote":"10.0.1.5","local":"10.0.1.1","ttl":255,"pmtudisc":true}}}]',
     ),
-    "dut.linux.tunnel.parse_filters": (
-        '[{"protocol":"all","pref":1,"kind":"bpf","chain":0},{"protocol":"all","pref":1,"kind":"bpf","chain":0,'
-        '"options":{"handle":"0x1","bpf_name":"6in4:a>b","direct-action":true,"prog":{"id":1}}}]',
-    ),
     "dut.linux.parse.count_iptables_rules": ("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n",),
     "dut.linux.parse.count_nft_rules": (_NFT,),
     "dut.linux.parse.parse_channels": (_CHANNELS, RINGS),

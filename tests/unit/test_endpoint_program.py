@@ -17,6 +17,7 @@ from trexbench.config.schema import read_dut
 from trexbench.core.errors import BenchError, DutError, StoreError
 from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
+from trexbench.core.tcp.wan import Wan
 from trexbench.core.typed import Status
 from trexbench.core.verdict.model import RunWarning
 from trexbench.dut import Attestation
@@ -69,7 +70,7 @@ def test_a_program_ends_when_it_is_over() -> None:
 class Breaking:
     """A bench whose legs break off at once, beside echo requests of a day."""
 
-    goes_around, setup, warnings = False, TcpEnvironment(), (RunWarning("lab", "its host is busy"),)
+    goes_around, tries_line, setup, warnings = False, False, TcpEnvironment(), (RunWarning("lab", "its host is busy"),)
 
     def __init__(self, raises: bool) -> None:
         self.facts: Any = {"client": {}, "server": {}, "dut": {}}
@@ -98,14 +99,9 @@ class Breaking:
     def set_buffers(self, size: int | None) -> None:
         assert size is None
 
-    def set_wan(self, wan: Any) -> None:
-        raise AssertionError
-
-    tries_line = False
-
     @property
-    def beneath(self) -> Any:
-        raise AssertionError
+    def beneath(self) -> Breaking:
+        return self
 
 
 class Silent:
@@ -119,6 +115,17 @@ def test_echo_requests_end_with_a_leg_that_breaks_off(raises: bool) -> None:
     result, error = run_tcp(bench, TcpRequest(dut=dut, plan=TcpPlan((LEG,), time_s=86400)), Silent())
     assert result.warnings[0].text == "its host is busy"
     assert isinstance(error, BenchError) and bench.ended_early
+
+
+@pytest.mark.parametrize("delay_s", [0.0005, 0.02])
+def test_a_line_with_another_delay_than_the_wan_is_refused(delay_s: float) -> None:
+    """Echo requests take 1 ms, more than twice as long as the first line, far less than the second."""
+    bench, dut = Breaking(True), read_dut(Path(__file__).resolve().parents[2] / "dut_configs" / "lab-linux.yaml")
+    bench.tries_line, bench.setup = True, TcpEnvironment(wan=Wan(delay_s), wan_by="netem")
+    result, error = run_tcp(bench, TcpRequest(dut=dut, plan=TcpPlan((LEG,), time_s=86400)), Silent())
+    assert result.calibration is not None and len(result.calibration.pings) == 1
+    said = "round trips are 1.00 ms at least and 1.00 ms in the median, with a delay of 20.0 ms"
+    assert (said in str(error)) == (delay_s == 0.02)
 
 
 class Keeping(Silent):
@@ -169,30 +176,3 @@ def test_the_line_is_the_slowest_that_is_known(told: Any, stated: float | None, 
         ends.append(Endpoint(role, nobody, {}, interface="e", bypass={}, bypass_interface="", **more))
     bench = HostsBench(Endpoints(*ends, nobody, ends[0].attestation), nobody, nobody, speed_bps=stated)
     assert (bench.setup.line_bps, bench.setup.mtu) == (line_bps, 1500)
-
-
-class Frayed:
-    """A WAN whose cable has lost so many frames; None: it has ended."""
-
-    by = "cable"
-
-    def __init__(self, lost: int | None) -> None:
-        self.lost = lost
-
-    def set(self, wan: Any) -> None:
-        raise AssertionError
-
-    def not_carried(self) -> int:
-        if self.lost is None:
-            raise DutError("the cable has died")
-        return self.lost
-
-
-@pytest.mark.parametrize(
-    ("lost", "told"),
-    [(3, []), (10, ["7 frames that it should have carried"]), (None, ["the cable has died"])],
-)
-def test_what_a_wan_did_not_carry_is_told_with_the_leg(lost: int | None, told: list[str]) -> None:
-    nobody: Any = None
-    found = Endpoints(nobody, nobody, nobody, nobody, line=Frayed(lost))
-    assert [one.reason for one in HostsBench(found, nobody, nobody)._of_line(3)] == told

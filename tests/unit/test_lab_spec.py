@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import LabConfig
-from trexbench.config.settings import LabEndpoints
 from trexbench.core.errors import ConfigError, LabError
-from trexbench.core.tcp.wan import parse_wan
 from trexbench.host.files import mask
-from trexbench.lab import Lab, LabSpec, host, place, server, state, status, wan
+from trexbench.lab import Lab, LabSpec, host, place, server, state, status
 from trexbench.lab.spec import Placement, place_endpoints
 
 ROOT = Path(__file__).parents[2]
@@ -271,33 +269,3 @@ def test_endpoints_run_where_the_router_does_not() -> None:
     assert warning == "the client and the router share core 1: its CPU is that of both"
     with pytest.raises(ConfigError, match=r"endpoints\.client\.cpus: core 1 cannot be used, only 0"):
         place_endpoints(chosen, Placement(0, (0,), 0), [0])
-
-
-def test_a_line_of_the_labs_own() -> None:
-    config = load_dut(LAB_LINUX).with_wan(parse_wan("20ms,1gbit"))
-    plain, spec = LabSpec.from_config(config), LabSpec.from_config(config, cable=True)
-    assert plain.wan is None and wan.cables_of(plain) == ()
-    assert spec.wan == config.wan and msgspec.convert(msgspec.to_builtins(spec), LabSpec) == spec
-    server, tester = wan.cables_of(spec)
-    assert (server.to, server.dut, server.far) == ("server", ("tbx-dut", "e1", ""), ("tbx-server", "s0", ""))
-    assert (tester.to, tester.dut) == ("tester", ("tbx-dut", "d1", spec.dut_macs[1]))
-    assert tester.far == ("tbx-tester", "p1", spec.tester_macs[1])
-    alone = replace(config, endpoints=None)
-    assert [cable.to for cable in wan.cables_of(LabSpec.from_config(alone, cable=True))] == ["tester"]
-    assert LabSpec.from_config(load_dut(LAB_LINUX), cable=True).wan is None
-    assert config.lab is not None
-    without = replace(config, lab=replace(config.lab, router="bypass"))
-    assert LabSpec.from_config(without, cable=True).wan is None, "there is no DUT that it could lie behind"
-
-
-def test_the_lines_process_keeps_off_the_routers_core() -> None:
-    config = load_dut(LAB_LINUX).with_wan(parse_wan("20ms"))
-    assert config.lab is not None
-    for offloads, merging in (("full", False), ("mtu", True), ("packet", False)):
-        settings = replace(config.lab, endpoints=LabEndpoints(offloads))
-        spec = LabSpec.from_config(replace(config, lab=settings), cable=True)
-        argv = " ".join(wan.launch(spec, Placement(0, (1,), 0), [0, 1, 2]).argv[1:])
-        napi = " --napi tbx-dut:e1" * merging
-        ends = f"--ends tbx-dut:e1,tbx-server:s0{napi} --ends tbx-dut:d1,tbx-tester:p1 --napi tbx-dut:d1 --socket "
-        assert argv.startswith(f"-m trexbench.lab.cable {ends}") and argv.endswith(" --cpus 0,2")
-    assert wan.launch(spec, Placement(0, (0,), 0), [0]).argv[-1] == "0"

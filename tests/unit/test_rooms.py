@@ -86,7 +86,7 @@ THEIRS: Mapping[str, str] = {
     "numpy": "core/* stlserver/* twin",
     "paramiko": "transport/cli",
     "prometheus_client": "suite/notify",
-    "pyroute2": "lab/endpoints lab/net lab/sixinfour lab/steering",
+    "pyroute2": "lab/endpoints lab/net lab/steering",
     "regex": "core/patterns",
     "requests": "host/power_http suite/notify",
     "rich": "report/run/terminal",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ from documents import to_document
 from tcp_runs import Path as Flow
 from tcp_runs import make_tcp_result
 
-from trexbench.config.endpoints import TransportConfig
 from trexbench.config.lookup import read_suite
 from trexbench.config.model import PlanDefaults
 from trexbench.config.schema import read_dut
@@ -28,7 +25,6 @@ from trexbench.report.tcp.text import format_tcp
 from trexbench.session.options import Case
 from trexbench.session.options import Setup as PacketSetup
 from trexbench.session.request import make_request
-from trexbench.session.tcp.endpoints import TunnelUse, find_tunnel
 from trexbench.session.tcp.options import TcpSetup, TcpWish
 from trexbench.session.tcp.request import TcpRequest, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
@@ -109,37 +105,3 @@ def test_packets_do_not_go_through_it(tmp_path: Path) -> None:
     case = Case(str(tmp_path / "box.yaml"), MODES[0].name, variant="in")
     with pytest.raises(ConfigError, match="variant in of box puts a tunnel between DUT and server"):
         make_request(next(iter(STRATEGIES)), case, PlanDefaults(), PacketSetup())
-
-
-@pytest.mark.parametrize(("unshare", "env", "far", "by", "without"), [
-    ("exit 0", "exit 1", False, "sit", ""),
-    ("exit 0", "exit 1", True, "sit", ""),
-    ("echo 'Error: Unknown device type.' >&2; exit 2", "exit 0", False, "tc-bpf", ""),
-    (
-        "echo 'Error: Unknown device type.' >&2; exit 2",
-        "echo not permitted >&2; exit 1",
-        False,
-        "",
-        "the server takes no program in its place (not permitted)",
-    ),
-    ("echo 'Error: Unknown device type.' >&2; exit 2", "exit 0", True, "", "the server is another machine"),
-])  # fmt: skip
-def test_the_way_is_found_by_trying(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unshare: str, env: str, far: bool, by: str, without: str
-) -> None:
-    """Programs on PATH stand for the kernel; ssh for the way to another machine with the same one."""
-    for name, does in (("unshare", unshare), ("env", env), ("ssh", f'case "$*" in *unshare*) {unshare};; esac')):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
-    config = read_dut(CONFIGS / "raspberry-pi.yaml")
-    assert config.endpoints is not None
-    here, there = TransportConfig("local"), TransportConfig("ssh", host="far")
-    server = replace(config.endpoints.server, transport=there if far else here)
-    config = replace(config, transport=here, endpoints=replace(config.endpoints, server=server))
-    found = find_tunnel(config, True)
-    assert (found.by, bool(found.way)) == (by, by == "tc-bpf")
-    assert without in found.without and bool(found.without) == (not by)
-    assert find_tunnel(config.with_tunnel("none"), True) == TunnelUse()
-    assert find_tunnel(config, False) == TunnelUse("6in4", "not read")

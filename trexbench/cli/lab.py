@@ -57,12 +57,10 @@ def up(dut: str, configs_dir: Path | None, prefix: str | None, trex_dir: Path | 
     """Bring the lab up and leave it up."""
     from ..lab import Lab, LabSpec
     from ..session.process import signals_as_exceptions
-    from ..session.wan import CABLE, find_wan
 
     with signals_as_exceptions():
         config = load_dut(dut, configs_dir, prefix)
-        spec = LabSpec.from_config(config, cable=find_wan(config) == CABLE)
-        found = Lab(spec, config.command_name).up(trex_dir)
+        found = Lab(LabSpec.from_config(config), config.command_name).up(trex_dir)
     click.echo(found)
     for warning in found.warnings:
         click.echo(f"  note: {warning}")

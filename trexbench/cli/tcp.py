@@ -24,7 +24,7 @@ Examples:
   trexbench tcp --dut lab-linux --variant stateful --cc cubic
   trexbench tcp --dut lab-linux --wan 50ms,100mbit --buffers 1mb --buffers 2mb
   trexbench tcp --dut raspberry-pi --sim
-  trexbench tcp --dut lab-linux --bdp --wan 20ms,10gbit --scale --sweep
+  trexbench tcp --dut lab-linux --bdp --wan 20ms,10gbit --sweep
   trexbench tcp --dut lab-linux --bdp --wan 20ms,1gbit,loss=0.01% --factor 4
   trexbench tcp --dut lab-linux --bdp --wan 20ms,1gbit --cc cubic --cc bbr
   trexbench tcp --dut mininet-lab8 --bdp --buffers 52428800 --sim

@@ -204,7 +204,7 @@ class DutConfig:
 
     speed_bps limits the line rate (L1 bit/s); None: as the tester's ports. linux, vpp, pfsense: settings of that
     driver. rss: how the NICs choose a queue, where the DUT does not say. endpoints: hosts that test it with TCP; where
-    there are some it may have no cables. wan: between the DUT and the server, or the tester's last port; wan_host:
+    there are some it may have no cables. wan: between the test's hosts, or the tester's ports; wan_host:
     makes it in the DUT's place. text: the file as it was read. variant: which of its variants this is, see
     with_variant; None: it is without any. called: the name by which it was looked up, where that alone leads to it.
     """

@@ -97,10 +97,7 @@ class SuiteDut:
 
 @dataclass(frozen=True)
 class TcpWishes:
-    """Parameters of TCP in a suite. tunnel, wan: None: as each DUT's config says.
-
-    scale: Scale the WAN's rate and the buffers down to what can be had here.
-    """
+    """Parameters of TCP in a suite. tunnel, wan: None: as each DUT's config says."""
 
     time_s: Annotated[float, r.seconds, "time"] = 60.0
     interval_s: Annotated[float, r.seconds, "interval"] = 1.0
@@ -113,7 +110,6 @@ class TcpWishes:
     engine: Annotated[str, r.choice(*ENGINES)] = ENGINES[0]
     tunnel: Annotated[str | None, tunnel] = None
     wan: Annotated[Wan | None, wan] = None
-    scale: Annotated[bool, r.boolean] = False
 
 
 def _dut(value: Value) -> SuiteDut:

@@ -14,7 +14,7 @@ from ..lab.lab import status
 from ..lab.spec import place
 from ..session.dut import ConnectedDut, connect_target
 from ..session.options import Target
-from ..session.wan import find_wan
+from ..session.wan import require_wan
 
 MOST_OFFSET_S = 2.0
 """Between the clocks of the DUT and of this machine: more makes logs hard to compare."""
@@ -43,7 +43,7 @@ def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
 def check_dut(target: Target, config: DutConfig) -> Iterator[Check]:
     """Reaches the DUT as a run would, and reads all that its driver needs; changes nothing."""
     if config.wan is not None:
-        yield attempt(Area.DUT, "WAN", lambda: f"{config.wan}, by {find_wan(config)}")
+        yield attempt(Area.DUT, "WAN", lambda: f"{config.wan}, by {require_wan(config)}")
     if config.lab is not None and status(config.lab.prefix).condition != "up":
         found = "its lab is down: a run brings it up for itself"
         yield Check(Area.DUT, config.name, State.GOOD, found, f"to check it too: trexbench lab up --dut {config.name}")

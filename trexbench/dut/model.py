@@ -47,23 +47,23 @@ class Vlan:
 
 
 NO_DEVICE = "Unknown device type"
+TUNNEL_NAME = "tb6in4"
+"""Name of the tunnel's interface, on both hosts."""
 
 
 @dataclass(frozen=True)
 class SixInFourEnd:
     """A host's end of a 6in4 tunnel, which leaves by ``parent`` from local to remote.
 
-    name: its interface; empty where the kernel has no such device, and the command ``load`` has it put programs on the
-    parent in its place. addresses: those inside of it, which the parent must not have as well.
+    addresses: those inside of it, which the parent must not have as well.
     """
 
     parent: str
     local: Address
     remote: Address
     addresses: tuple[Interface, ...] = ()
-    name: str = ""
-    load: tuple[str, ...] = ()
 
+    name = TUNNEL_NAME
     kind = "6in4"
     ttl = 255
 

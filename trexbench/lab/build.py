@@ -12,7 +12,7 @@ from ..config.model import dut_namespace, tester_namespace
 from ..core.errors import BenchError, LabError, TesterBusy
 from ..lock import locked, run_dir
 from ..stlserver.engine import EngineError
-from . import endpoints, host, net, server, state, steering, vm, vpp, wan
+from . import endpoints, host, net, server, state, steering, vm, vpp
 from .spec import LabSpec, Placement, place, place_endpoints
 from .state import LabState
 
@@ -89,7 +89,7 @@ def take_down(lab: LabState) -> None:
         except (BenchError, OSError) as error:
             problems.append(str(error))
 
-    stopping = [tester_namespace(lab.prefix), *([dut_namespace(lab.prefix)] if lab.router or lab.cable else [])]
+    stopping = [tester_namespace(lab.prefix), *([dut_namespace(lab.prefix)] if lab.router else [])]
     known = [one.process for one in lab.parts.values()]
     for inode in (lab.namespaces.get(name) for name in stopping):
         if inode is not None:
@@ -106,7 +106,6 @@ def take_down(lab: LabState) -> None:
             f"lab {lab.prefix} was not removed completely: {'; '.join(problems)}", "try 'trexbench lab down'"
         )
     _trex_yaml(lab.prefix).unlink(missing_ok=True)
-    wan.socket_of(lab.prefix).unlink(missing_ok=True)
     state.forget(lab.prefix)
 
 
@@ -142,8 +141,6 @@ def _make_router(lab: LabState, spec: LabSpec, placement: Placement, cancelled: 
     net.make_cables(spec)
     if spec.endpoints:
         endpoints.make_cables(spec)
-    if spec.wan is not None:
-        lab = _start_line(lab, spec, placement, cancelled)
     if not spec.bypass:
         net.tune(spec, placement.router)
     if spec.endpoints:
@@ -167,15 +164,6 @@ def _start_vm(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Cal
     with contextlib.suppress(OSError):  # without autogroups its own niceness is all that counts
         Path(f"/proc/{process.pid}/autogroup").write_text(str(vm.NICENESS))
     vm.await_prompt(spec, process, router.log, cancelled)
-    return lab
-
-
-def _start_line(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:
-    wan.make_taps(spec)
-    launch = wan.launch(spec, placement, host.usable_cpus())
-    cable, process = server.start(spec, launch, with_parent=lab.ephemeral, namespace=spec.dut)
-    lab = state.update(lab, cable=cable)
-    server.await_ready("the cable", process, cable.log, lambda: wan.answers(spec), wan.READY_S, cancelled)
     return lab
 
 

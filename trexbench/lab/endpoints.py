@@ -27,7 +27,7 @@ from ..config.endpoints import endpoint_namespace
 from ..core.errors import LabError
 from ..host.files import mask
 from ..transport import NetnsTransport, run_checked
-from . import net, wan
+from . import net
 from .spec import EndpointCable, LabSpec, Placement
 
 FRAME_OVERHEAD = 24
@@ -43,7 +43,7 @@ _TSO, _GSO, _GRO = "tx-tcp*segmentation", "tx-generic-segmentation", "rx-gro"
 
 
 def tune(spec: LabSpec, placement: Placement) -> None:
-    """Offloads, steering and lines of a lab whose cables are there; a TAP's process has to be attached to it."""
+    """Offloads, steering and lines of a lab whose cables are there."""
     mode, line_bps = spec.settings.endpoints.mode, spec.settings.endpoints.line_bps
     near = [] if mode == "full" else [_TSO]  # what the endpoints do not do
     if mode == "packet":
@@ -75,11 +75,10 @@ def _interfaces(one: EndpointCable) -> tuple[str, ...]:
 
 
 def make_cables(spec: LabSpec) -> None:
-    """Veth pairs, but for those that the lab's own line replaces, in namespaces that are there."""
+    """Veth pairs in namespaces that are there."""
     common = {"mtu": spec.settings.mtu, "txqlen": spec.settings.txqueuelen}
     ends = [(endpoint_namespace(spec.prefix, one.role), one) for one in spec.endpoints]
-    taps = {cable.dut[:2] for cable in wan.cables_of(spec)}
-    cables = [((space, one.interface), (spec.dut, one.dut)) for space, one in ends if (spec.dut, one.dut) not in taps]
+    cables = [((space, one.interface), (spec.dut, one.dut)) for space, one in ends]
     cables += [((a, x.bypass), (b, y.bypass)) for (a, x), (b, y) in pairwise(ends) if x.bypass and y.bypass]
     try:
         with IPRoute() as ip:

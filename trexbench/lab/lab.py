@@ -10,14 +10,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..core.errors import ConfigError, LabError, TesterBusy
-from ..core.tcp.wan import Wan
 from ..lock import locked, run_dir
 from . import endpoints, host, net, server, state, vm
 from .build import bring_up, clean_leftovers, lab_lock, take_down
@@ -60,8 +59,6 @@ class RunningLab(LabState):
         if self.spec.is_vm:
             return {"lab": {**facts, **vm.facts_of(self.spec, self.accelerator, facts["router_cpus"])}}
         facts |= {"steer": settings.steer, "threaded": settings.threaded, "server": self.parts["server"].kind}
-        if self.spec.wan is not None:
-            facts["wan"] = str(self.spec.wan)
         if self.spec.endpoints:
             facts["endpoints"] = endpoints.facts_of(self.spec)
         host_facts: dict[str, Any] = {"lab": facts}
@@ -134,18 +131,13 @@ class Lab:
         return RunningLab(**{**vars(found), "spec": self.spec, "warnings": (*found.warnings, *_shared_cores(found))})
 
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
-        if _fixed(found.spec) != _fixed(self.spec):
+        if found.spec != self.spec:
             raise LabError(f"lab {found.prefix} is up with other settings", self._remedy)
         # A run uses the server that runs; only one that names a TRex must get that TRex.
         has = found.server.trex_dir if found.server else None
         if trex_dir is not None and has != str(trex_dir.resolve()):
             other = f"the TRex of {has}" if has else "the embedded server"
             raise LabError(f"lab {found.prefix} is up with {other}", self._remedy)
-
-
-def _fixed(spec: LabSpec) -> LabSpec:
-    """Return what cannot be changed while the lab is up: the settings its line began with do not matter."""
-    return spec if spec.wan is None else replace(spec, wan=Wan())
 
 
 def down(prefix: str, force: bool = False) -> bool:

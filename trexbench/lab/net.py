@@ -81,8 +81,7 @@ def remove_namespace(name: str) -> None:
 def make_cables(spec: LabSpec) -> None:
     """One veth pair per port, each end made in its own namespace, all up; the loopback of both as well.
 
-    In a bypass there is one pair for every two ports, both ends of it in the tester's namespace. Where the lab has a
-    line of its own, that makes the cable of the last port.
+    In a bypass there is one pair for every two ports, both ends of it in the tester's namespace.
 
     The tester has one transmit queue: a veth with an XDP program needs at least as many receive queues as its peer has
     transmit queues, so that the DUT's could not be set. The sender's CPU selects the receive queue in any case.
@@ -99,8 +98,6 @@ def make_cables(spec: LabSpec) -> None:
     cables = list(zip(range(len(near)), near, spec.dut_interfaces, strict=True))
     if spec.bypass:
         cables, dut = [(index, near[index], near[index + 1]) for index in range(0, len(near), 2)], tester
-    elif spec.wan is not None:
-        del cables[-1]
     try:
         with IPRoute() as ip:
             for index, here, far in cables:
@@ -169,7 +166,7 @@ def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
         key = "gro"
         try:
             device.set_offload_flag("generic-receive-offload", spec.settings.gro)
-            if spec.settings.queues < spec.most_queues and (spec.wan is None or interface != spec.dut_interfaces[-1]):
+            if spec.settings.queues < spec.most_queues:
                 key, channels = "queues", device.get_channels()
                 channels.rx_count = channels.tx_count = spec.settings.queues
                 device.set_channels(channels)

@@ -9,7 +9,6 @@ from typing import Any
 from ..config.endpoints import EndpointsConfig, endpoint_namespace
 from ..config.model import DutConfig, LabConfig, dut_namespace, tester_namespace
 from ..core.errors import ConfigError
-from ..core.tcp.wan import Wan
 
 RPC_PORT = 4501
 PUB_PORT = 4500
@@ -34,8 +33,7 @@ class EndpointCable:
 class LabSpec:
     """Two namespaces with one veth pair per port: the tester's ``p<i>`` and ``dut_interfaces[i]``.
 
-    endpoints: client and server, each in a namespace of its own; or none. wan: the cables between DUT and server, and
-    of the tester's last port, are a process that makes this line, whose settings can be changed later; None: veth.
+    endpoints: client and server, each in a namespace of its own; or none.
 
     speed_bps: the nominal L1 speed of the tester's ports (bit/s), None leaves it to the server. most_queues: that each
     of the DUT's interfaces can have; settings.queues of them are in use until the driver changes that. tagged: frames
@@ -51,11 +49,10 @@ class LabSpec:
     most_queues: int = 1
     tagged: bool = False
     endpoints: tuple[EndpointCable, ...] = ()
-    wan: Wan | None = None
 
     @classmethod
-    def from_config(cls, config: DutConfig, cable: bool = False) -> LabSpec:
-        """The lab that a DUT config with a ``lab:`` section asks for. cable: it makes the config's WAN, if any."""
+    def from_config(cls, config: DutConfig) -> LabSpec:
+        """The lab that a DUT config with a ``lab:`` section asks for."""
         if config.lab is None:
             raise ConfigError(f"{config.name} has no lab", "only a DUT config with a lab: section has one")
         ports = sorted(config.cables, key=lambda port: port.tester)
@@ -76,7 +73,6 @@ class LabSpec:
             most_queues=max(config.lab.queues, *config.rx_queues, 1),
             tagged=any(port.vlan for port in ports),
             endpoints=_cables_of(config.endpoints),
-            wan=config.wan if cable and config.lab.router != "bypass" else None,
         )
 
     @property

@@ -32,7 +32,7 @@ NETNS_DIR = Path("/run/netns")
 
 @dataclass(frozen=True)
 class Server:
-    """A process of a lab, the leader of its own session. kind: ``embedded``, ``trex``, ``vpp``, ``vm``, ``wan``."""
+    """A process of a lab, the leader of its own session. kind: ``embedded``, ``trex``, ``vpp``, ``vm``."""
 
     kind: str
     process: Process
@@ -62,8 +62,6 @@ class LabState:
     """The process that forwards; None where the kernel does."""
     accelerator: str = ""
     """``kvm``, or ``tcg``, which emulates a processor, where a virtual machine forwards."""
-    cable: Server | None = None
-    """The process that is the line between DUT and server; None where a veth pair is."""
     placement: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     boot: str = ""
@@ -80,12 +78,12 @@ class LabState:
     @property
     def parts(self) -> dict[str, Server]:
         """Its processes, by the role that they have."""
-        parts = {"server": self.server, "router": self.router, "cable": self.cable}
+        parts = {"server": self.server, "router": self.router}
         return {role: one for role, one in parts.items() if one is not None}
 
     @property
     def ready(self) -> bool:
-        """Up, with its server, router and cable alive, and its keeper if it is ephemeral."""
+        """Up, with its server and router alive, and its keeper if it is ephemeral."""
         return self.status == "up" and self._served and (not self.ephemeral or self.owner.alive)
 
     @property

@@ -110,7 +110,7 @@ def connect_target(
     wanted = Wanted(config, macs, queues, lab_facts(config))
     if not config.cables and config.driver == "linux":  # nothing but endpoints: see config.schema
         tunnelled = config.endpoints is not None and config.endpoints.through.between == DUT_SERVER
-        wanted = router_wanted(config, way=() if tunnelled else None)
+        wanted = router_wanted(config, tunnelled=tunnelled)
     with connect_dut(wanted, doing, through=through) as found:
         yield found
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,7 +27,7 @@ from ..signals import uninterrupted
 from .process import host_facts, utc_now
 from .request import Request, build_plan
 from .run import Interrupted, Outcome, Recorder, Watch, as_error, run
-from .wan import StandingWan
+from .wan import NetemLine
 from .watch import Observed, Watcher
 
 NO_LATENCY = RunWarning("no-latency", "no latency was measured: the generator's ports cannot time frames")
@@ -90,7 +89,7 @@ class Session:
     say: Callable[[str], None]
     watch: Watch = lambda: None
     calibration: Calibration | None = None
-    line: StandingWan | None = None
+    line: NetemLine | None = None
     read_back: Callable[[], Attestation] | None = None
 
     def measure(self, request: Request, recorder: Recorder) -> tuple[RunResult, BenchError | Interrupted | None]:
@@ -108,7 +107,6 @@ class Session:
         spread = self._predict_spread(profiles, plan)
         result = replace(result, dut_readings=watcher.dut_readings, telemetry=request.telemetry_mode, spread=spread)
         outcome = Outcome(())
-        failed = self.line.not_carried() if self.line is not None else 0
         try:
             with uninterrupted():  # what was begun is brought to its end
                 display = recorder.begin(result)
@@ -125,8 +123,6 @@ class Session:
             if self.calibration is not None:
                 near = tuple(calibration_warnings(self.calibration, result, result.analysis.directions))
                 result = replace(result, warnings=(*result.warnings, *near))
-            if self.line is not None:
-                result = replace(result, warnings=(*result.warnings, *_line_warnings(self.line, failed)))
             recorder.end(result)
         return result, outcome.error
 
@@ -242,14 +238,6 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
         samples=(),
         warnings=tuple(warnings),
     )
-
-
-def _line_warnings(line: StandingWan, before: int) -> Iterator[RunWarning]:
-    with contextlib.suppress(BenchError):  # that it has ended is told elsewhere
-        if failed := line.not_carried() - before:
-            yield RunWarning(
-                "wan", f"the lab's own line did not carry {failed} frames in time: they are no loss of the DUT's"
-            )
 
 
 def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None, watcher: Watcher) -> RunResult:

@@ -25,7 +25,7 @@ from .process import RunClock, signals_as_exceptions
 from .request import Request, expected_s
 from .run import Watch
 from .testers import load, name_of_tester
-from .wan import CABLE, StandingWan, find_wan, open_line
+from .wan import NetemLine, open_line, require_wan
 from .watch import Observed
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     """Lab, ports and DUT until the end of the block, for one run or several. ``say`` gets a line per step."""
     expected_s(request)  # raises ConfigError for what cannot be measured
     with signals_as_exceptions(), ExitStack() as stack:
-        wan_by = _find_wan(request)
-        lab = _lab(request, wan_by, stack, say)
+        _check_wan(request)
+        lab = _lab(request, stack, say)
         generator, clock, simulation = _generator(request, lab, stack, say)
-        attestation, there, line = _configure(request, generator, lab, wan_by, stack, say)
+        attestation, there, line = _configure(request, generator, lab, stack, say)
         observed: Observed | None = there.observed if there is not None else None
         again = there is not None and there.unsteady and attestation.attested
         read_back = there.dut.verify if there is not None and again else None
@@ -51,8 +51,8 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         yield Session(request, lab, generator, clock, attestation, observed, say, watch, known, line, read_back)
 
 
-def _find_wan(request: Request) -> str:
-    """Find what can make the config's WAN, as find_wan; ConfigError where nothing is to be made."""
+def _check_wan(request: Request) -> None:
+    """BenchError where the config's WAN cannot be made, or is not to be."""
     wan = request.dut.wan
     if wan is not None and request.sim:
         raise ConfigError(f"a WAN of {wan}: simulated packets pass none", "take it out, or another variant")
@@ -60,7 +60,7 @@ def _find_wan(request: Request) -> str:
         raise ConfigError(f"a WAN of {wan}, which --no-apply does not set", "leave one of them out")
     if wan is not None and wan.loss:
         raise ConfigError(f"a WAN of {wan}: its losses could not be told from the DUT's", "take loss= out for packets")
-    return find_wan(request.dut, packets=True)
+    require_wan(request.dut, packets=True)
 
 
 @contextmanager
@@ -76,14 +76,14 @@ def _own_place() -> Iterator[None]:
                 os.sched_setscheduler(0, policy, priority)
 
 
-def _lab(request: Request, wan_by: str, stack: ExitStack, say: Callable[[str], None]) -> RunningLab | None:
+def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> RunningLab | None:
     if not request.uses_lab:
         return None
     stack.enter_context(_own_place())
     machine = request.dut.lab.vm if request.dut.lab is not None and request.dut.in_vm else None
     takes = f", a virtual machine that may take {machine.boot_s:g} s to start" if machine is not None else ""
     say(f"bringing up the lab of {request.dut.name}{takes}")
-    spec, name = LabSpec.from_config(request.dut, cable=wan_by == CABLE), request.dut.command_name
+    spec, name = LabSpec.from_config(request.dut), request.dut.command_name
     lab = stack.enter_context(Lab(spec, name).running(request.trex_dir))
     # Sockets opened from here on live in the tester's namespace, and so do all threads made from here on.
     lab.enter()
@@ -117,10 +117,9 @@ def _configure(
     request: Request,
     generator: Tester,
     lab: RunningLab | None,
-    wan_by: str,
     stack: ExitStack,
     say: Callable[[str], None],
-) -> tuple[Attestation, ConnectedDut | None, StandingWan | None]:
+) -> tuple[Attestation, ConnectedDut | None, NetemLine | None]:
     """The DUT configured and read back, the way to it where there is one, and the WAN behind it."""
     asked = request.dut.tester_ports if request.dut.asks_for_macs else ()
     macs = {port: mac for port in asked if (mac := generator.mac(port)) is not None}
@@ -139,5 +138,5 @@ def _configure(
     found = apply_and_verify(there.dut, there.transport, there.journal, variant=variant, unsteady=unsteady)
     found.require_match()
     say(f"  {summary(found.changed)}" if found.attested else f"{request.dut.name}: {found.reason}")
-    line = stack.enter_context(open_line(request.dut, wan_by, there, lab, doing, packets=True))
+    line = stack.enter_context(open_line(request.dut, there, doing, packets=True))
     return found, there, line

@@ -1,52 +1,30 @@
-"""The WAN in the path of a run: what makes it, found out by trying; made, changed, read back, and taken away again.
-
-netem and tbf of a Linux host in the path make it, or else the cable of a lab.
-"""
+"""The WAN in the path of a run, by netem and tbf of a Linux host: tried, made, read back, and taken away again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Protocol
 
 from ..config.endpoints import TransportConfig
 from ..config.model import DutConfig
-from ..core.errors import BenchError, DutError, LabError
+from ..core.errors import DutError
 from ..core.tcp.wan import Wan
 from ..dut import Change, Wanted
-from ..dut.apply import revert, run
+from ..dut.apply import revert
 from ..dut.linux.parse import parse_links
-from ..dut.linux.wan import Qdisc, commands, deviations, foreign, ours, parse_qdiscs, parts, removal
-from ..lab import RunningLab
-from ..lab.server import telling_line
-from ..lab.wan import ask, cables_of
+from ..dut.linux.wan import NETEM, Qdisc, commands, deviations, foreign, parse_qdiscs, parts, removal
 from ..transport import run_checked
 from .dut import ConnectedDut, connect_dut, reached
 from .temporary import NAME, Temporary
 
 TRIAL_S = 60.0
-NETEM, CABLE = "netem", "cable"
 _TRY = ("unshare", "--net", "sh", "-c", "tc -batch - && tc -j -s qdisc show dev lo")
 """On the loopback of a network of its own, with all of it gone afterwards."""
 _MTU = 1500
 _WHAT = "WAN on"
 """Prefix of a line's changes in the journal, before the interface."""
-
-
-class StandingWan(Protocol):
-    """A WAN that is there."""
-
-    @property
-    def by(self) -> str:
-        """Maker of the line: ``netem`` or ``cable``."""
-
-    def set(self, wan: Wan) -> None:
-        """Another delay, rate, queue, loss; DutError where it does not take them, or does not read them back."""
-
-    def not_carried(self) -> int:
-        """Frames since it was made that it should have carried and did not: neither queue nor loss took them."""
 
 
 @dataclass(frozen=True)
@@ -76,31 +54,34 @@ def carrier_of(config: DutConfig, packets: bool = False) -> WanCarrier | None:
     return WanCarrier("the DUT", config.transport, names) if names else None
 
 
-def find_wan(config: DutConfig, packets: bool = False) -> str:
-    """NETEM (with tbf, or tbf alone for a rate) where the host in the path has it, else CABLE of a lab.
+def require_wan(config: DutConfig, packets: bool = False) -> str:
+    """Return NETEM (with tbf, or tbf alone for a rate), empty where the config has no WAN.
 
-    Empty where the config has no WAN. DutError, with what the host lacks, where there is neither.
+    DutError, with what it lacks, where the host in the path cannot make it.
     """
     if config.wan is None:
         return ""
     if config.in_vm:
         return NETEM  # its kernel may not run yet: what it lacks shows when the line is made
     carrier = carrier_of(config, packets)
-    if carrier is not None and config.lab is not None:  # its namespaces may not be there yet; its kernel is this one
+    if carrier is None:
+        raise _no_carrier(config)
+    if config.lab is not None:  # its namespaces may not be there yet; its kernel is this one
         carrier = replace(carrier, transport=TransportConfig("local"))
-    lack = _lack(carrier, config.wan) if carrier is not None else DutError("nothing in the path can make a WAN", "")
-    if lack is None:
-        return NETEM
-    if config.lab is not None:
-        return CABLE
-    raise lack
+    if (lack := _lack(carrier, config.wan)) is not None:
+        raise lack
+    return NETEM
+
+
+def _no_carrier(config: DutConfig) -> DutError:
+    return DutError(f"{config.name} has no Linux host that could make its WAN", "state wan_host:")
 
 
 def _lack(carrier: WanCarrier, wan: Wan) -> DutError | None:
     """Return what keeps the host from making this line; None: nothing, as reading it back shows."""
     asked = parts(wan, _MTU)
     with reached(carrier.transport) as transport:
-        done = transport.run(_TRY, TRIAL_S, "".join(f"{' '.join(one.argv('add', 'lo')[1:])}\n" for one in asked))
+        done = transport.run(_TRY, TRIAL_S, "".join(f"{' '.join(one.argv('lo')[1:])}\n" for one in asked))
         place = f"{carrier.what} ({transport.place})"
     kinds, said = " and ".join(one.kind for one in asked), (done.stderr.strip() or done.stdout.strip()).splitlines()
     if done.returncode == 0:
@@ -124,24 +105,16 @@ def wan_host_wanted(config: DutConfig) -> Wanted | None:
 
 
 @contextmanager
-def open_line(
-    config: DutConfig, by: str, dut: ConnectedDut, lab: RunningLab | None, doing: str, packets: bool = False
-) -> Iterator[StandingWan | None]:
+def open_line(config: DutConfig, dut: ConnectedDut, doing: str, packets: bool = False) -> Iterator[NetemLine | None]:
     """The config's line until the end of the block; None where it has none.
 
-    by: see find_wan. netem is on the WAN host, which is opened and locked, or else on this DUT. lab: was brought up
-    with the line, where its cable makes it. packets: see carrier_of.
+    It is on the WAN host, which is opened and locked, or else on this DUT. packets: see carrier_of.
     """
     carrier = carrier_of(config, packets)
     if config.wan is None:
         yield None
-    elif by == CABLE:
-        assert lab is not None
-        cable = CableLine(lab, "tester" if packets else "server")
-        cable.set(config.wan)  # a lab that stays has the last run's
-        yield cable
     elif carrier is None:
-        raise DutError(f"{config.name} has no Linux host that could make its WAN", "state wan_host:")
+        raise _no_carrier(config)
     elif (wanted := wan_host_wanted(config)) is None:
         with NetemLine(dut, carrier.interfaces, config.wan) as line:
             yield line
@@ -151,54 +124,6 @@ def open_line(
             NetemLine(host, carrier.interfaces, config.wan) as line,
         ):
             yield line
-
-
-@dataclass(frozen=True)
-class CableLine:
-    """A StandingWan of a lab that was brought up with one (LabSpec.wan).
-
-    to: whose cable is counted, ``server``, or ``tester`` for its last port; they are set together.
-    """
-
-    lab: RunningLab
-    to: str = "server"
-
-    @property
-    def by(self) -> str:
-        return CABLE
-
-    def set(self, wan: Wan) -> None:
-        """It holds for all that comes, and shortens the way of what is on it; DutError where it is not in force."""
-        answer = self._ask({"set": asdict(wan)})
-        if answer.get("wan") != asdict(wan):
-            raise DutError(f"the cable of lab {self.lab.spec.prefix} has {answer.get('wan')}, not {wan}")
-
-    def counts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """From the DUT, and back to it, since the lab is up.
-
-        frames, bytes: delivered (a frame of up to 64 KB is one). queue_drops, losses: in packets, as asked for.
-        held_drops, missed, refused: frames that the cable itself failed to carry (more than it holds; it came too late
-        to read; the far end was down). DutError where it has died.
-        """
-        ways = self._ask({"counts": True})["ways"]
-        at = 2 * [cable.to for cable in cables_of(self.lab.spec)].index(self.to)
-        return ways[at], ways[at + 1]
-
-    def not_carried(self) -> int:
-        """Frames that the cable itself failed to carry, both ways, since the lab is up."""
-        return sum(way[name] for way in self.counts() for name in ("held_drops", "missed", "refused"))
-
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        cable, prefix = self.lab.cable, self.lab.spec.prefix
-        if cable is None:
-            raise DutError(f"lab {prefix} has no line of its own", "bring it up with its WAN")
-        try:
-            return ask(prefix, question)
-        except LabError as error:
-            if cable.process.alive:
-                raise
-            why = f"the cable of lab {prefix} (process {cable.process.pid}) has died: {telling_line(cable.log)}"
-            raise DutError(why, f"its log is {cable.log}") from error
 
 
 class NetemLine:
@@ -234,35 +159,6 @@ class NetemLine:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._made.__exit__(kind, error, traceback)
-
-    def set(self, wan: Wan) -> None:
-        """Live: packets that are in the line stay there, unless it is to have other parts (a rate where none was).
-
-        Where it fails, the former one is put back as far as the host lets it.
-        """
-        former = self._wan
-        try:
-            self._change(wan)
-        except BenchError:
-            with suppress(BenchError):  # the first error is the one to tell
-                self._change(former)
-            raise
-
-    def _change(self, wan: Wan) -> None:
-        for interface, mtu in self._mtus.items():
-            there = [one.kind for one in ours(self._read(interface))]
-            wanted = parts(wan, mtu)
-            alike = there == [one.kind for one in wanted]
-            if not alike:
-                run(self._host.transport, removal(interface))
-            for command in commands(wan, interface, mtu, "change" if alike else "add"):
-                run(self._host.transport, command)
-            self._require(wan, interface)
-        self._wan = wan
-
-    def not_carried(self) -> int:
-        """The kernel loses none."""
-        return 0
 
     def _make(self, interface: str) -> None:
         there = self._read(interface)

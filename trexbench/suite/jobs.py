@@ -135,7 +135,6 @@ def _tcp_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, TcpReque
         variant=cell.variant,
         tunnel=wishes.tunnel,
         wan=wishes.wan,
-        scale=wishes.scale,
         speedup=(setup.speedup or NIGHT_SPEEDUP) if setup.sim else None,
     )
     return replace(cell, mode=mode), make_tcp_request(cell.dut, wish, own)

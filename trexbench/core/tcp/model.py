@@ -151,12 +151,12 @@ class TcpEnvironment:
     line_bps: L1 speed of the slowest line on the way, None: there is none (veth), or it is not known. vlans: tags on
     it. one_kernel: client, server and DUT are namespaces of one kernel. napi_threads: the DUT forwards in threads, and
     so not in soft interrupts. cpus: those that ``client``, ``server`` and ``dut`` work on; a host that is missing may
-    use every CPU that it reports. tunnel: one of TUNNELS; tunnel_by: what makes it (``sit``, ``tc-bpf``,
+    use every CPU that it reports. tunnel: one of TUNNELS; tunnel_by: what makes it (``sit``,
     ``OpenVPN 2.6.14, AES-256-GCM``; ``not read``: it was taken as it is); tunnel_between: whom, as in core.tcp.tunnel,
     empty: DUT and server; tunnel_mtu: of its inside, None: it was not set; without_tunnel: why there is none although
-    one was asked for.
+    one was asked for, in documents of former releases, as wan_asked.
     pppoe: between DUT and server, whose MTU is then that of the session. wan: the line between them; wan_by: what makes
-    it. wan_asked: what was asked for, where the line was scaled down to what can be carried here.
+    it. wan_asked: what was asked for, where the line was scaled down to what could be carried.
     """
 
     line_bps: Amount | None = None

@@ -34,7 +34,7 @@ from .observe import observed
 from .queues import find_spreading
 from .tcp import TCP_OFFLOADS, TCP_SETTINGS, redirect_files
 from .tuning import GOVERNORS, lab_of
-from .tunnel import MTU_FILE, parse_device, parse_filters
+from .tunnel import parse_device
 
 T = TypeVar("T")
 
@@ -162,21 +162,12 @@ class LinuxDut:
         }
 
     def _tunnel(self) -> dict[str, Any]:
-        """Its device, or the programs in its place; nothing where none is wanted."""
+        """Its device; nothing where none is wanted."""
         tunnel = self._wanted.tunnel
         if tunnel is None:
             return {}
-        if tunnel.name:
-            said = run_checked(self._transport, ("ip", "-json", "-details", "link", "show"))
-            return {"tunnel": parse_device(said, tunnel.name)}
-        file = MTU_FILE.format(tunnel.parent)
-        filters = {
-            way: parse_filters(
-                run_checked(self._transport, ("tc", "-json", "filter", "show", "dev", tunnel.parent, way))
-            )
-            for way in ("egress", "ingress")
-        }
-        return {"tunnel": {**filters, "mtu": number(self._read_files("-sH", "", file).get(file))}}
+        said = run_checked(self._transport, ("ip", "-json", "-details", "link", "show"))
+        return {"tunnel": parse_device(said, tunnel.name)}
 
     def _vlans(
         self, links: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, list[str]]

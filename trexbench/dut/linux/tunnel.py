@@ -1,4 +1,4 @@
-"""A 6in4 tunnel (RFC 4213) of a Linux host, pure: the kernel's own device, or programs in tc's filters in its place."""
+"""A 6in4 tunnel (RFC 4213) of a Linux host, pure."""
 
 from __future__ import annotations
 
@@ -7,30 +7,20 @@ from typing import Any
 
 from ...core.tcp.model import HEADER_BYTES
 from ...host.linux import parse_json
-from ..model import NO_DEVICE, Change, Command, SixInFourEnd, Wanted
+from ..model import NO_DEVICE, Change, Command, Wanted
 from .parse import mapping_at
-from .tuning import write
 
-MTU_FILE = "/proc/sys/net/ipv6/conf/{}/mtu"
-"""File with the MTU of IPv6 alone; Ethernet's stays."""
 _GONE = ("Cannot find device", "does not exist")
-_NO_FILTERS = (*_GONE, "Invalid handle", "No such file", "Invalid argument")
 
 
 def tunnel_changes(wanted: Wanted, facts: Mapping[str, Any]) -> list[Change]:
-    """The tunnel as it is to be, nothing where it is; its inner addresses are those of a port, if it has a device."""
+    """The tunnel as it is to be, nothing where it is; its inner addresses are those of a port."""
     tunnel = wanted.tunnel
     if tunnel is None:
         return []
     found: Mapping[str, Any] = facts.get("tunnel") or {}
     parent = facts["interfaces"].get(tunnel.parent) or {}
     mtu = (parent.get("mtu") or 1500) - HEADER_BYTES[tunnel.kind][6]
-    return _device(wanted, tunnel, found, mtu, parent) if tunnel.name else _programs(wanted, tunnel, found, mtu)
-
-
-def _device(
-    wanted: Wanted, tunnel: SixInFourEnd, found: Mapping[str, Any], mtu: int, parent: Mapping[str, Any]
-) -> list[Change]:
     name, why = tunnel.name, f"IPv6 goes through {tunnel.kind}"
     there = _shown(tunnel.kind, found) if found else "none"
     as_wanted = {
@@ -42,7 +32,7 @@ def _device(
     }
     if there != _shown(tunnel.kind, as_wanted):
         former = [Command(("ip", "link", "del", name), "it is another one", fine_if=_GONE)] if found else []
-        lack = (NO_DEVICE, "the kernel has no sit: modprobe sit (CONFIG_IPV6_SIT)")
+        lack = (NO_DEVICE, "modprobe sit, or install the kernel's package that has it")
         add = Command(tunnel.device, why, remedy=lack)
         up = Command(("ip", "link", "set", "dev", name, "mtu", str(mtu), "up"), why)
         undo = (Command(("ip", "link", "del", name), "it was not there", fine_if=_GONE),)
@@ -72,19 +62,6 @@ def _shown(kind: str, of: Mapping[str, Any]) -> str:
     return f"{kind} from {of['local']} to {of['remote']}, TTL {of['ttl']}, MTU {of['mtu']}{state}"
 
 
-def _programs(wanted: Wanted, tunnel: SixInFourEnd, found: Mapping[str, Any], mtu: int) -> list[Change]:
-    name, why = f"{tunnel.kind}:{tunnel.local}>{tunnel.remote}", f"IPv6 goes through {tunnel.kind}"
-    changes = []
-    if found.get("egress") != [name] or found.get("ingress") != [name]:
-        was = ", ".join([*found.get("egress", ()), *found.get("ingress", ())]) or "none"
-        do = Command((*tunnel.load, tunnel.parent, str(tunnel.local), str(tunnel.remote)), why)
-        undo = Command(("tc", "qdisc", "del", "dev", tunnel.parent, "clsact"), "it was not there", fine_if=_NO_FILTERS)
-        what = f"filters of {tunnel.parent}"
-        changes.append(Change(what, was, name, (do,), (undo,), variant=wanted.variant))
-    what, file = f"IPv6 MTU of {tunnel.parent}", MTU_FILE.format(tunnel.parent)
-    return changes + write(what, file, found.get("mtu"), mtu, why, wanted.variant)
-
-
 def parse_device(text: str, name: str) -> dict[str, Any] | None:
     """``ip -json -details link show``: the ends, TTL and MTU of this tunnel; None: it is not there."""
     for entry in parse_json(text, "ip link"):
@@ -96,9 +73,3 @@ def parse_device(text: str, name: str) -> dict[str, Any] | None:
             up = isinstance(flags, list) and "UP" in flags
             return {"kind": info.get("info_kind"), **ends, "mtu": entry.get("mtu"), "admin_up": up}
     return None
-
-
-def parse_filters(text: str) -> list[str]:
-    """``tc -json filter show dev D egress``: the names of the programs there; other filters by their kind."""
-    entries = [(one.get("kind"), mapping_at(one, "options")) for one in parse_json(text, "tc filter")]
-    return [str(options.get("bpf_name") or kind) for kind, options in entries if options]

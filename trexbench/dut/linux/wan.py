@@ -44,9 +44,8 @@ class QdiscSpec:
     handle: str
     words: tuple[str, ...]
 
-    def argv(self, verb: str, interface: str) -> tuple[str, ...]:
-        """verb: ``add`` or ``change``."""
-        return ("tc", "qdisc", verb, "dev", interface, *self.parent, "handle", self.handle, self.kind, *self.words)
+    def argv(self, interface: str) -> tuple[str, ...]:
+        return ("tc", "qdisc", "add", "dev", interface, *self.parent, "handle", self.handle, self.kind, *self.words)
 
 
 @dataclass(frozen=True)
@@ -120,10 +119,10 @@ def _microseconds(seconds: float) -> str:
     return f"{round(1e6 * seconds, 3):.12g}us"
 
 
-def commands(wan: Wan, interface: str, mtu: int, verb: str = "add") -> tuple[Command, ...]:
-    """Commands that set the line's direction out of this interface. verb: ``change`` where the same parts are there."""
+def commands(wan: Wan, interface: str, mtu: int) -> tuple[Command, ...]:
+    """Commands that set the line's direction out of this interface."""
     why = f"one direction of a WAN of {wan}"
-    return tuple(Command(one.argv(verb, interface), why, remedy=REMEDY) for one in parts(wan, mtu))
+    return tuple(Command(one.argv(interface), why, remedy=REMEDY) for one in parts(wan, mtu))
 
 
 def removal(interface: str) -> Command:

@@ -13,7 +13,6 @@ from ...core.errors import BenchError, DutError
 from ...core.protocols import Clock
 from ...core.tcp.model import HEADER_BYTES, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
 from ...core.tcp.tunnel import CLIENT_DUT
-from ...core.tcp.wan import Wan
 from ...core.verdict.model import RunWarning
 from ...endpoint import EndpointHost, run_leg, run_program, watched_processes
 from ...host.ping import ping_argv, ping_limit_s, read_ping
@@ -70,7 +69,7 @@ class HostsBench:
     def setup(self) -> TcpEnvironment:
         lab, tunnel, pppoe = self.found.lab, self.found.tunnel, self.found.pppoe
         found = TcpEnvironment(_slowest(self.found, self.speed_bps), _mtu(self.found), pppoe=pppoe is not None)
-        found = replace(found, tunnel=tunnel.tunnel, tunnel_by=tunnel.by, without_tunnel=tunnel.without)
+        found = replace(found, tunnel=tunnel.tunnel, tunnel_by=tunnel.by)
         if self.found.line is not None:
             found = replace(found, wan=self.found.wan, wan_by=self.found.line.by)
         if (opened := self.found.opened) is not None:
@@ -107,10 +106,6 @@ class HostsBench:
     def beneath(self) -> HostsBench:
         return replace(self, found=self.found.beneath)
 
-    def set_wan(self, wan: Wan) -> None:
-        assert self.found.line is not None
-        self.found.line.set(wan)
-
     def set_buffers(self, size: int | None) -> None:
         self.buffers.set(size)
 
@@ -134,7 +129,6 @@ class HostsBench:
         client, server = self.found.client, self.found.server
         tick_s = min(TICK_S, max(SHORTEST_TICK_S, (plan.omit_s + plan.time_s) / TICKS))
         router, over_s = EndpointHost("dut", self.found.dut.transport, {}), plan.omit_s + plan.time_s + LONGEST_LEG_S
-        failed = self._not_carried()
         with (
             _watching(self.found.dut.observed if watched else None, self.clock, tick_s) as watcher,
             watched_processes(router if watched and self.found.runs_linux else None, over_s) as processes,
@@ -149,7 +143,7 @@ class HostsBench:
         found = found if took is None else replace(found, processes={**found.processes, "dut": took})
         if found.error is not None:
             found = replace(found, error="; ".join([found.error, *self._lost()]))
-        missing = (*found.missing, *watcher.missing, *self._of_line(failed))
+        missing = (*found.missing, *watcher.missing)
         return replace(found, dut=tuple(watcher.readings), missing=missing)
 
     def _lost(self) -> Iterator[str]:
@@ -157,19 +151,6 @@ class HostsBench:
         for one in (self.found.pppoe, self.found.opened):
             if one is not None and (reason := one.lost):
                 yield reason
-
-    def _of_line(self, before: int) -> Iterator[Missing]:
-        """Yield what the WAN should have carried since, and did not."""
-        try:
-            failed = self._not_carried() - before
-        except BenchError as error:  # it has ended; what was measured is told all the same
-            yield Missing("the WAN", str(error))
-            return
-        if failed:
-            yield Missing("the WAN", f"{failed} frames that it should have carried")
-
-    def _not_carried(self) -> int:
-        return self.found.line.not_carried() if self.found.line is not None else 0
 
     def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
         client, server = (replace(one, addresses=one.bypass) for one in (self.found.client, self.found.server))

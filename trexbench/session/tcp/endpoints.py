@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from ipaddress import IPv4Address
 from typing import Any
 
-from ...config.endpoints import EndpointConfig, TransportConfig
+from ...config.endpoints import EndpointConfig
 from ...config.model import DutConfig
-from ...core.errors import DutError
 from ...core.tcp.model import TUNNELS
 from ...core.tcp.tunnel import DUT_SERVER, NOT_READ
 from ...core.tcp.wan import Wan
 from ...dut import Attestation, Change, Wanted, not_attested
 from ...dut.apply import Reverted, apply, revert, summary
-from ...dut.endpoints import TUNNEL_NAME, endpoint_wanted, router_wanted
+from ...dut.endpoints import endpoint_wanted, router_wanted
 from ...dut.journal import FileJournal, state_dir
-from ...dut.model import NO_DEVICE, SixInFourEnd
 from ...endpoint import EndpointHost
 from ...lab import Lab, LabSpec, RunningLab
-from ...lab.server import python_path
-from ...lab.sixinfour import TRY
-from ..dut import ConnectedDut, connect_dut, reached
-from ..wan import CABLE, TRIAL_S, StandingWan, find_wan, open_line, wan_host_wanted
+from ..dut import ConnectedDut, connect_dut
+from ..wan import NetemLine, open_line, require_wan, wan_host_wanted
 from .tunnels import OpenTunnel, Pppoe, dialled, tunnelled
 
-_HERE = ("netns", "local")
-"""Transports to hosts of this machine, into whose kernel trexbench itself can load programs."""
+SIT = "sit"
+"""Means of 6in4: the kernel's device."""
 
 
 @dataclass(frozen=True)
 class TunnelUse:
-    """The tunnel of a run, in TcpEnvironment's words. way: how it is made, see router_wanted."""
+    """The tunnel of a run, in TcpEnvironment's words."""
 
     tunnel: str = TUNNELS[0]
     by: str = ""
-    without: str = ""
-    way: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +69,7 @@ class Endpoints:
     opened: OpenTunnel | None = None
     outside: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     wan: Wan | None = None
-    line: StandingWan | None = None
+    line: NetemLine | None = None
 
     @property
     def beneath(self) -> Endpoints:
@@ -111,16 +103,16 @@ def open_endpoints(
     is. Changes stay, as those of a DUT for ramps do, until ``dut revert`` (or as long as the run's own lab).
     """
     with ExitStack() as stack:
-        lab, wan_by = None, find_wan(config)
+        lab = None
+        require_wan(config)
         if config.lab is not None:
             say(f"bringing up the lab of {config.name}")
-            spec = LabSpec.from_config(config, cable=wan_by == CABLE)
-            lab = stack.enter_context(Lab(spec, config.command_name).running())
+            lab = stack.enter_context(Lab(LabSpec.from_config(config), config.command_name).running())
         facts = _facts(lab.host_facts) if lab is not None else {}
         temporary = lab is not None and lab.ephemeral
-        tunnel = find_tunnel(config, apply_it)
-        if tunnel.by or tunnel.without:
-            say(f"tunnel: {f'{tunnel.tunnel} by {tunnel.by}' if tunnel.by else f'none, {tunnel.without}'}")
+        tunnel = _tunnel_of(config, apply_it)
+        if tunnel.by:
+            say(f"tunnel: {tunnel.tunnel} by {tunnel.by}")
 
         def opened(wanted: Wanted, what: str, change: bool) -> tuple[ConnectedDut, Callable[[], Attestation]]:
             """Return the host and a read-back for later: a cable has no carrier until its other end is up as well."""
@@ -133,13 +125,13 @@ def open_endpoints(
             return there, lambda: replace(there.dut.verify(), changed=changed).require_match()
 
         if config.driver == "linux":
-            dut, read_back = opened(router_wanted(config, facts, tunnel.way), "the DUT", apply_it)
+            dut, read_back = opened(router_wanted(config, facts, tunnel.by == SIT), "the DUT", apply_it)
         else:
             why = f"driver {config.driver}: for TCP it is taken as it is"
             dut, _ = opened(Wanted(config, host_facts=facts), "the DUT", change=False)
             read_back = partial(not_attested, config, why)
         ends = [
-            (role, one, *opened(endpoint_wanted(config, role, way=tunnel.way), f"the {role}", apply_it))
+            (role, one, *opened(endpoint_wanted(config, role, tunnelled=tunnel.by == SIT), f"the {role}", apply_it))
             for role, one, _ in config.hosts.roles
         ]
         say("reading them back")
@@ -148,7 +140,7 @@ def open_endpoints(
         routing = config.linux.cpus or tuple(facts.get("lab", {}).get("router_cpus") or ())
         cpus = {"server": server.cpus, "dut": routing}
         pppoe = stack.enter_context(dialled(config, server.transport, dut.transport, cpus, say))
-        line = stack.enter_context(open_line(config, wan_by, dut, lab, doing))
+        line = stack.enter_context(open_line(config, dut, doing))
         if line is not None:
             say(f"WAN: {config.wan}, by {line.by}")
         ways = {"client": client.transport, "server": server.transport, "dut": dut.transport}
@@ -209,48 +201,9 @@ def _endpoint(
     )
 
 
-def find_tunnel(config: DutConfig, apply_it: bool) -> TunnelUse:
-    """The kernel's own device where DUT and server have it, else programs in its place, else none and why.
-
-    apply_it: without it the tunnel is taken as it is.
-    """
+def _tunnel_of(config: DutConfig, apply_it: bool) -> TunnelUse:
+    """The tunnel between DUT and server, if any. apply_it: without it the tunnel is taken as it is."""
     through = config.hosts.through
-    kind = through.kind
     if through.between != DUT_SERVER:
         return TunnelUse()
-    if not apply_it:
-        return TunnelUse(kind, NOT_READ)
-    hosts = {"the DUT": config.transport, "the server": config.hosts.server.transport}
-    lacks = dict(_lacks_device(hosts))
-    if not lacks:
-        return TunnelUse(kind, "sit", way=())
-    load = ("env", f"PYTHONPATH={python_path()}", sys.executable, "-m", "trexbench.lab.sixinfour")
-    reasons = [f"{who} has no device for {kind} ({said})" for who, said in lacks.items()]
-    for who, to in hosts.items():
-        if to.type not in _HERE:
-            reasons.append(f"{who} is another machine, where trexbench loads no program")
-        elif said := _fails(to, (*load, TRY)):
-            reasons.append(f"{who} takes no program in its place ({said})")
-    if len(reasons) > len(lacks):
-        return TunnelUse(without="; ".join(reasons))
-    return TunnelUse(kind, "tc-bpf", way=load)
-
-
-def _lacks_device(hosts: dict[str, TransportConfig]) -> Iterator[tuple[str, str]]:
-    """Yield each host whose kernel lacks it, and what it said when tried in a network of its own, gone afterwards."""
-    some = SixInFourEnd("", IPv4Address("192.0.2.1"), IPv4Address("192.0.2.2"), name=TUNNEL_NAME)
-    make = ("unshare", "--net", *some.device)
-    for who, to in hosts.items():
-        said = _fails(to, make)
-        if NO_DEVICE in said:  # what else may be wrong is told when it is made
-            yield who, said
-
-
-def _fails(to: TransportConfig, argv: tuple[str, ...]) -> str:
-    """Run the command and return what it says where it fails; empty: it does not."""
-    with reached(to) as transport:
-        try:
-            done = transport.run(argv, TRIAL_S)
-        except DutError as error:
-            return str(error)
-    return done.complaint if done.returncode else ""
+    return TunnelUse(through.kind, SIT if apply_it else NOT_READ)

@@ -38,7 +38,6 @@ class TcpSetup(o.CommonOptions):
     variant: A variant of the DUT's config: with a firewall, NAT, ...
     tunnel: {tunnels}; between client-server or client-dut. Default: as the config says.
     wan: A long line behind the DUT: 20ms,1gbit; of TCP with losses, too: loss=0.01%. Default: as the config says.
-    scale: Scale the WAN's rate and the buffers down to what can be had here.
     sim: Simulate DUT and endpoints (the config's twin). Marked as simulated.
     """
 
@@ -47,7 +46,6 @@ class TcpSetup(o.CommonOptions):
     variant: o.Name = None
     tunnel: Annotated[str | None, o.TUNNEL] = None
     wan: Annotated[o.Line, o.USUAL] = None
-    scale: bool = False
 
     def __post_init__(self) -> None:
         """ConfigError for options that contradict --sim, or mean nothing without it."""

@@ -12,16 +12,15 @@ from typing import Any, Protocol
 
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import BenchError, DutError
+from ...core.tcp.calibration import PINGS, LineCalibration, wrong_delay
 from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan, around_plan
 from ...core.tcp.result import TcpResult
-from ...core.tcp.wan import Wan
 from ...core.typed import Status
 from ...core.verdict.model import RunWarning
 from ...signals import uninterrupted
 from ..keep import Measured, Output, Say, keep
 from ..process import host_facts, signals_as_exceptions, utc_now
 from ..run import Interrupted, Recorder, as_error
-from .calibrate import calibrate
 from .request import TcpRequest
 
 
@@ -55,14 +54,11 @@ class Bench(Protocol):
 
     @property
     def tries_line(self) -> bool:
-        """True if there is a WAN that has to be tried, and can be."""
+        """True if there is a WAN whose delay has to be tried, and can be."""
 
     @property
     def beneath(self) -> Bench:
         """This bench without a tunnel between the hosts."""
-
-    def set_wan(self, wan: Wan) -> None:
-        """Make the line another one; DutError where that fails."""
 
     def set_buffers(self, size: int | None) -> None:
         """Let both hosts' socket buffers grow to this size from now on, in bytes; None: as they were found."""
@@ -162,7 +158,7 @@ def _drive(test: _Test) -> None:
     for version in versions:
         _find_ceiling(test, version)
     if test.bench.tries_line:
-        _calibrate(test)
+        _try_line(test)
     for version in versions:
         if plan.pings:
             _ping_idle(test, next(leg for leg in plan.legs if leg.version == version))
@@ -170,13 +166,17 @@ def _drive(test: _Test) -> None:
         _flow(test, leg)
 
 
-def _calibrate(test: _Test) -> None:
-    result, bench = test.result, test.bench.beneath
-    found = calibrate(bench, result.plan, bench.setup, bool(result.command.get("scale")))
-    setup = replace(result.setup, wan=found.setup.wan, wan_asked=found.setup.wan_asked)
+def _try_line(test: _Test) -> None:
+    """DutError where echo requests, outside of any tunnel, take another time than the WAN's."""
+    wan, leg = test.result.setup.wan, replace(test.result.plan.legs[0], buffer_bytes=None, congestion=None)
+    if wan is None or not wan.delay_s:
+        return
+    ping = test.bench.beneath.ping(leg, PINGS, False, threading.Event())
     with uninterrupted():
-        test.result = replace(result, setup=setup, calibration=found.calibration)
-    test.add(warnings=found.warnings)
+        test.result = replace(test.result, calibration=LineCalibration((ping,)))
+    if wrong := wrong_delay(wan, ping.times_s):
+        remedy = "see what else runs on these hosts, and whether the WAN's host is between them"
+        raise DutError(f"the WAN of {wan}, by {test.result.setup.wan_by}: {wrong}", remedy)
 
 
 def _ping_idle(test: _Test, leg: Leg) -> None:
@@ -276,7 +276,6 @@ def _command(request: TcpRequest) -> dict[str, Any]:
     ways = tuple(dict.fromkeys(leg.way.value for leg in request.plan.legs))
     return {
         "verb": request.verb,
-        **({"scale": True} if request.scale else {}),
         "dut": request.dut.name,
         "ways": ways,
         "variant": request.variant,

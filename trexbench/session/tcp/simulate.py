@@ -11,7 +11,6 @@ from ...config.twin import TWIN_REMEDY
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import ConfigError
 from ...core.tcp.model import HEADER_BYTES, TUNNELS, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
-from ...core.tcp.wan import Wan
 from ...core.verdict.model import RunWarning
 from ...twin.tcp import TcpTwin
 from ...twin.tcp_limits import DEFAULT_CONGESTION, TcpModel
@@ -85,9 +84,6 @@ class SimulatedBench:
     @property
     def beneath(self) -> SimulatedBench:
         return self
-
-    def set_wan(self, wan: Wan) -> None:
-        """It is the twin's."""
 
     def set_buffers(self, size: int | None) -> None:
         """Each leg has its own."""

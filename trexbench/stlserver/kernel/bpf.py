@@ -15,7 +15,7 @@ from .netdev import LIBC
 
 _SYSCALL_NUMBER = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
 _MAP_CREATE, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _OBJ_GET_INFO, _LINK_CREATE = 0, 2, 5, 10, 15, 28
-_PROG_TYPE_SCHED_CLS, _PROG_TYPE_XDP = 3, 6
+_PROG_TYPE_XDP = 6
 _MAP_TYPE_ARRAY, _MAP_TYPE_PROG_ARRAY, _MAP_TYPE_CPUMAP = 2, 3, 16
 _F_MMAPABLE = 1 << 10
 _ATTACH_TYPE_XDP = 37
@@ -126,15 +126,6 @@ class CpuQueue:
 
 def load_xdp(name: str, code: bytes) -> int:
     """Load an XDP program; returns its descriptor. An error ends with the verifier's last lines."""
-    return _load(name, code, _PROG_TYPE_XDP, _ATTACH_TYPE_XDP)
-
-
-def load_classifier(name: str, code: bytes) -> int:
-    """Load, as load_xdp does, a program for tc's filters."""
-    return _load(name, code, _PROG_TYPE_SCHED_CLS, 0)
-
-
-def _load(name: str, code: bytes, kind: int, attach_type: int) -> int:
     log = ctypes.create_string_buffer(1 << 16)
     source = ctypes.create_string_buffer(code, len(code))
     license_text = ctypes.create_string_buffer(b"GPL")
@@ -143,7 +134,7 @@ def _load(name: str, code: bytes, kind: int, attach_type: int) -> int:
     def attempt(level: int) -> int:
         logging = (level, len(log) if level else 0, ctypes.addressof(log) if level else 0, 0, 0)
         code_at, license_at = ctypes.addressof(source), ctypes.addressof(license_text)
-        head, tail = (kind, count, code_at, license_at), (name.encode()[:15], 0, attach_type)
+        head, tail = (_PROG_TYPE_XDP, count, code_at, license_at), (name.encode()[:15], 0, _ATTACH_TYPE_XDP)
         return bpf(_PROG_LOAD, _attr("=IIQQIIQII16sII", *head, *logging, *tail))
 
     try:
@@ -174,12 +165,3 @@ def run_live(program_fd: int, ifindex: int, frame: bytes, repeat: int, batch: in
     frame_in, context_in = (len(frame), 0, ctypes.addressof(data), 0), (len(context), 0, ctypes.addressof(context), 0)
     how = (repeat, 0, *context_in, _F_TEST_XDP_LIVE_FRAMES, 0, batch)
     bpf(_PROG_TEST_RUN, _attr("=IIIIQQIIIIQQIII", program_fd, 0, *frame_in, *how))
-
-
-def run_on(program_fd: int, frame: bytes, most: int = 2048) -> tuple[int, bytes]:
-    """Run a ``load_classifier`` program on a frame; return its value and the new frame (``most`` bytes at most)."""
-    data, made = ctypes.create_string_buffer(frame, len(frame)), ctypes.create_string_buffer(most)
-    attr = _attr("=IIIIQQI", program_fd, 0, len(frame), most, ctypes.addressof(data), ctypes.addressof(made), 1)
-    bpf(_PROG_TEST_RUN, attr)
-    returned, _, size = struct.unpack_from("=III", attr, 4)
-    return returned, made.raw[:size]
