@@ -131,7 +131,7 @@ def on(
     *,
     pin: bool,
 ) -> dict[str, float]:
-    engine = KernelEngine(names, speed_bps=100e9, netns=netns, cpu=veth.SENDER_CPU)
+    engine = KernelEngine(names, speed_bps=100e9, netns=netns, cpus=[veth.SENDER_CPU])
     try:
         if pin:
             veth.pin_napi(names[1], netns, veth.RECEIVER_CPU)

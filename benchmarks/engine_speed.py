@@ -85,7 +85,7 @@ def engine_pps(engine: KernelEngine, seconds: float, size: int) -> veth.Window:
 
 def compare(repeats: int, seconds: float) -> dict[str, float]:
     with veth.veth_pair() as (netns, out, into):
-        engine = KernelEngine([out, into], speed_bps=100e9, netns=netns, cpu=veth.SENDER_CPU)
+        engine = KernelEngine([out, into], speed_bps=100e9, netns=netns, cpus=[veth.SENDER_CPU])
         try:
             veth.pin_napi(into, netns, veth.RECEIVER_CPU)
             os.sched_setaffinity(0, {veth.RECEIVER_CPU})

@@ -13,6 +13,7 @@ from trexbench.stlserver.kernel.bpf_asm import Helper
 M64 = (1 << 64) - 1
 STACK, CONTEXT, PACKET, MAPS = 0x10000, 0x20000, 0x30000, 0x1000000
 MAP_STRIDE = 0x100000
+HEADROOM = 8
 
 
 def signed(value: int, bits: int) -> int:
@@ -30,6 +31,7 @@ class Machine:
         self.size = frame_size
         self.redirected = 0
         self.regions = {STACK: bytearray(512), CONTEXT: bytearray(24), PACKET: self.packet}
+        self.regions[PACKET - HEADROOM] = self.head = bytearray(HEADROOM)
         self.regions.update({MAPS + fd * MAP_STRIDE: memory for fd, memory in maps.items()})
 
     def _find(self, address: int, size: int) -> tuple[bytearray, int]:
@@ -49,8 +51,12 @@ class Machine:
     def _call(self, helper: int, regs: list[int]) -> None:
         if helper == Helper.KTIME_GET_NS:
             regs[0] = self.clock_ns
-        elif helper == Helper.REDIRECT:
-            self.redirected, regs[0] = regs[1], 4
+        elif helper == Helper.REDIRECT_MAP:
+            self.redirected, regs[0] = regs[2], 4
+        elif helper == Helper.XDP_ADJUST_HEAD:
+            at = self.read(CONTEXT, 4) + signed(regs[2] & 0xFFFFFFFF, 32)
+            self.write(CONTEXT, 4, at)
+            regs[0] = 0
         elif helper == Helper.XDP_ADJUST_TAIL:
             self.size = len(self.packet) + signed(regs[2] & 0xFFFFFFFF, 32)
             regs[0] = 0 if 14 <= self.size <= len(self.packet) else M64

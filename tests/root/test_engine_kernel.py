@@ -21,6 +21,7 @@ from trexbench.lab.steering import steer
 from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.kernel.engine import KernelEngine
 from trexbench.stlserver.kernel.netdev import inside
+from trexbench.stlserver.kernel.port import MODES
 
 pytestmark = pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)")
 
@@ -63,13 +64,11 @@ def engine(netns: str) -> Iterator[KernelEngine]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[tuple[KernelEngine, str]]:
+@pytest.fixture(scope="module", params=MODES)
+def shared(request: pytest.FixtureRequest) -> Iterator[tuple[KernelEngine, str]]:
     """An engine and its namespace, for tests that compare no counters with their beginning."""
-    with (
-        veths() as name,
-        contextlib.closing(KernelEngine(["p0", "p1"], speed_bps=10e9, netns=name, random_seed=SEED)) as made,
-    ):
+    options: dict[str, Any] = {"speed_bps": 10e9, "random_seed": SEED, "modes": [request.param]}
+    with veths() as name, contextlib.closing(KernelEngine(["p0", "p1"], netns=name, **options)) as made:
         yield made, name
 
 
@@ -333,7 +332,8 @@ def test_constructor_errors_name_the_remedy(netns: str) -> None:
         (["p1"], {}, "ip link set p1 up"),
         (["lo"], {}, "not Ethernet"),
         (["p0"], {"netns": "tbe-nowhere"}, "ip netns list"),
-        (["p0"], {"cpu": 4096}, "CPU 4096"),
+        (["p0"], {"cpus": [4096]}, "CPU 4096"),
+        (["p0"], {"cpus": sorted(os.sched_getaffinity(0))[:2]}, "one sends for a pair"),
         ([], {}, "no interfaces"),
     )
     for interfaces, more, text in table:

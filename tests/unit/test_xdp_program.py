@@ -20,6 +20,7 @@ from trexbench.stlserver.kernel.xdp_latency import Mark, map_bytes
 from trexbench.stlserver.kernel.xdp_layout import (
     FRACTION_BITS,
     PORT_WORDS_MAX,
+    XDP_PASS,
     CoreWord,
     Gate,
     PortWord,
@@ -30,7 +31,8 @@ from trexbench.stlserver.kernel.xdp_plan import plan_port
 from trexbench.stlserver.kernel.xdp_program import SenderProgram
 from trexbench.stlserver.kernel.xdp_receive import receiver
 
-CORE_FD, FIRST_PORT_FD, FIRST_ROWS_FD, EPOCH_NS = 1, 2, 12, 10**15
+CORE_FD, FIRST_PORT_FD, FIRST_ROWS_FD, DEVICES_FD, EPOCH_NS = 1, 2, 12, 22, 10**15
+XDP_REDIRECT = 4
 FRAME = bytes.fromhex("0200000000020200000000010800") + bytes(46)
 
 
@@ -77,7 +79,7 @@ def test_code_that_nothing_reaches_is_found() -> None:
 @dataclass(frozen=True)
 class Sent:
     at_ns: int
-    ifindex: int
+    port: int
     number: int
     size: int
 
@@ -90,6 +92,7 @@ class Bench:
         ports: Sequence[Sequence[StreamSpec]],
         limit_pps: float | None = None,
         marks: Mapping[int, Mark] | None = None,
+        skb: bool = False,
     ) -> None:
         self.maps = {CORE_FD: bytearray(64)}
         self.core = memoryview(self.maps[CORE_FD]).cast("Q")
@@ -100,7 +103,7 @@ class Bench:
             memory: Any = SimpleNamespace(fd=fd, words=memoryview(self.maps[fd]).cast("Q"))
             nothing: Any = None
             port = KernelPort(nothing, limit_pps, memory, nothing, nothing, nothing, nothing)
-            plan = plan_port(100 + number, specs, limited=limit_pps is not None, seed=1, marks=marks)
+            plan = plan_port(number, specs, limited=limit_pps is not None, skb=skb, seed=1, marks=marks)
             port.prepare(plan, 1.0, None)
             self.maps[FIRST_ROWS_FD + number] = bytearray(plan.rows())
             self.ports.append(port)
@@ -108,7 +111,7 @@ class Bench:
         program = SenderProgram(
             [(port.plan, port.memory.fd, FIRST_ROWS_FD + number) for number, port in enumerate(self.ports)],
             core_fd=CORE_FD,
-            ingress_ifindex=100,
+            devices_fd=DEVICES_FD,
             frame_size=size,
             epoch_ns=EPOCH_NS,
         )
@@ -125,10 +128,9 @@ class Bench:
     def turn(self) -> int:
         self.machine.clock_ns = EPOCH_NS + self.now_ns
         action = self.machine.run()
-        if action in (3, 4):
-            ifindex = 100 if action == 3 else self.machine.redirected
-            packet = self.machine.packet
-            self.sent.append(Sent(self.now_ns, ifindex, packet[59], self.machine.size))
+        if action in (XDP_PASS, XDP_REDIRECT):
+            port = self.machine.redirected if action == XDP_REDIRECT else int.from_bytes(self.machine.head, "little")
+            self.sent.append(Sent(self.now_ns, port, self.machine.packet[59], self.machine.size))
         return action
 
     def run(self, for_ns: int, turn_ns: int = 100) -> list[Sent]:
@@ -154,12 +156,14 @@ def test_a_fraction_of_a_nanosecond_does_not_add_up() -> None:
     assert abs(interval(14_880_952.0) / (1 << FRACTION_BITS) * 14_880_952.0 / 1e9 - 1) < 5e-6
 
 
-def test_streams_of_several_ports_interleave_by_their_rates() -> None:
-    bench = Bench([[stream(1, 280_000.0), stream(2, 160_000.0), stream(3, 40_000.0)], [stream(4, 500_000.0)]])
+@pytest.mark.parametrize("skb", [False, True])
+def test_streams_of_several_ports_interleave_by_their_rates(skb: bool) -> None:
+    specs = [[stream(1, 280_000.0), stream(2, 160_000.0), stream(3, 40_000.0)], [stream(4, 500_000.0)]]
+    bench = Bench(specs, skb=skb)
     bench.open(0)
     bench.open(1)
-    counts = Counter((one.ifindex, one.number) for one in bench.run(1_000_000, turn_ns=400))
-    for key, wanted in {(100, 1): 280, (100, 2): 160, (100, 3): 40, (101, 4): 500}.items():
+    counts = Counter((one.port, one.number) for one in bench.run(1_000_000, turn_ns=400))
+    for key, wanted in {(0, 1): 280, (0, 2): 160, (0, 3): 40, (1, 4): 500}.items():
         assert abs(counts[key] - wanted) <= 1
 
 

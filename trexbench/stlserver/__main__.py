@@ -69,6 +69,13 @@ def macs(text: str) -> list[str | None]:
     return [None if one == "-" else one for one in found]
 
 
+def _cpus(text: str) -> list[int]:
+    cpus = text.split(",") if text else []
+    if not all(one.isascii() and one.isdigit() for one in cpus) or len(set(cpus)) != len(cpus):
+        raise ValueError(f"{text!r} is no list of different CPUs")
+    return [int(one) for one in cpus]
+
+
 def _names(text: str) -> list[str]:
     found = [one.strip() for one in text.split(",")]
     if not all(found) or len(set(found)) != len(found):
@@ -79,8 +86,9 @@ def _names(text: str) -> list[str]:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--interfaces", type=_Read("P0,P1", _names), help="The ports, in their order.")
 @click.option("--netns", metavar="NAME", help="Network namespace that holds the interfaces.")
-@click.option("--speed", type=_Read("RATE", speed_bps), default="10gbps", help="Port speed (10gbps).")
-@click.option("--cpu", type=int, metavar="N", help="CPU that sends.")
+@click.option("--speed", type=_Read("RATE", speed_bps), help="Port speed (the NIC's, else 10gbps).")
+@click.option("--cpu", type=_Read("N,M", _cpus), default="", help="CPUs that send, one for each pair of ports.")
+@click.option("--skb", is_flag=True, help="Do without XDP in the drivers: slower, with any NIC.")
 @click.option("--rpc-cpu", type=int, metavar="N", help="CPU that answers (any).")
 @click.option("--limit-pps", type=_Read("RATE", rate_pps), help="Send no faster, whatever is asked.")
 @click.option("--dst-mac", type=_Read("MAC,MAC", macs), help="The ports' neighbours, in their order; - for unknown.")
@@ -101,9 +109,14 @@ def serve(**options: Any) -> None:
 def _engine(args: SimpleNamespace) -> Engine:
     # heavy, and needless for --help and a simulated DUT
     from .kernel.engine import KernelEngine
+    from .kernel.port import MODES, SKB
 
-    options = {"netns": args.netns, "cpu": args.cpu, "dst_macs": args.dst_mac, "limit_pps": args.limit_pps}
-    return KernelEngine(args.interfaces, speed_bps=args.speed, **options)
+    options = {"netns": args.netns, "cpus": args.cpu, "dst_macs": args.dst_mac, "limit_pps": args.limit_pps}
+    engine = KernelEngine(args.interfaces, speed_bps=args.speed, modes=(SKB,) if args.skb else MODES, **options)
+    for port in engine.ports:
+        for remark in port.remarks:
+            print(f"stlserver: {remark}", file=sys.stderr)
+    return engine
 
 
 def _watch_parent(server: StlServer) -> None:
@@ -163,8 +176,9 @@ def run(engine: Engine | None, make: Callable[..., StlServer] = StlServer, **opt
         _watch_parent(server)
     _answer_promptly(args.rpc_cpu)
     listed = ",".join(port.name for port in engine.ports)
+    modes = ",".join(filter(None, (port.mode for port in engine.ports)))
     rpc, pub = (f"tcp://{server.host}:{port}" for port in (server.rpc_port, server.pub_port))
-    print(f"ready rpc={rpc} pub={pub} ports={listed}", flush=True)
+    print(f"ready rpc={rpc} pub={pub} ports={listed}{modes and f' modes={modes}'}", flush=True)
     server.run()
     return 0
 

@@ -29,7 +29,8 @@ class EnginePort:
 
     speed_bps: nominal L1 speed in bit/s. src_mac/dst_mac: the "layer 2 configuration" TRex would have
     (dst_mac is None when unresolved). partner: the port that its frames reach through the DUT, None where there is
-    none.
+    none. mode: of XDP, ``driver`` or ``skb``; empty where nothing is sent. pci: address; empty of virtual ones.
+    remarks: what else to know of the port, a line each.
     """
 
     index: int
@@ -41,6 +42,9 @@ class EnginePort:
     src_ipv4: str | None = None
     dst_ipv4: str | None = None
     partner: int | None = None
+    mode: str = ""
+    pci: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,10 +137,13 @@ def bucket_us(latency_s: float) -> int:
 @dataclass(frozen=True)
 class PortLoad:
     """Load of a port's sender. cpu_percent: over the last second or so; queue_full: frames that were due and not sent,
-    since the engine's start."""
+    since the engine's start. The rest as in ``kernel.taken``; None of an engine whose sender has no core."""
 
     cpu_percent: float = 0.0
     queue_full: int = 0
+    waited_ns: int | None = None
+    preempted: int | None = None
+    stolen_ns: int | None = None
 
 
 @dataclass(frozen=True)

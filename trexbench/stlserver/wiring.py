@@ -1,4 +1,4 @@
-"""Which ports are wired to one another through the DUT, and ports that are only simulated."""
+"""Which ports are wired to one another through the DUT and share a core, and ports that are only simulated."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from .engine import EnginePort
 def partners(ports: int) -> dict[int, int]:
     """By port, the other one of its pair: 0 and 1, 2 and 3 and so on; one that is left over has none."""
     return {port: port ^ 1 for port in range(ports) if port ^ 1 < ports}
+
+
+def core_of(port: int) -> int:
+    """The sending core of a port: as in TRex, ports 0-1, 2-3 and so on share one each, whatever they are wired to."""
+    return port // 2
+
+
+def core_count(ports: int) -> int:
+    """Number of sending cores that so many ports have; at least one."""
+    return max(1, core_of(ports + 1))
 
 
 def simulated_ports(name: str, ports: int, speed_bps: float) -> tuple[EnginePort, ...]:

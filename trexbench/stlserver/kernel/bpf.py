@@ -16,7 +16,7 @@ from .netdev import LIBC
 _SYSCALL_NUMBER = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
 _MAP_CREATE, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _OBJ_GET_INFO, _LINK_CREATE = 0, 2, 5, 10, 15, 28
 _PROG_TYPE_XDP = 6
-_MAP_TYPE_ARRAY, _MAP_TYPE_PROG_ARRAY, _MAP_TYPE_CPUMAP = 2, 3, 16
+_MAP_TYPE_ARRAY, _MAP_TYPE_PROG_ARRAY, _MAP_TYPE_DEVMAP, _MAP_TYPE_CPUMAP = 2, 3, 14, 16
 _F_MMAPABLE = 1 << 10
 _ATTACH_TYPE_XDP = 37
 _F_TEST_XDP_LIVE_FRAMES = 1 << 1
@@ -101,6 +101,20 @@ class ProgramSlot:
 
     def put(self, program_fd: int) -> None:
         _put(self.fd, 0, program_fd)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+class DeviceTable:
+    """Interfaces by port number, for programs that send: also from another network namespace than theirs."""
+
+    def __init__(self, entries: int) -> None:
+        self.fd = _new_map("a BPF table of interfaces", _MAP_TYPE_DEVMAP, 4, entries, 0, "trexbench_ports")
+
+    def put(self, port: int, ifindex: int) -> None:
+        """Enter an interface of the calling thread's network namespace."""
+        _put(self.fd, port, ifindex)
 
     def close(self) -> None:
         os.close(self.fd)

@@ -1,7 +1,7 @@
 """Real packets on Linux interfaces at kernel speed: an Engine whose sender is a BPF program in live-frame mode.
 
-One thread sends for all ports; an XDP program on each port counts and drops the received frames. All programs are
-held by file descriptors of this process, so they end with it, even when it is killed.
+One thread sends for all ports, or one for each pair of them; an XDP program on each port counts and drops the received
+frames. All programs are held by file descriptors of this process, so they end with it, even when it is killed.
 
 All frames with a unicast destination count as received, whatever their content. Broadcast and multicast (a router's
 ARP, IPv6 neighbour discovery) are dropped uncounted: the ports belong to the engine alone, as they would to TRex.
@@ -24,24 +24,20 @@ from ..engine import (
     EnginePort,
     FlowTotals,
     LatencyTotals,
-    PortLoad,
     StreamSpec,
 )
-from ..wiring import partners
+from ..wiring import core_count, core_of, partners
 from . import bpf, xdp_count
+from .core import SendingCore
 from .netdev import inside
-from .port import KernelPort, Moved, map_rows, open_port
-from .sender import Sender
+from .port import MODES, SKB, KernelPort, Moved, map_rows, open_port
 from .timing import Timing, totals
-from .xdp_layout import FRACTION_BITS, CoreWord, Gate
+from .xdp_layout import Gate
 from .xdp_plan import plan_port
-from .xdp_program import SenderProgram
 
 _FRAME_ROOM = 3400
-_STOP_SETTLES_NS = 100_000
-_STOP_AT_MOST_NS = 50_000_000
-_LOAD_WINDOW_S = 0.5
 _SNAPSHOT_LASTS_S = 0.005
+_ASSUMED_SPEED_BPS = 10e9
 
 
 class KernelEngine:
@@ -51,49 +47,67 @@ class KernelEngine:
         self,
         interfaces: Sequence[str],
         *,
-        speed_bps: float,
+        speed_bps: float | None = None,
         netns: str | None = None,
-        cpu: int | None = None,
+        cpus: Sequence[int] = (),
         dst_macs: Sequence[str | None] | None = None,
         limit_pps: float | None = None,
         random_seed: int | None = None,
+        modes: Sequence[str] = MODES,
     ) -> None:
-        """cpu: pin the sender there. dst_macs: by port, None where unknown. limit_pps: per port, send no faster (a weak
-        tester, for tests). random_seed: of the field engine's ``random``; None draws one for every start.
+        """speed_bps: None is that of each NIC. cpus: each sends for as many pairs of ports as the others; none: one
+        sender, on any. dst_macs: by port, None where unknown. limit_pps: per port, send no faster (a weak tester, for
+        tests). random_seed: of the field engine's ``random``; None draws one for every start. modes: of port.MODES, as
+        they are tried.
 
         Raises EngineError, in one line.
         """
         bpf.require_kernel()
-        if not interfaces:
-            raise EngineError("no interfaces are named; name at least one port")
-        if cpu is not None and cpu not in os.sched_getaffinity(0):
-            raise EngineError(f"CPU {cpu} is not usable here; usable: {sorted(os.sched_getaffinity(0))}")
+        _check(interfaces, cpus)
         self._seed, self._limit_pps = random_seed, limit_pps
         self._timing = Timing()
-        self._epoch_ns = time.monotonic_ns()
-        self._load_mark = (self._epoch_ns, 0, [0] * len(interfaces))
-        self._cpu_percent = [0.0] * len(interfaces)
         self._snapshot: dict[int, Moved] = {}
         self._snapshot_until = 0.0
         self._marks: set[int] = set()
         with contextlib.ExitStack() as opened:
-            self._ports = inside(netns, lambda: [open_port(name, limit_pps, opened) for name in interfaces])
-            self._core = opened.enter_context(contextlib.closing(bpf.SharedMap("trexbench_core", 64)))
-            sender = Sender(self._ports[0].device.ifindex, netns=netns, cpu=cpu)
-            self._sender = opened.enter_context(contextlib.closing(sender))
+            devices = opened.enter_context(contextlib.closing(bpf.DeviceTable(len(interfaces))))
+
+            def open_all() -> list[KernelPort]:
+                return [open_port(name, at, devices, modes, limit_pps, opened) for at, name in enumerate(interfaces)]
+
+            self._ports = inside(netns, open_all)
+            count = max(1, len(cpus))
+            self._cores = [
+                opened.enter_context(
+                    contextlib.closing(SendingCore(self._ports_of(at, count), devices, cpu=cpu, limit_pps=limit_pps))
+                )
+                for at, cpu in enumerate(cpus or [None])
+            ]
             self._opened = opened.pop_all()
-        partner_of = partners(len(interfaces))
         self._described = tuple(
-            EnginePort(
-                index=number,
-                name=port.device.name,
-                driver=port.device.driver,
-                speed_bps=speed_bps,
-                src_mac=port.device.mac,
-                dst_mac=dst_macs[number] if dst_macs else None,
-                partner=partner_of.get(number),
-            )
-            for number, port in enumerate(self._ports)
+            self._describe(number, speed_bps, dst_macs[number] if dst_macs else None)
+            for number in range(len(self._ports))
+        )
+
+    def _ports_of(self, core: int, cores: int) -> list[KernelPort]:
+        return [port for number, port in enumerate(self._ports) if core_of(number) % cores == core]
+
+    def _core(self, port: int) -> SendingCore:
+        return self._cores[core_of(port) % len(self._cores)]
+
+    def _describe(self, number: int, speed_bps: float | None, dst_mac: str | None) -> EnginePort:
+        state = self._ports[number]
+        return EnginePort(
+            index=number,
+            name=state.device.name,
+            driver=state.device.driver,
+            speed_bps=speed_bps or state.device.speed_bps or _ASSUMED_SPEED_BPS,
+            src_mac=state.device.mac,
+            dst_mac=dst_mac,
+            partner=partners(len(self._ports)).get(number),
+            mode=state.mode,
+            pci=state.device.pci,
+            remarks=tuple(state.remarks(speed_bps is None)),
         )
 
     @property
@@ -108,54 +122,29 @@ class KernelEngine:
                 f"stream {stream.stream_id}: a packet of {size} bytes does not fit port {port} "
                 f"({state.device.name}, MTU {state.device.mtu}: 14 to {most} bytes)"
             )
-        plan_port(state.device.ifindex, [replace(stream, next_stream_id=-1)], seed=0)
+        plan_port(port, [replace(stream, next_stream_id=-1)], seed=0)
 
     def start(self, port: int, streams: Sequence[StreamSpec], factor: float, duration_s: float | None) -> None:
-        state, sender = self._ports[port], self._sender
-        if sender.failure is not None:
-            raise EngineError(f"the packet engine has failed: {sender.failure}")
+        state, failure = self._ports[port], self._core(port).failure
+        if failure is not None:
+            raise EngineError(f"the packet engine has failed: {failure}")
         if not streams:
             raise EngineError(f"port {port} has no streams to send")
         if not state.device.carrier:
             raise EngineError(f"port {port} ({state.device.name}) has no link")
+        core, skb = self._core(port), state.mode == SKB
         limited, marks = self._limit_pps is not None, self._timing.reserve(port, streams, self._ports)
-        plan = plan_port(state.device.ifindex, streams, limited=limited, seed=self._seed, marks=marks)
+        plan = plan_port(port, streams, limited=limited, skb=skb, seed=self._seed, marks=marks)
         rows = map_rows(plan.rows())
         self.stop(port)
         self._timing.activate(plan, state.plan, self._ports)
         self._marks.update(spec.mark for spec in streams if spec.mark is not None)
         if state.plan is not None:
             state.retire()
-        if not any(other.busy for other in self._ports):
-            sender.rest()
+        core.make_room()
         state.rows = rows
         state.prepare(plan, factor, duration_s)
-        size = self._load_program([item for item in self._ports if item is state or item.busy])
-        state.reported = False
-        state.gate = Gate.ARMED
-        if not sender.frame_size:
-            self._mark_load()
-            sender.go(size)
-
-    def _load_program(self, running: Sequence[KernelPort]) -> int:
-        """Give the sender the program of these ports; returns the size of the frames that it begins with."""
-        plans = [
-            (item.plan, item.memory.fd, item.rows.fd if item.rows else -1) for item in running if item.plan is not None
-        ]
-        size = max(self._sender.frame_size, *(plan.frame_size for plan, *_ in plans))
-        if self._sender.frame_size < size:
-            self._sender.rest()
-        program = SenderProgram(
-            plans,
-            core_fd=self._core.fd,
-            ingress_ifindex=self._sender.ifindex,
-            frame_size=size,
-            epoch_ns=self._epoch_ns,
-        )
-        descriptor = bpf.load_xdp("trexbench_send", program.code())
-        self._sender.slot.put(descriptor)
-        os.close(descriptor)
-        return size
+        core.start(state)
 
     def update(self, port: int, factor: float) -> None:
         self._ports[port].update(factor)
@@ -163,8 +152,7 @@ class KernelEngine:
     def pause(self, port: int) -> None:
         state = self._ports[port]
         if state.sending:
-            state.pause()
-            self._await_turn()
+            self._core(port).pause(state)
 
     def resume(self, port: int) -> None:
         state = self._ports[port]
@@ -175,40 +163,17 @@ class KernelEngine:
         state = self._ports[port]
         self._snapshot = {}
         state.reported = True
-        while state.gate != Gate.CLOSED:
-            state.gate = Gate.CLOSED
-            # the program may have been about to open the gate: closed it is if it still is after the turn
-            if not self._await_turn():
-                self._sender.rest()
-                state.gate = Gate.CLOSED
-        self._rest_if_idle()
-
-    def _await_turn(self) -> bool:
-        """Wait until the sender has looked at the clock so late that its batch is out too; False: it never does."""
-        asked_ns = time.monotonic_ns()
-        while self._sender.frame_size:
-            now_ns = time.monotonic_ns()
-            seen_ns = (int(self._core.words[CoreWord.NOW]) >> FRACTION_BITS) + self._epoch_ns
-            if seen_ns > asked_ns + _STOP_SETTLES_NS:
-                return True
-            if now_ns > asked_ns + _STOP_AT_MOST_NS:
-                return False
-            time.sleep(0.0002)
-        return True
-
-    def _rest_if_idle(self) -> None:
-        if self._sender.frame_size and not any(port.busy for port in self._ports):
-            self._sender.rest()
+        self._core(port).stop(state)
 
     def poll(self) -> Sequence[int]:
         ended = []
         for number, port in enumerate(self._ports):
-            if not port.reported and (port.gate == Gate.ENDED or self._sender.failure is not None):
+            if not port.reported and (port.gate == Gate.ENDED or self._core(number).failure is not None):
                 port.reported = True
                 port.gate = Gate.CLOSED
                 ended.append(number)
-        if ended:
-            self._rest_if_idle()
+        for core in self._cores if ended else ():
+            core.rest_if_idle()
         return ended
 
     def counters(self, port: int) -> EngineCounters:
@@ -230,37 +195,9 @@ class KernelEngine:
             for port, arrived in enumerate(received)
         }
 
-    def _mark_load(self) -> None:
-        self._load_mark = (
-            time.monotonic_ns(),
-            int(self._core.words[CoreWord.IDLE_TIME]),
-            [port.moved().packets for port in self._ports],
-        )
-
     def load(self) -> EngineLoad:
-        """All ports share the sender's core; a port at its ``limit_pps`` is as busy as can be."""
-        for port in self._ports:
-            port.settle_losses()
-        self._measure_load()
-        figures = enumerate(zip(self._cpu_percent, self._ports, strict=True))
-        return EngineLoad({number: PortLoad(cpu, round(port.lost_slots)) for number, (cpu, port) in figures})
-
-    def _measure_load(self) -> None:
-        then_ns, idle_before, sent_before = self._load_mark
-        passed_ns = time.monotonic_ns() - then_ns
-        if not self._sender.frame_size:
-            self._cpu_percent = [0.0] * len(self._ports)
-            self._mark_load()
-            return
-        if passed_ns < _LOAD_WINDOW_S * 1e9:
-            return
-        idle_ns = (int(self._core.words[CoreWord.IDLE_TIME]) - idle_before) / (1 << FRACTION_BITS)
-        self._cpu_percent = [max(0.0, min(100.0, 100.0 * (1.0 - idle_ns / passed_ns)))] * len(self._ports)
-        if self._limit_pps:
-            for number, (port, before) in enumerate(zip(self._ports, sent_before, strict=True)):
-                rate = (port.moved().packets - before) / passed_ns * 1e9
-                self._cpu_percent[number] = min(100.0, max(self._cpu_percent[number], 100.0 * rate / self._limit_pps))
-        self._mark_load()
+        loads = [iter(core.load()) for core in self._cores]
+        return EngineLoad({port: next(loads[core_of(port) % len(loads)]) for port in range(len(self._ports))})
 
     def link_up(self, port: int) -> bool:
         return self._ports[port].device.carrier
@@ -273,3 +210,15 @@ class KernelEngine:
         for port in ports:
             port.gate = Gate.CLOSED
         self._opened.close()
+
+
+def _check(interfaces: Sequence[str], cpus: Sequence[int]) -> None:
+    if not interfaces:
+        raise EngineError("no interfaces are named; name at least one port")
+    usable = os.sched_getaffinity(0)
+    for cpu in cpus:
+        if cpu not in usable:
+            raise EngineError(f"CPU {cpu} is not usable here; usable: {sorted(usable)}")
+    if len(cpus) > core_count(len(interfaces)):
+        pairs = core_count(len(interfaces))
+        raise EngineError(f"{len(cpus)} CPUs to send on {len(interfaces)} ports: one sends for a pair; name {pairs}")

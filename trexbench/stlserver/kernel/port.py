@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..engine import EngineCounters, EngineError
@@ -30,6 +31,13 @@ from .xdp_receive import receiver
 CREDIT_NS, CREDIT_PACKETS = 200_000.0, 192
 CREDIT_AT_MOST_NS = 50_000_000.0
 _FORGIVE_TURNS = 16
+DRIVER, SKB = MODES = ("driver", "skb")
+"""How a port sends and receives: frames of XDP in its driver; as packets of the stack (sk_buff), as any driver can."""
+_FLAGS = {DRIVER: bpf.XDP_FLAGS_DRV_MODE, SKB: bpf.XDP_FLAGS_SKB_MODE}
+_COUNTING = ("virtio_net",)
+"""Drivers that count XDP's frames as sent once they have taken them; in skb mode all do."""
+_ON_THEIR_WAY = 1024
+"""Frames that a driver may have taken and not counted yet."""
 
 
 def possible_cpus() -> int:
@@ -55,7 +63,8 @@ class KernelPort:
     """Memory and bookkeeping; KernelEngine decides what happens when.
 
     retired: packets, octets and refused frames of programs that have been replaced since; retired_flows: packets and
-    octets of these by mark. rows: what changes in the frames of ``plan``, if anything does.
+    octets of these by mark. rows: what changes in the frames of ``plan``, if anything does. mode: of MODES; lack: why
+    it is no earlier one.
     """
 
     device: NetDevice
@@ -66,6 +75,8 @@ class KernelPort:
     marked: bpf.SharedMap
     first: LinkCounters
     cpus: int = 1
+    mode: str = DRIVER
+    lack: str = ""
     plan: PortPlan | None = None
     factor: float = 1.0
     rows: bpf.SharedMap | None = None
@@ -196,18 +207,43 @@ class KernelPort:
             sum(words[at + ReceivedWord.BYTES] for at in lines),
         )
 
+    def remarks(self, speed_read: bool) -> Iterator[str]:
+        """Yield what the port does not do as a TRex's would. speed_read: nobody has said its speed."""
+        name, driver = self.device.name, self.device.driver
+        if self.lack:
+            yield f"{name}: {self.mode} mode, which is slower: its driver ({driver}) cannot do XDP ({self.lack})"
+        if self.device.pci and speed_read and self.device.speed_bps is None:
+            yield f"{name}: its driver ({driver}) knows no speed; name it with --speed unless it is 10gbps"
+        if self.device.strips_vlans:
+            yield f"{name}: tags of VLANs are not counted on receipt; let it keep them: ethtool -K {name} rxvlan off"
+        if self.mode == DRIVER and self.device.pci and driver not in _COUNTING:
+            yield f"{name}: frames that its ring refuses count as sent; --skb counts them apart"
+
+    def _taken(self, sent: int, now: LinkCounters) -> int:
+        """Frames of these that the driver has taken, as far as it says."""
+        if not self.device.pci or (self.mode == DRIVER and self.device.driver not in _COUNTING):
+            return sent
+        return min(sent, now.tx_packets - self.first.tx_packets + _ON_THEIR_WAY)
+
+    def overrun(self) -> int:
+        """Count frames that the driver has not taken: it was full of earlier ones."""
+        moved = self.moved()
+        sent = moved.packets - moved.refused
+        return sent - self._taken(sent, self.device.counters())
+
     def counters(self, moved: Moved) -> EngineCounters:
         now = self.device.counters()
-        sent = moved.packets - moved.refused
+        attempted = moved.packets - moved.refused
+        sent = self._taken(attempted, now)
         # a TAP counts as dropped what the receiving program has counted and is done with
         dropped = 0 if self.device.driver == "tun" else now.rx_dropped - self.first.rx_dropped
         return EngineCounters(
             opackets=sent,
-            obytes=moved.octets,
+            obytes=moved.octets * sent // attempted if sent < attempted else moved.octets,
             ipackets=moved.received_packets,
             ibytes=moved.received_octets,
             ierrors=dropped + now.rx_errors - self.first.rx_errors,
-            oerrors=moved.refused + self._never_accepted(sent, now),
+            oerrors=moved.refused + attempted - sent + self._never_accepted(sent, now),
         )
 
     def _never_accepted(self, packets: int, now: LinkCounters) -> int:
@@ -238,7 +274,14 @@ def map_rows(rows: bytes) -> bpf.SharedMap | None:
     return shared
 
 
-def open_port(name: str, limit_pps: float | None, opened: contextlib.ExitStack) -> KernelPort:
+def open_port(
+    name: str,
+    number: int,
+    devices: bpf.DeviceTable,
+    modes: Sequence[str],
+    limit_pps: float | None,
+    opened: contextlib.ExitStack,
+) -> KernelPort:
     """Attach the receiver to an interface of the calling thread's namespace; raises EngineError.
 
     What is to be closed in the end goes onto ``opened``.
@@ -255,14 +298,31 @@ def open_port(name: str, limit_pps: float | None, opened: contextlib.ExitStack) 
     )
     program = bpf.load_xdp("trexbench_rx", receiver(received.fd, timed.fd, marked.fd, cpus))
     try:
-        opened.callback(os.close, bpf.attach_xdp(program, device.ifindex, bpf.XDP_FLAGS_DRV_MODE))
-    except OSError as error:
-        raise EngineError(_attach_error(error, device)) from None
+        mode, lack = _attach(program, device, modes, opened)
     finally:
         os.close(program)
-    port = KernelPort(device, limit_pps, memory, received, timed, marked, device.counters(), cpus)
+    devices.put(number, device.ifindex)
+    port = KernelPort(device, limit_pps, memory, received, timed, marked, device.counters(), cpus, mode, lack)
     opened.callback(port.drop_rows)
     return port
+
+
+def _attach(program: int, device: NetDevice, modes: Sequence[str], opened: contextlib.ExitStack) -> tuple[str, str]:
+    """Attach in the first mode that the driver can; that mode, and what was in the way of an earlier one."""
+    lack = ""
+    for mode in modes:
+        try:
+            opened.callback(os.close, bpf.attach_xdp(program, device.ifindex, _FLAGS[mode]))
+        except OSError as error:
+            if error.errno in _NO_MATTER_OF_MODE or mode == modes[-1]:
+                raise EngineError(_attach_error(error, device)) from None
+            lack = str(error.strerror)
+        else:
+            return mode, lack
+    raise AssertionError(modes)
+
+
+_NO_MATTER_OF_MODE = (errno.EPERM, errno.EACCES, errno.EBUSY, errno.EEXIST)
 
 
 def _attach_error(error: OSError, device: NetDevice) -> str:
@@ -271,9 +331,4 @@ def _attach_error(error: OSError, device: NetDevice) -> str:
         return f"interface {name}: not permitted; run as root (CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW)"
     if error.errno in (errno.EBUSY, errno.EEXIST):
         return f"interface {name} already has an XDP program; detach it: ip link set {name} xdp off"
-    if error.errno == errno.EOPNOTSUPP:
-        return (
-            f"interface {name}: its driver ({device.driver or 'unknown'}) cannot do XDP; "
-            "use veth or a NIC whose driver can, or a real TRex"
-        )
     return f"interface {name}: cannot attach the XDP receiver ({error.strerror}); its MTU is {device.mtu}"

@@ -13,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ..engine import EngineError
 from .bpf import XDP_FLAGS_SKB_MODE, ProgramSlot, attach_xdp, load_xdp, run_live
-from .netdev import CLONE_NEWNET, LIBC, enter_netns
-from .xdp_receive import trampoline
+from .netdev import CLONE_NEWNET, LIBC
+from .taken import Taken, TakenWatch
+from .xdp_receive import forwarder, trampoline
 
 _REPEAT = (1 << 32) - 1
 _BATCH = 64  # turns between two looks at the clock of the kernel's scheduler
@@ -30,6 +31,13 @@ def _install_wake_handler() -> None:
     LIBC.signal(int(_WAKE), ctypes.cast(LIBC.abs, ctypes.c_void_p))
 
 
+def _attach_to_own_loopback(program_fd: int) -> int:
+    """Move the calling thread into a new namespace and attach to its ``lo``; the descriptor that keeps it so."""
+    if LIBC.unshare(CLONE_NEWNET) != 0:
+        raise EngineError(f"cannot make a network namespace: {os.strerror(ctypes.get_errno())}; run as root")
+    return attach_xdp(program_fd, _LOOPBACK_IFINDEX, XDP_FLAGS_SKB_MODE)
+
+
 def _hold_dispatcher(program_fd: int) -> list[int]:
     """Attach the program to ``lo`` of a new namespace, so that the kernel's XDP dispatcher keeps knowing it.
 
@@ -40,11 +48,9 @@ def _hold_dispatcher(program_fd: int) -> list[int]:
     held: list[int] = []
 
     def attach() -> None:
-        if LIBC.unshare(CLONE_NEWNET) != 0:
-            return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, EngineError):
+            held.append(_attach_to_own_loopback(program_fd))
             held.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
-            held.append(attach_xdp(program_fd, _LOOPBACK_IFINDEX, XDP_FLAGS_SKB_MODE))
 
     with ThreadPoolExecutor(1, "trexbench-hold") as thread:
         thread.submit(attach).result()
@@ -54,19 +60,23 @@ def _hold_dispatcher(program_fd: int) -> list[int]:
 class Sender:
     """One thread in BPF_PROG_TEST_RUN, which runs what is in ``slot``. It rests while nothing is to be sent.
 
-    ifindex: of any port that it sends on. cpu: pin to this CPU (None: where the scheduler likes).
+    It lives in a network namespace of its own: its frames begin at the ``lo`` there, of whose stack the forwarder takes
+    those of ports that have no driver mode. devices_fd: the table of all ports. cpu: pin to this CPU (None: where the
+    scheduler likes).
     """
 
-    def __init__(self, ifindex: int, *, netns: str | None, cpu: int | None) -> None:
-        self.ifindex, self.netns, self.cpu = ifindex, netns, cpu
+    def __init__(self, devices_fd: int, *, cpu: int | None) -> None:
+        self.cpu = cpu
         self.slot = ProgramSlot()
         self._main = load_xdp("trexbench_main", trampoline(self.slot.fd))
         self._held = _hold_dispatcher(self._main)
+        self._forwarder = load_xdp("trexbench_fwd", forwarder(devices_fd))
         self._changed = threading.Condition()
         self._wanted = False
         self._closing = False
         self._resting = True
         self._frame_size = 0
+        self._watch: TakenWatch | None = None
         self.failure: str | None = None
         _install_wake_handler()
         self._thread = threading.Thread(target=self._body, name="trexbench-sender", daemon=True)
@@ -83,6 +93,9 @@ class Sender:
             self._frame_size, self._wanted = frame_size, True
             self._changed.notify_all()
 
+    def taken(self) -> Taken:
+        return self._watch.read() if self._watch else Taken()
+
     def rest(self) -> None:
         """End the call; returns once the kernel has returned, after a second in any case."""
         end = time.monotonic() + 1.0
@@ -95,12 +108,12 @@ class Sender:
                 self._changed.wait(0.005)
 
     def _prepare(self) -> None:
-        if self.netns is not None:
-            enter_netns(self.netns)
+        self._held.append(_attach_to_own_loopback(self._forwarder))
         if self.cpu is not None:
             os.sched_setaffinity(0, {self.cpu})
         with contextlib.suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        self._watch = TakenWatch(self.cpu)
 
     def _body(self) -> None:
         try:
@@ -125,7 +138,7 @@ class Sender:
 
     def _run(self) -> None:
         try:
-            run_live(self._main, self.ifindex, bytes(self._frame_size), _REPEAT, _BATCH)
+            run_live(self._main, _LOOPBACK_IFINDEX, bytes(self._frame_size), _REPEAT, _BATCH)
         except OSError as error:
             if error.errno != errno.EINTR:
                 raise OSError(error.errno, f"the kernel stopped sending: {error.strerror}") from None
@@ -136,6 +149,8 @@ class Sender:
             self._closing = True
             self._changed.notify_all()
         self._thread.join(1.0)
-        for descriptor in (*self._held, self._main):
+        if self._watch:
+            self._watch.close()
+        for descriptor in (*self._held, self._main, self._forwarder):
             os.close(descriptor)
         self.slot.close()

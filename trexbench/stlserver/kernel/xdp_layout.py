@@ -14,7 +14,9 @@ NEVER = 1 << 62
 NO_DEADLINE = (1 << 64) - 1
 PORT_WORDS_MAX = 4000
 FCS_BYTES = 4
-XDP_ABORTED, XDP_DROP, XDP_TX = 0, 1, 3
+XDP_ABORTED, XDP_DROP, XDP_PASS = 0, 1, 2
+PREFIX_BYTES = 8
+"""Before a frame that goes through the stack: the number of its port. It fits where the kernel needs room itself."""
 
 
 class CoreWord(IntEnum):

@@ -48,11 +48,12 @@ class StreamPlan:
 
 @dataclass(frozen=True)
 class PortPlan:
-    """All streams of a port. limited: the program must respect LIMIT_INTERVAL."""
+    """All streams of a port. limited: the program must respect LIMIT_INTERVAL. skb: its driver takes no XDP frames."""
 
-    ifindex: int
+    port: int
     streams: tuple[StreamPlan, ...]
     limited: bool = False
+    skb: bool = False
 
     @property
     def frame_size(self) -> int:
@@ -65,10 +66,11 @@ class PortPlan:
 
 
 def plan_port(
-    ifindex: int,
+    port: int,
     specs: Sequence[StreamSpec],
     *,
     limited: bool = False,
+    skb: bool = False,
     seed: int | None = None,
     marks: Mapping[int, Mark] | None = None,
 ) -> PortPlan:
@@ -99,7 +101,7 @@ def plan_port(
     if different > PORT_FRAMES_MAX:
         text = f"{len(specs)} streams send {different} different packets, {PORT_FRAMES_MAX} fit a port"
         raise EngineError(f"{text}; use smaller ranges, limit_flows or cache, or TRex")
-    return PortPlan(ifindex, tuple(plans), limited)
+    return PortPlan(port, tuple(plans), limited, skb)
 
 
 def check_mode(spec: StreamSpec) -> None:

@@ -17,9 +17,10 @@ from .xdp_layout import (
     BIAS,
     FRACTION_BITS,
     NO_DEADLINE,
+    PREFIX_BYTES,
     XDP_ABORTED,
     XDP_DROP,
-    XDP_TX,
+    XDP_PASS,
     CoreWord,
     Gate,
     PortWord,
@@ -44,12 +45,12 @@ class SenderProgram:
         ports: Sequence[tuple[PortPlan, int, int]],
         *,
         core_fd: int,
-        ingress_ifindex: int,
+        devices_fd: int,
         frame_size: int,
         epoch_ns: int,
     ) -> None:
-        self.ports, self.core_fd = list(ports), core_fd
-        self.ingress, self.frame_size, self.epoch_ns = ingress_ifindex, frame_size, epoch_ns
+        self.ports, self.core_fd, self.devices_fd = list(ports), core_fd, devices_fd
+        self.frame_size, self.epoch_ns = frame_size, epoch_ns
         self.asm = Assembler()
 
     def code(self) -> bytes:
@@ -298,13 +299,28 @@ class SenderProgram:
         if stream.mark is not None:
             stamp(asm, stream.frames, stream.mark, stream.at(StreamWord.SENT))
         self._resize(stream)
-        if plan.ifindex == self.ingress:
-            asm.exit(XDP_TX)
+        if plan.skb:
+            self._pass_up(plan.port)
             return
-        asm.mov(R1, plan.ifindex)
-        asm.mov(R2, 0)
-        asm.call(Helper.REDIRECT)
+        asm.map_fd(R1, self.devices_fd)
+        asm.mov(R2, plan.port)
+        asm.mov(R3, 0)
+        asm.call(Helper.REDIRECT_MAP)
         asm.exit()
+
+    def _pass_up(self, port: int) -> None:
+        """Hand the frame to the stack, where ``forwarder`` finds the number of its port before it."""
+        asm = self.asm
+        asm.mov(R1, R6)
+        asm.mov(R2, -PREFIX_BYTES)
+        asm.call(Helper.XDP_ADJUST_HEAD)
+        asm.jump_if("ne", R0, 0, "refused")
+        asm.load(4, R7, R6, 0)
+        asm.load(4, R2, R6, 4)
+        asm.calc(R3, R7, "add", PREFIX_BYTES)
+        asm.jump_if("gt", R3, R2, "refused")
+        asm.store(8, R7, 0, port)
+        asm.exit(XDP_PASS)
 
     def _write_constants(self, packet: bytes) -> None:
         """The whole packet: pages come back as the last receiver left them, so nothing in them can be relied on."""

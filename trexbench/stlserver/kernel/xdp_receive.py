@@ -1,11 +1,11 @@
-"""Programs attached to a port: the one that counts and drops received frames, and the sender's trampoline."""
+"""Programs beside the sending one: it is run by the trampoline; one forwards its frames, one counts those received."""
 
 from __future__ import annotations
 
 from .bpf_asm import R0, R1, R2, R3, R4, R6, R7, Assembler, Helper
 from .xdp_count import count
 from .xdp_latency import receive
-from .xdp_layout import FCS_BYTES, XDP_DROP, ReceivedWord
+from .xdp_layout import FCS_BYTES, PREFIX_BYTES, XDP_DROP, ReceivedWord
 
 
 def trampoline(slot_fd: int) -> bytes:
@@ -14,6 +14,27 @@ def trampoline(slot_fd: int) -> bytes:
     asm.map_fd(R2, slot_fd)
     asm.mov(R3, 0)
     asm.call(Helper.TAIL_CALL)
+    asm.exit(XDP_DROP)
+    return asm.assemble()
+
+
+def forwarder(devices_fd: int) -> bytes:
+    """A program that takes the number of a port off each frame, and sends it there as the port's driver can."""
+    asm = Assembler()
+    asm.load(4, R2, R1, 0)
+    asm.load(4, R3, R1, 4)
+    asm.calc(R4, R2, "add", PREFIX_BYTES)
+    asm.jump_if("gt", R4, R3, "dropped")
+    asm.load(8, R7, R2, 0)
+    asm.mov(R2, PREFIX_BYTES)
+    asm.call(Helper.XDP_ADJUST_HEAD)
+    asm.jump_if("ne", R0, 0, "dropped")
+    asm.map_fd(R1, devices_fd)
+    asm.mov(R2, R7)
+    asm.mov(R3, 0)
+    asm.call(Helper.REDIRECT_MAP)
+    asm.exit()
+    asm.label("dropped")
     asm.exit(XDP_DROP)
     return asm.assemble()
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ..engine import MARKS
 from ..params import Params
-from ..state.port import PortState, ServerPort, core_of
+from ..state.port import PortState, ServerPort
 from ..wire import NO_RESULTS, Json, RpcError, bad_params, cannot_execute
+from ..wiring import core_of
 from .context import API_MAJOR, API_MINOR, API_NAME, Context, Method, Table, refused
 
 VERSION: dict[str, Json] = {
@@ -61,7 +62,7 @@ def _port_info(port: ServerPort) -> Json:
         "index": port.index,
         "driver": port.info.driver,
         "description": port.info.name,
-        "pci_addr": "N/A",
+        "pci_addr": port.info.pci or "N/A",
         "numa": -1,
         "hw_mac": port.info.src_mac,
         "stack": "legacy",
@@ -72,9 +73,10 @@ def _port_info(port: ServerPort) -> Json:
         "is_prom_supported": True,
         "is_vxlan_supported": False,
         "is_ieee1588_supported": False,
-        "is_virtual": True,
+        "is_virtual": not port.info.pci,
         "supp_speeds": [],
         "cores": [core_of(port.index)],
+        **({"xdp_mode": port.info.mode} if port.info.mode else {}),
     }
 
 

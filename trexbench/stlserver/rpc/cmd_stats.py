@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from ..params import Params
 from ..state.port import PortState, ServerPort
 from ..wire import Json, bad_params
 from .context import Context, Method, Table, of_port, refused
 
 FCS_BYTES = 4
+OWN = ("queue_full", "waited_ns", "preempted", "stolen_ns")
+"""Fields of a port's load that TRex does not report."""
 XSTATS = ("rx_good_packets", "tx_good_packets", "rx_good_bytes", "tx_good_bytes", "rx_errors", "tx_errors")
 _OF_TAGGED_GROUPS = """
     enable_tpg disable_tpg update_tpg_tags clear_updated get_tpg_tags get_tpg_stats clear_tpg_stats get_tpg_tx_stats
@@ -16,9 +20,10 @@ _OF_TAGGED_GROUPS = """
 
 
 def get_port_stats(ctx: Context, port: ServerPort, p: Params) -> Json:
-    """TRex's own figures, and the port's part of ``m_total_queue_full``, which TRex tells for all ports only."""
+    """TRex's own figures, the port's part of ``m_total_queue_full``, and what kept its sender from its core."""
     answer = ctx.stats.port_json(ctx.now_s, port.index, port.state == PortState.TX)
-    return {**answer, "queue_full": ctx.stats.read(ctx.now_s).load.ports[port.index].queue_full}
+    load = asdict(ctx.stats.read(ctx.now_s).load.ports[port.index])
+    return {**answer, **{name: load[name] for name in OWN if load[name] is not None}}
 
 
 def get_port_xstats_names(ctx: Context, port: ServerPort, p: Params) -> Json:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from ..engine import Engine
 from ..params import Params
-from ..state.port import PortState, ServerPort, core_count
+from ..state.port import PortState, ServerPort
 from ..state.server_state import ServerState
 from ..state.stats import Stats
 from ..wire import Json, cannot_execute
+from ..wiring import core_count
 
 API_NAME = "STL"
 API_MAJOR, API_MINOR = 5, 1

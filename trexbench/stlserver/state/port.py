@@ -22,16 +22,6 @@ class PortState:
     BY_ACTIVITY = (TX, PAUSE, STREAMS, IDLE)
 
 
-def core_of(port: int) -> int:
-    """The sending core of a port: as in TRex, ports 0-1, 2-3 and so on share one each, whatever they are wired to."""
-    return port // 2
-
-
-def core_count(ports: int) -> int:
-    """Number of sending cores that so many ports have; at least one."""
-    return max(1, core_of(ports + 1))
-
-
 def mac_bytes(text: str) -> bytes:
     """Six bytes of aa:bb:cc:dd:ee:ff; ValueError for anything else."""
     parts = text.split(":")

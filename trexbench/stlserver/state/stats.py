@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from ..engine import Engine, EngineCounters, EngineLoad, FlowTotals, LatencyTotals
 from ..wire import Json
-from .port import core_count, core_of
+from ..wiring import core_count, core_of
 
 RATE_PERIOD_S = 1.0
 CPU_HISTORY = 20
