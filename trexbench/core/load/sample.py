@@ -94,16 +94,30 @@ class StreamCounters:
 
 
 @dataclass(frozen=True)
+class SenderCounters:
+    """Totals of what kept the thread that sends for a port from its core; None where the generator does not say."""
+
+    waited_ns: Count | None = None
+    """It was ready, and others ran."""
+    preempted: Count | None = None
+    """It was put aside for others so often."""
+    stolen_ns: Count | None = None
+    """The machine's host ran others."""
+
+
+@dataclass(frozen=True)
 class Reading:
     """The generator's counters at one moment. queue_full: of all ports together, None where it does not say.
 
     latency: by sending port, where it tags frames. streams: by sending port, where it counts every stream of it.
+    senders: by port, where anything is known of them.
     """
 
     ports: Mapping[int, PortCounters]
     queue_full: Count | None = None
     latency: Mapping[int, LatencyCounters] = field(default_factory=dict)
     streams: Mapping[int, StreamCounters] = field(default_factory=dict)
+    senders: Mapping[int, SenderCounters] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -203,20 +217,21 @@ class StoredSample(Struct, omit_defaults=True):
     latency: Mapping[int, LatencyCounters] = {}
     conditions: Conditions | None = None
     streams: Mapping[int, StreamCounters] = {}
+    senders: Mapping[int, SenderCounters] = {}
 
 
 def stored(sample: Sample) -> StoredSample:
     reading, asked = sample.reading, {str(direction): pps for direction, pps in sample.asked_pps.items()}
     place = sample.phase, sample.trial, sample.t_s
     read = reading.queue_full, reading.ports, reading.latency
-    return StoredSample(*place, asked, *read, sample.conditions, reading.streams)
+    return StoredSample(*place, asked, *read, sample.conditions, reading.streams, reading.senders)
 
 
 def sample_from_dict(values: Any) -> Sample:
     """The sample; ValueError for anything else. Whether it fits its run is for find_damage to decide."""
     one = convert(values, StoredSample, str_keys=True)
     asked = {Direction.parse(name): pps for name, pps in one.asked_pps.items()}
-    reading = Reading(one.ports, one.queue_full, one.latency, one.streams)
+    reading = Reading(one.ports, one.queue_full, one.latency, one.streams, one.senders)
     return Sample(one.phase, one.t_s, asked, reading, one.trial, one.conditions)
 
 

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
 from .plan import Direction, Plan
-from .sample import Phase, Sample, find_setback
+from .sample import Phase, Sample, SenderCounters, find_setback
 
 T = TypeVar("T")
 MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
@@ -46,6 +46,7 @@ class Window(NamedTuple):
     None where the generator does not say. pending: how many more frames were on their way at the end than at the
     beginning, since the load rises; they are not lost. skew: how many more may seem to be lost because the two ports'
     counters were not read at one instant (find_skew_s); over a row of windows, too, it is that of its two ends only.
+    held_up_s: for how long others had the sender's core, as far as is known.
     """
 
     phase: Phase
@@ -63,6 +64,7 @@ class Window(NamedTuple):
     link_up: bool
     pending: float = 0.0
     skew: float = 0.0
+    held_up_s: float = 0.0
 
     @property
     def lost(self) -> int:
@@ -169,7 +171,15 @@ def build_window(
         link_up=links_up and tx0.link_up and tx1.link_up and rx0.link_up and rx1.link_up,
         pending=latency_s * rise_pps,
         skew=skew_s * (sent / sending_s + rise_pps),
+        held_up_s=_held_up_s(first.reading.senders.get(direction.tx), last.reading.senders.get(direction.tx)),
     )
+
+
+def _held_up_s(then: SenderCounters | None, now: SenderCounters | None) -> float:
+    if then is None or now is None:
+        return 0.0
+    pairs = (then.waited_ns, now.waited_ns), (then.stolen_ns, now.stolen_ns)
+    return sum(max(0, _difference(*pair) or 0) for pair in pairs) / 1e9
 
 
 def phase_window(direction: Direction, samples: Sequence[Sample], phase: Phase) -> Window | None:

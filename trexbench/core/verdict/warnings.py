@@ -15,6 +15,10 @@ from .knee import find_sustained
 from .model import DirectionResult, Limit, RunWarning, Stall
 from .trials import find_held
 
+OFF_SHARE = 0.005
+"""A generator whose core is its own sends what is asked, to this share."""
+HELD_UP_S = 0.002
+"""Time that others may have the sender's core in a window, since it catches up with shorter pauses."""
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 
 
@@ -30,6 +34,7 @@ def find_warnings(
         found.extend(_of_repetition(result, *span) for span in evidence.repeated)
         found.extend(_of_path(plan, evidence, result))
         found.extend(_of_windows(plan, evidence.windows, result))
+        found.extend(_of_sender(evidence.windows, result))
         if not evidence.path.extra:
             found.extend(_of_foreign_frames(measured, result, evidence.path.foreign))
         found.extend(_of_trials(measured, result))
@@ -103,6 +108,18 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
     if short and result.limit is not Limit.GENERATOR_TX:
         text = f"{name}: in {len(short)} of {len(before)} windows the generator sent less than was asked"
         yield RunWarning("generator-gaps", text)
+
+
+def _of_sender(windows: Sequence[Window], result: DirectionResult) -> Iterator[RunWarning]:
+    """Report windows in which others had the sender's core, and it did not send what was asked."""
+    off = {w: abs(w.sent_pps / w.asked_pps - 1) for w in windows if w.held_up_s > HELD_UP_S and w.asked_pps}
+    if missed := [w for w, share in off.items() if share > OFF_SHARE]:
+        longest_ms = 1e3 * max(w.held_up_s for w in missed)
+        text = (
+            f"in {len(missed)} of {len(windows)} windows others had the sender's core, for {longest_ms:.0f} ms at most"
+        )
+        most = format_share(max(off[w] for w in missed))
+        yield RunWarning("sender-held-up", f"{result.direction}: {text}: what it sent is off by up to {most}")
 
 
 def _of_foreign_frames(measured: RunWindows, result: DirectionResult, known: bool) -> Iterator[RunWarning]:

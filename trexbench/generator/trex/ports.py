@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.errors import ConfigError, GeneratorError, GeneratorLost, PortOwned
 from ...core.load.profile import Profile
-from ...core.load.sample import PortCounters, Reading
+from ...core.load.sample import PortCounters, Reading, SenderCounters
 from ...core.protocols import Clock
 from .client import API, Client
 from .errors import NO_COUNTER, Meaning, meaning_of
@@ -109,7 +109,8 @@ class TrexGenerator:
             for port, time, raw in zip(self.ports, times, counters, strict=False)
         }
         tagged, streams = self._streams.read(counters[-1] if groups else {}, times[-1])
-        return Reading(ports, _whole(total.get("m_total_queue_full")), tagged, streams)
+        senders = {port: one for port, raw in zip(self.ports, counters, strict=False) if (one := _sender(raw))}
+        return Reading(ports, _whole(total.get("m_total_queue_full")), tagged, streams, senders)
 
     # more, for connect and the session
 
@@ -246,6 +247,7 @@ class TrexGenerator:
             "driver": described.get("driver"),
             "description": described.get("description"),
             "pci": described.get("pci_addr"),
+            **({"xdp_mode": mode} if (mode := described.get("xdp_mode")) else {}),
             "numa": described.get("numa"),
             "mac": self.mac(port),
             "destination_mac": status["attr"].get("layer_cfg", {}).get("ether", {}).get("dst"),
@@ -278,6 +280,7 @@ _DST_MAC = "name it with `trexbench lab serve --dst-mac`"
 _RESOLVE = "check the cable and the address, then resolve it: in TRex's console, service mode and `arp`"
 _DEST_MAC = "set dest_mac in TRex's trex_cfg.yaml"
 _VERSION = ("version", "mode", "build_date", "build_time", "built_by")
+_OF_SENDER = ("waited_ns", "preempted", "stolen_ns")
 _COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
 
 
@@ -319,6 +322,12 @@ def lack_of_destination(status: Mapping[str, Any], version: Mapping[str, Any]) -
     if ipv4.get("state", "none") == "none" and ether.get("state") == "unconfigured":
         return "no destination MAC address is configured", _DST_MAC if is_embedded(version) else _DEST_MAC
     return None
+
+
+def _sender(raw: Mapping[str, Any]) -> SenderCounters | None:
+    """What the embedded server says of a port's sender; None of another."""
+    said = {name: int(raw[name]) for name in _OF_SENDER if raw.get(name) is not None}
+    return SenderCounters(**said) if said else None
 
 
 def _whole(value: Any) -> int | None:

@@ -58,7 +58,9 @@ class SendingCore:
         plans = [
             (item.plan, item.memory.fd, item.rows.fd if item.rows else -1) for item in running if item.plan is not None
         ]
-        size = max(self._sender.frame_size, *(plan.frame_size for plan, *_ in plans))
+        # NICs' drivers move a frame's bounds, which the kernel sets right only where the program has moved them, too
+        spare = int(any(item.device.pci for item in running))
+        size = max(self._sender.frame_size, *(plan.frame_size + spare for plan, *_ in plans))
         if self._sender.frame_size < size:
             self._sender.rest()
         program = SenderProgram(

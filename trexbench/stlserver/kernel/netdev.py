@@ -19,8 +19,9 @@ _T = TypeVar("_T")
 CLONE_NEWNET = 0x40000000
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCGIFMTU, _SIOCGIFHWADDR = 0x8913, 0x8914, 0x8921, 0x8927
 _SIOCETHTOOL, _SIOCGIFINDEX = 0x8946, 0x8933
-_ETHTOOL_GSET, _ETHTOOL_GDRVINFO, _ETHTOOL_GFLAGS = 0x1, 0x3, 0x25
-_FLAG_RXVLAN = 1 << 8
+_ETHTOOL_GSET, _ETHTOOL_GDRVINFO, _ETHTOOL_GFEATURES = 0x1, 0x3, 0x3A
+STRIPS_VLANS, FILTERS_VLANS = 1 << 8, 1 << 9
+"""Features: takes the tags off received frames before a program sees them; drops those of VLANs that it is not in."""
 _IFF_UP, _IFF_RUNNING, _IFF_PROMISC = 0x1, 0x40, 0x100
 _ARPHRD_ETHER = 1
 
@@ -96,8 +97,8 @@ class NetDevice:
         except OSError as error:
             raise EngineError(f"interface {self.name}: {error.strerror}; see 'ip link'") from None
 
-    def _ethtool(self, command: int) -> bytes:
-        buffer = ctypes.create_string_buffer(struct.pack("I", command), 256)
+    def _ethtool(self, command: int, size: int = 0) -> bytes:
+        buffer = ctypes.create_string_buffer(struct.pack("II", command, size), 256)
         self._ask(_SIOCETHTOOL, struct.pack("P", ctypes.addressof(buffer)))
         return buffer.raw
 
@@ -109,11 +110,11 @@ class NetDevice:
         return None
 
     @property
-    def strips_vlans(self) -> bool:
-        """True if the NIC takes the VLAN tags off frames before a program sees them."""
+    def features(self) -> int:
+        """Features of a NIC that are on (the first 32); 0 where it reports none, or is virtual."""
         with contextlib.suppress(EngineError):
-            return bool(self.pci and struct.unpack_from("I", self._ethtool(_ETHTOOL_GFLAGS), 4)[0] & _FLAG_RXVLAN)
-        return False
+            return int(struct.unpack_from("I", self._ethtool(_ETHTOOL_GFEATURES, 2), 16)[0]) if self.pci else 0
+        return 0
 
     @property
     def mtu(self) -> int:

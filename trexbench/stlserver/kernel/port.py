@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ..engine import EngineCounters, EngineError
 from . import bpf, xdp_count, xdp_latency
-from .netdev import LinkCounters, NetDevice
+from .netdev import FILTERS_VLANS, STRIPS_VLANS, LinkCounters, NetDevice
 from .xdp_layout import (
     BIAS,
     FCS_BYTES,
@@ -36,6 +36,8 @@ DRIVER, SKB = MODES = ("driver", "skb")
 _FLAGS = {DRIVER: bpf.XDP_FLAGS_DRV_MODE, SKB: bpf.XDP_FLAGS_SKB_MODE}
 _COUNTING = ("virtio_net",)
 """Drivers that count XDP's frames as sent once they have taken them; in skb mode all do."""
+_DROPPING = ("tun", "virtio_net")
+"""Drivers that count as dropped what the receiving program has counted and is done with."""
 _ON_THEIR_WAY = 1024
 """Frames that a driver may have taken and not counted yet."""
 
@@ -214,8 +216,11 @@ class KernelPort:
             yield f"{name}: {self.mode} mode, which is slower: its driver ({driver}) cannot do XDP ({self.lack})"
         if self.device.pci and speed_read and self.device.speed_bps is None:
             yield f"{name}: its driver ({driver}) knows no speed; name it with --speed unless it is 10gbps"
-        if self.device.strips_vlans:
-            yield f"{name}: tags of VLANs are not counted on receipt; let it keep them: ethtool -K {name} rxvlan off"
+        features = self.device.features
+        if features & FILTERS_VLANS:
+            yield f"{name}: it may drop received frames with VLAN tags; promiscuous mode lets them in"
+        if features & STRIPS_VLANS:
+            yield f"{name}: octets of VLAN tags are not counted on receipt; they are with: ethtool -K {name} rxvlan off"
         if self.mode == DRIVER and self.device.pci and driver not in _COUNTING:
             yield f"{name}: frames that its ring refuses count as sent; --skb counts them apart"
 
@@ -235,8 +240,7 @@ class KernelPort:
         now = self.device.counters()
         attempted = moved.packets - moved.refused
         sent = self._taken(attempted, now)
-        # a TAP counts as dropped what the receiving program has counted and is done with
-        dropped = 0 if self.device.driver == "tun" else now.rx_dropped - self.first.rx_dropped
+        dropped = 0 if self.device.driver in _DROPPING else now.rx_dropped - self.first.rx_dropped
         return EngineCounters(
             opackets=sent,
             obytes=moved.octets * sent // attempted if sent < attempted else moved.octets,
