@@ -1,8 +1,9 @@
 """In a guest: what the embedded engine finds of two NICs that are wired to one another, and what it sends over them.
 
-    python engine_on_nics.py MODULE [serve's options]
+    python engine_on_nics.py MODULE ...
 
-Prints one JSON object: the server's words, its answers, and the engine's counts of bursts without and with a VLAN tag.
+Prints for each driver a line of JSON: the server's words, its answers, and the engine's counts of bursts without and
+with a VLAN tag.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from trexbench.stlserver.engine import StreamSpec
 from trexbench.stlserver.kernel.engine import KernelEngine
 
 BURST, RATE_PPS, MARK = 1200, 400.0, 7
-MACS = ("020000000001", "020000000002")
 IPV4 = bytes.fromhex("45000030000100004011000010000004300000040401000c001c0000")
 
 
@@ -33,16 +33,21 @@ def run(*argv: str) -> None:
 
 def prepare(module: str) -> list[str]:
     """Load the driver and set its NICs up; their names."""
+    others = set(os.listdir("/sys/class/net"))
     run("modprobe", module)
-    names = sorted(name for name in os.listdir("/sys/class/net") if name != "lo")
+    names = sorted(set(os.listdir("/sys/class/net")) - others)
     for name in names:
         Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
         run("ip", "link", "set", name, "up")
         subprocess.run(["ethtool", "-K", name, "rxvlan", "off"], check=False, capture_output=True)  # virtio has none
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and any(not linked(name) for name in names):
-        time.sleep(0.1)
+    await_links(names)
     return names
+
+
+def await_links(names: list[str]) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not all(linked(name) for name in names):
+        time.sleep(0.1)
 
 
 def linked(name: str) -> bool:
@@ -79,13 +84,12 @@ def serve(names: list[str]) -> dict[str, Any]:
 def send(names: list[str]) -> dict[str, Any]:
     """Counts of a burst from the first to the second port, and back of one with a VLAN tag."""
     counts: dict[str, Any] = {}
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and any(not linked(name) for name in names):
-        time.sleep(0.1)
+    await_links(names)
     with contextlib.closing(KernelEngine(names)) as engine:
         engine.set_promiscuous(0, True)
+        macs = [bytes.fromhex(port.src_mac.replace(":", "")) for port in engine.ports]
         for port, tag in ((0, b""), (1, bytes.fromhex("81000005"))):
-            frame = bytes.fromhex(MACS[1 - port] + MACS[port]) + tag + b"\x08\x00" + IPV4 + bytes(18)
+            frame = macs[1 - port] + macs[port] + tag + b"\x08\x00" + IPV4 + bytes(18)
             before = engine.counters(port), engine.counters(1 - port)
             engine.start(port, [StreamSpec(1, frame, RATE_PPS, "single_burst", BURST, mark=MARK)], 1.0, None)
             while port not in engine.poll():
@@ -100,10 +104,15 @@ def send(names: list[str]) -> dict[str, Any]:
                 "errors": after[0].oerrors + after[1].ierrors,
                 "marked": engine.flows()[1 - port][MARK].received,
             }
-        counts["load"] = engine.load().ports[0].waited_ns is not None
     return counts
 
 
+def main() -> None:
+    for module in sys.argv[1:]:
+        interfaces = prepare(module)
+        print(json.dumps({**serve(interfaces), "counts": send(interfaces)}), flush=True)
+        run("modprobe", "-r", module)
+
+
 if __name__ == "__main__":
-    interfaces = prepare(sys.argv[1])
-    print(json.dumps({**serve(interfaces), "counts": send(interfaces)}))
+    main()

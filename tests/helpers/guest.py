@@ -86,9 +86,10 @@ def run_in_guest(
     timeout_s: float = 300.0,
     environment: Mapping[str, str] | None = None,
     memory_mib: int = 1536,
+    hardware: Sequence[str] = (),
 ) -> InGuest:
     """Boot, run the command in a copy of the folder, bring the folder back, and end; see run_all_in_guest."""
-    (done,) = run_all_in_guest([argv], folder, timeout_s, environment, memory_mib)
+    (done,) = run_all_in_guest([argv], folder, timeout_s, environment, memory_mib, hardware)
     return done
 
 
@@ -98,8 +99,9 @@ def run_all_in_guest(
     timeout_s: float = 300.0,
     environment: Mapping[str, str] | None = None,
     memory_mib: int = 1536,
+    hardware: Sequence[str] = (),
 ) -> list[InGuest]:
-    """Commands one after the other in one guest, as far as each ends with 0.
+    """Commands one after the other in one guest, as far as each ends with 0. hardware: QEMU's words for more of it.
 
     RuntimeError, with the console's last lines and what the last command printed, where they do not end in time.
     """
@@ -115,7 +117,7 @@ def run_all_in_guest(
         initrd.write_bytes(_initrd(modules))
         with console.open("wb") as log:
             qemu = subprocess.Popen(
-                _qemu(kernel, initrd, shared, memory_mib),
+                [*_qemu(kernel, initrd, shared, memory_mib), *hardware],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_die_with_parent,
             )  # fmt: skip
             try:
