@@ -57,7 +57,7 @@ def linked(name: str) -> bool:
 
 
 def serve(names: list[str]) -> dict[str, Any]:
-    """What a server says of the ports."""
+    """Ask a server about the ports."""
     argv = [sys.executable, "-m", "trexbench.stlserver", "--interfaces", ",".join(names), "--rpc-port", "0"]
     with subprocess.Popen([*argv, "--pub-port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as one:
         assert one.stdout is not None and one.stderr is not None

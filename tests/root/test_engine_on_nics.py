@@ -20,7 +20,7 @@ BURST = 1200
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the program prints of each driver."""
+    """Run the program; its output by driver."""
     hardware = list[str]()
     for number, model in enumerate(NICS.values()):
         for side in (1, 2):

@@ -14,10 +14,11 @@ from bpf_vm import Machine
 
 from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.kernel.bpf_asm import R0, Assembler
-from trexbench.stlserver.kernel.port import CREDIT_NS, CREDIT_PACKETS, KernelPort
+from trexbench.stlserver.kernel.port import CREDIT_NS, CREDIT_PACKETS, OWED_MOST_S, KernelPort
 from trexbench.stlserver.kernel.xdp_count import map_bytes as flows_bytes
 from trexbench.stlserver.kernel.xdp_latency import Mark, map_bytes
 from trexbench.stlserver.kernel.xdp_layout import (
+    CATCH_UP,
     FRACTION_BITS,
     PORT_WORDS_MAX,
     XDP_PASS,
@@ -175,19 +176,52 @@ def test_too_much_is_shared_by_the_rates_and_the_rest_given_up() -> None:
     assert total >= 7_990, "every turn sends"
     for number, share in ((1, 28 / 48), (2, 16 / 48), (3, 4 / 48)):
         assert abs(counts[number] / total - share) < 0.01
-    assert bench.ports[0].memory.words[PortWord.LOST_TIME] > 0
+    bench.ports[0].gate = Gate.CLOSED
+    bench.ports[0].settle_losses()
+    assert bench.ports[0].lost_slots > 20_000
 
 
-def test_after_a_pause_only_the_credit_is_caught_up() -> None:
+def test_after_a_pause_only_the_credit_is_caught_up_at_once() -> None:
     bench = Bench([[stream(1, 1e6)]])
     bench.open()
     bench.run(50_000)
     bench.now_ns += 20_000_000
     sent = bench.run(400_000)
     credit = max(CREDIT_NS / 1000, CREDIT_PACKETS)
-    assert len(sent) <= 400 + credit + 2
+    assert len(sent) <= (400 + credit) * (1 + 1 / CATCH_UP) + 2
     bench.ports[0].settle_losses()
-    assert bench.ports[0].lost_slots == pytest.approx(20_000 - credit, abs=3)
+    assert bench.ports[0].lost_slots == pytest.approx(20_000 - credit - 1e6 * OWED_MOST_S, abs=3)
+
+
+@pytest.mark.parametrize("streams", [1, 4])
+def test_what_is_owed_is_sent_bit_by_bit_at_a_slightly_higher_rate(streams: int) -> None:
+    bench = Bench([[stream(number, 1e5 / streams) for number in range(streams)]])
+    bench.open()
+    bench.run(100_000, turn_ns=5000)
+    bench.now_ns += round(1e4 * (CREDIT_PACKETS + 40))
+    first, *later = (len(bench.run(10_000_000, turn_ns=5000)) for _ in range(4))
+    assert first <= (1000 + CREDIT_PACKETS) * (1 + 1 / CATCH_UP) + 2
+    assert max(later) <= 1000 * (1 + 1 / CATCH_UP) + 2
+    assert len(bench.sent) == pytest.approx(4010 + CREDIT_PACKETS + 40, abs=2)
+    assert bench.ports[0].memory.words[PortWord.OWED] == 0
+    bench.ports[0].settle_losses()
+    assert bench.ports[0].lost_slots == 0
+
+
+def test_what_is_owed_at_the_end_is_lost_and_a_lower_rate_owes_less() -> None:
+    bench = Bench([[stream(1, 1e6)]])
+    bench.open()
+    bench.run(50_000)
+    bench.now_ns += 10_000_000
+    bench.run(100_000)
+    port = bench.ports[0]
+    port.settle_losses()
+    assert port.lost_slots == 0
+    port.update(0.001)
+    assert port.memory.words[PortWord.OWED] == round(CATCH_UP * 1000 * OWED_MOST_S)
+    port.gate = Gate.CLOSED
+    port.settle_losses()
+    assert port.lost_slots == pytest.approx(10_000 - max(CREDIT_NS / 1000, CREDIT_PACKETS), abs=10)
 
 
 @pytest.mark.parametrize("waited_ns", [50_000, 300_000, 900_000])
@@ -213,7 +247,7 @@ def test_a_pause_shifts_time_and_a_closed_gate_sends_nothing() -> None:
     assert bench.run(1_000_000) == []
     bench.ports[0].resume()
     assert len(bench.run(100_000)) <= 102
-    assert bench.ports[0].memory.words[PortWord.LOST_TIME] == 0
+    assert bench.ports[0].memory.words[PortWord.OWED] == 0
 
 
 def test_a_deadline_ends_the_port_with_the_exact_count() -> None:
@@ -270,6 +304,7 @@ def test_a_limit_holds_each_port_back_and_is_counted() -> None:
     bench.open(1)
     counts = Counter(one.number for one in bench.run(1_000_000, turn_ns=250))
     assert counts[1] == pytest.approx(500, abs=20) and counts[2] == pytest.approx(100, abs=1)
+    bench.ports[0].gate = Gate.CLOSED
     bench.ports[0].settle_losses()
     held_back = 1500 - max(CREDIT_NS * 2e6 / 1e9, CREDIT_PACKETS)
     assert bench.ports[0].lost_slots == pytest.approx(held_back, abs=30)

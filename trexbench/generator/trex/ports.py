@@ -325,7 +325,7 @@ def lack_of_destination(status: Mapping[str, Any], version: Mapping[str, Any]) -
 
 
 def _sender(raw: Mapping[str, Any]) -> SenderCounters | None:
-    """What the embedded server says of a port's sender; None of another."""
+    """Find what the embedded server reports of a port's sender; None of another."""
     said = {name: int(raw[name]) for name in _OF_SENDER if raw.get(name) is not None}
     return SenderCounters(**said) if said else None
 

@@ -13,6 +13,7 @@ from . import bpf, xdp_count, xdp_latency
 from .netdev import FILTERS_VLANS, STRIPS_VLANS, LinkCounters, NetDevice
 from .xdp_layout import (
     BIAS,
+    CATCH_UP,
     FCS_BYTES,
     FRACTION_BITS,
     PORT_WORDS_MAX,
@@ -30,9 +31,11 @@ from .xdp_receive import receiver
 # others on the sender's core take some tenths of a millisecond. The packets fit into the 256 of a veth's ring.
 CREDIT_NS, CREDIT_PACKETS = 200_000.0, 192
 CREDIT_AT_MOST_NS = 50_000_000.0
+OWED_MOST_S = 1 / CATCH_UP
+"""Time whose packets a port may owe besides: within a second it has caught up."""
 _FORGIVE_TURNS = 16
 DRIVER, SKB = MODES = ("driver", "skb")
-"""How a port sends and receives: frames of XDP in its driver; as packets of the stack (sk_buff), as any driver can."""
+"""Ways to send and receive: frames of XDP in the driver; packets of the stack (sk_buff), as any driver can."""
 _FLAGS = {DRIVER: bpf.XDP_FLAGS_DRV_MODE, SKB: bpf.XDP_FLAGS_SKB_MODE}
 _COUNTING = ("virtio_net",)
 """Drivers that count XDP's frames as sent once they have taken them; in skb mode all do."""
@@ -84,6 +87,7 @@ class KernelPort:
     rows: bpf.SharedMap | None = None
     retired: tuple[int, int, int] = (0, 0, 0)
     retired_flows: dict[int, tuple[int, int]] = field(default_factory=dict)
+    owed_most_s: float = OWED_MOST_S
     lost_slots: float = 0.0
     lost_time_seen: int = 0
     reported: bool = True
@@ -137,9 +141,15 @@ class KernelPort:
         self.set_credit()
 
     def set_credit(self) -> None:
-        rate = max(self.total_rate(), 1e-9)
+        """Set what the port may catch up at once, and what bit by bit."""
+        rate, words = max(self.total_rate(), 1e-9), self.memory.words
         credit = min(max(CREDIT_NS, CREDIT_PACKETS / rate * 1e9), CREDIT_AT_MOST_NS)
-        self.memory.words[PortWord.CREDIT] = ticks(credit)
+        words[PortWord.CREDIT] = ticks(credit)
+        words[PortWord.STEP] = interval(CATCH_UP * rate)
+        words[PortWord.OWED_MOST] = most = round(self.owed_most_s * CATCH_UP * rate)
+        if (over := words[PortWord.OWED] - most) > 0:
+            words[PortWord.OWED] = most
+            self.lost_slots += over / CATCH_UP
 
     def update(self, factor: float) -> None:
         """New rates, which the program sees at its next turn; the next packet's due time moves with them."""
@@ -161,11 +171,15 @@ class KernelPort:
         self.gate = self.resumes_to
 
     def settle_losses(self) -> None:
-        """Add the packets lost in the time given up since the last call, at the rate of that time."""
-        lost = int(self.memory.words[PortWord.LOST_TIME])
+        """Add the packets lost in the time given up since the last call, at the rate of that time; at rest the owed."""
+        words = self.memory.words
+        lost = int(words[PortWord.LOST_TIME])
         passed_s = (lost - self.lost_time_seen) / (1 << FRACTION_BITS) / 1e9
         self.lost_slots += passed_s * self.total_rate()
         self.lost_time_seen = lost
+        if not self.busy:
+            self.lost_slots += words[PortWord.OWED] / CATCH_UP
+            words[PortWord.OWED] = 0
 
     def retire(self) -> None:
         """Move the counts of the streams into the totals, before they are replaced."""

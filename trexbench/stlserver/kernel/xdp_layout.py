@@ -13,6 +13,8 @@ BIAS = 1 << 60
 NEVER = 1 << 62
 NO_DEADLINE = (1 << 64) - 1
 PORT_WORDS_MAX = 4000
+CATCH_UP = 64
+"""A port that was held up sends faster by one part in so many, until it has sent what it owes."""
 FCS_BYTES = 4
 XDP_ABORTED, XDP_DROP, XDP_PASS = 0, 1, 2
 PREFIX_BYTES = 8
@@ -28,7 +30,7 @@ class CoreWord(IntEnum):
 
 
 class PortWord(IntEnum):
-    """Words of a port's map; the streams follow from word STREAMS on."""
+    """Words of a port's map; the streams follow from word STREAMS on. OWED is in CATCH_UP-ths of a packet."""
 
     GATE = 0
     LAG = 1
@@ -41,6 +43,9 @@ class PortWord(IntEnum):
     LIMIT_INTERVAL = 8
     LIMIT_NEXT = 9
     REFUSED = 10
+    OWED = 11
+    OWED_MOST = 12
+    STEP = 13
     STREAMS = 16
 
 

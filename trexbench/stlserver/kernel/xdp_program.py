@@ -3,8 +3,9 @@
 Registers: R6 context, R7 due time, then packet, R8 the time, R9 the current port's state.
 A run first takes the earliest due time of all streams. If the clock read by an earlier run already covers it,
 the packet goes out without reading the clock again; otherwise the clock is read, and the run is idle if
-nothing is due. A port more than its CREDIT behind gives the excess up (LAG, LOST_TIME) rather than send it in
-a burst. After a change of rate (FORGIVE) the time waited at the old rate does not count as behind.
+nothing is due. A port more than its CREDIT behind owes the excess (LAG, OWED) rather than send it in a burst: each
+packet from then on comes a STEP earlier. What goes beyond OWED_MOST is given up (LOST_TIME). After a change of rate
+(FORGIVE) the time waited at the old rate does not count as behind.
 """
 
 from __future__ import annotations
@@ -200,6 +201,7 @@ class SenderProgram:
         asm.jump_if("gt", R1, R2, late)
         asm.label(on_time)
         asm.change("add", R9, stream.at(StreamWord.SENT), 1)
+        self._repay()
         if stream.bursts:
             self._burst(number, plan, stream)
 
@@ -217,13 +219,35 @@ class SenderProgram:
         asm.alu("add", R1, R4)
         asm.store(8, R9, 8 * PortWord.LIMIT_NEXT, R1)
 
+    def _repay(self) -> None:
+        """Let the port's virtual time catch up by a step while it owes anything."""
+        asm = self.asm
+        asm.load(8, R1, R9, 8 * PortWord.OWED)
+        with asm.unless("eq", R1, 0):
+            asm.alu("sub", R1, 1)
+            asm.store(8, R9, 8 * PortWord.OWED, R1)
+            asm.load(8, R2, R9, 8 * PortWord.STEP)
+            asm.change("sub", R9, 8 * PortWord.LAG, R2)
+
     def _late(self, on_time: str) -> None:
         """The port is R1 behind and R2 is allowed: its virtual time falls back by the excess."""
         asm = self.asm
         asm.load(8, R3, R9, 8 * PortWord.FORGIVE)
         with asm.unless("ne", R3, 0):
             asm.alu("sub", R1, R2)
-            asm.change("add", R9, 8 * PortWord.LOST_TIME, R1, R3)
+            asm.load(8, R4, R9, 8 * PortWord.OWED)
+            asm.load(8, R5, R9, 8 * PortWord.OWED_MOST)
+            asm.load(8, R7, R9, 8 * PortWord.STEP)
+            asm.calc(R3, R5, "sub", R4)
+            asm.alu("mul", R3, R7)
+            asm.calc(R2, R1, "sub", R3)
+            with asm.unless("lt", R1, R3):
+                asm.change("add", R9, 8 * PortWord.LOST_TIME, R2, R3)
+                asm.mov(R4, R5)
+                asm.mov(R7, _MAX)
+            asm.calc(R3, R1, "div", R7)
+            asm.alu("add", R4, R3)
+            asm.store(8, R9, 8 * PortWord.OWED, R4)
         asm.store(8, R9, 8 * PortWord.FORGIVE, 0)
         asm.change("add", R9, 8 * PortWord.LAG, R1, R3)
         asm.jump(on_time)
