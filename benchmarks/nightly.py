@@ -44,6 +44,7 @@ EXACT = 1e-9
 OPTIONS = {
     "checkpoint": "",
     "detection": "--quick --ours",
+    "engine_cores": "",
     "engine_fidelity": "",
     "engine_speed": "",
     "fleet_faults": "--faults 8 --cells 1000",

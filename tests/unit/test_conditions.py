@@ -12,10 +12,10 @@ from documents import to_document
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result
 
 from trexbench.core.errors import StoreError
-from trexbench.core.load.sample import Conditions, CoreState, sample_from_dict, stored
+from trexbench.core.load.sample import Conditions, CoreState, Sample, SenderCounters, sample_from_dict, stored
 from trexbench.core.result import from_document
 from trexbench.core.strategy.analysis import analyse
-from trexbench.core.verdict.model import Analysis
+from trexbench.core.verdict.model import Analysis, Limit
 from trexbench.lab.conditions import CoreWatch
 from trexbench.session.run import run
 
@@ -98,3 +98,34 @@ def test_conditions_are_read_once_a_second() -> None:
     assert watch.read() is None
     now[0] = 1.0
     assert watch.read() is not None
+
+
+def held_up(sample: Sample, frames: int, taken: SenderCounters) -> Sample:
+    """Return the sample as if from 30 s on port 0 had sent so many frames fewer, while others had its sender's core."""
+    late, reading = sample.t_s >= 30, sample.reading
+    counters = dict(reading.ports)
+    if late:
+        counters[0] = replace(counters[0], opackets=counters[0].opackets - frames)
+        counters[1] = replace(counters[1], ipackets=counters[1].ipackets - frames)
+    senders = {0: taken if late else replace(taken, waited_ns=0, stolen_ns=0, preempted=0)}
+    return replace(sample, reading=replace(reading, ports=counters, senders=senders))
+
+
+@pytest.mark.parametrize(
+    ("frames", "taken", "codes"),
+    [
+        pytest.param(20_000, SenderCounters(30_000_000, 40, 0), ["sender-held-up"], id="others waited for"),
+        pytest.param(20_000, SenderCounters(0, 0, 30_000_000), ["sender-held-up"], id="the machine's host"),
+        pytest.param(100, SenderCounters(30_000_000, 40, 0), [], id="caught up with"),
+        pytest.param(20_000, SenderCounters(1_000_000, 40, None), [], id="something else"),
+    ],
+)
+def test_a_held_up_sender_is_said_and_the_dut_not_blamed(frames: int, taken: SenderCounters, codes: list[str]) -> None:
+    plan, samples = measured(lambda _: Conditions(), 3000 * K)
+    analysis = analyse(plan, [held_up(sample, frames, taken) for sample in samples])
+    said = [warning for warning in analysis.warnings if warning.code == "sender-held-up"]
+    assert [warning.code for warning in said] == codes
+    assert all("in 1 of " in one.text and "(at most 30 ms)" in one.text for one in said)
+    assert analysis.directions[0].limit is not Limit.DUT
+    sample = held_up(samples[-1], frames, taken)
+    assert sample_from_dict(msgspec.to_builtins(stored(sample), str_keys=True)) == sample

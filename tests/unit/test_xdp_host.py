@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from trexbench.stlserver.engine import EngineError
 from trexbench.stlserver.kernel import bpf
-from trexbench.stlserver.kernel.netdev import LinkCounters, enter_netns, parse_totals
+from trexbench.stlserver.kernel.netdev import LinkCounters, enter_netns, parse_speed, parse_totals
+from trexbench.stlserver.kernel.taken import Taken, parse_taken
 
 
 @pytest.mark.parametrize(
@@ -25,3 +28,21 @@ def test_totals_of_proc_net_dev() -> None:
 def test_a_namespace_that_is_not_there_is_named() -> None:
     with pytest.raises(EngineError, match="network namespace 'tbe-nowhere'"):
         enter_netns("tbe-nowhere")
+
+
+@pytest.mark.parametrize(
+    ("mbps", "bps"), [(1000, 1e9), (10_000, 1e10), (400_000, 4e11), (0, None), (0xFFFF, None), (0xFFFFFFFF, None)]
+)
+def test_a_nics_speed_is_in_two_halves(mbps: int, bps: float | None) -> None:
+    settings = bytearray(44)
+    settings[12:14], settings[28:30] = (mbps & 0xFFFF).to_bytes(2, "little"), (mbps >> 16).to_bytes(2, "little")
+    assert parse_speed(bytes(settings)) == bps
+
+
+def test_what_was_taken_of_a_core() -> None:
+    status = "Name:\tsender\nvoluntary_ctxt_switches:\t9\nnonvoluntary_ctxt_switches:\t41\n"
+    totals = "cpu  1 2 3 4 5 6 7 80 0 0\ncpu1 1 2 3 4 5 6 7 90 0 0\ncpu11 1 2 3 4 5 6 7 30 0 0\n"
+    tick_ns = 10**9 // os.sysconf("SC_CLK_TCK")
+    assert parse_taken("500 1234 7\n", status, totals, 1) == Taken(1234, 41, 90 * tick_ns)
+    assert parse_taken("500 1234 7\n", status, totals, None).stolen_ns is None
+    assert parse_taken("", "", "", 1) == Taken()

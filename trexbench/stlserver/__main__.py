@@ -37,6 +37,12 @@ class _Read(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
             raise click.UsageError(f"argument {param.opts[0] if param else self.name}: {error}", ctx) from error
 
 
+class _Rare(click.Option):
+    """An option that ``trexbench lab serve --help`` leaves out."""
+
+    usual = False
+
+
 def speed_bps(text: str) -> float:
     """10gbps, 1gbit, 2.5gbit/s: bit/s."""
     return _scaled(text, r"(?:bps|bit|bit/s)", "a speed such as 10gbps or 1gbit")
@@ -88,9 +94,9 @@ def _names(text: str) -> list[str]:
 @click.option("--netns", metavar="NAME", help="Network namespace that holds the interfaces.")
 @click.option("--speed", type=_Read("RATE", speed_bps), help="Port speed (the NIC's, else 10gbps).")
 @click.option("--cpu", type=_Read("N,M", _cpus), default="", help="CPUs that send, one for each pair of ports.")
-@click.option("--skb", is_flag=True, help="Do without XDP in the drivers: slower, with any NIC.")
-@click.option("--rpc-cpu", type=int, metavar="N", help="CPU that answers (any).")
-@click.option("--limit-pps", type=_Read("RATE", rate_pps), help="Send no faster, whatever is asked.")
+@click.option("--skb", cls=_Rare, is_flag=True, help="Do without XDP in the drivers: slower, with any NIC.")
+@click.option("--rpc-cpu", cls=_Rare, type=int, metavar="N", help="CPU that answers (any).")
+@click.option("--limit-pps", cls=_Rare, type=_Read("RATE", rate_pps), help="Send no faster, whatever is asked.")
 @click.option("--dst-mac", type=_Read("MAC,MAC", macs), help="The ports' neighbours, in their order; - for unknown.")
 @click.option("--host", default="127.0.0.1", help="Address to listen on (127.0.0.1).")
 @click.option("--rpc-port", type=_Read("N", _tcp_port), default=DEFAULT_RPC_PORT, help=f"({DEFAULT_RPC_PORT})")

@@ -115,9 +115,7 @@ def _of_sender(windows: Sequence[Window], result: DirectionResult) -> Iterator[R
     off = {w: abs(w.sent_pps / w.asked_pps - 1) for w in windows if w.held_up_s > HELD_UP_S and w.asked_pps}
     if missed := [w for w, share in off.items() if share > OFF_SHARE]:
         longest_ms = 1e3 * max(w.held_up_s for w in missed)
-        text = (
-            f"in {len(missed)} of {len(windows)} windows others had the sender's core, for {longest_ms:.0f} ms at most"
-        )
+        text = f"in {len(missed)} of {len(windows)} windows others had the sender's core (at most {longest_ms:.0f} ms)"
         most = format_share(max(off[w] for w in missed))
         yield RunWarning("sender-held-up", f"{result.direction}: {text}: what it sent is off by up to {most}")
 
