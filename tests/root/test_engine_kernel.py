@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -355,6 +356,21 @@ def test_frames_reach_the_stack_through_the_queue_of_another_cpu(engine: KernelE
         tap = Tap(netns, f"q{port}")
         engine.start(port, [burst(port + 1, 200)], 1.0, 5.0)
         assert {frame[42] for frame in tap.take(200)} == {port + 1} and tap.silent()
+
+
+def test_each_pair_of_ports_has_a_sender_and_a_cpu_of_its_own(netns: str) -> None:
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    with contextlib.closing(KernelEngine(["p0", "q0", "p1", "q1"], speed_bps=10e9, netns=netns, cpus=cpus)) as engine:
+        for port in (0, 2):
+            engine.start(port, [continuous(10_000.0)], 1.0, None)
+        assert wait_for(lambda: all(engine.counters(port).ipackets > 1000 for port in (1, 3)))
+        threads = [one.native_id for one in threading.enumerate() if one.name == "trexbench-sender"]
+        assert {frozenset(os.sched_getaffinity(one)) for one in threads if one} == {frozenset([cpu]) for cpu in cpus}
+        engine.stop(0)
+        before = [engine.counters(port).ipackets for port in (1, 3)]
+        assert wait_for(lambda: engine.counters(3).ipackets > before[1] + 1000)
+        assert engine.counters(1).ipackets == before[0]
+        assert all(engine.load().ports[port].waited_ns is not None for port in range(4))
 
 
 def test_kill_9_leaves_silent_ports_without_programs(netns: str) -> None:

@@ -28,8 +28,8 @@ class TakenWatch:
         self._files = [_opened(f"/proc/{name}") for name in ("thread-self/schedstat", "thread-self/status", "stat")]
 
     def read(self) -> Taken:
-        texts = [os.pread(one, 1 << 16, 0).decode() if one >= 0 else "" for one in self._files]
-        return parse_taken(*texts, self._cpu)
+        delays, status, totals = (os.pread(one, 1 << 16, 0).decode() if one >= 0 else "" for one in self._files)
+        return parse_taken(delays, status, totals, self._cpu)
 
     def close(self) -> None:
         for descriptor in self._files:
