@@ -358,6 +358,14 @@ def test_frames_reach_the_stack_through_the_queue_of_another_cpu(engine: KernelE
         assert {frame[42] for frame in tap.take(200)} == {port + 1} and tap.silent()
 
 
+def test_a_tap_is_no_nic_and_its_speed_is_not_believed(netns: str) -> None:
+    run("ip", "-n", netns, "tuntap", "add", "t0", "mode", "tap")
+    run("ip", "-n", netns, "link", "set", "t0", "up")
+    with contextlib.closing(KernelEngine(["t0"], netns=netns)) as engine:
+        (port,) = engine.ports
+    assert (port.driver, port.pci, port.speed_bps, port.remarks) == ("tun", "", 10e9, ())
+
+
 def test_each_pair_of_ports_has_a_sender_and_a_cpu_of_its_own(netns: str) -> None:
     cpus = sorted(os.sched_getaffinity(0))[:2]
     with contextlib.closing(KernelEngine(["p0", "q0", "p1", "q1"], speed_bps=10e9, netns=netns, cpus=cpus)) as engine:

@@ -71,6 +71,9 @@ def test_ramp_measures_a_router_that_forwards(tmp_path: Path, ephemeral: Path) -
     assert all(one["received"] > 0.8 * one["sent"] > 1000 for one in found["analysis"]), found["analysis"]
     assert found["dut"]["attested"] and found["dut"]["facts"]["ip_forward"] == 1
     assert [one["flows"] for one in found["profiles"].values()] == [251, 251]
+    assert {one["xdp_mode"] for one in found["generator"]["ports"]} == {"driver"}
+    first, last = (found["samples"][at]["senders"]["0"] for at in (0, -1))
+    assert 0 <= first["waited_ns"] <= last["waited_ns"] and 0 <= first["preempted"] <= last["preempted"]
     latencies = found["latency"]
     assert [(one["share"], one["direction"]) for one in latencies] == [
         (share, direction) for share in (0.1, 0.5, 0.9) for direction in ("0->1", "1->0")

@@ -22,6 +22,8 @@ _SIOCETHTOOL, _SIOCGIFINDEX = 0x8946, 0x8933
 _ETHTOOL_GSET, _ETHTOOL_GDRVINFO, _ETHTOOL_GFEATURES = 0x1, 0x3, 0x3A
 STRIPS_VLANS, FILTERS_VLANS = 1 << 8, 1 << 9
 """Features: takes the tags off received frames before a program sees them; drops those of VLANs that it is not in."""
+_NO_BUS = ("tap", "tun", "N/A")
+"""Words of virtual interfaces for the place of a NIC."""
 _IFF_UP, _IFF_RUNNING, _IFF_PROMISC = 0x1, 0x40, 0x100
 _ARPHRD_ETHER = 1
 
@@ -84,7 +86,8 @@ class NetDevice:
                 raise EngineError(f"interface {name} is not Ethernet; name an Ethernet interface")
             about = self._ethtool(_ETHTOOL_GDRVINFO)
             self.driver = _text(about[4:36])
-            self.pci = _text(about[100:132])
+            bus = _text(about[100:132])
+            self.pci = "" if bus in _NO_BUS else bus
         except EngineError:
             self.close()
             raise
