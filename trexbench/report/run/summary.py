@@ -250,7 +250,9 @@ def _generator(generator: Mapping[str, Any]) -> str:
         return " ".join(text_of(generator, key, "") for key in ("kind", "version")).strip() or "?"
     kind = text_of(generator, "kind", "STL server")
     version = text_of(server, "version", "of unknown version")
-    return f"{kind}, {version}, at {text_of(server, 'address', '?')}"
+    ports = generator.get("ports")
+    skb = isinstance(ports, list) and any(isinstance(one, Mapping) and one.get("xdp_mode") == "skb" for one in ports)
+    return f"{kind}, {version}, at {text_of(server, 'address', '?')}{', in skb mode' if skb else ''}"
 
 
 def _time(latency: Latency) -> str:
