@@ -47,8 +47,9 @@ def essence(method: str, reply: dict[str, Any]) -> dict[str, Any]:
 def _without_differences(method: str, result: Any) -> Any:
     """The result without what the embedded server answers differently on purpose, each with its reason."""
     if method == "get_system_info":
-        # it counts no packet groups, and says so in the receive capabilities
-        return {**result, "ports": [_drop(port, "rx") for port in sorted(result["ports"], key=lambda p: p["index"])]}
+        # it counts no packet groups, and says so in the receive capabilities; it alone sends by XDP
+        ports = [_drop(port, "rx", "xdp_mode") for port in sorted(result["ports"], key=lambda p: p["index"])]
+        return {**result, "ports": ports}
     if method == "get_port_status":
         # it has no network stack, hence sends no gratuitous ARP
         return {**result, "rx_info": _drop(result["rx_info"], "stack", "grat_arp")}
@@ -57,8 +58,8 @@ def _without_differences(method: str, result: Any) -> Any:
         names = result["xstats_names"]
         return {"xstats_names": [name for name in names if name in COMMON_XSTATS]}
     if method == "get_port_stats":
-        # it tells by port what it could not send; TRex tells the sum of all ports only
-        return _drop(result, "queue_full")
+        # it tells by port what it could not send, of which TRex tells the sum of all ports only, and why
+        return _drop(result, "queue_full", "waited_ns", "preempted", "stolen_ns")
     if method == "get_utilization":
         # it has no packet buffer pools
         return _drop(result, "mbuf_stats")
