@@ -39,7 +39,7 @@ GROUPS = [
     *groups_of(judgement_of(*(found(name, 0.2, mode=mode) for name in ("cycles/packet", "power") for mode in MODES))),
 ]
 COMMANDS = {
-    show(ROW, "my results"): "trexbench show 'my results/2026-11-20/vpp 64b uni.json'",
+    show(ROW, "my results"): "trexbench results show 'my results/2026-11-20/vpp 64b uni.json'",
     compare(BEFORE, ROW, "results"): "trexbench results compare 'results/2026-11-19/vpp 64b uni.json' "
     "'results/2026-11-20/vpp 64b uni.json'",
     doctor(CELL): "trexbench doctor --dut netgate-vpp",

@@ -44,7 +44,7 @@ def test_it_has_ten_lines_at_most_and_counts_what_it_leaves_out(
     assert lines[0] == "*** SIMULATED ***" and lines[-1] == "result     results/x.json"
     assert ("and 5 more directions" in text) is (len(ports) == 8)
     told = sum("warning    no sample" in line for line in lines)
-    assert doubts == told or f"warning    {doubts - told} more: trexbench show" in lines
+    assert doubts == told or f"warning    {doubts - told} more: trexbench results show" in lines
 
 
 def test_a_searchs_other_goals_are_told() -> None:

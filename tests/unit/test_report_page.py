@@ -153,7 +153,7 @@ def test_changes_are_told_by_group_with_the_rate_ahead_and_figures_folded() -> N
         "vpp +31 of +48 cycles/packet",
         "vpp: vpp \u2192 absent",
         "mtu: 1500 \u2192 9000",
-        "see the latest run: trexbench show 'results/2026-11-20/vpp 64b uni simulated.json'",
+        "see the latest run: trexbench results show 'results/2026-11-20/vpp 64b uni simulated.json'",
     ):
         assert text.index(headline) < text.index(words) < text.index("2 figures"), words
     for words in ("-16.7 % 6.000 \u2192 5.000 Mpps 0.2 % 2 2026-11-19", "+12.0 % 400 \u2192 448 0.2 %"):

@@ -152,5 +152,5 @@ def _next(has_run: bool, night: NightGlance | None, under_way: bool) -> list[str
     if night is not None:
         return ["trexbench report", "trexbench regress"]
     if has_run:
-        return ["trexbench show", "trexbench report"]
+        return ["trexbench results show", "trexbench report"]
     return ["trexbench doctor", "trexbench ramp --dut netgate-vpp --mode imix --sim"]

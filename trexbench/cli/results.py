@@ -1,4 +1,4 @@
-"""``trexbench show`` and ``results``: stored runs, for people and for other tools."""
+"""``trexbench results``: stored runs, for people and for other tools."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 
 
-@verb(epilog="\b\nExamples:\n  trexbench show\n  trexbench show --brief\n  trexbench show run.json --picture run.png\n")
+@verb(
+    epilog="\b\nExamples:\n  trexbench results show\n  trexbench results show --brief\n"
+    "  trexbench results show run.json --picture run.png\n"
+)
 @_run
 @results_option("Where to look for the latest run when none is named.")
 @path_option("--picture", "Draw the run's picture again, to this file: .png, .svg or .pdf.", dir_okay=False)
@@ -50,7 +53,7 @@ def show(run: Path | None, results: Path, picture: Path | None, form: OutputForm
 
 @verbs()
 def results() -> None:
-    """The stored runs: list, query, compare, export, import, prune, show.
+    """The stored runs: show, list, query, compare, export, import, prune.
 
     An index beside them, results/index.cache, finds them; it is rebuilt from the documents whenever needed.
     """

@@ -26,7 +26,7 @@ REASON = "WHY"
 
 def show(row: RunRow, results: str) -> str:
     """The run as text. results: the directory of the results, as it was typed."""
-    return _line("show", f"{results}/{row.path}")
+    return _line("results", "show", f"{results}/{row.path}")
 
 
 def compare(before: RunRow, after: RunRow, results: str) -> str:

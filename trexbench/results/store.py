@@ -186,7 +186,7 @@ def _loaded(path: Path, of: type[R]) -> R:
     result = load_document(path)
     if not isinstance(result, of):
         nouns = load_of(result).noun, LOADS[of.schema].noun.removeprefix("a run ")
-        raise StoreError(f"{path}: {nouns[0]}, not {nouns[1]}", "`trexbench show` shows it")
+        raise StoreError(f"{path}: {nouns[0]}, not {nouns[1]}", "`trexbench results show` shows it")
     return result
 
 
