@@ -1,9 +1,11 @@
 """A simulated fleet that loses testers, and the whole night's process, at random moments; and what a cell costs.
 
-    python benchmarks/fleet_faults.py [--faults 60] [--seed 1] [--cells 1000] [--testers 50]
+    python benchmarks/fleet_faults.py [--faults 80] [--seed 1] [--cells 1000] [--testers 50]
 
 Nights of four DUTs by three testers, each a process of this machine; a fault is kill -9 of a tester, SIGSTOP and later
-SIGCONT, or kill -9 of scheduler and client, after which the same command goes on. A fifth are two at once. Aim: no
+SIGCONT, or kill -9 of scheduler and client, after which the same command goes on. Every second night is a cluster's,
+whose scheduler, client, testers and their commands are killed apart, and whose connections are cut or held up and
+healed. A fifth are two at once. Aim: no
 document lost, torn or doubled, no moment with two drivers of a DUT, every night ends. Then empty cells, which are
 looked up, leased, committed and noted, but not measured, by testers in one process. Aim: under 20 ms of a core each.
 """
@@ -18,12 +20,13 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,14 +37,113 @@ from _ratios import note, skip
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
 
+import cut_lines
 import lost_testers
 
 from trexbench.fleet.guard import LeaseGuard
 
 LEASE_S, TESTERS, DUTS = 2.0, 3, 4
 AIM_MS = 20.0
-NIGHT_LIMIT_S = 240.0
+NIGHT_LIMIT_S = 400.0
 FAULTS_A_NIGHT = 8
+
+
+class Night:
+    """A night's process, whose children are its testers."""
+
+    faults: Mapping[str, int] = {"kill -9": 45, "SIGSTOP": 40, "kill -9 of the night": 15}
+    """Fault -> its weight."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __enter__(self) -> Night:
+        self.begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.night.kill()
+        self.night.wait()
+
+    def begin(self) -> None:
+        self.night = lost_testers.start_night(self.folder, TESTERS, LEASE_S)
+
+    def mend(self) -> None:
+        """Start again what is not the night's own."""
+
+    @property
+    def parents(self) -> Sequence[int]:
+        return (self.night.pid,)
+
+    def do(self, kind: str, rng: random.Random) -> bool:
+        """Return whether the fault was made."""
+        if kind == "kill -9 of the night":
+            self.night.kill()
+            return True
+        testers = lost_testers.driving(self.folder, *self.parents) or lost_testers.testers_of(*self.parents)
+        if not testers:
+            return False
+        pid, number = rng.choice(testers), signal.SIGKILL if kind == "kill -9" else signal.SIGSTOP
+        if not lost_testers.send(pid, number):
+            return False
+        if number is signal.SIGSTOP:
+            later(rng.uniform(0.1, 2.0) * LEASE_S, go_on, os.pidfd_open(pid))
+        return True
+
+
+class ClusterNight(Night):
+    """Scheduler, client and testers apart, each connection through a line that can be cut."""
+
+    faults: Mapping[str, int] = {
+        "kill -9": 20, "SIGSTOP": 20, "kill -9 of the night": 8, "kill -9 of a tester's command": 8,
+        "kill -9 of the scheduler": 8, "connection cut and healed": 18, "connection held up and healed": 18,
+    }  # fmt: skip
+
+    def __enter__(self) -> Night:
+        with socket.create_server(("127.0.0.1", 0)) as bound:
+            self._port: int = bound.getsockname()[1]
+        self._lines = [cut_lines.Line(self._port) for _ in range(TESTERS + 1)]
+        self._commands: dict[int | str, Popen[bytes]] = {}
+        self.mend()
+        return super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        for command in self._commands.values():
+            command.kill()
+            command.wait()
+
+    def begin(self) -> None:
+        address = f"tcp://127.0.0.1:{self._lines[TESTERS].port}"
+        self.night = lost_testers.start_night(self.folder, TESTERS, LEASE_S, address)
+
+    def mend(self) -> None:
+        for what in ("scheduler", *range(TESTERS)):
+            if what not in self._commands or self._commands[what].poll() is not None:
+                self._commands[what] = self._start(what)
+
+    def _start(self, what: int | str) -> Popen[bytes]:
+        if isinstance(what, str):
+            return lost_testers.start(self.folder, what, f"tcp://127.0.0.1:{self._port}", LEASE_S)
+        address = f"tcp://127.0.0.1:{self._lines[what].port}"
+        return lost_testers.start(self.folder, "tester", f"t{what + 1}", address, LEASE_S)
+
+    @property
+    def parents(self) -> Sequence[int]:
+        return [one.pid for what, one in self._commands.items() if what != "scheduler"]
+
+    def do(self, kind: str, rng: random.Random) -> bool:
+        if kind == "kill -9 of the scheduler":
+            self._commands["scheduler"].kill()
+        elif kind == "kill -9 of a tester's command":
+            self._commands[rng.randrange(TESTERS)].kill()
+        elif kind.startswith("connection"):
+            line = rng.choice(self._lines)
+            (line.cut if "cut" in kind else line.hold)()
+            later(rng.uniform(0.1, 2.0) * LEASE_S, line.heal)
+        else:
+            return super().do(kind, rng)
+        return True
 
 
 @dataclass
@@ -55,45 +157,33 @@ class Storm:
     nights: int = 0
     seconds: float = 0.0
 
-    def strike(self, night: Popen[bytes], folder: Path) -> None:
+    def strike(self, there: Night) -> None:
         """One fault, or two at once."""
         for _ in range(2 if self.rng.random() < 0.2 else 1):
-            kind = self.rng.choices(("kill -9", "SIGSTOP", "kill -9 of the night"), (45, 40, 15))[0]
-            testers = lost_testers.driving(folder, night.pid) or lost_testers.testers_of(night.pid)
-            if kind == "kill -9 of the night":
-                night.kill()
-            elif not testers:
-                continue
-            else:
-                pid, number = self.rng.choice(testers), signal.SIGKILL if kind == "kill -9" else signal.SIGSTOP
-                if not lost_testers.send(pid, number):
-                    continue
-                if number is signal.SIGSTOP:
-                    later = threading.Timer(self.rng.uniform(0.1, 2.0) * LEASE_S, go_on, (os.pidfd_open(pid),))
-                    later.daemon = True
-                    later.start()
-            self.faults[kind] += 1
-            self.left -= 1
+            kind = self.rng.choices(*zip(*there.faults.items(), strict=True))[0]
+            if there.do(kind, self.rng):
+                self.faults[kind] += 1
+                self.left -= 1
 
     def night(self, folder: Path) -> None:
         """A night under faults, gone on with by the same command until it has ended."""
         lost_testers.make_place(folder, DUTS)
         begun_s, self.nights = time.monotonic(), self.nights + 1
-        running = lost_testers.start_night(folder, TESTERS, LEASE_S)
         spared = max(0, self.left - FAULTS_A_NIGHT)
-        while time.monotonic() - begun_s < NIGHT_LIMIT_S:
-            with contextlib.suppress(Exception):
-                running.wait(self.rng.uniform(0.3, 3.0))
-            if running.poll() is None:
-                if self.left > spared and (folder / "results" / "nights").exists():
-                    self.strike(running, folder)
-            elif running.returncode == 0:
-                break
+        with ClusterNight(folder) if self.nights % 2 == 0 else Night(folder) as there:
+            while time.monotonic() - begun_s < NIGHT_LIMIT_S:
+                with contextlib.suppress(Exception):
+                    there.night.wait(self.rng.uniform(0.3, 3.0))
+                there.mend()
+                if there.night.poll() is None:
+                    if self.left > spared and (folder / "results" / "nights").exists():
+                        self.strike(there)
+                elif there.night.returncode == 0:
+                    break
+                else:
+                    there.begin()
             else:
-                running = lost_testers.start_night(folder, TESTERS, LEASE_S)
-        else:
-            running.kill()
-            self.bad["nights without an end"] += 1
+                self.bad["nights without an end"] += 1
         self.seconds += time.monotonic() - begun_s
         self._judge(folder)
 
@@ -105,6 +195,12 @@ class Storm:
         print(f"night {self.nights}: {after}", flush=True)
         if not after.is_clean or after.failed:
             shutil.copytree(folder, Path(tempfile.gettempdir()) / f"fleet-night-{self.nights}", dirs_exist_ok=True)
+
+
+def later(after_s: float, what: Callable[..., object], *arguments: object) -> None:
+    timer = threading.Timer(after_s, what, arguments)
+    timer.daemon = True
+    timer.start()
 
 
 def go_on(stopped: int) -> None:
@@ -127,7 +223,7 @@ def empty_cells(count: int, testers: int, folder: Path) -> tuple[int, float, flo
     lost_testers.make_place(folder, testers)
     task._GUARD = Unguarded()  # it would end all testers of this process
     modes = ", ".join(f"var2-{64 + number}b" for number in range(max(1, count // testers // 2)))
-    suite = folder / "faults.yaml"
+    suite = folder / "suites" / "faults.yaml"
     suite.write_text(suite.read_text().replace("[64b]", f"[{modes}]"))
     setup, results = Setup(sim=True, configs_dir=folder / "dut_configs"), folder / "results"
     found, jobs = read_jobs(str(suite), setup)
@@ -209,7 +305,7 @@ def in_this_process(reach: Mapping[str, Sequence[str]], lease_s: float, _scratch
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("faults", 60), ("seed", 1), ("cells", 1000), ("testers", 50)):
+    for name, default in (("faults", 80), ("seed", 1), ("cells", 1000), ("testers", 50)):
         parser.add_argument(f"--{name}", type=int, default=default)
     asked = parser.parse_args()
     if find_spec("distributed") is None:

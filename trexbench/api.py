@@ -100,13 +100,17 @@ class EfficiencyCall(Watched, Setup, EfficiencyWish, Case):
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteCall(NightWords, Setup):
-    """All options of ``run_suite``. fleet: testers that measure at once, as in docs/fleet.md; None: this machine."""
+    """All options of ``run_suite``. fleet: testers that measure at once, as in docs/fleet.md; None: this machine.
+
+    insecure: reach its scheduler without TLS on another machine, too.
+    """
 
     name: str = field(kw_only=False)
     results: Place = "results"
     only: Annotated[Sequence[str], Form(repeated=True)] = ()
     resume: bool = False
     fleet: str | None = None
+    insecure: bool = False
 
 
 def with_options(made: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
@@ -174,7 +178,7 @@ def run_suite(options: SuiteCall) -> Night:
     if options.fleet is not None:
         from .fleet.choose import by_fleet
 
-        night = replace(night, by_fleet=by_fleet(options.name, options.fleet, night))
+        night = replace(night, by_fleet=by_fleet(options.name, options.fleet, night, options.insecure))
     return run_suite(options.name, night, options.only, options.resume).night
 
 

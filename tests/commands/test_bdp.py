@@ -28,9 +28,9 @@ def test_before_and_after(tmp_path: Path) -> None:
     assert 0.9 < before["ratio"] < 1.1, "within 10 % of window over round trip"
     (picture,) = tmp_path.glob("results/*/lab-linux/*.png")
     assert picture.read_bytes()[:4] == b"\x89PNG"
-    shown = succeed(tmp_path, "show")
+    shown = succeed(tmp_path, "results", "show")
     assert shown.stdout == done.stdout
-    assert json.loads(trexbench(tmp_path, "show", "--json").stdout)["bdp"] == found["bdp"]
+    assert json.loads(trexbench(tmp_path, "results", "show", "--json").stdout)["bdp"] == found["bdp"]
     listed = json.loads(trexbench(tmp_path, "results", "list", "--json").stdout)["runs"]
     assert {one["cell"]["mode"] for one in listed} == {"forward-ipv4", "forward-ipv4-buffers-50000000"}
 

@@ -61,11 +61,11 @@ def test_testers_that_are_killed_and_stopped_lose_nothing(tmp_path: Path) -> Non
 
 
 def test_testers_leave_ctrl_c_to_the_night_and_talk_to_who_has_its_certificate(tmp_path: Path) -> None:
-    from trexbench.fleet.cluster import keys_by_tester, on_this_machine
+    from trexbench.fleet.cluster import on_this_machine, testers_there
 
     with on_this_machine({"t1": ["r1"]}, 10.0, tmp_path) as client:
         assert client.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
-        assert list(client.run_on_scheduler(keys_by_tester)) == ["t1"]
+        assert list(client.run_on_scheduler(testers_there)) == ["t1"]
         address = client.scheduler.address
         assert address.startswith("tls://127.0.0.1:")
         with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=30) as bare:
@@ -78,7 +78,7 @@ def test_testers_leave_ctrl_c_to_the_night_and_talk_to_who_has_its_certificate(t
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--fleet", "local:2"), "--fleet local:2: its testers are simulated, as yet: add --sim"),
+        (("--fleet", "local:2"), "--fleet local:2 has simulated testers only: add --sim"),
         (("--sim", "--fleet", "local:0"), "no number of testers from 1 to 64: write it as local:3"),
         (("--sim", "--fleet", "none.yaml"), "none.yaml: No such file"),
     ],

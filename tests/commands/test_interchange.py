@@ -39,11 +39,11 @@ def test_every_reader_takes_what_was_imported(tmp_path: Path) -> None:
     found = listed(tmp_path)
     modes = ("forward-ipv4-2-streams-unmonitored", "bidir-ipv4-unmonitored", "reverse-ipv4-unmonitored")
     assert {f"box {mode}" for mode in modes} | {f"other {mode}" for mode in modes[:2]} == set(found)
-    shown = said(tmp_path, "show", paths[1])
+    shown = said(tmp_path, "results", "show", paths[1])
     assert "bidir IPv4 >= 100.1 Mbit/s" in shown and "imported from iperf3 3.12" in shown
-    assert said(tmp_path, "show", "--brief", paths[0]).startswith("TCP through other: forward IPv4 >= ")
+    assert said(tmp_path, "results", "show", "--brief", paths[0]).startswith("TCP through other: forward IPv4 >= ")
     assert "forward-ipv4-2-streams" in said(tmp_path, "results", "compare", "box", "other")
-    said(tmp_path, "show", paths[0], "--picture", "x.png")
+    said(tmp_path, "results", "show", paths[0], "--picture", "x.png")
     said(tmp_path, "report", "-o", "page.html")
     assert "forward-ipv4-2-streams-unmonitored" in (tmp_path / "page.html").read_text()
     assert "needs 7 nights, has 1" in trexbench(tmp_path, "regress").stdout

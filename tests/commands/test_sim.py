@@ -60,7 +60,7 @@ def test_a_mix_says_what_each_of_its_sizes_lost(tmp_path: Path) -> None:
     first, last = found["samples"][0]["ports"], found["samples"][-1]
     for port in ("0", "1"):
         assert sum(last["streams"][port]["sent"]) == last["ports"][port]["opackets"] - first[port]["opackets"]
-    shown = trexbench(tmp_path, "show", "--json")
+    shown = trexbench(tmp_path, "results", "show", "--json")
     assert json.loads(shown.stdout)["analysis"][0]["streams"] == found["analysis"][0]["streams"], shown.stderr
 
 
@@ -170,7 +170,7 @@ def test_search_finds_the_knees_of_several_goals(tmp_path: Path) -> None:
     assert "received, Mpps" in done.stdout
     (path,) = tmp_path.glob("results/*/*/*-search.json")
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-    told = json.loads(trexbench(tmp_path, "show", str(path), "--json").stdout)
+    told = json.loads(trexbench(tmp_path, "results", "show", str(path), "--json").stdout)
     for one in told["analysis"]:
         strict, loose = one["goals"]
         assert (strict["loss"], loose["loss"]) == (0.001, 0.01) and strict["maximum_pps"] == one["maximum_pps"]

@@ -37,7 +37,7 @@ def test_the_bdp_laboratory_and_its_table(tmp_path: Path) -> None:
     assert "2 of 2 cells measured" in lab.stderr, lab.stderr
     small, large = json.loads(trexbench(tmp_path, "suite", "table", "bdp-lab8", "--json").stdout)["cells"]
     assert small["published_mbps"] == 3160 and small["measured_mbps"] < 0.6 * large["measured_mbps"]
-    shown = trexbench(tmp_path, "show")
+    shown = trexbench(tmp_path, "results", "show")
     assert "fills the line" in shown.stdout and "BDP     25.0 MB" in shown.stdout
 
 

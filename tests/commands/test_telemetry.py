@@ -79,5 +79,5 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_a_stored_run_says_the_same_again(stored: tuple[Path, str]) -> None:
     folder, said = stored
-    again = succeed(folder, "show")
+    again = succeed(folder, "results", "show")
     assert again.stdout == said

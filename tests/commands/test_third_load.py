@@ -42,9 +42,9 @@ def test_its_runs_are_listed_shown_and_exported(place: Path) -> None:
     assert all(18_900 < one["answered_qps"] < 21_000 and one["total_pps"] is None for one in listed)
     table = run(place, "results", "list")
     assert table.count("lab-linux  a.test dns") == NIGHTS == table.count(" kqueries/s") and "pps" not in table
-    assert "queries/s answered" in run(place, "show", "--picture", "dns.png")
+    assert "queries/s answered" in run(place, "results", "show", "--picture", "dns.png")
     assert (place / "dns.png").read_bytes().startswith(b"\x89PNG")
-    document = json.loads(run(place, "show", "--json"))
+    document = json.loads(run(place, "results", "show", "--json"))
     assert document["schema"] == "trexbench/dns" and 18_900 < document["answered_qps"] < 21_000
 
 
@@ -122,7 +122,7 @@ def test_a_damaged_document_is_refused_in_one_line(place: Path, tmp_path: Path) 
     for number, (good, bad) in enumerate({'"hold_s": 1.0': '"hold_s": -1', '"loss": 0.001': '"lost": 1'}.items()):
         damaged = tmp_path / f"{number}.json"
         damaged.write_text(whole.replace(good, bad))
-        told = run(place, "show", str(damaged), code=9 if number == 0 else 0)
+        told = run(place, "results", "show", str(damaged), code=9 if number == 0 else 0)
         assert "Traceback" not in told and ("damaged" in told) == (number == 0)
 
 

@@ -48,7 +48,7 @@ def test_a_run_says_that_nothing_was_applied(tmp_path: Path, box: str) -> None:
         "driver: none" in done.stdout and found["telemetry"]["readings"] == [] and found["dut"]["facts_sha256"] is None
     )
     (path,) = tmp_path.glob("results/*/box/*.json")
-    shown = succeed(tmp_path, "show", str(path))
+    shown = succeed(tmp_path, "results", "show", str(path))
     assert "driver: none" in shown.stdout
     succeed(tmp_path, "report", "--output", "page")
 

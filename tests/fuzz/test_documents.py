@@ -56,7 +56,7 @@ def _said(*words: object) -> tuple[int, str]:
 
 
 def _check_show(file: Path) -> None:
-    code, text = _said("show", file)
+    code, text = _said("results", "show", file)
     assert code == 0 or (text.startswith(f"trexbench: {file}: ") and text.count("\n") == 1), text[-500:]
 
 
@@ -74,7 +74,7 @@ def test_a_damaged_document_stops_nothing(kind: str, tmp_path: Path) -> None:
         assert code == 0, (verb, text[-500:])
     for file in files:
         _check_show(file)
-    assert _said("show", sound)[0] == 0
+    assert _said("results", "show", sound)[0] == 0
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)

@@ -97,7 +97,7 @@ def figures(results: Path, call: Callable[[Sequence[str]], tuple[int, str]]) -> 
     """By verb. call: a command line -> exit code and standard output."""
     place, found = ["--results", str(results)], dict[str, Any]()
     for path in documents(results):
-        found[f"show {path}"] = of_show(call(["show", str(results / path), "--json"])[1])
+        found[f"show {path}"] = of_show(call(["results", "show", str(results / path), "--json"])[1])
         export = results / "export.json"
         call(["results", "export", "--loadtest", str(results / path), "-o", str(export)])
         found[f"export {path}"] = of_export(export.read_text())

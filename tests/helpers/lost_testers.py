@@ -13,15 +13,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trexbench.config.fleet import fleet_of
+from trexbench.config.fleet import Cluster, fleet_of
 from trexbench.core.errors import ConfigError, StoreError
 from trexbench.core.history.night import CellState
+from trexbench.fleet.join import joined, serve_scheduler
 from trexbench.fleet.night import FleetNight
-from trexbench.fleet.task import measure_cell, measure_job
+from trexbench.fleet.task import OwnSettings, measure_cell, measure_job
+from trexbench.fleet.worker import keep_working
 from trexbench.results.nights import TESTERS, read_night
 from trexbench.results.store import load_document
 from trexbench.session.keep import Measured, Output
@@ -41,13 +43,14 @@ DATE = "2026-11-21"
 
 def make_place(folder: Path, duts: int) -> Path:
     """A directory with a suite of so many simulated DUTs, two cells each."""
+    (folder / "suites").mkdir(parents=True)
     (folder / "dut_configs").mkdir(parents=True)
     (folder / "drivers").mkdir()
     text = (ROOT / "dut_configs" / "netgate-linux.yaml").read_text()
     names = [f"box{number}" for number in range(duts)]
     for name in names:
         (folder / "dut_configs" / f"{name}.yaml").write_text(text)
-    (folder / "faults.yaml").write_text(SUITE.format(duts=", ".join(names)))
+    (folder / "suites" / "faults.yaml").write_text(SUITE.format(duts=", ".join(names)))
     return folder
 
 
@@ -70,11 +73,14 @@ def measure_noticed(order: Mapping[str, Any]) -> dict[str, Any]:
     return measure_cell(order, drive)
 
 
-def run_night(folder: Path, testers: int, lease_s: float) -> None:
-    """Run the suite's night, or go on with it."""
+def run_night(folder: Path, testers: int, lease_s: float, address: str | None = None) -> None:
+    """Run the suite's night, or go on with it. address: of a cluster's scheduler; None: its testers are children."""
     os.chdir(folder)
-    setup, name = Setup(sim=True, speedup=10_000.0, configs_dir=folder / "dut_configs"), str(folder / "faults.yaml")
+    setup, name = Setup(sim=True, speedup=10_000.0, configs_dir=folder / "dut_configs"), "faults"
     night = FleetNight(name, fleet_of(testers, lease_s), measure_noticed)
+    if address is not None:
+        cluster = Cluster(address, None, False)
+        night = replace(night, opened=lambda *_: joined(cluster, lease_s), is_cluster=True)
     results = folder / "results"
     options = NightOptions(results, setup, Output(results=results), lambda _: None, DATE, by_fleet=night)
     try:
@@ -83,32 +89,50 @@ def run_night(folder: Path, testers: int, lease_s: float) -> None:
         run_suite(name, options)
 
 
-def start_night(folder: Path, testers: int, lease_s: float) -> subprocess.Popen[bytes]:
-    """The night in a process of its own, whose children are its testers."""
+def run_scheduler(folder: Path, address: str, lease_s: float) -> None:
+    serve_scheduler(Cluster(address, None, False), lease_s, print)
+
+
+def run_tester(folder: Path, name: str, address: str, lease_s: float) -> None:
+    """Work as a tester that reaches every DUT."""
+    duts = sorted(path.stem for path in (folder / "dut_configs").iterdir())
+    os.chdir(folder)
+    own = OwnSettings(name, str(folder / "results"), {"configs_dir": str(folder / "dut_configs")}, duts, "")
+    keep_working(own, Cluster(address, None, False), lease_s, print)
+
+
+def start_night(folder: Path, testers: int, lease_s: float, address: str | None = None) -> subprocess.Popen[bytes]:
+    """The night in a process of its own, whose children are its testers, unless it is a cluster's."""
+    return start(folder, "night", testers, lease_s, address)
+
+
+def start(folder: Path, what: str, *arguments: object) -> subprocess.Popen[bytes]:
+    """Run_<what> in a process of its own."""
     paths = f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'helpers'}"
-    code = f"import pathlib, lost_testers as f; f.run_night(pathlib.Path({str(folder)!r}), {testers}, {lease_s})"
+    code = f"import pathlib, lost_testers as f; f.run_{what}(pathlib.Path({str(folder)!r}), *{arguments!r})"
     env = {**os.environ, "PYTHONPATH": paths, "TREXBENCH_RUN_DIR": str(folder / "run")}
-    with (folder / "night.log").open("ab") as log:
+    with (folder / f"{what}.log").open("ab") as log:
         return subprocess.Popen([sys.executable, "-c", code], env=env, stdout=log, stderr=log)
 
 
-def testers_of(night: int) -> list[int]:
-    """Process ids of the night's testers."""
+def testers_of(*parents: int) -> list[int]:
+    """Process ids of testers, children of these processes."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent == night and b"spawn_main" in (entry / "cmdline").read_bytes():
+                words = (entry / "cmdline").read_bytes()
+                if parent in parents and (b"spawn_main" in words or b"trexbench.fleet.worker" in words):
                     found.append(int(entry.name))
             except (OSError, IndexError):
                 continue
     return sorted(found)
 
 
-def driving(folder: Path, night: int) -> list[int]:
-    """Process ids of the night's testers that drive a DUT now."""
-    found, alive = [], testers_of(night)
+def driving(folder: Path, *parents: int) -> list[int]:
+    """Process ids of testers that drive a DUT now, children of these processes."""
+    found, alive = [], testers_of(*parents)
     for path in (folder / "drivers").glob("*.pid"):
         try:
             found.append(int(path.read_text()))

@@ -115,7 +115,7 @@ def test_queues_of_a_nic_are_set_read_back_and_counted(tmp_path: Path, up: Path)
     assert "does not show its key" in found["spread"]["predicted"]["ports"][0]["reason"]
     (direction,) = found["analysis"]
     assert direction["received"] > 0.5 * direction["sent"] > 500
-    assert "EMULATED" in succeed(tmp_path, "show").stdout
+    assert "EMULATED" in succeed(tmp_path, "results", "show").stdout
     counted = [one for reading in found["telemetry"]["readings"] for one in reading["observation"]["queues"]]
     assert {(one["port"], one["queue"]) for one in counted} == {(port, queue) for port in (0, 1) for queue in (0, 1)}
     assert max(one["packets"] for one in counted if one["port"] == 0) >= direction["received"]

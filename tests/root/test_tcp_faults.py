@@ -80,7 +80,7 @@ def test_kill_9_takes_a_lab_of_the_runs_own_along(tmp_path: Path) -> None:
     assert found["status"] != "complete" and len(found["legs"]) == 1 and not found["legs"][0]["error"]
     listed = trexbench(place, "results", "list")
     assert listed.returncode == 0 and "own" in listed.stdout, listed.stderr
-    shown = trexbench(place, "show", "--brief")
+    shown = trexbench(place, "results", "show", "--brief")
     assert shown.returncode == 0 and "reverse IPv4" in shown.stdout, shown.stderr
 
 

@@ -100,13 +100,13 @@ def test_a_file_in_a_directory_that_is_not_there_is_refused(verb: tuple[str, str
 )
 def test_a_picture_is_what_its_name_says(name: str, begins: bytes) -> None:
     path = RunWriter(Path("results"), print).end(make_result())
-    code, _, err = run("show", str(path), "--picture", name)
+    code, _, err = run("results", "show", str(path), "--picture", name)
     assert code == 0 and Path(name).read_bytes().startswith(begins), err
 
 
 def test_a_picture_of_another_kind_is_refused() -> None:
     path = RunWriter(Path("results"), print).end(make_result())
-    code, out, err = run("show", str(path), "--picture", "x.jpeg")
+    code, out, err = run("results", "show", str(path), "--picture", "x.jpeg")
     assert (code, out) == (2, "") and "x.jpeg: a picture is no .jpeg" in err and ".png, .svg, .pdf" in err
 
 
@@ -257,7 +257,11 @@ def test_nothing_that_a_user_reads_cites_a_file_that_a_wheel_lacks(tmp_path: Pat
     assert code == 2 and "add a twin: section, with workers, clock and cycles_per_packet" in err and "docs/" not in err
 
 
-SHOW = 'import sys; from trexbench.cli import main; main(["show", sys.argv[1], "--brief", "--picture", "x.png"])'
+SHOW = """
+import sys
+from trexbench.cli import main
+main(["results", "show", sys.argv[1], "--brief", "--picture", "x.png"])
+"""
 CONFIGURE = "import trexbench.report, matplotlib; matplotlib.get_configdir()"
 """Code that makes matplotlib complain of its user's home, without the list of all fonts that a first picture needs."""
 

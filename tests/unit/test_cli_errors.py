@@ -179,7 +179,7 @@ def test_no_such_server() -> None:
     fails((*RAMP, "--server", "no.such.host.invalid"), 5, ["no.such.host.invalid"])
 
 
-@pytest.mark.parametrize("verb", [("show",), ("results", "export", "--loadtest", "-o", "out.json")])
+@pytest.mark.parametrize("verb", [("results", "show"), ("results", "export", "--loadtest", "-o", "out.json")])
 def test_files_that_are_no_runs(verb: Sequence[str], tmp_path: Path) -> None:
     fails((*verb, "nofile.json"), 9, ["nofile.json"])
     for text in ("", "{", "[]", "{}", "[" * 100_000, '{"schema": "trexbench/run", "version": 99}', "\x00\xff"):

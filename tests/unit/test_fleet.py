@@ -25,6 +25,7 @@ from trexbench.fleet import guard as guards
 from trexbench.fleet import task
 from trexbench.fleet.guard import guard as watch
 from trexbench.fleet.guard import now
+from trexbench.fleet.kept import place_kept
 from trexbench.fleet.leases import KEPT, LeaseFolder, leased
 from trexbench.fleet.task import CellOrder, digest_of, measure_cell, place_of, plain, setup_of
 from trexbench.session.keep import Measured, Output
@@ -289,16 +290,24 @@ def test_a_document_that_cannot_be_placed_is_kept_and_named(tmp_path: Path, monk
 
     def drive(_job: object, output: Output) -> Measured[Any]:
         assert output.results is not None and (tmp_path / "day").is_dir()
-        (output.results / "measured.json").write_text("whole")
+        measured = output.results / "2026-11-21" / "netgate-linux" / "measured.json"
+        measured.parent.mkdir(parents=True)
+        measured.write_text("whole")
         real = os.link
         monkeypatch.setattr(os, "link", lambda old, new: full() if str(new).endswith("x.json") else real(old, new))
-        return Measured(make_result(), None, output.results / "measured.json")
+        return Measured(make_result(), None, measured)
 
     def full() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(task, "_GUARD", Noted())
+    notes = list[str]()
     said = measure_cell(asdict(order), drive)["error"]
     kept = Path(said.rpartition("the result is in ")[2])
     assert "day/x.json: No space left on device" in said and kept.read_text() == "whole"
-    assert kept.parent.parent == tmp_path / ".fleet"
+    assert (folder := kept.parents[2]).parent == tmp_path / ".fleet"
+    place_kept(tmp_path, notes.append)
+    assert folder.exists() and not notes, "there is no room yet"
+    monkeypatch.undo()
+    place_kept(tmp_path, notes.append)
+    assert (tmp_path / "day" / "x.json").read_text() == "whole" and not folder.exists() and len(notes) == 1

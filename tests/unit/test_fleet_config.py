@@ -22,8 +22,8 @@ lease: 20s
 links:
   - [t1:0, netgate-vpp:TenGigabitEthernet3/0/0]
   - [netgate-vpp:TenGigabitEthernet3/0/1, t1:1]
-  - [t2:1, netgate-linux:enp3s0f0]
-  - [t2:0, netgate-linux:enp3s0f1]
+  - [t2:0, netgate-linux:enp3s0f0]
+  - [t2:1, netgate-linux:enp3s0f1]
 """
 
 
@@ -45,14 +45,14 @@ def test_everything_a_fleet_may_say(tmp_path: Path) -> None:
     [
         ("t1:0,", "t1:7,", ("fleet.yaml:7: links[0][0]", "t1 has no port 7", "0, 1, 2, 3")),
         ("enp3s0f1", "eth9", ("fleet.yaml:10:", "no port eth9", "enp3s0f0")),
-        ("[t2:1, n", "[t9:1, n", ("fleet.yaml:9:", "nothing is called t9", "t1, t2")),
-        ("t2:0", "t2:1", ("fleet.yaml:10:", "t2:1 has a link on line 9", "take one out")),
+        ("[t2:0, n", "[t9:0, n", ("fleet.yaml:9:", "nothing is called t9", "t1, t2")),
+        ("[t2:1, n", "[t2:0, n", ("fleet.yaml:10:", "t2:0 has a link on line 9", "take one out")),
         ("enp3s0f1", "enp3s0f0", ("fleet.yaml:10:", "netgate-linux:enp3s0f0 has a link")),
         ("speed: 10gbit", "speed: 25gbit", ("fleet.yaml:7:", "25.00 Gbit/s of t1", "10.00 Gbit/s of netgate-vpp")),
-        ("t2:0, netgate-linux:enp3s0f1", "t2:0, t2:1", ("fleet.yaml:10:", "a loop: both ends are at t2")),
-        ("t2:0, netgate-linux:enp3s0f1", "t2:0, t1:2", ("fleet.yaml:10:", "joins two testers")),
+        ("t2:1, netgate-linux:enp3s0f1", "t2:1, t2:0", ("fleet.yaml:10:", "a loop: both ends are at t2")),
+        ("t2:1, netgate-linux:enp3s0f1", "t2:1, t1:2", ("fleet.yaml:10:", "joins two testers")),
         (
-            "  - [t2:0, netgate-linux:enp3s0f1]\n", "",
+            "  - [t2:1, netgate-linux:enp3s0f1]\n", "",
             ("fleet.yaml:4: duts[1]", "nobody reaches netgate-linux", "enp3s0f0, enp3s0f1"),
         ),
         ("netgate-linux]", "netgate-linux, gl-ar150]", ("fleet.yaml:4: duts[2]", "gl-ar150", "no ports")),
@@ -60,8 +60,8 @@ def test_everything_a_fleet_may_say(tmp_path: Path) -> None:
         ("name: t2", "name: netgate-vpp", ("fleet.yaml:7:", "a tester and a DUT", "rename")),
         ("name: t2", "name: t1", ("fleet.yaml:3:", "tester t1 is on line 2")),
         ("lease: 20s", "lease: 1s", ("fleet.yaml:5: lease", "2s to 10min")),
-        ("[t2:1, n", "[t2:1, t2:0, n", ("fleet.yaml:9:", "3 ends", "has two")),
-        ("[t2:1, n", "[t2, n", ("fleet.yaml:9:", "not an end of a link", "t1:0")),
+        ("[t2:0, n", "[t2:0, t2:1, n", ("fleet.yaml:9:", "3 ends", "has two")),
+        ("[t2:0, n", "[t2, n", ("fleet.yaml:9:", "not an end of a link", "t1:0")),
         ("links:", "linkz:", ("did you mean 'links'?",)),
     ],
 )  # fmt: skip
@@ -87,8 +87,28 @@ def test_simulated_testers_reach_every_dut() -> None:
     assert fleet_of(2, 5.0).reach("aba") == {"t1": ["a", "b"], "t2": ["a", "b"]}
 
 
-@pytest.mark.parametrize("text", ["", " ", "local", "tls://10.0.0.1:8786", "local:" + "9" * 5000])
+@pytest.mark.parametrize("text", ["", " ", "local", "local:" + "9" * 5000])
 def test_what_is_no_fleet_names_a_form_that_exists(text: str) -> None:
     with pytest.raises(ConfigError, match=r"local:3") as raised:
         find_fleet(text, None, sim=True)
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 120
+
+
+def test_a_schedulers_address_goes_with_the_fleet_yaml_that_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="no scheduler's address: write it as tls://HOST:8786"):
+        find_fleet("http://a:1", None, sim=False)
+    with pytest.raises(ConfigError, match=r"fleet\.yaml: No such file"):
+        find_fleet("tls://10.0.0.1:8786", None, sim=False)
+    fleet = fleet_in(tmp_path, GOOD + "scheduler: tcp://127.0.0.1:1\n")
+    found = find_fleet("tls://10.0.0.1:8786", ROOT / "dut_configs", sim=False)
+    assert (fleet.scheduler, found.scheduler) == ("tcp://127.0.0.1:1", "tls://10.0.0.1:8786")
+    assert found.digest == fleet.digest and found.wiring == fleet.wiring
+
+
+def test_a_link_to_another_port_than_the_config_names_is_refused(tmp_path: Path) -> None:
+    text = GOOD.replace("t2:0,", "t2:x,").replace("t2:1,", "t2:0,").replace("t2:x,", "t2:1,")
+    with pytest.raises(ConfigError, match=r"port 1 of t2, where .*netgate-linux\.yaml has tester: 0 for enp3s0f0"):
+        fleet_in(tmp_path, text)

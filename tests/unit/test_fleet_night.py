@@ -3,55 +3,116 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from trexbench.config.fleet import Fleet
-from trexbench.fleet.night import FleetNight
+from trexbench.core.fleet.roster import choose_testers
+from trexbench.fleet import night as nights
+from trexbench.fleet.night import DEATHS, UNPLACED_S, FleetNight
+from trexbench.fleet.task import CellOrder
 
 pytestmark = pytest.mark.portable
 
 
-def night_of(wiring: dict[str, str], left: dict[str, int], running: dict[str, str]) -> FleetNight:
-    """wiring: tester -> DUTs, a letter each; left: DUT -> its cells; running: key of a cell -> its DUT."""
-    night = FleetNight("lab", Fleet((), (), ()))
-    night._able = {dut: {tester for tester, duts in wiring.items() if dut in duts} for dut in "ab"}
-    night._waiting = {dut: deque(range(count)) for dut, count in left.items()}
-    jobs: Any = [SimpleNamespace(cell=SimpleNamespace(dut=dut)) for dut in running.values()]
-    night._jobs = jobs
-    night._running = {key: (at, "") for at, key in enumerate(running)}
-    return night
-
-
 @pytest.mark.parametrize(
-    ("wiring", "left", "running", "keys", "started"),
+    ("wiring", "left", "idle", "chosen"),
     [
-        ({"t1": "ab", "t2": "ab"}, {"a": 1, "b": 2}, {}, {"t1": [], "t2": []}, "ba"),
-        ({"t1": "ab", "t2": "a"}, {"a": 1, "b": 2}, {}, {"t1": [], "t2": []}, "ba"),
-        ({"t1": "ab", "t2": "a"}, {"a": 2, "b": 1}, {}, {"t1": [], "t2": []}, "a"),
-        ({"t1": "ab"}, {"a": 1}, {"k": "b"}, {"t1": ["k"]}, ""),
-        ({"t1": "ab", "t2": "ab"}, {"a": 1}, {"k": "b"}, {"t1": ["k"], "t2": []}, "a"),
-        ({"t1": "ab", "t2": "ab"}, {"a": 1}, {"k": "b"}, {"t1": [], "t2": []}, "a"),
-        ({"t1": "ab"}, {"a": 1}, {"k": "b"}, {"t1": []}, ""),
-        ({"t1": "b", "t2": "ab"}, {"a": 1}, {"k": "b"}, {"t2": []}, ""),
-        ({"t1": "b", "t2": "a"}, {"a": 1}, {"k": "b"}, {"t2": []}, "a"),
-        ({"t1": "ab", "t2": "b"}, {"a": 1}, {}, {"t2": []}, ""),
-        ({"t1": "a", "t2": "a"}, {"a": 3}, {"k": "a"}, {"t1": ["k"], "t2": []}, ""),
+        ({"t1": "ab", "t2": "ab"}, {"a": 1, "b": 2}, ["t1", "t2"], {"b": "t1", "a": "t2"}),
+        ({"t1": "ab", "t2": "a"}, {"a": 2, "b": 1}, ["t1", "t2"], {"b": "t1", "a": "t2"}),
+        ({"t1": "ab", "t2": "a"}, {"a": 2, "b": 1}, ["t2"], {"a": "t2"}),
+        ({"t1": "ab"}, {"a": 1, "b": 1}, [], {}),
+        ({"t1": "b", "t2": "ab"}, {"a": 1}, ["t1"], {}),
+        ({"t1": "ab"}, {"a": 0, "b": 1}, ["t1"], {"b": "t1"}),
     ],
     ids=[
-        "the DUT with more cells first", "the other has a tester left", "the first may take the only tester",
-        "the tester is busy", "the other is idle",
-        "one is on its way, there are two testers", "one is on its way to the only tester",
-        "one waits for a tester that may be this", "one waits for a tester that is not this", "nobody is there",
-        "of a DUT one at a time",
+        "the DUT with more cells first", "a tester is kept for the DUT that only it reaches",
+        "that tester is busy", "nobody is idle", "the idle one does not reach it", "nothing is left of one",
     ],
 )  # fmt: skip
-def test_a_cell_is_given_only_where_an_idle_tester_is_sure(
-    wiring: dict[str, str], left: dict[str, int], running: dict[str, str], keys: dict[str, Sequence[str]], started: str
+def test_an_idle_tester_gets_the_cell_that_needs_it_most(
+    wiring: dict[str, str], left: dict[str, int], idle: list[str], chosen: dict[str, str]
 ) -> None:
-    night = night_of(wiring, left, running)
-    futures: Any = dict.fromkeys(running.values())
-    assert "".join(night._startable(keys, futures)) == started
+    able = {dut: {tester for tester, duts in wiring.items() if dut in duts} for dut in "ab"}
+    assert choose_testers(left, idle, able) == chosen
+
+
+@dataclass
+class Task:
+    """A future of Dask."""
+
+    key: str
+    workers: list[str]
+    status: str = "pending"
+    raised: Exception | None = None
+
+    def add_done_callback(self, _call: object) -> None: ...
+
+    def cancel(self) -> None:
+        self.status = "cancelled"
+
+    def exception(self) -> Exception | None:
+        return self.raised
+
+
+@dataclass
+class Given:
+    """A client that keeps what it is given."""
+
+    tasks: list[Task] = field(default_factory=list)
+
+    def submit(self, _work: object, _order: object, key: str, workers: list[str], **_: object) -> Task:
+        self.tasks.append(Task(key, workers))
+        return self.tasks[-1]
+
+
+class KilledWorker(Exception):
+    """As Dask's."""
+
+
+def night_of(duts: str, notes: list[str]) -> tuple[FleetNight, Any, list[CellOrder]]:
+    """A night of one cell for each DUT, a letter each, by the testers t1 and t2 that reach all."""
+    night = FleetNight("lab", Fleet((), (), ()))
+    night._able = {dut: {"t1", "t2"} for dut in duts}
+    night._waiting = {dut: deque([at]) for at, dut in enumerate(duts)}
+    jobs: Any = [SimpleNamespace(cell=SimpleNamespace(dut=dut)) for dut in duts]
+    options: Any = SimpleNamespace(say=notes.append)
+    night._jobs, night._options = jobs, options
+    orders = [CellOrder("lab", "lab", {}, {}, dut, 0, "", "n", "", "", "", 9.0) for dut in duts]
+    return night, Given(), orders
+
+
+def test_each_cell_is_blamed_for_its_own_tester_only() -> None:
+    """Both kill their testers again and again: neither ever waits at a tester that the other kills."""
+    notes, failed = list[str](), list[tuple[int, str]]()
+    night, client, orders = night_of("ab", notes)
+    night._note = lambda at, _since, outcome: failed.append((at, str(outcome.error)))  # type: ignore[method-assign]
+    for death in range(DEATHS):
+        for dut, tester in night._chosen({"t1": [], "t2": []}).items():
+            night._give(client, dut, tester, orders)
+        assert night._chosen({"t1": [], "t2": []}) == {} and len({one.workers[0] for one in client.tasks[-2:]}) == 2
+        assert night._deaths.total() == 2 * death
+        for task in client.tasks[-2:]:
+            task.status, task.raised = "error", KilledWorker()
+            night._end(night._forget(task.key), task)  # type: ignore[arg-type]
+    assert sorted(failed) == [(at, f"{DEATHS} testers died while they measured it") for at in (0, 1)]
+    assert len({task.key for task in client.tasks}) == 2 * DEATHS and len(notes) == 2 * (DEATHS - 1)
+
+
+def test_a_cell_that_is_at_no_tester_for_long_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    night, client, orders = night_of("a", [])
+    clock = [100.0]
+    monkeypatch.setattr(nights.time, "monotonic", lambda: clock[0])
+    night._give(client, "a", "t1", orders)
+    (task,) = client.tasks
+    for seen, later_s in (([task.key], UNPLACED_S + 1), ([], UNPLACED_S - 1)):
+        clock[0] += later_s
+        night._take_back_unplaced({"t1": seen})
+        assert task.status == "pending" and not night._waiting["a"]
+    clock[0] += 2.0
+    night._take_back_unplaced({"t1": []})
+    assert task.status == "cancelled" and list(night._waiting["a"]) == [0] and not night._running
+    assert night._chosen({"t2": []}) == {"a": "t2"}

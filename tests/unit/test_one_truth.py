@@ -103,7 +103,7 @@ def shown(path: Path) -> dict[str, Any]:
     """Return what ``show --json`` says; raise BenchError with the words of its error."""
     said, told = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told), contextlib.suppress(SystemExit):
-        main(["show", str(path), "--json"])
+        main(["results", "show", str(path), "--json"])
     if not said.getvalue():
         raise BenchError(told.getvalue().removeprefix("trexbench: ").rstrip("\n"))
     found: dict[str, Any] = json.loads(said.getvalue())

@@ -34,12 +34,14 @@ VERBS = (
     "results query 'select started, dut, mode, total_pps from runs'",
     "results compare 2026-03-02 2026-03-03",
     f"results compare {PACKETS} {PACKETS.replace('03-01', '03-02')} --anyway",
-    f"show {PACKETS}",
-    f"show {TCP}",
+    f"results show {PACKETS}",
+    f"results show {TCP}",
     "regress",
     "regress --known",
     "suite list",
     "suite plan netgate-6100 --sim",
+    "fleet plan netgate-6100 --sim --fleet local:2",
+    "fleet status --fleet local:2",
     "dut list",
     "dut show lab-linux",
     "lab status",
@@ -52,7 +54,6 @@ ELSEWHERE = {
     **dict.fromkeys(("ramp", "search", "saturate", "efficiency", "tcp", "lab calibrate"), "show writes runs, too"),
     **dict.fromkeys(("dut plan", "dut verify", "dut telemetry"), "tests/root and tests/commands have DUTs"),
     **dict.fromkeys(("nightly", "suite run", "suite table"), "tests/commands measures nights"),
-    "results show": "it is show",
 }
 """Verbs with forms that are not in VERBS, and why."""
 
@@ -127,7 +128,7 @@ def test_a_simulated_or_interrupted_run_is_marked_in_its_tables(document: str, f
     of = load_document(Path(document))
     ended = replace(of, simulated=True, status=Status.INCOMPLETE, reason="interrupted", started="2026-04-01T12:00:00Z")
     path = RunWriter(Path("results"), print).end(ended)
-    out = run("show", path, "--format", form).out
+    out = run("results", "show", path, "--format", form).out
     assert words in out and "simulated" in out.lower() and str(of.dut["name"]) in out
 
 
@@ -204,7 +205,7 @@ def test_csv_has_raw_figures_and_no_formula() -> None:
     assert {row["way"] for row in rows} == {"bidir 1q", "bidir 3q", "uni"}
     assert all(float(row["maximum"].removeprefix(">=")) > 1e6 for row in rows)
     assert {row["unit"] for row in rows} == {"bit/s", "pps"}
-    shown = run("show", TCP, "--csv")
+    shown = run("results", "show", TCP, "--csv")
     assert "DUT,mode,status,way," in shown.out and "mean, Mbit/s" in shown.out and "'" not in shown.out
     assert "CSV has the first table alone; md has these, too: " in shown.err
 

@@ -44,7 +44,7 @@ def test_it_has_ten_lines_at_most_and_counts_what_it_leaves_out(
     assert lines[0] == "*** SIMULATED ***" and lines[-1] == "result     results/x.json"
     assert ("and 5 more directions" in text) is (len(ports) == 8)
     told = sum("warning    no sample" in line for line in lines)
-    assert doubts == told or f"warning    {doubts - told} more: trexbench results show" in lines
+    assert doubts == told or f"warning    {doubts - told} more: results show" in lines
 
 
 def test_a_searchs_other_goals_are_told() -> None:
@@ -57,7 +57,7 @@ def test_show_takes_it_and_not_with_json(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = RunWriter(Path("results"), print).end(make_result(make_plan(), SLOW))
-    for arguments, code in ((("show", "--brief"), 0), (("show", "--brief", "--json"), 2)):
+    for arguments, code in ((("results", "show", "--brief"), 0), (("results", "show", "--brief", "--json"), 2)):
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         out, err = capfd.readouterr()

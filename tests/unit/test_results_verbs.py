@@ -131,7 +131,7 @@ def test_a_run_that_was_killed_before_it_saw_anything_is_listed_without_a_rate()
 
 def test_a_picture_that_cannot_be_written_is_a_failure(capfd: pytest.CaptureFixture[str]) -> None:
     path = store(1)
-    out, err = said(capfd, "show", str(path), "--picture", "nowhere/x.png", code=9)
+    out, err = said(capfd, "results", "show", str(path), "--picture", "nowhere/x.png", code=9)
     assert out == "" and "nowhere/x.png: No such file or directory" in err
 
 
@@ -289,7 +289,7 @@ def test_files_of_others_become_runs_once(capfd: pytest.CaptureFixture[str]) -> 
     assert len(out.splitlines()) == 2 and err == ""
     out, err = said(capfd, "results", "import", "--speed", "1gbit", one, two)
     assert out == "" and err.count("was imported before") == 2 and len(rows()) == 2
-    out, _ = said(capfd, "show", str(Path("results", rows()[0].path)))
+    out, _ = said(capfd, "results", "show", str(Path("results", rows()[0].path)))
     assert "added up from rates" in out
     out, _ = said(capfd, "results", "compare", "pf", "linux")
     assert "faster" in out

@@ -90,7 +90,7 @@ def test_what_was_measured_before_a_kill_is_kept(tmp_path: File) -> None:
     left = load_document(path)
     assert isinstance(left, TcpResult) and left.legs == result.legs[:1]
     assert left.summaries[0].rate_bps == pytest.approx(65.6e6)
-    again = run("show", path)
+    again = run("results", "show", path)
     assert again.code == 0 and "UNFINISHED" in again.out
 
 
@@ -144,10 +144,10 @@ def test_no_verb_chokes_on_a_directory_with_both_kinds(tmp_path: File) -> None:
     assert [(mode, pps) for mode, _, pps in found] == [("forward-ipv4", None), ("reverse-ipv4", None)]
     listed = run("results", "list", "--results", tmp_path)
     assert listed.code == 0 and "65.60 Mbit/s" in listed.out and "not read" not in listed.out
-    assert "65.6" in run("show", tcp).out
-    assert json.loads(run("show", tcp, "--json").out)["summaries"][0]["limit"] == "dut"
-    assert run("show", tcp, "--brief").out.startswith("TCP through lab-linux: forward IPv4 65.60 Mbit/s")
-    assert run("show", packets).code == 0
+    assert "65.6" in run("results", "show", tcp).out
+    assert json.loads(run("results", "show", tcp, "--json").out)["summaries"][0]["limit"] == "dut"
+    assert run("results", "show", tcp, "--brief").out.startswith("TCP through lab-linux: forward IPv4 65.60 Mbit/s")
+    assert run("results", "show", packets).code == 0
     assert run("results", "query", "select * from runs", "--results", tmp_path).code == 0
     page = run("report", "--results", tmp_path, "-o", tmp_path / "page.html")
     assert page.code == 0 and "could not be read" not in page.out, page.out

@@ -1,23 +1,195 @@
-"""``suite plan --fleet``: who would measure what, and when."""
+"""``trexbench fleet``: testers on several machines, who would measure what, and what they do now."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ..config.fleet import find_fleet
+import click
+
+from ..config.fleet import HERE, INSECURE, Cluster, Fleet, find_fleet
+from ..config.suite import Instead
+from ..core.errors import ConfigError
 from ..core.fleet.roster import Roster, make_roster
 from ..core.units import format_duration
+from ..report.clean import clean
 from ..report.fit import format_sheet
 from ..report.room import room_of, wrapped
 from ..report.sheet import Sheet, figure, make_sheet
 from ..report.words import format_count
-from ..session.options import Setup
+from ..session.options import Setup, TesterChoice
 from .forms import OutputForm
+from .options import CONFIGS, ONLY, asked, complete_suites, formats, results_option
+from .output import note, warn
+from .verbs import Heading, Option, rare, verbs
 
 if TYPE_CHECKING:
     from ..config.suite import Suite
+    from ..fleet.status import FleetNow
     from ..suite.jobs import Job
+
+FLEET = click.option(
+    "--fleet",
+    metavar="FILE",
+    cls=Option,
+    heading=Heading.THROUGH,
+    help="Testers that measure at once: a fleet.yaml; the scheduler's address, with ./fleet.yaml; or local:3, three "
+    "simulated ones; default: this machine.",
+)
+UNSAFE = rare(
+    "--insecure",
+    heading=Heading.THROUGH,
+    is_flag=True,
+    help="Reach the scheduler without TLS from other machines, too; each result warns of it.",
+)
+_HERE = click.option(
+    "--fleet", metavar="FILE", default=str(HERE), show_default=True, help="Testers, DUTs and what is wired to what."
+)
+_EXAMPLES = """\b
+Examples:
+  trexbench fleet plan lab --sim --fleet local:2
+  trexbench fleet scheduler
+  trexbench fleet worker --tester t1 --results /srv/trexbench/results
+  trexbench fleet status --watch
+"""
+WATCH_EVERY_S = 1.0
+
+
+@verbs(epilog=_EXAMPLES)
+def fleet() -> None:
+    """Testers on several machines that measure one night: a scheduler at which they meet, and a worker on each."""
+
+
+@fleet.command("plan")
+@click.argument("name", metavar="SUITE", shell_complete=complete_suites)
+@ONLY
+@asked("instead", Instead)
+@asked("setup", Setup, speedup=1, kept="the runs", server="")
+@_HERE
+@formats("text", "json", "csv", "md")
+def plan_(name: str, only: Sequence[str], instead: Instead, setup: Setup, fleet: str, form: OutputForm) -> None:
+    """List which tester would measure which cell and when, and what cannot be measured and why."""
+    from ..suite.night import check_twins, read_jobs
+
+    suite, jobs = read_jobs(name, setup, only, instead)
+    check_twins(jobs)
+    show_roster(suite, jobs, fleet, setup, form)
+
+
+def _joining(text: str, configs_dir: Path | None, scheduler: str | None, insecure: bool) -> tuple[Fleet, Cluster]:
+    """The fleet, and where its scheduler is: at the address of --scheduler if that was named."""
+    found = find_fleet(text, configs_dir, sim=False)
+    found = replace(found, scheduler=scheduler) if scheduler is not None else found
+    cluster = found.cluster(insecure)
+    if cluster.is_insecure:
+        warn(f"each result says: {INSECURE}")
+    return found, cluster
+
+
+_SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="tls://HOST:8786; default: as in the fleet.yaml.")
+
+
+@fleet.command()
+@_SCHEDULER
+@_HERE
+@CONFIGS
+@UNSAFE
+def scheduler(scheduler: str | None, fleet: str, configs_dir: Path | None, insecure: bool) -> None:
+    """Run the scheduler at which testers and nights meet, until interrupted; it is Dask's own."""
+    found, cluster = _joining(fleet, configs_dir, scheduler, insecure)
+    from ..fleet.join import serve_scheduler
+
+    serve_scheduler(cluster, found.lease_s, note)
+
+
+@fleet.command()
+@click.option("--tester", required=True, metavar="NAME", help="Its name in the fleet.yaml.")
+@_SCHEDULER
+@_HERE
+@asked("choice", TesterChoice, server="; default: as in the DUTs' configs")
+@CONFIGS
+@results_option("The results that all testers share.")
+@UNSAFE
+def worker(
+    tester: str, scheduler: str | None, fleet: str, choice: TesterChoice, configs_dir: Path | None, results: Path,
+    insecure: bool,
+) -> None:  # fmt: skip
+    """Work as a tester until interrupted: measure what nights ask for, of the suites and DUTs described here."""
+    found, cluster = _joining(fleet, configs_dir, scheduler, insecure)
+    names = [one.name for one in found.testers]
+    if tester not in names:
+        raise ConfigError(f"{fleet} has no tester {tester}", f"it has {', '.join(names)}")
+    from ..fleet.cluster import require_dask
+    from ..fleet.task import OwnSettings, plain
+    from ..fleet.worker import keep_working
+
+    require_dask()
+    setup = {**plain(choice), "configs_dir": str(configs_dir.resolve()) if configs_dir is not None else None}
+    duts = tuple((found.wiring or {}).get(tester, ()))
+    doubt = INSECURE if cluster.is_insecure else None
+    own = OwnSettings(tester, str(results.resolve()), setup, duts, found.digest, doubt)
+    keep_working(own, cluster, found.lease_s, note)
+
+
+@fleet.command()
+@_SCHEDULER
+@_HERE
+@CONFIGS
+@results_option("The results that all testers share.")
+@UNSAFE
+@click.option("--watch", is_flag=True, help="Look again every second, until interrupted.")
+@formats("text", "json", "csv", "md")
+def status(
+    scheduler: str | None, fleet: str, configs_dir: Path | None, results: Path, insecure: bool, watch: bool,
+    form: OutputForm,
+) -> None:  # fmt: skip
+    """Testers (idle, measuring what until when, lost since when), leases, what waits, and what failed and why.
+
+    Without a scheduler, as in a night of local:3, it is what the leases say.
+    """
+    from ..fleet.status import read_status
+
+    found = find_fleet(fleet, configs_dir, sim=True)
+    found = replace(found, scheduler=scheduler) if scheduler is not None else found
+    cluster = found.cluster(insecure) if found.scheduler is not None else None
+    while True:
+        now = read_status(found, cluster, results, warn)
+        if watch and form.is_shown and sys.stdout.isatty():
+            click.clear()
+        sheet = _status_sheet(now)
+        form.write(
+            lambda out, now=now, sheet=sheet: "\n".join(_status_lines(now, sheet, room_of(out))),  # type: ignore[misc]
+            lambda now=now: asdict(now),  # type: ignore[misc]
+            lambda sheet=sheet: [sheet],  # type: ignore[misc]
+        )
+        if not watch:
+            return
+        time.sleep(WATCH_EVERY_S)
+
+
+def _status_sheet(now: FleetNow) -> Sheet:
+    held = {one.tester: one.dut for one in now.leases}
+    rows = (
+        (one.tester, one.state, held.get(one.tester, ""), one.cell or "", one.until or one.since or "")
+        for one in now.testers
+    )
+    return make_sheet(":tester; :state; :DUT; ::cell; :until, or since", rows, "testers", "Testers")
+
+
+def _status_lines(now: FleetNow, sheet: Sheet, room: int | None) -> Iterator[str]:
+    yield from format_sheet(sheet, room)
+    for lease in now.leases:
+        over = ", which is over: nobody has renewed it" if lease.is_over else ""
+        yield from wrapped([f"lease    {lease.dut} by {lease.tester} until {lease.until}{over}"], room)
+    for night in now.nights:
+        words = f"{night.done} measured, {night.waiting} left, {len(night.failed)} failed"
+        yield from wrapped([f"night    {clean(night.night)}: {words}"], room)
+        for cell, why in night.failed.items():
+            yield from wrapped([f"failed   {clean(cell)}: {clean(why)}"], room)
 
 
 def show_roster(suite: Suite, jobs: Sequence[Job], text: str, setup: Setup, form: OutputForm) -> None:

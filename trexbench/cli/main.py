@@ -31,17 +31,18 @@ VERBS = {
     "Nights": {
         "suite": (".suite", "Many runs in a row, kept as a night: list, plan, run, table."),
         "nightly": (".suite", "A night of a suite: run, judge, report, prune, notify."),
+        "fleet": (".fleet", "Testers on several machines: plan, scheduler, worker, status."),
         "regress": (".regress", "Find what got slower, since when and why; known changes."),
     },
     "Results": {
-        "show": (".results", "Show a stored run: summary and picture."),
         "report": (".report", "One page of what was measured; also markdown, CSV."),
-        "results": (".results", "Stored runs: list, query, compare, export, import, prune."),
+        "results": (".results", "Stored runs: show, list, query, compare, export, prune ..."),
     },
 }
 """Heading -> verb -> its module in this package and its line of help, so that ``--help`` need not import it."""
 
 RENAMED = {
+    "show": "results show",
     "compare": "results compare",
     "export": "results export",
     "bdp": "tcp --bdp",

@@ -24,6 +24,7 @@ from ..report.room import room_of, wrapped
 from ..report.sheet import Sheet, figure, make_sheet, of_count, with_columns
 from ..report.words import SIMULATED, starred
 from ..session.options import NightWords, Setup
+from .fleet import FLEET, UNSAFE
 from .forms import OutputForm
 from .options import (
     CONFIGS,
@@ -39,7 +40,7 @@ from .options import (
     results_option,
 )
 from .output import say_unless, warn
-from .verbs import Heading, Option, verb, verbs
+from .verbs import verb, verbs
 
 if TYPE_CHECKING:
     from ..config.suite import Suite
@@ -80,18 +81,13 @@ Examples:
 """
 
 NAME = click.argument("name", metavar="SUITE", shell_complete=complete_suites)
-FLEET = click.option(
-    "--fleet",
-    metavar="FILE",
-    cls=Option,
-    heading=Heading.THROUGH,
-    help="Testers that measure at once: a fleet.yaml, or local:3 for three simulated ones; default: this machine.",
-)
 _WORDS = {"speedup": NIGHT_SPEEDUP, "kept": "the night's runs", "server": f"{SERVER}its lab's"}
 _SETUP = asked("setup", Setup, **_WORDS)
 
 
-def _night(setup: Setup, words: NightWords, results: Path, quiet: bool, name: str, fleet: str | None) -> NightOptions:
+def _night(
+    setup: Setup, words: NightWords, results: Path, quiet: bool, name: str, fleet: str | None, insecure: bool
+) -> NightOptions:
     """Each run shows its steps and progress on a terminal only; in a log that would be too much."""
     from ..suite.night import NightOptions  # heavy; --help and completion do without
     from .loads import output_of
@@ -104,7 +100,7 @@ def _night(setup: Setup, words: NightWords, results: Path, quiet: bool, name: st
         return found
     from ..fleet.choose import by_fleet
 
-    return replace(found, by_fleet=by_fleet(name, fleet, found))
+    return replace(found, by_fleet=by_fleet(name, fleet, found, insecure))
 
 
 def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,13 +109,21 @@ def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
     @asked("words", NightWords)
     @_SETUP
     @FLEET
+    @UNSAFE
     @results_option("Where runs and nights are kept.")
     @QUIET
     @wraps(verb)
     def called(
-        setup: Setup, words: NightWords, results: Path, quiet: bool, name: str, fleet: str | None, **others: Any
+        setup: Setup,
+        words: NightWords,
+        results: Path,
+        quiet: bool,
+        name: str,
+        fleet: str | None,
+        insecure: bool,
+        **others: Any,
     ) -> Any:
-        return verb(name=name, night=_night(setup, words, results, quiet, name, fleet), **others)
+        return verb(name=name, night=_night(setup, words, results, quiet, name, fleet, insecure), **others)
 
     return called
 
@@ -159,23 +163,14 @@ def list_(configs_dir: Path | None, form: OutputForm) -> None:
 @ONLY
 @asked("instead", Instead)
 @_SETUP
-@FLEET
 @formats("text", "json", "csv", "md")
-def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, fleet: str | None, form: OutputForm) -> None:
-    """List the cells in their order, how long each is expected to take, and where a DUT is reconfigured.
-
-    With --fleet: which tester would measure which cell and when, and what cannot be measured and why.
-    """
+def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, form: OutputForm) -> None:
+    """List the cells in their order, how long each is expected to take, and where a DUT is reconfigured."""
     from ..suite.jobs import sessions
     from ..suite.night import check_twins, read_jobs
 
     found, jobs = read_jobs(name, setup, only, instead)
     check_twins(jobs)
-    if fleet is not None:
-        from .fleet import show_roster
-
-        show_roster(found, jobs, fleet, setup, form)
-        return
     numbers = {at: number for number, places in enumerate(sessions(jobs, range(len(jobs))), 1) for at in places}
     values = [
         {

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -21,8 +25,20 @@ _END = r.pattern(
     r"[A-Za-z0-9][A-Za-z0-9._-]*:[A-Za-z0-9_.:/-]+", "an end of a link", "t1:0 or netgate-vpp:ix0: a name and a port"
 )
 
+_ADDRESS = r.pattern(
+    r"(?:tls|tcp)://(?:[A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}",
+    "a scheduler's address",
+    "tls://fleet.example.net:8786",
+    200,
+)
+CERTIFICATES_ENV = "TREXBENCH_FLEET_CERTIFICATES"
+CERTIFICATE_FILES = ("ca.pem", "cert.pem", "key.pem")
+"""Files of certificates: of who may join, and this machine's own with its key."""
+INSECURE = "whoever reached the scheduler of its fleet could have changed it: --insecure, without certificates"
+
 MOST_LOCAL, LOCAL_LEASE_S = 64, 10.0
 """Simulated testers on this machine at most, and the length of their leases."""
+HERE = Path("fleet.yaml")
 
 
 @dataclass(frozen=True)
@@ -32,6 +48,48 @@ class FleetTester:
     name: Annotated[str, _TESTER]
     ports: Annotated[tuple[int, ...], r.integers(0, 127)]
     speed_bps: Annotated[float | None, r.speed, "speed"] = None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the fleet's scheduler listens. certificates: the directory of CERTIFICATE_FILES; None: no TLS."""
+
+    address: str
+    certificates: Path | None
+    is_insecure: bool
+
+    @property
+    def host(self) -> str:
+        return self.address.partition("://")[2].rpartition(":")[0].strip("[]")
+
+
+def make_cluster(address: str, certificates: str | None, insecure: bool) -> Cluster:
+    """ConfigError unless there are certificates, it is on this machine, or the user wants it insecure."""
+    encrypted, folder = address.startswith("tls://"), certificates or os.environ.get(CERTIFICATES_ENV)
+    found = Cluster(address, Path(folder).expanduser() if encrypted and folder else None, False)
+    if encrypted:
+        if found.certificates is None:
+            where = f"name their directory: certificates: in fleet.yaml, or {CERTIFICATES_ENV}"
+            raise ConfigError(f"{address} needs certificates", where)
+        for name in CERTIFICATE_FILES:
+            if not os.access(found.certificates / name, os.R_OK):
+                raise ConfigError(
+                    f"{found.certificates / name} cannot be read", f"it takes {', '.join(CERTIFICATE_FILES)}"
+                )
+        return found
+    if found.host == "localhost" or (re.fullmatch(r"[0-9a-f:.]+", found.host) and _is_loopback(found.host)):
+        return found
+    if not insecure:
+        remedy = "write tls:// and make certificates, or add --insecure"
+        raise ConfigError(f"whoever reaches {address} could run anything on every tester", remedy)
+    return replace(found, is_insecure=True)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @r.takes(type="array", items=_END, minItems=2, maxItems=2)
@@ -46,7 +104,9 @@ def _link(value: Value) -> tuple[str, str]:
 class Fleet:
     """Testers and DUTs. duts: by the names of their configs; links: each from a tester's port to a DUT's interface.
 
-    lease_s: length of a DUT's lease, within which the traffic of a tester that is cut off ends.
+    lease_s: length of a DUT's lease, within which the traffic of a tester that is cut off ends. scheduler: address at
+    which testers and nights meet; without it testers are processes of one machine. certificates: the directory of
+    ca.pem, cert.pem and key.pem.
     """
 
     testers: Annotated[
@@ -55,6 +115,10 @@ class Fleet:
     duts: Annotated[tuple[str, ...], r.list_of("DUT", _DUT, str)]
     links: Annotated[tuple[tuple[str, str], ...], r.list_of("link", _link, " - ".join)]
     lease_s: Annotated[float, r.seconds, "lease"] = 30.0
+    scheduler: Annotated[str | None, _ADDRESS] = None
+    certificates: Annotated[str | None, r.path] = None
+    digest: str = ""
+    """Digest of the file: all testers of a night must have the same."""
     wiring: Mapping[str, Sequence[str]] | None = None
     """Tester -> DUTs that it reaches; None: all reach all."""
 
@@ -65,6 +129,12 @@ class Fleet:
             one.name: [dut for dut in every if self.wiring is None or dut in self.wiring[one.name]]
             for one in self.testers
         }
+
+    def cluster(self, insecure: bool) -> Cluster:
+        """Where its scheduler is; ConfigError where there is none, or it is not safe."""
+        if self.scheduler is None:
+            raise ConfigError("the fleet has no scheduler", "write scheduler: tls://HOST:8786 in its fleet.yaml")
+        return make_cluster(self.scheduler, self.certificates, insecure)
 
 
 def fleet_of(count: int, lease_s: float) -> Fleet:
@@ -89,7 +159,8 @@ def read_fleet(path: Path, configs_dir: Path | None = None) -> Fleet:
     wiring = {one.name: _reached(one.name, duts, wired) for one in fleet.testers}
     known = [name for reached in wiring.values() for name in reached]
     raise_any(_check_reach(items, duts, known))
-    return replace(fleet, wiring=wiring)
+    digest = sha256(path.read_bytes()).hexdigest()
+    return replace(fleet, wiring=wiring, digest=digest)
 
 
 def _reached(tester: str, duts: Mapping[str, DutConfig], wired: Container[tuple[str, str]]) -> Sequence[str]:
@@ -117,8 +188,22 @@ def _check_links(
         yield from wrong
         taken |= dict.fromkeys(ends, item.line)
         own, other = ends if ends[0].partition(":")[0] in testers else ends[::-1]
+        if not wrong and (error := _wrong_port(item, own, other, duts)) is not None:
+            wrong = [error]
+            yield error
         if not wrong:
             wired.add((own.partition(":")[0], other))
+
+
+def _wrong_port(item: Value, own: str, other: str, duts: Mapping[str, DutConfig]) -> ConfigError | None:
+    """A link of this tester's port to another interface than the DUT's config says; None: to the right one."""
+    tester, _, port = own.partition(":")
+    box, _, interface = other.partition(":")
+    (stated,) = (cable.tester for cable in duts[box].cables if cable.interface == interface)
+    if port == str(stated):
+        return None
+    what = f"port {port} of {tester}, where {duts[box].file} has tester: {stated} for {interface}"
+    return item.wrong(what, f"link {tester}:{stated}, or correct the DUT's config")
 
 
 def _check_pair(
@@ -173,12 +258,16 @@ def _check_reach(items: Sequence[Value], duts: Mapping[str, DutConfig], known: S
 
 
 def find_fleet(text: str, configs_dir: Path | None, sim: bool) -> Fleet:
-    """The fleet of this option: ``local:3``, simulated testers that reach every DUT, or a file.
+    """The fleet of this option: ``local:3``, simulated testers that reach every DUT; a file; or a scheduler's address.
 
-    ConfigError as read_fleet, and for what is neither.
+    Of an address, ./fleet.yaml says what is wired to what. ConfigError as read_fleet, and for what is none of these.
     """
     kind, colon, count = text.partition(":")
-    if not text.strip() or text == "local" or "://" in text:
+    if "://" in text:
+        if not re.fullmatch(_ADDRESS.__dict__["schema"]["pattern"], text):
+            raise ConfigError(f"--fleet {text[:40]!r} is no scheduler's address", "write it as tls://HOST:8786")
+        return replace(read_fleet(HERE, configs_dir), scheduler=text)
+    if not text.strip() or text == "local":
         raise ConfigError(f"--fleet {text[:40]!r} is no fleet", "write local:3, or name a fleet.yaml")
     if not (colon and kind == "local"):
         return read_fleet(Path(text), configs_dir)

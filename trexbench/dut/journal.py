@@ -15,7 +15,7 @@ from ..files import replace_file
 from .model import Change
 
 SCHEMA, VERSION = "trexbench/changes", 1
-STATE_DIR_ENV = "TREXBENCH_STATE_DIR"
+STATE_DIR_ENV, JOURNAL_DIR_ENV = "TREXBENCH_STATE_DIR", "TREXBENCH_JOURNAL_DIR"
 
 
 def state_dir() -> Path:
@@ -26,6 +26,11 @@ def state_dir() -> Path:
         return Path("/var/lib/trexbench")
     home = os.environ.get("XDG_STATE_HOME")
     return (Path(home) if home else Path.home() / ".local" / "state") / "trexbench"
+
+
+def journal_dir() -> Path:
+    """The directory of the journals of changes: a fleet's testers share one."""
+    return Path(os.environ.get(JOURNAL_DIR_ENV) or state_dir())
 
 
 class Entry(msgspec.Struct, frozen=True, rename={"change": "step"}):

@@ -23,8 +23,6 @@ LOST_AFTER = 1.0
 """A tester that says nothing for so many lengths of a lease is lost; its cell goes to another."""
 LOGS = "distributed.admin.log-length", "distributed.admin.low-level-log-length"
 """Lines that Dask keeps in memory, which would grow with every cell."""
-DEATHS = 10
-"""A cell during which so many testers died is given up."""
 
 
 def resources_of(duts: Sequence[str]) -> dict[str, float]:
@@ -78,9 +76,10 @@ def on_this_machine(reach: Mapping[str, Sequence[str]], lease_s: float, scratch:
         yield client
 
 
-def keys_by_tester(dask_scheduler: Scheduler) -> dict[str, list[Any]]:
-    """Tester that is there -> keys of the cells that it measures, or that wait at it. Runs in the scheduler."""
-    return {str(one.name): [task.key for task in one.processing] for one in dask_scheduler.workers.values()}
+def testers_there(dask_scheduler: Scheduler) -> dict[str, tuple[str, list[Any]]]:
+    """Tester that is there -> its address, and keys of the cells that it measures. Runs in the scheduler."""
+    there = dask_scheduler.workers.values()
+    return {str(one.name): (one.address, [task.key for task in one.processing]) for one in there}
 
 
 @contextlib.contextmanager
@@ -97,7 +96,7 @@ def settings(lease_s: float) -> dict[str, Any]:
     """Dask's settings that say when a tester is lost; and no work is moved or copied because of memory."""
     return {
         "distributed.scheduler.worker-ttl": f"{LOST_AFTER * lease_s:g}s",
-        "distributed.scheduler.allowed-failures": DEATHS - 1,
+        "distributed.scheduler.allowed-failures": 0,  # see night.py
         "distributed.comm.timeouts.connect": "10s",
         "distributed.comm.timeouts.tcp": f"{max(15.0, LOST_AFTER * lease_s):g}s",
         "distributed.comm.retry.count": 2,
@@ -118,9 +117,9 @@ def settings(lease_s: float) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def as_one_line() -> Iterator[None]:
+def as_one_line(remedy: str = "the same command with --resume goes on") -> Iterator[None]:
     """Dask's own failures as a BenchError."""
     try:
         yield
     except (OSError, TimeoutError, RuntimeError) as error:
-        raise BenchError(f"the fleet's scheduler: {error}", "the same command with --resume goes on") from error
+        raise BenchError(f"the fleet's scheduler: {error.__cause__ or error}", remedy) from error

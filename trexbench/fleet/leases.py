@@ -75,6 +75,8 @@ class Lease:
 
     folder: LeaseFolder
     holding: Holding
+    abandoned: bool
+    """Whoever had the lease before never gave it back, and may have left the DUT in any state."""
     guard: KillAt
     _ended: threading.Event = field(default_factory=threading.Event)
     _lost: bool = False
@@ -111,14 +113,19 @@ class Lease:
 
 @contextlib.contextmanager
 def leased(
-    folder: LeaseFolder, holder: str, length_s: float, guard: KillAt, sleep: Callable[[float], None] = time.sleep
+    folder: LeaseFolder,
+    holder: str,
+    length_s: float,
+    guard: KillAt,
+    sleep: Callable[[float], None] = time.sleep,
+    cell: str = "",
 ) -> Iterator[Lease]:
     """Hold the DUT's lease for the block; TesterBusy names who has it for long, StoreError a store that fails.
 
-    The process is killed before the lease's own end, unless it was renewed or given back.
+    The process is killed before the lease's own end, unless it was renewed or given back. cell: what is measured.
     """
     try:
-        lease = Lease(folder, _take(folder, holder, length_s, sleep), guard)
+        lease = Lease(folder, *_take(folder, holder, length_s, sleep, cell), guard)
     except OSError as error:
         raise StoreError(f"the lease of {folder.dut} cannot be taken: {error.strerror}", "look at --results") from error
     guard.kill_at(lease.holding.stop_s)
@@ -135,16 +142,19 @@ def leased(
                 folder.append(lease.holding.release())
 
 
-def _take(folder: LeaseFolder, holder: str, length_s: float, sleep: Callable[[float], None]) -> Holding:
+def _take(
+    folder: LeaseFolder, holder: str, length_s: float, sleep: Callable[[float], None], cell: str
+) -> tuple[Holding, bool]:
+    """The lease, and whether the one before was never given back."""
     begun_s, sight = now(), Sight(None, now())
     while True:
         sight = sight.looked(folder.latest(), now())
         asked_s = now()
         if asked_s >= sight.free_s:
-            record = sight.next_record(holder, length_s, end_words(length_s))
+            record = sight.next_record(holder, length_s, end_words(length_s), cell)
             if folder.append(record) and not (held := Holding(record, asked_s)).is_over(now()):
                 folder.tidy()
-                return held
+                return held, sight.latest is not None and sight.latest.length_s > 0
         elif (other := sight.latest) and asked_s - begun_s > PATIENCE * max(length_s, other.length_s):
             raise TesterBusy(f"{folder.dut} is leased by {other.holder} until {other.until}", "wait for it to end")
         sleep(min(length_s / 50, 0.5))

@@ -1,19 +1,25 @@
-"""A night by a fleet: every cell a task of Dask, of each DUT one at a time; the night's file is kept current."""
+"""A night by a fleet: every cell a task of Dask, of each DUT and at each tester one at a time.
+
+Dask gives no cell to a second tester by itself: where a tester dies it would let the cell wait at another, and blame it
+for that one's death, too.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import queue
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import Fleet
-from ..core.errors import BenchError, TesterBusy, as_bench_error
+from ..core.errors import BenchError, ConfigError, TesterBusy, as_bench_error
+from ..core.fleet.roster import choose_testers
 from ..core.history.night import Attempt, CellState, Night
 from ..results.nights import NightWriter
 from ..results.store import make_directory
@@ -22,8 +28,9 @@ from ..session.run import Interrupted, as_error
 from ..suite.jobs import Job
 from ..suite.night import NightOptions, read_jobs
 from ..suite.run import nothing_measured
-from .cluster import DEATHS, as_one_line, keys_by_tester, needs_of, on_this_machine
-from .task import CellOrder, CellOutcome, digest_of, measure_cell, place_of, plain
+from .cluster import as_one_line, needs_of, on_this_machine, testers_there
+from .kept import place_kept
+from .task import CellOrder, CellOutcome, digest_of, facts_of_tester, measure_cell, place_of, plain, versions
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -34,8 +41,23 @@ WRITE_EVERY_S, WRITE_SHARE = 1.0, 20
 A cell's document is in the store by then, where it is looked for first.
 """
 LOOK_EVERY_S = 1.0
+UNPLACED_S = 5.0
+"""A cell that is at no tester for so long is taken back: its tester left, or came back under another address."""
+DEATHS = 10
+"""A cell during which so many testers died is given up."""
 MISSING_LEASES = 4.0
 """A DUT that no tester reaches for so many lengths of a lease is given up."""
+
+
+@dataclass
+class GivenCell:
+    """A cell that was given to a tester. at: its place in the night; since: when, UTC."""
+
+    at: int
+    tester: str
+    since: str
+    seen_s: float
+    """When it was last seen at a tester, or given."""
 
 
 @dataclass
@@ -46,10 +68,21 @@ class FleetNight:
     fleet: Fleet
     work: Callable[[Mapping[str, Any]], dict[str, Any]] = measure_cell
     opened: Callable[[Mapping[str, Sequence[str]], float, Path], AbstractContextManager[Client]] = on_this_machine
+    is_cluster: bool = False
+    """Its testers are processes of others: they find suites and results by themselves, and are compared before."""
     _ended: queue.SimpleQueue[Future] = field(default_factory=queue.SimpleQueue)
     _waiting: dict[str, deque[int]] = field(default_factory=dict)
-    _running: dict[Any, tuple[int, str]] = field(default_factory=dict)
-    """Future's key -> its cell, and when it was given to Dask."""
+    _running: dict[Any, GivenCell] = field(default_factory=dict)
+    """By its future's key."""
+    _futures: dict[str, Future] = field(default_factory=dict)
+    """DUT -> the task of its cell."""
+    _deaths: Counter[int] = field(default_factory=Counter)
+    """Cell -> testers that died while they measured it."""
+    _trex: dict[str, list[str]] = field(default_factory=dict)
+    """TRex client and installation -> testers that have it."""
+    _taken: dict[str, bool] = field(default_factory=dict)
+    """Address of a tester of a cluster -> whether it takes part."""
+    _keys: itertools.count[int] = field(default_factory=itertools.count)
     _able: dict[str, set[str]] = field(default_factory=dict)
     """DUT -> testers that reach it."""
     _next_write_s: float = 0.0
@@ -64,6 +97,7 @@ class FleetNight:
         orders, self._done = self._orders(), len(jobs) - len(writer.night.left)
         for at in writer.night.left:
             self._waiting.setdefault(jobs[at].cell.dut, deque()).append(at)
+        place_kept(options.results, options.say)
         try:
             scratch = make_directory(writer.scratch)
             with signals_as_exceptions(), self.opened(self._reach, self.fleet.lease_s, scratch) as client:
@@ -77,7 +111,7 @@ class FleetNight:
     def _orders(self) -> list[CellOrder]:
         options, writer = self._options, self._writer
         found, every = read_jobs(self.suite, options.setup, (), options.instead)
-        name = str(found.file.resolve())
+        name = found.name if self.is_cluster else str(found.file.resolve())
         common = CellOrder(
             name, found.name, plain(options.setup), plain_instead(options), "", 0, writer.night.night, writer.name,
             str(options.results.resolve()), "", digest_of(found, options.setup), self.fleet.lease_s,
@@ -90,53 +124,116 @@ class FleetNight:
         ]
 
     def _measure(self, client: Client, orders: Sequence[CellOrder]) -> None:
-        futures: dict[str, Future] = {}
         missing_s = dict.fromkeys(self._waiting, time.monotonic())
         for dut in self._waiting:
             if not self._able[dut]:
                 self._give_up(dut, utc_now(), f"no tester has links to all ports of {dut}")
-        while futures or any(self._waiting.values()):
+        with as_one_line():
+            self._compare(client, orders[0], strict=True)
+        if len(self._trex) > 1:
+            words = "; ".join(f"{', '.join(names)}: {trex}" for trex, names in self._trex.items())
+            self._options.output.warn(f"testers have different TRex, as each result says ({words})")
+        while self._running or any(self._waiting.values()):
             with as_one_line():
-                keys = client.run_on_scheduler(keys_by_tester)
-            self._give_up_unreached(keys, futures, missing_s)
-            for dut in self._startable(keys, futures):
-                at = self._waiting[dut].popleft()
-                future = client.submit(
-                    self.work, asdict(orders[at]), key=f"{orders[at].suite_name}/{orders[at].night}/{orders[at].cell}",
-                    resources=needs_of(dut), retries=1, pure=False,
-                )  # fmt: skip
-                futures[dut], self._running[future.key] = future, (at, utc_now())
-                future.add_done_callback(self._ended.put)
+                there = self._compare(client, orders[0])
+            self._take_back_unplaced(there)
+            self._give_up_unreached(there, missing_s)
+            for dut, tester in self._chosen(there).items():
+                self._give(client, dut, tester, orders)
             with contextlib.suppress(queue.Empty):
                 future = self._ended.get(timeout=LOOK_EVERY_S)
                 while True:  # all that ended by now
                     if future.key in self._running:
-                        at, since = self._running.pop(future.key)
-                        del futures[self._jobs[at].cell.dut]
-                        self._note(at, since, _outcome_of(future))
+                        self._end(self._forget(future.key), future)
                     future = self._ended.get_nowait()
 
-    def _startable(self, keys: Mapping[str, Sequence[Any]], futures: Mapping[str, Future]) -> Iterator[str]:
-        """Yield DUTs of which a cell surely gets an idle tester, those with the most cells left first.
+    def _compare(self, client: Client, order: CellOrder, strict: bool = False) -> Mapping[str, Sequence[Any]]:
+        """Testers that take part, with the keys of the cells at each; those that came are compared with this process.
 
-        A cell that waits at a tester would count as one that it died of. keys: of the cells at each tester.
+        strict: ConfigError for one that differs; else it is a warning, and takes no part.
         """
-        placed = {key for its_keys in keys.values() for key in its_keys}
-        free = {name for name, its_keys in keys.items() if not its_keys}
-        unplaced = [self._jobs[at].cell.dut for key, (at, _) in self._running.items() if key not in placed]
-        left = [dut for dut, cells in self._waiting.items() if cells and dut not in futures]
-        for dut in sorted(left, key=lambda dut: -len(self._waiting[dut])):
-            idle = free & self._able[dut]
-            if len(idle) > sum(1 for other in unplaced if idle & self._able[other]):
-                unplaced.append(dut)
-                yield dut
+        there: dict[str, tuple[str, Sequence[Any]]] = client.run_on_scheduler(testers_there)
+        if not self.is_cluster:
+            return {name: keys for name, (_, keys) in there.items()}
+        new = [address for address, _ in there.values() if address not in self._taken]
+        facts = client.run(facts_of_tester, asdict(order), workers=new, on_error="return") if new else {}
+        others = {address: self._difference(order, found) for address, found in facts.items()}
+        lines = [line for line in others.values() if line]
+        if lines and strict:
+            raise ConfigError("; ".join(lines), "make them alike, or stop the worker there")
+        for line in lines:
+            self._options.output.warn(f"{line}: it takes no part")
+        self._taken |= {address: line is None for address, line in others.items()}
+        return {name: keys for name, (address, keys) in there.items() if self._taken.get(address)}
+
+    def _difference(self, order: CellOrder, facts: Any) -> str | None:
+        """Say by what a tester differs from this process; None: by nothing that matters."""
+        if not isinstance(facts, dict):
+            return f"a tester does not answer ({facts})"
+        name, mine = facts["tester"], versions()
+        if facts["trexbench"] != mine["trexbench"]:
+            return f"tester {name} has trexbench {facts['trexbench']}, this is {mine['trexbench']}"
+        if facts["wiring"] != self.fleet.digest:
+            return f"tester {name} has another fleet.yaml"
+        if facts["error"] is not None:
+            return f"tester {name}: {facts['error']}"
+        if facts["digest"] != order.digest:
+            return f"tester {name} has another suite {order.suite_name}, or other configs of its DUTs"
+        if not facts["store"]:
+            return f"tester {name} has other results: {order.night} is not in its --results"
+        self._trex.setdefault(" ".join(map(str, facts["trex"])).strip(), []).append(name)
+        return None
+
+    def _chosen(self, there: Mapping[str, Sequence[Any]]) -> Mapping[str, str]:
+        """DUT -> the tester for its next cell. there: keys of the cells at each tester."""
+        given = {one.tester for one in self._running.values()}
+        idle = [name for name, keys in there.items() if not keys and name not in given]
+        left = {dut: len(cells) for dut, cells in self._waiting.items() if dut not in self._futures}
+        return choose_testers(left, idle, self._able)
+
+    def _give(self, client: Client, dut: str, tester: str, orders: Sequence[CellOrder]) -> None:
+        at = self._waiting[dut].popleft()
+        key = f"{orders[at].suite_name}/{orders[at].night}/{orders[at].cell}/{next(self._keys)}"
+        future = client.submit(
+            self.work, asdict(orders[at]), key=key, workers=[tester], resources=needs_of(dut), retries=1, pure=False
+        )
+        self._futures[dut], self._running[key] = future, GivenCell(at, tester, utc_now(), time.monotonic())
+        future.add_done_callback(self._ended.put)
+
+    def _forget(self, key: Any) -> GivenCell:
+        given = self._running.pop(key)
+        del self._futures[self._jobs[given.at].cell.dut]
+        return given
+
+    def _wait_again(self, given: GivenCell) -> None:
+        self._waiting[self._jobs[given.at].cell.dut].appendleft(given.at)
+
+    def _end(self, given: GivenCell, future: Future) -> None:
+        if (outcome := _outcome_of(future)) is None:
+            self._deaths[given.at] += 1
+            if self._deaths[given.at] < DEATHS:
+                self._options.say(f"tester {given.tester} was lost while it measured {self._jobs[given.at].cell}")
+                self._wait_again(given)
+                return
+            outcome = CellOutcome("", error=f"{DEATHS} testers died while they measured it", code=1)
+        self._note(given.at, given.since, outcome)
+
+    def _take_back_unplaced(self, there: Mapping[str, Sequence[Any]]) -> None:
+        """Let cells wait again that are at no tester for long, though none of their tries has ended."""
+        placed, now_s = {key for keys in there.values() for key in keys}, time.monotonic()
+        for key, given in list(self._running.items()):
+            if key in placed:
+                given.seen_s = now_s
+            elif now_s - given.seen_s > UNPLACED_S:
+                self._futures[self._jobs[given.at].cell.dut].cancel()
+                self._wait_again(self._forget(key))
 
     def _give_up(self, dut: str, since: str, error: str) -> None:
         for at in self._waiting[dut]:
             self._note(at, since, CellOutcome("", error=error, code=TesterBusy.exit_code))
         self._waiting[dut].clear()
 
-    def _give_up_unreached(self, there: Iterable[str], futures: dict[str, Future], missing_s: dict[str, float]) -> None:
+    def _give_up_unreached(self, there: Collection[str], missing_s: dict[str, float]) -> None:
         """Note the cells of DUTs that no tester has reached for long, and wait for them no more."""
         now_s = time.monotonic()
         for dut in self._waiting:
@@ -144,12 +241,10 @@ class FleetNight:
             if not able.isdisjoint(there):
                 missing_s[dut] = now_s
             elif now_s - missing_s[dut] > MISSING_LEASES * self.fleet.lease_s:
-                since = utc_now()
-                if (future := futures.pop(dut, None)) is not None:
-                    at, since = self._running.pop(future.key)
+                if (future := self._futures.get(dut)) is not None:
                     future.cancel()
-                    self._waiting[dut].appendleft(at)
-                self._give_up(dut, since, f"no tester that reaches {dut} is there ({', '.join(sorted(able))})")
+                    self._wait_again(self._forget(future.key))
+                self._give_up(dut, utc_now(), f"no tester that reaches {dut} is there ({', '.join(sorted(able))})")
 
     def _note(self, at: int, since: str, outcome: CellOutcome) -> None:
         night, job = self._writer.night, self._jobs[at]
@@ -174,13 +269,14 @@ def plain_instead(options: NightOptions) -> dict[str, Any]:
     return {"dut": list(instead.dut), "variant": list(instead.variant), "time": instead.time}
 
 
-def _outcome_of(future: Future) -> CellOutcome:
+def _outcome_of(future: Future) -> CellOutcome | None:
+    """None: its tester died."""
     if future.status == "finished":
         return CellOutcome(**future.result())
     if future.status == "cancelled":
         raise BenchError("the fleet's scheduler was lost", "the same command with --resume goes on")
     raised = future.exception()
     if type(raised).__name__ == "KilledWorker":
-        return CellOutcome("", error=f"{DEATHS} testers died while they measured it", code=1)
+        return None
     error = as_bench_error(raised)
     return CellOutcome("", error=str(error), code=error.exit_code)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..config.catalogue import SUITES
@@ -18,6 +17,7 @@ from ..config.lookup import load_dut, read_suite
 from ..config.suite import Instead, Suite
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import Cell
+from ..core.names import is_name
 from ..files import link_new
 from ..results.nights import TESTERS
 from ..results.store import make_directory, safe_name
@@ -27,7 +27,10 @@ from ..session.process import host_facts
 from ..suite.jobs import Job, make_job, of_night
 from ..suite.run import RETRIED
 from .guard import LeaseGuard
+from .kept import keep
 from .leases import LeaseFolder, leased
+from .marked import marked
+from .reverting import revert_changes
 
 _PATHS = ("configs_dir", "trex_dir")
 _GUARD = LeaseGuard()
@@ -58,6 +61,39 @@ class CellOrder:
 
 
 @dataclass(frozen=True)
+class OwnSettings:
+    """Settings of a tester of a cluster, which its owner chose and no task changes."""
+
+    name: str
+    results: str
+    setup: Mapping[str, Any]
+    """Its configs' directory and its traffic generator: values of a Setup."""
+    duts: Sequence[str]
+    """DUTs that are wired to it."""
+    wiring: str
+    """Digest of its fleet.yaml."""
+    doubt: str | None = None
+    """Warning that each result gets."""
+
+    def own_order(self, order: CellOrder) -> CellOrder:
+        """Return the order as this tester carries it out; ConfigError for what it does not do."""
+        place = PurePosixPath(order.place)
+        if not is_name(order.suite) or not is_name(order.night) or place.is_absolute() or ".." in place.parts:
+            raise ConfigError(
+                f"tester {self.name} takes suites by name", "put the suite into a suites directory of its own"
+            )
+        return replace(order, results=self.results, setup={**order.setup, **self.setup})
+
+    def require_wired(self, dut: str) -> None:
+        if dut not in self.duts:
+            raise ConfigError(f"{dut} is not wired to tester {self.name}", "compare its fleet.yaml with the night's")
+
+
+OWN: OwnSettings | None = None
+"""Settings of the tester whose process this is; None: of a night on one machine, whose process has them all."""
+
+
+@dataclass(frozen=True)
 class CellOutcome:
     """Outcome of a cell. place: its document's path below the results; answer: its figure in words."""
 
@@ -81,7 +117,7 @@ def setup_of(values: Mapping[str, Any]) -> Setup:
 
 def digest_of(suite: Suite, setup: Setup) -> str:
     duts = sorted({load_dut(dut.name, setup.configs_dir).text for dut in suite.duts})
-    texts = [str(host_facts()["versions"]["trexbench"]), suite.file.read_text("utf-8"), *duts]
+    texts = [str(versions()["trexbench"]), suite.file.read_text("utf-8"), *duts]
     return sha256("\0".join(texts).encode()).hexdigest()
 
 
@@ -99,21 +135,26 @@ def measure_cell(
 
     An error that is worth a second try is raised. drive: measures it while the DUT is leased.
     """
-    wish = CellOrder(**order)
+    wish = CellOrder(**order) if OWN is None else OWN.own_order(CellOrder(**order))
     tester, target = _tester_name(), Path(wish.results) / wish.place
     if target.exists():
         return asdict(CellOutcome(tester, wish.place))
     job = of_night(_job_of(wish), wish.suite_name, wish.date, wish.night).with_labels({"tester": tester}, None)
+    if OWN is not None:
+        OWN.require_wired(job.cell.dut)
+        job = replace(job, load=marked(job.load, OWN.doubt)) if OWN.doubt is not None else job
     token = secrets.token_hex(4)
     below = Path(wish.results) / TESTERS
     folder = LeaseFolder(below / "leases", safe_name(job.cell.dut, "._-"))
     try:
-        with leased(folder, f"{tester}-{token}", wish.lease_s, _GUARD) as lease:
+        with leased(folder, f"{tester}-{token}", wish.lease_s, _GUARD, cell=f"{wish.night} {wish.cell}") as lease:
             if target.exists():
                 return asdict(CellOutcome(tester, wish.place))
             make_directory(target.parent)
             staging = make_directory(below / wish.night / f"{tester}-{token}")
             try:
+                if lease.abandoned:
+                    revert_changes(job.request)
                 done = (drive or measure_job)(job, Output(results=staging))
                 lease.require()
                 return asdict(_committed(done, job, wish, staging, token, tester))
@@ -123,6 +164,26 @@ def measure_cell(
         raise type(error)(str(error)) from None  # without the run, which it may hold
     except BenchError as error:
         return asdict(CellOutcome(tester, error=str(error), code=error.exit_code))
+
+
+def facts_of_tester(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts of this tester that must be those of the night's process; order: of any of its cells."""
+    assert OWN is not None
+    facts: dict[str, Any] = {"tester": OWN.name, "trexbench": versions()["trexbench"], "wiring": OWN.wiring}
+    facts["trex"] = versions()["lbr-trex-client"], str(OWN.setup.get("trex_dir") or "")
+    try:
+        wish = OWN.own_order(CellOrder(**order))
+        facts["store"] = (Path(wish.results) / TESTERS / wish.night).is_dir()
+        asked = setup_of(wish.setup)
+        suite = read_suite(SUITES.find(wish.suite), asked.configs_dir, Instead(**_listed(wish.instead)))
+        return {**facts, "digest": digest_of(suite, asked), "error": None}
+    except BenchError as error:
+        return {**facts, "error": str(error)}
+
+
+def versions() -> Mapping[str, str | None]:
+    found: Mapping[str, str | None] = host_facts()["versions"]
+    return found
 
 
 def measure_job(job: Job, output: Output) -> Measured[Any]:
@@ -144,10 +205,7 @@ def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, to
     except FileExistsError:
         pass  # another tester was faster; both are the same cell of the same night
     except OSError as error:
-        kept = staging.parents[1] / f"kept-{wish.night}-{staging.name}"  # not removed with the night's own
-        with contextlib.suppress(OSError):
-            staging.rename(kept)
-        where = kept / done.path.relative_to(staging)
+        where = keep(done.path, staging, place.as_posix())  # not removed with the night's own
         raise StoreError(f"{target}: {error.strerror}", f"the result is in {where}") from error
     if isinstance(failure, RETRIED):
         raise failure
@@ -162,8 +220,12 @@ def _job_of(wish: CellOrder) -> Job:
     return make_job(suite, cells[wish.number], setup_of(wish.setup))
 
 
+def _listed(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
+
+
 def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, tuple(one) if isinstance(one, list) else one) for name, one in values.items())
+    return tuple(_listed(values).items())
 
 
 @lru_cache(maxsize=4)
@@ -183,6 +245,8 @@ def _read(
 
 def _tester_name() -> str:
     """Name of the tester that runs this task; empty outside of one."""
+    if OWN is not None:
+        return OWN.name
     from distributed import get_worker
 
     try:

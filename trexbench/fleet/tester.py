@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from typing import Any
 
 
 def dask_setup(_worker: Any) -> None:
-    """Leave Ctrl-C, which a terminal sends to all, to the night: it ends its testers."""
+    """Leave Ctrl-C, which a terminal sends to all, to the night: it ends its testers. Print nothing of Dask's."""
+    logging.getLogger("tornado").setLevel(logging.CRITICAL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

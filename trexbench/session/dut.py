@@ -18,7 +18,7 @@ from ..core.errors import DutError, GeneratorError
 from ..core.tcp.tunnel import DUT_SERVER
 from ..dut import Dut, Wanted, open_dut
 from ..dut.endpoints import router_wanted
-from ..dut.journal import FileJournal, Journal, NoJournal, state_dir
+from ..dut.journal import FileJournal, Journal, NoJournal, journal_dir
 from ..dut.recording import Recording, RecordingTransport, record
 from ..generator.trex.connect import ServerAddress, read_macs
 from ..lab.lab import facts_of
@@ -86,7 +86,7 @@ def connect_dut(
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{config.transport.port or ''}")
         with locked(name, f"{what} on {transport.place} is in use", doing):
             dut = open_dut(wanted, transport)
-            journal = NoJournal() if temporary else FileJournal(config.name, state_dir())
+            journal = NoJournal() if temporary else FileJournal(config.name, journal_dir())
             observed: Observed = dut
             if config.power is not None:
                 from ..host.power import open_meter

@@ -26,6 +26,8 @@ class LeaseRecord:
     length_s: float
     until: str = ""
     """End by the holder's clock, UTC, for people."""
+    cell: str = ""
+    """Cell that it measures meanwhile, for people."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,9 @@ class Sight:
         """Time by the observer's clock from which the DUT may be taken."""
         return self.since_s + (self.latest.length_s * (1 + DRIFT) if self.latest is not None else 0.0)
 
-    def next_record(self, holder: str, length_s: float, until: str) -> LeaseRecord:
+    def next_record(self, holder: str, length_s: float, until: str, cell: str = "") -> LeaseRecord:
         """Return the record by which this holder takes the DUT; whoever appends it first has it."""
-        return LeaseRecord(1 if self.latest is None else self.latest.number + 1, holder, length_s, until)
+        return LeaseRecord(1 if self.latest is None else self.latest.number + 1, holder, length_s, until, cell)
 
 
 @dataclass(frozen=True)

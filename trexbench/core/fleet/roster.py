@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -31,17 +31,18 @@ class Roster:
 def make_roster(cells: Sequence[tuple[str, float]], reach: Mapping[str, Sequence[str]]) -> Roster:
     """Return the turns of cells, each of a DUT and a time in seconds. reach: tester -> DUTs that are wired to it.
 
-    Cells of one DUT come one after the other by one tester. The DUT that takes longest is given first, and to the
-    tester that is then done first.
+    Cells of one DUT come one after the other by one tester. The DUT that fewest testers reach is given first, of these
+    the one that takes longest, and to the tester that is then done first: a tester that alone reaches a DUT is kept for
+    it.
     """
     total: dict[str, float] = {}
     for dut, length_s in cells:
         total[dut] = total.get(dut, 0.0) + length_s
+    able = {dut: [tester for tester, duts in reach.items() if dut in duts] for dut in total}
     busy_s, chosen = dict.fromkeys(reach, 0.0), dict[str, str]()
-    for dut in sorted(total, key=lambda name: -total[name]):
-        able = [tester for tester, duts in reach.items() if dut in duts]
-        if able:
-            chosen[dut] = min(able, key=lambda tester: busy_s[tester] + total[dut])
+    for dut in _by_need(total, able):
+        if able[dut]:
+            chosen[dut] = min(able[dut], key=lambda tester: busy_s[tester] + total[dut])
             busy_s[chosen[dut]] += total[dut]
     busy_s, turns = dict.fromkeys(reach, 0.0), []
     for dut, length_s in cells:
@@ -52,3 +53,24 @@ def make_roster(cells: Sequence[tuple[str, float]], reach: Mapping[str, Sequence
         turns.append(Turn(tester, busy_s[tester], busy_s[tester] + length_s))
         busy_s[tester] += length_s
     return Roster(turns)
+
+
+def choose_testers(
+    left: Mapping[str, int], idle: Collection[str], able: Mapping[str, Collection[str]]
+) -> Mapping[str, str]:
+    """DUT -> the idle tester that measures its next cell, in the order of make_roster.
+
+    left: DUT that nobody measures now -> its cells that are left. A DUT whose testers are all busy waits.
+    """
+    free, chosen = list(idle), dict[str, str]()
+    for dut in _by_need({dut: count for dut, count in left.items() if count}, able):
+        tester = next((name for name in free if name in able[dut]), None)
+        if tester is not None:
+            chosen[dut] = tester
+            free.remove(tester)
+    return chosen
+
+
+def _by_need(size: Mapping[str, float], able: Mapping[str, Collection[str]]) -> list[str]:
+    """DUTs, the one that fewest testers reach first, of these the one with the most to do."""
+    return sorted(size, key=lambda dut: (len(able[dut]), -size[dut]))

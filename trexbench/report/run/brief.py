@@ -72,7 +72,7 @@ def _joined(lines: Sequence[str], warnings: Sequence[str], end: Sequence[str], w
 def _warning_lines(told: Sequence[str], more: int, width: int) -> Iterator[str]:
     yield from (_cut("warning", text, width) for text in told)
     if more:
-        yield _cut("warning", f"{more}{' more' if told else ''}: trexbench results show", width)
+        yield _cut("warning", f"{more}{' more' if told else ''}: results show", width)
 
 
 def _cut(label: str, text: str, width: int) -> str:

@@ -16,7 +16,7 @@ from ...core.tcp.wan import Wan
 from ...dut import Attestation, Change, Wanted, not_attested
 from ...dut.apply import Reverted, apply, revert, summary
 from ...dut.endpoints import endpoint_wanted, router_wanted
-from ...dut.journal import FileJournal, state_dir
+from ...dut.journal import FileJournal, journal_dir
 from ...endpoint import EndpointHost
 from ...lab import Lab, LabSpec, RunningLab
 from ..dut import ConnectedDut, connect_dut
@@ -169,7 +169,7 @@ def revert_endpoints(
     if (between := wan_host_wanted(config)) is not None:
         hosts.append(("the WAN host", between))
     for what, wanted in hosts:
-        if FileJournal(wanted.config.name, state_dir()).entries():
+        if FileJournal(wanted.config.name, journal_dir()).entries():
             with connect_dut(wanted, "dut revert", what=what) as found:
                 yield wanted.config.name, revert(found.dut, found.transport, found.journal, announce)
 

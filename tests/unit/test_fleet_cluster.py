@@ -1,0 +1,194 @@
+"""A fleet's cluster: who may join, what a tester takes from a task, how testers are compared, what status says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trexbench.config.fleet import CERTIFICATE_FILES, CERTIFICATES_ENV, Fleet, fleet_of, make_cluster
+from trexbench.core import errors
+from trexbench.core.fleet.lease import LeaseRecord
+from trexbench.fleet.leases import LeaseFolder, leased
+from trexbench.fleet.marked import marked
+from trexbench.fleet.night import FleetNight
+from trexbench.fleet.status import read_status
+from trexbench.fleet.task import CellOrder, OwnSettings, versions
+from trexbench.suite.jobs import LOADS
+
+OWN = OwnSettings("t1", "/mine", {"configs_dir": "/own", "server": "10.0.0.1"}, ("r1",), "f" * 64)
+ORDER = CellOrder("lab", "lab", {"configs_dir": "/theirs", "seed": 1}, {}, "r1", 0, "", "n-lab", "/theirs",
+                  "2026-11-21/r1/x.json", "d", 9.0)  # fmt: skip
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Path:
+    for name in CERTIFICATE_FILES:
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:8786", "tcp://localhost:1", "tcp://[::1]:1"])
+def test_loopback_needs_no_certificates(address: str) -> None:
+    cluster = make_cluster(address, None, insecure=False)
+    assert cluster.certificates is None and not cluster.is_insecure
+
+
+@pytest.mark.parametrize("address", ["tcp://10.0.0.1:1", "tcp://fleet.example.net:1", "tcp://127.0.0.1.example.net:1"])
+def test_other_machines_are_reached_by_tls_unless_the_user_wants_it_insecure(address: str) -> None:
+    with pytest.raises(errors.ConfigError, match="--insecure"):
+        make_cluster(address, "/certificates", insecure=False)
+    assert make_cluster(address, None, insecure=True).is_insecure
+
+
+def test_certificates_are_looked_for_before_anything_is_opened(
+    certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(CERTIFICATES_ENV, raising=False)
+    with pytest.raises(errors.ConfigError, match="needs certificates"):
+        make_cluster("tls://h:1", None, insecure=True)
+    monkeypatch.setenv(CERTIFICATES_ENV, str(certificates))
+    assert make_cluster("tls://h:1", None, insecure=True) == make_cluster("tls://h:1", str(certificates), False)
+    (certificates / "key.pem").unlink()
+    with pytest.raises(errors.ConfigError, match=r"key\.pem cannot be read"):
+        make_cluster("tls://h:1", None, insecure=False)
+
+
+def test_a_tester_keeps_its_own_directories_and_generator() -> None:
+    order = OWN.own_order(ORDER)
+    assert order.results == "/mine" and order.setup == {"configs_dir": "/own", "seed": 1, "server": "10.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"suite": "/tmp/lab.yaml"}, {"suite": "../lab"}, {"place": "../x.json"}, {"place": "/x.json"}, {"night": "a/b"}],
+    ids=str,
+)
+def test_a_task_names_no_place_of_a_tester(wrong: dict[str, str]) -> None:
+    with pytest.raises(errors.ConfigError, match="takes suites by name"):
+        OWN.own_order(replace(ORDER, **wrong))  # type: ignore[arg-type]
+
+
+def test_a_dut_of_another_tester_is_refused() -> None:
+    OWN.require_wired("r1")
+    with pytest.raises(errors.ConfigError, match="r2 is not wired to tester t1"):
+        OWN.require_wired("r2")
+
+
+@dataclass
+class Noted:
+    """A recorder, and a tester's guard, that keep what they get."""
+
+    runs: list[Any] = field(default_factory=list)
+
+    def begin(self, run: Any) -> None:
+        self.runs.append(run)
+
+    update = end = begin
+
+    def sampled(self, samples: Sequence[Any], _step: object) -> None:
+        self.runs.append(samples)
+
+    def kill_at(self, _when_s: float | None) -> None: ...
+
+
+def test_each_document_of_an_insecure_fleet_has_its_warning() -> None:
+    from runs import make_result
+
+    def carry_out(_opened: object, request: Any, recorder: Any) -> tuple[Any, None]:
+        for note in (recorder.begin, recorder.update, recorder.end):
+            note(request)
+        recorder.sampled((), None)
+        return request, None
+
+    noted, load = Noted(), replace(LOADS["ramp"], carry_out=carry_out)
+    marked(load, "no certificates").carry_out(None, make_result(), noted)
+    *runs, samples = noted.runs
+    assert [(one.warnings[0].code, one.warnings[0].text) for one in runs] == [("fleet", "no certificates")] * 3
+    assert samples == ()
+
+
+class Told:
+    """A client of Dask whose testers answer these facts."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.facts, self.asked = facts, list[list[str]]()
+
+    def run_on_scheduler(self, _function: object) -> dict[str, tuple[str, list[Any]]]:
+        return {name: (f"tls://{name}", []) for name in self.facts}
+
+    def run(self, _function: object, _order: object, workers: list[str], on_error: str) -> dict[str, Any]:
+        self.asked.append(workers)
+        return {address: self.facts[address.removeprefix("tls://")] for address in workers}
+
+
+def facts_like_here(**changes: Any) -> dict[str, Any]:
+    like = {"tester": "t1", "trexbench": versions()["trexbench"], "wiring": "w", "trex": ("3", ""), "error": None}
+    return {**like, "digest": "d", "store": True, **changes}
+
+
+def comparing(notes: list[str]) -> FleetNight:
+    night = FleetNight("lab", Fleet((), (), (), digest="w"), is_cluster=True)
+    output: Any = type("Output", (), {"warn": notes.append})
+    options: Any = type("Options", (), {"output": output})
+    night._options = options
+    return night
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"trexbench": "9.9"}, "tester t1 has trexbench 9.9, this is"),
+        ({"wiring": "x"}, "tester t1 has another fleet.yaml"),
+        ({"error": "no suite called lab"}, "tester t1: no suite called lab"),
+        ({"digest": "x"}, "another suite lab, or other configs"),
+        ({"store": False}, "other results: n-lab is not in its --results"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, dict) else "",
+)
+def test_a_tester_that_differs_is_refused_before_the_night_and_left_out_later(
+    changes: dict[str, Any], said: str
+) -> None:
+    notes, client = list[str](), Told({"t1": facts_like_here(**changes)})
+    with pytest.raises(errors.ConfigError, match=said):
+        comparing(notes)._compare(client, ORDER, strict=True)  # type: ignore[arg-type]
+    night = comparing(notes)
+    assert night._compare(client, ORDER) == night._compare(client, ORDER) == {}  # type: ignore[arg-type]
+    assert len(notes) == 1 and said in notes[0] and notes[0].endswith("it takes no part")
+
+
+def test_testers_that_are_alike_are_asked_once() -> None:
+    night, client = comparing([]), Told({"t1": facts_like_here()})
+    for _ in range(2):
+        assert night._compare(client, ORDER, strict=True) == {"t1": []}  # type: ignore[arg-type]
+    client.facts["t2"] = facts_like_here(tester="t2", trex=("4", ""))
+    assert night._compare(client, ORDER) == {"t1": [], "t2": []}  # type: ignore[arg-type]
+    assert client.asked == [["tls://t1"], ["tls://t2"]] and len(night._trex) == 2
+
+
+def test_a_lease_that_was_never_given_back_is_noticed(tmp_path: Path) -> None:
+    folder = LeaseFolder(tmp_path, "r1")
+    with leased(folder, "t1-a", 60.0, Noted()) as lease:
+        assert not lease.abandoned
+    assert folder.append(LeaseRecord(3, "t9-dead", 0.01, cell="n c"))
+    with leased(folder, "t1-b", 60.0, Noted()) as lease:
+        assert lease.abandoned
+
+
+def test_status_without_a_scheduler_is_what_the_leases_say(tmp_path: Path) -> None:
+    folder = tmp_path / ".fleet" / "leases"
+    for dut, record in (
+        ("r1", LeaseRecord(1, "t1-a", 30.0, "2100-01-01T00:00:00Z", "n-lab r1 64b")),
+        ("r2", LeaseRecord(1, "t2-b", 30.0, "2020-01-01T00:00:00Z", "n-lab r2 64b")),
+        ("r3", LeaseRecord(1, "t3-c", 0.0)),
+    ):
+        assert LeaseFolder(folder, dut).append(record)
+    now = read_status(fleet_of(2, 5.0), None, tmp_path, pytest.fail)
+    assert [(one.tester, one.state, one.cell) for one in now.testers] == [
+        ("t1", "measuring", "n-lab r1 64b"), ("t2", "absent", None),
+    ]  # fmt: skip
+    assert [(one.dut, one.tester, one.is_over) for one in now.leases] == [("r1", "t1", False), ("r2", "t2", True)]
+    assert not now.nights

@@ -1,0 +1,100 @@
+"""A cluster: its scheduler, and the connection of who has a night measured by its testers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..config.fleet import CERTIFICATE_FILES, Cluster
+from .cluster import as_one_line, require_dask, settings
+
+if TYPE_CHECKING:
+    from distributed import Client, Scheduler, Security
+
+LOST = "lost_testers"
+"""Attribute of the scheduler: tester -> the time at which it was lost, and the cells that it measured."""
+CONNECT_S = 15
+
+
+def security_of(cluster: Cluster) -> Security:
+    """Certificates on both sides, for every role; none where there is no TLS."""
+    from distributed import Security
+
+    if cluster.certificates is None:
+        return Security()
+    ca, cert, key = (str(cluster.certificates / name) for name in CERTIFICATE_FILES)
+    roles = {f"tls_{role}_{what}": file for role in ("scheduler", "worker", "client")
+             for what, file in (("cert", cert), ("key", key))}  # fmt: skip
+    return Security(require_encryption=True, tls_ca_file=ca, **roles)
+
+
+@contextlib.contextmanager
+def joined(cluster: Cluster, lease_s: float) -> Iterator[Client]:
+    """A connection to the scheduler; BenchError where it cannot be reached."""
+    require_dask()
+    import dask
+    from distributed import Client
+
+    quiet()
+    with dask.config.set(settings(lease_s)), contextlib.ExitStack() as stack:
+        with as_one_line(f"is it there, at {cluster.address}, and are these its certificates?"):
+            client = Client(cluster.address, security=security_of(cluster), timeout=CONNECT_S, set_as_default=False)
+            stack.enter_context(client)
+            client.run_on_scheduler(prepare)
+        yield client
+
+
+def prepare(dask_scheduler: Scheduler) -> None:
+    """Make any scheduler of Dask what a night needs: no cell goes to a second tester by itself. Runs in it."""
+    dask_scheduler.allowed_failures = 0
+
+
+def lost_testers(dask_scheduler: Scheduler) -> dict[str, float]:
+    """Tester that is not there -> since when (Unix time). Runs in the scheduler; empty in one of Dask's own."""
+    there = {str(one.name) for one in dask_scheduler.workers.values()}
+    return {name: at for name, at in getattr(dask_scheduler, LOST, {}).items() if name not in there}
+
+
+def serve_scheduler(cluster: Cluster, lease_s: float, say: Callable[[str], None]) -> None:
+    """Run the scheduler until it is interrupted."""
+    require_dask()
+    import dask
+
+    quiet()
+    with dask.config.set(settings(lease_s)), as_one_line(f"can this machine be {cluster.address}?"):
+        asyncio.run(_serve(cluster, say))
+
+
+async def _serve(cluster: Cluster, say: Callable[[str], None]) -> None:
+    from distributed import Scheduler
+    from distributed.diagnostics.plugin import SchedulerPlugin
+
+    class Departures(SchedulerPlugin):  # type: ignore[misc]
+        """Notes when testers are lost."""
+
+        def __init__(self) -> None:
+            self.names: dict[str, str] = {}
+
+        def add_worker(self, scheduler: Any, worker: str) -> None:
+            self.names[worker] = str(scheduler.workers[worker].name)
+
+        def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
+            getattr(scheduler, LOST)[self.names.pop(worker, worker)] = time.time()
+
+    here = {"dashboard": False, "dashboard_address": "127.0.0.1:0", "security": security_of(cluster)}
+    async with Scheduler(host=cluster.address, plugins=[Departures()], **here) as scheduler:
+        setattr(scheduler, LOST, {})
+        say(f"scheduler {scheduler.address}")
+        await scheduler.finished()
+
+
+def quiet() -> None:
+    """Keep Dask's own log lines off the terminal: what they report, a night says in its own words."""
+    import distributed  # noqa: F401  # which sets its levels when it is imported
+
+    for name in ("distributed", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

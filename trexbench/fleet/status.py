@@ -1,0 +1,116 @@
+"""Testers, leases and nights of a fleet as they are now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..config.fleet import Cluster, Fleet
+from ..core.errors import StoreError
+from ..core.fleet.lease import LeaseRecord
+from ..core.history.night import CellState
+from ..results.nights import TESTERS, find_nights
+from .cluster import testers_there
+from .join import joined, lost_testers
+from .leases import LeaseFolder
+
+NEWEST = 8
+"""Nights that are looked through for those that have not ended."""
+
+
+@dataclass(frozen=True)
+class NowAtTester:
+    """A tester. state: idle, measuring, lost (since when) or absent: not seen since the scheduler was started."""
+
+    tester: str
+    state: str
+    cell: str | None = None
+    until: str | None = None
+    """End of its lease, unless it is renewed, UTC."""
+    since: str | None = None
+
+
+@dataclass(frozen=True)
+class LeaseNow:
+    """A DUT that is leased, and to whom."""
+
+    dut: str
+    tester: str
+    until: str
+    is_over: bool
+    """By this machine's clock: its holder has not renewed it."""
+    cell: str
+
+
+@dataclass(frozen=True)
+class NightNow:
+    """A night that has not ended."""
+
+    night: str
+    suite: str
+    waiting: int
+    """Cells that are not measured yet, those that are being measured among them."""
+    done: int
+    failed: Mapping[str, str]
+    """Cell -> why it failed."""
+
+
+@dataclass(frozen=True)
+class FleetNow:
+    """Everything at once."""
+
+    testers: Sequence[NowAtTester]
+    leases: Sequence[LeaseNow]
+    nights: Sequence[NightNow]
+
+
+def read_status(fleet: Fleet, cluster: Cluster | None, results: Path, warn: Callable[[str], None]) -> FleetNow:
+    """Ask the scheduler, if there is one, and look into the results; BenchError where the scheduler does not answer."""
+    leases = [*_leases(results)]
+    there: Mapping[str, tuple[str, Sequence[Any]]] = {one.tester: ("", [one.cell]) for one in leases if not one.is_over}
+    lost: Mapping[str, float] = {}
+    if cluster is not None:
+        with joined(cluster, fleet.lease_s) as client:
+            there, lost = client.run_on_scheduler(testers_there), client.run_on_scheduler(lost_testers)
+    held = {one.tester: one for one in leases}
+    names = dict.fromkeys((*(one.name for one in fleet.testers), *there, *lost))
+    testers = [_tester(name, there, lost, held.get(name)) for name in names]
+    return FleetNow(testers, leases, [*_nights(results, warn)])
+
+
+def _tester(
+    name: str, there: Mapping[str, tuple[str, Sequence[Any]]], lost: Mapping[str, float], lease: LeaseNow | None
+) -> NowAtTester:
+    if name not in there:
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(lost[name])) if name in lost else None
+        return NowAtTester(name, "lost" if since else "absent", since=since)
+    if not there[name][1]:
+        return NowAtTester(name, "idle")
+    return NowAtTester(name, "measuring", lease.cell if lease else None, lease.until if lease else None)
+
+
+def _leases(results: Path) -> Sequence[LeaseNow]:
+    found, now = [], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    folder = results / TESTERS / "leases"
+    for dut in sorted(one.name for one in folder.iterdir()) if folder.is_dir() else ():
+        record: LeaseRecord | None = None
+        with suppress(OSError, StoreError):
+            record = LeaseFolder(folder, dut).latest()
+        if record is not None and record.length_s > 0:
+            tester = record.holder.rpartition("-")[0]
+            found.append(LeaseNow(dut, tester, record.until, record.until < now, record.cell))
+    return found
+
+
+def _nights(results: Path, warn: Callable[[str], None]) -> Sequence[NightNow]:
+    found = []
+    for path, night in find_nights(results, warn, NEWEST):
+        if night.finished is None:
+            done = sum(cell.state is CellState.DONE for cell in night.cells)
+            failed = {str(cell): str(cell.attempts[-1].error) for cell in night.failed if cell.attempts}
+            found.append(NightNow(path.stem, night.suite, len(night.left), done, failed))
+    return found

@@ -1,0 +1,106 @@
+"""A tester's process, ``python -m trexbench.fleet.worker``, and who starts it again when it ends.
+
+It reads its settings from a line of standard input, and ends with that: nothing that drives a DUT outlives the command
+that a person or systemd started. Its own guard may end it, too: see guard.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..config.fleet import Cluster
+from ..core.errors import BenchError
+from ..dut.journal import JOURNAL_DIR_ENV
+from ..results.nights import TESTERS
+from ..results.store import make_directory
+from . import task
+from .cluster import LOOPBACK, as_one_line, resources_of, settings
+from .join import CONNECT_S, quiet, security_of
+from .task import OwnSettings
+
+AGAIN_AFTER_S = 3.0
+FAILED = 3
+"""Exit code of a process that could not join."""
+
+
+def keep_working(own: OwnSettings, cluster: Cluster, lease_s: float, say: Callable[[str], None]) -> None:
+    """Have a process of its own work as this tester, and start another when it ends, until interrupted."""
+    where = {"address": cluster.address, "folder": cluster.certificates and str(cluster.certificates)}
+    with TemporaryDirectory(prefix="trexbench-tester-") as scratch:
+        asked = {"own": asdict(own), **where, "lease_s": lease_s, "scratch": scratch}
+        _start_again_and_again(own.name, json.dumps(asked).encode() + b"\n", say)
+
+
+def _start_again_and_again(name: str, line: bytes, say: Callable[[str], None]) -> None:
+    while True:
+        argv = [sys.executable, "-m", "trexbench.fleet.worker"]
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
+        assert process.stdin is not None
+        try:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(line)
+            code = process.wait()
+        finally:
+            process.stdin.close()
+            process.wait()
+        if code != FAILED:
+            how = "its guard or somebody else killed it" if code < 0 else "it lost the scheduler"
+            say(f"tester {name} has ended ({how}): it is started again")
+        time.sleep(AGAIN_AFTER_S)
+
+
+def main() -> int:
+    asked = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    own = task.OWN = OwnSettings(**asked["own"])
+    os.environ[JOURNAL_DIR_ENV] = str(make_directory(Path(own.results) / TESTERS).resolve())
+    folder = asked["folder"]
+    cluster = Cluster(asked["address"], Path(folder) if folder else None, False)
+    try:
+        import dask
+
+        quiet()
+        with dask.config.set(settings(asked["lease_s"])), as_one_line("it is tried again"):
+            asyncio.run(_work(own, cluster, asked["scratch"]))
+    except BenchError as error:
+        print(f"tester {own.name} cannot join {cluster.address}: {error}", file=sys.stderr, flush=True)
+        return FAILED
+    return 0
+
+
+async def _work(own: OwnSettings, cluster: Cluster, scratch: str) -> None:
+    from distributed import Worker
+
+    here: dict[str, Any] = {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0", "security": security_of(cluster)}
+    here |= {"host": LOOPBACK} if cluster.host in (LOOPBACK, "localhost") else {}
+    here |= {"protocol": f"{cluster.address.partition('://')[0]}://", "local_directory": scratch}
+    worker = Worker(
+        cluster.address, name=own.name, nthreads=1, memory_limit=None, death_timeout=CONNECT_S,
+        resources=resources_of(own.duts), **here,
+    )  # fmt: skip
+    await worker
+    print(f"tester {own.name} has joined {cluster.address}", file=sys.stderr, flush=True)
+    await worker.finished()
+    os._exit(0)  # with what it measures: the scheduler has given that to another
+
+
+def _end_with_input() -> None:
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
