@@ -51,7 +51,7 @@ PACKAGES = {
     "ip": "iproute2", "ping": "iputils-ping", "ethtool": "ethtool", "ssh": "openssh-client", "sshd": "openssh-server",
     "chromium": "chromium", "iperf3": "iperf3", "nft": "nftables", "iptables": "iptables", "openvpn": "openvpn",
     "wireguard-go": "wireguard-go", "wg": "wireguard-tools", "openssl": "openssl",
-    "tcsh": "tcsh", "zsh": "zsh", "fish": "fish", "trafgen": "netsniff-ng",
+    "pppd": "ppp", "pppoe-server": "pppoe", "tcsh": "tcsh", "zsh": "zsh", "fish": "fish", "trafgen": "netsniff-ng",
 }  # fmt: skip
 """Program -> Debian's package."""
 LEAN = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox", "depmod": "kmod", "cpio": "cpio"}

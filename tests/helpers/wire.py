@@ -1,4 +1,4 @@
-"""Two network namespaces and a cable between them, for what needs two hosts and nothing else."""
+"""Two network namespaces and a cable between them, for what needs two hosts and nothing else; and what PPPoE needs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from trexbench.endpoint.programs.common import ProgramFailure
+from trexbench.endpoint.programs.pppoe import require
 
 
 def ip(*words: str) -> str:
@@ -46,3 +49,12 @@ def told_to(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return b""
+
+
+def lacks_pppoe() -> str:
+    """Reason why no PPPoE session can come up on this machine, for a skip; empty where one can."""
+    try:
+        require("server")
+    except ProgramFailure as failure:
+        return failure.what
+    return ""

@@ -137,7 +137,7 @@ def six(kind: str) -> tuple[str, ...]:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("file", ["test_sixinfour.py"])
+@pytest.mark.parametrize("file", ["test_sixinfour.py", "test_pppoe.py", "test_pppoe_in_the_lab.py"])
 def test_tests_that_need_its_kernel(tmp_path: Path, file: str) -> None:
     argv = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "0", f"tests/root/{file}")
     done = run_in_guest(["env", "-C", str(ROOT), *argv], tmp_path, WITHIN_S)

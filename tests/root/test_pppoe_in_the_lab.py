@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labs import document, flows, lab_up, write_lab
-from sshd import eventually
+from labs import document, lab_up, write_lab
 from tools import begin, trexbench
-from wire import devices, processes, told_to
+from wire import devices, lacks_pppoe
 
 from trexbench.core.errors import DutError
 from trexbench.endpoint import PppEnd
 from trexbench.transport import NetnsTransport
 
-ENDS = ("client", "server")
+pytestmark = pytest.mark.skipif(bool(lacks_pppoe()), reason=lacks_pppoe())
+
+LINE_BPS = 4e6
 PREFIX = f"tbpl{os.getpid()}"
 TCP = ("tcp", "--dut", "./own.yaml", "--variant", "pppoe", "--no-picture", "--ping", "0")
 
@@ -28,47 +28,30 @@ TCP = ("tcp", "--dut", "./own.yaml", "--variant", "pppoe", "--no-picture", "--pi
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("pppoe")
-    write_lab(folder, PREFIX, more="variants: {pppoe: {pppoe: true}}\n")
+    write_lab(folder, PREFIX, "{offloads: packet, line: 4mbit}", "variants: {pppoe: {pppoe: true}}\n")
     with lab_up(folder):
         yield folder
 
 
-def test_both_families_go_through_the_session(place: Path) -> None:
-    done = trexbench(place, *TCP, "--time", "1s", "--interval", "500ms", "--ip", "both", timeout_s=150)
+@pytest.mark.measures
+def test_both_families_leave_what_pppoe_needs(place: Path) -> None:
+    """A line carries full segments: those of the session are 8 bytes smaller, and its frames as long as others.
+
+    A busy machine may keep it from carrying a tenth of that, and never lets it carry more: without PPPoE it were 1.006.
+    """
+    done = trexbench(place, *TCP, "--time", "3s", "--omit", "1s", "--reverse", "--ip", "both", timeout_s=300)
     assert done.returncode == 0, done.stderr
     assert "PPPoE: trexbench at 100.66.2.1, chap, MTU 1492" in done.stderr + done.stdout
     run = document(place)
-    assert run["status"] == "complete" and len(run["legs"]) == 4
+    assert run["status"] == "complete" and len(run["legs"]) == 2
     assert run["setup"]["pppoe"] is True and run["setup"]["mtu"] == 1492
     session = run["endpoints"]["server"]["pppoe"]
     assert (session["own"], session["peer"], session["auth"]) == ("100.66.2.2", "100.66.2.1", "chap")
-    for leg, headers in zip(run["legs"], (40, 40, 60, 60), strict=True):
-        for reading in (leg["client"][-1], leg["server"][-1]):
-            stream = reading["streams"][0]
-            assert 500 < stream["info"]["snd_mss"] <= 1492 - headers, "clamped to the session's MTU"
-            assert stream["payload_bytes"] > 1e5
+    for leg, flow, headers in zip(run["legs"], run["analysis"], (40, 60), strict=True):
+        segment = 1492 - headers - 12  # of time stamps
+        assert {leg[end][-1]["streams"][0]["info"]["snd_mss"] for end in ("client", "server")} == {segment}
+        assert 0.9 < flow["received_bps"] / (LINE_BPS * segment / 1538) < 1.005, flow
     assert "secret" not in json.dumps(run["endpoints"])
-
-
-@pytest.mark.nightly
-def test_a_session_that_is_lost_is_told(place: Path) -> None:
-    running = begin(place, *TCP, "--forward", "--time", "4s", "-q")
-    try:
-        eventually(
-            lambda: running.poll() is not None or (flows(PREFIX) and flows(PREFIX, "server")), "its leg flows", 60
-        )
-        for pid in processes(f"{PREFIX}-dut"):
-            if b"trexbench-pppoe" in told_to(pid):
-                os.kill(pid, signal.SIGKILL)
-        _, said = running.communicate(timeout=60)
-    finally:
-        running.kill()
-    assert running.returncode == 6, said
-    assert "PPPoE" in said and "Traceback" not in said, said
-    run = document(place)
-    assert run["status"] == "incomplete" and "PPPoE" in run["reason"]
-    assert all("PPPoE" in leg["error"] and leg["client"] for leg in run["legs"]), "none, if none had begun"
-    assert not [name for host in ("server", "dut") for name in devices(f"{PREFIX}-{host}") if name.startswith("tbppp")]
 
 
 OWN = """driver: none
@@ -110,19 +93,19 @@ def home() -> Iterator[dict[str, str]]:
 def test_a_router_that_dials_by_itself(tmp_path: Path, home: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home.yaml").write_text(OWN.format(**home))
     monkeypatch.setenv("HOME_PPP", "s3cret")
-    told = ("--time", "1s", "--interval", "500ms", "--ping", "0", "--no-picture")
-    running = begin(tmp_path, "tcp", "--dut", "./home.yaml", *told)
+    asked = ("--time", "1s", "--interval", "500ms", "--ping", "0", "--no-picture")
+    running = begin(tmp_path, "tcp", "--dut", "./home.yaml", *asked)
     options = {"interface": "to-server", "user": "debian", "secret": "s3cret", "tun": "ppp0"}
     out = said = ""
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while time.monotonic() < until:  # as a home router tries again
             with PppEnd("the router", NetnsTransport(home["router"]), "client", options) as end:
                 try:
-                    end.wait_up(10)
+                    end.wait_up(30)
                 except DutError:
                     continue
-                out, said = running.communicate(timeout=60)
+                out, said = running.communicate(timeout=200)
                 break
     finally:
         running.kill()

@@ -88,7 +88,7 @@ class WanHost:
 @dataclass(frozen=True)
 class PppoeConfig:
     """Credentials of a router that dials in to the server, the provider. secret_env: the environment variable with its
-    secret. service: the one it may ask for; empty: any.
+    secret. service: a name that it may ask for; empty: it asks for none.
     """
 
     user: Annotated[str, r.pattern(_WORD, "a user's name", "router@provider")]

@@ -110,7 +110,7 @@ class PppEnd(HeldEnd):
     """
 
     program, what, thing = "pppoe", "PPPoE", "PPPoE session"
-    remedy = "see cables, user and secret, and what the other end says"
+    remedy = "see cables, user, secret and service, and what the other end says"
 
     def __init__(self, name: str, transport: Transport, role: str, options: Mapping[str, Any]) -> None:
         super().__init__(name, transport, {"role": role, **options})

@@ -67,6 +67,10 @@ def end_on_signals() -> None:
         signal.signal(number, stop)
 
 
+def overdue(*_: Any) -> None:
+    raise ProgramFailure("did not end in time", "see what holds it")
+
+
 def stay_on(cpus: Any) -> None:
     """Run on these CPUs as far as the host lets it; none: on any."""
     if cpus:
@@ -119,25 +123,25 @@ def ip(*words: str) -> None:
     call(["ip", *words])
 
 
-def make_tun(name: str) -> tuple[int, str]:
-    """A new TUN interface, which goes when the descriptor is closed; and its name, where it has a %d."""
+def make_tun(name: str) -> int:
+    """A new TUN interface, which goes when the descriptor is closed."""
     set_interface = 0x800454CA if os.uname().machine.startswith(("mips", "ppc", "sparc")) else 0x400454CA
     try:
         tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise ProgramFailure(f"/dev/net/tun cannot be opened ({error.strerror})", "as root: modprobe tun") from None
     try:
-        made = fcntl.ioctl(tun, set_interface, struct.pack("16sH22x", name.encode(), 0x1001))  # TUN, without PI
+        fcntl.ioctl(tun, set_interface, struct.pack("16sH22x", name.encode(), 0x1001))  # TUN, without PI
     except OSError as error:
         os.close(tun)
         what = f"interface {name} cannot be made ({error.strerror})"
         raise ProgramFailure(what, "run as root, and see whether it is there already") from None
-    return tun, made[:16].rstrip(b"\0").decode()
+    return tun
 
 
-def set_up(name: str, mtu: int, own: str, peer: str, six: bool = False) -> None:
-    """Address and MTU of an interface, which go with it. six: it is to carry IPv6 as well."""
+def set_up(name: str, mtu: int, own: str, peer: str) -> None:
+    """Address and MTU of an interface without IPv6, which go with it."""
     with contextlib.suppress(OSError), open(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "w") as file:
-        file.write("0" if six else "1")
+        file.write("1")
     ip("link", "set", "dev", name, "mtu", str(mtu), "qlen", "1000", "up")
     ip("addr", "add", own, "peer", peer, "dev", name)

@@ -1,269 +1,247 @@
-"""One end of a PPPoE session in user space: the access concentrator, or the client that dials in.
+"""One end of PPPoE by pppd: the access concentrator, which pppoe-server starts it for, or the client that dials in.
 
-Its Linux host needs ip, /dev/net/tun, and no PPP driver. It says: listening, dialling, up, down, counters, error, done.
-One session at a time; frames between its interface and the line are moved by one thread.
+Its Linux host needs ip, pppd, a kernel with PPPoE, and on the server pppoe-server. It says: listening, up, down, error,
+done. pppd's folders, with options and secrets, are in memory: only this program and those it starts see them.
 """
 
 from __future__ import annotations
 
-import array
 import contextlib
-import errno
-import io
 import os
+import re
 import select
+import shutil
+import signal
 import socket
-import struct
 import sys
-import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .common import ProgramFailure, carry_out, end_on_signals, ip, make_tun, say, set_up, stay_on
-from .discovery import BROADCAST, DISCOVERY, SESSION, PppoeEnd
-from .ppp import IPV4, IPV6
+from .child import END_S, child, wait_for
+from .common import ProgramFailure, carry_out, end_on_signals, ip, overdue, readable, say, stay_on, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    import subprocess
+    from collections.abc import Iterator
 
     from .common import Options
-    from .ppp import Link
 
-HEADER_BYTES = 22
-"""Ethernet, PPPoE, and the PPP protocol."""
-MOST_SESSIONS = 100
-"""That end before this program does: who dials again and again fills what nobody may be reading."""
+FOLDER, NOTES, CONCENTRATOR = "/etc/ppp", "/var/run", "trexbench"
+PACKAGES = {"pppd": "ppp", "pppoe-server": "pppoe", "ip": "iproute2"}
+"""Programs, and Debian's packages of them."""
 IDLE_S = 600.0
 """Without any session; a server that was forgotten, since its connection to whoever started it hangs, ends then."""
-BURST = 64
-"""Frames one way before the other way has its turn."""
+OPTIONS = """plugin pppoe.so
+nic-{interface}
+ifname {tun}
+nodetach
+debug
+noccp
+mtu 1492
+mru 1492
+lcp-echo-interval 1
+lcp-echo-failure 4
+lcp-echo-adaptive
+lcp-restart 1
+"""
+SERVES = f"name {CONCENTRATOR}\nauth\n{{own}}:{{peer}}\n"
+DIALS = "user {user}\nnoauth\nnoipdefault\nnodefaultroute\n"
+METHODS = ("chap", "pap")
+STARTER = """#!/bin/sh
+# pppoe-server starts this as: pppd pty "pppoe -I eth0 -e SESSION:MAC" ...; here the kernel moves frames, not pppoe.
+exec >>/proc/$PPID/fd/1 2>&1
+for word in $*; do
+  case $word in *:*:*:*:*:*:*)
+    echo "pppd $$, PPP session is ${word%%:*}"
+    exec pppd rp_pppoe_sess "$word"
+  esac
+done
+echo "pppoe-server names no session: $*"
+"""
+SAID = {
+    "pid": r"^pppd (\d+), PPP session",
+    "session": r"PPP session is (\d+)",
+    "mac": r"Connected to ([0-9A-Fa-f:]{17}) via",
+    "auth": r"(?:sent|rcvd) \[(?=CHAP Success|PAP AuthAck)(CHAP|PAP) ",
+    "user": r'rcvd \[(?:CHAP Response.* name = |PAP AuthReq.* user=)"(.*?)"',
+    "own": r"local IP address (\S+)",
+    "peer": r"remote IP address (\S+)",
+    "ipv6": r"remote (LL) address",
+    "no ipv6": r"(0x8057|IPV6CP: timeout)",
+}
+"""Lines of pppd's log, of whose blanks in a row one is left, and what each says."""
+REASON = re.compile(
+    r"(?i)no response|terminated by|terminating|hangup|fail|refused|unable|time.?out|not authorized|no .*secret|looped"
+    r"|couldn't|can't|error|unrecognized|is not ethernet|names no session"
+)
+"""Lines of no packet that say why a session ended or did not come up; the first one counts."""
 
-TAKEN, REFUSED = (0x06, 0, 0, 0x40000), (0x06, 0, 0, 0)
-EVERY = [TAKEN]
-NO_IP = [(0x28, 0, 0, 20), (0x15, 2, 0, IPV4), (0x15, 1, 0, IPV6), TAKEN, REFUSED]
-"""Programs of the kernel's packet filter (classic BPF): code, jump if equal, jump if not, word."""
+
+class PppdLog:
+    """Lines of pppd's log, of one session after the other. six: it is up only with IPv6, or without where refused."""
+
+    def __init__(self, six: bool) -> None:
+        self.six, self.rest = six, b""
+        self.begin()
+
+    def begin(self) -> None:
+        self.said: dict[str, str] = {}
+        self.why, self.is_up = "", False
+
+    def lines_of(self, part: bytes) -> list[str]:
+        """Take more of the output, and return the lines that it completes."""
+        *lines, self.rest = (self.rest + part).split(b"\n")
+        self.rest = self.rest[-4096:]
+        return [readable(line) for line in lines]
+
+    def take(self, line: str) -> str:
+        """Take a line; return ``up`` or ``down`` where it says so, else nothing."""
+        if line.startswith("pppd "):
+            self.begin()  # the last one was killed, if it did not say that it ended
+        for name, pattern in SAID.items():
+            match = re.search(pattern, line)
+            if match:
+                self.said.setdefault(name, match.group(1))
+        if not line.startswith(("sent ", "rcvd ")) and not self.why and REASON.search(line):
+            self.why = line
+        if line == "Connection terminated.":
+            return "down"
+        agreed = self.said.keys() >= {"own", "peer"} and (not self.six or self.said.keys() & {"ipv6", "no ipv6"})
+        if self.is_up or not agreed:
+            return ""
+        self.is_up, self.why = True, ""
+        return "up"
 
 
-def session_program(own: bytes, peer: bytes, session: int) -> list[tuple[int, int, int, int]]:
-    """Takes IP of this session from the peer to this MAC, so that Python has nothing left to compare."""
-    wanted = []
-    for at, mac in ((0, own), (6, peer)):
-        high, low = struct.unpack("!IH", mac)
-        wanted += [(0x20, at, high), (0x28, at + 4, low)]
-    wanted += [(0x28, 14, 0x1100), (0x28, 16, session)]
-    protocol = [(0x28, 0, 0, 20), (0x15, 1, 0, IPV4), (0x15, 0, 1, IPV6), TAKEN, REFUSED]
-    code = []
-    for number, (load, at, word) in enumerate(wanted):
-        beyond = 2 * (len(wanted) - number - 1) + len(protocol) - 1
-        code += [(load, 0, 0, at), (0x15, 0, beyond, word)]
-    return code + protocol
-
-
-def packets(interface: str, kind: int, program: list[tuple[int, int, int, int]]) -> socket.socket:
-    """A socket of frames of this Ethernet type on the interface, that pass the program."""
+def require(role: str) -> None:
+    """ProgramFailure where the kernel or a program is missing; nothing is changed."""
+    remedy = "as root: modprobe pppoe; without it take a kernel that has it (Debian: linux-image-amd64)"
     try:
-        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    except PermissionError:
-        raise ProgramFailure("frames need CAP_NET_RAW", "run as root") from None
-    except (OSError, AttributeError) as error:
-        raise ProgramFailure(f"this host gives no frames ({error})", "it has to be Linux with AF_PACKET") from None
-    code = array.array("B", b"".join(struct.pack("=HBBI", *one) for one in program))
-    attached = struct.pack("@HP", len(program), code.buffer_info()[0])
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, 26, attached)  # SO_ATTACH_FILTER, before the first frame
-        sock.bind((interface, kind))
+        socket.socket(24, socket.SOCK_STREAM, 0).close()  # AF_PPPOX, PX_PROTO_OE
+        os.close(os.open("/dev/ppp", os.O_RDWR))
+    except PermissionError as error:
+        raise ProgramFailure(f"PPP is not for this user ({error.strerror})", "run as root") from None
     except OSError as error:
-        sock.close()
-        raise ProgramFailure(f"interface {interface} cannot be used ({error.strerror})", "see ip link") from None
-    sock.setblocking(False)
-    with contextlib.suppress(OSError):
-        sock.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
-    return sock
+        raise ProgramFailure(f"the kernel has no PPPoE ({error.strerror})", remedy) from None
+    for name in PACKAGES:
+        if shutil.which(name) is None and (role == "server" or name != "pppoe-server"):
+            raise ProgramFailure(f"{name} is not installed", f"install it (Debian: package {PACKAGES[name]})")
 
 
-class FrameMover:
-    """Moves frames between a TUN interface and the line, both ways, in a thread of its own, until it is closed.
+def hide_folders() -> None:
+    """Put empty folders in memory in place of pppd's, for this program and what it starts, as long as they run."""
+    try:
+        import ctypes
 
-    counts: packets of IP to the line and from it, and those that found no room (lost) or were none (bad).
-    """
+        libc = ctypes.CDLL(None, use_errno=True)
+    except Exception as error:
+        raise ProgramFailure(f"python3 has no ctypes ({error})", "install it") from None
+    new_namespace, private = 0x20000, 0x44000  # CLONE_NEWNS; MS_REC | MS_PRIVATE
+    failed = libc.prctl(36, 1)  # PR_SET_CHILD_SUBREAPER, for end_sessions
+    failed = failed or libc.unshare(new_namespace) or libc.mount(b"none", b"/", None, private, None)
+    for folder in (FOLDER, NOTES):
+        failed = failed or libc.mount(b"tmpfs", folder.encode(), b"tmpfs", 0, b"mode=700")
+    if failed:
+        said = os.strerror(ctypes.get_errno())
+        raise ProgramFailure(f"{FOLDER} and {NOTES} cannot be hidden ({said})", "run as root, and see that they exist")
 
-    def __init__(self, tun: int, line: socket.socket, own: bytes, peer: bytes, session: int) -> None:
-        self.tun, self.line = tun, line
-        self.head = peer + own + struct.pack("!HBBHHH", SESSION, 0x11, 0, session, 0, IPV4)
-        self.counts = dict.fromkeys(("to_line", "from_line", "lost", "bad"), 0)
-        self.error = ""
-        self._stop, self._stopper = os.pipe()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
 
-    def close(self) -> None:
-        os.write(self._stopper, b"!")
-        self._thread.join()
-        for one in (self._stop, self._stopper):
-            os.close(one)
+@contextlib.contextmanager
+def ipv6_of_new_interfaces(wanted: bool) -> Iterator[None]:
+    """Let interfaces that are made meanwhile have IPv6, where the host's default is that they have none."""
+    path = "/proc/sys/net/ipv6/conf/default/disable_ipv6"
+    if not wanted or text_of(path) != "1":
+        yield
+        return
+    with open(path, "w") as file:
+        file.write("0")
+    try:
+        yield
+    finally:
+        with open(path, "w") as file:
+            file.write("1")
 
-    def _run(self) -> None:
-        ready = select.poll()
-        for one in (self.tun, self.line.fileno(), self._stop):
-            ready.register(one, select.POLLIN)
-        outward, inward = self._outward(), self._inward()
-        try:
-            while not any(one == self._stop for one, _ in ready.poll()):
-                next(outward)
-                next(inward)
-        except OSError as error:
-            self.error = error.strerror or str(error)
 
-    # One frame costs some Python in these two loops, so they hold to local names and fixed slices.
+def quoted(text: str) -> str:
+    """A word of pppd's files, whatever is in it."""
+    return '"{}"'.format("".join(f"\\{byte:03o}" for byte in text.encode()))
 
-    def _outward(self) -> Generator[None, None, None]:
-        """To the line; yields when nothing is left, or the burst is over."""
-        buffer = bytearray(self.head).ljust(4096, b"\0")
-        whole, counts = memoryview(buffer), self.counts
-        room, frame, last = whole[HEADER_BYTES:], whole, -1
-        read = io.FileIO(self.tun, "r", closefd=False).readinto
-        write = io.FileIO(self.line.fileno(), "w", closefd=False).write
-        while True:
-            done = 0
-            while done < BURST:
-                size = read(room)
-                if size is None:
-                    break
-                done += 1
-                if size != last:
-                    last, frame = size, whole[: HEADER_BYTES + size]
-                    buffer[18], buffer[19] = (size + 2) >> 8, (size + 2) & 255
-                buffer[21] = IPV4 if buffer[22] < 0x50 else IPV6
-                try:
-                    if write(frame) is None:
-                        counts["lost"] += 1
-                except OSError:  # a full queue of the line, or the line is down
-                    counts["lost"] += 1
-            counts["to_line"] += done
-            yield
 
-    def _inward(self) -> Generator[None, None, None]:
-        """From the line; the socket's filter has let through IP of this session only."""
-        buffer = bytearray(1 << 17)  # where the kernel has merged frames, more than one MTU
-        whole, counts = memoryview(buffer), self.counts
-        read = io.FileIO(self.line.fileno(), "r", closefd=False).readinto
-        write = io.FileIO(self.tun, "w", closefd=False).write
-        while True:
-            done = 0
-            while done < BURST:
-                try:
-                    got = read(buffer)
-                except OSError as error:
-                    if error.errno == errno.ENETDOWN:  # told once; frames come again when it is up
-                        break
-                    raise
-                if got is None:
-                    break
-                done += 1
-                end = 20 + (buffer[18] << 8 | buffer[19])
-                if not HEADER_BYTES < end <= got:
-                    counts["bad"] += 1
-                    continue
-                try:
-                    write(whole[HEADER_BYTES:end])
-                except OSError:  # what the kernel does not take for a packet of IP
-                    counts["bad"] += 1
-            counts["from_line"] += done
-            yield
+def files_of(options: Options, serves: bool) -> dict[str, str]:
+    """Return the text of each file in FOLDER, by name."""
+    text, auth = (OPTIONS + (SERVES if serves else DIALS)).format(**options), options.get("auth", METHODS)
+    for method in METHODS:
+        if serves == (method in auth):
+            text += f"{'require' if serves else 'refuse'}-{method}\n"
+    secrets = f"{quoted(options['user'])} * {quoted(options['secret'])} *\n"
+    text += "+ipv6\n" if options.get("ipv6") else "noipv6\n"
+    return {"options": text, "chap-secrets": secrets, "pap-secrets": secrets, "start": STARTER}
+
+
+def command(options: Options, serves: bool) -> list[str]:
+    """Return the command line, which holds no secret."""
+    if not serves:
+        return ["pppd"]
+    own = ["-I", options["interface"], "-C", CONCENTRATOR, "-L", options["own"], "-R", options["peer"]]
+    service = ["-S", options["service"]] if options.get("service") else []
+    # in the foreground; one session, and nothing for others meanwhile
+    return ["pppoe-server", "-F", "-N", "1", "-i", "-r", "-q", f"{FOLDER}/start", "-X", f"{FOLDER}/pid", *own, *service]
 
 
 class PppoeLine:
-    """The interface of one end, with all that is open on it."""
+    """Sessions of one end, as pppd's log says they come and go."""
 
     def __init__(self, options: Options, serves: bool) -> None:
         self.options, self.serves = options, serves
-        interface = options["interface"]
-        self.finding = packets(interface, DISCOVERY, EVERY)
-        self.talking = packets(interface, SESSION, NO_IP)
-        self.mac = self.finding.getsockname()[4]
-        self.end = PppoeEnd(options, serves, self.mac)
-        self.mover: FrameMover | None = None
-        self.tun, self.name, self.data = -1, "", self.talking
-        self.moved = 0
-        self.ended = 0
-        self.used_s, self.idle_s = time.monotonic(), float(options.get("idle_s", IDLE_S))
-        self.failed = ""
+        self.log = PppdLog(bool(options.get("ipv6")))
+        self.used_s = time.monotonic()
+        self.pids: set[int] = set()
 
-    def step(self, until: float) -> bool:
-        """Hear, answer and move on, for a tenth of a second at most; False when it is over."""
-        ready = select.select([0, self.talking.fileno(), self.finding.fileno()], [], [], 0.1)[0]
-        if 0 in ready and not os.read(0, 4096):
-            return False
-        for sock in (self.talking, self.finding):  # why a session ends is said in it, before PADT
-            if sock.fileno() in ready:
-                self._hear(sock)
-        now = time.monotonic()
-        if now > until:
-            raise ProgramFailure("did not end within {:.0f} s".format(self.options["deadline_s"]), "see what holds it")
-        if self.end.link is not None:
-            self.used_s = now
-        elif now > self.used_s + self.idle_s:
-            raise ProgramFailure(f"nobody has dialled in for {self.idle_s:g} s", "see what the router says")
-        if self.mover is not None and self.end.link is not None:
-            moved = self.mover.counts["from_line"]
-            if moved != self.moved:
-                self.moved = moved
-                self.end.link.alive(now)
-            if self.mover.error:
-                self.end.hang_up(f"frames are not moved any more ({self.mover.error})")
-        self.end.tick(now)
-        self._send()
-        link = self.end.link
-        if link is not None and link.up and self.mover is None:
-            self._up(link)
-        if link is not None and link.over:
-            self.down(link)
-            self.end.forget(now)
-            self._send()
-            self.ended += 1
-            if not self.serves:
-                self.failed = link.why
-            elif self.ended >= MOST_SESSIONS:
-                self.failed = f"{MOST_SESSIONS} sessions have come and gone"
-        self.failed = self.failed or self.end.failed
-        return not self.failed
-
-    def _hear(self, sock: socket.socket) -> None:
-        hear = self.end.heard_discovery if sock is self.finding else self.end.heard_session
-        for _ in range(BURST):
-            try:
-                frame = sock.recv(4096)
-            except OSError:  # nothing is left, or the line was down
+    def hold(self, running: subprocess.Popen[bytes]) -> None:
+        """Until stdin has its end; ProgramFailure where a client's session ends, or pppoe-server."""
+        assert running.stdout is not None
+        out, idle_s = running.stdout.fileno(), float(self.options.get("idle_s", IDLE_S))
+        while True:
+            ready = select.select([0, out], [], [], 0.5)[0]
+            if 0 in ready and not os.read(0, 4096):
                 return
-            if len(frame) > 14 and frame[:6] in (self.mac, BROADCAST):
-                hear(frame[6:12], frame[14:], time.monotonic())
+            part = os.read(out, 65536) if out in ready else b""
+            for line in self.log.lines_of(part):
+                self._take(line)
+            if not part and running.poll() is not None:
+                who, why = "pppoe-server" if self.serves else "pppd", self.log.why or f"exit code {running.returncode}"
+                raise ProgramFailure(f"{who} has ended ({why})", "see what the other end says")
+            if self.log.is_up:
+                self.used_s = time.monotonic()
+            elif self.serves and time.monotonic() > self.used_s + idle_s:
+                raise ProgramFailure(f"nobody has dialled in for {idle_s:g} s", "see what the router says")
 
-    def _send(self) -> None:
-        for kind, mac, data in self.end.out:
-            sock = self.finding if kind == DISCOVERY else self.talking
-            with contextlib.suppress(OSError):  # will be sent again, as if it were lost on the way
-                sock.send(mac + self.mac + struct.pack("!H", kind) + data)
-        self.end.out.clear()
+    def end_sessions(self) -> None:
+        """Once pppoe-server has ended, which asks the processes of its sessions to: they are children of this one."""
+        until = time.monotonic() + END_S
+        for pid in self.pids:
+            with contextlib.suppress(ChildProcessError, ProcessLookupError):
+                while os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    if time.monotonic() > until:
+                        os.kill(pid, signal.SIGKILL)
+                    time.sleep(0.02)
 
-    def _up(self, link: Link) -> None:
-        self.tun, self.name = make_tun(self.options.get("tun", "tbppp%d"))
-        program = session_program(self.mac, self.end.peer, self.end.session)
-        self.data = packets(self.options["interface"], SESSION, program)
-        self._open(link)
-        self.mover, self.moved = FrameMover(self.tun, self.data, self.mac, self.end.peer, self.end.session), 0
-        own, other = link.addresses
-        told = {"interface": self.name, "own": own, "peer": other, "mtu": link.mtu, "session": self.end.session}
-        told.update(auth=link.authenticated, mac=":".join(f"{one:02x}" for one in self.end.peer))
-        if self.serves:
-            told["user"] = link.peer_name
-        if link.ipv6cp is not None:
-            told["ipv6"] = self.options["ipv6"]
-        say("up", told)
+    def _take(self, line: str) -> None:
+        change = self.log.take(line)
+        if "pid" in self.log.said:
+            self.pids.add(int(self.log.said["pid"]))
+        if change == "up":
+            self._up(self.log.said)
+        elif change == "down":
+            why = self.log.why or "it has ended"
+            say("down", {"why": why})
+            if not self.serves:
+                raise ProgramFailure(why, "see what the other end says")
+            self.log.begin()
 
-    def _open(self, link: Link) -> None:
-        """Addresses and routes of the interface; they go with it."""
-        name, six = self.name, link.ipv6cp is not None
-        set_up(name, link.mtu, *link.addresses, six)
+    def _up(self, said: dict[str, str]) -> None:
+        """Set what pppd does not, and say what it has said."""
+        name, six = self.options["tun"], "ipv6" in said
         if six:
             own6, other6 = self.options["ipv6"]
             ip("-6", "addr", "add", own6 + "/128", "dev", name, "nodad")
@@ -271,44 +249,40 @@ class PppoeLine:
         for route in self.options.get("routes", []):
             if six or ":" not in route:
                 ip("-6" if ":" in route else "-4", "route", "replace", route, "dev", name)
-
-    def down(self, link: Link) -> None:
-        """Take away the interface and what moves frames, and say so."""
-        counts: dict[str, int] = {}
-        if self.mover is not None:
-            self.mover.close()
-            counts, self.mover = self.mover.counts, None
-        if self.tun >= 0:
-            if self.data is not self.talking:
-                self.data.close()
-            os.close(self.tun)
-            self.tun, self.data = -1, self.talking
-        say("down", {"why": link.why})
-        if counts:
-            say("counters", counts)
-
-    def close(self, why: str) -> None:
-        self.end.hang_up(why)
-        if self.end.link is not None:
-            self.down(self.end.link)
-            self.end.forget(time.monotonic())
-        self._send()
+        told: dict[str, Any] = {"interface": name, "own": said["own"], "peer": said["peer"]}
+        told.update(mtu=int(text_of(f"/sys/class/net/{name}/mtu")), session=int(said["session"]))
+        told.update(auth=said.get("auth", "none").lower(), mac=said["mac"].lower())
+        if self.serves:
+            told["user"] = said.get("user", "")
+        if six:
+            told["ipv6"] = self.options["ipv6"]
+        say("up", told)
 
 
 def run(options: Options) -> None:
     serves = options["role"] == "server"
+    require(options["role"])
+    if options.get("only_check"):
+        say("listening", {})
+        return
     stay_on(options.get("cpus"))
-    line = PppoeLine(options, serves)
-    until = time.monotonic() + options["deadline_s"]
     end_on_signals()
-    say("listening" if serves else "dialling", {"interface": options["interface"]})
+    signal.signal(signal.SIGALRM, overdue)
+    signal.alarm(int(options["deadline_s"]))
+    hide_folders()
+    for name, text in files_of(options, serves).items():
+        mode = 0o700 if name == "start" else 0o600
+        with open(os.open(f"{FOLDER}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+            file.write(text)
+    line = PppoeLine(options, serves)
     try:
-        while line.step(until):
-            pass
+        with ipv6_of_new_interfaces(bool(options.get("ipv6"))), child(command(options, serves)) as running:
+            if serves:
+                wait_for(running, "pppoe-server", path=f"{FOLDER}/pid")
+            say("listening" if serves else "dialling", {"interface": options["interface"]})
+            line.hold(running)
     finally:
-        line.close("its end was asked for")
-    if line.failed:
-        raise ProgramFailure(line.failed, "see what the other end says")
+        line.end_sessions()
 
 
 def main() -> None:

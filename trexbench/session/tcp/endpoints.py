@@ -21,7 +21,7 @@ from ...endpoint import EndpointHost
 from ...lab import Lab, LabSpec, RunningLab
 from ..dut import ConnectedDut, connect_dut
 from ..wan import NetemLine, open_line, require_wan, wan_host_wanted
-from .tunnels import OpenTunnel, Pppoe, dialled, tunnelled
+from .tunnels import OpenTunnel, Pppoe, dialled, require_pppoe, tunnelled
 
 SIT = "sit"
 """Means of 6in4: the kernel's device."""
@@ -105,6 +105,7 @@ def open_endpoints(
     with ExitStack() as stack:
         lab = None
         require_wan(config)
+        require_pppoe(config)
         if config.lab is not None:
             say(f"bringing up the lab of {config.name}")
             lab = stack.enter_context(Lab(LabSpec.from_config(config), config.command_name).running())

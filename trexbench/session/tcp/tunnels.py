@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
-from ...config.endpoints import PPP_INTERFACE, End
+from ...config.endpoints import PPP_INTERFACE, End, TransportConfig
 from ...config.model import DutConfig
 from ...core.errors import ConfigError, DutError
 from ...core.tcp.tunnel import CLIENT_SERVER, Tunnel
 from ...endpoint import PppEnd, TunnelEnd, lost_of
 from ...host.ping import ping, ping_argv, ping_limit_s
 from ...transport import Transport, run_checked
+from ..dut import reached
 from .keys import make_keys
 
 NETWORK = IPv4Network("10.2.0.0/24")
@@ -24,7 +25,7 @@ FAR, CLIENT = str(NETWORK[1]), str(NETWORK[2])
 """Inside: of the end that is not the client's, and of the client."""
 PORT = 51941
 UP_S = 30.0
-_PPP_S = 15.0
+_PPP_S = 30.0
 """For an end of a PPPoE session to begin, and then for the session to come up."""
 _DIALS_S = 180.0
 """For a router that dials by itself: it tries again after a minute or more."""
@@ -193,6 +194,23 @@ class Pppoe:
     def lost(self) -> str:
         """Reason why the session has gone down; empty while it is up."""
         return lost_of(filter(None, (self.server, self.client)))
+
+
+def require_pppoe(config: DutConfig) -> None:
+    """DutError where the config asks for a session and one of its hosts cannot have one; nothing is changed there."""
+    if not config.dials_in:
+        return
+    hosts = {"server": config.hosts.server.transport}
+    if config.hosts.pppoe is None:
+        hosts["the DUT"] = config.transport
+    for name, to in hosts.items():
+        role = "server" if name == "server" else "client"
+        here = TransportConfig("local")  # a lab's namespaces may not be there yet; its kernel is this one
+        with (
+            reached(to if config.lab is None else here) as transport,
+            PppEnd(name, transport, role, {"only_check": True}) as end,
+        ):
+            end.wait_listening(_PPP_S)
 
 
 @contextmanager
