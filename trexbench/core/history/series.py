@@ -70,9 +70,11 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
     by_night: dict[str, list[RunRow]] = {}
     for row in like_the_last(rows):
         by_night.setdefault(night_of(row), []).append(row)
-    found = []
+    found, nights = [], sorted(by_night)
+    present = {column for row in rows for column in row.figures}
     for metric in metrics:
-        points = [point for night in sorted(by_night) if (point := _point(night, by_night[night], metric)) is not None]
+        of = nights if metric.column in present else ()
+        points = [point for night in of if (point := _point(night, by_night[night], metric)) is not None]
         counted, silent = _split_bounds(points, metric)
         found.append(FigureSeries(cell, metric, tuple(counted), tuple(silent), since, changed))
     return found
@@ -84,6 +86,10 @@ def like_the_last(rows: Sequence[RunRow]) -> list[RunRow]:
 
 
 def _point(night: str, rows: Sequence[RunRow], metric: Metric) -> Point | None:
+    if len(rows) == 1 and (value := metric.of(row := rows[0])) is not None and math.isfinite(value):  # as nearly always
+        cycles = row.get(COST.column)
+        known = cycles if cycles is not None and math.isfinite(cycles) else None
+        return Point(night, value, metric.bounded and row.at_least, known, row.nodes)
     values = [(value, row) for row in rows if (value := metric.of(row)) is not None and math.isfinite(value)]
     if not values:
         return None
