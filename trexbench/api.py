@@ -311,9 +311,10 @@ class _Caller:
 
 
 def _rows(results: Place, since: str | None = None, **filters: Any) -> list[RunRow]:
+    from .results.remote import place_of
     from .review.find import all_rows
 
-    return all_rows(Path(results), warn, since=since and parse_date(since), **filters)
+    return all_rows(place_of(str(results)), warn, since=since and parse_date(since), **filters)
 
 
 def _flat(one: RunRow) -> dict[str, Any]:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.portable
 
 ROOT = Path(trexbench.__file__).parents[1]
 ROOMS = sorted(f"trexbench.{module.name}" for module in pkgutil.iter_modules(trexbench.__path__))
-EXTRAS = {"MLRsearch", "dask", "distributed", "netmiko", "paramiko"}
+EXTRAS = {"MLRsearch", "dask", "distributed", "duckdb", "fsspec", "netmiko", "paramiko", "pyarrow"}
 """Packages that only the extras of setup.cfg install."""
 
 

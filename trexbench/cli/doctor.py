@@ -40,7 +40,7 @@ _TARGET = gathered(
 
 @verb(epilog=_EXAMPLES)
 @_TARGET
-@results_option("Where results will go.")
+@results_option("Where results will go.", anywhere=False)
 @formats("text", "json", "csv", "md")
 def doctor(form: OutputForm, results: Path, target: Target) -> int:
     """Check all that a run needs, one by one: good, doubtful or bad, with the remedy.

@@ -107,10 +107,29 @@ def path_option(name: str, help: str, dir_okay: bool = True, **more: Any) -> Cal
     return click.option(name, type=click.Path(path_type=Path, dir_okay=dir_okay), help=help, **more)
 
 
-def results_option(help: str = "The directory of the stored runs.") -> Callable[[F], F]:
-    return path_option(
+class _Results(click.Path):
+    """A directory, or of ``anywhere`` also an address, which becomes the directory that mirrors it."""
+
+    def __init__(self, anywhere: bool) -> None:
+        super().__init__(path_type=Path)
+        self.anywhere = anywhere
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or "://" not in value:
+            return super().convert(value, param, ctx)
+        from ..results.remote import mirror_of
+
+        if not self.anywhere:
+            self.fail("only whole nights go to an address: name a directory", param, ctx)
+        return mirror_of(value)
+
+
+def results_option(help: str = "The directory of the stored runs.", anywhere: bool = True) -> Callable[[F], F]:
+    """The option of the stored runs. anywhere: also at an address of fsspec."""
+    return click.option(
         "--results",
-        help,
+        type=_Results(anywhere),
+        help=help,
         default=Path("results"),
         show_default=True,
         cls=Option,
@@ -214,7 +233,7 @@ RUN_FORMS = ("text", "brief", "json", "csv", "md")
 SHOWN = gathered(
     "shown",
     lambda results, picture, quiet, **values: Shown(results, picture, quiet, choose(RUN_FORMS, values)),
-    results_option("Where results go: <date>/<dut>/<time>-<mode>-<direction>.json, a picture beside each."),
+    results_option("Where results go: <date>/<dut>/<time>-<mode>-<direction>.json, a picture beside each.", False),
     rare(
         "--picture/--no-picture",
         heading=Heading.OUTPUT,

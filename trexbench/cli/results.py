@@ -41,10 +41,10 @@ _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 def show(run: Path | None, results: Path, picture: Path | None, form: OutputForm) -> None:
     """Show a stored run: the one named, or the latest. As JSON it is the document without its samples."""
     from ..results.store import load_document
-    from ..review.find import latest_run
+    from ..review.find import find_document, latest_run
     from .loads import draw_run, print_run
 
-    document = run or latest_run(results)
+    document = latest_run(results) if run is None else find_document(str(run), results) or run
     result = load_document(document)
     if picture is not None:
         note(f"picture  {draw_run(result, picture)}")
@@ -112,7 +112,9 @@ def list_runs(results: Path, form: OutputForm, **choice: Any) -> None:
 @_RESULTS
 @formats("text", "json", "csv", "md")
 def query(sql: str, results: Path, form: OutputForm) -> None:
-    """Query the index with one SELECT on its tables `runs` and `problems`; a query can change nothing.
+    """Query the stored runs with one SELECT on the tables `runs` and `problems`; a query can change nothing.
+
+    The SQL is DuckDB's where that is installed (pip install 'trexbench[store]'), else SQLite's.
 
     Columns of runs: path id started status dut mode bidir rx_queues kind held_pps simulated emulated variant
     traffic through facts suite night aim total_pps at_least uncertainty_pps line_share limited_by hold_loss
@@ -121,11 +123,9 @@ def query(sql: str, results: Path, form: OutputForm) -> None:
     ping_loaded_s idle_power_w
     """
     from ..report.listing import query_sheet, query_values
-    from ..results.index import open_index
-    from ..review.find import check_results
+    from ..review.query import query as ask
 
-    check_results(results)
-    columns, rows = open_index(results, note).query(sql)
+    columns, rows = ask(sql, results, note)
     form.write_sheet(query_sheet(columns, rows), lambda: query_values(columns, rows))
 
 
@@ -133,7 +133,7 @@ def query(sql: str, results: Path, form: OutputForm) -> None:
     epilog="\b\nExamples:\n  trexbench results prune --keep-nights 400\n"
     "  trexbench results prune --before 2025-01-01 --yes\n"
 )
-@_RESULTS
+@results_option(anywhere=False)
 @click.option("--keep-nights", type=click.IntRange(1, 1 << 31), metavar="N", help="Remove all but the last N nights.")
 @click.option("--before", type=DATE, help="Remove what belongs to a night (or a day) before this one: 2025-01-01.")
 @click.option("--dry-run", is_flag=True, help="Only name the files that would be removed; the default without --yes.")
@@ -199,7 +199,7 @@ def export(runs: tuple[Path, ...], named: str) -> None:
     "  trexbench results import --dut edgerouter --label fw-2.0 upload.json\n",
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
-@_RESULTS
+@results_option(anywhere=False)
 @click.option("--dut", help="The DUT's name; default: the one in the file, else the file's name.")
 @click.option(
     "--mode",

@@ -28,6 +28,7 @@ from ..core.run import Run
 from ..core.typed import Status
 from ..processes import Writer, this_writer
 from .loads import figures_of, load_of, read_run
+from .remote import fetch_missing
 
 MAX_BYTES = 256 << 20
 """Larger files are not read: a day at 1 Hz on two ports is 40 MB."""
@@ -176,8 +177,13 @@ def read_object(path: Path, most_bytes: int = MAX_BYTES) -> dict[str, Any]:
 
 
 def read_bytes(path: Path, most_bytes: int = MAX_BYTES) -> bytes:
-    """A file's content; StoreError for what is no file, cannot be read or is too large. Does not block on a pipe."""
+    """A file's content; StoreError for what is no file, cannot be read or is too large. Does not block on a pipe.
+
+    What is missing in the mirror of a store is fetched.
+    """
     try:
+        if not path.exists():
+            fetch_missing(path)
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode):

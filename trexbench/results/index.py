@@ -11,8 +11,8 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ import msgspec
 
 from .. import files
 from ..core.errors import ConfigError, StoreError
-from ..core.history.cell import Cell
-from ..core.history.rows import RunRow, figure_columns
+from ..core.history.rows import RunRow
 from ..core.history.series import night_of
 from ..core.result import ANALYSIS_VERSION, Status
+from .columns import column_names, column_values
 from .document import is_interrupted, read_bytes, read_object
 from .scan import plain, scan
 from .store import load_rows
@@ -100,9 +100,7 @@ class Index:
         ConfigError for any other statement, and for a query that takes longer than QUERY_S.
         """
         with contextlib.closing(sqlite3.connect(":memory:")) as db:
-            names = _names()
-            columns = ["limited_by" if name == "limit" else name for name in names]  # LIMIT is a word of SQL
-            _fill(db, "runs", columns, [_values(row, names) for row in self.rows()])
+            _fill(db, "runs", column_names(), [column_values(row) for row in self.rows()])
             _fill(db, "problems", ["path", "reason"], self.problems())
             ends_s = time.monotonic() + QUERY_S
             db.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY)
@@ -156,7 +154,7 @@ def _read_kept(file: Path) -> tuple[dict[str, IndexEntry], str]:
     """The entries of the file; where they cannot be used, none, and why."""
     try:
         kept = msgspec.json.decode(read_bytes(file), type=Kept)
-        if kept.fields != _names():
+        if kept.fields != column_names():
             return {}, "the index was made by another version of trexbench"
         if kept.analysis != ANALYSIS_VERSION:
             made = f"the index was made with version {kept.analysis} of the analysis"
@@ -169,7 +167,7 @@ def _read_kept(file: Path) -> tuple[dict[str, IndexEntry], str]:
 
 
 def _write(results: Path, entries: Mapping[str, IndexEntry], warn: Callable[[str], None]) -> None:
-    kept = Kept(ANALYSIS_VERSION, _names(), msgspec.Raw(msgspec.json.encode(entries)))
+    kept = Kept(ANALYSIS_VERSION, column_names(), msgspec.Raw(msgspec.json.encode(entries)))
     try:
         files.sweep(results)
         files.replace_file(results / INDEX_FILE, msgspec.json.encode(kept))
@@ -182,16 +180,3 @@ def _write(results: Path, entries: Mapping[str, IndexEntry], warn: Callable[[str
 def _fill(db: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     db.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
     db.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})", rows)
-
-
-def _names() -> list[str]:
-    """The fields of a row and of its cell, and the columns of figures."""
-    header = [one.name for kind in (RunRow, Cell) for one in fields(kind) if one.name not in ("cell", "figures")]
-    return [*header, *figure_columns()]
-
-
-def _values(row: RunRow, names: Iterable[str]) -> list[Any]:
-    """Values for a table; nodes: JSON."""
-    values = row.to_dict()
-    values |= {**values.pop("cell"), "nodes": msgspec.json.encode(row.nodes).decode()}
-    return [values[name] for name in names]

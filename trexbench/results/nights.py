@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..core.errors import StoreError
 from ..core.history.known import Known, is_date, known_from_dict, known_to_dict
 from ..core.history.night import Night, night_from_dict, night_to_dict
 from .document import naming, read_object
+from .remote import SENT_BEFORE_NS, store_of
 from .store import create_file, encode_json, replace_file, safe_name
 
 PAGE_PREFIX = "report-"
@@ -62,13 +64,18 @@ def read_night(path: Path) -> Night:
         return night_from_dict(read_object(path, MAX_BYTES))
 
 
-def find_nights(results: Path, warn: Callable[[str], None], newest: int | None = None) -> list[tuple[Path, Night]]:
+def find_nights(
+    results: Path,
+    warn: Callable[[str], None],
+    newest: int | None = None,
+    suite: str | None = None,
+    since: str | None = None,
+) -> list[tuple[Path, Night]]:
     """Every night with its file, oldest first. Of a file that cannot be read ``warn`` gets one line that names it.
 
-    newest: only the last so many that were written.
+    newest: only the last so many that were written. suite, since: of a store, others and older ones are left out.
     """
-    found = []
-    files = _files(results, warn)
+    found, files = [], _files(results, warn, suite and safe_name(suite, "._-"), since)
     if newest is not None:
         files = sorted(files, key=written_ns)[-newest:]
     for path in files:
@@ -106,15 +113,23 @@ def find_pages(results: Path, stored: Sequence[tuple[Path, Night]], suite: str |
     return pages
 
 
-def load_nights(results: Path, warn: Callable[[str], None]) -> list[Night]:
-    """Every night, oldest first. Of a file that cannot be read ``warn`` gets one line that names it."""
-    return [night for _, night in find_nights(results, warn)]
+def load_nights(
+    results: Path, warn: Callable[[str], None], suite: str | None = None, since: str | None = None
+) -> list[Night]:
+    """Every night, oldest first, as find_nights has them."""
+    return [night for _, night in find_nights(results, warn, suite=suite, since=since)]
 
 
-def _files(results: Path, warn: Callable[[str], None]) -> list[Path]:
-    folder = results / FOLDER
+def _files(results: Path, warn: Callable[[str], None], suite: str | None, since: str | None) -> list[Path]:
+    """The files of nights. suite, since: as in their names."""
+    folder, begin = results / FOLDER, since or ""
+    if (store := store_of(results)) is not None:
+        there = {Path(name).name: stamp for name, stamp in store.find(FOLDER, *_months(begin)).items()}
+        there = {name: stamp for name, stamp in there.items() if name >= begin and name[11:].startswith(suite or "")}
+        store.mirror_files({f"{FOLDER}/{name}": stamp for name, stamp in there.items()})
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
+        found = sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
+        return found if store is None else [path for path in found if path.name in there or not _is_sent(path)]
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -122,9 +137,25 @@ def _files(results: Path, warn: Callable[[str], None]) -> list[Path]:
         return []
 
 
+def _months(since: str) -> list[str]:
+    """Begins of the names of nights of this date and later, until the next year's."""
+    if not is_date(since):
+        return []
+    year, month = int(since[:4]), int(since[5:7])
+    later = [str(one) for one in range(year + 1, time.gmtime().tm_year + 2)]
+    return [*(f"{year}-{one:02}" for one in range(month, 13)), *later]
+
+
+def _is_sent(path: Path) -> bool:
+    """Test whether a night in a mirror is one of the store's, not one that is measured here."""
+    return written_ns(path) < SENT_BEFORE_NS
+
+
 def load_known(results: Path) -> list[Known]:
     """The known changes, none where there is no file; StoreError names a file that cannot be read."""
     path = results / KNOWN_FILE
+    if (store := store_of(results)) is not None:
+        store.fetch([KNOWN_FILE])
     if not path.exists():
         return []
     with naming(path):
@@ -134,7 +165,7 @@ def load_known(results: Path) -> list[Known]:
 def add_known(results: Path, one: Known) -> None:
     """Store one more known change."""
     with _locked(results):
-        replace_file(results / KNOWN_FILE, encode_json(known_to_dict([*load_known(results), one])))
+        _write_known(results, [*load_known(results), one])
 
 
 def remove_known(results: Path, number: int) -> Known:
@@ -144,8 +175,14 @@ def remove_known(results: Path, number: int) -> Known:
         if not 1 <= number <= len(known):
             raise StoreError(f"no known change {number}", "trexbench regress --known lists them")
         gone = known.pop(number - 1)
-        replace_file(results / KNOWN_FILE, encode_json(known_to_dict(known)))
+        _write_known(results, known)
     return gone
+
+
+def _write_known(results: Path, known: Sequence[Known]) -> None:
+    replace_file(results / KNOWN_FILE, encode_json(known_to_dict(known)))
+    if (store := store_of(results)) is not None:
+        store.replace(KNOWN_FILE)
 
 
 @contextlib.contextmanager

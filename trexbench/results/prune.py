@@ -74,7 +74,7 @@ def find_old_nights(
     for row, night in rows:
         if night < first[row.cell.simulated]:
             found.append((night, 0, row.path, _files(results, row)))
-    for path, one in find_nights(results, warn):
+    for path, one in find_nights(results, warn, suite=suite):
         # A night that knew no cells was neither simulated nor measured.
         if one.suite == suite and one.night < (first[one.simulated] if one.cells else oldest):
             found.append((one.night, 1, path.name, _night_files(results, path)))

@@ -16,6 +16,7 @@ from ..results.document import EXPORT
 from ..results.index import open_index
 from ..results.latest import find_latest
 from ..results.nights import FOLDER, KNOWN_FILE
+from ..results.remote import Store, store_of
 from ..results.store import load_rows
 
 Warn = Callable[[str], None]
@@ -37,11 +38,21 @@ def read_index(
     mode: may be an alias. filters: see Index.rows.
     """
     check_results(results)
+    mode = mode and full_mode_name(mode)
+    if (store := store_of(results)) is not None:
+        return _rows_of_store(results, store, warn, mode=mode, **filters), []
     index = open_index(results, warn)
-    rows, problems = index.rows(mode=mode and full_mode_name(mode), **filters), index.problems()
+    rows, problems = index.rows(mode=mode, **filters), index.problems()
     for path, reason in problems:
         warn(f"not read: {results / path}: {reason}")
     return rows, problems
+
+
+def _rows_of_store(results: Path, store: Store, warn: Warn, limit: int | None = None, **filters: Any) -> list[RunRow]:
+    from ..results.published import read_stored_rows
+
+    rows = read_stored_rows(results, store, warn, **filters)
+    return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
 
 def require_choice(only: Sequence[str], chosen: Sequence[RunRow], every: Sequence[RunRow]) -> None:
@@ -58,7 +69,13 @@ def all_rows(results: Path, warn: Warn, **filters: Any) -> list[RunRow]:
 
 def latest_run(results: Path) -> Path:
     """The document of the run that started last; StoreError where there is none."""
-    found = find_latest(results)
+    if (store := store_of(results)) is not None:
+        from ..results.published import newest_row
+
+        row = newest_row(results, store, lambda _: None)
+        found = None if row is None else results / row.path
+    else:
+        found = find_latest(results)
     if found is None:
         raise StoreError(f"no run in {results}", "name a run document, or another --results directory")
     return found
@@ -69,7 +86,9 @@ def find_document(name: str, results: Path) -> Path | None:
     if name == LATEST:
         return latest_run(results)
     path = Path(name)
-    return path if path.is_file() or (name.endswith(".json") and not _is_glob(name)) else None
+    if path.is_file() or (name.endswith(".json") and not _is_glob(name)):
+        return path if path.exists() or store_of(results) is None else results / path
+    return None
 
 
 def find_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, timedelta
 from glob import escape
 from pathlib import Path
 
 from ..core.errors import ConfigError
 from ..core.history.cell import Cell, is_chosen
-from ..core.history.known import Known
+from ..core.history.known import Known, is_date
 from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, judge_rows
+from ..core.history.series import night_of
 from ..core.load.modes import full_mode_name
 from ..report.commands import REASON
 from ..results.nights import add_known, load_known, load_nights
 from .differences import with_differences
 from .find import Warn, all_rows, require_choice
+
+LATELY_DAYS = 60
+"""Older nights of a suite that was measured since say nothing about what is missing."""
 
 
 def judge(
@@ -35,7 +40,9 @@ def judge(
     every, known = all_rows(results, warn, dut=dut, mode=mode, suite=suite), load_known(results)
     rows = [row for row in every if is_chosen(row.cell, only)]
     require_choice(only, rows, every)
-    nights = [night for night in load_nights(results, warn) if suite in (None, night.suite)]
+    last = max(map(night_of, every), default="")
+    since_night = str(date.fromisoformat(last) - timedelta(days=LATELY_DAYS)) if suite and is_date(last) else None
+    nights = [one for one in load_nights(results, warn, suite, since_night) if suite in (None, one.suite)]
 
     def is_named(cell: Cell) -> bool:
         return dut in (None, cell.dut) and mode in (None, str(cell.mode)) and is_chosen(cell, only)

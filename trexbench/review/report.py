@@ -56,7 +56,7 @@ def collect(
     that there is not; ConfigError for patterns that match nothing.
     """
     rows, problems = read_index(results, warn, suite=suite)
-    stored = find_nights(results, warn)
+    stored = find_nights(results, warn, suite=suite, since=None if night else since)
     nights = [_chosen(one, duts, only) for _, one in stored if suite in (None, one.suite)]
     rows = _chosen_rows(rows, duts, only)
     if (suite or duts) and not rows and not any(one.cells or one.error for one in nights):

@@ -193,7 +193,7 @@ def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error
 
 def find_unfinished(results: Path, suite: str, warn: Callable[[str], None]) -> list[tuple[Path, Night]]:
     """Nights of the suite that have not finished, the latest last."""
-    return [one for one in find_nights(results, warn) if one[1].suite == suite and one[1].finished is None]
+    return [one for one in find_nights(results, warn, suite=suite) if one[1].suite == suite and one[1].finished is None]
 
 
 def resumed(results: Path, path: Path, night: Night, jobs: Sequence[Job]) -> NightWriter:

@@ -15,6 +15,7 @@ from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError
 from ..core.history.night import Night
 from ..results.nights import NightWriter
+from ..results.remote import has_parquet
 from ..session.keep import Output
 from ..session.options import Setup
 from ..session.process import utc_now
@@ -103,8 +104,17 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
         runs = labelled(jobs, suite, writer)
         night = NightRun(runs, writer, output, options.say, options.retry_after_s).go()
     shutil.rmtree(writer.scratch, ignore_errors=True)
+    keep_rows(writer, options)
     for reason, cells in night.failures.items():
         every = "all " * (len(cells) == len(night.cells))
         names = f"{every}{len(cells)} cells" if len(cells) > MOST_NAMED else ", ".join(map(str, cells))
         output.warn(f"failed   {names}: {reason}")
     options.say(f"night    {night.measured}")
+
+
+def keep_rows(writer: NightWriter, options: NightOptions) -> None:
+    """Keep the rows of a night that has ended where that can be done, and put it into the store, if there is one."""
+    if has_parquet():
+        from ..results.published import keep_night
+
+        keep_night(options.results, writer.path, options.output.warn)

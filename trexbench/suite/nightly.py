@@ -25,7 +25,7 @@ from ..review.judge import judge
 from ..review.report import collect, make_page
 from ..session.process import utc_now
 from .jobs import Job, begin_night, find_unfinished, resumed
-from .night import NightOptions, measure_night, read_jobs
+from .night import NightOptions, keep_rows, measure_night, read_jobs
 from .notify import check_textfile, post, summary, textfile, webhook_url, write_textfile
 from .run import night_code
 from .table import published_lines
@@ -71,6 +71,7 @@ class Nightly:
             try:
                 if suite is None:
                     self._writer = begin_night(self.options.results, label, self.options.night, (), str(error))
+                    keep_rows(self._writer, self.options)
                 else:
                     self._writer = self._begin_or_resume(suite.name, jobs)
                     measure_night(suite.name, jobs, self._writer, self.options)

@@ -1,0 +1,100 @@
+"""Nights of one tester in a store, and what another machine sees of them: a directory, and S3 on loopback."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tools import succeed, trexbench
+
+for package in ("duckdb", "fsspec", "pyarrow"):
+    pytest.importorskip(package)
+
+SUITE = """
+duts: [{name: netgate-vpp, rx_queues: [1]}]
+modes: [var2-64b]
+directions: [uni, bidir]
+plan: {ramp_duration: 30s, hold: 5s, confirm: 2s, zoom: 0s, warmup: "1kpps:5s"}
+"""
+
+
+@pytest.fixture
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The log of moto's server, which has the bucket ``lab``."""
+    pytest.importorskip("moto")
+    fsspec, _ = pytest.importorskip("fsspec"), pytest.importorskip("s3fs")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    secrets = {"AWS_ACCESS_KEY_ID": "key-of-ours", "AWS_SECRET_ACCESS_KEY": "secret-of-ours"}
+    for name, value in {
+        **secrets,
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    log = tmp_path / "s3.log"
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        server = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            while server.poll() is None:
+                with socket.socket() as asked:
+                    if asked.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.05)
+            fsspec.filesystem("s3", skip_instance_cache=True).mkdir("lab", create_parents=True)
+            yield log
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def check_store(tmp_path: Path, address: str) -> None:
+    """Measure two nights by one tester, and read them as another machine does."""
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for place in (ours, theirs):
+        place.mkdir()
+    (ours / "small.yaml").write_text(SUITE)
+    for night in ("2026-03-01", "2026-03-02"):
+        succeed(ours, "suite", "run", "small.yaml", "--sim", "-q", "--date", night, "--results", address)
+    at = ("--results", address)
+    listed = json.loads(succeed(theirs, "results", "list", "--json", *at).stdout)
+    assert [row["night"] for row in listed["runs"]] == ["2026-03-02"] * 2 + ["2026-03-01"] * 2
+    sql = "select night, count(*) as n, count(total_pps) as p from runs group by all order by 1"
+    assert json.loads(succeed(theirs, "results", "query", "--json", sql, *at).stdout) == [
+        {"night": "2026-03-01", "n": 2, "p": 2},
+        {"night": "2026-03-02", "n": 2, "p": 2},
+    ]
+    assert "2 cells measured" in trexbench(theirs, "regress", "--suite", "small", *at).stdout
+    compared = succeed(theirs, "results", "compare", "2026-03-01", "2026-03-02", *at).stdout
+    assert compared.count("netgate-vpp var2-64b") == 2
+    shown = json.loads(succeed(theirs, "show", "--json", listed["runs"][0]["path"], *at).stdout)
+    assert shown["command"]["night"] == "2026-03-02"
+    succeed(theirs, "report", "--suite", "small", "-o", "page.html", *at)
+    assert "netgate-vpp" in (theirs / "page.html").read_text()
+    again = trexbench(theirs, "ramp", "--dut", "netgate-vpp", "--sim", *at)
+    assert again.returncode == 2 and "only whole nights go to an address" in again.stderr
+
+
+def test_a_directory_elsewhere(tmp_path: Path) -> None:
+    check_store(tmp_path, f"file://{tmp_path}/store")
+    stored = sorted(path.relative_to(tmp_path / "store").as_posix() for path in (tmp_path / "store").rglob("*.*"))
+    assert [name for name in stored if not name.startswith("20")] == [
+        "nights/2026-03-01-small.json",
+        "nights/2026-03-02-small.json",
+        "rows/small/2026-03-01.parquet",
+        "rows/small/2026-03-02.parquet",
+    ]
+
+
+def test_s3(tmp_path: Path, s3: Path) -> None:
+    check_store(tmp_path, "s3://lab/results")
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path != s3]
+    assert kept and not [path for path in kept if b"secret-of-ours" in path.read_bytes()]

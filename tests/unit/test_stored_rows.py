@@ -1,0 +1,359 @@
+"""Rows as Parquet files, a store at an address, DuckDB's queries: no row is lost, changed or doubled."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from children import start_child
+from effort import examples, scaled
+from hypothesis import given
+from hypothesis import strategies as st
+from nights import date, make_row, make_rows, noisy, over_wan
+from runs import make_result
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+fsspec = pytest.importorskip("fsspec")
+
+import pyarrow.parquet as pq  # noqa: E402
+
+from trexbench.core.errors import ConfigError, StoreError  # noqa: E402
+from trexbench.core.history.cell import TCP_KIND, Cell  # noqa: E402
+from trexbench.core.history.night import Attempt, CellRecord, CellState, Night  # noqa: E402
+from trexbench.core.history.rows import METRICS, UNFOLLOWED, Figure, RunRow  # noqa: E402
+from trexbench.core.tcp.model import TcpMode, Way  # noqa: E402
+from trexbench.core.tcp.path import TrafficPath  # noqa: E402
+from trexbench.results import parquet, sql  # noqa: E402
+from trexbench.results.columns import column_names  # noqa: E402
+from trexbench.results.nights import NightWriter, find_nights  # noqa: E402
+from trexbench.results.parquet import make_table, merge, read_rows, write_table  # noqa: E402
+from trexbench.results.published import keep_night  # noqa: E402
+from trexbench.results.remote import mirror_of, store_of  # noqa: E402
+from trexbench.results.store import RunWriter, load_run  # noqa: E402
+from trexbench.review.find import all_rows, find_document, latest_run  # noqa: E402
+from trexbench.review.judge import judge  # noqa: E402
+from trexbench.review.query import query  # noqa: E402
+
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=8)  # with lone surrogates
+NUMBERS = st.floats(allow_nan=False)
+WORDS = st.none() | TEXTS
+COUNTS = st.none() | st.integers(-(2**63), 2**63 - 1)
+PATHS = st.sampled_from([None, TrafficPath(tunnel="wireguard", tunnel_mtu=1420, pppoe=True), over_wan("20ms,1gbit")])
+MODES = TEXTS | st.builds(TcpMode, st.sampled_from(Way), st.sampled_from([4, 6]), congestion=WORDS)
+CELLS = st.builds(
+    Cell, TEXTS, MODES, st.booleans(), COUNTS, TEXTS, st.booleans(), WORDS, PATHS, st.none() | NUMBERS, st.booleans()
+)
+ROWS = st.builds(
+    RunRow,
+    TEXTS,
+    TEXTS,
+    TEXTS,
+    TEXTS,
+    cell=CELLS,
+    aim=st.sampled_from([*METRICS]),
+    figures=st.dictionaries(
+        st.sampled_from([*METRICS, *UNFOLLOWED]), st.builds(Figure, NUMBERS, NUMBERS, st.booleans())
+    ),
+    limit=TEXTS,
+    traffic=WORDS,
+    through=PATHS,
+    line_rate_bps=NUMBERS,
+    line_share=NUMBERS,
+    loss_threshold=st.none() | NUMBERS,
+    facts=WORDS,
+    suite=WORDS,
+    night=WORDS,
+    label=WORDS,
+    accelerator=TEXTS,
+    nodes=st.dictionaries(TEXTS, NUMBERS, max_size=2),
+    warnings=st.integers(0, 2**63 - 1),
+)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
+    yield
+    fsspec.filesystem("memory").store.clear()
+
+
+def refused(text: str) -> None:
+    raise AssertionError(text)
+
+
+@given(st.lists(ROWS, max_size=3))
+@examples(300)
+def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, rows: list[RunRow]) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.parquet"
+    write_table(path, make_table(rows, ["0" * 32] * len(rows)))
+    assert read_rows(path) == rows
+
+
+def test_a_row_that_no_json_has_is_kept(tmp_path: Path) -> None:
+    rows = [
+        make_row(total_pps=math.inf, label="\ud800"),
+        replace(make_row(), cell=Cell("x", TcpMode(Way.BIDIR, 6), True, None, TCP_KIND)),
+    ]
+    write_table(tmp_path / "x.parquet", make_table(rows, ["", ""]))
+    assert read_rows(tmp_path / "x.parquet") == rows
+
+
+def test_readers_of_others_see_columns_with_units_and_the_document(tmp_path: Path) -> None:
+    write_table(tmp_path / "x.parquet", make_table(make_rows(noisy(3)), ["a", "b", "c"]))
+    table = pq.read_table(tmp_path / "x.parquet")
+    units = {one.name: (one.metadata or {}).get(b"unit", b"").decode() for one in table.schema}
+    assert [*units] == [*column_names(), "digest", "row"]
+    assert (units["total_pps"], units["latency_s"], units["uncertainty_bps"], units["dut"]) == ("pps", "s", "bit/s", "")
+    assert table.column("digest").to_pylist() == ["a", "b", "c"]
+    assert table.column("at_least").type == pa.bool_() and table.column("rx_queues").type == pa.int64()
+
+
+# Nights
+
+
+def ended_night(results: Path, number: int = 0, suite: str = "nightly", runs: int = 1) -> Path:
+    """The file of a night with a document for each of its runs."""
+    paths = []
+    for run in range(runs):
+        started = f"{date(number)}T03:{run:02}:00Z"
+        told = {"verb": "ramp", "mode": "var2-64b", "rx_queues": 1, "suite": suite, "night": date(number)}
+        result = make_result(dut={"name": "netgate-vpp"}, command=told, started=started, id=f"{suite} {number} {run}")
+        paths.append(RunWriter(results, refused).end(result).relative_to(results).as_posix())
+    cells = tuple(
+        CellRecord(
+            Cell("netgate-vpp", "var2-64b", False, 1), CellState.DONE, (Attempt(f"{date(number)}T03:00:00Z", path),)
+        )
+        for path in paths
+    )
+    night = Night(suite, date(number), f"{date(number)}T03:00:00Z", False, cells, f"{date(number)}T04:00:00Z")
+    return NightWriter.begin(results, night).path
+
+
+def files_of(results: Path) -> list[str]:
+    return sorted(path.relative_to(results).as_posix() for path in results.rglob("*.parquet"))
+
+
+def test_a_night_in_a_directory_has_its_rows_beside_it(tmp_path: Path) -> None:
+    keep_night(tmp_path, ended_night(tmp_path, runs=2), refused)
+    keep_night(tmp_path, ended_night(tmp_path), refused)
+    assert files_of(tmp_path) == [f"rows/nightly/{date(0)}-2.parquet", f"rows/nightly/{date(0)}.parquet"]
+    stored = [row for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
+    assert sorted(row.path for row in stored) == sorted(row.path for row in all_rows(tmp_path, refused))
+
+
+def test_months_and_years_that_are_over_are_merged_once(tmp_path: Path) -> None:
+    days = ["2025-11-30", "2025-12-30", "2025-12-31", "2025-12-31-2", "2026-01-01", "2026-02-01", "2026-02-02"]
+    rows = [replace(make_row(at), path=day) for at, day in enumerate(days)]
+    for row in rows:
+        write_table(tmp_path / f"{row.path}.parquet", make_table([row], ["x"]))
+    whole, gone = merge(tmp_path)
+    left = ["2025.parquet", "2026-01.parquet", "2026-02-01.parquet", "2026-02-02.parquet"]
+    assert files_of(tmp_path) == left and sorted(path.name for path in whole) == left[:2] and len(gone) == 7
+    late = replace(rows[1], label="again")
+    write_table(tmp_path / "2025-12-30.parquet", make_table([late], ["x"]))  # as after a kill before it was removed
+    assert parquet.counting(os.listdir(tmp_path)) == left
+    merge(tmp_path)
+    found = [row for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
+    assert sorted(found, key=lambda row: row.path) == [rows[0], late, *rows[2:]]
+
+
+WRITE_FOR_EVER = """
+import pickle, sys
+from pathlib import Path
+from trexbench.results.parquet import make_table, write_table
+folder, rows = pickle.load(sys.stdin.buffer)
+table = make_table(rows, ["x"] * len(rows))
+print(flush=True)
+while True:
+    write_table(Path(folder) / "2026-01-01.parquet", table)
+"""
+
+
+def test_a_kill_leaves_a_whole_file(tmp_path: Path) -> None:
+    rows = make_rows(noisy(40))
+    for seed in range(scaled(30, 3)):
+        child = start_child(WRITE_FOR_EVER, (str(tmp_path), rows))
+        assert child.stdout is not None and child.stdout.readline()
+        path = tmp_path / "2026-01-01.parquet"
+        while not path.exists():
+            time.sleep(0.001)
+        time.sleep(random.Random(seed).random() / 50)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        assert read_rows(path) == rows
+
+
+# Stores
+
+
+def memory_store(nights: int = 3, runs: int = 1) -> Path:
+    results = mirror_of("memory://lab/results")
+    for number in range(nights):
+        keep_night(results, ended_night(results, number, runs=runs), refused)
+    return results
+
+
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str = "memory://lab/results") -> Path:
+    """The mirror of somebody else."""
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / f"other-{random.random()}"))
+    return mirror_of(address)
+
+
+def test_another_machine_sees_what_was_put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = memory_store(runs=2)
+    other = fresh(tmp_path, monkeypatch)
+    assert other != own
+    rows = all_rows(other, refused)
+    assert [row.night for row in rows] == [date(0)] * 2 + [date(1)] * 2 + [date(2)] * 2
+    assert all_rows(other, refused, since=date(2), suite="nightly", limit=1) == rows[-1:]
+    assert all_rows(other, refused, suite="other") == [] and all_rows(other, refused, dut="x") == []
+    assert (
+        len(find_nights(other, refused)) == 3 and len(find_nights(other, refused, suite="nightly", since=date(1))) == 2
+    )
+    assert not list(other.glob("2026-*")), "documents are fetched when they are read"
+    assert load_run(latest_run(other)).id == "nightly 2 1"
+    assert load_run(find_document(rows[0].path, other) or Path()).id == "nightly 0 0"
+    assert not judge(other, refused, suite="nightly").findings or True
+    assert query("select count(*) from runs", other, refused)[1] == [(6,)]
+    with pytest.raises(StoreError, match=r"2026-01-01/x\.json: No such file"):
+        load_run(other / "2026-01-01" / "x.json")
+
+
+@pytest.mark.parametrize("how", ["damaged", "of another version", "missing"])
+def test_rows_that_cannot_be_used_are_made_of_the_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    own = memory_store()
+    wanted, told = all_rows(own, refused), list[str]()
+    memory, place = fsspec.filesystem("memory"), f"/lab/results/rows/nightly/{date(2)}.parquet"
+    if how == "missing":
+        memory.rm(place)
+    elif how == "damaged":
+        memory.pipe_file(place, memory.cat_file(place)[:-100])
+    else:
+        table = pq.read_table(own / "rows" / "nightly" / f"{date(2)}.parquet")
+        older = table.drop_columns(["power_w"]).replace_schema_metadata({"trexbench": json.dumps({"analysis": 1})})
+        write_table(tmp_path / "older.parquet", older)
+        memory.pipe_file(place, (tmp_path / "older.parquet").read_bytes())
+    other = fresh(tmp_path, monkeypatch)
+    assert all_rows(other, told.append) == wanted
+    assert len(told) == (how != "missing")
+    assert all_rows(other, refused if how != "missing" else told.append) == wanted, "they are made once"
+
+
+def test_a_place_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_store(1)
+    keep_again = mirror_of("memory://lab/results")
+    keep_night(keep_again, keep_again / "nights" / f"{date(0)}-nightly.json", refused)
+    assert len(all_rows(keep_again, refused)) == 1
+    other = fresh(tmp_path, monkeypatch)
+    path = ended_night(other)
+    night = json.loads(path.read_text()) | {"started": f"{date(0)}T09:00:00Z"}
+    path.write_text(json.dumps(night))
+    with pytest.raises(StoreError, match="is there already"):
+        keep_night(other, path, refused)
+
+
+def test_a_night_that_could_not_be_put_is_put_with_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = mirror_of("memory://lab/results")
+    memory, told = type(fsspec.filesystem("memory")), "no such host"
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(told)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "pipe_file", broken)
+        with pytest.raises(StoreError, match="memory://lab/results cannot be reached: OSError: no such host"):
+            keep_night(results, ended_night(results, 0), refused)
+    keep_night(results, ended_night(results, 1), refused)
+    assert [row.night for row in all_rows(fresh(tmp_path, monkeypatch), refused)] == [date(0), date(1)]
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("sftp://u:secret@host/x", "holds a password"),
+        ("s3://lab/x?key=secret", "holds a password"),
+        ("nonsense://x", "Protocol not known: nonsense"),
+    ],
+)
+def test_addresses_that_are_refused(address: str, words: str) -> None:
+    with pytest.raises((ConfigError, StoreError), match=words) as raised:
+        store_of(mirror_of(address))
+    assert "secret" not in str(raised.value)
+
+
+def test_a_store_that_cannot_create_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = mirror_of(f"file://{tmp_path}/store")
+    keep_night(results, ended_night(results), refused)
+    assert len(all_rows(fresh(tmp_path, monkeypatch, f"file://{tmp_path}/store"), refused)) == 1
+    results = mirror_of("memory://lab/results")
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "protocol", "ftp")
+    with pytest.raises(StoreError, match="ftp:// cannot create a file only where there is none"):
+        keep_night(results, ended_night(results), refused)
+
+
+# Queries
+
+
+def test_a_query_reads_and_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    rows = make_rows(noisy(3))
+    assert sql.ask("select count(*) as n, max(total_pps) > 0 from runs", rows, [("a", "b")])[1] == [(3, True)]
+    assert sql.ask("select * from problems", [], [("a", "b")]) == (["path", "reason"], [("a", "b")])
+    path = tmp_path / "x.parquet"
+    write_table(path, make_table(rows, ["x"] * 3))
+    for wrong in (
+        f"select * from read_csv('{tmp_path}/secret.csv')",
+        f"copy runs to '{tmp_path}/out.csv'",
+        f"attach '{tmp_path}/x.db'",
+        "select 1; select 2",
+        "set lock_configuration = false",
+        "select nope from runs",
+        "",
+    ):
+        for runs in (rows, [path]):
+            with pytest.raises(ConfigError, match="query: "):
+                sql.ask(wrong, runs, [])
+    assert {one.name for one in tmp_path.iterdir()} == {"secret.csv", "x.parquet"}
+
+
+def test_a_query_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql, "QUERY_S", 0.2)
+    with pytest.raises(ConfigError, match="longer than 0"):
+        sql.ask("select count(*) from range(1000000000) a, range(1000000000) b", make_rows(noisy(1)), [])
+
+
+def documented() -> list[str]:
+    """The useful queries of the document."""
+    text = (Path(__file__).parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
+    return text.split("```sql\n")[1].split("```")[0].strip().split(";\n")
+
+
+def test_there_are_ten_useful_queries() -> None:
+    assert len(documented()) == 10
+
+
+@pytest.mark.parametrize("at", range(10))
+def test_each_useful_query_has_an_answer(at: int) -> None:
+    rows = [
+        replace(
+            row,
+            figures={**row.figures, "cycles_per_packet": Figure(300.0), "latency_s": Figure(2e-5)},
+            nodes={"ip4-lookup": 30.0},
+        )
+        for name in ("lab", "site")
+        for row in make_rows(noisy(30), Cell(f"{name}-vpp", "var2-64b", False, 1), suite=name)
+    ]
+    rows += [replace(row, path=f"again/{row.path}", status="incomplete", warnings=2) for row in rows[:3]]
+    columns, found = sql.ask(documented()[at], rows, [("x.json", "the file is damaged")])
+    assert columns and found, documented()[at]

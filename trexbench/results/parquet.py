@@ -1,0 +1,215 @@
+"""results/rows/<suite>/<date>.parquet: the rows of one night, made of its documents; never the only copy of anything.
+
+Files of months that are over are merged into ``<year>-<month>.parquet``, and these into ``<year>.parquet``: ten years
+of a suite are some fifty files. One whose dates a shorter name covers does not count. Needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .. import files
+from ..core.errors import StoreError
+from ..core.history.night import Night
+from ..core.history.rows import RunRow
+from ..core.result import ANALYSIS_VERSION
+from .columns import COUNTS, FLAGS, NUMBERS, column_names, columns_of, unit_of
+from .document import naming, read_bytes
+from .nights import read_night
+from .scan import plain
+from .store import load_rows, make_directory, safe_name
+
+ROWS, ENDING = "rows", ".parquet"
+PERIODS = (7, 4)
+"""Lengths of the names of merged files: of a month, of a year."""
+_TYPES = {
+    **dict.fromkeys(FLAGS, pa.bool_()),
+    **dict.fromkeys(COUNTS, pa.int64()),
+    **dict.fromkeys(NUMBERS, pa.float64()),
+    "at_least": pa.bool_(),
+    "row": pa.binary(),
+}
+_MADE_BY = b"trexbench"
+_rows = msgspec.json.Decoder(list[RunRow])
+
+
+@cache
+def _schema() -> pa.Schema:
+    """The columns of queries, ``digest`` of the document (BLAKE2b, 128 bits), and ``row``, from which rows are read."""
+    names = [*column_names(), "digest", "row"]
+    fields = [pa.field(name, _TYPES.get(name, pa.string()), metadata={"unit": unit_of(name)}) for name in names]
+    made_by = json.dumps({"analysis": ANALYSIS_VERSION, "columns": names})
+    return pa.schema(fields, metadata={_MADE_BY: made_by})
+
+
+def make_table(rows: Sequence[RunRow], digests: Sequence[str] | None = None) -> pa.Table:
+    """Return the table of these rows; with ``digests`` of their documents it can be stored."""
+    schema, columns = _schema(), columns_of(rows)
+    for name in (name for name in columns if schema.field(name).type == pa.string()):
+        columns[name] = [None if value is None else plain(str(value)) for value in columns[name]]
+    if digests is None:
+        return pa.table(columns, schema=pa.schema([schema.field(name) for name in columns]))
+    # JSON of the standard library: it also has infinity, and text that is not Unicode
+    stored = [json.dumps(msgspec.to_builtins(row)).encode() for row in rows]
+    return pa.table({**columns, "digest": list(digests), "row": stored}, schema=schema)
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Replace the file as a whole; OSError where that fails."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression="zstd", use_dictionary=True)
+    files.replace_file(path, buffer.getvalue().to_pybytes())
+
+
+def is_current(path: Path) -> bool:
+    """Test whether this version of the analysis wrote the file; False also for one that is damaged."""
+    try:
+        made_by = (pq.read_schema(path).metadata or {}).get(_MADE_BY)
+    except (OSError, pa.ArrowException):
+        return False
+    return bool(made_by == _schema().metadata[_MADE_BY])
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the file's columns; StoreError where it is damaged, or of another version."""
+    with naming(path):
+        if not is_current(path):
+            raise StoreError("damaged, or made by another version")
+        try:
+            return pq.ParquetFile(path).read(columns)
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(f"damaged ({error})") from None
+
+
+def read_rows(path: Path, since: str | None = None, **wanted: str | None) -> list[RunRow]:
+    """Return rows with these values in their columns, that began at ``since`` or later; StoreError as read_table."""
+    asked = {name: plain(value) for name, value in wanted.items() if value is not None}
+    table = read_table(path, ["row", "started", *asked])
+    stored = table.column("row").to_pylist()
+    if asked or since is not None:  # not by pyarrow.compute, which loads pandas
+        columns = [(table.column(name).to_pylist(), value) for name, value in asked.items()]
+        begun = table.column("started").to_pylist() if since is not None else [""] * len(stored)
+        stored = [
+            one
+            for at, one in enumerate(stored)
+            if begun[at] >= (since or "") and all(values[at] == value for values, value in columns)
+        ]
+    with without_collection(), naming(path):
+        try:
+            return _rows.decode(b"[" + b",".join(stored) + b"]")
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):  # of a row that only json can read, if any
+            try:
+                return [msgspec.convert(json.loads(one), RunRow) for one in stored]
+            except (ValueError, TypeError, msgspec.MsgspecError) as error:
+                raise StoreError(f"damaged ({error})") from None
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Make no search for circles among many new objects, which have none: it takes most of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def folder_of(results: Path, suite: str) -> Path:
+    return results / ROWS / safe_name(suite, "._-")
+
+
+def rows_file(results: Path, stem: str, night: Night) -> Path:
+    """The place of the rows of the night whose file has this stem."""
+    number = stem.removeprefix(f"{night.night}-{safe_name(night.suite, '._-')}")
+    return folder_of(results, night.suite) / f"{night.night}{number}{ENDING}"
+
+
+def documents_of(night: Night) -> list[str]:
+    """Paths of the night's documents, also of runs that ended early."""
+    return [*dict.fromkeys(one.path for cell in night.cells for one in cell.attempts if one.path is not None)]
+
+
+def write_night(results: Path, nights: Iterable[Path], path: Path | None = None) -> tuple[Path, list[str]]:
+    """Write the rows of these nights' documents, by default where those of the first belong.
+
+    Returns the file, and what could not be read. StoreError where a night cannot be read, OSError for the disk.
+    """
+    rows: list[RunRow] = []
+    digests: list[str] = []
+    unread: list[str] = []
+    for file in nights:
+        night = read_night(file)
+        path = path or rows_file(results, file.stem, night)
+        for place in documents_of(night):
+            try:
+                made = load_rows(results / place, place)
+                digest = blake2b(read_bytes(results / place), digest_size=16).hexdigest()
+            except StoreError as error:
+                unread.append(str(error))
+                continue
+            rows += made
+            digests += [digest] * len(made)
+    assert path is not None
+    make_directory(path.parent)
+    files.sweep(path.parent)
+    write_table(path, make_table(rows, digests))
+    return path, unread
+
+
+def counting(names: Iterable[str]) -> list[str]:
+    """The names of files that count, in the order of their dates: a month is not read beside its year."""
+    dates = sorted(name.removesuffix(ENDING) for name in names if name.endswith(ENDING) and name[:1].isdigit())
+    merged = {date for date in dates if len(date) in PERIODS}
+    return [date + ENDING for date in dates if not any(date[:length] in merged - {date} for length in PERIODS)]
+
+
+def merge(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Merge the files of months and years that are over, and late ones; what was written, and what is gone.
+
+    Of a document that two files have, the rows of the younger file count: after a kill, its next call does the rest.
+    """
+    whole: list[Path] = []
+    gone: list[Path] = []
+    for length in PERIODS:
+        names = sorted(path.name.removesuffix(ENDING) for path in folder.glob(f"*{ENDING}"))
+        newest = max((name[:10] for name in names), default="")
+        for period in sorted({name[:length] for name in names if len(name) > length}):
+            if period < newest[:length] or period in names:
+                parts = [folder / (name + ENDING) for name in names if len(name) > length and name[:length] == period]
+                if not _merge_into(folder / (period + ENDING), parts):
+                    continue
+                whole.append(folder / (period + ENDING))
+                gone += parts
+    return [path for path in whole if path not in gone], gone
+
+
+def _merge_into(whole: Path, parts: Sequence[Path]) -> bool:
+    """Merge files of one version; others stay as they are."""
+    import pyarrow.compute as pc
+
+    try:
+        tables = [pq.ParquetFile(path).read() for path in parts]
+        before = [pq.ParquetFile(whole).read()] if whole.exists() else []
+    except (OSError, pa.ArrowException):
+        return False
+    if any(not table.schema.equals(tables[0].schema, check_metadata=True) for table in [*tables, *before]):
+        return False
+    known = pa.chunked_array([chunk for table in tables for chunk in table.column("path").chunks], pa.string())
+    for table in before:
+        tables.append(table.filter(pc.invert(pc.is_in(table.column("path"), value_set=known.combine_chunks()))))
+    write_table(whole, pa.concat_tables(tables))
+    for path in parts:
+        path.unlink(missing_ok=True)
+    return True

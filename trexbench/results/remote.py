@@ -1,0 +1,283 @@
+"""``--results s3://lab/results``: stored nights at an address that fsspec can read, and the directory that mirrors it.
+
+Everything is measured into, and read from, the mirror, a directory of this user: what is missing there is fetched as a
+whole file, a night that has ended is put there, see put_night. Credentials are the library's own concern.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from .. import files
+from ..core.errors import ConfigError, StoreError
+
+INSTALL = "pip install 'trexbench[store]'"
+_MARK = ".store"
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*")
+SENT_BEFORE_NS = 10**18
+"""Copies of the store's files are marked with a time before this, of 2001: it is made of their stamp there."""
+_AT_ONCE = 64
+"""So many files are asked for together."""
+
+
+def has_parquet() -> bool:
+    """Test whether rows can be kept as Parquet files."""
+    return find_spec("pyarrow") is not None
+
+
+def is_address(text: str) -> bool:
+    return _ADDRESS.fullmatch(text) is not None
+
+
+def place_of(results: str) -> Path:
+    """The directory of results at this place, of an address the mirror."""
+    return mirror_of(results) if is_address(results) else Path(results)
+
+
+def mirror_of(address: str) -> Path:
+    """The mirror's directory, made where there is none; ConfigError for an address with a secret in it."""
+    for package in ("fsspec", "pyarrow"):
+        if find_spec(package) is None:
+            raise ConfigError(f"results at {address.partition('://')[0]}:// need {package}", INSTALL)
+    parts = urlsplit(address)
+    if parts.password is not None or parts.query:
+        shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+        remedy = "leave it out: the library finds it in the environment, ~/.aws or ~/.ssh"
+        raise ConfigError(f"--results {shown} holds a password or an option", remedy)
+    place = _place(address)
+    try:
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (place / _MARK).exists():
+            files.replace_file(place / _MARK, address.encode())
+    except OSError as error:
+        raise StoreError(
+            f"{place} cannot be written: {error.strerror}", "name another directory with TREXBENCH_STATE_DIR"
+        ) from None
+    return place
+
+
+def _place(address: str) -> Path:
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    state = os.environ.get("TREXBENCH_STATE_DIR") or Path(home, "trexbench")
+    return Path(state, "stores", sha256(address.encode()).hexdigest()[:16]).absolute()
+
+
+def store_of(results: Path) -> Store | None:
+    """The store that this directory mirrors; None for a directory of its own."""
+    try:
+        address = (results / _MARK).read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return Store(address, results) if _place(address) == results else None  # not what somebody put beside a file
+
+
+def fetch_missing(path: Path) -> bool:
+    """Fetch a file that is not in its mirror, and test whether there is one; False outside of mirrors."""
+    for folder in path.parents:
+        if (store := store_of(folder)) is not None:
+            return store.fetch([path.relative_to(folder).as_posix()]) > 0
+    return False
+
+
+@cache
+def _open(address: str) -> tuple[Any, str]:
+    import fsspec
+
+    with _saying(address):
+        options = {"host_key_policy": _known_hosts_only()} if address.startswith(("sftp:", "ssh:")) else {}
+        system, root = fsspec.core.url_to_fs(address, **options)
+        return system, root.rstrip("/")
+
+
+def _known_hosts_only() -> Any:
+    """A policy of paramiko: fsspec would trust any host."""
+    import paramiko
+
+    known = paramiko.HostKeys()
+    for place in (Path("/etc/ssh/ssh_known_hosts"), Path.home() / ".ssh" / "known_hosts"):
+        with contextlib.suppress(OSError):
+            known.load(str(place))
+
+    class KnownHosts(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
+        def missing_host_key(self, client: Any, hostname: str, key: Any) -> None:
+            if not known.check(hostname, key):
+                raise paramiko.SSHException(f"{hostname} is not in ~/.ssh/known_hosts with this key")
+
+    return KnownHosts()
+
+
+class Store:
+    """Files at an address, each by its path below it; StoreError where it cannot be reached."""
+
+    def __init__(self, address: str, mirror: Path) -> None:
+        self.address, self.mirror = address, mirror
+        self._system, self._root = _open(address)
+
+    def find(self, folder: str, *begins: str) -> dict[str, str]:
+        """Every file below the folder, with a stamp that changes when it does; begins: of the names of files in it."""
+        place, found = f"{self._root}/{folder}", dict[str, Mapping[str, Any]]()
+        with _saying(self.address), contextlib.suppress(FileNotFoundError):
+            self._system.invalidate_cache()
+            if not begins:
+                found = self._system.find(place, detail=True)
+            elif "s3" in self._protocols:
+                for begin in begins:
+                    found |= self._system.find(place, detail=True, prefix=begin)
+            else:
+                names = [name.rpartition("/")[2] for name in self._system.ls(place, detail=False)]
+                places = [f"{place}/{name}" for name in names if name.startswith(begins)]
+                found = {one: self._system.info(one) for one in places}
+        cut = len(self._root.lstrip("/")) + 1
+        return {name.lstrip("/")[cut:]: _stamp(about) for name, about in found.items()}
+
+    @property
+    def _protocols(self) -> Sequence[str]:
+        protocol = self._system.protocol
+        return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
+    def mirror_files(self, found: Mapping[str, str]) -> None:
+        """Fetch those that are not in the mirror as they are now; what was made there, and is not sent, stays."""
+        marks = {name: _mark_of(self.mirror / name) for name in found}
+        stale = [name for name, mark in marks.items() if mark != _time_of(found[name]) and mark < SENT_BEFORE_NS]
+        self.fetch(stale, lasting=False)
+        for name in stale:
+            self.mark(name, found[name])
+
+    def mark(self, name: str, stamp: str) -> None:
+        """Note that the mirror's file is what has this stamp in the store."""
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(self.mirror / name, ns=(_time_of(stamp),) * 2)
+
+    def fetch(self, names: Sequence[str], lasting: bool = True) -> int:
+        """Fetch these files into the mirror; the number of those that there are. lasting: whatever happens to power."""
+        there = 0
+        for at in range(0, len(names), _AT_ONCE):
+            for name, data in self._read(names[at : at + _AT_ONCE]):
+                target = self.mirror / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if lasting:
+                    files.replace_file(target, data)
+                else:
+                    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+                    temporary.write_bytes(data)
+                    temporary.replace(target)
+                there += 1
+        return there
+
+    def _read(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the content of each of these files that there is."""
+        if len(names) == 1:  # of one, ``cat`` asks first whether it is a pattern
+            data = self.read(names[0])
+            yield from () if data is None else [(names[0], data)]
+            return
+        with _saying(self.address):
+            read = self._system.cat([f"{self._root}/{name}" for name in names], on_error="return")
+            by_place = {str(place).lstrip("/"): data for place, data in read.items()}  # some leave out the slash
+            for name in names:
+                data = by_place.get(f"{self._root}/{name}".lstrip("/"), FileNotFoundError())
+                if isinstance(data, bytes):
+                    yield name, data
+                elif not isinstance(data, FileNotFoundError):
+                    raise data
+
+    def read(self, name: str) -> bytes | None:
+        """The file's content; None where there is none."""
+        with _saying(self.address):
+            try:
+                return bytes(self._system.cat_file(f"{self._root}/{name}"))
+            except FileNotFoundError:
+                return None
+
+    def replace(self, name: str) -> None:
+        """Put the mirror's file in this place."""
+        self._make_folder(name)
+        with _saying(self.address):
+            self._system.pipe_file(f"{self._root}/{name}", (self.mirror / name).read_bytes())
+        self._mark_sent(name)
+
+    def _mark_sent(self, name: str) -> None:
+        with _saying(self.address):
+            self._system.invalidate_cache()
+            self.mark(name, _stamp(self._system.info(f"{self._root}/{name}")))
+
+    def create(self, name: str) -> None:
+        """Put the mirror's file in this place unless there is one, which must be the same; StoreError for another."""
+        data, place = (self.mirror / name).read_bytes(), f"{self._root}/{name}"
+        self._make_folder(name)
+        with _saying(self.address):
+            try:
+                self._create(place, data)
+            except FileExistsError:
+                if self.read(name) != data:
+                    raise StoreError(f"{self.address}/{name} is there already, and another one") from None
+        self._mark_sent(name)
+
+    def _create(self, place: str, data: bytes) -> None:
+        if "file" in self._protocols:
+            files.replace_file(Path(place), data, exclusive=True, by_link=True)
+        elif {"s3", "memory"} & {*self._protocols}:
+            self._system.pipe_file(place, data, mode="create")  # S3: If-None-Match
+        elif "sftp" in self._protocols:
+            temporary = f"{place}.{os.getpid()}.tmp"
+            self._system.pipe_file(temporary, data)
+            try:
+                self._system.ftp.rename(temporary, place)  # of OpenSSH: fails where there is one
+            except OSError:
+                self._system.rm_file(temporary)
+                if not self._system.exists(place):
+                    raise
+                raise FileExistsError(place) from None
+        else:
+            what = f"{self._protocols[0]}:// cannot create a file only where there is none"
+            raise StoreError(what, "name a directory, s3:// or sftp://")
+
+    def _make_folder(self, name: str) -> None:
+        if "s3" not in self._protocols:
+            with _saying(self.address):
+                self._system.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; those that are not there are gone already."""
+        with _saying(self.address):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    self._system.rm_file(f"{self._root}/{name}")
+
+
+def _stamp(about: Mapping[str, Any]) -> str:
+    return f"{about.get('size')} {about.get('ETag') or about.get('mtime') or about.get('created')}"
+
+
+def _time_of(stamp: str) -> int:
+    """A time in nanoseconds that marks a copy of the file with this stamp."""
+    return int.from_bytes(sha256(stamp.encode()).digest(), "big") % SENT_BEFORE_NS
+
+
+def _mark_of(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return -1
+
+
+@contextlib.contextmanager
+def _saying(address: str) -> Iterator[None]:
+    """Make one line of what any of these libraries raises; FileNotFoundError and FileExistsError are the caller's."""
+    try:
+        yield
+    except (StoreError, ConfigError, FileNotFoundError, FileExistsError):
+        raise
+    except ImportError as error:
+        raise ConfigError(f"{address} cannot be read: {error}", INSTALL) from None
+    except Exception as error:  # each library has errors of its own
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise StoreError(f"{address} cannot be reached: {text}", "check the address, and its credentials") from None

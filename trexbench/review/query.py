@@ -1,0 +1,26 @@
+"""Asks stored runs in SQL: DuckDB's where that is installed, else that of the index."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ..results.index import open_index
+from ..results.remote import has_parquet, store_of
+from .find import Warn, check_results
+
+
+def query(sql: str, results: Path, warn: Warn) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Column names and rows; ConfigError for what is not one SELECT, and for one that takes too long."""
+    check_results(results)
+    if not has_parquet() or find_spec("duckdb") is None:
+        return open_index(results, warn).query(sql)
+    from ..results.sql import ask
+
+    if (store := store_of(results)) is not None:
+        from ..results.published import current_files
+
+        return ask(sql, current_files(results, store, warn), [])
+    index = open_index(results, warn)
+    return ask(sql, index.rows(), index.problems())
