@@ -60,6 +60,7 @@ OPTIONS = {
     "tcp_documents": "",
     "truth": "--runs 40",
     "verdicts": "",
+    "years": "--sites 1 --years 5 --s3",
 }
 """Benchmark -> what makes it last two minutes at most on two cores."""
 History = dict[str, Any]

@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 
 from _ratios import note  # noqa: E402
 
-from trexbench.core.history.rows import Figure  # noqa: E402
+from trexbench.core.history.rows import Figure, RunRow  # noqa: E402
 from trexbench.results import document  # noqa: E402
 from trexbench.results.document import read_sealed, seal  # noqa: E402
 from trexbench.results.index import INDEX_FILE, open_index  # noqa: E402
@@ -78,29 +78,32 @@ class Template:
         self.samples = self._tail.count(b'{"phase":')
         head |= {"id": "@ID@", "started": "@STARTED@", "simulated": False}
         head["dut"]["name"] = "@DUT@"
-        head["command"] |= {"mode": "@MODE@", "suite": "benchmark", "night": "@NIGHT@"}
+        head["command"] |= {"mode": "@MODE@", "suite": "@SUITE@", "night": "@NIGHT@"}
         self._head = json.dumps(head, indent=1)[:-2]
 
-    def write(self, results: Path, number: int, rng: random.Random) -> None:
-        night = str(date(2024, 1, 1) + timedelta(days=number // len(CELLS)))
+    def write(
+        self, results: Path, number: int, rng: random.Random, first: date = date(2024, 1, 1), suite: str = "benchmark"
+    ) -> RunRow:
+        """Write the document of a cell of a night, counted from the first; its row."""
+        night = str(first + timedelta(days=number // len(CELLS)))
         dut, mode = CELLS[number % len(CELLS)]
         clock = f"{number % len(CELLS) // 4:02d}:{number % 4 * 15:02d}:00"
         started = f"{night}T{clock}Z"
         head = self._head.replace("@ID@", f"{number}").replace("@STARTED@", started)
-        head = head.replace("@DUT@", dut).replace("@MODE@", mode).replace("@NIGHT@", night)
+        head = head.replace("@SUITE@", suite).replace("@DUT@", dut).replace("@MODE@", mode).replace("@NIGHT@", night)
+        path = f"{night}/{dut}/{clock.replace(':', '')}-{mode}-bidir.json"
         row = replace(
             self._row,
             id=f"{number}",
             started=started,
             cell=replace(self._row.cell, dut=dut, mode=mode, simulated=False),
-            suite="benchmark",
+            suite=suite,
             night=night,
             figures={**self._row.figures, "total_pps": Figure(self._rate * rng.gauss(1, 0.005))},
         )
-        folder = results / night / dut
-        folder.mkdir(parents=True, exist_ok=True)
-        data = seal(head.encode() + b"," + self._tail, [row])
-        (folder / f"{clock.replace(':', '')}-{mode}-bidir.json").write_bytes(data)
+        (results / path).parent.mkdir(parents=True, exist_ok=True)
+        (results / path).write_bytes(seal(head.encode() + b"," + self._tail, [row]))
+        return replace(row, path=path)
 
 
 def timed(work: Callable[[], Any], rounds: int = 1) -> tuple[float, float]:
