@@ -30,7 +30,8 @@ def error(text: str) -> Said:
 class Nic:
     """kind: of channels, ``combined`` or ``rx``; None for a NIC that has none to tell. irq: of queue 0.
 
-    tunnel: its ends and TTL, by ip's words; it is a sit device then.
+    tunnel: its ends and TTL, by ip's words; it is a sit device then. table: queues in its hash's table, where the
+    driver leaves that alone, as virtio_net does.
     """
 
     mac: str
@@ -41,6 +42,7 @@ class Nic:
     kind: str | None = "combined"
     most: int = 4
     queues: int = 4
+    table: int | None = None
     offloads: dict[str, bool] = field(
         default_factory=lambda: {"generic-receive-offload": True, "large-receive-offload": True, "lro": False}
     )
@@ -213,7 +215,8 @@ class LinuxBox:
         if words[0] == "-S":
             return Said("NIC statistics:\n" + "".join(f"     {key}: {n}\n" for key, n in nic.counters.items()))
         if words[0] == "-x":
-            rows = "\n".join(f"    {at}:  " + " ".join(f"{(at + i) % nic.queues:5}" for i in range(8)) for at in (0, 8))
+            count = nic.table or nic.queues
+            rows = "\n".join(f"    {at}:  " + " ".join(f"{(at + i) % count:5}" for i in range(8)) for at in (0, 8))
             return Said(
                 f"RX flow hash indirection table for {name} with 4 RX ring(s):\n{rows}\nRSS hash key:\n6d:5a:01\n"
             )
@@ -222,9 +225,16 @@ class LinuxBox:
             return Said(f"UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n{ports}")
         if nic.kind is None:
             return Said(stderr="netlink error: Operation not supported\n", returncode=1)
+        if words[0] == "-X":
+            if int(words[3]) > nic.queues:
+                return Said(stderr="Cannot set RX flow hash configuration: Invalid argument\n", returncode=1)
+            nic.table = int(words[3])
+            return Said()
         if words[0] == "-L":
             if words[2] != nic.kind or not 1 <= int(words[3]) <= nic.most:
                 return Said(stderr="netlink error: Invalid argument\n", returncode=1)
+            if int(words[3]) < (nic.table or 1):
+                return Said(stderr="channel counts are too low for existing indirection table settings\n", returncode=1)
             self._set_queues(name, int(words[3]))
             return Said()
         return Said(_channels(nic))

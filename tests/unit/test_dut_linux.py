@@ -116,6 +116,26 @@ def test_everything_is_set(tmp_path: Path) -> None:
     assert spreading is not None and spreading.queues[0] == QueuePlace(0, 0, None), "handed on to two CPUs"
 
 
+def test_the_table_of_a_virtio_nic_follows_its_queues(tmp_path: Path) -> None:
+    """The kernel refuses fewer queues than the table names, and of more queues the table names none."""
+    bench = Bench(tmp_path, LinuxBox(), LINUX, 2)
+    for nic in bench.box.nics.values():
+        nic.driver, nic.table = "virtio_net", 4
+    name = next(iter(bench.box.nics))
+    fewer = [f"ethtool {words}" for words in (f"-X {name} equal 2", f"-L {name} combined 2", f"-X {name} equal 2")]
+    assert [line for line in bench.apply() if name in line and "ethtool" in line] == fewer
+    bench.want(3)
+    done = bench.apply()
+    assert [line for line in done if "ethtool" in line][:2] == [
+        f"ethtool -L {name} combined 3",
+        f"ethtool -X {name} equal 3",
+    ]
+    spreading = bench.dut.verify().spreading
+    assert spreading is not None and {*spreading.hashes[0].table} == {0, 1, 2} and bench.apply() == []
+    bench.revert()
+    assert {(nic.queues, nic.table) for nic in bench.box.nics.values()} == {(4, 4)}
+
+
 def test_spreading_follows_interrupts_and_the_nics_hash(tmp_path: Path) -> None:
     bench = Bench(tmp_path, LinuxBox(), LINUX_SHIPPED, 2)
     bench.apply()

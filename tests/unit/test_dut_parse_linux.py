@@ -229,6 +229,15 @@ def test_queues_by_style(style: str, driver: str) -> None:
     assert list(counters.queue_counts(counters.parse_nic_counters(text)).items()) == [(0, 5), (2, 7), (10, 15)], driver
 
 
+def test_queues_that_vmxnet3_prints_below_their_numbers() -> None:
+    text = "NIC statistics:\n" + "".join(
+        f"     {way} Queue#: {queue}\n       ucast pkts {way.lower()}: {queue + 5}\n       pkts {way.lower()} err: 0\n"
+        for way in ("Tx", "Rx")
+        for queue in (0, 1)
+    )
+    assert counters.queue_counts(counters.parse_nic_counters(f"{text}     tx timeout count: 0\n")) == {0: 5, 1: 6}
+
+
 def test_packets_by_interface() -> None:
     lines = [
         "Inter-|   Receive   |  Transmit",

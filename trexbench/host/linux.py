@@ -23,6 +23,7 @@ _QUEUE_STYLES = (
     r"rx-([0-9]{1,5})\.(?:rx_)?packets",  # i40e, iavf
     r"rx([0-9]{1,5})_packets",  # mlx5_core, virtio_net of late
     r"queue_([0-9]{1,5})_rx_cnt",  # ena
+    r"Rx Queue# ([0-9]{1,5}): ucast pkts rx",  # vmxnet3
 )
 
 _DMI = ("bios_vendor", "bios_version", "bios_date", "product_name", "board_name", "board_version")
@@ -215,9 +216,17 @@ WAN_HANDLE = "7b0:"
 
 
 def parse_nic_counters(text: str) -> dict[str, int]:
-    """``ethtool -S``: every counter that is a whole number."""
-    matches = (_COUNT.fullmatch(line) for line in text.splitlines())
-    return {match[1]: int(match[2]) for match in matches if match}
+    """``ethtool -S``: every counter that is a whole number.
+
+    vmxnet3 prints the same names for every queue, below a line with its number, which is put before them.
+    """
+    found, queue = {}, ""
+    for match in filter(None, map(_COUNT.fullmatch, text.splitlines())):
+        if match[1] in ("Rx Queue#", "Tx Queue#"):
+            queue = f"{match[1]} {match[2]}: "
+        else:
+            found[queue + match[1]] = int(match[2])
+    return found
 
 
 def parse_driver(text: str) -> dict[str, str]:

@@ -37,7 +37,8 @@ def _worker(link: Mapping[str, Any], queue: int, index: int, lab: Mapping[str, A
     served = [irq for irq in link["irqs"] if irq["queue"] == queue]
     if len(served) != 1:
         return None
-    return _only(parse_cpus(served[0]["effective"]) or parse_cpus(served[0]["cpus"]))
+    # an interrupt that was moved gets there when it occurs next: until then the CPU in effect is the former one
+    return _only(parse_cpus(served[0]["cpus"])) or _only(parse_cpus(served[0]["effective"]))
 
 
 def _lab_worker(queue: int, index: int, lab: Mapping[str, Any]) -> str | None:

@@ -170,15 +170,25 @@ def _channels(name: str, link: Mapping[str, Any], queues: int | None) -> list[Ch
     channels = link["channels"] or {"max": {}, "now": {}}
     kind = "combined" if channels["max"].get("combined") else "rx"
     former = int(channels["now"].get(kind) or 0)
-    back = [Command(("ethtool", "-L", name, kind, str(former)), "as it was")]
+    keeps = (link.get("driver") or {}).get("driver") == "virtio_net" and bool((link.get("rss") or {}).get("table"))
+    back = list(_use_queues(name, kind, queues, former, keeps, "as it was"))
     for queue, cpus in link["rps_cpus"].items():
         if parse_mask(cpus):
             back.append(tee(f"/sys/class/net/{name}/queues/{queue}/rps_cpus", cpus, fine_if=_VANISHED))
     for irq in link["irqs"]:
         back.append(tee(f"/proc/irq/{irq['irq']}/smp_affinity_list", irq["cpus"], fine_if=_VANISHED))
-    do = Command(("ethtool", "-L", name, kind, str(queues)), "receive queues, as asked for")
+    do = _use_queues(name, kind, former, queues, keeps, "receive queues, as asked for")
     what = f"receive queues of {name}"
-    return [Change(what, str(queues_in_use(link)), str(queues), (do,), tuple(back) if former else (), reveals=True)]
+    return [Change(what, str(queues_in_use(link)), str(queues), do, tuple(back) if former else (), reveals=True)]
+
+
+def _use_queues(name: str, kind: str, former: int, queues: int, keeps: bool, why: str) -> tuple[Command, ...]:
+    """keeps: as virtio_net does, it keeps the table of its hash, and the device forgets it (seen with Linux 6.1)."""
+    use = Command(("ethtool", "-L", name, kind, str(queues)), why)
+    spread = Command(("ethtool", "-X", name, "equal", str(queues)), "a table of these queues")
+    if not keeps:
+        return (use,)
+    return (spread, use, spread) if queues < former else (use, spread)
 
 
 def _wanted_irqs(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, Mapping[str, Any], int]]:
