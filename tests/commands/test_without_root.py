@@ -124,7 +124,7 @@ def test_profile_verbs(tmp_path: Path) -> None:
 def test_dut_verbs(tmp_path: Path) -> None:
     listed = trexbench(tmp_path, "dut", "list")
     assert [line.split()[0] for line in listed.stdout.splitlines()[1:]] == [
-        "edgerouter-edgeos", "edgerouter-openwrt", "gl-ar150", "lab-linux", "lab-vm-linux", "lab-vpp",
+        "edgerouter-edgeos", "edgerouter-openwrt", "gl-ar150", "lab-linux", "lab-vm-linux", "lab-vm-vpp", "lab-vpp",
         "mininet-lab8",
         "netgate-linux",
         "netgate-pfsense", "netgate-vpp", "raspberry-pi", "raspberry-pi-2", "raspberry-pi-2-openwrt",

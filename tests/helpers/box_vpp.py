@@ -220,7 +220,9 @@ class VppBox:
             r"delete sub-interface (\S+)": self.delete_vlan,
             r"create host-interface name (\S+) num-rx-queues (\d+)(?: hw-addr (\S+))?": self.create,
             r"set interface mac address (\S+) (\S+)": self.set_mac,
-            r"delete host-interface name (\S+)": self.delete,
+            r"delete host-interface name (\S+)": lambda linux: self.delete(f"host-{linux}"),
+            r"create interface (virtio|vmxnet3) (\S+) (?:rss-enabled|num-rx-queues (\d+))": self.create_native,
+            r"delete interface (?:virtio|vmxnet3) (\S+)": self.delete,
             r"set interface state (\S+) (up|down)": self.set_state,
             r"set interface rx-mode (\S+) (\S+)": self.set_mode,
             r"set interface rx-placement (\S+) queue (\d+) (main|worker \d+)": self.set_placement,
@@ -259,12 +261,22 @@ class VppBox:
         self.neighbours = {k: v for k, v in self.neighbours.items() if not k.endswith(f"%{name}")}
         return ""
 
-    def delete(self, linux: str) -> str:
-        card = self.cards.pop(f"host-{linux}", None)
+    def create_native(self, kind: str, device: str, queues: str | None) -> str:
+        """A virtio NIC is used with all queues that it has, and vppctl says nothing of it."""
+        name = f"{kind}-" + "/".join(f"{int(one, 16):x}" for one in re.split("[:.]", device))
+        if name in self.cards:
+            return f"create interface {kind}: {device}: pci address in use\n"
+        free = next(at for at in range(1, 99) if at not in [card.index for card in self.cards.values()])
+        self.cards[name] = Card(free, kind, f"02:7b:78:00:01:{free:02x}", int(queues or 3))
+        self.place(name)
+        return f"{name}\n" if kind == "vmxnet3" else ""
+
+    def delete(self, name: str) -> str:
+        card = self.cards.pop(name, None)
         for path in (path for paths in self.routes.values() for path in paths):
             path.dead = path.dead or (card is not None and path.index == card.index)
-        self.addresses.pop(f"host-{linux}", None)
-        self.neighbours = {k: v for k, v in self.neighbours.items() if not k.endswith(f"%host-{linux}")}
+        self.addresses.pop(name, None)
+        self.neighbours = {k: v for k, v in self.neighbours.items() if not k.endswith(f"%{name}")}
         return ""
 
     def set_state(self, name: str, word: str) -> str:

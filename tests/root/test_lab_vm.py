@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from packet_lab import lab_up, namespaces, plan, share_lab
+from packet_lab import lab_up, namespaces, share_lab
 from sshd import eventually
-from tools import ROOT, begin, document, succeed, trexbench
+from tools import begin, document, succeed, trexbench
+from vm_labs import made_image, processes, write_vm
 
-from trexbench.files import replace_file
 from trexbench.lab import image, vm
 
 pytestmark = [
@@ -34,59 +33,12 @@ PREFIX, OWN = f"tbq{os.getpid()}", f"tbk{os.getpid()}"
 
 @pytest.fixture(scope="module", autouse=True)
 def _made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The image, of what the code makes now; Debian's kernel stays in the user's cache, by its version."""
-    if shutil.which("apt-get") is None:
-        pytest.skip("the image is made of Debian's packages")
-    kept, run = image.folder().with_name("test-packages"), image._said
-
-    def run_or_copy(argv: Sequence[str], directory: Path | None = None, may_fail: bool = False) -> str:
-        if "download" not in argv or directory is None:
-            return run(argv, directory, may_fail)
-        shown = run(["apt-cache", "show", "--no-all-versions", argv[-1]])
-        version = re.findall(r"^Version: (\S+)$", shown, re.MULTILINE)[0]
-        package = kept / f"{argv[-1]}_{version}.deb"
-        if not package.is_file():
-            run(argv, directory)
-            kept.mkdir(parents=True, exist_ok=True)
-            replace_file(package, next(directory.glob("*.deb")).read_bytes())
-        shutil.copy(package, directory / "kernel.deb")
-        return ""
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr(image, "_said", run_or_copy)
-        image.folder().mkdir(parents=True)
-        (image.folder() / "initrd").write_bytes(b"of a former release")
-        image.make()
+    with made_image(tmp_path_factory.mktemp("cache")):
         yield
 
 
 def test_an_image_replaces_that_of_another_release() -> None:
     assert {*image.folder().iterdir()} == {image.kernel_file(), image.initrd_file()}
-
-
-def write_vm(path: Path, prefix: str, **machine: str) -> Path:
-    """lab-vm-linux with a short plan. machine: keys of lab.vm."""
-    text = (ROOT / "dut_configs" / "lab-vm-linux.yaml").read_text()
-    text, plans = re.subn(r"^plan:\n(?: +.*\n)+", f"plan: {plan(ramp_to='5kpps')}\n", text, flags=re.MULTILINE)
-    keys = "".join(f"    {key}: {value}\n" for key, value in {"accelerator": "tcg", **machine}.items())
-    text, machines = re.subn(r"^  vm:\n(?: {4}.*\n)+", f"  vm:\n{keys}", text, flags=re.MULTILINE)
-    text, prefixes = re.subn(r"prefix: tbm", f"prefix: {prefix}", text)
-    assert plans == machines == prefixes == 1
-    path.write_text(text)
-    return path
-
-
-def processes(prefix: str) -> list[str]:
-    """Names of the processes that a lab of this prefix has started."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"TREXBENCH_LAB={prefix}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                found.append((entry / "comm").read_text().strip())
-        except OSError:
-            continue
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -103,22 +55,39 @@ def up(standing: Path, tmp_path: Path) -> Path:
     return write_vm(tmp_path / "own.yaml", PREFIX)
 
 
-def test_queues_of_a_nic_are_set_read_back_and_counted(tmp_path: Path, up: Path) -> None:
-    """A ramp configures the guest at its console, and what its NICs count is by queue."""
-    succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--rx-queues", "2", "--no-picture", "-q")
+@pytest.mark.parametrize("queues", [2, *(pytest.param(count, marks=pytest.mark.nightly) for count in (1, 3))])
+def test_queues_of_a_nic_are_set_read_back_predicted_and_counted(tmp_path: Path, up: Path, queues: int) -> None:
+    """A ramp configures the guest at its console, and what its NICs count is by queue, as their table says."""
+    options = ("--rx-queues", str(queues), "--loss", "50%", "--hold", "4s", "--no-picture", "-q")
+    succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", *options)
     found = document(tmp_path)
     assert found["status"] == "complete" and found["simulated"] is False
     assert found["dut"]["accelerator"] == "tcg" and found["dut"]["attested"]
     nic = found["dut"]["facts"]["interfaces"]["eth0"]
-    assert nic["driver"]["driver"] == "virtio_net" and nic["channels"]["now"]["combined"] == 2
-    assert found["dut"]["facts"]["kernel"].endswith("-cloud-amd64") and nic["rss"]["table"] is None
-    assert "does not show its key" in found["spread"]["predicted"]["ports"][0]["reason"]
+    assert nic["driver"]["driver"] == "virtio_net" and nic["channels"]["now"]["combined"] == queues
+    assert found["dut"]["facts"]["kernel"].endswith("-cloud-amd64") and {*nic["rss"]["table"]} == {*range(queues)}
+    workers = [place["worker"] for place in found["dut"]["spreading"]["queues"] if place["port"] == 0]
+    assert len({*workers} - {None}) == queues, "each queue's interrupt on a core of its own"
     (direction,) = found["analysis"]
     assert direction["received"] > 0.5 * direction["sent"] > 500
     assert "EMULATED" in succeed(tmp_path, "results", "show").stdout
-    counted = [one for reading in found["telemetry"]["readings"] for one in reading["observation"]["queues"]]
-    assert {(one["port"], one["queue"]) for one in counted} == {(port, queue) for port in (0, 1) for queue in (0, 1)}
-    assert max(one["packets"] for one in counted if one["port"] == 0) >= direction["received"]
+    measured = found["spread"]["measured"]
+    assert measured["basis"] == "queues" and not measured["warnings"], measured["sentence"]
+    assert [abs(one["deviation"]) < 0.02 for one in measured["compared"]] == [True] * queues
+
+
+@pytest.mark.nightly
+def test_queues_that_qemu_leaves_empty(tmp_path: Path) -> None:
+    """vmxnet3 has as many as the guest has cores, and a table without a key; QEMU's fills only the first of them."""
+    write_vm(tmp_path / "own.yaml", OWN, nic="vmxnet3")
+    options = ("--rx-queues", "2", "--loss", "50%", "--hold", "4s", "--no-picture", "-q")
+    succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", *options)
+    found = document(tmp_path)
+    nic = found["dut"]["facts"]["interfaces"]["eth0"]
+    assert nic["channels"]["now"]["combined"] == 2 and nic["rss"]["table"][:4] == [0, 1, 0, 1]
+    assert "does not show its key" in found["spread"]["predicted"]["ports"][0]["reason"]
+    compared = found["spread"]["measured"]["compared"]
+    assert [(one["measured"], one["predicted"]) for one in compared] == [(1.0, None), (0.0, None)]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from bench import MACS, NICS, VPP, VPP_HOST, VPP_SHIPPED, Bench
 from box_vpp import CONF, VppBox
 from boxes import Said
 
+from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.settings import VppSettings
 from trexbench.config.twin import RssSpec
@@ -26,7 +27,7 @@ from trexbench.dut.vpp.check import compare
 from trexbench.dut.vpp.facts import VppFacts
 from trexbench.dut.vpp.observe import observed
 from trexbench.dut.vpp.parse import parse_fib
-from trexbench.dut.vpp.parse_show import parse_hardware, parse_interfaces, parse_neighbours
+from trexbench.dut.vpp.parse_show import parse_hardware, parse_interfaces, parse_neighbours, queue_packets
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 HOST_INTERFACES = ("d0", "d1")
@@ -471,6 +472,47 @@ def test_what_hardware_lost_is_counted_once() -> None:
     ]
     assert seen.queues == (QueueCount(0, 0, 700), QueueCount(0, 1, 0), QueueCount(0, 2, 300))
     assert seen.ports == (PortCount(0, 1000, 800), PortCount(1, 900, 980))
+
+
+def test_queues_and_full_rings_of_vpps_own_drivers() -> None:
+    """virtio counts what found its ring full as sent, and among the drops; vmxnet3 prints a part for each queue."""
+    native = FIXTURES / "vpp-26.06/native"
+    texts = {
+        "show runtime": VppBox().vppctl(["vppctl", "-s", "/run/vpp/cli.sock", "show", "runtime"]).stdout,
+        **{f"show {name}": (native / f"{name}.txt").read_text() for name in ("interface", "errors")},
+        "show hardware-interfaces": (native / "hardware.txt").read_text(),
+        "show cpu": (FIXTURES / "vpp-26.06/show-cpu.txt").read_text(),
+    }
+    seen = observed(load_dut("lab-vm-vpp"), texts)
+    assert [one.packets for one in seen.queues] == [709, 697, 800, 7, 2, 0]
+    assert [drop for drop in seen.drops if drop.count] == [
+        DropCount("drops", 10, 0),
+        DropCount("drops", 9, 1),
+        DropCount("no free tx slots", 352, 1),
+    ]
+    assert seen.ports == (PortCount(0, 2206, 0), PortCount(1, 9, 1844))
+    assert queue_packets(parse_hardware(texts["show hardware-interfaces"])["vmxnet3-0/0/6/0"]) == {0: 4991, 1: 0}
+
+
+def test_interfaces_of_vpps_own_drivers(tmp_path: Path) -> None:
+    config = load_dut("lab-vm-vpp")
+    bench = Bench(tmp_path, VppBox(), config, 3)
+    assert bench.apply()[:2] == [f"create interface virtio 0000:00:0{slot}.0 rss-enabled" for slot in (4, 5)]
+    attested = bench.dut.verify()
+    assert attested.mismatches == () and bench.apply() == [] and attested.spreading is not None
+    assert attested.spreading.hashes[0].table[:4] == (0, 1, 2, 0)
+    bench.want(2)
+    with pytest.raises(ConfigError, match=r"all queues of virtio-0/0/4/0, which has 3; 2 wanted: give the machine"):
+        bench.apply()
+    ports = [replace(port, interface=port.interface.replace("virtio", "vmxnet3")) for port in config.ports]
+    bench = Bench(tmp_path / "other", VppBox(), replace(config, cables=tuple(ports)), 1)
+    assert bench.apply()[0] == "create interface vmxnet3 0000:00:04.0 num-rx-queues 1"
+    bench.want(2)
+    done = bench.apply()
+    at = done.index("delete interface vmxnet3 vmxnet3-0/0/4/0")
+    assert done[at + 1] == "create interface vmxnet3 0000:00:04.0 num-rx-queues 2" and bench.wrong() == []
+    with pytest.raises(ConfigError, match=r"host-d0 names no driver of VPP's own and PCI device: write virtio-0/0/4/0"):
+        Bench(tmp_path, VppBox(), replace(config, cables=VPP_HOST.cables)).apply()
 
 
 def test_af_packets_full_transmit_ring_is_a_loss_and_its_timer_is_none(host: Bench) -> None:

@@ -23,7 +23,7 @@ from trexbench.config.model import DutConfig
 from trexbench.config.schema import dut_of
 from trexbench.config.vm import LabVm
 from trexbench.core.errors import ConfigError, LabError
-from trexbench.lab import LabSpec, Placement, image, vm
+from trexbench.lab import LabSpec, Placement, image, vm, vppimage
 from trexbench.lab.cpio import archive_of
 from trexbench.transport.console import console_socket
 
@@ -46,7 +46,8 @@ def test_qemu_gets_a_nic_for_each_port_and_restarts_nothing() -> None:
     assert "-chardev socket,id=console,path=/run/tbm-dut.console,server=on,wait=off -serial chardev:console" in said
     assert "-kernel /k/vmlinuz -initrd /k/initrd -append console=ttyS0 quiet panic=-1" in said
     assert re.findall(r"ifname=(\w+),script=no,downscript=no,queues=(\d)", said) == [("p0", "3"), ("p1", "3")]
-    assert said.endswith("-device virtio-net-pci,netdev=n1,mac=02:7b:78:00:01:01,addr=0x5,romfile=,mq=on,vectors=8")
+    assert said.endswith("virtio-net-pci,netdev=n1,mac=02:7b:78:00:01:01,addr=0x5,romfile=,mq=on,vectors=8,rss=on")
+    assert "rss" not in words_of(spec_of(rss=False))
 
 
 def test_qemus_words_follow_the_config() -> None:
@@ -57,6 +58,30 @@ def test_qemus_words_follow_the_config() -> None:
     assert "socket,id=console,path=/run/a,,b.console,server=on,wait=off" in argv
 
 
+def test_a_vpp_gets_a_processor_that_it_runs_on_and_as_many_queues_as_a_run_asks() -> None:
+    config = load_dut("lab-vm-vpp")
+    spec = LabSpec.from_config(config, queues=2)
+    assert spec.most_queues == 2 and LabSpec.from_config(config).most_queues == 1
+    files = vm.boot_files(spec.settings.vm)
+    assert files[1].name.endswith("-vpp")
+    said = words_of(spec, files)
+    assert "-cpu Nehalem -smp" in said and "ifname=p0,script=no,downscript=no,queues=2" in said
+    assert "-cpu host -smp" in words_of(spec, files, "kvm")
+
+
+def test_vpp_is_found_in_a_build_and_where_it_is_installed(tmp_path: Path) -> None:
+    for place in ("bin", "usr/bin", "usr/lib/x86_64-linux-gnu/vpp_plugins"):
+        (tmp_path / place).mkdir(parents=True)
+    with pytest.raises(LabError, match=r"no vpp and vppctl in its bin or usr/bin: install the packages vpp and"):
+        vppimage.find(tmp_path)
+    names = (*(f"bin/{name}" for name in ("vpp", "vppctl")), "lib/x86_64-linux-gnu/vpp_plugins/ping_plugin.so")
+    for name in names:
+        (tmp_path / "usr" / name).touch()
+    found = vppimage.find(tmp_path)
+    assert [str(path.relative_to(tmp_path / "usr")) for path in (*found.programs, *found.plugins)] == [*names]
+    assert "plugin default { disable } plugin ping_plugin.so { enable } }" in found.startup_conf
+
+
 @pytest.mark.parametrize(("begins", "kind"), [(b"QFI\xfb\0\0\0\3", "qcow2"), (b"\xeb\x63\x90", "raw"), (b"", "raw")])
 def test_the_kind_of_a_disk_is_in_its_first_bytes(tmp_path: Path, begins: bytes, kind: str) -> None:
     disk = tmp_path / "a,b.img"
@@ -65,16 +90,18 @@ def test_the_kind_of_a_disk_is_in_its_first_bytes(tmp_path: Path, begins: bytes,
     assert f"a,,b.img,format={kind},if=virtio,snapshot=on" in said and "-kernel" not in said
 
 
-def test_one_emulated_processor_for_each_core_that_forwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_emulated_processor_for_each_core_or_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path))
-    pinned = vm.launch(spec_of(), Placement(0, (1,), 0), "tcg").argv
+    plain = replace(spec_of(), most_queues=1)
+    pinned = vm.launch(plain, Placement(0, (1,), 0), "tcg").argv
     assert pinned[:6] == ("nice", "-n", "-20", "taskset", "-c", "1") and pinned[pinned.index("-smp") + 1] == "1"
-    free = vm.launch(spec_of(), Placement(0, (), 0), "tcg").argv
+    free = vm.launch(plain, Placement(0, (), 0), "tcg").argv
     assert free[3] == vm.QEMU and free[free.index("-smp") + 1] == "2"
     stated = vm.launch(spec_of(cores=3), Placement(0, (1,), 0), "tcg").argv
     assert stated[stated.index("-smp") + 1] == "3"
-    stored = [vm.facts_of(spec, "tcg", cores)["vm"] for spec, cores in ((spec_of(), [1]), (spec_of(), []))]
-    assert [facts["cores"] for facts in stored if isinstance(facts, dict)] == [1, 2]
+    vpp = LabSpec.from_config(load_dut("lab-vm-vpp"))
+    stored = [vm.facts_of(spec, "tcg", [1])["vm"] for spec in (plain, spec_of(), vpp)]
+    assert [facts["cores"] for facts in stored if isinstance(facts, dict)] == [1, 3, 1], "Linux: one for each queue"
 
 
 @pytest.mark.parametrize("said", [b"boot\r\n\x1b[6nlab-vm-linux# \x1b[6n", b"\x1b[32mroot@OpenWrt\x1b[0m:/# ", b"$ "])
@@ -218,7 +245,8 @@ def config(lab: str, driver: str = "linux", way: str = "console") -> DutConfig:
     [
         ("{router: vm, gro: false}", "gro: has no effect on lab.router: vm"),
         ("{router: vm, mtu: 9000}", r"lab-vm-linux.yaml:\d+:.*mtu: has no effect on lab.router: vm"),
-        ("{router: vm, vm: {nic: vmxnet3}}", "nic: vmxnet3 has one queue in QEMU: write nic: virtio, or rx_queues"),
+        ("{router: vm, vm: {nic: vmxnet3, cores: 2}}", "no more queues than it has cores: take cores out, or"),
+        ("{router: vm, vm: {guest: vpp}}", "guest: vpp with driver: linux: write lab.vm.guest: linux"),
         ("{router: vm, vm: {boot: 0s}}", "boot: no machine starts in 0 s"),
         ("{router: kernel, vm: {memory: 256}}", "a DUT of a lab is reached by netns, not console"),
         ("{router: vm, vm: {kernel: /vmlinuz}}", "kernel and initrd belong together"),
@@ -230,6 +258,9 @@ def test_configs_that_cannot_be(lab: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         config(lab)
     assert config("{router: vm, vm: {memory: 256}}").lab is not None
+    text = Path(load_dut("lab-vm-vpp").file).read_text().replace("guest: vpp", "guest: vpp\n    nic: vmxnet3")
+    with pytest.raises(ConfigError, match="only by vfio without an IOMMU, which Debian's kernels lack: write nic: vir"):
+        dut_of(Path("lab-vm-vpp.yaml"), text)
 
 
 @pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")

@@ -81,7 +81,8 @@ def down(dut: str, configs_dir: Path | None, prefix: str | None, force: bool) ->
 
 
 @lab.command("image")
-def make_image() -> None:
+@path_option("--vpp", "Make what lab-vm-vpp starts as well, of the VPP in this folder: / where it is installed.")
+def make_image(vpp: Path | None) -> None:
     """Make what lab-vm-linux starts: Debian's kernel for clouds, and an initramfs.
 
     Of packages of this machine, which is a Debian amd64; the kernel's is downloaded. It is kept in the user's cache
@@ -89,7 +90,7 @@ def make_image() -> None:
     """
     from ..lab import image
 
-    click.echo(image.make())
+    click.echo(image.make(vpp))
 
 
 @lab.command("status")

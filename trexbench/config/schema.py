@@ -191,13 +191,19 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigEr
 
 
 def _check_lab_vm(value: Value, dut: DutConfig, machine: LabVm) -> Iterator[ConfigError]:
-    if dut.driver == "vpp":
-        yield value.at("router").wrong("driver vpp types nothing at a console", "write driver: linux")
+    own = machine.image is not None or machine.kernel is not None
+    if not own and (machine.guest == "vpp") != (dut.driver == "vpp"):
+        what = f"lab.vm.guest: {machine.guest} with driver: {dut.driver}"
+        yield value.wrong(what, f"write lab.vm.guest: {'vpp' if dut.driver == 'vpp' else 'linux'}")
     yield from idle(
         value, (*_OF_VETH, "mtu"), "lab.router: vm, whose router has a kernel and NICs of its own", "take it out"
     )
-    if machine.nic == "vmxnet3" and max(dut.rx_queues, default=1) > 1:
-        yield value.at("vm", "nic").wrong("vmxnet3 has one queue in QEMU", "write nic: virtio, or rx_queues: [1]")
+    if machine.nic == "vmxnet3" and machine.guest == "vpp":
+        what = "VPP drives vmxnet3 only by vfio without an IOMMU, which Debian's kernels lack"
+        yield value.at("vm", "nic").wrong(what, "write nic: virtio, or name kernel and initrd of your own")
+    if machine.nic == "vmxnet3" and dut.driver == "linux" and max(dut.rx_queues, default=1) > (machine.cores or 64):
+        remedy = "take cores out, or correct rx_queues"
+        yield value.at("vm", "nic").wrong("Linux gives vmxnet3 no more queues than it has cores", remedy)
     if machine.boot_s <= 0:
         yield value.at("vm", "boot").wrong("no machine starts in 0 s", "write the longest that it may take, as in 60s")
     if value.has("vm"):

@@ -78,13 +78,14 @@ class LinuxSettings:
 class VppSettings:
     """Access, setup and restart of VPP.
 
-    interfaces: ``dpdk`` (queues are set in startup_conf, which needs a restart) or ``af_packet`` (interface
-    ``host-X`` is made on the Linux interface X, with its queues). socket: of VPP's CLI. restart: the command, as
+    interfaces: ``dpdk`` (queues are set in startup_conf, which needs a restart), ``af_packet`` (interface
+    ``host-X`` is made on the Linux interface X, with its queues) or ``native`` (VPP's own drivers: ``virtio-0/0/4/0``
+    or ``vmxnet3-0/0/4/0`` is made on the PCI device 0000:00:04.0). socket: of VPP's CLI. restart: the command, as
     words. workers: threads that forward; None leaves them as they are. rx_placement: (port, queue, worker) of queues
     that are to move; port is the tester's.
     """
 
-    interfaces: Annotated[str, r.choice("dpdk", "af_packet")] = "dpdk"
+    interfaces: Annotated[str, r.choice("dpdk", "af_packet", "native")] = "dpdk"
     socket: Annotated[str, _PATH] = "/run/vpp/cli.sock"
     startup_conf: Annotated[str, _PATH] = "/etc/vpp/startup.conf"
     restart: Annotated[tuple[str, ...], _command] = ("systemctl", "restart", "vpp")

@@ -15,14 +15,16 @@ _APPEND = r.pattern(r"[ -~]+", "words of a kernel's command line", "mitigations=
 class LabVm:
     """A virtual machine, by QEMU, with a NIC for each of the DUT's ports.
 
-    kernel, initrd: what it starts; none: those that ``trexbench lab image`` makes. append: words for that kernel.
-    image: a disk, qcow2 or raw, that it starts from in their place, and that is never written. memory_mib: of its
-    memory. cores: of its own; None: one for each of lab.router_cpus, or two. nic: its NICs' model. accelerator: what
-    runs its processor: ``kvm``, which is this machine's own, ``tcg``, which emulates it, or ``auto``: KVM where it
-    works. prompt: a pattern, which the last line of its console matches once a shell waits there. boot_s: until then,
-    at most.
+    guest: which one it is of those that ``trexbench lab image`` makes. kernel, initrd: what it starts instead. append:
+    words for its kernel. image: a disk, qcow2 or raw, that it starts from in their place, and that is never written.
+    memory_mib: of its memory. cores: of its own; None: one for each of lab.router_cpus, or two. nic: its NICs' model.
+    rss: virtio NICs of several queues choose one by a hash of addresses and ports, and a table, both readable; else
+    the TAP chooses, by a hash of its own. accelerator: what runs its processor: ``kvm``, which is this machine's own,
+    ``tcg``, which emulates it, or ``auto``: KVM where it works. prompt: a pattern, which the last line of its console
+    matches once a shell waits there. boot_s: until then, at most.
     """
 
+    guest: Annotated[str, r.choice("linux", "vpp")] = "linux"
     kernel: Annotated[str | None, r.path] = None
     initrd: Annotated[str | None, r.path] = None
     append: Annotated[str, _APPEND] = ""
@@ -30,6 +32,7 @@ class LabVm:
     memory_mib: Annotated[int, r.integer(64, 1_000_000), "memory"] = 512
     cores: Annotated[int | None, r.integer(1, 64)] = None
     nic: Annotated[str, r.choice("virtio", "vmxnet3")] = "virtio"
+    rss: Annotated[bool, r.boolean] = True
     accelerator: Annotated[str, r.choice("auto", "kvm", "tcg")] = "auto"
     prompt: Annotated[str, pattern()] = "[#$] *$"
     boot_s: Annotated[float, r.seconds, "boot"] = 60.0

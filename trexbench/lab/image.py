@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..core.errors import LabError
 from ..files import replace_file
+from . import vppimage
 from .cpio import archive_of
 
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
@@ -36,7 +37,7 @@ PROGRAMS = {
 """Programs in it: package, and folder there. busybox has its own ip, tc and grep, which lack what is needed."""
 WELCOME = {"wg": "bin"}
 """Programs that go with it where this machine has them."""
-_NICS = ("virtio_pci", "virtio_net", "vmxnet3")
+_NICS = ("virtio_pci", "virtio_net", "vmxnet3", *vppimage.MODULES)
 _LINES = ("8021q", "sch_netem", "sch_tbf", "sit", "wireguard")
 _RULES = ("nf_flow_table_inet", "nft_chain_nat", "nft_ct", "nft_fib_inet", "nft_flow_offload", "nft_limit", "nft_log")
 _MORE_RULES = ("nft_masq", "nft_nat", "nft_redir", "nft_reject_inet")
@@ -47,11 +48,15 @@ mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
 for scope in all default; do echo 1 >/proc/sys/net/ipv6/conf/$scope/disable_ipv6; done
 modprobe -a virtio_pci virtio_net vmxnet3
+for nic in /sys/class/net/eth*; do
+  ethtool -X ${nic##*/} equal $(ls -d $nic/queues/rx-* | wc -l)
+done 2>/dev/null
 ip link set lo up
 cd /root
 while :; do setsid -c sh </dev/ttyS0 >/dev/ttyS0 2>&1; done
 """
-"""Without IPv6 until the DUT is configured: what it says by itself would count as traffic."""
+"""Without IPv6 until the DUT is configured: what it says by itself would count as traffic. virtio_net shows a table
+that the device gets only once it is set (seen with Linux 6.1)."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,10 @@ class _Tree:
 
     def program(self, source: str, folder: str) -> None:
         self.files[f"{folder}/{Path(source).name}"] = (0o100755, Path(source).read_bytes())
-        for library in re.findall(r"(/\S+) \(0x", _said(["ldd", source], may_fail=True)):  # a static program has none
+        needed = _said(["ldd", source], may_fail=True)  # a static program has none
+        if "=> not found" in needed:
+            raise LabError(f"{source} needs libraries that are not installed", "install its packages")
+        for library in re.findall(r"(/\S+) \(0x", needed):
             self.files[library.lstrip("/")] = (0o100755, Path(library).read_bytes())
 
     def links_to_busybox(self) -> None:
@@ -97,13 +105,13 @@ def kernel_file() -> Path:
     return folder() / f"vmlinuz-{_recipe()}"
 
 
-def initrd_file() -> Path:
-    return folder() / f"initrd-{_recipe()}"
+def initrd_file(guest: str = "linux") -> Path:
+    return folder() / f"initrd-{_recipe()}{'-vpp' if guest == 'vpp' else ''}"
 
 
 def _recipe() -> str:
     """Digest of what an image is made of, so that none of another release of trexbench is started."""
-    parts = (KERNEL_PACKAGE, PROGRAMS, WELCOME, _NICS, _LINES, _RULES, _MORE_RULES, _INIT)
+    parts = (KERNEL_PACKAGE, PROGRAMS, WELCOME, _NICS, _LINES, _RULES, _MORE_RULES, _INIT, vppimage.RECIPE)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
@@ -123,24 +131,30 @@ def check() -> None:
         raise LabError(what, f"install: {install_command(list(lacking.values()))}")
 
 
-def make() -> MadeImage:
-    """Make both files anew, in the place of former ones."""
+def make(vpp: Path | None = None) -> MadeImage:
+    """Make the files anew, in the place of former ones. vpp: with an initramfs of the VPP in this folder as well."""
     check()
+    found = vppimage.find(vpp) if vpp is not None else None
     with tempfile.TemporaryDirectory(prefix="trexbench-image-") as scratch:
         there = Path(scratch)
         release = _unpack_kernel(there)
-        initrd = archive_of(_initramfs(there, release).files)
+        tree = _initramfs(there, release)
+        made = {initrd_file(): archive_of(tree.files)}
+        if found is not None:
+            made[initrd_file("vpp")] = archive_of(_with_vpp(tree, found).files)
         kernel = (there / "boot" / f"vmlinuz-{release}").read_bytes()
     try:
         folder().mkdir(parents=True, exist_ok=True)
         replace_file(kernel_file(), kernel)
-        replace_file(initrd_file(), initrd)
-        for former in {*folder().glob("vmlinuz*"), *folder().glob("initrd*")} - {kernel_file(), initrd_file()}:
+        for path, initrd in made.items():
+            replace_file(path, initrd)
+        for former in {*folder().glob("vmlinuz*"), *folder().glob("initrd*")} - {kernel_file(), *made}:
             former.unlink(missing_ok=True)
     except OSError as error:
         raise LabError(f"{folder()}: {error.strerror}", "name another place with XDG_CACHE_HOME") from None
     packages = ["busybox-static", *(package for package, _ in PROGRAMS.values())]
-    return MadeImage(release, dict(_versions(packages)), (len(kernel), len(initrd)), folder())
+    versions = {**dict(_versions(packages)), **({"VPP of": str(vpp)} if vpp is not None else {})}
+    return MadeImage(release, versions, (len(kernel), sum(map(len, made.values()))), folder())
 
 
 def _unpack_kernel(there: Path) -> str:
@@ -174,6 +188,18 @@ def _initramfs(there: Path, release: str) -> _Tree:
     for name in ("proc", "sys", "dev", "tmp", "root"):
         tree.files[name] = (0o040755, b"")
     return tree
+
+
+def _with_vpp(tree: _Tree, vpp: vppimage.FoundVpp) -> _Tree:
+    """A tree that has VPP as well, and starts it."""
+    whole = _Tree(dict(tree.files))
+    for program in vpp.programs:
+        whole.program(str(program), "bin")
+    for plugin in vpp.plugins:
+        whole.program(str(plugin), vppimage.PLUGINS)
+    whole.files[vppimage.STARTUP_CONF] = (0o100644, vpp.startup_conf.encode())
+    whole.files["init"] = (0o100755, vppimage.INIT)
+    return whole
 
 
 def _modules(there: Path, release: str) -> Iterator[tuple[str, bytes]]:

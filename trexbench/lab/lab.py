@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,16 +128,22 @@ class Lab:
     def _running(self, found: LabState) -> RunningLab:
         if found.server is None:
             raise LabError(f"lab {found.prefix} has no server", self._remedy)
-        return RunningLab(**{**vars(found), "spec": self.spec, "warnings": (*found.warnings, *_shared_cores(found))})
+        spec = replace(self.spec, most_queues=found.spec.most_queues)
+        return RunningLab(**{**vars(found), "spec": spec, "warnings": (*found.warnings, *_shared_cores(found))})
 
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
-        if found.spec != self.spec:
+        if _fixed(found.spec) != _fixed(self.spec):
             raise LabError(f"lab {found.prefix} is up with other settings", self._remedy)
         # A run uses the server that runs; only one that names a TRex must get that TRex.
         has = found.server.trex_dir if found.server else None
         if trex_dir is not None and has != str(trex_dir.resolve()):
             other = f"the TRex of {has}" if has else "the embedded server"
             raise LabError(f"lab {found.prefix} is up with {other}", self._remedy)
+
+
+def _fixed(spec: LabSpec) -> LabSpec:
+    """Return what cannot differ: a virtual machine that stays has NICs with the most queues that any run asks for."""
+    return replace(spec, most_queues=0) if spec.is_vm else spec
 
 
 def down(prefix: str, force: bool = False) -> bool:

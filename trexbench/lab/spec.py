@@ -51,8 +51,12 @@ class LabSpec:
     endpoints: tuple[EndpointCable, ...] = ()
 
     @classmethod
-    def from_config(cls, config: DutConfig) -> LabSpec:
-        """The lab that a DUT config with a ``lab:`` section asks for."""
+    def from_config(cls, config: DutConfig, queues: int | None = None) -> LabSpec:
+        """The lab that a DUT config with a ``lab:`` section asks for.
+
+        queues: of a run, for which a virtual machine gets NICs with no more, and as many cores. A VPP uses all that
+        its NICs have: one that stays gets as many as a run that names no number asks for.
+        """
         if config.lab is None:
             raise ConfigError(f"{config.name} has no lab", "only a DUT config with a lab: section has one")
         ports = sorted(config.cables, key=lambda port: port.tester)
@@ -70,7 +74,7 @@ class LabSpec:
             settings=config.lab,
             rpc_port=config.generator.rpc_port,
             pub_port=config.generator.pub_port,
-            most_queues=max(config.lab.queues, *config.rx_queues, 1),
+            most_queues=_most_queues(config, config.lab.queues, queues),
             tagged=any(port.vlan for port in ports),
             endpoints=_cables_of(config.endpoints),
         )
@@ -117,6 +121,12 @@ class LabSpec:
     def far_macs(self) -> dict[int, str]:
         """MAC at the other end of each of the tester's ports."""
         return {index: self.tester_macs[index ^ 1] for index in self.tester_macs} if self.bypass else self.dut_macs
+
+
+def _most_queues(config: DutConfig, of_veth: int, asked: int | None) -> int:
+    if config.in_vm and config.driver == "vpp":
+        return asked or config.offered_queues[0]
+    return asked if asked and config.in_vm else max(of_veth, *config.rx_queues, 1)
 
 
 def _cables_of(found: EndpointsConfig | None) -> tuple[EndpointCable, ...]:

@@ -42,6 +42,8 @@ _LOGIN = re.compile(r"(?i)(?:(?<!last )login|password): *$")
 _QCOW2 = b"QFI\xfb"
 _KERNEL_WORDS = "console=ttyS0 quiet panic=-1"
 _ALONE = ("-nodefaults", "-nographic", "-no-reboot", "-no-user-config")
+_VPP_PROCESSOR = ("-cpu", "Nehalem")
+"""The first with what Debian's VPP is compiled for (x86-64-v2)."""
 NICENESS = -20
 _SANDBOX = "on,spawn=deny,elevateprivileges=deny,resourcecontrol=deny"
 _LONGEST_SOCKET = 107
@@ -55,9 +57,9 @@ def check(spec: LabSpec) -> None:
         raise LabError(f"lab {spec.prefix} needs {QEMU}", f"install it: {image.install_command(['qemu-system-x86'])}")
     for path in boot_files(spec.settings.vm):
         if not path.is_file():
-            made = (
-                "make it: trexbench lab image" if path.parent == image.folder() else "correct lab.vm of the DUT config"
-            )
+            made = "correct lab.vm of the DUT config"
+            if path.parent == image.folder():
+                made = f"make it: trexbench lab image{' --vpp /' if spec.settings.vm.guest == 'vpp' else ''}"
             raise LabError(f"lab {spec.prefix}: {path} is not there", made)
     if len(str(console_socket(run_dir(), spec.dut))) > _LONGEST_SOCKET:
         raise LabError(
@@ -70,7 +72,7 @@ def boot_files(machine: LabVm) -> tuple[Path, ...]:
     if machine.image is not None:
         return (Path(machine.image).expanduser(),)
     if machine.kernel is None or machine.initrd is None:
-        return image.kernel_file(), image.initrd_file()
+        return image.kernel_file(), image.initrd_file(machine.guest)
     return Path(machine.kernel).expanduser(), Path(machine.initrd).expanduser()
 
 
@@ -115,6 +117,7 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
     """QEMU's words. files: as boot_files; console: its serial line's socket; cores: of the machine."""
     machine = spec.settings.vm
     processor = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg,thread=multi"]
+    processor += [*_VPP_PROCESSOR] if machine.guest == "vpp" and accelerator == EMULATOR else []
     argv = [QEMU, *processor, "-smp", str(cores), "-m", str(machine.memory_mib), *_ALONE]
     argv += ["-sandbox", _SANDBOX, "-name", spec.dut]
     argv += ["-chardev", f"socket,id=console,path={_value(console)},server=on,wait=off", "-serial", "chardev:console"]
@@ -135,6 +138,7 @@ def _nic(spec: LabSpec, index: int, name: str, mac: str) -> list[str]:
     queues = spec.most_queues if spec.settings.vm.nic == "virtio" else 1
     model = {"virtio": "virtio-net-pci", "vmxnet3": "vmxnet3"}[spec.settings.vm.nic]
     several = f",mq=on,vectors={2 * queues + 2}" if queues > 1 else ""
+    several += ",rss=on" if queues > 1 and spec.settings.vm.rss else ""
     tap_words = f"tap,id=n{index},ifname={name},script=no,downscript=no" + (f",queues={queues}" if queues > 1 else "")
     device = f"{model},netdev=n{index},mac={mac},addr={index + 4:#x},romfile={several}"
     return ["-netdev", tap_words, "-device", device]
@@ -160,15 +164,20 @@ def make_taps(spec: LabSpec) -> None:
 def launch(spec: LabSpec, placement: Placement, accelerator: str) -> Launch:
     """All of QEMU on the cores that forward, before other programs there, as a lab's kernel threads are."""
     console = console_socket(run_dir(), spec.dut)
-    cores = count_cores(spec.settings.vm, placement.router)
+    cores = count_cores(spec, placement.router)
     argv = command_line(spec, accelerator, boot_files(spec.settings.vm), console, cores)
     pinned = ["taskset", "-c", ",".join(map(str, placement.router))] if placement.router else []
     return Launch(KIND, ("nice", "-n", str(NICENESS), *pinned, *argv), {})
 
 
-def count_cores(machine: LabVm, router: Sequence[int]) -> int:
-    """Processors of the machine. router: the cores that forward; two that are emulated on one wait for one another."""
-    return machine.cores or len(router) or 2
+def count_cores(spec: LabSpec, router: Sequence[int]) -> int:
+    """Processors of the machine. router: the cores that forward; two that are emulated on one wait for one another.
+
+    For Linux one for each queue of a NIC: 6.1 tells a virtio NIC of as many as it has processors, however many are in
+    use. VPP's threads poll, and one that waits too long for another ends it.
+    """
+    needed = spec.most_queues if spec.settings.vm.guest == "linux" else 1
+    return spec.settings.vm.cores or max(len(router) or 2, needed)
 
 
 def await_prompt(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]) -> None:
@@ -248,5 +257,5 @@ def clean(prefix: str) -> None:
 def facts_of(spec: LabSpec, accelerator: str, router: Sequence[int]) -> dict[str, object]:
     """Facts of a run that its guest does not report. router: the cores that forward."""
     machine = spec.settings.vm
-    cores = count_cores(machine, router)
+    cores = count_cores(spec, router)
     return {"vm": {"accelerator": accelerator, "nic": machine.nic, "cores": cores, "memory_mib": machine.memory_mib}}

@@ -15,7 +15,7 @@ from ...config.readers import Address, Interface
 from ...core.errors import ConfigError, DutError
 from ..model import Change, Command, Wanted, counted, same_family
 from . import commands as vppctl
-from .commands import AF_PACKET
+from .commands import AF_PACKET, NATIVE
 from .conf import pci_of, with_queues, with_workers
 from .facts import VppFacts, uses
 from .parse import via
@@ -32,7 +32,7 @@ def plan(wanted: Wanted, facts: VppFacts) -> list[Change]:
     found = _restart(wanted, facts)
     if found:
         facts = facts.after_restart()
-    if wanted.config.vpp.interfaces == "af_packet":
+    if wanted.config.vpp.interfaces != "dpdk":
         created = [change for port in wanted.config.ports for change in _create(wanted, port, facts)]
         facts = facts.without(
             [name for port in wanted.config.ports if _differs(wanted, port, facts) for name in _both(wanted, port)]
@@ -65,6 +65,18 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
             raise ConfigError(
                 f"{config.file}: {port.interface}: VPP calls an af_packet interface host-NAME",
                 f"write {AF_PACKET}{port.interface} for the Linux interface {port.interface}",
+            )
+        native = NATIVE.fullmatch(port.interface)
+        if settings.interfaces == "native" and native is None:
+            raise ConfigError(
+                f"{config.file}: {port.interface} names no driver of VPP's own and PCI device",
+                "write virtio-0/0/4/0 or vmxnet3-0/0/4/0 for 0000:00:04.0",
+            )
+        has = facts.queues(port.interface)
+        if native is not None and native[1] == "virtio" and has and wanted.rx_queues not in (None, has):
+            raise ConfigError(
+                f"{config.name}: VPP uses all queues of {port.interface}, which has {has}; {wanted.rx_queues} wanted",
+                "give the machine as many: 'trexbench lab down', where it is a lab's, and the next run does so",
             )
     workers = len(facts.workers) if settings.workers is None else settings.workers
     for tester, queue, worker in settings.rx_placement:
@@ -127,7 +139,7 @@ def _device(wanted: Wanted, name: str, facts: VppFacts) -> str:
 
 
 def _differs(wanted: Wanted, port: Port, facts: VppFacts) -> bool:
-    """Is this af_packet interface missing, or has it another number of queues, which it keeps until it is deleted?"""
+    """Is this interface missing, or has it another number of queues, which it keeps until it is deleted?"""
     if port.interface not in facts.interfaces:
         return True
     return wanted.rx_queues is not None and facts.queues(port.interface) != wanted.rx_queues
@@ -148,7 +160,7 @@ def _create(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
     clear = tuple(command for one in reversed(_both(wanted, port)) for command in _clear(wanted, one, facts))
     if port.vlan and wanted.routed(port) in facts.interfaces:
         clear = (*clear, vppctl.delete_vlan(wanted, wanted.routed(port)))
-    delete = vppctl.cli(wanted, "it is created again", "delete", "host-interface", "name", name[len(AF_PACKET) :])
+    delete = vppctl.delete(wanted, name)
     before = facts.queues(name) or 1
     mode = _mode(wanted, name, facts) if there else ()
     return [
@@ -193,7 +205,7 @@ def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], after_start:
         vlan = next((port for port in wanted.config.ports if name == wanted.routed(port) != port.interface), None)
         if vlan is not None:
             found.append(vppctl.create_vlan(wanted, vlan))
-        elif wanted.config.vpp.interfaces == "af_packet":
+        elif wanted.config.vpp.interfaces != "dpdk":
             mac = facts.hardware[name].mac if name in facts.hardware else None
             found += (*vppctl.create(wanted, name, facts.queues(name) or 1, mac), *_mode(wanted, name, facts))
         if before.up:

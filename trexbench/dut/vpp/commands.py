@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 
 from ...config.model import Port
@@ -10,6 +11,8 @@ from .parse_show import VppNeighbour
 
 AF_PACKET = "host-"
 """VPP's name of an af_packet interface is this and the name of the Linux interface."""
+NATIVE = re.compile(r"(virtio|vmxnet3)-([0-9a-f]{1,4})/([0-9a-f]{1,2})/([0-9a-f]{1,2})/([0-7])")
+"""VPP's name of an interface of its own drivers: the driver, and the PCI device's domain, bus, slot and function."""
 APPEARS_S = 20.0
 """Time for which interfaces may be missing after VPP's start."""
 
@@ -28,11 +31,28 @@ def cli(
 
 
 def create(wanted: Wanted, name: str, queues: int, mac: str | None) -> tuple[Command, ...]:
-    """With the MAC of the Linux interface, which the tester sends to: VPP would make one up."""
+    """On af_packet with the MAC of the Linux interface, which the tester sends to: VPP would make one up."""
+    if (native := NATIVE.fullmatch(name)) is not None:
+        kind, *numbers = native.groups()
+        domain, bus, slot, function = (int(one, 16) for one in numbers)
+        # a virtio NIC is used with all queues that it has
+        more = ("rss-enabled",) if kind == "virtio" else ("num-rx-queues", str(queues))
+        words = ("create", "interface", kind, f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}", *more)
+        return (
+            cli(
+                wanted, "on the PCI device", *words, says=name if kind == "vmxnet3" else "", fine_if=("address in use",)
+            ),
+        )
     words = ("create", "host-interface", "name", name[len(AF_PACKET) :], "num-rx-queues", str(queues))
     address = ("hw-addr", mac) if mac else ()
     # a start-up script may have created it; VPP spells it "elready"
     return (cli(wanted, "on the Linux interface", *words, *address, says=name, fine_if=("ready exists",)),)
+
+
+def delete(wanted: Wanted, name: str) -> Command:
+    native = NATIVE.fullmatch(name)
+    words = ("interface", native[1], name) if native else ("host-interface", "name", name[len(AF_PACKET) :])
+    return cli(wanted, "it is created again", "delete", *words)
 
 
 def create_vlan(wanted: Wanted, port: Port) -> Command:

@@ -4,8 +4,9 @@ The drop counters, no frame in two of them, by the port that saw the frame last:
 as DPDK counts it), ``rx-error`` (broken on the wire), ``drops`` (VPP dropped what this port had received),
 ``tx-error`` (this port could not send it). Left out: rx-no-buf, which DPDK counts per attempt, while its frames are in
 rx-miss; and ``show errors``, whose rows are reasons for drops (and much that is no loss: "total received block" is an
-error to VPP), except for what af_packet's full transmit ring refuses, which is counted nowhere else. What its receive
-ring refuses has no counter: it is what the Linux interface has received and VPP has not, ``af_packet ring``.
+error to VPP), except for what a full transmit ring refuses: af_packet's is counted nowhere else, that of virtio among
+``tx packets`` and ``drops`` too, from which it is taken. What af_packet's receive ring refuses has no counter: it is
+what the Linux interface has received and VPP has not, ``af_packet ring``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ RUNTIME, HARDWARE, INTERFACES = "show runtime", "show hardware-interfaces", "sho
 ERRORS, CPU = "show errors", "show cpu"
 CLEAR = "clear runtime"
 _LOST = ("rx-miss", "rx-error", "drops", "tx-error")
-_RING_OVERRUN = "tx ring overrun"
+_REFUSED = {"af_packet": "tx ring overrun", "native": "no free tx slots"}
+"""Reason of an error: a full transmit ring, by the kind of interface."""
 _RING_FULL = "af_packet ring"
 
 
@@ -49,7 +51,9 @@ def read_counters(transport: Transport, config: DutConfig, clear: bool) -> Obser
     which ``show interface`` is then computed.
     """
     commands = [RUNTIME, HARDWARE, INTERFACES, CPU]
-    if config.vpp.interfaces == "af_packet":
+    if config.vpp.interfaces == "native":
+        commands.append(ERRORS)
+    elif config.vpp.interfaces == "af_packet":
         # Linux's counters right after VPP's: what arrives in between is in only one of them
         commands[3:3] = [*(_arrived(port) for port in config.ports), ERRORS]
     return observed(config, ask(transport, config.vpp.socket, [*commands, CLEAR] if clear else commands))
@@ -65,15 +69,20 @@ def observed(config: DutConfig, said: Mapping[str, str]) -> Observation:
 
     threads, clock = of(RUNTIME, parse_runtime), of(CPU, parse_clock)
     interfaces, hardware = of(INTERFACES, parse_interfaces), of(HARDWARE, parse_hardware)
-    errors = of(ERRORS, parse_errors) if af_packet else None
+    errors = of(ERRORS, parse_errors) if ERRORS in said else None
+    reason = _REFUSED.get(config.vpp.interfaces, "")
     if said.get(CLEAR, "").strip():
         missing.append(Missing(CLEAR, said[CLEAR].strip()))
     ports, queues, drops = list[PortCount](), list[QueueCount](), list[DropCount]()
     for port in config.ports:
         name, found = port.interface, (interfaces or {}).get(port.interface)
         if found is not None:
-            ports.append(PortCount(port.tester, _count(found, "rx packets"), _count(found, "tx packets")))
-            drops += _drops(port, found, errors)
+            refused = None if errors is None else _refused(found, reason, errors)
+            twice = 0 if af_packet or refused is None else refused
+            sent = _count(found, "tx packets") - twice
+            ports.append(PortCount(port.tester, _count(found, "rx packets"), max(0, sent)))
+            drops += _drops(port, found, twice)
+            drops += [] if refused is None else [DropCount(reason, refused, port.tester)]
             if af_packet:
                 lost = _ring(port, found, said.get(_arrived(port), ""))
                 drops += [lost] if isinstance(lost, DropCount) else []
@@ -101,11 +110,15 @@ def _count(interface: Interface, name: str) -> int:
     return interface.counters.get(name, 0)
 
 
-def _drops(port: Port, interface: Interface, errors: tuple[NodeError, ...] | None) -> Iterator[DropCount]:
-    yield from (DropCount(name, _count(interface, name), port.tester) for name in _LOST)
-    if errors is not None:
-        mine = (one.count for one in errors if one.node == f"{interface.name}-tx" and one.reason == _RING_OVERRUN)
-        yield DropCount(_RING_OVERRUN, sum(mine), port.tester)
+def _drops(port: Port, interface: Interface, twice: int) -> Iterator[DropCount]:
+    """twice: frames that are among its drops and counted elsewhere."""
+    for name in _LOST:
+        yield DropCount(name, max(0, _count(interface, name) - (twice if name == "drops" else 0)), port.tester)
+
+
+def _refused(interface: Interface, reason: str, errors: tuple[NodeError, ...]) -> int:
+    """Frames for which its transmit ring had no room."""
+    return sum(one.count for one in errors if one.node == f"{interface.name}-tx" and one.reason == reason)
 
 
 def _arrived(port: Port) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...core.errors import DutError
@@ -93,6 +93,8 @@ _HARDWARE = re.compile(r"(\S+)\s+[0-9]{1,10}\s+(up|down|slave)\s+\S.*")
 _HARDWARE_QUEUE = re.compile(r"[0-9]{1,5}\s+\S+\s+\([0-9]{1,5}\)\s+[a-z]+")
 _RX_QUEUES = re.compile(r"rx: queues ([0-9]{1,5}) \(max ([0-9]{1,5})\), desc ([0-9]{1,6}) .*")
 _RX_QUEUES_OLD = re.compile(r"rx queues ([0-9]{1,5}), rx desc ([0-9]{1,6}), .*")
+_NATIVE_RX = re.compile(r"RX Queue ([0-9]{1,4}):")
+_NATIVE_LISTED = re.compile(r"([0-9]{1,4}) : ([0-9]{1,20})")
 _PCI = re.compile(r"pci: .*\baddress ([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.0?([0-9a-f]) .*")
 _ERROR = re.compile(r"([0-9]{1,20})\s+(\S+)\s{2,}(\S.*?)(?:\s{2,}(info|error|warn|unknown))?")
 _ERROR_TIGHT = re.compile(r"([0-9]{1,20})\s+(\S+)\s+(\S.*?)(?:\s+(info|error|warn|unknown))?")
@@ -205,7 +207,6 @@ def _hardware(name: str, link: bool, lines: list[str]) -> Hardware:
         for pattern in (_RX_QUEUES, _RX_QUEUES_OLD, _PCI)
     )
     listed = sum(1 for line in lines if _HARDWARE_QUEUE.fullmatch(line))
-    counters = [counter for line in lines if (counter := _COUNTER.fullmatch(line))]
     return Hardware(
         name,
         link,
@@ -216,12 +217,32 @@ def _hardware(name: str, link: bool, lines: list[str]) -> Hardware:
         descriptors=int(told[3]) if told else int(older[2]) if older else None,
         pci=f"{pci[1]}:{pci[2]}:{pci[3]}.{pci[4]}" if pci else None,
         mac=mac,
-        counters={re.sub(r"[ -]+", "_", counter[1]): int(counter[2]) for counter in counters},
+        counters=dict(_counted(lines)),
     )
 
 
+def _counted(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Counters of one device by name with underscores. VPP's own drivers print a part for each way or queue."""
+    listed, queue = False, None
+    for line in lines:
+        if line == "RX QUEUE : Total Packets":  # virtio
+            listed = True
+        elif begun := _NATIVE_RX.fullmatch(line):
+            queue = begun[1]
+        elif line.startswith(("TX QUEUE", "TX Queue")):
+            listed, queue = False, None
+        elif row := _NATIVE_LISTED.fullmatch(line):
+            if listed:
+                yield f"rx_q{row[1]}_packets", int(row[2])
+        elif counter := _COUNTER.fullmatch(line):
+            if queue is None:
+                yield re.sub(r"[ -]+", "_", counter[1]), int(counter[2])
+            elif counter[1] == "ucast packets":
+                yield f"rx_q{queue}_packets", int(counter[2])
+
+
 def queue_packets(hardware: Hardware) -> dict[int, int]:
-    """Packets of each receive queue, where DPDK's driver counts them (rx_q0packets until 20.11)."""
+    """Packets of each receive queue, where its driver counts them (DPDK's rx_q0packets until 20.11)."""
     named = ((re.fullmatch(r"rx_q([0-9]{1,4})_?packets", name), n) for name, n in hardware.counters.items())
     return {int(match[1]): count for match, count in named if match}
 
