@@ -97,7 +97,7 @@ def test_a_kill_leaves_no_machine_and_no_namespace(tmp_path: Path, victim: str) 
     write_vm(tmp_path / "own.yaml", OWN)
     run = begin(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--ramp-duration", "60s", "--no-picture")
     try:
-        eventually(lambda: "qemu-system-x86" in " ".join(processes(OWN)), "QEMU runs", 60)
+        eventually(lambda: "qemu-system-x86" in " ".join(processes(OWN).values()), "QEMU runs", 60)
         state = json.loads((tmp_path / "run" / f"{OWN}.lab.json").read_text())
         kept = {
             "run": run.pid,

@@ -11,7 +11,7 @@ from .yamltree import Value
 
 REACHED = ("netns", "local", "ssh")
 """Transports by which Linux hosts are reached."""
-IN_LAB, IN_VM = ("netns",), ("console",)
+IN_LAB, IN_VM = ("netns",), ("console", "ssh")
 """Transports by which hosts of a lab are reached, and a virtual machine there."""
 _OF_CLI = ("platform", "password_env", "password_file", "key_file", "refusal")
 _TRANSPORT_KEYS = {

@@ -18,7 +18,7 @@ from .readers import Address, Interface, Network, section
 from .settings import LabEndpoints, LinuxSettings, PfsenseSettings, PowerConfig, VppSettings, sysctls
 from .twin import TWIN_REMEDY, RssSpec, TwinSpec
 from .variants import NO_VARIANT, Variant, variants
-from .vm import LabVm
+from .vm import MANAGEMENT_PORT, LabVm
 from .yamltree import Value
 
 
@@ -391,10 +391,16 @@ class DutConfig:
         return replace(
             self,
             lab=replace(self.lab, prefix=prefix),
-            transport=replace(self.transport, namespace=dut_namespace(prefix)),
+            transport=self._transport_in(prefix),
             endpoints=self.endpoints and self.endpoints.in_namespaces(prefix),
             vpp=replace(self.vpp, socket=vpp_socket(prefix)) if self.lab.router == "vpp" else self.vpp,
         )
+
+    def _transport_in(self, prefix: str) -> TransportConfig:
+        if self.transport.type != "ssh":
+            return replace(self.transport, namespace=dut_namespace(prefix))
+        # its machine's, which QEMU offers on the loopback of the tester
+        return replace(self.transport, namespace=tester_namespace(prefix), host="127.0.0.1", port=MANAGEMENT_PORT)
 
 
 def dut_namespace(prefix: str) -> str:

@@ -100,6 +100,8 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
         owner = "a DUT" if in_lab else f"a DUT with driver {dut.driver}"
         ways = (IN_VM if dut.in_vm else IN_LAB) if in_lab else driver.transports
         yield from check_way(root.at("transport"), dut.transport.type, owner, ways, in_lab)
+        if dut.in_vm:
+            yield from idle(root.at("transport"), ("host", "port"), "a lab's machine", "take it out")
         if dut.lab is not None:
             yield from _check_lab(root, dut, dut.lab)
 
@@ -204,6 +206,14 @@ def _check_lab_vm(value: Value, dut: DutConfig, machine: LabVm) -> Iterator[Conf
     if machine.nic == "vmxnet3" and dut.driver == "linux" and max(dut.rx_queues, default=1) > (machine.cores or 64):
         remedy = "take cores out, or correct rx_queues"
         yield value.at("vm", "nic").wrong("Linux gives vmxnet3 no more queues than it has cores", remedy)
+    if machine.nic == "e1000e" and max(dut.rx_queues, default=1) > 1:
+        yield value.at("vm", "nic").wrong(
+            f"{machine.nic} has one queue in QEMU", "write nic: virtio, or rx_queues: [1]"
+        )
+    if machine.login is not None and machine.login.password_env and machine.login.password_file:
+        yield value.at("vm", "login", "password_file").wrong("two places for one password", "take one of them out")
+    if machine.login is not None and dut.transport.type == "ssh":
+        yield value.at("vm", "login").wrong("has no effect with transport ssh", "take it out, or write type: console")
     if machine.boot_s <= 0:
         yield value.at("vm", "boot").wrong("no machine starts in 0 s", "write the longest that it may take, as in 60s")
     if value.has("vm"):

@@ -12,7 +12,7 @@ from ..config.model import dut_namespace, tester_namespace
 from ..core.errors import BenchError, LabError, TesterBusy
 from ..lock import locked, run_dir
 from ..stlserver.engine import EngineError
-from . import endpoints, host, net, server, state, steering, vm, vpp
+from . import boot, endpoints, host, net, server, state, steering, vm, vpp
 from .spec import LabSpec, Placement, place, place_endpoints
 from .state import LabState
 
@@ -163,7 +163,8 @@ def _start_vm(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Cal
     lab = state.update(lab, router=router)
     with contextlib.suppress(OSError):  # without autogroups its own niceness is all that counts
         Path(f"/proc/{process.pid}/autogroup").write_text(str(vm.NICENESS))
-    vm.await_prompt(spec, process, router.log, cancelled)
+    boot.await_shell(spec, process, router.log, cancelled)
+    vm.pin(process.pid, placement.router)
     return lab
 
 

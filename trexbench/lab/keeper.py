@@ -1,9 +1,10 @@
-"""The process that owns a run's lab: it outlives the run by as long as it takes to clean up, however the run ends.
+"""The process that owns a lab: it outlives the run by as long as it takes to clean up, however the run ends.
 
     run --- pipe (stdin) ---> keeper --- PDEATHSIG ---> server
 
 It reads what to make from its environment, brings the lab up, writes one line (that it is up, or the error), and waits
 for the end of the pipe: the run is over, or dead. It has a session of its own, so that Ctrl-C reaches only the run.
+`lab up` answers that the lab stays, and `lab down` has another keeper take it down.
 """
 
 from __future__ import annotations
@@ -33,18 +34,32 @@ def main() -> int:
     trex_dir = Path(request["trex_dir"]) if request["trex_dir"] else None
     try:
         with lab_lock(spec.prefix):
+            if request["what"] == "down":
+                if (found := state.load(spec.prefix)) is not None:
+                    take_down(found)
+                return 0
             clean_leftovers(spec.prefix)
-            lab = bring_up(spec, "ephemeral", trex_dir, request["user"], cancelled=_run_over)
-            try:
-                _reply({"up": True})
-                while not _run_over(wait_s=3600.0):
-                    continue
-            finally:
-                take_down(state.load(spec.prefix) or lab)
+            _keep(spec, request["what"], trex_dir, request["user"])
     except BenchError as error:
         _reply({"error": str(error), "kind": type(error).__name__})
         return error.exit_code
     return 0
+
+
+def _keep(spec: LabSpec, mode: str, trex_dir: Path | None, user: int) -> None:
+    """Bring the lab up, unless one that stays is there, and hold it until the run is over, or says that it stays."""
+    stays, over = mode == "persistent", True
+    if stays and state.load(spec.prefix) is not None:
+        _reply({"up": True})
+        return
+    lab = bring_up(spec, mode, trex_dir, user, cancelled=_run_over)
+    try:
+        _reply({"up": True})
+        while not (over := _run_over(wait_s=3600.0)) and not stays:
+            continue
+    finally:
+        if over:
+            take_down(state.load(spec.prefix) or lab)
 
 
 def _run_over(wait_s: float = 0.0) -> bool:

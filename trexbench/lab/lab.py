@@ -19,7 +19,7 @@ import msgspec
 from ..core.errors import ConfigError, LabError, TesterBusy
 from ..lock import locked, run_dir
 from . import endpoints, host, net, server, state, vm
-from .build import bring_up, clean_leftovers, lab_lock, take_down
+from .build import clean_leftovers, lab_lock
 from .spec import LabSpec, cores_of
 from .state import LabState
 
@@ -102,13 +102,8 @@ class Lab:
     def up(self, trex_dir: Path | None = None) -> LabStatus:
         """Bring up a lab that stays until ``down``; the same lab, if it is up already, is left alone."""
         host.check(embedded=trex_dir is None)
-        with lab_lock(self.spec.prefix):
-            clean_leftovers(self.spec.prefix)
-            found = state.load(self.spec.prefix)
-            if found is not None:
-                self._require_same(found, trex_dir)
-            else:
-                bring_up(self.spec, "persistent", trex_dir)
+        with _kept(self.spec, "persistent", trex_dir) as found:
+            self._require_same(found, trex_dir)
         return status(self.spec.prefix)
 
     @contextlib.contextmanager
@@ -122,7 +117,7 @@ class Lab:
             with locked(f"{self.spec.prefix}.use", f"lab {self.spec.prefix} is in use by another run"):
                 yield self._running(found)
             return
-        with _ephemeral(self.spec, trex_dir) as found:
+        with _kept(self.spec, "ephemeral", trex_dir) as found:
             yield self._running(found)
 
     def _running(self, found: LabState) -> RunningLab:
@@ -153,11 +148,13 @@ def down(prefix: str, force: bool = False) -> bool:
         if not force:
             stack.enter_context(locked(f"{prefix}.use", f"lab {prefix} is in use by a run"))
         kept = force and _end_keeper(prefix)
-        stack.enter_context(lab_lock(prefix))
         found = state.load(prefix)
         if found is None:
             return kept
-        take_down(found)
+        keeper, _ = _start_keeper(found.spec, "down")
+        assert keeper.stdin is not None
+        keeper.stdin.close()
+        _await_end(keeper, found.spec)
         return True
 
 
@@ -208,11 +205,11 @@ def _shared_cores(found: LabState) -> Iterator[str]:
                 yield f"lab {other.prefix} is up on the same cores ({cores}): what runs in one slows the other"
 
 
-@contextlib.contextmanager
-def _ephemeral(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
-    """A lab owned by a keeper process, which takes it down when this block or this process ends."""
+def _start_keeper(spec: LabSpec, what: str, trex_dir: Path | None = None) -> tuple[subprocess.Popen[bytes], Path]:
+    """A keeper, and its log. what: as in keeper.main."""
     log_path = run_dir() / f"{spec.prefix}-keeper.log"
-    request = {"user": os.getpid(), "spec": msgspec.to_builtins(spec), "trex_dir": str(trex_dir) if trex_dir else None}
+    trex = str(trex_dir) if trex_dir else None
+    request = {"what": what, "user": os.getpid(), "spec": msgspec.to_builtins(spec), "trex_dir": trex}
     environment = {**os.environ, "PYTHONPATH": server.python_path(), state.REQUEST_ENV: json.dumps(request)}
     with state.using(log_path):
         log_path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -226,6 +223,16 @@ def _ephemeral(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
             env=environment,
             start_new_session=True,
         )
+    return keeper, log_path
+
+
+@contextlib.contextmanager
+def _kept(spec: LabSpec, mode: str, trex_dir: Path | None) -> Iterator[LabState]:
+    """A lab that a keeper brings up, and takes down if this process ends before it is up.
+
+    An ephemeral one is taken down in any case, when this block or this process ends.
+    """
+    keeper, log_path = _start_keeper(spec, mode, trex_dir)
     assert keeper.stdin is not None and keeper.stdout is not None
     try:
         _expect_up(keeper, log_path, spec)
@@ -238,7 +245,8 @@ def _ephemeral(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
         with contextlib.suppress(LabError):  # the first error is the one to tell
             _await_end(keeper, spec)
         raise
-    keeper.stdin.close()
+    with contextlib.suppress(BrokenPipeError), keeper.stdin:
+        keeper.stdin.write(b"\n" if mode == "persistent" else b"")  # the word by which it stays
     _await_end(keeper, spec)
 
 

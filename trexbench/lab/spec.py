@@ -49,6 +49,8 @@ class LabSpec:
     most_queues: int = 1
     tagged: bool = False
     endpoints: tuple[EndpointCable, ...] = ()
+    by_ssh: bool = False
+    """Its virtual machine is reached by ssh, over a NIC of its own that reaches nothing else."""
 
     @classmethod
     def from_config(cls, config: DutConfig, queues: int | None = None) -> LabSpec:
@@ -77,6 +79,7 @@ class LabSpec:
             most_queues=_most_queues(config, config.lab.queues, queues),
             tagged=any(port.vlan for port in ports),
             endpoints=_cables_of(config.endpoints),
+            by_ssh=config.in_vm and config.transport.type == "ssh",
         )
 
     @property

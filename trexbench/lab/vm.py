@@ -11,20 +11,18 @@ import os
 import re
 import select
 import shutil
-import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ..config.model import dut_namespace
-from ..config.vm import LabVm
+from ..config.vm import MANAGEMENT_PORT, NICS, LabVm
 from ..core.errors import LabError
-from ..core.patterns import find
 from ..core.run import EMULATOR
 from ..lock import run_dir
-from ..transport.console import PANIC, console_socket, last_lines, plain
+from ..transport.console import console_socket
 from . import image, net, server, tap
 from .server import Launch
 from .spec import LabSpec, Placement
@@ -33,12 +31,8 @@ KIND = "vm"
 QEMU = "qemu-system-x86_64"
 KVM_CHECK_S = 3.0
 """Enough for a kernel to say its first word on a processor; where none works, all of it is waited for."""
-_ASK_AGAIN_S = 2.0
-"""After so long a silence Enter is pressed, which some consoles wait for."""
-_QUIET_S = {"shell": 0.2, "login": 3.0}
-"""After so long a silence a line that looks like a prompt is one, and not the beginning of a longer one: a console that
-logs in by itself shows the question for a name first."""
-_LOGIN = re.compile(r"(?i)(?:(?<!last )login|password): *$")
+_PROCESSOR = re.compile(r"CPU (\d+)/")
+"""Name of the thread of QEMU's that is a processor."""
 _QCOW2 = b"QFI\xfb"
 _KERNEL_WORDS = "console=ttyS0 quiet panic=-1"
 _ALONE = ("-nodefaults", "-nographic", "-no-reboot", "-no-user-config")
@@ -47,8 +41,8 @@ _VPP_PROCESSOR = ("-cpu", "Nehalem")
 NICENESS = -20
 _SANDBOX = "on,spawn=deny,elevateprivileges=deny,resourcecontrol=deny"
 _LONGEST_SOCKET = 107
-_KEPT_BYTES = 1 << 16
-"""Bytes of what a console says that are looked at: some fill it for ever."""
+_FIRST_SLOT = 4
+_MANAGEMENT_MAC = "02:7b:78:00:02:00"
 
 
 def check(spec: LabSpec) -> None:
@@ -119,7 +113,7 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
     processor = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg,thread=multi"]
     processor += [*_VPP_PROCESSOR] if machine.guest == "vpp" and accelerator == EMULATOR else []
     argv = [QEMU, *processor, "-smp", str(cores), "-m", str(machine.memory_mib), *_ALONE]
-    argv += ["-sandbox", _SANDBOX, "-name", spec.dut]
+    argv += ["-sandbox", _SANDBOX, "-name", f"{spec.dut},debug-threads=on"]
     argv += ["-chardev", f"socket,id=console,path={_value(console)},server=on,wait=off", "-serial", "chardev:console"]
     if machine.image is not None:
         with files[0].open("rb") as disk:
@@ -130,17 +124,26 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
         argv += ["-kernel", str(files[0]), "-initrd", str(files[1]), "-append", words]
     for index, (name, mac) in enumerate(zip(spec.tester_interfaces, spec.dut_macs.values(), strict=True)):
         argv += _nic(spec, index, name, mac)
+    if spec.by_ssh:
+        to = f"user,id=m,restrict=on,hostfwd=tcp:127.0.0.1:{MANAGEMENT_PORT}-:22"
+        slot = _FIRST_SLOT + len(spec.dut_macs)
+        argv += [
+            "-netdev",
+            to,
+            "-device",
+            f"{NICS[machine.nic]},netdev=m,mac={_MANAGEMENT_MAC},addr={slot:#x},romfile=",
+        ]
     return argv
 
 
 def _nic(spec: LabSpec, index: int, name: str, mac: str) -> list[str]:
     """A NIC without the firmware that would start from a network, in the slots' order."""
     queues = spec.most_queues if spec.settings.vm.nic == "virtio" else 1
-    model = {"virtio": "virtio-net-pci", "vmxnet3": "vmxnet3"}[spec.settings.vm.nic]
     several = f",mq=on,vectors={2 * queues + 2}" if queues > 1 else ""
     several += ",rss=on" if queues > 1 and spec.settings.vm.rss else ""
     tap_words = f"tap,id=n{index},ifname={name},script=no,downscript=no" + (f",queues={queues}" if queues > 1 else "")
-    device = f"{model},netdev=n{index},mac={mac},addr={index + 4:#x},romfile={several}"
+    slot = _FIRST_SLOT + index
+    device = f"{NICS[spec.settings.vm.nic]},netdev=n{index},mac={mac},addr={slot:#x},romfile={several}"
     return ["-netdev", tap_words, "-device", device]
 
 
@@ -180,69 +183,13 @@ def count_cores(spec: LabSpec, router: Sequence[int]) -> int:
     return spec.settings.vm.cores or max(len(router) or 2, needed)
 
 
-def await_prompt(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]) -> None:
-    """Wait until a shell waits at its console; LabError, with the console's last lines, where that does not come."""
-    machine, name = spec.settings.vm, f"the virtual machine of lab {spec.prefix}"
-    heard = bytearray()
-    deadline, begun = time.monotonic() + machine.boot_s, False
-    with closing(_connected(spec, process, log, cancelled)) as line:
-        while time.monotonic() < deadline:
-            piece = _heard(line)
-            if piece is None:
-                raise LabError(_why_ended(name, heard), f"{server.telling_line(log)}; {last_lines(heard)}")
-            heard = (heard + piece)[-_KEPT_BYTES:]
-            waiting = at_prompt(heard, machine.prompt, name)
-            if waiting and not select.select([line], [], [], _QUIET_S[waiting])[0]:
-                if waiting == "shell":
-                    return
-                remedy = "lab.vm needs an image whose console logs in by itself"
-                raise LabError(f"{name} asks for a login at its console", f"{remedy}; {last_lines(heard)}")
-            if cancelled():
-                raise LabError(f"interrupted while {name} was starting")
-            if not piece and begun:
-                with suppress(OSError):
-                    line.send(b"\n")
-            begun = bool(heard)
-    raise LabError(f"{name} shows no prompt within {machine.boot_s:g} s (lab.vm.prompt, boot)", last_lines(heard))
-
-
-def _connected(
-    spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]
-) -> socket.socket:
-    line, path = socket.socket(socket.AF_UNIX), str(console_socket(run_dir(), spec.dut))
-
-    def answers() -> bool:
-        return line.connect_ex(path) == 0
-
-    try:
-        server.await_ready("QEMU", process, log, answers, 10.0, cancelled)
-    except BaseException:
-        line.close()
-        raise
-    return line
-
-
-def _heard(line: socket.socket) -> bytes | None:
-    """Bytes that come within _ASK_AGAIN_S; None once the machine has ended."""
-    if not select.select([line], [], [], _ASK_AGAIN_S)[0]:
-        return b""
-    with suppress(OSError):
-        return line.recv(1 << 16) or None
-    return None
-
-
-def at_prompt(heard: bytes | bytearray, prompt: str, name: str) -> str:
-    """``shell`` or ``login``, which waits if nothing follows, or nothing; LabError for a kernel that panicked."""
-    if PANIC in heard:
-        raise LabError(f"{name} panicked", last_lines(heard))
-    last = plain(heard[-4096:]).rpartition("\n")[2]
-    if find(prompt, last) is not None:
-        return "shell"
-    return "login" if _LOGIN.search(last) else ""
-
-
-def _why_ended(name: str, heard: bytes | bytearray) -> str:
-    return f"{name} {'panicked' if PANIC in heard else 'ended while it started'}"
+def pin(process: int, router: Sequence[int]) -> None:
+    """Give each processor of a machine a core of its own, where there are several. router: the cores that forward."""
+    for task in Path(f"/proc/{process}/task").iterdir() if len(router) > 1 else ():
+        with suppress(OSError):
+            match = _PROCESSOR.match((task / "comm").read_text())
+            if match is not None:
+                os.sched_setaffinity(int(task.name), {router[int(match[1]) % len(router)]})
 
 
 def notes_of(accelerator: str) -> tuple[str, ...]:

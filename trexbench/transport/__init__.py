@@ -78,7 +78,7 @@ def open_transport(
         raise DutError(f"transport {kind} has no {key}", f"write transport.{key} in the DUT's config")
     config = Path(named) if (named := os.environ.get(CONFIG_ENV)) else None
     if kind == "ssh":
-        return SshTransport(place, user, port, run_dir, config)
+        return SshTransport(place, user, port, run_dir, config, namespace=namespace)
     if login is not None:
         return CliTransport(place, user, port, login, config)
     if kind == "console":

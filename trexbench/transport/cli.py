@@ -21,6 +21,7 @@ from typing import Any
 
 from ..core.errors import DutError, DutLost
 from ..core.patterns import find
+from .password import stated_password
 from .running import Completed, Running
 from .words import shown
 
@@ -142,7 +143,7 @@ class CliTransport:
         keys = [self._login.key_file] if self._login.key_file else stated.get("identityfile", [])
         key = next((os.path.expanduser(one) for one in keys if os.path.isfile(os.path.expanduser(one))), None)
         hosts = os.path.expanduser(str(stated.get("userknownhostsfile", "~/.ssh/known_hosts")).split()[0])
-        password = _password(self._login)
+        password = stated_password(self._login.password_env, self._login.password_file)
         return {
             "device_type": self._login.platform,
             "host": self._host,
@@ -197,21 +198,6 @@ def _netmiko() -> Any:
     for name in ("netmiko", "paramiko"):
         logging.getLogger(name).addHandler(logging.NullHandler())  # else their warnings go to the terminal
     return netmiko
-
-
-def _password(login: CliLogin) -> str | None:
-    if login.password_env is not None:
-        if not os.environ.get(login.password_env):
-            raise DutError(f"the environment has no {login.password_env}", "export it; it holds the DUT's password")
-        return os.environ[login.password_env]
-    if login.password_file is not None:
-        path = Path(login.password_file).expanduser()
-        try:
-            return path.read_text(encoding="utf-8").splitlines()[0]
-        except (OSError, UnicodeDecodeError, IndexError) as error:
-            reason = getattr(error, "strerror", None) or "no text in it"
-            raise DutError(f"{path}: {reason}", "its first line is to be the DUT's password") from None
-    return None
 
 
 def _not_connected(place: str, error: BaseException) -> DutError:

@@ -30,10 +30,14 @@ _OPTIONS = (
     # ERROR: a command's stderr comes the same way, and nothing else should stand in it.
     *("-oLogLevel=ERROR", "-oRemoteCommand=none", "-oPermitLocalCommand=no"),
 )
+_UNCHECKED = ("-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null")
+"""For a machine that this one started, at the loopback of a namespace that nothing else is in."""
 
 
 class SshTransport:
     """host: a name in the user's ssh config, or an address. user, port: None leaves them to that config.
+
+    namespace: of a lab, from whose loopback the host is reached; None: this process's.
 
     run_dir: where the connection's socket may lie. Usable by several threads. Closed by ``close``, at the end of the
     process, or soon after the process was killed.
@@ -47,12 +51,17 @@ class SshTransport:
         run_dir: Path | None = None,
         config_file: Path | None = None,
         output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
+        namespace: str | None = None,
     ) -> None:
         if not host or host.startswith("-") or (user or "").startswith("-"):
             raise DutError(f"{host or 'nothing'!r} is not the name of a host to log in to")
         self.place = f"{user}@{host}" if user else host
         self._host = host
         own = [f"-F{config_file}"] if config_file else []
+        self._ssh: tuple[str, ...] = ("ssh",)
+        if namespace is not None:
+            self.place = f"{self.place} in {namespace}"
+            self._ssh = ("ip", "netns", "exec", namespace, "ssh", *_UNCHECKED)
         self._to = (*own, *(("-l", user) if user else ()), *(("-p", str(port)) if port else ()))
         self._run_dir = run_dir
         self._limit_bytes = output_limit_bytes
@@ -135,9 +144,9 @@ class SshTransport:
         if shutil.which("ssh") is None:
             raise DutError("ssh is not installed on this machine", "install the package openssh-client")
         try:
-            return open_master(("ssh", *_OPTIONS, *self._to), self._host, self._run_dir, environment())
+            return open_master((*self._ssh, *_OPTIONS, *self._to), self._host, self._run_dir, environment())
         except CannotOpen as error:
-            login = shown(["ssh", *self._to, self._host])
+            login = shown([*self._ssh, *self._to, self._host])
             wrong, remedy = explain(error.said, self._host, login)
             if error.late:
                 wrong, remedy = f"no login on {self.place} within {OPEN_S:g} s", f"see what it waits for: {login}"

@@ -47,6 +47,11 @@ _REASONS: Sequence[tuple[str, str, str]] = (
         "allow one in your ssh config until this works: {login}",
     ),
     (
+        r'Cannot open network namespace "(?P<name>[^"]+)"',
+        "namespace {name} does not exist",
+        "bring the lab up: trexbench lab up",
+    ),
+    (
         r"Bad configuration option|Bad owner or permissions|no argument after keyword|terminating, \d+ bad config"
         r"|Can't open user config file",
         "your ssh config is not accepted",

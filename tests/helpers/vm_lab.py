@@ -1,0 +1,64 @@
+"""lab-vm-linux under a prefix of the test's own, and disks that a machine starts from."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from packet_lab import plan
+from tools import ROOT
+
+DISK_TOOLS = {"syslinux": "syslinux", "mcopy": "mtools", "mkfs.vfat": "dosfstools", "qemu-img": "qemu-utils"}
+"""Programs that make a disk, and Debian's packages."""
+
+
+def write_vm(path: Path, prefix: str, **machine: str) -> Path:
+    """lab-vm-linux with a short plan. machine: keys of lab.vm."""
+    text = (ROOT / "dut_configs" / "lab-vm-linux.yaml").read_text()
+    text, plans = re.subn(r"^plan:\n(?: +.*\n)+", f"plan: {plan(ramp_to='5kpps')}\n", text, flags=re.MULTILINE)
+    keys = "".join(f"    {key}: {value}\n" for key, value in {"accelerator": "tcg", **machine}.items())
+    text, machines = re.subn(r"^  vm:\n(?: {4}.*\n)+", f"  vm:\n{keys}", text, flags=re.MULTILINE)
+    text, prefixes = re.subn(r"prefix: tbm", f"prefix: {prefix}", text)
+    assert plans == machines == prefixes == 1
+    path.write_text(text)
+    return path
+
+
+def processes(prefix: str) -> dict[int, str]:
+    """Names of the processes that a lab of this prefix has started, by their pids."""
+    names = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"TREXBENCH_LAB={prefix}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                names[int(entry.name)] = (entry / "comm").read_text().strip()
+        except OSError:
+            continue
+    return names
+
+
+def lacking() -> list[str]:
+    """Programs of DISK_TOOLS that are missing."""
+    return [name for name in DISK_TOOLS if shutil.which(name) is None]
+
+
+def make_disk(path: Path, kernel: Path, initrd: Path, append: str = "", kind: str = "raw") -> Path:
+    """A disk of one FAT file system whose boot sector starts the kernel by SYSLINUX; kind: raw or qcow2."""
+    raw = path.with_suffix(".raw")
+    size_mb = (kernel.stat().st_size + initrd.stat().st_size) // 1_000_000 + 16
+    config = path.with_suffix(".cfg")
+    words = f"console=ttyS0 quiet panic=-1 {append}".strip()
+    config.write_text(f"DEFAULT linux\nLABEL linux\n  KERNEL vmlinuz\n  INITRD initrd\n  APPEND {words}\n")
+    commands = (
+        ["mkfs.vfat", "-C", str(raw), str(size_mb * 1024)],
+        ["mcopy", "-i", str(raw), str(kernel), "::vmlinuz"],
+        ["mcopy", "-i", str(raw), str(initrd), "::initrd"],
+        ["mcopy", "-i", str(raw), str(config), "::syslinux.cfg"],
+        ["syslinux", "--install", str(raw)],
+    )
+    for command in commands:
+        subprocess.run(command, check=True, capture_output=True)
+    if kind != "raw":
+        subprocess.run(["qemu-img", "convert", "-O", kind, str(raw), str(path)], check=True, capture_output=True)
+    return path if kind != "raw" else raw

@@ -1,0 +1,164 @@
+"""From a machine's start to a shell: at its console, where it may ask for a login, or by ssh."""
+
+from __future__ import annotations
+
+import re
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+
+from ..config.vm import MANAGEMENT_PORT, ConsoleLogin
+from ..core.errors import LabError
+from ..core.patterns import find
+from ..lock import run_dir
+from ..transport.console import PANIC, console_socket, last_lines, plain
+from ..transport.password import stated_password
+from . import net, server
+from .spec import LabSpec
+
+_ASK_AGAIN_S = 2.0
+"""After so long a silence Enter is pressed, which some consoles wait for."""
+_QUIET_S = {"shell": 0.2, "name": 3.0, "password": 1.0}
+"""After so long a silence a line that looks like a prompt is one, and not the beginning of a longer one: a console that
+logs in by itself shows the question for a name first."""
+_ASKS_S = 0.3
+"""The same of a question for a name, where the config has the reply."""
+_QUESTIONS = {
+    "name": re.compile(r"(?i)(?:(?<!last )login|user ?name): *$"),
+    "password": re.compile(r"(?i)password(?: for [^:]+)?: *$"),
+}
+_KEPT_BYTES = 1 << 16
+"""Bytes of what a console says that are looked at: some fill it for ever."""
+
+
+@dataclass
+class Dialogue:
+    """What a console has said, and the replies to it. name: of the machine, in messages."""
+
+    name: str
+    prompt: str
+    login: ConsoleLogin | None
+    password: str = ""
+    heard: bytearray = field(default_factory=bytearray)
+    asked: dict[str, int] = field(default_factory=dict)
+    """How often each question was replied to."""
+    _begin: int = 0
+    """Where what it has said since the last reply begins."""
+
+    def hear(self, piece: bytes) -> None:
+        self.heard += piece
+        if self.password:  # some consoles show what is typed
+            shown = self.heard.replace(self.password.encode(), b"***")
+            self._begin += min(0, len(shown) - len(self.heard))
+            self.heard = shown
+        surplus = max(0, len(self.heard) - _KEPT_BYTES)
+        del self.heard[:surplus]
+        self._begin = max(0, self._begin - surplus)
+
+    def waits_for(self) -> str:
+        """A command (``shell``), ``name`` or ``password``, if nothing follows; or nothing. LabError after a panic."""
+        if PANIC in self.heard:
+            raise LabError(f"{self.name} panicked", last_lines(self.heard))
+        last = plain(self.heard[max(self._begin, len(self.heard) - 4096) :]).rpartition("\n")[2]
+        if find(self.prompt, last) is not None:
+            return "shell"
+        return next((what for what, words in _QUESTIONS.items() if words.search(last)), "")
+
+    def quiet_s(self, waiting: str) -> float:
+        return _ASKS_S if waiting == "name" and self.login is not None else _QUIET_S[waiting]
+
+    def reply(self, waiting: str) -> bytes | None:
+        """Return what to type; None: a shell waits. LabError where nothing is known, or was refused."""
+        said = last_lines(self.heard)
+        number = self.asked.get(waiting, 0)
+        self.asked[waiting], self._begin = number + 1, len(self.heard)
+        if waiting == "shell":
+            self.asked = {waiting: number + 1}
+            lines = self.login.then if self.login is not None else ()
+            return f"{lines[number]}\n".encode() if number < len(lines) else None
+        if self.login is None:
+            remedy = "write lab.vm.login, or take an image whose console logs in by itself"
+            raise LabError(f"{self.name} asks for a login at its console", f"{remedy}; {said}")
+        if number:
+            raise LabError(f"{self.name} does not let {self.login.user} in", f"correct lab.vm.login; {said}")
+        return (self.login.user if waiting == "name" else self.password).encode() + b"\n"
+
+
+def await_shell(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]) -> None:
+    """Wait until the machine takes commands; LabError, with its console's last lines, where that does not come."""
+    machine = spec.settings.vm
+    login = machine.login
+    password = stated_password(login.password_env, login.password_file) if login is not None else None
+    talk = Dialogue(f"the virtual machine of lab {spec.prefix}", machine.prompt, login, password or "")
+    deadline, begun, look_at = time.monotonic() + machine.boot_s, False, 0.0
+    with closing(_connected(spec, process, log, cancelled)) as line:
+        while time.monotonic() < deadline:
+            piece = _heard(line)
+            if piece is None:
+                raise LabError(_why_ended(talk), f"{server.telling_line(log)}; {last_lines(talk.heard)}")
+            talk.hear(piece)
+            waiting = talk.waits_for()
+            if spec.by_ssh:
+                if time.monotonic() >= look_at:
+                    if _greets(spec):
+                        return
+                    look_at = time.monotonic() + _ASK_AGAIN_S
+            elif waiting and not select.select([line], [], [], talk.quiet_s(waiting))[0]:
+                if (words := talk.reply(waiting)) is None:
+                    return
+                _type(line, words)
+            elif not piece and begun:
+                _type(line, b"\n")
+            if cancelled():
+                raise LabError(f"interrupted while {talk.name} was starting")
+            begun = bool(talk.heard)
+    lacks = "answers no ssh" if spec.by_ssh else "shows no prompt"
+    keys = "boot" if spec.by_ssh else "prompt, boot"
+    raise LabError(f"{talk.name} {lacks} within {machine.boot_s:g} s (lab.vm.{keys})", last_lines(talk.heard))
+
+
+def _type(line: socket.socket, words: bytes) -> None:
+    with suppress(OSError):  # that it has ended shows when something is read
+        line.send(words)
+
+
+def _greets(spec: LabSpec) -> bool:
+    """Does a server of ssh say its first word?"""
+    with suppress(OSError), net.inside(spec.tester), socket.socket() as probe:
+        probe.settimeout(1.0)
+        probe.connect(("127.0.0.1", MANAGEMENT_PORT))
+        return probe.recv(4) == b"SSH-"
+    return False
+
+
+def _connected(
+    spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]
+) -> socket.socket:
+    line, path = socket.socket(socket.AF_UNIX), str(console_socket(run_dir(), spec.dut))
+
+    def answers() -> bool:
+        return line.connect_ex(path) == 0
+
+    try:
+        server.await_ready("QEMU", process, log, answers, 10.0, cancelled)
+    except BaseException:
+        line.close()
+        raise
+    return line
+
+
+def _heard(line: socket.socket) -> bytes | None:
+    """Bytes that come within _ASK_AGAIN_S; None once the machine has ended."""
+    if not select.select([line], [], [], _ASK_AGAIN_S)[0]:
+        return b""
+    with suppress(OSError):
+        return line.recv(1 << 16) or None
+    return None
+
+
+def _why_ended(talk: Dialogue) -> str:
+    return f"{talk.name} {'panicked' if PANIC in talk.heard else 'ended while it started'}"
