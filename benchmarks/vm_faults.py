@@ -51,7 +51,7 @@ LEFT_S, ENDS_S = 20.0, 90.0
 
 @dataclass
 class Case:
-    """A command on a machine, and what is to happen to it. configs: of the machine that starts from each kind."""
+    """A command on a machine, and what is to happen to it. kind: what it starts from: kernel, raw or qcow2."""
 
     folder: Path
     kind: str
@@ -218,10 +218,10 @@ class Storm:
         if stays or left(self.folder):
             trexbench(self.folder, "lab", "down", "--dut", f"{case.kind}.yaml", "--force")
         shutil.rmtree(self.folder / "results", ignore_errors=True)
-        if struck and not stays:
-            self.faults[case.phase, case.victim] += 1
-        else:
-            self.again += 1
+        came = struck and not stays
+        self.faults[case.phase, case.victim] += came
+        self.again += not came
+        print(f"{self.faults.total():>4} {name}{'' if came else ': drawn anew'}", flush=True)
 
     def wrong(self, name: str, what: str, said: str) -> None:
         self.bad.append(name)

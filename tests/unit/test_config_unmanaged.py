@@ -121,6 +121,12 @@ def test_telemetry_is_off_and_queues_are_nobodys(tmp_path: Path) -> None:
 
 def test_the_shipped_examples_are_complete() -> None:
     found = {path.stem: read_dut(path) for path in (ROOT / "dut_configs" / "examples").iterdir()}
+    machines = [found.pop(name) for name in sorted(found) if name.startswith("vm-")]
+    assert all(dut.in_vm and dut.lab and dut.lab.vm.image and "# " in dut.text for dut in machines)
+    assert all(
+        dut.description.startswith("Not tried by us: ") and ". Not tried by us. " in dut.text for dut in machines
+    )
+    assert len({dut.lab.prefix for dut in machines if dut.lab}) == len(machines) == 6
     assert {name: dut.transport.type for name, dut in found.items()} == {
         "edgeos": "cli",
         "mikrotik": "cli",

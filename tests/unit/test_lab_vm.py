@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,11 +17,10 @@ from tools import ROOT
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.schema import dut_of
-from trexbench.config.vm import LabVm
-from trexbench.core.errors import ConfigError, LabError
+from trexbench.config.vm import ConsoleLogin, LabVm
+from trexbench.core.errors import ConfigError, DutError, LabError
 from trexbench.lab import LabSpec, Placement, image, vm, vppimage
 from trexbench.lab.cpio import archive_of
-from trexbench.transport.console import console_socket
 
 KERNEL = (Path("/k/vmlinuz"), Path("/k/initrd"))
 
@@ -51,6 +46,13 @@ def test_qemu_gets_a_nic_for_each_port_and_restarts_nothing() -> None:
 
 
 def test_qemus_words_follow_the_config() -> None:
+    said = words_of(spec_of(nic="e1000e"))
+    assert "e1000e,netdev=n0,mac=02:7b:78:00:01:00,addr=0x4,romfile= " in said and "hostfwd" not in said
+    said = words_of(replace(spec_of(), by_ssh=True))
+    assert said.endswith(
+        "-netdev user,id=m,restrict=on,hostfwd=tcp:127.0.0.1:2222-:22"
+        " -device virtio-net-pci,netdev=m,mac=02:7b:78:00:02:00,addr=0x6,romfile="
+    )
     said = words_of(spec_of(nic="vmxnet3", append="mitigations=off"), accelerator="kvm")
     assert "-accel kvm -cpu host" in said and "panic=-1 mitigations=off" in said
     assert "queues=" not in said and "vmxnet3,netdev=n0,mac=02:7b:78:00:01:00,addr=0x4,romfile=" in said
@@ -104,60 +106,6 @@ def test_one_emulated_processor_for_each_core_or_queue(tmp_path: Path, monkeypat
     assert [facts["cores"] for facts in stored if isinstance(facts, dict)] == [1, 3, 1], "Linux: one for each queue"
 
 
-@pytest.mark.parametrize("said", [b"boot\r\n\x1b[6nlab-vm-linux# \x1b[6n", b"\x1b[32mroot@OpenWrt\x1b[0m:/# ", b"$ "])
-def test_a_prompt_is_found_behind_what_moves_the_cursor(said: bytes) -> None:
-    assert vm.at_prompt(said, LabVm().prompt, "it") == "shell"
-    for after in (b"\r\n", b"\r\nmore"):  # a line that has ended is no prompt
-        assert not vm.at_prompt(said + after, LabVm().prompt, "it")
-    assert not vm.at_prompt(b"", LabVm().prompt, "it") and not vm.at_prompt(b"Last login: ", LabVm().prompt, "it")
-
-
-def test_a_kernel_that_panics_is_quoted() -> None:
-    said = b"[1.0] Kernel panic - not syncing: VFS: no root\r\n[1.1] more\r\n"
-    with pytest.raises(LabError, match=r"it panicked: .*no root \| \[1.1\] more"):
-        vm.at_prompt(said, LabVm().prompt, "it")
-
-
-@pytest.fixture
-def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Wait for the prompt of a machine whose console says these pieces, with a pause after each."""
-    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path))
-    with socket.socket(socket.AF_UNIX) as listening, subprocess.Popen(["sleep", "60"]) as machine:
-        listening.bind(str(console_socket(tmp_path, "tbm-dut")))
-        listening.listen()
-
-        def wait(*pieces: bytes) -> None:
-            def say() -> None:
-                user, _ = listening.accept()
-                with user:
-                    for piece in pieces:
-                        user.sendall(piece)
-                        time.sleep(0.3)
-                    user.recv(100)
-
-            speaker = threading.Thread(target=say, daemon=True)
-            speaker.start()
-            vm.await_prompt(spec_of(), machine, "log", lambda: False)
-            speaker.join()
-
-        yield wait
-        machine.kill()
-
-
-def test_a_console_that_logs_in_by_itself(boot: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(vm._QUIET_S, "login", 30.0)
-    boot(b"Debian 12\r\nrouter login: ", b"root (automatic login)\r\nLast login: ", b"Mon\r\nroot@router:~# ")
-
-
-@pytest.mark.parametrize("asks", [b"Debian 12\r\nrouter login: ", b"Debian 12\r\nPassword: "])
-def test_a_console_at_which_no_shell_will_wait(
-    boot: Callable[..., None], monkeypatch: pytest.MonkeyPatch, asks: bytes
-) -> None:
-    monkeypatch.setitem(vm._QUIET_S, "login", 0.05)
-    with pytest.raises(LabError, match=r"tbm asks for a login at its console: .* said: Debian 12 \| (router|Pass)"):
-        boot(asks)
-
-
 def test_a_machine_without_qemu_or_without_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("PATH", str(tmp_path)), ("XDG_CACHE_HOME", str(tmp_path)), ("TREXBENCH_RUN_DIR", "/run/x")):
         monkeypatch.setenv(name, value)
@@ -169,6 +117,9 @@ def test_a_machine_without_qemu_or_without_its_files(tmp_path: Path, monkeypatch
         vm.check(spec_of())
     with pytest.raises(LabError, match=r"/none.qcow2 is not there: correct lab.vm"):
         vm.check(spec_of(image="/none.qcow2"))
+    monkeypatch.setattr(vm, "boot_files", lambda _machine: ())
+    with pytest.raises(DutError, match="the environment has no ROUTER_PASSWORD"):
+        vm.check(spec_of(login=ConsoleLogin("root", "ROUTER_PASSWORD")))
     with pytest.raises(LabError, match="has no apt-get: make it on Debian amd64, or"):
         image.check()
     (tmp_path / "apt-get").symlink_to("/bin/true")
@@ -247,6 +198,8 @@ def config(lab: str, driver: str = "linux", way: str = "console") -> DutConfig:
         ("{router: vm, mtu: 9000}", r"lab-vm-linux.yaml:\d+:.*mtu: has no effect on lab.router: vm"),
         ("{router: vm, vm: {nic: vmxnet3, cores: 2}}", "no more queues than it has cores: take cores out, or"),
         ("{router: vm, vm: {guest: vpp}}", "guest: vpp with driver: linux: write lab.vm.guest: linux"),
+        ("{router: vm, vm: {nic: e1000e}}", "nic: e1000e has one queue in QEMU"),
+        ("{router: vm, vm: {login: {user: a, password_env: B, password_file: /c}}}", "two places for one password"),
         ("{router: vm, vm: {boot: 0s}}", "boot: no machine starts in 0 s"),
         ("{router: kernel, vm: {memory: 256}}", "a DUT of a lab is reached by netns, not console"),
         ("{router: vm, vm: {kernel: /vmlinuz}}", "kernel and initrd belong together"),
@@ -261,6 +214,24 @@ def test_configs_that_cannot_be(lab: str, words: str) -> None:
     text = Path(load_dut("lab-vm-vpp").file).read_text().replace("guest: vpp", "guest: vpp\n    nic: vmxnet3")
     with pytest.raises(ConfigError, match="only by vfio without an IOMMU, which Debian's kernels lack: write nic: vir"):
         dut_of(Path("lab-vm-vpp.yaml"), text)
+
+
+def test_a_machine_that_is_reached_by_ssh_is_on_the_loopback_of_the_tester() -> None:
+    lab = "{router: vm, prefix: tbm, vm: {memory: 256}}"
+    to = config(lab, way="ssh").transport
+    assert (to.type, to.host, to.port, to.namespace) == ("ssh", "127.0.0.1", 2222, "tbm-tester")
+    assert LabSpec.from_config(config(lab, way="ssh")).by_ssh and not LabSpec.from_config(config(lab)).by_ssh
+    with pytest.raises(ConfigError, match="host: has no effect on a lab's machine"):
+        config(lab, way="ssh\n  host: router")
+    with pytest.raises(ConfigError, match="login: has no effect with transport ssh"):
+        config("{router: vm, vm: {login: {user: root}}}", way="ssh")
+
+
+def test_a_machine_that_nobody_configures() -> None:
+    text = "driver: none\nports: [{tester: 0, interface: a}, {tester: 1, interface: b}]\nlab: {router: vm}\n"
+    assert dut_of(Path("box.yaml"), text).in_vm
+    with pytest.raises(ConfigError, match="lab: has no effect on driver none"):
+        dut_of(Path("box.yaml"), text.replace("vm", "kernel"))
 
 
 @pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")

@@ -43,7 +43,7 @@ def dut_of(path: Path, text: str) -> DutConfig:
         raise as_one(error.each, where) from None
     raise_any(_disagreements(root, dut, driver), where)
     if not driver.transports:
-        return replace(dut, transport=TransportConfig(UNREACHED, host=dut.name))
+        dut = replace(dut, transport=TransportConfig(UNREACHED, host=dut.name))
     return dut.with_lab_prefix(dut.lab.prefix) if dut.lab is not None else dut
 
 
@@ -51,7 +51,7 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
     """Yield an error for each mismatch in a config whose values are all valid by themselves."""
     useless = [name for name in DRIVERS if name != dut.driver]
     useless += [] if driver.knows_system else _OF_THE_SYSTEM
-    useless += [] if driver.transports else ["transport", "lab"]
+    useless += [] if driver.transports else ["transport", *([] if dut.in_vm else ["lab"])]
     yield from idle(root, useless, f"driver {dut.driver}", "take it out, or change the driver")
     if root.has("ports"):
         yield from _check_cables(root.at("ports"), dut, driver)
@@ -102,8 +102,8 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
         yield from check_way(root.at("transport"), dut.transport.type, owner, ways, in_lab)
         if dut.in_vm:
             yield from idle(root.at("transport"), ("host", "port"), "a lab's machine", "take it out")
-        if dut.lab is not None:
-            yield from _check_lab(root, dut, dut.lab)
+    if dut.lab is not None and (driver.transports or dut.in_vm):
+        yield from _check_lab(root, dut, dut.lab)
 
 
 def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:

@@ -23,6 +23,7 @@ from ..core.errors import LabError
 from ..core.run import EMULATOR
 from ..lock import run_dir
 from ..transport.console import console_socket
+from ..transport.password import stated_password
 from . import image, net, server, tap
 from .server import Launch
 from .spec import LabSpec, Placement
@@ -55,6 +56,8 @@ def check(spec: LabSpec) -> None:
             if path.parent == image.folder():
                 made = f"make it: trexbench lab image{' --vpp /' if spec.settings.vm.guest == 'vpp' else ''}"
             raise LabError(f"lab {spec.prefix}: {path} is not there", made)
+    if (login := spec.settings.vm.login) is not None:
+        stated_password(login.password_env, login.password_file)
     if len(str(console_socket(run_dir(), spec.dut))) > _LONGEST_SOCKET:
         raise LabError(
             f"lab {spec.prefix}: {run_dir()} is too long for its console's socket", "write a shorter lab.prefix"
