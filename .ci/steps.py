@@ -54,7 +54,11 @@ PACKAGES = {
     "pppd": "ppp", "pppoe-server": "pppoe", "tcsh": "tcsh", "zsh": "zsh", "fish": "fish", "trafgen": "netsniff-ng",
 }  # fmt: skip
 """Program -> Debian's package."""
-LEAN = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox", "depmod": "kmod", "cpio": "cpio"}
+LEAN = {
+    "qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox", "depmod": "kmod", "cpio": "cpio",
+    "qemu-img": "qemu-utils", "syslinux": "syslinux", "mcopy": "mtools", "mkfs.vfat": "dosfstools",
+    "dropbear": "dropbear-bin",
+}  # fmt: skip
 """The same, without the packages that these recommend: of QEMU 43 MB instead of 293."""
 BROWSERS = {"firefox-esr": "firefox-esr", "WebKitWebDriver": "webkit2gtk-driver", "Xvfb": "xvfb"}
 """The same, for tests that only a night has."""

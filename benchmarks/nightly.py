@@ -60,7 +60,7 @@ OPTIONS = {
     "tcp_documents": "",
     "truth": "--runs 40",
     "verdicts": "",
-    "vm_faults": "--faults 8",
+    "vm_faults": "--faults 6",
     "years": "--sites 1 --years 5 --s3",
 }
 """Benchmark -> what makes it last two minutes at most on two cores."""

@@ -14,8 +14,8 @@ from trexbench.lab import image
 from trexbench.lab.cpio import archive_of
 
 _INIT = image._INIT.decode()
-DISK_TOOLS = {"syslinux": "syslinux", "mcopy": "mtools", "mkfs.vfat": "dosfstools", "qemu-img": "qemu-utils"}
-"""Programs that make a disk, and Debian's packages."""
+DISK_TOOLS = ("syslinux", "mcopy", "mkfs.vfat", "qemu-img")
+"""Programs that make a disk."""
 
 
 def write_vm(path: Path, prefix: str, **machine: str) -> Path:
@@ -42,9 +42,9 @@ def processes(prefix: str) -> dict[int, str]:
     return names
 
 
-def lacking() -> list[str]:
-    """Programs of DISK_TOOLS that are missing."""
-    return [name for name in DISK_TOOLS if shutil.which(name) is None]
+def lacking(*more: str) -> list[str]:
+    """Programs of DISK_TOOLS, and of these, that are missing."""
+    return [name for name in (*DISK_TOOLS, *more) if shutil.which(name) is None]
 
 
 def make_disk(path: Path, kernel: Path, initrd: Path, append: str = "", kind: str = "raw") -> Path:

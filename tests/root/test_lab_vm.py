@@ -17,9 +17,11 @@ import pytest
 from packet_lab import lab_up, namespaces, share_lab
 from sshd import eventually
 from tools import begin, document, succeed, trexbench
+from vm_disks import lacking, make_disk, with_menu, with_sshd
 from vm_labs import made_image, processes, write_vm
 
 from trexbench.lab import image, vm
+from trexbench.transport import open_transport
 
 pytestmark = [
     pytest.mark.root,
@@ -29,6 +31,7 @@ pytestmark = [
 
 PREFIX, OWN = f"tbq{os.getpid()}", f"tbk{os.getpid()}"
 """Prefixes of the lab that stays, and of the labs that a run makes for itself."""
+PASSWORD = "s3cret-word"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -90,12 +93,21 @@ def test_queues_that_qemu_leaves_empty(tmp_path: Path) -> None:
     assert [(one["measured"], one["predicted"]) for one in compared] == [(1.0, None), (0.0, None)]
 
 
+RAMP = ("ramp", "--dut", "own.yaml", "--mode", "64b", "--ramp-duration", "60s", "--no-picture")
+
+
 @pytest.mark.parametrize(
-    "victim", [pytest.param("run"), pytest.param("keeper"), pytest.param("qemu", marks=pytest.mark.nightly)]
+    ("command", "victim"),
+    [
+        (("lab", "up", "--dut", "own.yaml"), "run"),
+        (RAMP, "keeper"),
+        pytest.param(RAMP, "run", marks=pytest.mark.nightly),
+        pytest.param(RAMP, "qemu", marks=pytest.mark.nightly),
+    ],
 )
-def test_a_kill_leaves_no_machine_and_no_namespace(tmp_path: Path, victim: str) -> None:
+def test_a_kill_leaves_no_machine_and_no_namespace(tmp_path: Path, command: Sequence[str], victim: str) -> None:
     write_vm(tmp_path / "own.yaml", OWN)
-    run = begin(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--ramp-duration", "60s", "--no-picture")
+    run = begin(tmp_path, *command)
     try:
         eventually(lambda: "qemu-system-x86" in " ".join(processes(OWN).values()), "QEMU runs", 60)
         state = json.loads((tmp_path / "run" / f"{OWN}.lab.json").read_text())
@@ -121,6 +133,7 @@ def test_a_kill_leaves_no_machine_and_no_namespace(tmp_path: Path, victim: str) 
         pytest.param(
             {"append": "rdinit=/bin/cat", "boot": "8s"}, "shows no prompt within 8 s", marks=pytest.mark.nightly
         ),
+        pytest.param({"append": "rdinit=/usr/bin/yes", "boot": "8s"}, "y | y | y", marks=pytest.mark.nightly),
         pytest.param({"prompt": "'^never$'", "boot": "9s"}, "lab-vm-linux#", marks=pytest.mark.nightly),
         pytest.param({"memory": "64"}, "Booting from ROM", marks=pytest.mark.nightly),
     ],
@@ -144,6 +157,94 @@ def test_what_its_own_kernel_does(tmp_path: Path, up: Path, variant: str) -> Non
     assert found["status"] == "complete" and found["command"]["variant"] == variant and found["dut"]["attested"]
     assert (found["latency"][0]["min_s"] > 9e-3) == (variant == "20ms"), found["latency"]
     assert (found["over"] or {}).get("wan_by", "") == ("netem" if variant == "20ms" else "")
+
+
+def login_of(**changes: str) -> dict[str, str]:
+    """Keys of lab.vm for the disk with a menu."""
+    login = "{user: root, password_env: LAB_VM_PASSWORD, then: ['8']}"
+    return {"login": login, "prompt": "'(?:Enter an option:|[#$]) *$'", "boot": "40s", **changes}
+
+
+@pytest.fixture(scope="module")
+def menu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An initramfs whose console asks for a name, a password and what to do."""
+    if missing := lacking("openssl"):
+        pytest.skip(f"{missing[0]} is not installed")
+    return with_menu(image.initrd_file(), PASSWORD, tmp_path_factory.mktemp("menu") / "initrd")
+
+
+@pytest.mark.parametrize("kind", ["raw", pytest.param("qcow2", marks=pytest.mark.nightly)])
+def test_a_disk_that_asks_for_a_login_is_measured_and_not_written(
+    tmp_path: Path, menu: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The password is in no file of the run and the lab."""
+    monkeypatch.setenv("LAB_VM_PASSWORD", PASSWORD)
+    disk = make_disk(tmp_path / f"disk.{kind}", image.kernel_file(), menu, kind=kind)
+    before = disk.read_bytes()
+    write_vm(tmp_path / "own.yaml", OWN, **login_of(image=str(disk)))
+    succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--no-picture", "-q")
+    assert document(tmp_path)["status"] == "complete" and document(tmp_path)["dut"]["attested"]
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.startswith("disk")]
+    assert len(written) > 3 and not [path for path in written if PASSWORD.encode() in path.read_bytes()]
+    assert disk.read_bytes() == before and not namespaces(OWN) and not processes(OWN)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("machine", "password", "words"),
+    [
+        ({"login": ""}, PASSWORD, "asks for a login at its console: write lab.vm.login"),
+        ({}, "wrong-word", "does not let root in: correct lab.vm.login; its console said: "),
+        ({"prompt": "'# *$'", "boot": "20s"}, PASSWORD, "shows no prompt within 20 s"),
+    ],
+)
+def test_a_console_at_which_no_login_succeeds_is_quoted_in_one_line(
+    tmp_path: Path, menu: Path, machine: dict[str, str], password: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_VM_PASSWORD", password)
+    keys = login_of(kernel=str(image.kernel_file()), initrd=str(menu), **machine)
+    write_vm(tmp_path / "own.yaml", OWN, **{key: value for key, value in keys.items() if value})
+    done = trexbench(tmp_path, "lab", "up", "--dut", "own.yaml")
+    assert done.returncode == 7 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert password not in done.stderr and not namespaces(OWN) and not processes(OWN)
+
+
+@pytest.mark.nightly
+def test_a_machine_that_is_reached_by_ssh_reaches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if missing := lacking("dropbear", "ssh"):
+        pytest.skip(f"{missing[0]} is not installed")
+    key, config = tmp_path / "key", tmp_path / "ssh_config"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    config.write_text(f"Host 127.0.0.1\n  IdentityFile {key}\n  IdentitiesOnly yes\n")
+    monkeypatch.setenv("TREXBENCH_SSH_CONFIG", str(config))
+    initrd = with_sshd(image.initrd_file(), key, tmp_path / "initrd")
+    path = write_vm(tmp_path / "own.yaml", OWN, kernel=str(image.kernel_file()), initrd=str(initrd))
+    path.write_text(
+        path.read_text().replace("type: console", "{type: ssh, user: root}").replace("transport:\n", "transport:")
+    )
+    with lab_up(path):
+        succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--no-picture", "-q")
+        assert document(tmp_path)["dut"]["attested"]
+        there = open_transport("ssh", f"{OWN}-tester", host="127.0.0.1", user="root", port=2222, run_dir=tmp_path)
+        # without the restriction this would be the tester's loopback, on which its server listens
+        asked = there.run(("nc", "-w", "3", "10.0.2.2", "4501"), 20)
+        there.close()
+        assert asked.returncode != 0
+    assert not namespaces(OWN) and not processes(OWN)
+
+
+@pytest.mark.nightly
+def test_a_machine_that_nobody_configures_is_measured(tmp_path: Path, menu: Path) -> None:
+    """What its console shows once it has started is not replied to."""
+    write_vm(tmp_path / "vm.yaml", OWN, kernel=str(image.kernel_file()), initrd=str(menu), prompt="'login: *$'")
+    text = (tmp_path / "vm.yaml").read_text()
+    ports = "driver: none\nspeed: 1gbit\nports: [{tester: 0, interface: a}, {tester: 1, interface: b}]\n"
+    (tmp_path / "own.yaml").write_text(
+        f"{ports}{re.findall('^plan:.*', text, re.MULTILINE)[0]}\n{text[text.index('lab:') :]}"
+    )
+    succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--no-picture", "-q")
+    (direction,) = document(tmp_path)["analysis"]
+    assert direction["sent"] > 500 and direction["received"] == 0 and not namespaces(OWN)
 
 
 @pytest.mark.nightly

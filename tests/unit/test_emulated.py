@@ -34,6 +34,8 @@ from trexbench.report.run.picture_plot import compose_sizes
 from trexbench.report.sheet import to_csv
 from trexbench.report.sheet import to_markdown as table_of
 from trexbench.results.store import RunWriter
+from trexbench.suite.jobs import LOADS, Job
+from trexbench.suite.notify import summary
 
 ACCELERATORS = ("tcg", "kvm", "")
 
@@ -96,6 +98,11 @@ FORMS: dict[str, tuple[Callable[[str], str], str]] = {
     "judgement as JSON": (
         lambda of: str(judgement_values(judgement_of(of))["groups"][0]["headline"]),
         "vpp (emulated) 5.0 %",
+    ),
+    "line of a cell": (lambda of: Job(make_row().cell, None, LOADS["ramp"]).answer(result_of(of)), "emulated: "),
+    "message of a night": (
+        lambda of: summary(make_night(), [], emulated=sum(row.cell.emulated for row in [make_row(accelerator=of)])),
+        "measured, 1 of them emulated",
     ),
     "two runs": (lambda of: format_comparison(result_of(of), result_of(of), ()), "uni emulated"),
     "two sets": (sets_of, "vpp 64b uni emulated"),

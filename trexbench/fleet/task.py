@@ -211,7 +211,7 @@ def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, to
         raise failure
     if failure is not None:
         return CellOutcome(tester, place.as_posix(), error=str(failure), code=failure.exit_code)
-    return CellOutcome(tester, place.as_posix(), job.load.answer(done.result))
+    return CellOutcome(tester, place.as_posix(), job.answer(done.result))
 
 
 def _job_of(wish: CellOrder) -> Job:

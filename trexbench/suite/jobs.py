@@ -75,6 +75,10 @@ class Job:
         """Measure it there. begun: gets the document's path once there is one."""
         return keep(partial(self.load.carry_out, opened, self.request), output, begun)
 
+    def answer(self, result: Run) -> str:
+        """The result in one line; an emulated one says so, as a night of several DUTs does not."""
+        return f"{'emulated: ' * result.emulated}{self.load.answer(result)}"
+
     def with_labels(self, labels: Mapping[str, str], seed: int | None) -> Job:
         """Return the job with these labels in its document, and with this seed of its noise where there is one."""
         request = replace(self.request, labels={**self.request.labels, **labels})

@@ -93,7 +93,7 @@ class Nightly:
         self.step("report", lambda: self._report(label))
         if (path := self.prometheus) is not None:
             self.step("gauges", lambda: write_textfile(path, textfile(self.night, self._rows(), self.code)))
-        self._notify(self.night)
+        self._notify(self.night, sum(row.cell.emulated for row in self._rows()) if self._url is not None else 0)
 
     def step(self, what: str, do: Callable[[], None]) -> None:
         """Carry out a step; a failure is a warning and a finding, and stops no later step."""
@@ -179,11 +179,14 @@ class Nightly:
                     self.options.output.warn(str(error))
         return found
 
-    def _notify(self, night: Night) -> None:
-        """Post a summary to the webhook, if there is one; a failure is a warning and not in the exit code."""
+    def _notify(self, night: Night, emulated: int = 0) -> None:
+        """Post a summary to the webhook, if there is one; a failure is a warning and not in the exit code.
+
+        emulated: cells whose DUT's processor was.
+        """
         if self._url is None:
             return
         try:
-            post(self._url, summary(night, self.findings, self.verdict))
+            post(self._url, summary(night, self.findings, self.verdict, emulated))
         except BenchError as error:
             self.options.output.warn(str(error))

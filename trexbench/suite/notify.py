@@ -81,12 +81,16 @@ def _for_chat(text: str) -> str:
     return plain
 
 
-def summary(night: Night, findings: Sequence[str], verdict: str = "") -> str:
-    """The night in a few lines: the verdict in a sentence, what was measured, what failed, what was found."""
+def summary(night: Night, findings: Sequence[str], verdict: str = "", emulated: int = 0) -> str:
+    """The night in a few lines: the verdict in a sentence, what was measured, what failed, what was found.
+
+    emulated: cells whose DUT's processor was.
+    """
     done = sum(cell.state is CellState.DONE for cell in night.cells)
     simulated = " (simulated)" if night.simulated else ""
     count = f"{done} of {len(night.cells)} cells" if done or not night.cells else f"none of {len(night.cells)} cells"
-    lines = [*filter(None, [verdict]), f"{night.suite}, night of {night.night}{simulated}: {count} measured"]
+    marked = f", {emulated} of them emulated" if emulated else ""
+    lines = [*filter(None, [verdict]), f"{night.suite}, night of {night.night}{simulated}: {count} measured{marked}"]
     if night.error is not None:
         lines.append(night.error)
     else:

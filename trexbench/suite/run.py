@@ -107,7 +107,7 @@ class NightRun:
         self._write_cell(at, CellState.DONE, (*before, replace(last, took_s=round(time.monotonic() - begun, 3))))
         self._release()
         self._reason = None
-        self.say(f"  {job.load.answer(done.result)}  {done.path}")
+        self.say(f"  {job.answer(done.result)}  {done.path}")
         return None
 
     def _note_failure(self, waiting: deque[int], count: int, failure: BaseException) -> bool:
