@@ -235,7 +235,7 @@ def test_a_machine_that_is_reached_by_ssh_reaches_nothing(tmp_path: Path, monkey
 
 @pytest.mark.nightly
 def test_a_machine_that_nobody_configures_is_measured(tmp_path: Path, menu: Path) -> None:
-    """What its console shows once it has started is not replied to."""
+    """Its console's question, once it has started, is left alone."""
     write_vm(tmp_path / "vm.yaml", OWN, kernel=str(image.kernel_file()), initrd=str(menu), prompt="'login: *$'")
     text = (tmp_path / "vm.yaml").read_text()
     ports = "driver: none\nspeed: 1gbit\nports: [{tester: 0, interface: a}, {tester: 1, interface: b}]\n"

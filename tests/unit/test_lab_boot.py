@@ -1,4 +1,4 @@
-"""What a virtual machine says at its console until a shell waits there, and what is typed."""
+"""The words of a virtual machine's console until a shell waits there, and what is typed."""
 
 from __future__ import annotations
 

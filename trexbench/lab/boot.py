@@ -37,7 +37,7 @@ _KEPT_BYTES = 1 << 16
 
 @dataclass
 class Dialogue:
-    """What a console has said, and the replies to it. name: of the machine, in messages."""
+    """The words of a console, and the replies to it. name: of the machine, in messages."""
 
     name: str
     prompt: str
@@ -45,7 +45,7 @@ class Dialogue:
     password: str = ""
     heard: bytearray = field(default_factory=bytearray)
     asked: dict[str, int] = field(default_factory=dict)
-    """How often each question was replied to."""
+    """Number of replies to each question."""
     _begin: int = 0
     """Where what it has said since the last reply begins."""
 
