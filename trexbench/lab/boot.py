@@ -26,7 +26,7 @@ _QUIET_S = {"shell": 0.2, "name": 3.0, "password": 1.0}
 """After so long a silence a line that looks like a prompt is one, and not the beginning of a longer one: a console that
 logs in by itself shows the question for a name first."""
 _ASKS_S = 0.3
-"""The same of a question for a name, where the config has the reply."""
+"""Shorter, for a question for a name to which the config has the reply."""
 _QUESTIONS = {
     "name": re.compile(r"(?i)(?:(?<!last )login|user ?name): *$"),
     "password": re.compile(r"(?i)password(?: for [^:]+)?: *$"),
