@@ -33,7 +33,8 @@ from _ratios import note, skip
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
 
-import vm_lab
+import vm_disks
+import vm_labs
 from packet_lab import namespaces
 from tools import begin, trexbench
 
@@ -146,7 +147,7 @@ def left(folder: Path) -> list[str]:
     run = folder / "run"
     keepers = [str(pid) for pid, _ in children() if b"trexbench.lab.keeper" in words(pid) and in_folder(pid, folder)]
     files = [path.name for pattern in ("*.console", "*.lab.json", "ssh-*") for path in run.glob(pattern)]
-    machines = [f"{name} {pid}" for pid, name in vm_lab.processes(PREFIX).items()]
+    machines = [f"{name} {pid}" for pid, name in vm_labs.processes(PREFIX).items()]
     return [*machines, *(f"keeper {pid}" for pid in keepers), *namespaces(PREFIX), *files]
 
 
@@ -250,13 +251,13 @@ def main() -> int:
             image.make()
         except LabError as error:
             skip(str(error))
-        vm_lab.write_vm(folder / "kernel.yaml", PREFIX)
+        vm_labs.write_vm(folder / "kernel.yaml", PREFIX)
         disks = {}
-        for kind in () if vm_lab.lacking() else ("raw", "qcow2"):
-            disks[kind] = vm_lab.make_disk(
+        for kind in () if vm_disks.lacking() else ("raw", "qcow2"):
+            disks[kind] = vm_disks.make_disk(
                 folder / f"disk-{kind}.{kind}", image.kernel_file(), image.initrd_file(), kind=kind
             )
-            vm_lab.write_vm(folder / f"{kind}.yaml", PREFIX, image=str(disks[kind]))
+            vm_labs.write_vm(folder / f"{kind}.yaml", PREFIX, image=str(disks[kind]))
         storm = Storm(folder, random.Random(asked.seed), disks)
         while storm.faults.total() < asked.faults:
             storm.one()

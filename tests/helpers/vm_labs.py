@@ -57,13 +57,13 @@ def write_vm(path: Path, prefix: str, dut: str = "lab-vm-linux", **machine: str)
     return path
 
 
-def processes(prefix: str) -> list[str]:
-    """Names of the processes that a lab of this prefix has started."""
-    found = []
+def processes(prefix: str) -> dict[int, str]:
+    """Names of the processes that a lab of this prefix has started, by their pids."""
+    names = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if f"TREXBENCH_LAB={prefix}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                found.append((entry / "comm").read_text().strip())
+                names[int(entry.name)] = (entry / "comm").read_text().strip()
         except OSError:
             continue
-    return found
+    return names

@@ -1,14 +1,10 @@
-"""lab-vm-linux under a prefix of the test's own, and disks that a machine starts from."""
+"""Disks that a virtual machine starts from."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
-
-from packet_lab import plan
-from tools import ROOT
 
 from trexbench.lab import image
 from trexbench.lab.cpio import archive_of
@@ -16,30 +12,6 @@ from trexbench.lab.cpio import archive_of
 _INIT = image._INIT.decode()
 DISK_TOOLS = ("syslinux", "mcopy", "mkfs.vfat", "qemu-img")
 """Programs that make a disk."""
-
-
-def write_vm(path: Path, prefix: str, **machine: str) -> Path:
-    """lab-vm-linux with a short plan. machine: keys of lab.vm."""
-    text = (ROOT / "dut_configs" / "lab-vm-linux.yaml").read_text()
-    text, plans = re.subn(r"^plan:\n(?: +.*\n)+", f"plan: {plan(ramp_to='5kpps')}\n", text, flags=re.MULTILINE)
-    keys = "".join(f"    {key}: {value}\n" for key, value in {"accelerator": "tcg", **machine}.items())
-    text, machines = re.subn(r"^  vm:\n(?: {4}.*\n)+", f"  vm:\n{keys}", text, flags=re.MULTILINE)
-    text, prefixes = re.subn(r"prefix: tbm", f"prefix: {prefix}", text)
-    assert plans == machines == prefixes == 1
-    path.write_text(text)
-    return path
-
-
-def processes(prefix: str) -> dict[int, str]:
-    """Names of the processes that a lab of this prefix has started, by their pids."""
-    names = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"TREXBENCH_LAB={prefix}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                names[int(entry.name)] = (entry / "comm").read_text().strip()
-        except OSError:
-            continue
-    return names
 
 
 def lacking(*more: str) -> list[str]:
