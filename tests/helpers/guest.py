@@ -51,7 +51,6 @@ busybox mount -t proc proc /new/proc
 busybox mount -t sysfs sysfs /new/sys
 busybox mount -t devtmpfs dev /new/dev
 busybox mount -t tmpfs run /new/run
-busybox mount -t tmpfs tmp /new/tmp
 busybox mkdir -p {SHARED} /new{SHARED} /new/lib/modules /new/dev/shm /new/dev/pts
 busybox mount -t 9p -o {_9P} shared /new{SHARED}
 busybox mount -t devpts devpts /new/dev/pts

@@ -26,7 +26,8 @@ def main(shared: Path) -> None:
         release.symlink_to(modules)
     for argv in (["ip", "link", "set", "lo", "up"], ["modprobe", "-a", *_AT_ONCE]):
         subprocess.run(argv, check=False)
-    shutil.copytree(shared / "folder", folder, symlinks=True, dirs_exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(shared / "folder", folder, symlinks=True)
     ended = list[dict[str, float]]()
     for argv in task["commands"]:
         ended.append(_run(argv, folder, shared, len(ended)))
