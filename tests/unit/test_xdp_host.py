@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from trexbench.stlserver.engine import EngineError
 from trexbench.stlserver.kernel import bpf
 from trexbench.stlserver.kernel.netdev import LinkCounters, enter_netns, parse_speed, parse_totals
-from trexbench.stlserver.kernel.taken import Taken, parse_taken
+from trexbench.stlserver.kernel.taken import Taken, TakenWatch, parse_taken
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,13 @@ def test_what_was_taken_of_a_core() -> None:
     assert parse_taken("500 1234 7\n", status, totals, 1) == Taken(1234, 41, 90 * tick_ns)
     assert parse_taken("500 1234 7\n", status, totals, None).stolen_ns is None
     assert parse_taken("", "", "", 1) == Taken()
+
+
+def test_a_thread_that_has_ended_has_nothing_taken_from_it() -> None:
+    with ThreadPoolExecutor(1) as thread:
+        watch, number = thread.submit(lambda: (TakenWatch(None), threading.get_native_id())).result()
+        assert watch.read().preempted is not None
+    while os.path.exists(f"/proc/self/task/{number}"):  # Python does not wait until the kernel is done with it
+        time.sleep(0.001)
+    assert watch.read() == Taken()
+    watch.close()

@@ -21,14 +21,16 @@ class Taken:
 
 
 class TakenWatch:
-    """Reads them of the thread that made it, from any thread. cpu: whose stolen time is read; None: of none."""
+    """Reads them of the thread that made it, from any thread, also once it has ended. cpu: whose stolen time is read;
+    None: of none.
+    """
 
     def __init__(self, cpu: int | None) -> None:
         self._cpu = cpu
         self._files = [_opened(f"/proc/{name}") for name in ("thread-self/schedstat", "thread-self/status", "stat")]
 
     def read(self) -> Taken:
-        delays, status, totals = (os.pread(one, 1 << 16, 0).decode() if one >= 0 else "" for one in self._files)
+        delays, status, totals = map(_content, self._files)
         return parse_taken(delays, status, totals, self._cpu)
 
     def close(self) -> None:
@@ -42,6 +44,13 @@ def _opened(path: str) -> int:
     with contextlib.suppress(OSError):
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     return -1
+
+
+def _content(descriptor: int) -> str:
+    """The file's content; "" where there is none, as of a thread that has ended."""
+    with contextlib.suppress(OSError):
+        return os.pread(descriptor, 1 << 16, 0).decode()
+    return ""
 
 
 def parse_taken(schedstat: str, status: str, totals: str, cpu: int | None) -> Taken:
