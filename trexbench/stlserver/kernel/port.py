@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ..engine import EngineCounters, EngineError
 from . import bpf, xdp_count, xdp_latency
 from .netdev import FILTERS_VLANS, STRIPS_VLANS, LinkCounters, NetDevice
+from .refusals import Refusals
 from .xdp_layout import (
     BIAS,
     CATCH_UP,
@@ -38,11 +39,10 @@ DRIVER, SKB = MODES = ("driver", "skb")
 """Ways to send and receive: frames of XDP in the driver; packets of the stack (sk_buff), as any driver can."""
 _FLAGS = {DRIVER: bpf.XDP_FLAGS_DRV_MODE, SKB: bpf.XDP_FLAGS_SKB_MODE}
 _COUNTING = ("virtio_net",)
-"""Drivers that count XDP's frames as sent once they have taken them; in skb mode all do."""
+"""Drivers that count XDP's frames as sent once they have taken them; in skb mode all do. Its last ones a ring of virtio
+may count only when the next come."""
 _DROPPING = ("tun", "virtio_net")
 """Drivers that count as dropped what the receiving program has counted and is done with."""
-_ON_THEIR_WAY = 1024
-"""Frames that a driver may have taken and not counted yet."""
 
 
 def possible_cpus() -> int:
@@ -92,6 +92,9 @@ class KernelPort:
     lost_time_seen: int = 0
     reported: bool = True
     resumes_to: Gate = Gate.RUNNING
+    refusals: Refusals = field(default_factory=Refusals)
+    most: tuple[int, ...] = (0, 0, 0)
+    """Frames and octets sent, and errors, as reported last."""
 
     @property
     def gate(self) -> int:
@@ -238,30 +241,38 @@ class KernelPort:
         if self.mode == DRIVER and self.device.pci and driver not in _COUNTING:
             yield f"{name}: frames that its ring refuses count as sent; --skb counts them apart"
 
-    def _taken(self, sent: int, now: LinkCounters) -> int:
-        """Frames of these that the driver has taken, as far as it says."""
-        if not self.device.pci or (self.mode == DRIVER and self.device.driver not in _COUNTING):
-            return sent
-        return min(sent, now.tx_packets - self.first.tx_packets + _ON_THEIR_WAY)
+    def _sees_refusals(self) -> bool:
+        return bool(self.device.pci) and (self.mode == SKB or self.device.driver in _COUNTING)
+
+    def _look_for_refusals(self, attempted: int, now: LinkCounters) -> None:
+        if self._sees_refusals():
+            resting = not self.busy and self.device.driver not in _COUNTING
+            self.refusals.see(attempted, now.tx_packets - self.first.tx_packets, resting)
 
     def overrun(self) -> int:
         """Count frames that the driver has not taken: it was full of earlier ones."""
-        moved = self.moved()
-        sent = moved.packets - moved.refused
-        return sent - self._taken(sent, self.device.counters())
+        if self._sees_refusals():
+            moved = self.moved()
+            self._look_for_refusals(moved.packets - moved.refused, self.device.counters())
+        return self.refusals.known
 
     def counters(self, moved: Moved) -> EngineCounters:
         now = self.device.counters()
         attempted = moved.packets - moved.refused
-        sent = self._taken(attempted, now)
+        self._look_for_refusals(attempted, now)
+        sent = attempted - self.refusals.unsent
+        errors = moved.refused + self.refusals.known + self._never_accepted(sent, now)
         dropped = 0 if self.device.driver in _DROPPING else now.rx_dropped - self.first.rx_dropped
+        # kept from going back: what was moved was read before the driver's totals, and frames differ in size
+        octets = moved.octets * sent // attempted if sent < attempted else moved.octets
+        self.most = most = tuple(map(max, self.most, (sent, octets, errors)))
         return EngineCounters(
-            opackets=sent,
-            obytes=moved.octets * sent // attempted if sent < attempted else moved.octets,
+            opackets=most[0],
+            obytes=most[1],
             ipackets=moved.received_packets,
             ibytes=moved.received_octets,
             ierrors=dropped + now.rx_errors - self.first.rx_errors,
-            oerrors=moved.refused + attempted - sent + self._never_accepted(sent, now),
+            oerrors=most[2],
         )
 
     def _never_accepted(self, packets: int, now: LinkCounters) -> int:
