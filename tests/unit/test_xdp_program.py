@@ -208,20 +208,53 @@ def test_what_is_owed_is_sent_bit_by_bit_at_a_slightly_higher_rate(streams: int)
     assert bench.ports[0].lost_slots == 0
 
 
-def test_what_is_owed_at_the_end_is_lost_and_a_lower_rate_owes_less() -> None:
+@pytest.mark.parametrize("factor", [None, 0.7])
+def test_what_is_owed_at_the_end_or_at_a_change_of_rate_is_lost(factor: float | None) -> None:
     bench = Bench([[stream(1, 1e6)]])
     bench.open()
     bench.run(50_000)
     bench.now_ns += 10_000_000
     bench.run(100_000)
     port = bench.ports[0]
+    port.update(1.0)
+    port.settle_losses()
+    assert port.lost_slots == 0, "the rate is the same"
+    if factor is None:
+        port.gate = Gate.CLOSED
+        port.settle_losses()
+    else:
+        port.update(factor)
+        bench.run(500_000)
+        assert len(bench.run(4_000_000)) == pytest.approx(4000 * factor, abs=2), "as asked, and no more"
+    assert port.lost_slots == pytest.approx(10_000 - max(CREDIT_NS / 1000, CREDIT_PACKETS), abs=10)
+    assert port.memory.words[PortWord.OWED] == 0
+
+
+def test_a_burst_that_was_held_up_is_sent_whole_and_nothing_of_it_lost() -> None:
+    bench = Bench([[burst(1, 2000)]])
+    bench.open()
+    bench.run(50_000)
+    bench.now_ns += 1_500_000
+    bench.ports[0].settle_losses()
+    bench.run(3_000_000)
+    port = bench.ports[0]
+    assert port.gate == Gate.ENDED and len(bench.sent) == 2000
+    assert port.memory.words[PortWord.OWED] > 0
     port.settle_losses()
     assert port.lost_slots == 0
-    port.update(0.001)
-    assert port.memory.words[PortWord.OWED] == round(CATCH_UP * 1000 * OWED_MOST_S)
-    port.gate = Gate.CLOSED
-    port.settle_losses()
-    assert port.lost_slots == pytest.approx(10_000 - max(CREDIT_NS / 1000, CREDIT_PACKETS), abs=10)
+
+
+def test_more_owed_than_allowed_leaves_no_room_for_more() -> None:
+    bench = Bench([[stream(1, 1e6)]])
+    bench.open()
+    bench.run(50_000)
+    words, most = bench.ports[0].memory.words, 1000
+    words[PortWord.OWED_MOST], words[PortWord.OWED] = most, 2 * most
+    bench.now_ns += 1_000_000
+    bench.turn()
+    assert most - 1 <= words[PortWord.OWED] <= most
+    bench.ports[0].settle_losses()
+    assert bench.ports[0].lost_slots == pytest.approx(1000 - max(CREDIT_NS / 1000, CREDIT_PACKETS), abs=2)
 
 
 @pytest.mark.parametrize("waited_ns", [50_000, 300_000, 900_000])

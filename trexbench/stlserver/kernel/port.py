@@ -116,11 +116,11 @@ class KernelPort:
     def rate_of(self, stream: StreamPlan) -> float:
         return stream.spec.rate_pps * (1.0 if stream.spec.fixed_rate else self.factor)
 
-    def total_rate(self) -> float:
-        """Packets per second asked for now, of the streams that are active."""
+    def total_rate(self, bursts: bool = True) -> float:
+        """Packets per second asked for now, of the streams that are active; without bursts: of the continuous ones."""
         words = self.memory.words
         streams = self.plan.streams if self.plan else ()
-        return sum(self.rate_of(s) for s in streams if words[s.word(StreamWord.ACTIVE)])
+        return sum(self.rate_of(s) for s in streams if words[s.word(StreamWord.ACTIVE)] and (bursts or not s.bursts))
 
     def prepare(self, plan: PortPlan, factor: float, duration_s: float | None) -> None:
         """Fill the memory for a new set of streams; the gate is closed and no program reads it."""
@@ -149,15 +149,17 @@ class KernelPort:
         credit = min(max(CREDIT_NS, CREDIT_PACKETS / rate * 1e9), CREDIT_AT_MOST_NS)
         words[PortWord.CREDIT] = ticks(credit)
         words[PortWord.STEP] = interval(CATCH_UP * rate)
-        words[PortWord.OWED_MOST] = most = round(self.owed_most_s * CATCH_UP * rate)
-        if (over := words[PortWord.OWED] - most) > 0:
-            words[PortWord.OWED] = most
-            self.lost_slots += over / CATCH_UP
+        words[PortWord.OWED_MOST] = round(self.owed_most_s * CATCH_UP * rate)
 
     def update(self, factor: float) -> None:
-        """New rates, which the program sees at its next turn; the next packet's due time moves with them."""
+        """New rates, which the program sees at its next turn; the next packet's due time moves with them.
+
+        What is owed at the old rate is not sent at the new one: a router near its limit would get more than asked.
+        """
         self.settle_losses()
         words = self.memory.words
+        if factor != self.factor:
+            self._give_up_owed()
         self.factor = factor
         words[PortWord.FORGIVE] = _FORGIVE_TURNS
         for stream in self.plan.streams if self.plan else ():
@@ -181,8 +183,17 @@ class KernelPort:
         self.lost_slots += passed_s * self.total_rate()
         self.lost_time_seen = lost
         if not self.busy:
-            self.lost_slots += words[PortWord.OWED] / CATCH_UP
-            words[PortWord.OWED] = 0
+            self._give_up_owed()
+
+    def _give_up_owed(self) -> None:
+        """Count what is owed as lost, but for the share of bursts: these come later, and whole.
+
+        A turn of the program at this instant may write it back, and what was counted is caught up with after all.
+        """
+        words, total = self.memory.words, self.total_rate()
+        steady = self.total_rate(bursts=False)
+        self.lost_slots += words[PortWord.OWED] / CATCH_UP * (steady / total if total else 0.0)
+        words[PortWord.OWED] = 0
 
     def retire(self) -> None:
         """Move the counts of the streams into the totals, before they are replaced."""

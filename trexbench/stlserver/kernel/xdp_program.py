@@ -238,8 +238,10 @@ class SenderProgram:
             asm.load(8, R4, R9, 8 * PortWord.OWED)
             asm.load(8, R5, R9, 8 * PortWord.OWED_MOST)
             asm.load(8, R7, R9, 8 * PortWord.STEP)
-            asm.calc(R3, R5, "sub", R4)
-            asm.alu("mul", R3, R7)
+            asm.mov(R3, 0)
+            with asm.unless("ge", R4, R5):  # more than OWED_MOST just after that was lowered
+                asm.calc(R3, R5, "sub", R4)
+                asm.alu("mul", R3, R7)
             asm.calc(R2, R1, "sub", R3)
             with asm.unless("lt", R1, R3):
                 asm.change("add", R9, 8 * PortWord.LOST_TIME, R2, R3)
