@@ -175,6 +175,15 @@ def test_a_window_is_of_the_streams_where_all_are_counted(about: str, first: Any
     assert (window.sent, window.received, window.sent_pps) == wanted
 
 
+def test_a_window_in_which_the_driver_refused_frames_is_of_the_ports() -> None:
+    """The streams count these as sent, and the router would have lost them."""
+    first, last = sample(0.0, FIRST), sample(1.0, StreamCounters(1.0, (610, 610), {1: (510, 510)}), 1000, 1000)
+    assert build_window(D, [first, last]).lost == 200
+    ports = last.reading.ports | {0: replace(last.reading.ports[0], oerrors=200)}
+    window = build_window(D, [first, replace(last, reading=replace(last.reading, ports=ports))])
+    assert (window.sent, window.received, window.lost) == (1000, 1000, 0)
+
+
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=1, max_size=5))
 def test_streams_add_up_to_their_window(counts: list[tuple[int, int]]) -> None:
     sent, received = (tuple(one) for one in zip(*counts, strict=True))

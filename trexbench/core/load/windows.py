@@ -106,8 +106,8 @@ class StreamCounts(NamedTuple):
 def count_streams(direction: Direction, first: Sample, last: Sample) -> StreamCounts | None:
     """Count each stream's frames between two samples. Unlike a port's counters, they include no foreign frames.
 
-    None where not every stream was counted all that time, or their frames come back without the marks that they are
-    known by (find_unmarked).
+    None where not every stream was counted all that time, their frames come back without the marks that they are known
+    by (find_unmarked), or the sending port refused some (oerrors), which are counted as sent here, but not by the port.
     """
     then, now = (sample.reading.streams.get(direction.tx) for sample in (first, last))
     if (
@@ -115,6 +115,7 @@ def count_streams(direction: Direction, first: Sample, last: Sample) -> StreamCo
         or now is None
         or len(then.sent) != len(now.sent)
         or now.t_s <= then.t_s
+        or last.reading.ports[direction.tx].oerrors > first.reading.ports[direction.tx].oerrors
         or find_unmarked(direction, last)
     ):
         return None
