@@ -100,9 +100,13 @@ def test_conditions_are_read_once_a_second() -> None:
     assert watch.read() is not None
 
 
-def held_up(sample: Sample, frames: int, taken: SenderCounters) -> Sample:
-    """Return the sample as if from 30 s on port 0 had sent so many frames fewer, while others had its sender's core."""
+def held_up(sample: Sample, frames: int, taken: SenderCounters, caught_up: int = 0) -> Sample:
+    """Return the sample as if from 30 s on port 0 had sent so many frames fewer, while others had its sender's core.
+
+    caught_up: so many of these it sent in the next second.
+    """
     late, reading = sample.t_s >= 30, sample.reading
+    frames -= caught_up if sample.t_s >= 31 else 0
     counters = dict(reading.ports)
     if late:
         counters[0] = replace(counters[0], opackets=counters[0].opackets - frames)
@@ -129,3 +133,12 @@ def test_a_held_up_sender_is_said_and_the_dut_not_blamed(frames: int, taken: Sen
     assert analysis.directions[0].limit is not Limit.DUT
     sample = held_up(samples[-1], frames, taken)
     assert sample_from_dict(msgspec.to_builtins(stored(sample), str_keys=True)) == sample
+
+
+@pytest.mark.parametrize(("frames", "caught_up", "said"), [(20_000, 20_000, 2), (100, 20_000, 1), (20_000, 0, 1)])
+def test_what_a_sender_sends_too_much_after_it_was_held_up_is_said(frames: int, caught_up: int, said: int) -> None:
+    plan, samples = measured(lambda _: Conditions(), 3000 * K)
+    taken = SenderCounters(30_000_000, 40, 0)
+    warnings = analyse(plan, [held_up(sample, frames, taken, caught_up) for sample in samples]).warnings
+    (text,) = (one.text for one in warnings if one.code == "sender-held-up")
+    assert f"in {said} of " in text and "(at most 30 ms)" in text

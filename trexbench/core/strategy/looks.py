@@ -235,7 +235,10 @@ def looks_of(plan: Plan, look_s: float, width: float, group: DirectionGroup, mea
 def _offered(look: Look, width: float) -> dict[Direction, float]:
     """The rates sent; those asked for where they are as near as half of the width, or as the counters can tell."""
     doubt = {direction: width / 2 + window.skew / window.sent for direction, window in look.windows.items()}
-    return {d: asked if look.sent[d] >= (1 - doubt[d]) * asked else look.sent[d] for d, asked in look.asked.items()}
+    return {
+        d: asked if (1 - doubt[d]) * asked <= look.sent[d] <= (1 + doubt[d]) * asked else look.sent[d]
+        for d, asked in look.asked.items()
+    }
 
 
 def find_standing(looks: Sequence[Look]) -> list[Look]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from ..load.plan import Plan
 from ..load.sample import CONFIRM_PHASES, Phase, Sample
@@ -111,10 +112,14 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
 
 
 def _of_sender(windows: Sequence[Window], result: DirectionResult) -> Iterator[RunWarning]:
-    """Report windows in which others had the sender's core, and it did not send what was asked."""
-    off = {w: abs(w.sent_pps / w.asked_pps - 1) for w in windows if w.held_up_s > HELD_UP_S and w.asked_pps}
+    """Report windows in which others had the sender's core, and it did not send what was asked; or more in the next."""
+    held_up_s = {
+        w: max(w.held_up_s, before.held_up_s if w.sent_pps > w.asked_pps else 0.0)
+        for before, w in pairwise((*windows[:1], *windows))
+    }
+    off = {w: abs(w.sent_pps / w.asked_pps - 1) for w in windows if held_up_s[w] > HELD_UP_S and w.asked_pps}
     if missed := [w for w, share in off.items() if share > OFF_SHARE]:
-        longest_ms = 1e3 * max(w.held_up_s for w in missed)
+        longest_ms = 1e3 * max(held_up_s[w] for w in missed)
         text = f"in {len(missed)} of {len(windows)} windows others had the sender's core (at most {longest_ms:.0f} ms)"
         most = format_share(max(off[w] for w in missed))
         yield RunWarning("sender-held-up", f"{result.direction}: {text}: what it sent is off by up to {most}")
