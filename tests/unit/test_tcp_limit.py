@@ -13,6 +13,7 @@ from trexbench.core.dut.runtime import ThreadRuntime
 from trexbench.core.dut.telemetry import QDISC_DROPS
 from trexbench.core.tcp.limit import TcpLimit, TcpVerdict
 from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
+from trexbench.core.tcp.tunnel import CLIENT_DUT
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import tcp_payload_bps
 
@@ -281,8 +282,11 @@ def test_a_full_core_of_a_shared_kernel_is_the_routers_only_where_packets_fill_i
     assert verdict(full, setup=threads).limit is TcpLimit.DUT
     assert verdict(replace(full, user=0.1), setup=threads).limit is TcpLimit.DUT
     assert verdict(replace(full, user=0.7), setup=threads).limit is TcpLimit.UNKNOWN
-    dialled = verdict(replace(full, user=0.7), setup=replace(threads, pppoe=True))
-    assert dialled.limit is TcpLimit.DUT and "other-work" in codes(dialled)
+    tunnelled = verdict(replace(full, user=0.7), setup=replace(threads, tunnel_between=CLIENT_DUT))
+    assert tunnelled.limit is TcpLimit.DUT and "other-work" in codes(tunnelled)
+    dialled = verdict(full, setup=replace(APART, pppoe=True))
+    assert dialled.limit is TcpLimit.UNKNOWN and "foreign-load" in codes(dialled), "the kernel moves its frames"
+    assert verdict(replace(full, packets=0.9), setup=replace(APART, pppoe=True)).limit is TcpLimit.DUT
 
 
 def test_a_routers_full_core_without_packets_is_a_doubt() -> None:

@@ -188,8 +188,8 @@ class TcpEnvironment:
 
     @property
     def dut_programs(self) -> bool:
-        """True if a program moves packets on the DUT, in user space or in threads of its own."""
-        return self.pppoe or self.tunnel_between == CLIENT_DUT
+        """True if a tunnel's program moves packets on the DUT, in user space or in threads of its own."""
+        return self.tunnel_between == CLIENT_DUT
 
     @property
     def tags(self) -> int:

@@ -164,7 +164,7 @@ class TcpEvidence:
     def _own_work(self, core: CoreShare) -> float | None:
         """Share of the core that the DUT's work took: soft interrupts, or the kernel with NAPI threads. None: unknown.
 
-        A program in user space, as that of PPPoE or a tunnel, is like any other.
+        A tunnel's program in user space is like any other. PPPoE's frames are the kernel's work.
         """
         if not self.setup.one_kernel or not self.cores_apart or self.setup.dut_programs:
             return None

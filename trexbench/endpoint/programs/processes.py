@@ -15,7 +15,7 @@ MOST_PROCESSES = 10
 CARRY = ("tunnel", "endpoint", "pppoe")
 """Parts in the test whose processes are told however little they took."""
 TUNNELS = ("openvpn", "wireguard-go", "wireguard", "boringtun-cli", "charon", "trexbench-relay", "trexbench-tunnel")
-SESSIONS = ("pppd", "pppoe", "pppoe-server", "accel-pppd", "trexbench-pppoe")
+SESSIONS = ("pppd", "pppoe", "pppoe-server", "accel-pppd")
 """Programs, and what they are for."""
 KERNEL_THREAD = 0x00200000
 """The kernel's PF_KTHREAD, of the flags of a process."""
