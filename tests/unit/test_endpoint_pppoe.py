@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from itertools import pairwise
@@ -12,7 +13,8 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.endpoint.programs.pppoe import STARTER, PppdLog, command, files_of, quoted
+from trexbench.endpoint.programs import pppoe
+from trexbench.endpoint.programs.pppoe import STARTER, PppdLog, PppoeLine, command, files_of, quoted
 
 pytestmark = pytest.mark.portable
 
@@ -87,6 +89,29 @@ def test_a_killed_pppd_gives_way_to_the_next() -> None:
     lines = ["pppd 7, PPP session is 1", "local IP address 10.0.0.1", "remote IP address 10.0.0.2"]
     assert [log.take(line) for line in (*lines, lines[0].replace("7", "8"), *lines[1:])] == ["", "", "up"] * 2
     assert log.said["pid"] == "8"
+
+
+def test_a_session_is_up_whatever_its_log_leaves_out(capfd: pytest.CaptureFixture[str]) -> None:
+    line = PppoeLine(CLIENT, serves=False)
+    for text in ("local IP address 10.0.0.1", "remote IP address 10.0.0.2"):
+        line.take(text)
+    up = json.loads(capfd.readouterr().out)["up"]
+    assert (up["own"], up["peer"], up["session"], up["mac"], up["mtu"]) == ("10.0.0.1", "10.0.0.2", 0, "", 0)
+
+
+@pytest.mark.parametrize("six", [True, False])
+def test_ipv6_is_let_in_by_its_own_interface_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, six: bool) -> None:
+    """Nothing that a killed program would leave, since the setting goes with the interface."""
+    monkeypatch.setattr(pppoe, "CONF6", str(tmp_path))
+    for name in ("default", "tbppp0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "disable_ipv6").write_text("1\n")
+    line = PppoeLine({**CLIENT, "ipv6": ["fd00::1", "fd00::2"]} if six else CLIENT, serves=False)
+    text, _, _ = (LOGS / "chap-client.log").read_text().partition("sent [LCP")
+    for one in text.splitlines():
+        line.take(one)
+    assert (tmp_path / "tbppp0" / "disable_ipv6").read_text().strip() == ("0" if six else "1")
+    assert (tmp_path / "default" / "disable_ipv6").read_text() == "1\n"
 
 
 @pytest.mark.parametrize("secret", ["s3cret", "a b", "'\"\\#@/x", "ü€", "$(id) %n"])

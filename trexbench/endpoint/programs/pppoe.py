@@ -22,11 +22,11 @@ from .common import ProgramFailure, carry_out, end_on_signals, ip, overdue, read
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
 
     from .common import Options
 
 FOLDER, NOTES, CONCENTRATOR = "/etc/ppp", "/var/run", "trexbench"
+CONF6 = "/proc/sys/net/ipv6/conf"
 PACKAGES = {"pppd": "ppp", "pppoe-server": "pppoe", "ip": "iproute2"}
 """Programs, and Debian's packages of them."""
 IDLE_S = 600.0
@@ -43,6 +43,7 @@ lcp-echo-interval 1
 lcp-echo-failure 4
 lcp-echo-adaptive
 lcp-restart 1
+lcp-max-configure 20
 """
 SERVES = f"name {CONCENTRATOR}\nauth\n{{own}}:{{peer}}\n"
 DIALS = "user {user}\nnoauth\nnoipdefault\nnodefaultroute\n"
@@ -146,20 +147,16 @@ def hide_folders() -> None:
         raise ProgramFailure(f"{FOLDER} and {NOTES} cannot be hidden ({said})", "run as root, and see that they exist")
 
 
-@contextlib.contextmanager
-def ipv6_of_new_interfaces(wanted: bool) -> Iterator[None]:
-    """Let interfaces that are made meanwhile have IPv6, where the host's default is that they have none."""
-    path = "/proc/sys/net/ipv6/conf/default/disable_ipv6"
-    if not wanted or text_of(path) != "1":
-        yield
+def allow_ipv6(name: str) -> None:
+    """Let this interface have IPv6, where the host's default is that it has none."""
+    path = f"{CONF6}/{name}/disable_ipv6"
+    if text_of(path) != "1":
         return
-    with open(path, "w") as file:
-        file.write("0")
     try:
-        yield
-    finally:
         with open(path, "w") as file:
-            file.write("1")
+            file.write("0")
+    except OSError as error:
+        raise ProgramFailure(f"{name} can have no IPv6 ({path}: {error.strerror})", "see why it is read-only") from None
 
 
 def quoted(text: str) -> str:
@@ -207,7 +204,7 @@ class PppoeLine:
                 return
             part = os.read(out, 65536) if out in ready else b""
             for line in self.log.lines_of(part):
-                self._take(line)
+                self.take(line)
             if not part and running.poll() is not None:
                 who, why = "pppoe-server" if self.serves else "pppd", self.log.why or f"exit code {running.returncode}"
                 raise ProgramFailure(f"{who} has ended ({why})", "see what the other end says")
@@ -226,8 +223,10 @@ class PppoeLine:
                         os.kill(pid, signal.SIGKILL)
                     time.sleep(0.02)
 
-    def _take(self, line: str) -> None:
+    def take(self, line: str) -> None:
         change = self.log.take(line)
+        if self.log.six and line == f"Using interface {self.options['tun']}":  # pppd has yet to agree on anything
+            allow_ipv6(self.options["tun"])
         if "pid" in self.log.said:
             self.pids.add(int(self.log.said["pid"]))
         if change == "up":
@@ -250,8 +249,9 @@ class PppoeLine:
             if six or ":" not in route:
                 ip("-6" if ":" in route else "-4", "route", "replace", route, "dev", name)
         told: dict[str, Any] = {"interface": name, "own": said["own"], "peer": said["peer"]}
-        told.update(mtu=int(text_of(f"/sys/class/net/{name}/mtu")), session=int(said["session"]))
-        told.update(auth=said.get("auth", "none").lower(), mac=said["mac"].lower())
+        # 0 or empty: its log does not say so, or it has gone by now
+        told.update(mtu=int(text_of(f"/sys/class/net/{name}/mtu") or 0), session=int(said.get("session", 0)))
+        told.update(auth=said.get("auth", "none").lower(), mac=said.get("mac", "").lower())
         if self.serves:
             told["user"] = said.get("user", "")
         if six:
@@ -276,7 +276,7 @@ def run(options: Options) -> None:
             file.write(text)
     line = PppoeLine(options, serves)
     try:
-        with ipv6_of_new_interfaces(bool(options.get("ipv6"))), child(command(options, serves)) as running:
+        with child(command(options, serves)) as running:
             if serves:
                 wait_for(running, "pppoe-server", path=f"{FOLDER}/pid")
             say("listening" if serves else "dialling", {"interface": options["interface"]})
