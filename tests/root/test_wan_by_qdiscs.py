@@ -139,18 +139,13 @@ wan_host: {{transport: {{type: netns, namespace: {name}}}, interfaces: [w0, w1]}
     try:
         argv = ["ip", "-n", name, "link", "add", "w0", "type", "veth", "peer", "name", "w1"]
         subprocess.run(argv, check=True, timeout=30)
-        if isinstance(tried := attempt(path), DutError):
-            pytest.skip(str(tried))
+        try:
+            require_wan(load_dut(str(path)))
+        except DutError as error:
+            pytest.skip(str(error))
         yield path
     finally:
         subprocess.run(["ip", "netns", "del", name], check=True, timeout=30)
-
-
-def attempt(path: Path) -> str | DutError:
-    try:
-        return require_wan(load_dut(str(path)))
-    except DutError as error:
-        return error
 
 
 def test_a_wan_host_of_its_own_has_it_and_is_reverted_with_the_dut(between: Path, tmp_path: Path) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from ..config.model import DutConfig
 from ..core.checks import Area, Check, State, attempt, failed, judge
 from ..core.errors import BenchError
+from ..core.tcp.wan import Wan
 from ..lab import LabSpec, host, vm
 from ..lab.lab import status
 from ..lab.spec import place
 from ..session.dut import ConnectedDut, connect_target
 from ..session.options import Target
-from ..session.wan import require_wan
+from ..session.wan import made_by, require_wan
 
 MOST_OFFSET_S = 2.0
 """Between the clocks of the DUT and of this machine: more makes logs hard to compare."""
@@ -40,10 +42,15 @@ def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
     yield Check(Area.LAB, "state", State.GOOD, str(status(spec.prefix)))
 
 
+def _wan_of(config: DutConfig, wan: Wan) -> str:
+    require_wan(config)
+    return f"{wan}, by {made_by(wan)}"
+
+
 def check_dut(target: Target, config: DutConfig) -> Iterator[Check]:
     """Reaches the DUT as a run would, and reads all that its driver needs; changes nothing."""
     if config.wan is not None:
-        yield attempt(Area.DUT, "WAN", lambda: f"{config.wan}, by {require_wan(config)}")
+        yield attempt(Area.DUT, "WAN", partial(_wan_of, config, config.wan))
     if config.lab is not None and status(config.lab.prefix).condition != "up":
         found = "its lab is down: a run brings it up for itself"
         yield Check(Area.DUT, config.name, State.GOOD, found, f"to check it too: trexbench lab up --dut {config.name}")

@@ -14,7 +14,7 @@ from ..core.tcp.wan import Wan
 from ..dut import Change, Wanted
 from ..dut.apply import revert
 from ..dut.linux.parse import parse_links
-from ..dut.linux.wan import NETEM, Qdisc, commands, deviations, foreign, parse_qdiscs, parts, removal
+from ..dut.linux.wan import Qdisc, commands, deviations, foreign, parse_qdiscs, parts, removal
 from ..transport import run_checked
 from .dut import ConnectedDut, connect_dut, reached
 from .temporary import NAME, Temporary
@@ -54,15 +54,15 @@ def carrier_of(config: DutConfig, packets: bool = False) -> WanCarrier | None:
     return WanCarrier("the DUT", config.transport, names) if names else None
 
 
-def require_wan(config: DutConfig, packets: bool = False) -> str:
-    """Return NETEM (with tbf, or tbf alone for a rate), empty where the config has no WAN.
+def made_by(wan: Wan) -> str:
+    """Return the kind of the root qdisc: ``netem``, with tbf beneath it for a rate, or ``tbf`` for a rate alone."""
+    return parts(wan, _MTU)[0].kind
 
-    DutError, with what it lacks, where the host in the path cannot make it.
-    """
-    if config.wan is None:
-        return ""
-    if config.in_vm:
-        return NETEM  # its kernel may not run yet: what it lacks shows when the line is made
+
+def require_wan(config: DutConfig, packets: bool = False) -> None:
+    """DutError, with what it lacks, where the host in the path cannot make the config's WAN."""
+    if config.wan is None or config.in_vm:  # a guest's kernel may not run yet: what it lacks shows with the line
+        return
     carrier = carrier_of(config, packets)
     if carrier is None:
         raise _no_carrier(config)
@@ -70,7 +70,6 @@ def require_wan(config: DutConfig, packets: bool = False) -> str:
         carrier = replace(carrier, transport=TransportConfig("local"))
     if (lack := _lack(carrier, config.wan)) is not None:
         raise lack
-    return NETEM
 
 
 def _no_carrier(config: DutConfig) -> DutError:
@@ -133,10 +132,8 @@ class NetemLine:
     has set, and where the line is not read back as it was set.
     """
 
-    by = NETEM
-
     def __init__(self, host: ConnectedDut, interfaces: Sequence[str], wan: Wan) -> None:
-        self._host, self._wan = host, wan
+        self._host, self._wan, self.by = host, wan, made_by(wan)
         self._mtus: dict[str, int] = dict.fromkeys(interfaces, 0)
         self._made = Temporary(host)
 
