@@ -136,16 +136,23 @@ def run_all_in_guest(
 
 
 def trexbench_in_guest(folder: Path, *commands: Sequence[str], timeout_s: float = 300.0) -> list[InGuest]:
-    """Commands of the checkout's trexbench, as tools.trexbench runs them here, after what a lab imports is read once.
+    """Commands of the checkout's trexbench, as tools.trexbench runs them here."""
+    state = {"TREXBENCH_RUN_DIR": str(folder / "run"), "TREXBENCH_STATE_DIR": str(folder / "state")}
+    argvs = [(sys.executable, "-m", "trexbench", *arguments) for arguments in commands]
+    return python_in_guest(folder, argvs, timeout_s, state)
+
+
+def python_in_guest(
+    folder: Path, commands: Sequence[Sequence[str]], timeout_s: float, environment: Mapping[str, str] | None = None
+) -> list[InGuest]:
+    """Commands that find the checkout's trexbench, after what a lab imports is read once.
 
     Without that, its server would take too long on a busy machine.
     """
-    root = Path(__file__).resolve().parents[2]
-    state = {"TREXBENCH_RUN_DIR": str(folder / "run"), "TREXBENCH_STATE_DIR": str(folder / "state")}
-    argvs = [(sys.executable, "-c", "import trexbench.lab.keeper, trexbench.stlserver.__main__")]
-    argvs += [(sys.executable, "-m", "trexbench", *arguments) for arguments in commands]
-    read, *done = run_all_in_guest(argvs, folder, timeout_s, {"PYTHONPATH": str(root), **state})
-    return done or [read]
+    read = (sys.executable, "-c", "import trexbench.cli.tcp, trexbench.lab.keeper, trexbench.stlserver.__main__")
+    there = {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), **(environment or {})}
+    first, *done = run_all_in_guest([read, *commands], folder, timeout_s, there)
+    return done or [first]
 
 
 def _qemu(kernel: Path, initrd: Path, shared: Path, memory_mib: int) -> list[str]:

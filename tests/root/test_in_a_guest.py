@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest import lacking, run_in_guest, trexbench_in_guest
+from guest import lacking, python_in_guest, run_in_guest, trexbench_in_guest
 from labs import write_lab
 from tools import ROOT, documents
 
@@ -140,5 +140,5 @@ def six(kind: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("file", ["test_sixinfour.py", "test_pppoe.py", "test_pppoe_in_the_lab.py"])
 def test_tests_that_need_its_kernel(tmp_path: Path, file: str) -> None:
     argv = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "0", f"tests/root/{file}")
-    done = run_in_guest(["env", "-C", str(ROOT), *argv], tmp_path, WITHIN_S)
+    done = python_in_guest(tmp_path, [["env", "-C", str(ROOT), *argv]], WITHIN_S)[-1]
     assert done.code == 0 and re.search(r"\d+ passed", done.stdout) and "skipped" not in done.stdout, done.stdout
