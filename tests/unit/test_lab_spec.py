@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.model import LabConfig
 from trexbench.core.errors import ConfigError, LabError
 from trexbench.host.files import mask
-from trexbench.lab import Lab, LabSpec, host, place, server, state, status
+from trexbench.lab import Lab, LabSpec, down, host, place, server, state, status
 from trexbench.lab.spec import Placement, place_endpoints
 
 ROOT = Path(__file__).parents[2]
@@ -236,6 +237,32 @@ def test_a_run_in_a_lab_that_is_up_needs_no_kernel_for_the_embedded_server(
     with Lab(spec).running() as found:
         assert not found.ephemeral and found.server == trex
     assert needed == [False]
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        (
+            "exit 0",
+            "lab x is still up: the keeper that was to take it down ended too early: try 'trexbench lab down' again",
+        ),
+        ("kill -TERM $$", "lab x is still up"),
+        ("echo 'KeyError: 7' >&2; exit 1", r"ended with code 1 \(KeyError: 7\): see .*x-keeper.log"),
+    ],
+)
+def test_a_lab_that_is_not_taken_down_is_not_said_to_be_down(
+    ends: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path))
+    monkeypatch.setattr(host, "check", lambda embedded: None)
+    keeper = tmp_path / "keeper"
+    keeper.write_text(f"#!/bin/sh\n{ends}\n")
+    keeper.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(keeper))
+    served = state.Server("embedded", state.Process.of(os.getpid()), "/log")
+    state.update(state.new_state(LabSpec("x"), "persistent"), status="up", server=served)
+    with pytest.raises(LabError, match=words):
+        down("x")
 
 
 def test_a_run_directory_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

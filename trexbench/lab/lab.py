@@ -151,10 +151,14 @@ def down(prefix: str, force: bool = False) -> bool:
         found = state.load(prefix)
         if found is None:
             return kept
-        keeper, _ = _start_keeper(found.spec, "down")
+        keeper, log_path = _start_keeper(found.spec, "down")
         assert keeper.stdin is not None
         keeper.stdin.close()
-        _await_end(keeper, found.spec)
+        _await_end(keeper, log_path, found.spec)
+        left = state.load(prefix)
+        if left is not None and left.owner == found.owner:
+            what = f"lab {prefix} is still {left.status}: the keeper that was to take it down ended too early"
+            raise LabError(what, f"try 'trexbench lab down' again; its log is {log_path}")
         return True
 
 
@@ -243,11 +247,11 @@ def _kept(spec: LabSpec, mode: str, trex_dir: Path | None) -> Iterator[LabState]
     except BaseException:
         keeper.stdin.close()
         with contextlib.suppress(LabError):  # the first error is the one to tell
-            _await_end(keeper, spec)
+            _await_end(keeper, log_path, spec)
         raise
     with contextlib.suppress(BrokenPipeError), keeper.stdin:
         keeper.stdin.write(b"\n" if mode == "persistent" else b"")  # the word by which it stays
-    _await_end(keeper, spec)
+    _await_end(keeper, log_path, spec)
 
 
 def _expect_up(keeper: subprocess.Popen[bytes], log_path: Path, spec: LabSpec) -> None:
@@ -261,7 +265,7 @@ def _expect_up(keeper: subprocess.Popen[bytes], log_path: Path, spec: LabSpec) -
     _raise_error_in(line)
 
 
-def _await_end(keeper: subprocess.Popen[bytes], spec: LabSpec) -> None:
+def _await_end(keeper: subprocess.Popen[bytes], log_path: Path, spec: LabSpec) -> None:
     assert keeper.stdout is not None
     with keeper.stdout:
         try:
@@ -273,6 +277,11 @@ def _await_end(keeper: subprocess.Popen[bytes], spec: LabSpec) -> None:
         with lab_lock(spec.prefix):
             clean_leftovers(spec.prefix)
     _raise_error_in(line)
+    if keeper.returncode > 0:
+        said = server.telling_line(str(log_path))
+        raise LabError(
+            f"the keeper of lab {spec.prefix} ended with code {keeper.returncode} ({said})", f"see {log_path}"
+        )
 
 
 def _raise_error_in(line: bytes) -> None:
