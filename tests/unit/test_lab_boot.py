@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from trexbench.config.lookup import load_dut
 from trexbench.config.vm import ConsoleLogin, LabVm
 from trexbench.core.errors import LabError
-from trexbench.lab import LabSpec, boot
+from trexbench.lab import LabSpec, boot, net
 from trexbench.lab.boot import Dialogue
 from trexbench.transport.console import console_socket
 
@@ -65,6 +66,39 @@ def test_a_password_that_is_refused_or_shown() -> None:
     with pytest.raises(LabError, match=r"it does not let admin in: correct .* \*\*\* \| Login incorrect") as caught:
         talk.reply("name")
     assert PASSWORD not in str(caught.value)
+
+
+def test_a_name_that_was_not_heard_is_typed_again() -> None:
+    talk = heard(b"login: ", login=LOGIN)
+    for _ in range(3):
+        assert talk.reply("name") == b"admin\n"
+        talk.hear(b"\r\nusb 1-1: new device\r\nlogin: ")
+    with pytest.raises(LabError, match="it does not let admin in"):
+        talk.reply("name")
+
+
+def test_a_password_that_is_a_word_of_the_consoles() -> None:
+    talk = Dialogue("it", LabVm().prompt, LOGIN, "login")
+    talk.hear(b"router login: ")
+    assert talk.waits_for() == "name" and talk.said == "its console said: router ***:"
+
+
+def test_a_server_of_ssh_that_is_slow_to_greet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(net, "inside", lambda _namespace: nullcontext())
+    monkeypatch.setattr(boot, "_LOOK_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        monkeypatch.setattr(boot, "MANAGEMENT_PORT", listening.getsockname()[1])
+        asked: list[socket.socket] = []
+
+        def greets_the_first_at_the_third_look() -> bool:
+            asked.append(listening.accept()[0] if not asked else asked[0])
+            if len(asked) == 3:
+                asked[0].sendall(b"SSH-2.0-OpenSSH")
+            return False
+
+        assert boot._greets(LabSpec(), greets_the_first_at_the_third_look) and len(asked) >= 3
+        asked[0].close()
+        assert not boot._greets(LabSpec(), lambda: True)
 
 
 def test_a_console_that_never_ends_is_forgotten() -> None:

@@ -31,6 +31,10 @@ _QUESTIONS = {
     "name": re.compile(r"(?i)(?:(?<!last )login|user ?name): *$"),
     "password": re.compile(r"(?i)password(?: for [^:]+)?: *$"),
 }
+_NAMES = 3
+"""Times a name is typed, while no password is asked for: what else a console says may hide the question for it."""
+_GREETING_S, _LOOK_S = 10.0, 0.2
+"""Within which a server of ssh says its first word to one connection; after which it is seen whether to go on."""
 _KEPT_BYTES = 1 << 16
 """Bytes of what a console says that are looked at: some fill it for ever."""
 
@@ -51,18 +55,20 @@ class Dialogue:
 
     def hear(self, piece: bytes) -> None:
         self.heard += piece
-        if self.password:  # some consoles show what is typed
-            shown = self.heard.replace(self.password.encode(), b"***")
-            self._begin += min(0, len(shown) - len(self.heard))
-            self.heard = shown
         surplus = max(0, len(self.heard) - _KEPT_BYTES)
         del self.heard[:surplus]
         self._begin = max(0, self._begin - surplus)
 
+    @property
+    def said(self) -> str:
+        """Its last lines, for messages, without the password: some consoles show what is typed."""
+        password = self.password.encode()
+        return last_lines(self.heard.replace(password, b"***") if password else self.heard)
+
     def waits_for(self) -> str:
         """A command (``shell``), ``name`` or ``password``, if nothing follows; or nothing. LabError after a panic."""
         if PANIC in self.heard:
-            raise LabError(f"{self.name} panicked", last_lines(self.heard))
+            raise LabError(f"{self.name} panicked", self.said)
         last = plain(self.heard[max(self._begin, len(self.heard) - 4096) :]).rpartition("\n")[2]
         if find(self.prompt, last) is not None:
             return "shell"
@@ -73,7 +79,6 @@ class Dialogue:
 
     def reply(self, waiting: str) -> bytes | None:
         """Return what to type; None: a shell waits. LabError where nothing is known, or was refused."""
-        said = last_lines(self.heard)
         number = self.asked.get(waiting, 0)
         self.asked[waiting], self._begin = number + 1, len(self.heard)
         if waiting == "shell":
@@ -82,9 +87,9 @@ class Dialogue:
             return f"{lines[number]}\n".encode() if number < len(lines) else None
         if self.login is None:
             remedy = "write lab.vm.login, or take an image whose console logs in by itself"
-            raise LabError(f"{self.name} asks for a login at its console", f"{remedy}; {said}")
-        if number:
-            raise LabError(f"{self.name} does not let {self.login.user} in", f"correct lab.vm.login; {said}")
+            raise LabError(f"{self.name} asks for a login at its console", f"{remedy}; {self.said}")
+        if number and (waiting == "password" or "password" in self.asked or number >= _NAMES):
+            raise LabError(f"{self.name} does not let {self.login.user} in", f"correct lab.vm.login; {self.said}")
         return (self.login.user if waiting == "name" else self.password).encode() + b"\n"
 
 
@@ -99,12 +104,12 @@ def await_shell(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cance
         while time.monotonic() < deadline:
             piece = _heard(line)
             if piece is None:
-                raise LabError(_why_ended(talk), f"{server.telling_line(log)}; {last_lines(talk.heard)}")
+                raise LabError(_why_ended(talk), f"{server.telling_line(log)}; {talk.said}")
             talk.hear(piece)
             waiting = talk.waits_for()
             if spec.by_ssh:
                 if time.monotonic() >= look_at:
-                    if _greets(spec):
+                    if _greets(spec, cancelled):
                         return
                     look_at = time.monotonic() + _ASK_AGAIN_S
             elif waiting and not select.select([line], [], [], talk.quiet_s(waiting))[0]:
@@ -118,7 +123,7 @@ def await_shell(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cance
             begun = bool(talk.heard)
     lacks = "answers no ssh" if spec.by_ssh else "shows no prompt"
     keys = "boot" if spec.by_ssh else "prompt, boot"
-    raise LabError(f"{talk.name} {lacks} within {machine.boot_s:g} s (lab.vm.{keys})", last_lines(talk.heard))
+    raise LabError(f"{talk.name} {lacks} within {machine.boot_s:g} s (lab.vm.{keys})", talk.said)
 
 
 def _type(line: socket.socket, words: bytes) -> None:
@@ -126,12 +131,15 @@ def _type(line: socket.socket, words: bytes) -> None:
         line.send(words)
 
 
-def _greets(spec: LabSpec) -> bool:
+def _greets(spec: LabSpec, cancelled: Callable[[], bool]) -> bool:
     """Does a server of ssh say its first word?"""
     with suppress(OSError), net.inside(spec.tester), socket.socket() as probe:
         probe.settimeout(1.0)
         probe.connect(("127.0.0.1", MANAGEMENT_PORT))
-        return probe.recv(4) == b"SSH-"
+        deadline = time.monotonic() + _GREETING_S
+        while time.monotonic() < deadline and not cancelled():
+            if select.select([probe], [], [], _LOOK_S)[0]:
+                return probe.recv(4) == b"SSH-"
     return False
 
 
