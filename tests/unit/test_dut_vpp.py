@@ -492,6 +492,11 @@ def test_queues_and_full_rings_of_vpps_own_drivers() -> None:
     ]
     assert seen.ports == (PortCount(0, 2206, 0), PortCount(1, 9, 1844))
     assert queue_packets(parse_hardware(texts["show hardware-interfaces"])["vmxnet3-0/0/6/0"]) == {0: 4991, 1: 0}
+    config = load_dut("lab-vm-vpp")
+    ports = tuple(replace(port, interface=port.interface.replace("virtio", "vmxnet3")) for port in config.ports)
+    others = {command: text.replace("virtio-0/0", "vmxnet3-0/0") for command, text in texts.items()}
+    seen = observed(replace(config, cables=ports), others)
+    assert DropCount("drops", 361, 1) in seen.drops and seen.ports[1].tx_packets == 1844
 
 
 def test_interfaces_of_vpps_own_drivers(tmp_path: Path) -> None:

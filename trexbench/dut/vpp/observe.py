@@ -4,9 +4,9 @@ The drop counters, no frame in two of them, by the port that saw the frame last:
 as DPDK counts it), ``rx-error`` (broken on the wire), ``drops`` (VPP dropped what this port had received),
 ``tx-error`` (this port could not send it). Left out: rx-no-buf, which DPDK counts per attempt, while its frames are in
 rx-miss; and ``show errors``, whose rows are reasons for drops (and much that is no loss: "total received block" is an
-error to VPP), except for what a full transmit ring refuses: af_packet's is counted nowhere else, that of virtio among
-``tx packets`` and ``drops`` too, from which it is taken. What af_packet's receive ring refuses has no counter: it is
-what the Linux interface has received and VPP has not, ``af_packet ring``.
+error to VPP), except for what a full transmit ring refuses: af_packet's is counted nowhere else, that of VPP's own
+drivers among ``tx packets`` too, and virtio's among ``drops``, from which it is taken. What af_packet's receive ring
+refuses has no counter: it is what the Linux interface has received and VPP has not, ``af_packet ring``.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def observed(config: DutConfig, said: Mapping[str, str]) -> Observation:
             twice = 0 if af_packet or refused is None else refused
             sent = _count(found, "tx packets") - twice
             ports.append(PortCount(port.tester, _count(found, "rx packets"), max(0, sent)))
-            drops += _drops(port, found, twice)
+            drops += _drops(port, found, twice if name.startswith("virtio-") else 0)
             drops += [] if refused is None else [DropCount(reason, refused, port.tester)]
             if af_packet:
                 lost = _ring(port, found, said.get(_arrived(port), ""))
