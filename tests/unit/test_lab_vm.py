@@ -159,6 +159,16 @@ def test_another_releases_image_is_not_started(monkeypatch: pytest.MonkeyPatch) 
     assert len(before | {image.kernel_file(), image.initrd_file()}) == 4
 
 
+def test_the_initramfs_of_vpp_stays_where_the_kernel_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    plain, vpp = image.initrd_file(), image.initrd_file("vpp")
+    assert not image._replace(b"kernel", {plain: b"", vpp: b"with VPP"})
+    assert not image._replace(b"kernel", {plain: b"new"}) and vpp.read_bytes() == b"with VPP"
+    assert image._replace(b"another", {plain: b"new"}) and not vpp.exists()
+    made = image.MadeImage("6.1", {}, (1, 1), tmp_path, without_vpp=True)
+    assert str(made).endswith("VPP's was of another kernel and is removed: make it again with --vpp")
+
+
 def test_the_trial_of_kvm_ends_with_whoever_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     program(tmp_path, vm.QEMU, f"echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec sleep 60")

@@ -61,17 +61,22 @@ that the device gets only once it is set (seen with Linux 6.1)."""
 
 @dataclass(frozen=True)
 class MadeImage:
-    """release: of its kernel. packages: versions of what is in it. bytes: of kernel and initramfs."""
+    """release: of its kernel. packages: versions of what is in it. bytes: of kernel and initramfs.
+
+    without_vpp: VPP's initramfs, of another kernel or release of trexbench, is gone.
+    """
 
     release: str
     packages: Mapping[str, str]
     bytes: tuple[int, int]
     folder: Path
+    without_vpp: bool
 
     def __str__(self) -> str:
         kernel, initrd = (size / 1e6 for size in self.bytes)
         parts = ", ".join(f"{name} {version}" for name, version in self.packages.items())
-        return f"{self.folder}: Linux {self.release} ({kernel:.1f} MB), initramfs ({initrd:.1f} MB) with {parts}"
+        gone = "; VPP's was of another kernel and is removed: make it again with --vpp" if self.without_vpp else ""
+        return f"{self.folder}: Linux {self.release} ({kernel:.1f} MB), initramfs ({initrd:.1f} MB) with {parts}{gone}"
 
 
 @dataclass
@@ -132,7 +137,10 @@ def check() -> None:
 
 
 def make(vpp: Path | None = None) -> MadeImage:
-    """Make the files anew, in the place of former ones. vpp: with an initramfs of the VPP in this folder as well."""
+    """Make the files anew, in the place of former ones. vpp: with an initramfs of the VPP in this folder as well.
+
+    Without it a former one stays where the kernel does, whose modules it has.
+    """
     check()
     found = vppimage.find(vpp) if vpp is not None else None
     with tempfile.TemporaryDirectory(prefix="trexbench-image-") as scratch:
@@ -144,17 +152,25 @@ def make(vpp: Path | None = None) -> MadeImage:
             made[initrd_file("vpp")] = archive_of(_with_vpp(tree, found).files)
         kernel = (there / "boot" / f"vmlinuz-{release}").read_bytes()
     try:
-        folder().mkdir(parents=True, exist_ok=True)
-        replace_file(kernel_file(), kernel)
-        for path, initrd in made.items():
-            replace_file(path, initrd)
-        for former in {*folder().glob("vmlinuz*"), *folder().glob("initrd*")} - {kernel_file(), *made}:
-            former.unlink(missing_ok=True)
+        without_vpp = _replace(kernel, made)
     except OSError as error:
         raise LabError(f"{folder()}: {error.strerror}", "name another place with XDG_CACHE_HOME") from None
     packages = ["busybox-static", *(package for package, _ in PROGRAMS.values())]
     versions = {**dict(_versions(packages)), **({"VPP of": str(vpp)} if vpp is not None else {})}
-    return MadeImage(release, versions, (len(kernel), sum(map(len, made.values()))), folder())
+    return MadeImage(release, versions, (len(kernel), sum(map(len, made.values()))), folder(), without_vpp)
+
+
+def _replace(kernel: bytes, made: Mapping[Path, bytes]) -> bool:
+    """Write these files, and delete former ones; True where VPP's is deleted and not made anew."""
+    folder().mkdir(parents=True, exist_ok=True)
+    stays = kernel_file().is_file() and kernel_file().read_bytes() == kernel
+    for path, content in {kernel_file(): kernel, **made}.items():
+        replace_file(path, content)
+    former = {*folder().glob("vmlinuz*"), *folder().glob("initrd*")} - {kernel_file(), *made}
+    former -= {initrd_file("vpp")} if stays else set()
+    for path in former:
+        path.unlink(missing_ok=True)
+    return initrd_file("vpp") not in made and any(path.name.endswith("-vpp") for path in former)
 
 
 def _unpack_kernel(there: Path) -> str:
