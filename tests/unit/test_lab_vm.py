@@ -104,6 +104,8 @@ def test_one_emulated_processor_for_each_core_or_queue(tmp_path: Path, monkeypat
     vpp = LabSpec.from_config(load_dut("lab-vm-vpp"))
     stored = [vm.facts_of(spec, "tcg", [1])["vm"] for spec in (plain, spec_of(), vpp)]
     assert [facts["cores"] for facts in stored if isinstance(facts, dict)] == [1, 3, 1], "Linux: one for each queue"
+    few = replace(spec_of(nic="vmxnet3"), most_queues=2)
+    assert vm.count_cores(few, (1, 2, 3)) == 2, "Linux gives vmxnet3 as many queues as it has cores"
 
 
 def test_a_machine_without_qemu_or_without_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,9 +197,10 @@ def test_kvm_is_used_where_a_kernel_says_a_word_by_it(
             vm.choose_accelerator(spec_of(accelerator="kvm"))
 
 
-def config(lab: str, driver: str = "linux", way: str = "console") -> DutConfig:
+def config(lab: str, driver: str = "linux", way: str = "console", queues: str = "[1, 2, 3]") -> DutConfig:
     text = (Path(load_dut("lab-vm-linux").file)).read_text()
     text = text.replace("driver: linux", f"driver: {driver}").replace("type: console", f"type: {way}")
+    text = text.replace("rx_queues: [1, 2, 3]", f"rx_queues: {queues}")
     return dut_of(Path("lab-vm-linux.yaml"), text[: text.index("\nlab:")] + f"\nlab: {lab}\n")
 
 
@@ -206,7 +209,12 @@ def config(lab: str, driver: str = "linux", way: str = "console") -> DutConfig:
     [
         ("{router: vm, gro: false}", "gro: has no effect on lab.router: vm"),
         ("{router: vm, mtu: 9000}", r"lab-vm-linux.yaml:\d+:.*mtu: has no effect on lab.router: vm"),
-        ("{router: vm, vm: {nic: vmxnet3, cores: 2}}", "no more queues than it has cores: take cores out, or"),
+        ("{router: vm, vm: {nic: vmxnet3, cores: 2}}", "as many queues as it has cores: 1, 2 or 4: take cores out"),
+        ("{router: vm, vm: {nic: vmxnet3}}", r"write rx_queues: \[1, 2, 4\]"),
+        (
+            "{router: vm, vm: {image: /a.raw, guest: vpp}}",
+            "guest: has no effect on a machine with an image or kernel of",
+        ),
         ("{router: vm, vm: {guest: vpp}}", "guest: vpp with driver: linux: write lab.vm.guest: linux"),
         ("{router: vm, vm: {nic: e1000e}}", "nic: e1000e has one queue in QEMU"),
         ("{router: vm, vm: {login: {user: a, password_env: B, password_file: /c}}}", "two places for one password"),
@@ -221,9 +229,28 @@ def test_configs_that_cannot_be(lab: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         config(lab)
     assert config("{router: vm, vm: {memory: 256}}").lab is not None
-    text = Path(load_dut("lab-vm-vpp").file).read_text().replace("guest: vpp", "guest: vpp\n    nic: vmxnet3")
-    with pytest.raises(ConfigError, match="only by vfio without an IOMMU, which Debian's kernels lack: write nic: vir"):
-        dut_of(Path("lab-vm-vpp.yaml"), text)
+    assert config("{router: vm, vm: {nic: vmxnet3, cores: 2}}", queues="[2]").rx_queues == (2,)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (
+            "guest: vpp",
+            "guest: vpp\n    nic: vmxnet3",
+            "drives virtio only: write nic: virtio, or name kernel and initrd",
+        ),
+        ("guest: vpp", "guest: vpp\n    nic: e1000e", "drives virtio only: write nic: virtio"),
+        ("interfaces: native", "interfaces: dpdk", "drives its NICs itself: write vpp.interfaces: native"),
+        ("vpp:\n  interfaces: native", "", "drives its NICs itself: write vpp.interfaces: native"),
+    ],
+)
+def test_what_the_vpp_of_the_image_cannot_be(before: str, after: str, words: str) -> None:
+    text = Path(load_dut("lab-vm-vpp").file).read_text()
+    with pytest.raises(ConfigError, match=words):
+        dut_of(Path("lab-vm-vpp.yaml"), text.replace(before, after))
+    own = text.replace("guest: vpp", "kernel: /k\n    initrd: /i\n    nic: vmxnet3")
+    assert dut_of(Path("lab-vm-vpp.yaml"), own).in_vm
 
 
 def test_a_machine_that_is_reached_by_ssh_is_on_the_loopback_of_the_tester() -> None:
@@ -235,6 +262,8 @@ def test_a_machine_that_is_reached_by_ssh_is_on_the_loopback_of_the_tester() -> 
         config(lab, way="ssh\n  host: router")
     with pytest.raises(ConfigError, match="login: has no effect with transport ssh"):
         config("{router: vm, vm: {login: {user: root}}}", way="ssh")
+    with pytest.raises(ConfigError, match="rpc_port: 2222 is that of the machine's ssh: write another port"):
+        config(f"{lab}\ngenerator: {{rpc_port: 2222}}", way="ssh")
 
 
 def test_a_machine_that_nobody_configures() -> None:

@@ -15,11 +15,12 @@ from .endpoints import TransportConfig
 from .model import DRIVERS, UNREACHED, Driver, DutConfig, LabConfig, Port, Route
 from .readers import repeated, section
 from .settings import ASK_THE_DUT, POWER_READERS, VppSettings
-from .vm import LabVm
+from .vm import MANAGEMENT_PORT, LabVm
 from .yamltree import Value, as_one, parse, raise_any, read_text
 
 _OF_THE_SYSTEM = ("routes", "rx_queues", "rss")
 """Keys that mean something only to a driver that knows the DUT's system."""
+_QUEUES_OF_VMXNET3 = {1, 2, 4}
 _OF_VETH = ("steer", "threaded", "gro", "queues", "sysctls", "endpoints")
 """Keys of a lab whose router is reached through veth pairs."""
 
@@ -180,7 +181,7 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigEr
     if dut.endpoints is None:
         yield from idle(root.at("lab"), ("endpoints",), "a lab without endpoints", "take it out, or add endpoints:")
     if dut.in_vm:
-        yield from _check_lab_vm(root.at("lab"), dut, lab.vm)
+        yield from _check_lab_vm(root, dut, lab.vm)
         return
     yield from idle(root.at("lab"), ("vm",), f"lab.router: {lab.router}", "take it out, or write router: vm")
     if lab.threaded and not lab.gro:
@@ -192,35 +193,47 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigEr
         yield from _check_lab_vpp(root, dut)
 
 
-def _check_lab_vm(value: Value, dut: DutConfig, machine: LabVm) -> Iterator[ConfigError]:
-    own = machine.image is not None or machine.kernel is not None
+def _check_lab_vm(root: Value, dut: DutConfig, machine: LabVm) -> Iterator[ConfigError]:
+    value, own = root.at("lab"), machine.image is not None or machine.kernel is not None
     if not own and (machine.guest == "vpp") != (dut.driver == "vpp"):
         what = f"lab.vm.guest: {machine.guest} with driver: {dut.driver}"
         yield value.wrong(what, f"write lab.vm.guest: {'vpp' if dut.driver == 'vpp' else 'linux'}")
     yield from idle(
         value, (*_OF_VETH, "mtu"), "lab.router: vm, whose router has a kernel and NICs of its own", "take it out"
     )
-    if machine.nic == "vmxnet3" and machine.guest == "vpp":
-        what = "VPP drives vmxnet3 only by vfio without an IOMMU, which Debian's kernels lack"
-        yield value.at("vm", "nic").wrong(what, "write nic: virtio, or name kernel and initrd of your own")
-    if machine.nic == "vmxnet3" and dut.driver == "linux" and max(dut.rx_queues, default=1) > (machine.cores or 64):
-        remedy = "take cores out, or correct rx_queues"
-        yield value.at("vm", "nic").wrong("Linux gives vmxnet3 no more queues than it has cores", remedy)
-    if machine.nic == "e1000e" and max(dut.rx_queues, default=1) > 1:
-        yield value.at("vm", "nic").wrong(
-            f"{machine.nic} has one queue in QEMU", "write nic: virtio, or rx_queues: [1]"
-        )
+    yield from _check_vm_nics(root, dut, machine, own)
     if machine.login is not None and machine.login.password_env and machine.login.password_file:
         yield value.at("vm", "login", "password_file").wrong("two places for one password", "take one of them out")
     if machine.login is not None and dut.transport.type == "ssh":
         yield value.at("vm", "login").wrong("has no effect with transport ssh", "take it out, or write type: console")
+    for key, port in (("rpc_port", dut.generator.rpc_port), ("pub_port", dut.generator.pub_port)):
+        if dut.transport.type == "ssh" and port == MANAGEMENT_PORT:
+            yield root.at("generator", key).wrong(f"{port} is that of the machine's ssh", "write another port")
     if machine.boot_s <= 0:
         yield value.at("vm", "boot").wrong("no machine starts in 0 s", "write the longest that it may take, as in 60s")
     if value.has("vm"):
+        if own:
+            yield from idle(value.at("vm"), ("guest",), "a machine with an image or kernel of its own", "take it out")
         if machine.image is not None:
             yield from idle(value.at("vm"), ("kernel", "initrd", "append"), "a machine with image:", "take it out")
         elif (machine.kernel is None) != (machine.initrd is None):
             yield value.at("vm").wrong("kernel and initrd belong together", "name both, or neither")
+
+
+def _check_vm_nics(root: Value, dut: DutConfig, machine: LabVm, own: bool) -> Iterator[ConfigError]:
+    """own: it starts from files of the user's."""
+    nic = root.at("lab", "vm", "nic")
+    if not own and machine.guest == "vpp" and machine.nic != "virtio":
+        remedy = "write nic: virtio, or name kernel and initrd of your own"
+        yield nic.wrong("the VPP of trexbench lab image drives virtio only", remedy)
+    if not own and machine.guest == "vpp" and dut.vpp.interfaces != "native":
+        yield root.at("vpp").wrong("the image's VPP drives its NICs itself", "write vpp.interfaces: native")
+    able = _QUEUES_OF_VMXNET3 if machine.cores is None else _QUEUES_OF_VMXNET3 & {machine.cores}
+    if machine.nic == "vmxnet3" and dut.driver == "linux" and not able.issuperset(dut.rx_queues):
+        what = "Linux gives vmxnet3 as many queues as it has cores: 1, 2 or 4"
+        yield nic.wrong(what, "take cores out, and write rx_queues: [1, 2, 4]")
+    if machine.nic == "e1000e" and max(dut.rx_queues, default=1) > 1:
+        yield nic.wrong("e1000e has one queue in QEMU", "write nic: virtio, or rx_queues: [1]")
 
 
 def _check_lab_vpp(root: Value, dut: DutConfig) -> Iterator[ConfigError]:

@@ -35,7 +35,8 @@ class LabVm:
 
     guest: which one it is of those that ``trexbench lab image`` makes. kernel, initrd: what it starts instead. append:
     words for its kernel. image: a disk, qcow2 or raw, that it starts from in their place, and that is never written.
-    memory_mib: of its memory. cores: of its own; None: one for each of lab.router_cpus, or two. nic: its NICs' model.
+    memory_mib: of its memory. cores: of its own; None: as many as lab.router_cpus, or two, but for Linux no fewer than
+    its NICs have queues, and with vmxnet3 no more. nic: its NICs' model.
     rss: virtio NICs of several queues choose one by a hash of addresses and ports, and a table, both readable; else
     the TAP chooses, by a hash of its own. accelerator: what runs its processor: ``kvm``, which is this machine's own,
     ``tcg``, which emulates it, or ``auto``: KVM where it works. prompt: a pattern, which the last line of its console

@@ -180,10 +180,12 @@ def count_cores(spec: LabSpec, router: Sequence[int]) -> int:
     """Processors of the machine. router: the cores that forward; two that are emulated on one wait for one another.
 
     For Linux one for each queue of a NIC: 6.1 tells a virtio NIC of as many as it has processors, however many are in
-    use. VPP's threads poll, and one that waits too long for another ends it.
+    use, and gives a vmxnet3 as many queues. VPP's threads poll, and one that waits too long for another ends it.
     """
-    needed = spec.most_queues if spec.settings.vm.guest == "linux" else 1
-    return spec.settings.vm.cores or max(len(router) or 2, needed)
+    machine, needed = spec.settings.vm, len(router) or 2
+    if machine.guest == "linux":
+        needed = spec.most_queues if machine.nic == "vmxnet3" else max(needed, spec.most_queues)
+    return machine.cores or needed
 
 
 def pin(process: int, router: Sequence[int]) -> None:
