@@ -37,7 +37,7 @@ from trexbench.results.columns import column_names  # noqa: E402
 from trexbench.results.nights import NightWriter, find_nights  # noqa: E402
 from trexbench.results.parquet import make_table, merge, read_rows, write_table  # noqa: E402
 from trexbench.results.published import keep_night  # noqa: E402
-from trexbench.results.remote import mirror_of, store_of  # noqa: E402
+from trexbench.results.remote import is_inside, mirror_of, store_of  # noqa: E402
 from trexbench.results.store import RunWriter, load_run  # noqa: E402
 from trexbench.review.find import all_rows, find_document, latest_run  # noqa: E402
 from trexbench.review.judge import judge  # noqa: E402
@@ -54,7 +54,7 @@ CELLS = st.builds(
 )
 ROWS = st.builds(
     RunRow,
-    TEXTS,
+    TEXTS.filter(is_inside),
     TEXTS,
     TEXTS,
     TEXTS,
@@ -248,6 +248,29 @@ def test_rows_that_cannot_be_used_are_made_of_the_documents(
     assert all_rows(other, told.append) == wanted
     assert len(told) == (how != "missing")
     assert all_rows(other, refused if how != "missing" else told.append) == wanted, "they are made once"
+
+
+OUTSIDE = ["../../x.json", "2026-01-01/../../../x.json", "/tmp/x.json", "a//x.json", "./x.json", ""]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_nothing_of_a_store_is_written_outside_its_mirror(tmp_path: Path, name: str) -> None:
+    results = memory_store(1)
+    store = store_of(results)
+    assert store is not None
+    for use in (lambda: store.fetch([name]), lambda: store.fetch([name, "x"]), lambda: store.replace(name)):
+        with pytest.raises(StoreError, match="is not the path of a file below it"):
+            use()
+    write_table(tmp_path / "x.parquet", make_table([replace(make_row(), path=name)], ["x"]))
+    with pytest.raises(StoreError, match="is not the path of a document below the results"):
+        read_rows(tmp_path / "x.parquet")
+
+
+def test_files_whose_names_lead_outside_are_not_there() -> None:
+    results = memory_store(1)
+    store, system = store_of(results), fsspec.filesystem("memory")
+    system.store["/lab/results/nights/../../x.json"] = system.store[f"/lab/results/nights/{date(0)}-nightly.json"]
+    assert store is not None and [*store.find("nights")] == [f"nights/{date(0)}-nightly.json"]
 
 
 def test_a_place_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

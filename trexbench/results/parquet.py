@@ -26,6 +26,7 @@ from ..core.result import ANALYSIS_VERSION
 from .columns import COUNTS, FLAGS, NUMBERS, column_names, columns_of, unit_of
 from .document import naming, read_bytes
 from .nights import read_night
+from .remote import is_inside
 from .scan import plain
 from .store import load_rows, make_directory, safe_name
 
@@ -92,7 +93,18 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def read_rows(path: Path, since: str | None = None, **wanted: str | None) -> list[RunRow]:
-    """Return rows with these values in their columns, that began at ``since`` or later; StoreError as read_table."""
+    """Return rows with these values in their columns, that began at ``since`` or later; StoreError as read_table.
+
+    StoreError also for a row whose document would lie elsewhere.
+    """
+    rows = _read_rows(path, since, **wanted)
+    outside = [row.path for row in rows if not is_inside(row.path)]
+    if outside:
+        raise StoreError(f"{path}: {outside[0]!r} is not the path of a document below the results")
+    return rows
+
+
+def _read_rows(path: Path, since: str | None, **wanted: str | None) -> list[RunRow]:
     asked = {name: plain(value) for name, value in wanted.items() if value is not None}
     table = read_table(path, ["row", "started", *asked])
     stored = table.column("row").to_pylist()

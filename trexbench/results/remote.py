@@ -34,6 +34,11 @@ def has_parquet() -> bool:
     return find_spec("pyarrow") is not None
 
 
+def is_inside(name: str) -> bool:
+    """Test whether a path is that of a file below any directory that it is joined to."""
+    return not {"", ".", ".."} & {*name.split("/")} and "\0" not in name
+
+
 def is_address(text: str) -> bool:
     return _ADDRESS.fullmatch(text) is not None
 
@@ -124,7 +129,7 @@ class Store:
 
     def find(self, folder: str, *begins: str) -> dict[str, str]:
         """Every file below the folder, with a stamp that changes when it does; begins: of the names of files in it."""
-        place, found = f"{self._root}/{folder}", dict[str, Mapping[str, Any]]()
+        place, found = self._at(folder), dict[str, Mapping[str, Any]]()
         with _saying(self.address), contextlib.suppress(FileNotFoundError):
             self._system.invalidate_cache()
             if not begins:
@@ -137,7 +142,14 @@ class Store:
                 places = [f"{place}/{name}" for name in names if name.startswith(begins)]
                 found = {one: self._system.info(one) for one in places}
         cut = len(self._root.lstrip("/")) + 1
-        return {name.lstrip("/")[cut:]: _stamp(about) for name, about in found.items()}
+        names = {name.lstrip("/")[cut:]: about for name, about in found.items()}
+        return {name: _stamp(about) for name, about in names.items() if is_inside(name)}
+
+    def _at(self, name: str) -> str:
+        """The file's place; StoreError for one outside, which documents of others may name."""
+        if not is_inside(name):
+            raise StoreError(f"{self.address}: {name!r} is not the path of a file below it", "remove what names it")
+        return f"{self._root}/{name}"
 
     @property
     def _protocols(self) -> Sequence[str]:
@@ -179,11 +191,12 @@ class Store:
             data = self.read(names[0])
             yield from () if data is None else [(names[0], data)]
             return
+        places = {name: self._at(name) for name in names}
         with _saying(self.address):
-            read = self._system.cat([f"{self._root}/{name}" for name in names], on_error="return")
+            read = self._system.cat([*places.values()], on_error="return")
             by_place = {str(place).lstrip("/"): data for place, data in read.items()}  # some leave out the slash
             for name in names:
-                data = by_place.get(f"{self._root}/{name}".lstrip("/"), FileNotFoundError())
+                data = by_place.get(places[name].lstrip("/"), FileNotFoundError())
                 if isinstance(data, bytes):
                     yield name, data
                 elif not isinstance(data, FileNotFoundError):
@@ -193,7 +206,7 @@ class Store:
         """The file's content; None where there is none."""
         with _saying(self.address):
             try:
-                return bytes(self._system.cat_file(f"{self._root}/{name}"))
+                return bytes(self._system.cat_file(self._at(name)))
             except FileNotFoundError:
                 return None
 
@@ -201,17 +214,17 @@ class Store:
         """Put the mirror's file in this place."""
         self._make_folder(name)
         with _saying(self.address):
-            self._system.pipe_file(f"{self._root}/{name}", (self.mirror / name).read_bytes())
+            self._system.pipe_file(self._at(name), (self.mirror / name).read_bytes())
         self._mark_sent(name)
 
     def _mark_sent(self, name: str) -> None:
         with _saying(self.address):
             self._system.invalidate_cache()
-            self.mark(name, _stamp(self._system.info(f"{self._root}/{name}")))
+            self.mark(name, _stamp(self._system.info(self._at(name))))
 
     def create(self, name: str) -> None:
         """Put the mirror's file in this place unless there is one, which must be the same; StoreError for another."""
-        data, place = (self.mirror / name).read_bytes(), f"{self._root}/{name}"
+        data, place = (self.mirror / name).read_bytes(), self._at(name)
         self._make_folder(name)
         with _saying(self.address):
             try:
@@ -243,14 +256,14 @@ class Store:
     def _make_folder(self, name: str) -> None:
         if "s3" not in self._protocols:
             with _saying(self.address):
-                self._system.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
+                self._system.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files; those that are not there are gone already."""
         with _saying(self.address):
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
-                    self._system.rm_file(f"{self._root}/{name}")
+                    self._system.rm_file(self._at(name))
 
 
 def _stamp(about: Mapping[str, Any]) -> str:
