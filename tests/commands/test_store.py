@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tools import succeed, trexbench
+from tools import folder_with, succeed, trexbench
+
+from suites import TWO
+from trexbench.core.errors import StoreError
+from trexbench.results.remote import mirror_of
+from trexbench.session.keep import Output
+from trexbench.session.options import Setup
+from trexbench.suite.night import NightOptions
+from trexbench.suite.nightly import Nightly
 
 for package in ("duckdb", "fsspec", "pyarrow"):
     pytest.importorskip(package)
@@ -96,5 +104,45 @@ def test_a_directory_elsewhere(tmp_path: Path) -> None:
 
 def test_s3(tmp_path: Path, s3: Path) -> None:
     check_store(tmp_path, "s3://lab/results")
+    listed = trexbench(tmp_path, "results", "list", "--results", "s3://none/results")
+    assert listed.returncode == StoreError.exit_code and "nothing is there" in listed.stderr
+    (tmp_path / "small.yaml").write_text(SUITE)
+    begun = trexbench(tmp_path, "suite", "run", "small.yaml", "--sim", "-q", "--results", "s3://none/results")
+    assert begun.returncode == StoreError.exit_code and "there is no bucket none" in begun.stderr
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and path != s3]
     assert kept and not [path for path in kept if b"secret-of-ours" in path.read_bytes()]
+
+
+def test_trouble_with_the_store_costs_a_night_no_later_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_with(tmp_path, tiny=TWO + "keep_nights: 1\n")
+    monkeypatch.setenv("TREXBENCH_SUITES", str(tmp_path / "suites"))
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    results, said, reason = mirror_of("memory://nights/results"), list[str](), "no room is left"
+
+    def measured(date: str) -> Nightly:
+        options = NightOptions(results, Setup(sim=True), Output(warn=said.append), said.append, date)
+        end = Nightly("tiny", options, prometheus=tmp_path / f"{date}.prom")
+        end.run()
+        assert "too early to judge" in end.verdict and (results / f"report-{date}-tiny.html").is_file()
+        assert "trexbench_maximum_pps{" in (tmp_path / f"{date}.prom").read_text()
+        return end
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(reason)
+
+    end = measured("2026-03-01")
+    assert (end.code, end.findings) == (0, [])
+    assert json.loads(memory.cat("/nights/results/nights/2026-03-01-tiny.json"))["judged"] == end.verdict
+    assert "pruned   nothing: keep_nights is only for directories" in said
+    monkeypatch.setattr(type(memory), "pipe_file", broken)
+    end = measured("2026-03-02")
+    assert end.code == StoreError.exit_code and len(end.findings) == 1
+    assert end.findings[0].startswith("rows: memory://nights/results cannot be reached: OSError: no room is left")
+
+
+def test_a_tester_of_a_fleet_needs_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text("")
+    for verb in (("worker", "--tester", "t1"), ("status",)):
+        done = trexbench(tmp_path, "fleet", *verb, "--fleet", "fleet.yaml", "--results", f"file://{tmp_path}/store")
+        assert done.returncode == 2 and "only whole nights go to an address" in done.stderr

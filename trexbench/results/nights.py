@@ -46,9 +46,11 @@ class NightWriter:
 
     @staticmethod
     def begin(results: Path, night: Night) -> NightWriter:
-        """Write the night to a new file; StoreError where that fails."""
+        """Write the night to a new file; StoreError where that fails, or the store would not take it at its end."""
         if not is_date(night.night):
             raise StoreError(f"{night.night!r} is not the date of a night", "write it as 2026-11-21")
+        if (store := store_of(results)) is not None:
+            store.check()
         stem = f"{night.night}-{safe_name(night.suite, '._-')}"
         return NightWriter(create_file(results / FOLDER, stem, encode_json(night_to_dict(night))), night)
 
@@ -187,7 +189,10 @@ def _write_known(results: Path, known: Sequence[Known]) -> None:
 
 @contextlib.contextmanager
 def _locked(results: Path) -> Iterator[None]:
-    """Lock the directory: of two processes that acknowledge at once, neither must lose its note."""
+    """Lock the directory: of two processes that acknowledge at once, neither must lose its note.
+
+    That holds for one machine: of two mirrors of a store, the later one's notes stay.
+    """
     try:
         handle = os.open(results, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

@@ -82,7 +82,7 @@ def current_files(
                 continue
             store.mark(name, found[name])
         made.append(results / name)
-    for name, nights in _missing(results, store, suite, found):
+    for name, nights in _missing(results, store, suite, found, warn):
         if remake(results, store, name, warn, nights):
             made.append(results / name)
     return made
@@ -106,13 +106,20 @@ def _day_before(since: str | None) -> str:
     return str(date.fromisoformat(since[:10]) - timedelta(days=_LATE_DAYS))
 
 
-def _missing(results: Path, store: Store, suite: str | None, found: Iterable[str]) -> Iterator[tuple[str, list[Path]]]:
-    """Files of rows that are not there though their nights are, with these nights: of the last month only."""
+def _missing(
+    results: Path, store: Store, suite: str | None, found: Iterable[str], warn: Warn
+) -> Iterator[tuple[str, list[Path]]]:
+    """Files of rows that are not there though their nights are, with these nights.
+
+    Of the last month only; where there is no file of rows, of all.
+    """
     names = [path.rpartition("/") for path in found]
     newest = max((name[:10] for _, _, name in names if name[4:5] == "-" and name[7:8] == "-"), default="")
     stems = {f"{name[:10]}-{Path(folder).name}{name[10:].removesuffix(ENDING)}" for folder, _, name in names}
-    nights = store.find(FOLDER, newest[:7]) if newest else {}
+    nights = store.find(FOLDER, newest[:7]) if newest or not names else {}
     lost = {name: stamp for name, stamp in nights.items() if Path(name).stem not in stems and (suite or "") in name}
+    if lost and not names:
+        warn(f"{store.address} has no rows of {len(lost)} nights: reading their documents")
     store.mirror_files(lost)
     for name in lost:
         with contextlib.suppress(StoreError):
@@ -159,7 +166,7 @@ def keep_night(results: Path, path: Path, warn: Warn) -> None:
     """Keep the rows of the night of this file, and put it into the store that the results mirror.
 
     What fails is a warning in a directory of results; of a store, StoreError, and the next night of this mirror tries
-    again.
+    again, which warns of it and no more.
     """
     store = store_of(results)
     if store is None:
@@ -172,11 +179,18 @@ def keep_night(results: Path, path: Path, warn: Warn) -> None:
         return
     unsent = results / _UNSENT
     make_directory(unsent)
-    (unsent / path.stem).touch()
-    for mark in sorted(unsent.iterdir()):
-        if (night := path.with_name(f"{mark.name}.json")).exists():
-            _put(results, store, night, warn)
-        mark.unlink()
+    own = unsent / path.stem
+    own.touch()
+    for mark in [own, *sorted({*unsent.iterdir()} - {own})]:
+        try:
+            if (night := path.with_name(f"{mark.name}.json")).exists():
+                _put(results, store, night, warn)
+        except (StoreError, OSError) as error:
+            if mark == own:
+                raise
+            warn(f"{night.name} is not in the store yet: {error}")
+        else:
+            mark.unlink()
 
 
 def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
@@ -198,3 +212,9 @@ def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
     for path in whole:
         store.replace(path.relative_to(results).as_posix())
     store.remove(path.relative_to(results).as_posix() for path in gone)
+
+
+def keep_judgement(results: Path, path: Path) -> None:
+    """Put a night of the store there once more, as it is now that it is judged; StoreError where that fails."""
+    if (store := store_of(results)) is not None and not (results / _UNSENT / path.stem).exists():
+        store.replace(path.relative_to(results).as_posix())

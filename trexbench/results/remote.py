@@ -1,7 +1,7 @@
 """``--results s3://lab/results``: stored nights at an address that fsspec can read, and the directory that mirrors it.
 
 Everything is measured into, and read from, the mirror, a directory of this user: what is missing there is fetched as a
-whole file, a night that has ended is put there, see put_night. Credentials are the library's own concern.
+whole file, a night that has ended is put there, see keep_night. Credentials are the library's own concern.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from .. import files
 from ..core.errors import ConfigError, StoreError
@@ -53,6 +54,10 @@ def mirror_of(address: str) -> Path:
     for package in ("fsspec", "pyarrow"):
         if find_spec(package) is None:
             raise ConfigError(f"results at {address.partition('://')[0]}:// need {package}", INSTALL)
+    if "::" in address:
+        raise ConfigError(f"--results {address.partition('::')[0]}:: chains file systems", "name one address")
+    kind, _, path = address.partition("://")
+    address = f"{kind}://{path.rstrip('/') or path}"
     parts = urlsplit(address)
     if parts.password is not None or parts.query:
         shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
@@ -100,6 +105,8 @@ def _open(address: str) -> tuple[Any, str]:
     with _saying(address):
         options = {"host_key_policy": _known_hosts_only()} if address.startswith(("sftp:", "ssh:")) else {}
         system, root = fsspec.core.url_to_fs(address, **options)
+        if options:
+            system.client.get_transport().set_keepalive(60)  # between a night's begin and its end nothing else is sent
         return system, root.rstrip("/")
 
 
@@ -214,8 +221,25 @@ class Store:
         """Put the mirror's file in this place."""
         self._make_folder(name)
         with _saying(self.address):
-            self._system.pipe_file(self._at(name), (self.mirror / name).read_bytes())
+            data, place = (self.mirror / name).read_bytes(), self._at(name)
+            if "file" in self._protocols:
+                files.replace_file(Path(place), data)
+            elif "sftp" in self._protocols:
+                self._rename(data, place, self._system.ftp.posix_rename)
+            else:
+                self._system.pipe_file(place, data)
         self._mark_sent(name)
+
+    def _rename(self, data: bytes, place: str, rename: Callable[[str, str], None]) -> None:
+        """Write a file of another name beside the place, and rename it."""
+        temporary = f"{place}.{uuid4().hex}.tmp"
+        try:
+            self._system.pipe_file(temporary, data)
+            rename(temporary, place)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._system.rm_file(temporary)
+            raise
 
     def _mark_sent(self, name: str) -> None:
         with _saying(self.address):
@@ -224,9 +248,9 @@ class Store:
 
     def create(self, name: str) -> None:
         """Put the mirror's file in this place unless there is one, which must be the same; StoreError for another."""
-        data, place = (self.mirror / name).read_bytes(), self._at(name)
         self._make_folder(name)
         with _saying(self.address):
+            place, data = self._at(name), (self.mirror / name).read_bytes()
             try:
                 self._create(place, data)
             except FileExistsError:
@@ -240,18 +264,36 @@ class Store:
         elif {"s3", "memory"} & {*self._protocols}:
             self._system.pipe_file(place, data, mode="create")  # S3: If-None-Match
         elif "sftp" in self._protocols:
-            temporary = f"{place}.{os.getpid()}.tmp"
-            self._system.pipe_file(temporary, data)
             try:
-                self._system.ftp.rename(temporary, place)  # of OpenSSH: fails where there is one
+                self._rename(data, place, self._system.ftp.rename)  # of OpenSSH: fails where there is one
             except OSError:
-                self._system.rm_file(temporary)
                 if not self._system.exists(place):
                     raise
                 raise FileExistsError(place) from None
         else:
+            self.check()  # raises
+
+    def check(self) -> None:
+        """StoreError where no night can be put: of the wrong kind, or not to be reached."""
+        if not {"file", "s3", "memory", "sftp"} & {*self._protocols}:
             what = f"{self._protocols[0]}:// cannot create a file only where there is none"
             raise StoreError(what, "name a directory, s3:// or sftp://")
+        bucket = self._root.lstrip("/").partition("/")[0]
+        if not self._is_there(bucket if "s3" in self._protocols else self._root) and "s3" in self._protocols:
+            raise StoreError(f"{self.address}: there is no bucket {bucket}", "make it, or check the address")
+
+    def check_there(self) -> None:
+        """StoreError where nothing is at the address: it may be mistyped."""
+        if not self._is_there(self._root):
+            raise StoreError(f"{self.address}: nothing is there", "check the address; the first night makes it")
+
+    def _is_there(self, place: str) -> bool:
+        with _saying(self.address):
+            self._system.invalidate_cache()
+            try:
+                return bool(self._system.info(place))
+            except FileNotFoundError:
+                return False
 
     def _make_folder(self, name: str) -> None:
         if "s3" not in self._protocols:
@@ -284,13 +326,15 @@ def _mark_of(path: Path) -> int:
 
 @contextlib.contextmanager
 def _saying(address: str) -> Iterator[None]:
-    """Make one line of what any of these libraries raises; FileNotFoundError and FileExistsError are the caller's."""
+    """Make one line of what any of these libraries raises."""
     try:
         yield
-    except (StoreError, ConfigError, FileNotFoundError, FileExistsError):
+    except (StoreError, ConfigError):
         raise
     except ImportError as error:
-        raise ConfigError(f"{address} cannot be read: {error}", INSTALL) from None
+        cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+        remedy = f"pip install {cause.name.partition('.')[0]}" if cause.name else INSTALL
+        raise ConfigError(f"{address} cannot be read: {error}", remedy) from None
     except Exception as error:  # each library has errors of its own
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise StoreError(f"{address} cannot be reached: {text}", "check the address, and its credentials") from None

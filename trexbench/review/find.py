@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..results.document import EXPORT
 from ..results.index import open_index
 from ..results.latest import find_latest
 from ..results.nights import FOLDER, KNOWN_FILE
-from ..results.remote import Store, store_of
+from ..results.remote import Store, fetch_missing, store_of
 from ..results.store import load_rows
 
 Warn = Callable[[str], None]
@@ -25,9 +26,11 @@ _REMEDY = "name a file, a directory, a glob, a date, a label, a suite, a DUT, or
 
 
 def check_results(results: Path) -> None:
-    """StoreError where this is not a directory."""
+    """StoreError where this is not a directory, or mirrors a store that is not there."""
     if not results.is_dir():
         raise StoreError(f"{results}: no such directory", "name the results with --results")
+    if (store := store_of(results)) is not None:
+        store.check_there()
 
 
 def read_index(
@@ -93,18 +96,18 @@ def find_document(name: str, results: Path) -> Path | None:
 
 def find_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:
     """The runs that the name means, oldest first; ConfigError where there are none."""
-    path = Path(name)
     if not name.strip():
         raise ConfigError("an empty name means no run", _REMEDY)
-    if name == LATEST:
-        path = latest_run(results)
-    if path.is_file():
+    path = find_document(name, results) or Path(name)
+    if path.is_file() or fetch_missing(path):
         return list(load_rows(path, str(path)))
     if path.is_dir() and ("/" in name or not is_date(name)):
         inside = (file for file in path.rglob("*.json") if not _is_hidden(file.relative_to(path)))
         return _load_rows(inside, name, warn)
     if _is_glob(name):
         found = glob.glob(name, recursive=True) or glob.glob(str(results / name), recursive=True)
+        if not found and store_of(results) is not None:
+            return _require([row for row in all_rows(results, warn) if fnmatchcase(row.path, name)], name)
         return _load_rows(map(Path, found), name, warn)
     return _indexed_rows(name, results, warn)
 
@@ -130,9 +133,13 @@ def _load_rows(files: Iterable[Path], name: str, warn: Warn) -> list[RunRow]:
             rows += load_rows(file, str(file))
         except StoreError as error:
             warn(f"not read: {error}")
+    return sorted(_require(rows, name), key=lambda row: row.started)
+
+
+def _require(rows: list[RunRow], name: str) -> list[RunRow]:
     if not rows:
         raise ConfigError(f"no run matches {name!r}", _REMEDY)
-    return sorted(rows, key=lambda row: row.started)
+    return rows
 
 
 def _may_be_run(path: Path) -> bool:

@@ -15,7 +15,7 @@ from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError
 from ..core.history.night import Night
 from ..results.nights import NightWriter
-from ..results.remote import has_parquet
+from ..results.remote import has_parquet, store_of
 from ..session.keep import Output
 from ..session.options import Setup
 from ..session.process import utc_now
@@ -91,6 +91,7 @@ def run_suite(name: str, options: NightOptions, only: Sequence[str] = (), resume
         else:
             writer = begin_night(options.results, suite.name, options.night, jobs)
         measure_night(suite.name, jobs, writer, options)
+        keep_rows(writer, options)
     return writer
 
 
@@ -104,12 +105,19 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
         runs = labelled(jobs, suite, writer)
         night = NightRun(runs, writer, output, options.say, options.retry_after_s).go()
     shutil.rmtree(writer.scratch, ignore_errors=True)
-    keep_rows(writer, options)
     for reason, cells in night.failures.items():
         every = "all " * (len(cells) == len(night.cells))
         names = f"{every}{len(cells)} cells" if len(cells) > MOST_NAMED else ", ".join(map(str, cells))
         output.warn(f"failed   {names}: {reason}")
     options.say(f"night    {night.measured}")
+
+
+def keep_judged(writer: NightWriter, options: NightOptions) -> None:
+    """Put the night into the store again, if there is one, with its judgement."""
+    if store_of(options.results) is not None:
+        from ..results.published import keep_judgement
+
+        keep_judgement(options.results, writer.path)
 
 
 def keep_rows(writer: NightWriter, options: NightOptions) -> None:

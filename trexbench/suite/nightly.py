@@ -1,4 +1,4 @@
-"""A night of a suite and the steps after it: judge, prune, report, gauges, webhook. One that fails stops no other."""
+"""A suite's night, then steps of which none stops another: rows, judge, prune, report, gauges, webhook."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from ..core.units import seconds_of
 from ..report.events import events_of_judgement, first_sentence
 from ..results.nights import NightWriter, page_name
 from ..results.prune import find_old_nights, remove
+from ..results.remote import store_of
 from ..results.store import load_rows, replace_file
 from ..review.judge import judge
 from ..review.report import collect, make_page
 from ..session.process import utc_now
 from .jobs import Job, begin_night, find_unfinished, resumed
-from .night import NightOptions, keep_rows, measure_night, read_jobs
+from .night import NightOptions, keep_judged, keep_rows, measure_night, read_jobs
 from .notify import check_textfile, post, summary, textfile, webhook_url, write_textfile
 from .run import night_code
 from .table import published_lines
@@ -71,7 +72,6 @@ class Nightly:
             try:
                 if suite is None:
                     self._writer = begin_night(self.options.results, label, self.options.night, (), str(error))
-                    keep_rows(self._writer, self.options)
                 else:
                     self._writer = self._begin_or_resume(suite.name, jobs)
                     measure_night(suite.name, jobs, self._writer, self.options)
@@ -87,6 +87,8 @@ class Nightly:
             self._note_failure(error)
         else:
             self._set_code(night_code(self.night))
+        self.step("rows", lambda: keep_rows(self._writer, self.options))
+        if error is None:
             self.step("judge", lambda: self._judge(label))
         if suite is not None:  # before the report, which links what stays
             self.step("prune", lambda: self._prune(suite))
@@ -138,6 +140,7 @@ class Nightly:
             self._set_code(judgement.exit_code)
         self._writer.write(replace(self.night, judged=self.verdict))
         self.night = self._writer.night
+        keep_judged(self._writer, self.options)
 
     def _report(self, suite: str) -> None:
         """results/report.html, of this suite's nights; and the same under the night's own name, to stay."""
@@ -154,6 +157,9 @@ class Nightly:
     def _prune(self, suite: Suite) -> None:
         """Remove what is older than the nights that the suite keeps, and that its regressions are compared with."""
         if suite.keep_nights is None:
+            return
+        if store_of(self.options.results) is not None:
+            self.options.say("pruned   nothing: keep_nights is only for directories")
             return
         if self.judged is None:
             self.options.say("pruned   nothing: without a judgement it is not known what must stay")
