@@ -1,21 +1,25 @@
-"""Nights of one tester in a store, and what another machine sees of them: a directory, and S3 on loopback."""
+"""Nights of one tester in a store, and what another machine sees of them: a directory, S3 and SFTP on loopback."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from pwd import getpwuid
 
 import pytest
+from sshd import WHY_NOT, running_sshd
 from tools import folder_with, succeed, trexbench
 
 from suites import TWO
 from trexbench.core.errors import StoreError
-from trexbench.results.remote import mirror_of
+from trexbench.results.remote import mirror_of, store_of
 from trexbench.session.keep import Output
 from trexbench.session.options import Setup
 from trexbench.suite.night import NightOptions
@@ -111,6 +115,29 @@ def test_s3(tmp_path: Path, s3: Path) -> None:
     assert begun.returncode == StoreError.exit_code and "there is no bucket none" in begun.stderr
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and path != s3]
     assert kept and not [path for path in kept if b"secret-of-ours" in path.read_bytes()]
+
+
+@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+def test_sftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("paramiko")
+    keys = tmp_path / "home" / ".ssh"
+    keys.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(keys.parent))
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
+    with running_sshd("Subsystem sftp internal-sftp") as server:
+        shutil.copy(server.folder / "user", keys / "id_ed25519")
+        shutil.copy(server.folder / "known_hosts", keys)
+        address = f"sftp://{getpwuid(os.geteuid()).pw_name}@{server.address}:{server.port}{tmp_path}/store"
+        check_store(tmp_path, address)
+        results, name = mirror_of(address), "nights/2026-03-01-small.json"
+        store = store_of(results)
+        assert store is not None and store.fetch([name]) == 1
+        store.create(name)
+        (results / name).write_text("{}")
+        with pytest.raises(StoreError, match="is there already, and another one"):
+            store.create(name)
+        store.replace(name)
+        assert (tmp_path / "store" / name).read_text() == "{}" and not [*(tmp_path / "store").rglob("*.tmp")]
 
 
 def test_trouble_with_the_store_costs_a_night_no_later_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

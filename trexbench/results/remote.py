@@ -149,8 +149,8 @@ class Store:
                 places = [f"{place}/{name}" for name in names if name.startswith(begins)]
                 found = {one: self._system.info(one) for one in places}
         cut = len(self._root.lstrip("/")) + 1
-        names = {name.lstrip("/")[cut:]: about for name, about in found.items()}
-        return {name: _stamp(about) for name, about in names.items() if is_inside(name)}
+        there = {place.lstrip("/")[cut:]: _stamp(about) for place, about in found.items()}
+        return {name: stamp for name, stamp in there.items() if is_inside(name)}
 
     def _at(self, name: str) -> str:
         """The file's place; StoreError for one outside, which documents of others may name."""
