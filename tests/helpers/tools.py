@@ -51,6 +51,7 @@ class Forks:
         return self._answer()
 
     def has_ended(self, within_s: float) -> bool:
+        assert self._process.stdout is not None
         return bool(select.select([self._process.stdout], [], [], within_s)[0])
 
     def exit_code(self) -> int:
