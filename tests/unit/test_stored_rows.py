@@ -276,6 +276,39 @@ def test_files_whose_names_lead_outside_are_not_there() -> None:
     assert store is not None and [*store.find("nights")] == [f"nights/{date(0)}-nightly.json"]
 
 
+def test_rows_of_damaged_documents_never_replace_the_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_store(2, runs=2)
+    memory, folder = fsspec.filesystem("memory"), "/lab/results/rows/nightly"
+    place, damaged = f"{folder}/{date(0)}.parquet", memory.find(f"/lab/results/{date(0)}")[0]
+    whole, document, told = memory.cat_file(place), memory.cat_file(damaged), list[str]()
+    memory.pipe_file(place, whole[:-100])
+    memory.pipe_file(damaged, b"{")
+    other = fresh(tmp_path, monkeypatch)
+    assert len(all_rows(other, told.append)) == 3 and "not JSON" in told[-1]
+    keep_night(other, ended_night(other, 40), refused)
+    assert memory.cat_file(place) == whole[:-100], "another month's night merges no rows that lack some"
+    memory.pipe_file(damaged, document)
+    (other / damaged.removeprefix("/lab/results/")).unlink()
+    assert len(all_rows(other, told.append)) == 5, "it is made again"
+
+
+def test_a_store_that_is_gone_is_not_one_without_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_store(1)
+    memory, place = fsspec.filesystem("memory"), f"/lab/results/rows/nightly/{date(0)}.parquet"
+    memory.pipe_file(place, memory.cat_file(place)[:-100])
+    read = type(memory).cat_file
+
+    def broken(self: object, path: str, *more: object, **options: object) -> bytes:
+        if path.endswith(".json") and "/nights/" not in path:
+            raise PermissionError("no longer")
+        return bytes(read(self, path, *more, **options))
+
+    other = fresh(tmp_path, monkeypatch)
+    monkeypatch.setattr(type(memory), "cat_file", broken)
+    with pytest.raises(StoreError, match="cannot be reached"):
+        all_rows(other, list[str]().append)
+
+
 def test_a_place_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory_store(1)
     keep_again = mirror_of("memory://lab/results")

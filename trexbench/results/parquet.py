@@ -26,7 +26,7 @@ from ..core.result import ANALYSIS_VERSION
 from .columns import COUNTS, FLAGS, NUMBERS, column_names, columns_of, unit_of
 from .document import naming, read_bytes
 from .nights import read_night
-from .remote import is_inside
+from .remote import fetch_missing, is_inside
 from .scan import plain
 from .store import load_rows, make_directory, safe_name
 
@@ -40,7 +40,7 @@ _TYPES = {
     "at_least": pa.bool_(),
     "row": pa.binary(),
 }
-_MADE_BY = b"trexbench"
+_MADE_BY, _PARTIAL = b"trexbench", b"partial"
 _rows = msgspec.json.Decoder(list[RunRow])
 
 
@@ -156,7 +156,8 @@ def documents_of(night: Night) -> list[str]:
 def write_night(results: Path, nights: Iterable[Path], path: Path | None = None) -> tuple[Path, list[str]]:
     """Write the rows of these nights' documents, by default where those of the first belong.
 
-    Returns the file, and what could not be read. StoreError where a night cannot be read, OSError for the disk.
+    Returns the file, and what could not be read: such a file is never merged. Documents that were removed have no rows.
+    StoreError where a night cannot be read or the store cannot be reached, OSError for the disk.
     """
     rows: list[RunRow] = []
     digests: list[str] = []
@@ -165,6 +166,8 @@ def write_night(results: Path, nights: Iterable[Path], path: Path | None = None)
         night = read_night(file)
         path = path or rows_file(results, file.stem, night)
         for place in documents_of(night):
+            if not (results / place).exists() and not fetch_missing(results / place):
+                continue
             try:
                 made = load_rows(results / place, place)
                 digest = blake2b(read_bytes(results / place), digest_size=16).hexdigest()
@@ -176,7 +179,10 @@ def write_night(results: Path, nights: Iterable[Path], path: Path | None = None)
     assert path is not None
     make_directory(path.parent)
     files.sweep(path.parent)
-    write_table(path, make_table(rows, digests))
+    table = make_table(rows, digests)
+    if unread:
+        table = table.replace_schema_metadata({**table.schema.metadata, _PARTIAL: b""})
+    write_table(path, table)
     return path, unread
 
 
@@ -208,7 +214,7 @@ def merge(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _merge_into(whole: Path, parts: Sequence[Path]) -> bool:
-    """Merge files of one version; others stay as they are."""
+    """Merge whole files of one version; others stay as they are."""
     import pyarrow.compute as pc
 
     try:
@@ -216,7 +222,10 @@ def _merge_into(whole: Path, parts: Sequence[Path]) -> bool:
         before = [pq.ParquetFile(whole).read()] if whole.exists() else []
     except (OSError, pa.ArrowException):
         return False
-    if any(not table.schema.equals(tables[0].schema, check_metadata=True) for table in [*tables, *before]):
+    schema = tables[0].schema
+    if any(not table.schema.equals(schema, check_metadata=True) for table in [*tables, *before]):
+        return False
+    if _PARTIAL in (schema.metadata or {}):
         return False
     known = pa.chunked_array([chunk for table in tables for chunk in table.column("path").chunks], pa.string())
     for table in before:

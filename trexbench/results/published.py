@@ -78,9 +78,8 @@ def current_files(
             store.mark(name, found[name])
         if not is_current(results / name):
             warn(f"reading the documents of {name} anew: it is damaged, or of another version of the analysis")
-            if not remake(results, store, name, warn):
+            if not remake(results, store, name, warn, stamp=found[name]):
                 continue
-            store.mark(name, found[name])
         made.append(results / name)
     for name, nights in _missing(results, store, suite, found, warn):
         if remake(results, store, name, warn, nights):
@@ -146,13 +145,21 @@ def _nights_of(results: Path, store: Store | None, name: str) -> list[Path]:
     return nights
 
 
-def remake(results: Path, store: Store | None, name: str, warn: Warn, nights: Sequence[Path] = ()) -> bool:
-    """Make a file of rows of its nights' documents; False where there are none."""
+def remake(
+    results: Path, store: Store | None, name: str, warn: Warn, nights: Sequence[Path] = (), stamp: str | None = None
+) -> bool:
+    """Make a file of rows of its nights' documents; False where there are none.
+
+    stamp: of the store's file, which it stands for if every document could be read; else that is fetched again.
+    """
     nights = nights or _nights_of(results, store, name)
     if not nights:
         warn(f"{name} cannot be made anew: its nights are not there")
         return False
-    _warn_of(write_night(results, nights, results / name)[1], warn)
+    _, unread = write_night(results, nights, results / name)
+    _warn_of(unread, warn)
+    if store is not None and stamp is not None:
+        store.mark(name, "" if unread else stamp)
     return True
 
 
@@ -204,7 +211,11 @@ def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
             store.create(place)
     made, unread = write_night(results, [path])
     _warn_of(unread, warn)
-    store.replace(made.relative_to(results).as_posix())
+    rows = made.relative_to(results).as_posix()
+    if unread and store.read(rows) is not None:
+        store.mark(rows, "")  # the store's, which may have more, is fetched again
+    else:
+        store.replace(rows)
     store.replace(name) if before is not None else store.create(name)
     folder = made.parent
     store.mirror_files(store.find(folder.relative_to(results).as_posix()))
