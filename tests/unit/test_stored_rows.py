@@ -231,7 +231,7 @@ def test_another_machine_sees_what_was_put(tmp_path: Path, monkeypatch: pytest.M
         load_run(other / "2026-01-01" / "x.json")
 
 
-@pytest.mark.parametrize("how", ["damaged", "of another version", "missing"])
+@pytest.mark.parametrize("how", ["damaged", "damaged inside", "of another version", "missing"])
 def test_rows_that_cannot_be_used_are_made_of_the_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -242,6 +242,10 @@ def test_rows_that_cannot_be_used_are_made_of_the_documents(
         memory.rm(place)
     elif how == "damaged":
         memory.pipe_file(place, memory.cat_file(place)[:-100])
+    elif how == "damaged inside":
+        whole = memory.cat_file(place)
+        footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+        memory.pipe_file(place, whole[:4] + bytes(byte ^ 1 for byte in whole[4:footer]) + whole[footer:])
     else:
         table = pq.read_table(own / "rows" / "nightly" / f"{date(2)}.parquet")
         older = table.drop_columns(["power_w"]).replace_schema_metadata({"trexbench": json.dumps({"analysis": 1})})
@@ -251,6 +255,7 @@ def test_rows_that_cannot_be_used_are_made_of_the_documents(
     assert all_rows(other, told.append) == wanted
     assert len(told) == (how != "missing")
     assert all_rows(other, refused if how != "missing" else told.append) == wanted, "they are made once"
+    assert query("select count(*) from runs", fresh(tmp_path, monkeypatch), told.append)[1] == [(3,)]
 
 
 OUTSIDE = ["../../x.json", "2026-01-01/../../../x.json", "/tmp/x.json", "a//x.json", "./x.json", ""]

@@ -68,26 +68,18 @@ def make_table(rows: Sequence[RunRow], digests: Sequence[str] | None = None) -> 
 def write_table(path: Path, table: pa.Table) -> None:
     """Replace the file as a whole; OSError where that fails."""
     buffer = pa.BufferOutputStream()
-    pq.write_table(table, buffer, compression="zstd", use_dictionary=True)
+    pq.write_table(table, buffer, compression="zstd", use_dictionary=True, write_page_checksum=True)
     files.replace_file(path, buffer.getvalue().to_pybytes())
-
-
-def is_current(path: Path) -> bool:
-    """Test whether this version of the analysis wrote the file; False also for one that is damaged."""
-    try:
-        made_by = (pq.read_schema(path).metadata or {}).get(_MADE_BY)
-    except (OSError, pa.ArrowException):
-        return False
-    return bool(made_by == _schema().metadata[_MADE_BY])
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the file's columns; StoreError where it is damaged, or of another version."""
     with naming(path):
-        if not is_current(path):
-            raise StoreError("damaged, or made by another version")
         try:
-            return pq.ParquetFile(path).read(columns)
+            file = pq.ParquetFile(path, page_checksum_verification=True)
+            if (file.schema_arrow.metadata or {}).get(_MADE_BY) != _schema().metadata[_MADE_BY]:
+                raise StoreError("made by another version of the analysis")
+            return file.read(columns)
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"damaged ({error})") from None
 

@@ -10,6 +10,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from ..core.errors import StoreError
 from ..core.history.known import is_date
@@ -24,15 +25,16 @@ from .parquet import (
     counting,
     documents_of,
     folder_of,
-    is_current,
     merge,
     read_rows,
+    read_table,
     rows_file,
     write_night,
 )
 from .remote import Store, store_of
 from .store import make_directory
 
+R = TypeVar("R")
 Warn = Callable[[str], None]
 MANY = 10_000
 _UNSENT = "unsent"
@@ -45,10 +47,8 @@ def read_stored_rows(
     results: Path, store: Store, warn: Warn, since: str | None = None, **wanted: str | None
 ) -> list[RunRow]:
     """The store's rows, oldest first; wanted: values of columns."""
-    rows: list[RunRow] = []
-    for path in current_files(results, store, warn, wanted.get("suite"), since):
-        with contextlib.suppress(StoreError):  # damaged in the meantime
-            rows += read_rows(path, since, **wanted)
+    parts = _read_files(results, store, warn, lambda path: read_rows(path, since, **wanted), wanted.get("suite"), since)
+    rows = [row for part in parts for row in part]
     if len(rows) >= MANY:
         gc.freeze()  # rows live as long as the command, and have no circles: each search among them takes a second
     return sorted(rows, key=lambda row: (row.started, night_of(row), row.path))
@@ -57,34 +57,42 @@ def read_stored_rows(
 def newest_row(results: Path, store: Store, warn: Warn) -> RunRow | None:
     """The run that began last of those of the last nights."""
     last = max((Path(name).stem[:10] for name in store.find(ROWS)), default="")
-    rows: list[RunRow] = []
-    for path in current_files(results, store, warn, since=last):
-        with contextlib.suppress(StoreError):
-            rows += read_rows(path)
+    rows = (row for part in _read_files(results, store, warn, read_rows, since=last) for row in part)
     return max(rows, key=lambda row: (row.started, night_of(row), row.path), default=None)
 
 
-def current_files(
-    results: Path, store: Store, warn: Warn, suite: str | None = None, since: str | None = None
-) -> list[Path]:
-    """Files of rows in the mirror, up to date with the store; those that cannot be used are made of the documents."""
+def current_files(results: Path, store: Store, warn: Warn) -> list[Path]:
+    """Files of rows in the mirror, each whole and up to date with the store."""
+    return [path for path, _ in _read_files(results, store, warn, lambda path: (path, read_table(path)))]
+
+
+def _read_files(
+    results: Path,
+    store: Store,
+    warn: Warn,
+    read: Callable[[Path], R],
+    suite: str | None = None,
+    since: str | None = None,
+) -> Iterator[R]:
+    """Read each file of rows as it is in the store; one that cannot be read is made of the documents."""
     found = store.find(ROWS if suite is None else folder_of(Path(), suite).as_posix())
     names = [*_counting(found, _day_before(since))]
     store.mirror_files({name: found[name] for name in names})
-    made = []
     for name in names:
-        if not is_current(results / name):
-            store.fetch([name])  # the copy may be torn
-            store.mark(name, found[name])
-        if not is_current(results / name):
-            warn(f"reading the documents of {name} anew: it is damaged, or of another version of the analysis")
-            if not remake(results, store, name, warn, stamp=found[name]):
-                continue
-        made.append(results / name)
+        with contextlib.suppress(StoreError):
+            yield read(results / name)
+            continue
+        store.fetch([name])  # the copy may be torn
+        store.mark(name, found[name])
+        try:
+            yield read(results / name)
+        except StoreError as error:
+            warn(f"reading the documents anew: {error}")
+            if remake(results, store, name, warn, stamp=found[name]):
+                yield read(results / name)
     for name, nights in _missing(results, store, suite, found, warn):
         if remake(results, store, name, warn, nights):
-            made.append(results / name)
-    return made
+            yield read(results / name)
 
 
 def _counting(found: Iterable[str], since: str) -> Iterator[str]:
