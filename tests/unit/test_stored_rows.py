@@ -36,6 +36,7 @@ from trexbench.core.tcp.model import TcpMode, Way  # noqa: E402
 from trexbench.core.tcp.path import TrafficPath  # noqa: E402
 from trexbench.results import parquet, sql  # noqa: E402
 from trexbench.results.columns import column_names  # noqa: E402
+from trexbench.results.index import open_index  # noqa: E402
 from trexbench.results.nights import NightWriter, find_nights  # noqa: E402
 from trexbench.results.parquet import make_table, merge, read_rows, write_table  # noqa: E402
 from trexbench.results.published import keep_night  # noqa: E402
@@ -462,6 +463,27 @@ def test_a_query_reads_and_changes_nothing(tmp_path: Path) -> None:
             with pytest.raises(ConfigError, match="query: "):
                 sql.ask(wrong, runs, [])
     assert {one.name for one in tmp_path.iterdir()} == {"secret.csv", "x.parquet"}
+
+
+def test_truth_is_a_number_as_in_sqlite(tmp_path: Path) -> None:
+    ended_night(tmp_path)
+    asked = "select simulated, total_pps > 0 from runs"
+    index = open_index(tmp_path, refused)
+    assert str(query(asked, tmp_path, refused)[1]) == str(index.query(asked)[1])
+
+
+@pytest.mark.parametrize("package", ["pyarrow", "duckdb"])
+def test_a_package_that_cannot_be_imported_counts_as_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    broken = tmp_path / "packages" / package
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise AttributeError('made for another numpy')")
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(str(broken.parent))
+    ended_night(tmp_path)
+    assert query("select sqlite_version() is not null from runs", tmp_path, refused)[1] == [(1,)]
 
 
 def test_a_query_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,16 @@ _AT_ONCE = 64
 
 def has_parquet() -> bool:
     """Test whether rows can be kept as Parquet files."""
-    return find_spec("pyarrow") is not None
+    return can_import("pyarrow.parquet")
+
+
+def can_import(module: str) -> bool:
+    """Test whether this module is there and works, such as with this version of numpy."""
+    try:
+        import_module(module)
+    except Exception:  # each library has errors of its own
+        return False
+    return True
 
 
 def is_inside(name: str) -> bool:

@@ -17,7 +17,7 @@ from .index import QUERY_S
 from .parquet import make_table
 
 MEMORY = "1500MB"
-_PLAIN = (bool, int, float, str, bytes)
+_PLAIN = (int, float, str, bytes)
 
 
 def ask(
@@ -64,5 +64,7 @@ def _fill(db: Any, runs: Sequence[RunRow] | Sequence[Path], problems: Sequence[t
 
 
 def _plain(value: Any) -> Any:
-    """Dates, decimals and lists as text."""
+    """Dates, decimals and lists as text; truth as a number, as SQLite has it."""
+    if isinstance(value, bool):
+        return int(value)
     return value if value is None or isinstance(value, _PLAIN) else str(value)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import ConfigError
 from ..results.index import open_index
-from ..results.remote import INSTALL, has_parquet, store_of
+from ..results.remote import INSTALL, can_import, has_parquet, store_of
 from .find import Warn, check_results
 
 
@@ -16,7 +15,7 @@ def query(sql: str, results: Path, warn: Warn) -> tuple[list[str], list[tuple[An
     """Column names and rows; ConfigError for what is not one SELECT, and for one that takes too long."""
     check_results(results)
     store = store_of(results)
-    if not has_parquet() or find_spec("duckdb") is None:
+    if not has_parquet() or not can_import("duckdb"):
         if store is not None:  # its mirror has but a few documents
             raise ConfigError(f"query: {store.address} needs duckdb", INSTALL)
         return open_index(results, warn).query(sql)
