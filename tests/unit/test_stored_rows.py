@@ -39,6 +39,7 @@ from trexbench.results.columns import column_names  # noqa: E402
 from trexbench.results.index import open_index  # noqa: E402
 from trexbench.results.nights import NightWriter, find_nights  # noqa: E402
 from trexbench.results.parquet import make_table, merge, read_rows, write_table  # noqa: E402
+from trexbench.results.prune import find_old, remove  # noqa: E402
 from trexbench.results.published import keep_night  # noqa: E402
 from trexbench.results.remote import is_inside, mirror_of, store_of  # noqa: E402
 from trexbench.results.store import RunWriter, load_run  # noqa: E402
@@ -151,6 +152,34 @@ def test_a_night_in_a_directory_has_its_rows_beside_it(tmp_path: Path) -> None:
     assert files_of(tmp_path) == [f"rows/nightly/{date(0)}-2.parquet", f"rows/nightly/{date(0)}.parquet"]
     stored = [row for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
     assert sorted(row.path for row in stored) == sorted(row.path for row in all_rows(tmp_path, refused))
+
+
+@pytest.mark.parametrize("how", ["missing", "damaged", "of another version", "of a removed document"])
+def test_a_night_in_a_directory_mends_the_rows_of_those_before(tmp_path: Path, how: str) -> None:
+    keep_night(tmp_path, ended_night(tmp_path, 0, runs=2), refused)
+    path, told = tmp_path / files_of(tmp_path)[0], list[str]()
+    if how == "missing":
+        path.unlink()
+    elif how == "damaged":
+        path.write_bytes(path.read_bytes()[:-100])
+    elif how == "of another version":
+        write_table(path, pq.read_table(path).replace_schema_metadata({}))
+    else:
+        next((tmp_path / date(0)).glob("*/*.json")).unlink()
+    keep_night(tmp_path, ended_night(tmp_path, 31), refused)  # merges the month
+    assert files_of(tmp_path) == ["rows/nightly/2026-01.parquet", f"rows/nightly/{date(31)}.parquet"]
+    stored = [row for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
+    assert sorted(row.path for row in stored) == sorted(row.path for row in all_rows(tmp_path, told.append))
+
+
+def test_pruned_documents_have_no_rows(tmp_path: Path) -> None:
+    for number in (0, 1, 31):
+        keep_night(tmp_path, ended_night(tmp_path, number), refused)
+    remove(tmp_path, find_old(tmp_path, before=date(1)), refused)
+    stored = [row.night for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
+    assert stored == [date(1), date(31)]
+    remove(tmp_path, find_old(tmp_path, before=date(31)), refused)
+    assert files_of(tmp_path) == [f"rows/nightly/{date(31)}.parquet"]
 
 
 def test_months_and_years_that_are_over_are_merged_once(tmp_path: Path) -> None:

@@ -178,6 +178,19 @@ def write_night(results: Path, nights: Iterable[Path], path: Path | None = None)
     return path, unread
 
 
+def drop_removed(results: Path, path: Path) -> None:
+    """Drop the rows of documents that were removed, and the file with its last row; StoreError as read_table."""
+    table = read_table(path)
+    places = table.column("path").to_pylist()
+    there = {place: (results / place).exists() for place in places}
+    if all(there.values()):
+        return
+    if any(there.values()):
+        write_table(path, table.filter(pa.array([there[place] for place in places])))
+    else:
+        path.unlink()
+
+
 def counting(names: Iterable[str]) -> list[str]:
     """The names of files that count, in the order of their dates: a month is not read beside its year."""
     dates = sorted(name.removesuffix(ENDING) for name in names if name.endswith(ENDING) and name[:1].isdigit())

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from ..core.errors import StoreError
 from ..core.history.detect import BASELINE
 from ..core.history.known import is_date
 from ..core.history.rows import RunRow
@@ -17,6 +18,7 @@ from ..core.history.series import night_of
 from .index import open_index
 from .journal import SUFFIX
 from .nights import find_nights, page_name
+from .remote import has_parquet, store_of
 
 AGAINST_NIGHTS = BASELINE
 """Nights before a regression with which it is compared."""
@@ -100,6 +102,13 @@ def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) ->
                 gone.append(path)
         except OSError as error:
             warn(f"{results / path} stays: {error.strerror}")
+    if store_of(results) is None and has_parquet():
+        from .published import refresh
+
+        try:
+            refresh(results, warn)
+        except (OSError, StoreError) as error:
+            warn(f"rows of what was removed stay: {error}")
     return gone
 
 

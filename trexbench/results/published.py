@@ -24,6 +24,7 @@ from .parquet import (
     ROWS,
     counting,
     documents_of,
+    drop_removed,
     folder_of,
     merge,
     read_rows,
@@ -187,8 +188,10 @@ def keep_night(results: Path, path: Path, warn: Warn) -> None:
     if store is None:
         try:
             made, unread = write_night(results, [path])
-            merge(made.parent)
             _warn_of(unread, warn)
+            refresh(results, warn, made.parent.name)
+            _make_missing(results, made.parent, warn)
+            merge(made.parent)
         except Exception as error:  # they are only a cache
             warn(f"the rows of {path} are not kept: {error}")
         return
@@ -206,6 +209,27 @@ def keep_night(results: Path, path: Path, warn: Warn) -> None:
             warn(f"{night.name} is not in the store yet: {error}")
         else:
             mark.unlink()
+
+
+def refresh(results: Path, warn: Warn, suite: str = "*") -> None:
+    """Make a directory's files of rows fit its documents; damaged ones and those of other versions are made anew."""
+    for path in sorted((results / ROWS).glob(f"{suite}/*{ENDING}")):
+        try:
+            drop_removed(results, path)
+        except StoreError:
+            if not remake(results, None, path.relative_to(results).as_posix(), warn):
+                path.unlink(missing_ok=True)
+
+
+def _make_missing(results: Path, folder: Path, warn: Warn) -> None:
+    """Make the rows of nights that have none, such as those from before pyarrow was there."""
+    there = {path.stem for path in folder.glob(f"*{ENDING}")}
+    for file in sorted((results / FOLDER).glob(f"*-{folder.name}*.json")):
+        name = file.stem[:10] + file.stem[11 + len(folder.name) :]
+        if not there & {name, *(name[:length] for length in PERIODS)}:
+            place = (folder / (name + ENDING)).relative_to(results).as_posix()
+            if nights := _nights_of(results, None, place):
+                remake(results, None, place, warn, nights)
 
 
 def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
