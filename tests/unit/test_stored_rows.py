@@ -172,6 +172,20 @@ def test_a_night_in_a_directory_mends_the_rows_of_those_before(tmp_path: Path, h
     assert sorted(row.path for row in stored) == sorted(row.path for row in all_rows(tmp_path, told.append))
 
 
+def test_rows_that_lack_a_damaged_documents_are_not_merged_until_it_is_mended(tmp_path: Path) -> None:
+    night = ended_night(tmp_path, 0, runs=2)
+    document = next((tmp_path / date(0)).glob("*/*.json"))
+    whole, told = document.read_bytes(), list[str]()
+    document.write_bytes(b"{")
+    keep_night(tmp_path, night, told.append)
+    keep_night(tmp_path, ended_night(tmp_path, 31), told.append)
+    assert files_of(tmp_path)[0] == f"rows/nightly/{date(0)}.parquet" and "not JSON" in told[-1]
+    document.write_bytes(whole)
+    keep_night(tmp_path, ended_night(tmp_path, 32), refused)
+    assert files_of(tmp_path)[0] == "rows/nightly/2026-01.parquet"
+    assert len(read_rows(tmp_path / files_of(tmp_path)[0])) == 2
+
+
 def test_pruned_documents_have_no_rows(tmp_path: Path) -> None:
     for number in (0, 1, 31):
         keep_night(tmp_path, ended_night(tmp_path, number), refused)
@@ -387,7 +401,7 @@ def test_runs_of_a_store_are_found_by_their_names(tmp_path: Path, monkeypatch: p
 
 def test_a_query_of_a_store_without_duckdb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     results = memory_store(1)
-    monkeypatch.setattr("trexbench.review.query.find_spec", lambda _: None)
+    monkeypatch.setattr("trexbench.review.query.can_import", lambda _: False)
     with pytest.raises(ConfigError, match="memory://lab/results needs duckdb"):
         query("select 1", results, refused)
 

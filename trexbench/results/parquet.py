@@ -158,7 +158,7 @@ def write_night(results: Path, nights: Iterable[Path], path: Path | None = None)
         night = read_night(file)
         path = path or rows_file(results, file.stem, night)
         for place in documents_of(night):
-            if not (results / place).exists() and not fetch_missing(results / place):
+            if not is_inside(place) or not ((results / place).exists() or fetch_missing(results / place)):
                 continue
             try:
                 made = load_rows(results / place, place)
@@ -179,8 +179,13 @@ def write_night(results: Path, nights: Iterable[Path], path: Path | None = None)
 
 
 def drop_removed(results: Path, path: Path) -> None:
-    """Drop the rows of documents that were removed, and the file with its last row; StoreError as read_table."""
+    """Drop the rows of documents that were removed, and the file with its last row.
+
+    StoreError as read_table, and where it lacks rows.
+    """
     table = read_table(path)
+    if _PARTIAL in table.schema.metadata:
+        raise StoreError(f"{path}: made while a document could not be read")
     places = table.column("path").to_pylist()
     there = {place: (results / place).exists() for place in places}
     if all(there.values()):
@@ -219,18 +224,16 @@ def merge(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _merge_into(whole: Path, parts: Sequence[Path]) -> bool:
-    """Merge whole files of one version; others stay as they are."""
+    """Merge whole files of this version; others stay as they are."""
     import pyarrow.compute as pc
 
     try:
-        tables = [pq.ParquetFile(path).read() for path in parts]
-        before = [pq.ParquetFile(whole).read()] if whole.exists() else []
-    except (OSError, pa.ArrowException):
+        tables = [read_table(path) for path in parts]
+        before = [read_table(whole)] if whole.exists() else []
+    except StoreError:
         return False
-    schema = tables[0].schema
-    if any(not table.schema.equals(schema, check_metadata=True) for table in [*tables, *before]):
-        return False
-    if _PARTIAL in (schema.metadata or {}):
+    schemas = [table.schema for table in [*tables, *before]]
+    if any(_PARTIAL in schema.metadata or not schema.equals(schemas[0], check_metadata=True) for schema in schemas):
         return False
     known = pa.chunked_array([chunk for table in tables for chunk in table.column("path").chunks], pa.string())
     for table in before:

@@ -212,7 +212,7 @@ def keep_night(results: Path, path: Path, warn: Warn) -> None:
 
 
 def refresh(results: Path, warn: Warn, suite: str = "*") -> None:
-    """Make a directory's files of rows fit its documents; damaged ones and those of other versions are made anew."""
+    """Make a directory's rows fit its documents: anew where a file lacks some, is damaged or of another version."""
     for path in sorted((results / ROWS).glob(f"{suite}/*{ENDING}")):
         try:
             drop_removed(results, path)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -62,7 +61,7 @@ def place_of(results: str) -> Path:
 def mirror_of(address: str) -> Path:
     """The mirror's directory, made where there is none; ConfigError for an address with a secret in it."""
     for package in ("fsspec", "pyarrow"):
-        if find_spec(package) is None:
+        if not can_import(package):
             raise ConfigError(f"results at {address.partition('://')[0]}:// need {package}", INSTALL)
     if "::" in address:
         raise ConfigError(f"--results {address.partition('::')[0]}:: chains file systems", "name one address")
