@@ -62,6 +62,13 @@ class Cluster:
     def host(self) -> str:
         return self.address.partition("://")[2].rpartition(":")[0].strip("[]")
 
+    @property
+    def is_loopback(self) -> bool:
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
 
 def make_cluster(address: str, certificates: str | None, insecure: bool) -> Cluster:
     """ConfigError unless there are certificates, it is on this machine, or the user wants it insecure."""
@@ -77,19 +84,12 @@ def make_cluster(address: str, certificates: str | None, insecure: bool) -> Clus
                     f"{found.certificates / name} cannot be read", f"it takes {', '.join(CERTIFICATE_FILES)}"
                 )
         return found
-    if found.host == "localhost" or (re.fullmatch(r"[0-9a-f:.]+", found.host) and _is_loopback(found.host)):
+    if found.is_loopback:
         return found
     if not insecure:
         remedy = "write tls:// and make certificates, or add --insecure"
         raise ConfigError(f"whoever reaches {address} could run anything on every tester", remedy)
     return replace(found, is_insecure=True)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @r.takes(type="array", items=_END, minItems=2, maxItems=2)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import Cluster
 from ..core.errors import BenchError
@@ -30,6 +30,9 @@ from .cluster import LOOPBACK, as_one_line, resources_of, settings
 from .join import CONNECT_S, quiet, security_of
 from .task import OwnSettings
 
+if TYPE_CHECKING:
+    from distributed import Worker
+
 AGAIN_AFTER_S = 3.0
 FAILED = 3
 """Exit code of a process that could not join."""
@@ -37,7 +40,8 @@ FAILED = 3
 
 def keep_working(own: OwnSettings, cluster: Cluster, lease_s: float, say: Callable[[str], None]) -> None:
     """Have a process of its own work as this tester, and start another when it ends, until interrupted."""
-    where = {"address": cluster.address, "folder": cluster.certificates and str(cluster.certificates)}
+    folder = cluster.certificates and str(cluster.certificates)
+    where = {"address": cluster.address, "folder": folder, "is_insecure": cluster.is_insecure}
     with TemporaryDirectory(prefix="trexbench-tester-") as scratch:
         asked = {"own": asdict(own), **where, "lease_s": lease_s, "scratch": scratch}
         _start_again_and_again(own.name, json.dumps(asked).encode() + b"\n", say)
@@ -65,10 +69,10 @@ def main() -> int:
     asked = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     own = task.OWN = OwnSettings(**asked["own"])
-    os.environ[JOURNAL_DIR_ENV] = str(make_directory(Path(own.results) / TESTERS).resolve())
     folder = asked["folder"]
-    cluster = Cluster(asked["address"], Path(folder) if folder else None, False)
+    cluster = Cluster(asked["address"], Path(folder) if folder else None, asked["is_insecure"])
     try:
+        os.environ[JOURNAL_DIR_ENV] = str(make_directory(Path(own.results) / TESTERS).resolve())
         import dask
 
         quiet()
@@ -80,17 +84,23 @@ def main() -> int:
     return 0
 
 
-async def _work(own: OwnSettings, cluster: Cluster, scratch: str) -> None:
+def make_worker(own: OwnSettings, cluster: Cluster, scratch: str) -> Worker:
+    """Return the worker, not started; only with certificates, or --insecure, is it reached from other machines."""
     from distributed import Worker
 
     here: dict[str, Any] = {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0", "security": security_of(cluster)}
-    here |= {"host": LOOPBACK} if cluster.host in (LOOPBACK, "localhost") else {}
+    if cluster.is_loopback or not (cluster.certificates or cluster.is_insecure):
+        host = LOOPBACK if cluster.host == "localhost" else cluster.host
+        here["host"] = f"[{host}]" if ":" in host else host
     here |= {"protocol": f"{cluster.address.partition('://')[0]}://", "local_directory": scratch}
-    worker = Worker(
+    return Worker(
         cluster.address, name=own.name, nthreads=1, memory_limit=None, death_timeout=CONNECT_S,
         resources=resources_of(own.duts), **here,
     )  # fmt: skip
-    await worker
+
+
+async def _work(own: OwnSettings, cluster: Cluster, scratch: str) -> None:
+    worker = await make_worker(own, cluster, scratch)
     print(f"tester {own.name} has joined {cluster.address}", file=sys.stderr, flush=True)
     await worker.finished()
     os._exit(0)  # with what it measures: the scheduler has given that to another
