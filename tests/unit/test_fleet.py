@@ -277,7 +277,10 @@ def test_options_travel_as_plain_values() -> None:
     assert all(value is None or isinstance(value, (str, int, float, bool)) for value in values.values())
 
 
-def test_a_document_that_cannot_be_placed_is_kept_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("can_be_moved", [True, False])
+def test_a_document_that_cannot_be_placed_is_kept_and_named(
+    can_be_moved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("distributed")
     suite = tmp_path / "mine.yaml"
     suite.write_text("duts: [netgate-linux]\nmodes: [64b]\ndirections: [uni]\n")
@@ -295,9 +298,12 @@ def test_a_document_that_cannot_be_placed_is_kept_and_named(tmp_path: Path, monk
         measured.write_text("whole")
         real = os.link
         monkeypatch.setattr(os, "link", lambda old, new: full() if str(new).endswith("x.json") else real(old, new))
+        monkeypatch.setattr(Path, "write_text", full)
+        if not can_be_moved:
+            monkeypatch.setattr(Path, "rename", full)
         return Measured(make_result(), None, measured)
 
-    def full() -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(task, "_GUARD", Noted())
@@ -305,6 +311,8 @@ def test_a_document_that_cannot_be_placed_is_kept_and_named(tmp_path: Path, monk
     said = measure_cell(asdict(order), drive)["error"]
     kept = Path(said.rpartition("the result is in ")[2])
     assert "day/x.json: No space left on device" in said and kept.read_text() == "whole"
+    if not can_be_moved:
+        return
     assert (folder := kept.parents[2]).parent == tmp_path / ".fleet"
     place_kept(tmp_path, notes.append)
     assert folder.exists() and not notes, "there is no room yet"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trexbench.config.fleet import CERTIFICATE_FILES, CERTIFICATES_ENV, Fleet, fleet_of, make_cluster
+from trexbench.config.fleet import CERTIFICATE_FILES, CERTIFICATES_ENV, Cluster, Fleet, fleet_of, make_cluster
 from trexbench.core import errors
 from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.fleet.leases import LeaseFolder, leased
@@ -17,6 +21,7 @@ from trexbench.fleet.marked import marked
 from trexbench.fleet.night import FleetNight
 from trexbench.fleet.status import read_status
 from trexbench.fleet.task import CellOrder, OwnSettings, versions
+from trexbench.fleet.worker import FAILED, make_worker
 from trexbench.suite.jobs import LOADS
 
 OWN = OwnSettings("t1", "/mine", {"configs_dir": "/own", "server": "10.0.0.1"}, ("r1",), "f" * 64)
@@ -55,6 +60,32 @@ def test_certificates_are_looked_for_before_anything_is_opened(
     (certificates / "key.pem").unlink()
     with pytest.raises(errors.ConfigError, match=r"key\.pem cannot be read"):
         make_cluster("tls://h:1", None, insecure=False)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "[::1]", "localhost"])
+def test_without_certificates_a_tester_listens_on_loopback_only(host: str, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+
+    async def listen() -> str:
+        here = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+        async with distributed.Scheduler(host=f"tcp://{host}:0", **here) as scheduler:
+            cluster = Cluster(f"tcp://{host}:{scheduler.address.rpartition(':')[2]}", None, False)
+            async with make_worker(OWN, cluster, str(tmp_path)) as worker:
+                return str(worker.listener.listen_address)
+
+    assert asyncio.run(listen()).rpartition(":")[0] == f"tcp://{host.replace('localhost', '127.0.0.1')}"
+
+
+def test_results_that_cannot_be_written_are_named(tmp_path: Path) -> None:
+    (tmp_path / "results").touch()
+    own = replace(OWN, results=str(tmp_path / "results"))
+    asked = {"own": asdict(own), "address": "tcp://127.0.0.1:1", "folder": None, "is_insecure": False}
+    argv, pipe = [sys.executable, "-m", "trexbench.fleet.worker"], subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stderr=pipe, text=True, bufsize=1) as process:
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write(json.dumps(asked) + "\n")
+        said = process.stderr.read()
+    assert process.returncode == FAILED and said.count("\n") == 1 and "Not a directory" in said
 
 
 def test_a_tester_keeps_its_own_directories_and_generator() -> None:
@@ -174,8 +205,13 @@ def test_a_lease_that_was_never_given_back_is_noticed(tmp_path: Path) -> None:
     with leased(folder, "t1-a", 60.0, Noted()) as lease:
         assert not lease.abandoned
     assert folder.append(LeaseRecord(3, "t9-dead", 0.01, cell="n c"))
-    with leased(folder, "t1-b", 60.0, Noted()) as lease:
+    with leased(folder, "t1-b", 0.5, Noted()) as lease:
+        assert lease.abandoned  # and not reverted
+    with leased(folder, "t1-c", 60.0, Noted()) as lease:
         assert lease.abandoned
+        lease.abandoned = False
+    with leased(folder, "t1-d", 60.0, Noted()) as lease:
+        assert not lease.abandoned
 
 
 def test_status_without_a_scheduler_is_what_the_leases_say(tmp_path: Path) -> None:

@@ -76,7 +76,10 @@ class Lease:
     folder: LeaseFolder
     holding: Holding
     abandoned: bool
-    """Whoever had the lease before never gave it back, and may have left the DUT in any state."""
+    """Whoever had the lease before never gave it back, and may have left the DUT in any state.
+
+    While that is so this one is not given back either: the next to take the DUT has to know.
+    """
     guard: KillAt
     _ended: threading.Event = field(default_factory=threading.Event)
     _lost: bool = False
@@ -137,7 +140,7 @@ def leased(
         lease._ended.set()
         renewer.join()
         guard.kill_at(None)
-        if not lease._lost:
+        if not (lease._lost or lease.abandoned):
             with contextlib.suppress(OSError, StoreError):  # then it ends by itself
                 folder.append(lease.holding.release())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import shutil
 import threading
@@ -152,14 +153,18 @@ def measure_cell(
                 return asdict(CellOutcome(tester, wish.place))
             make_directory(target.parent)
             staging = make_directory(below / wish.night / f"{tester}-{token}")
-            try:
+            with contextlib.ExitStack() as remains:
+                remains.callback(shutil.rmtree, staging, ignore_errors=True)
                 if lease.abandoned:
                     revert_changes(job.request)
+                    lease.abandoned = False
                 done = (drive or measure_job)(job, Output(results=staging))
                 lease.require()
-                return asdict(_committed(done, job, wish, staging, token, tester))
-            finally:
-                shutil.rmtree(staging, ignore_errors=True)
+                try:
+                    return asdict(_committed(done, job, wish, staging, token, tester))
+                except StoreError:
+                    remains.pop_all()  # the document may still be there
+                    raise
     except RETRIED as error:
         raise type(error)(str(error)) from None  # without the run, which it may hold
     except BenchError as error:

@@ -12,7 +12,7 @@ from ..config.catalogue import SUITES
 from ..config.lookup import read_suite
 from ..config.suite import AS_IT_IS, Instead, Suite
 from ..config.twin import TWIN_REMEDY
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, StoreError
 from ..core.history.night import Night
 from ..results.nights import NightWriter
 from ..results.remote import has_parquet, store_of
@@ -104,7 +104,8 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
     else:
         runs = labelled(jobs, suite, writer)
         night = NightRun(runs, writer, output, options.say, options.retry_after_s).go()
-    shutil.rmtree(writer.scratch, ignore_errors=True)
+    if StoreError.exit_code not in (one.code for cell in night.failed for one in cell.attempts):
+        shutil.rmtree(writer.scratch, ignore_errors=True)  # else it may have what could not be kept elsewhere
     for reason, cells in night.failures.items():
         every = "all " * (len(cells) == len(night.cells))
         names = f"{every}{len(cells)} cells" if len(cells) > MOST_NAMED else ", ".join(map(str, cells))
