@@ -26,6 +26,9 @@ def make_certificates(folder: Path) -> Path:
     assert len(lines) == 2
     for line in lines:
         subprocess.run(["sh", "-ec", line], cwd=folder, check=True, capture_output=True, timeout=60)
+    argv = ["openssl", "x509", "-in", "cert.pem", "-noout", "-ext", "basicConstraints"]
+    shown = subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True, timeout=60).stdout
+    assert "CA:FALSE" in shown and "CA:TRUE" not in shown
     return folder
 
 

@@ -151,8 +151,10 @@ class Told:
     def run_on_scheduler(self, _function: object) -> dict[str, tuple[str, list[Any]]]:
         return {name: (f"tls://{name}", []) for name in self.facts}
 
-    def run(self, _function: object, _order: object, workers: list[str], on_error: str) -> dict[str, Any]:
+    def run(self, _f: object, _order: object, workers: list[str], on_error: str, callback_timeout: float) -> Any:
         self.asked.append(workers)
+        if workers == ["tls://stopped"]:
+            raise TimeoutError(f"{callback_timeout} s, {on_error}")
         return {address: self.facts[address.removeprefix("tls://")] for address in workers}
 
 
@@ -200,6 +202,14 @@ def test_testers_that_are_alike_are_asked_once() -> None:
     assert client.asked == [["tls://t1"], ["tls://t2"]] and len(night._trex) == 2
 
 
+def test_a_tester_that_does_not_answer_is_left_out() -> None:
+    notes = list[str]()
+    night, client = comparing(notes), Told({"t1": facts_like_here(), "stopped": {}})
+    for _ in range(2):
+        assert night._compare(client, ORDER, strict=True) == {"t1": []}  # type: ignore[arg-type]
+    assert notes == ["a tester does not answer (in time): it takes no part"]
+
+
 def test_a_lease_that_was_never_given_back_is_noticed(tmp_path: Path) -> None:
     folder = LeaseFolder(tmp_path, "r1")
     with leased(folder, "t1-a", 60.0, Noted()) as lease:
@@ -220,11 +230,12 @@ def test_status_without_a_scheduler_is_what_the_leases_say(tmp_path: Path) -> No
         ("r1", LeaseRecord(1, "t1-a", 30.0, "2100-01-01T00:00:00Z", "n-lab r1 64b")),
         ("r2", LeaseRecord(1, "t2-b", 30.0, "2020-01-01T00:00:00Z", "n-lab r2 64b")),
         ("r3", LeaseRecord(1, "t3-c", 0.0)),
+        ("r4", LeaseRecord(1, "t1-d", 30.0, "2020-01-01T00:00:00Z", "n-lab r4 64b")),
     ):
         assert LeaseFolder(folder, dut).append(record)
     now = read_status(fleet_of(2, 5.0), None, tmp_path, pytest.fail)
     assert [(one.tester, one.state, one.cell) for one in now.testers] == [
         ("t1", "measuring", "n-lab r1 64b"), ("t2", "absent", None),
     ]  # fmt: skip
-    assert [(one.dut, one.tester, one.is_over) for one in now.leases] == [("r1", "t1", False), ("r2", "t2", True)]
+    assert [(one.dut, one.is_over) for one in now.leases] == [("r1", False), ("r2", True), ("r4", True)]
     assert not now.nights

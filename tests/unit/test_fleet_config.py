@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trexbench.config.fleet import Fleet, find_fleet, fleet_of, read_fleet
+from trexbench.config.fleet import Fleet, address_of, find_fleet, fleet_of, read_fleet
 from trexbench.core.errors import ConfigError
 from trexbench.core.fleet.roster import make_roster
 
@@ -92,6 +92,18 @@ def test_what_is_no_fleet_names_a_form_that_exists(text: str) -> None:
     with pytest.raises(ConfigError, match=r"local:3") as raised:
         find_fleet(text, None, sim=True)
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 120
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["ws://127.0.0.1:1", "tls://h", "tcp://h:99999", "tcp://h:0", "tcp://a..b:99", f"tcp://{'a' * 64}:1", "tcp://:1"],
+)
+def test_what_is_no_schedulers_address_is_refused(wrong: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--scheduler .* is no scheduler's address"):
+        address_of("--scheduler", wrong)
+    with pytest.raises(ConfigError, match="is not a scheduler's address"):
+        fleet_in(tmp_path, f"{GOOD}scheduler: {wrong}\n")
+    assert address_of("--scheduler", "tcp://[::1]:65535") == "tcp://[::1]:65535"
 
 
 def test_a_schedulers_address_goes_with_the_fleet_yaml_that_is_here(

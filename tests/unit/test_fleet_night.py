@@ -12,7 +12,8 @@ import pytest
 from trexbench.config.fleet import Fleet
 from trexbench.core.fleet.roster import choose_testers
 from trexbench.fleet import night as nights
-from trexbench.fleet.night import DEATHS, UNPLACED_S, FleetNight
+from trexbench.fleet.leases import DutLeased
+from trexbench.fleet.night import DEATHS, LEASED_S, UNPLACED_S, FleetNight
 from trexbench.fleet.task import CellOrder
 
 pytestmark = pytest.mark.portable
@@ -54,7 +55,9 @@ class Task:
     def cancel(self) -> None:
         self.status = "cancelled"
 
-    def exception(self) -> Exception | None:
+    def exception(self, timeout: float) -> Exception | None:
+        if self.status != "error":
+            raise AssertionError(f"waits {timeout} s for what does not come")
         return self.raised
 
 
@@ -100,6 +103,30 @@ def test_each_cell_is_blamed_for_its_own_tester_only() -> None:
             night._end(night._forget(task.key), task)  # type: ignore[arg-type]
     assert sorted(failed) == [(at, f"{DEATHS} testers died while they measured it") for at in (0, 1)]
     assert len({task.key for task in client.tasks}) == 2 * DEATHS and len(notes) == 2 * (DEATHS - 1)
+
+
+def test_a_dut_that_another_has_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes, failed, clock = list[str](), list[str](), [100.0]
+    monkeypatch.setattr(nights.time, "monotonic", lambda: clock[0])
+    night, client, orders = night_of("a", notes)
+    night._note = lambda _at, _since, outcome: failed.append(str(outcome.error))  # type: ignore[method-assign]
+    for later_s in (0.0, LEASED_S - 1, 1.0):
+        assert not failed
+        clock[0] += later_s
+        night._give(client, "a", "t1", orders)
+        task = client.tasks[-1]
+        task.status, task.raised = "error", DutLeased("a is leased by t9", "wait for it to end")
+        night._end(night._forget(task.key), task)  # type: ignore[arg-type]
+    assert failed == ["a is leased by t9: wait for it to end"] and len(notes) == 2 and not night._waiting["a"]
+
+
+def test_an_answer_that_was_lost_is_not_waited_for() -> None:
+    night, client, orders = night_of("a", [])
+    night._give(client, "a", "t1", orders)
+    (task,) = client.tasks
+    task.status = "lost"
+    night._end(night._forget(task.key), task)  # type: ignore[arg-type]
+    assert list(night._waiting["a"]) == [0]
 
 
 def test_a_cell_that_is_at_no_tester_for_long_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from ..config.fleet import HERE, INSECURE, Cluster, Fleet, find_fleet
+from ..config.fleet import HERE, INSECURE, Cluster, Fleet, address_of, find_fleet
 from ..config.suite import Instead
-from ..core.errors import ConfigError
+from ..core.errors import BenchError, ConfigError
 from ..core.fleet.roster import Roster, make_roster
 from ..core.units import format_duration
 from ..report.clean import clean
@@ -80,10 +80,13 @@ def plan_(name: str, only: Sequence[str], instead: Instead, setup: Setup, fleet:
     show_roster(suite, jobs, fleet, setup, form)
 
 
+def _with_scheduler(found: Fleet, scheduler: str | None) -> Fleet:
+    return found if scheduler is None else replace(found, scheduler=address_of("--scheduler", scheduler))
+
+
 def _joining(text: str, configs_dir: Path | None, scheduler: str | None, insecure: bool) -> tuple[Fleet, Cluster]:
     """The fleet, and where its scheduler is: at the address of --scheduler if that was named."""
-    found = find_fleet(text, configs_dir, sim=False)
-    found = replace(found, scheduler=scheduler) if scheduler is not None else found
+    found = _with_scheduler(find_fleet(text, configs_dir, sim=False), scheduler)
     cluster = found.cluster(insecure)
     if cluster.is_insecure:
         warn(f"each result says: {INSECURE}")
@@ -153,11 +156,17 @@ def status(
     """
     from ..fleet.status import read_status
 
-    found = find_fleet(fleet, configs_dir, sim=True)
-    found = replace(found, scheduler=scheduler) if scheduler is not None else found
+    found = _with_scheduler(find_fleet(fleet, configs_dir, sim=True), scheduler)
     cluster = found.cluster(insecure) if found.scheduler is not None else None
     while True:
-        now = read_status(found, cluster, results, warn)
+        try:
+            now = read_status(found, cluster, results, warn)
+        except BenchError as error:
+            if not watch:
+                raise
+            warn(str(error))
+            time.sleep(WATCH_EVERY_S)
+            continue
         if watch and form.is_shown and sys.stdout.isatty():
             click.clear()
         sheet = _status_sheet(now)
@@ -172,7 +181,7 @@ def status(
 
 
 def _status_sheet(now: FleetNow) -> Sheet:
-    held = {one.tester: one.dut for one in now.leases}
+    held = {one.tester: one.dut for one in now.leases if not one.is_over}
     rows = (
         (one.tester, one.state, held.get(one.tester, ""), one.cell or "", one.until or one.since or "")
         for one in now.testers

@@ -17,7 +17,7 @@ from ..core.units import format_bits
 from . import readers as r
 from .lookup import load_dut
 from .model import DutConfig
-from .yamltree import Value, load, raise_any
+from .yamltree import Value, parse, raise_any, read_text
 
 _TESTER = r.pattern(r"[A-Za-z0-9][A-Za-z0-9_-]*", "the name of a tester", "t1", 40)
 _DUT = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
@@ -25,12 +25,10 @@ _END = r.pattern(
     r"[A-Za-z0-9][A-Za-z0-9._-]*:[A-Za-z0-9_.:/-]+", "an end of a link", "t1:0 or netgate-vpp:ix0: a name and a port"
 )
 
-_ADDRESS = r.pattern(
-    r"(?:tls|tcp)://(?:[A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}",
-    "a scheduler's address",
-    "tls://fleet.example.net:8786",
-    200,
-)
+_LABEL = "[A-Za-z0-9_-]{1,63}"
+_PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+_ADDRESS_FORM = rf"(?:tls|tcp)://(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:.]+\]):{_PORT}"
+_ADDRESS = r.pattern(_ADDRESS_FORM, "a scheduler's address", "tls://fleet.example.net:8786", 200)
 CERTIFICATES_ENV = "TREXBENCH_FLEET_CERTIFICATES"
 CERTIFICATE_FILES = ("ca.pem", "cert.pem", "key.pem")
 """Files of certificates: of who may join, and this machine's own with its key."""
@@ -68,6 +66,13 @@ class Cluster:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+def address_of(option: str, text: str) -> str:
+    """Return the scheduler's address that this option names; ConfigError for what is none."""
+    if len(text) > 200 or not re.fullmatch(_ADDRESS_FORM, text):
+        raise ConfigError(f"{option} {text[:40]!r} is no scheduler's address", "write it as tls://HOST:8786")
+    return text
 
 
 def make_cluster(address: str, certificates: str | None, insecure: bool) -> Cluster:
@@ -144,7 +149,8 @@ def fleet_of(count: int, lease_s: float) -> Fleet:
 
 def read_fleet(path: Path, configs_dir: Path | None = None) -> Fleet:
     """The fleet in this file, its DUTs looked up; ConfigError naming file, line, key and remedy."""
-    root = load(path, "fleet")
+    text = read_text(path, "fleet")
+    root = parse(path, text)
     fleet = r.section(Fleet, "a fleet")(root)
     lease = root.at("lease")
     if not 2 <= fleet.lease_s <= 600:
@@ -159,8 +165,7 @@ def read_fleet(path: Path, configs_dir: Path | None = None) -> Fleet:
     wiring = {one.name: _reached(one.name, duts, wired) for one in fleet.testers}
     known = [name for reached in wiring.values() for name in reached]
     raise_any(_check_reach(items, duts, known))
-    digest = sha256(path.read_bytes()).hexdigest()
-    return replace(fleet, wiring=wiring, digest=digest)
+    return replace(fleet, wiring=wiring, digest=sha256(text.encode()).hexdigest())
 
 
 def _reached(tester: str, duts: Mapping[str, DutConfig], wired: Container[tuple[str, str]]) -> Sequence[str]:
@@ -264,9 +269,8 @@ def find_fleet(text: str, configs_dir: Path | None, sim: bool) -> Fleet:
     """
     kind, colon, count = text.partition(":")
     if "://" in text:
-        if not re.fullmatch(_ADDRESS.__dict__["schema"]["pattern"], text):
-            raise ConfigError(f"--fleet {text[:40]!r} is no scheduler's address", "write it as tls://HOST:8786")
-        return replace(read_fleet(HERE, configs_dir), scheduler=text)
+        address = address_of("--fleet", text)
+        return replace(read_fleet(HERE, configs_dir), scheduler=address)
     if not text.strip() or text == "local":
         raise ConfigError(f"--fleet {text[:40]!r} is no fleet", "write local:3, or name a fleet.yaml")
     if not (colon and kind == "local"):

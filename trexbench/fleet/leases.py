@@ -23,6 +23,10 @@ PATIENCE = 4.0
 """A DUT that another goes on using is waited for so many lengths of a lease: of the longer one."""
 
 
+class DutLeased(TesterBusy):
+    """Another goes on using the DUT."""
+
+
 class KillAt(Protocol):
     """Something that ends this process at a time; see guard.Guard."""
 
@@ -123,7 +127,7 @@ def leased(
     sleep: Callable[[float], None] = time.sleep,
     cell: str = "",
 ) -> Iterator[Lease]:
-    """Hold the DUT's lease for the block; TesterBusy names who has it for long, StoreError a store that fails.
+    """Hold the DUT's lease for the block; DutLeased names who has it for long, StoreError a store that fails.
 
     The process is killed before the lease's own end, unless it was renewed or given back. cell: what is measured.
     """
@@ -159,7 +163,7 @@ def _take(
                 folder.tidy()
                 return held, sight.latest is not None and sight.latest.length_s > 0
         elif (other := sight.latest) and asked_s - begun_s > PATIENCE * max(length_s, other.length_s):
-            raise TesterBusy(f"{folder.dut} is leased by {other.holder} until {other.until}", "wait for it to end")
+            raise DutLeased(f"{folder.dut} is leased by {other.holder} until {other.until}", "wait for it to end")
         sleep(min(length_s / 50, 0.5))
 
 

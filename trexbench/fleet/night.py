@@ -6,6 +6,7 @@ for that one's death, too.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import queue
@@ -30,6 +31,7 @@ from ..suite.night import NightOptions, read_jobs
 from ..suite.run import nothing_measured
 from .cluster import as_one_line, needs_of, on_this_machine, testers_there
 from .kept import place_kept
+from .leases import DutLeased
 from .task import CellOrder, CellOutcome, digest_of, facts_of_tester, measure_cell, place_of, plain, versions
 
 if TYPE_CHECKING:
@@ -41,12 +43,16 @@ WRITE_EVERY_S, WRITE_SHARE = 1.0, 20
 A cell's document is in the store by then, where it is looked for first.
 """
 LOOK_EVERY_S = 1.0
+ANSWER_S = 15.0
+"""A tester that does not answer for so long is left out; an answer that does not come is lost."""
 UNPLACED_S = 5.0
 """A cell that is at no tester for so long is taken back: its tester left, or came back under another address."""
+LEASED_S = 4 * 3600.0
+"""A cell whose DUT others have for so long, such as the testers of a night that was killed, fails."""
 DEATHS = 10
 """A cell during which so many testers died is given up."""
-MISSING_LEASES = 4.0
-"""A DUT that no tester reaches for so many lengths of a lease is given up."""
+MISSING_LEASES, START_S = 4.0, 60.0
+"""A DUT that no tester reaches for so many lengths of a lease is given up, but not before one had the time to start."""
 
 
 @dataclass
@@ -78,6 +84,8 @@ class FleetNight:
     """DUT -> the task of its cell."""
     _deaths: Counter[int] = field(default_factory=Counter)
     """Cell -> testers that died while they measured it."""
+    _leased_s: dict[int, float] = field(default_factory=dict)
+    """Cell -> when another had its DUT for the first time."""
     _trex: dict[str, list[str]] = field(default_factory=dict)
     """TRex client and installation -> testers that have it."""
     _taken: dict[str, bool] = field(default_factory=dict)
@@ -156,12 +164,12 @@ class FleetNight:
         if not self.is_cluster:
             return {name: keys for name, (_, keys) in there.items()}
         new = [address for address, _ in there.values() if address not in self._taken]
-        facts = client.run(facts_of_tester, asdict(order), workers=new, on_error="return") if new else {}
+        facts = {address: _facts_at(client, address, order) for address in new}
         others = {address: self._difference(order, found) for address, found in facts.items()}
-        lines = [line for line in others.values() if line]
-        if lines and strict:
-            raise ConfigError("; ".join(lines), "make them alike, or stop the worker there")
-        for line in lines:
+        differ = [line for address, line in others.items() if line and facts[address] is not None]
+        if differ and strict:
+            raise ConfigError("; ".join(differ), "make them alike, or stop the worker there")
+        for line in filter(None, others.values()):
             self._options.output.warn(f"{line}: it takes no part")
         self._taken |= {address: line is None for address, line in others.items()}
         return {name: keys for name, (address, keys) in there.items() if self._taken.get(address)}
@@ -169,7 +177,7 @@ class FleetNight:
     def _difference(self, order: CellOrder, facts: Any) -> str | None:
         """Say by what a tester differs from this process; None: by nothing that matters."""
         if not isinstance(facts, dict):
-            return f"a tester does not answer ({facts})"
+            return f"a tester does not answer ({facts or 'in time'})"
         name, mine = facts["tester"], versions()
         if facts["trexbench"] != mine["trexbench"]:
             return f"tester {name} has trexbench {facts['trexbench']}, this is {mine['trexbench']}"
@@ -209,7 +217,16 @@ class FleetNight:
         self._waiting[self._jobs[given.at].cell.dut].appendleft(given.at)
 
     def _end(self, given: GivenCell, future: Future) -> None:
-        if (outcome := _outcome_of(future)) is None:
+        try:
+            outcome = _outcome_of(future)
+        except DutLeased as error:
+            begun_s = self._leased_s.setdefault(given.at, time.monotonic())
+            if time.monotonic() - begun_s < LEASED_S:
+                self._options.say(f"{self._jobs[given.at].cell} waits: {error}")
+                self._wait_again(given)
+                return
+            outcome = CellOutcome(given.tester, error=str(error), code=error.exit_code)
+        if outcome is None:
             self._deaths[given.at] += 1
             if self._deaths[given.at] < DEATHS:
                 self._options.say(f"tester {given.tester} was lost while it measured {self._jobs[given.at].cell}")
@@ -240,7 +257,7 @@ class FleetNight:
             able = self._able[dut]
             if not able.isdisjoint(there):
                 missing_s[dut] = now_s
-            elif now_s - missing_s[dut] > MISSING_LEASES * self.fleet.lease_s:
+            elif now_s - missing_s[dut] > max(START_S, MISSING_LEASES * self.fleet.lease_s):
                 if (future := self._futures.get(dut)) is not None:
                     future.cancel()
                     self._wait_again(self._forget(future.key))
@@ -264,19 +281,34 @@ class FleetNight:
             self._writer.night = night
 
 
+def _facts_at(client: Client, address: str, order: CellOrder) -> Any:
+    """Facts of this tester, or its error; None: it does not answer in time."""
+    with contextlib.suppress(TimeoutError, asyncio.TimeoutError):  # one since Python 3.11
+        asked = {"workers": [address], "on_error": "return", "callback_timeout": ANSWER_S}
+        return client.run(facts_of_tester, asdict(order), **asked).get(address)
+    return None
+
+
 def plain_instead(options: NightOptions) -> dict[str, Any]:
     instead = options.instead
     return {"dut": list(instead.dut), "variant": list(instead.variant), "time": instead.time}
 
 
 def _outcome_of(future: Future) -> CellOutcome | None:
-    """None: its tester died."""
-    if future.status == "finished":
-        return CellOutcome(**future.result())
+    """DutLeased where another has its DUT. None: its tester died, or its answer with it."""
     if future.status == "cancelled":
         raise BenchError("the fleet's scheduler was lost", "the same command with --resume goes on")
-    raised = future.exception()
+    if future.status not in ("finished", "error"):
+        return None
+    try:
+        raised = future.exception(timeout=ANSWER_S)
+        if raised is None:
+            return CellOutcome(**future.result(timeout=ANSWER_S))
+    except (TimeoutError, asyncio.TimeoutError):  # one since Python 3.11
+        return None
     if type(raised).__name__ == "KilledWorker":
         return None
+    if isinstance(raised, DutLeased):
+        raise raised
     error = as_bench_error(raised)
     return CellOutcome("", error=str(error), code=error.exit_code)

@@ -14,7 +14,7 @@ from ..core.errors import StoreError
 from ..core.fleet.lease import LeaseRecord
 from ..core.history.night import CellState
 from ..results.nights import TESTERS, find_nights
-from .cluster import testers_there
+from .cluster import as_one_line, testers_there
 from .join import joined, lost_testers
 from .leases import LeaseFolder
 
@@ -74,9 +74,9 @@ def read_status(fleet: Fleet, cluster: Cluster | None, results: Path, warn: Call
     there: Mapping[str, tuple[str, Sequence[Any]]] = {one.tester: ("", [one.cell]) for one in leases if not one.is_over}
     lost: Mapping[str, float] = {}
     if cluster is not None:
-        with joined(cluster, fleet.lease_s) as client:
+        with joined(cluster, fleet.lease_s) as client, as_one_line("look again"):
             there, lost = client.run_on_scheduler(testers_there), client.run_on_scheduler(lost_testers)
-    held = {one.tester: one for one in leases}
+    held = {one.tester: one for one in leases if not one.is_over}
     names = dict.fromkeys((*(one.name for one in fleet.testers), *there, *lost))
     testers = [_tester(name, there, lost, held.get(name)) for name in names]
     return FleetNow(testers, leases, [*_nights(results, warn)])

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from distributed import Worker
 
 AGAIN_AFTER_S = 3.0
+END_S = 10.0
+"""Time that the process has to end when its input does."""
 FAILED = 3
 """Exit code of a process that could not join."""
 
@@ -58,7 +60,11 @@ def _start_again_and_again(name: str, line: bytes, say: Callable[[str], None]) -
             code = process.wait()
         finally:
             process.stdin.close()
-            process.wait()
+            try:
+                process.wait(END_S)
+            except subprocess.TimeoutExpired:  # it is stopped, or hangs
+                process.kill()
+                process.wait()
         if code != FAILED:
             how = "its guard or somebody else killed it" if code < 0 else "it lost the scheduler"
             say(f"tester {name} has ended ({how}): it is started again")
