@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from children import start_child
 from runs import make_result
 
 from trexbench import files
+from trexbench.config import firewall
 from trexbench.config.lookup import read_suite
 from trexbench.core import errors
 from trexbench.core.fleet.lease import LeaseRecord
@@ -268,6 +270,20 @@ def test_a_tester_with_another_suite_refuses_the_cell(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigError, match="are others at tester"):
         measure_cell(asdict(order))
     assert list(tmp_path.iterdir()) == [suite]
+
+
+def test_the_digest_is_of_files_that_a_config_names_too(tmp_path: Path) -> None:
+    config = (Path(__file__).parents[2] / "dut_configs" / "netgate-linux.yaml").read_text()
+    rules, suite = tmp_path / "own.nft", tmp_path / "mine.yaml"
+    shipped = Path(firewall.__file__).with_name("firewalls") / f"{firewall.shipped()[0]}.nft"
+    rules.write_text(shipped.read_text())
+    config = re.sub(r"(?m)^variants:\n(?: .*\n|\n)*", "", config)
+    (tmp_path / "box.yaml").write_text(f"{config}\nvariants: {{own: {{firewall: own.nft}}}}\n")
+    suite.write_text("duts: [box]\nmodes: [64b]\ndirections: [uni]\n")
+    setup = Setup(sim=True, configs_dir=tmp_path)
+    before = digest_of(read_suite(suite, tmp_path), setup)
+    rules.write_text(f"{shipped.read_text()}\n# another\n")
+    assert digest_of(read_suite(suite, tmp_path), setup) != before
 
 
 def test_options_travel_as_plain_values() -> None:

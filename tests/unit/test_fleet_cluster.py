@@ -9,13 +9,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from trexbench.config.fleet import CERTIFICATE_FILES, CERTIFICATES_ENV, Cluster, Fleet, fleet_of, make_cluster
+from trexbench.config.lookup import load_dut
 from trexbench.core import errors
 from trexbench.core.fleet.lease import LeaseRecord
+from trexbench.dut.journal import JOURNAL_DIR_ENV
+from trexbench.fleet import reverting
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.marked import marked
 from trexbench.fleet.night import FleetNight
@@ -222,6 +226,17 @@ def test_a_lease_that_was_never_given_back_is_noticed(tmp_path: Path) -> None:
         lease.abandoned = False
     with leased(folder, "t1-d", 60.0, Noted()) as lease:
         assert not lease.abandoned
+
+
+def test_other_hosts_are_reverted_though_the_dut_has_no_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs, reverted = Path(__file__).parents[2] / "dut_configs", list[str]()
+    monkeypatch.setenv(JOURNAL_DIR_ENV, str(tmp_path))
+    monkeypatch.setattr(reverting, "revert_endpoints", lambda config: reverted.append(config.name) or ())
+    request = {"configs_dir": configs, "prefix": None, "sim": False, "apply": True}
+    reverting.revert_changes(SimpleNamespace(dut=load_dut("netgate-linux", configs), **request))
+    assert reverted == ["netgate-linux"]
 
 
 def test_status_without_a_scheduler_is_what_the_leases_say(tmp_path: Path) -> None:

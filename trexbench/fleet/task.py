@@ -14,10 +14,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..config.catalogue import SUITES
-from ..config.lookup import load_dut, read_suite
+from ..config.lookup import find_profile, load_dut, read_suite
+from ..config.schema import dut_of
 from ..config.suite import Instead, Suite
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import Cell
+from ..core.load.profile import Mode
 from ..core.names import is_name
 from ..files import link_new
 from ..results.nights import TESTERS
@@ -57,7 +59,7 @@ class CellOrder:
     place: str
     """Path of the cell's document below the results: the same for every tester and every try."""
     digest: str
-    """Digest of the suite, its DUTs' configs and the version, which must be those of the tester."""
+    """Digest of suite, DUTs' configs with their files, profile and version, which must be those of the tester."""
     lease_s: float
 
 
@@ -117,8 +119,11 @@ def setup_of(values: Mapping[str, Any]) -> Setup:
 
 
 def digest_of(suite: Suite, setup: Setup) -> str:
-    duts = sorted({load_dut(dut.name, setup.configs_dir).text for dut in suite.duts})
-    texts = [str(versions()["trexbench"]), suite.file.read_text("utf-8"), *duts]
+    dut_of.cache_clear()  # files that a config names may have changed
+    duts = [load_dut(name, setup.configs_dir) for name in sorted({dut.name for dut in suite.duts})]
+    rules = [one.firewall.file.digest for dut in duts for _, one in dut.variants if one.firewall.file is not None]
+    texts = [str(versions()["trexbench"]), suite.file.read_text("utf-8"), *(dut.text for dut in duts), *rules]
+    texts.append(find_profile(Mode.profile).read_text("utf-8"))
     return sha256("\0".join(texts).encode()).hexdigest()
 
 
@@ -221,7 +226,11 @@ def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, to
 
 def _job_of(wish: CellOrder) -> Job:
     with _READING:
-        suite, cells = _read(wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest)
+        named = wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest
+        suite, cells = _read(*named)
+        if digest_of(suite, setup_of(wish.setup)) != wish.digest:  # changed since it was read
+            _read.cache_clear()
+            _read(*named)  # which says so
     return make_job(suite, cells[wish.number], setup_of(wish.setup))
 
 
