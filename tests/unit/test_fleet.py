@@ -282,8 +282,14 @@ def test_the_digest_is_of_files_that_a_config_names_too(tmp_path: Path) -> None:
     suite.write_text("duts: [box]\nmodes: [64b]\ndirections: [uni]\n")
     setup = Setup(sim=True, configs_dir=tmp_path)
     before = digest_of(read_suite(suite, tmp_path), setup)
+    order = CellOrder(
+        str(suite), "mine", plain(setup), {}, "", 0, "2026-11-21", "n", str(tmp_path), "x.json", before, 9.0
+    )
+    task._job_of(order)
     rules.write_text(f"{shipped.read_text()}\n# another\n")
     assert digest_of(read_suite(suite, tmp_path), setup) != before
+    with pytest.raises(errors.ConfigError, match="are others at tester"):
+        task._job_of(order)
 
 
 def test_options_travel_as_plain_values() -> None:
