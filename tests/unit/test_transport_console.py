@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,14 @@ def test_the_next_user_finds_a_prompt(there: ConsoleTransport, tmp_path: Path, h
     following = ConsoleTransport(console_socket(tmp_path, "tbm-dut"), "it")
     assert following.run(("echo", "again"), 10).stdout == "again\n"
     following.close()
+
+
+def test_only_a_loop_is_ready_whatever_of_its_line_was_thrown_away() -> None:
+    typed, word = console._LOOP.decode(), console._READY.decode()
+    for at in range(len(typed)):
+        argv = ("sh", "-c", typed[at:])
+        said = subprocess.run(argv, input="echo in-$tbx\n", capture_output=True, text=True, check=False, timeout=10)
+        assert (word in said.stdout) == ("in-dy" in said.stdout), typed[at:]
 
 
 def test_a_command_that_hangs_is_interrupted_by_the_next(there: ConsoleTransport) -> None:

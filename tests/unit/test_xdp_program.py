@@ -224,8 +224,8 @@ def test_what_is_owed_at_the_end_or_at_a_change_of_rate_is_lost(factor: float | 
         port.settle_losses()
     else:
         port.update(factor)
-        bench.run(500_000)
-        assert len(bench.run(4_000_000)) == pytest.approx(4000 * factor, abs=2), "as asked, and no more"
+        bench.run(500_000, turn_ns=250)
+        assert len(bench.run(4_000_000, turn_ns=250)) == pytest.approx(4000 * factor, abs=2), "as asked, and no more"
     assert port.lost_slots == pytest.approx(10_000 - max(CREDIT_NS / 1000, CREDIT_PACKETS), abs=10)
     assert port.memory.words[PortWord.OWED] == 0
 

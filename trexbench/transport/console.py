@@ -29,10 +29,13 @@ _SEND_S = 10.0
 _AGAIN_S = 2.0
 """Without an answer the line is typed again: a program that was interrupted may have thrown it away."""
 _LOOP = (
-    b'[ $tbx ]&&echo tbx-"ready"||{ stty -echo -icanon -opost;sh -c '
-    b'\'tbx=1;trap : 2;echo tbx-"ready";while IFS= read -r l;do eval "$l";done\';stty sane;}\n'
+    b"[ $tbx ]&&echo tbx-rea$tbx||{ stty -echo -icanon -opost;sh -c "
+    b"'tbx=dy;trap : 2;echo tbx-rea$tbx;while IFS= read -r l;do eval \"$l\";done';stty sane;}\n"
 )
-"""Typed at the prompt; what a loop that is there already makes of it is harmless."""
+"""Typed at the prompt; what a loop that is there already makes of it is harmless.
+
+Only a loop says the word: a shell that is interrupted may throw the beginning of the line away, and run the rest.
+"""
 _READY, _TYPED = b"tbx-ready", "[ $tbx ]&&"
 _PREPARE = b"stty -opost;export LC_ALL=C TERM=dumb PATH=$PATH:/usr/sbin:/sbin;dmesg -n 1 2>/dev/null\n"
 """No colours, all programs, and no messages of the kernel between what commands print; and lines end as they do there,
