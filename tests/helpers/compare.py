@@ -99,7 +99,7 @@ def _acted_on(error: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def differences(expected: Any, found: Any, where: str = "") -> list[str]:
-    """Where two essences differ, a line each; floats may differ in the last digits, errors in their words."""
+    """Differences of two essences, a line each; floats may differ in the last digits, errors in their words."""
     if isinstance(expected, dict) and isinstance(found, dict):
         if {"code", "message"} <= expected.keys() & found.keys():
             return [] if _acted_on(expected) == _acted_on(found) else [f"{where}: {found}, TRex says {expected}"]

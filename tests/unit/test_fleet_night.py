@@ -1,4 +1,4 @@
-"""Which cells of a night by a fleet may be given to Dask, by who is there and idle."""
+"""Choice of the cells of a night that are given to Dask, by which testers are there and idle."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Given:
 
 
 class KilledWorker(Exception):
-    """As Dask's."""
+    """An exception like Dask's."""
 
 
 def night_of(duts: str, notes: list[str]) -> tuple[FleetNight, Any, list[CellOrder]]:

@@ -85,8 +85,8 @@ def down(dut: str, configs_dir: Path | None, prefix: str | None, force: bool) ->
 def make_image(vpp: Path | None) -> None:
     """Make what lab-vm-linux starts: Debian's kernel for clouds, and an initramfs.
 
-    Of packages of this machine, which is a Debian amd64; the kernel's is downloaded. It is kept in the user's cache
-    directory.
+    It is made of packages of this machine, which is a Debian amd64; the kernel's is downloaded. It is kept in the
+    user's cache directory.
     """
     from ..lab import image
 

@@ -50,7 +50,7 @@ class FleetTester:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the fleet's scheduler listens. certificates: the directory of CERTIFICATE_FILES; None: no TLS."""
+    """Address of the fleet's scheduler. certificates: the directory of CERTIFICATE_FILES; None: no TLS."""
 
     address: str
     certificates: Path | None
@@ -136,7 +136,7 @@ class Fleet:
         }
 
     def cluster(self, insecure: bool) -> Cluster:
-        """Where its scheduler is; ConfigError where there is none, or it is not safe."""
+        """Find its scheduler; ConfigError where there is none, or it is not safe."""
         if self.scheduler is None:
             raise ConfigError("the fleet has no scheduler", "write scheduler: tls://HOST:8786 in its fleet.yaml")
         return make_cluster(self.scheduler, self.certificates, insecure)

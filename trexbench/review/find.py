@@ -73,6 +73,7 @@ def all_rows(results: Path, warn: Warn, **filters: Any) -> list[RunRow]:
 def latest_run(results: Path) -> Path:
     """The document of the run that started last; StoreError where there is none."""
     if (store := store_of(results)) is not None:
+        store.check_there()
         from ..results.published import newest_row
 
         row = newest_row(results, store, lambda _: None)

@@ -1,4 +1,4 @@
-"""Which tester would measure which cell of a night, and how long the night takes. Pure."""
+"""Plan of a night: which tester measures which cell, and how long all takes. Pure."""
 
 from __future__ import annotations
 
