@@ -1,22 +1,13 @@
 """The two hosts of a TCP test: what sends and receives on them, and what they read of themselves."""
 
-from .engines import ENGINES, Embedded, Iperf3, TcpEngine
-from .held import PppEnd, TunnelEnd, lost_of
-from .hosts import EndpointHost
-from .program import run_program, watched_processes
-from .run import PORT, run_leg
-
-__all__ = [
-    "ENGINES",
-    "PORT",
-    "Embedded",
-    "EndpointHost",
-    "Iperf3",
-    "PppEnd",
-    "TcpEngine",
-    "TunnelEnd",
-    "lost_of",
-    "run_leg",
-    "run_program",
-    "watched_processes",
-]
+from .engines import ENGINES as ENGINES
+from .engines import Embedded as Embedded
+from .engines import Iperf3 as Iperf3
+from .engines import TcpEngine as TcpEngine
+from .held import PppEnd as PppEnd
+from .held import TunnelEnd as TunnelEnd
+from .held import lost_of as lost_of
+from .hosts import EndpointHost as EndpointHost
+from .program import run_program as run_program
+from .program import watched_processes as watched_processes
+from .run import run_leg as run_leg

@@ -77,7 +77,6 @@ class Embedded:
             "window": plan.window_bytes,
             "zerocopy": plan.zerocopy,
             "cpu": part.cpu,
-            "tunnels": list(part.host.tunnels),
             "deadline_s": part.limit_s,
         }
 
@@ -105,7 +104,6 @@ class Iperf3:
             # Finer than what is kept: iperf3 tells only at its end when its intervals were.
             "interval_s": part.plan.interval_s / 10,
             "cpu": part.cpu,
-            "tunnels": list(part.host.tunnels),
             "deadline_s": part.limit_s,
         }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -61,19 +60,14 @@ class HeldEnd(HostProgram):
     def close(self) -> None:
         """End it, and hear what it counted."""
         self.running.end_input()
-        until = time.monotonic() + 2
-        while not self.ended and time.monotonic() < until:
-            self.hear(0.1)
+        self.listen_until(lambda: self.ended, 2.0)
         super().close()
 
     def _wait(self, what: str, within_s: float, otherwise: str) -> None:
-        until = time.monotonic() + within_s
-        while not getattr(self, what):
+        self.listen_until(lambda: bool(getattr(self, what)), within_s)
+        if not getattr(self, what):
             self.require_well()
-            left_s = until - time.monotonic()
-            if left_s <= 0:
-                raise DutError(f"{self.place}: {otherwise} within {within_s:g} s{self._why()}", self.remedy)
-            self.hear(left_s)
+            raise DutError(f"{self.place}: {otherwise} within {within_s:g} s{self._why()}", self.remedy)
 
     def _why(self) -> str:
         return f" ({self.down[-1]})" if self.down else ""

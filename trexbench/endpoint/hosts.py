@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import select
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import msgspec
@@ -90,6 +91,13 @@ class HostProgram(ABC):
         except BenchError as error:
             self.fail(str(error))
 
+    def listen_until(self, there: Callable[[], bool], within_s: float) -> None:
+        """Until this is so, it has ended, or so much time has passed."""
+        deadline = time.monotonic() + within_s
+        while not there() and not self.ended and (left_s := deadline - time.monotonic()) > 0:
+            if select.select([self.running], [], [], left_s)[0]:
+                self.listen()
+
     @abstractmethod
     def take(self, what: str, value: Any) -> None:
         """Take in what only this program says; ValueError, KeyError or TypeError where it cannot be read."""
@@ -117,24 +125,18 @@ class HostProgram(ABC):
     def __enter__(self: T) -> T:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
 @dataclass(frozen=True)
 class EndpointHost:
-    """name: ``client`` or ``server``. addresses: by version of IP. cpus: a pinned program runs on the first.
-
-    tunnels: numbers of the processes that carry the payload in a tunnel, where they are not known by their names.
-    """
+    """name: ``client`` or ``server``. addresses: by version of IP. cpus: a pinned program runs on the first."""
 
     name: str
     transport: Transport
     addresses: Mapping[int, str]
     cpus: tuple[int, ...] = ()
-    tunnels: tuple[int, ...] = ()
 
     @property
     def place(self) -> str:

@@ -52,7 +52,7 @@ def watched_processes(host: EndpointHost | None, within_s: float) -> Iterator[Ca
     if host is None:
         yield lambda: None
         return
-    options = {"role": "watcher", "deadline_s": within_s + 2 * ANSWER_S, "tunnels": list(host.tunnels)}
+    options = {"role": "watcher", "deadline_s": within_s + 2 * ANSWER_S}
     try:
         agent = Agent(host, options)
     except BenchError:
@@ -64,18 +64,11 @@ def watched_processes(host: EndpointHost | None, within_s: float) -> Iterator[Ca
             agent.running.send(b"\n")
         except (BenchError, OSError):
             return None
-        _hear_until(agent, lambda: agent.processes is not None)
+        agent.listen_until(lambda: agent.processes is not None, ANSWER_S)
         return agent.processes
 
     try:
-        _hear_until(agent, lambda: agent.ready)
+        agent.listen_until(lambda: agent.ready, ANSWER_S)
         yield finish if agent.ready else lambda: None
     finally:
         agent.close()
-
-
-def _hear_until(agent: Agent, there: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + ANSWER_S
-    while not there() and not agent.ended and (left_s := deadline - time.monotonic()) > 0:
-        if select.select([agent.running], [], [], left_s)[0]:
-            agent.hear()

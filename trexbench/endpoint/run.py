@@ -5,9 +5,8 @@ from __future__ import annotations
 import secrets
 import select
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 
 from ..core.errors import BenchError, ConfigError, DutError
 from ..core.tcp.model import HostReading, Leg, LegReadings, Seen, TcpPlan
@@ -35,20 +34,20 @@ def run_leg(
     of client and server; None: both as the plan says. A leg that ends early has its readings and ``error``; DutError
     where no payload was ever carried. Whatever ends this ends the agents and what they started.
     """
-    of_client, of_server = engines or (_engine(plan), _engine(plan))
-    addresses = [_address(host, leg.version) for host in (client, server)]
+    of_client, of_server = engines or (ENGINES[plan.engine](), ENGINES[plan.engine]())
+    ours, theirs = (_address(host, leg.version) for host in (client, server))
     token = secrets.token_hex(18) if of_client.takes_token and of_server.takes_token else None
     parts = {
-        "client": LegPart(plan, leg, "client", client, addresses[0], addresses[1], port, token),
-        "server": LegPart(plan, leg, "server", server, addresses[1], addresses[0], port, token),
+        "server": (of_server, LegPart(plan, leg, "server", server, theirs, ours, port, token)),
+        "client": (of_client, LegPart(plan, leg, "client", client, ours, theirs, port, token)),
     }
     with ExitStack() as stack:
         agents: dict[str, Agent] = {}
-        for role, engine in (("server", of_server), ("client", of_client)):
-            agents[role] = Agent(parts[role].host, engine.options(parts[role]))
+        for role, (engine, part) in parts.items():
+            agents[role] = Agent(part.host, engine.options(part))
             stack.callback(agents[role].close)
             if role == "server":
-                _wait_ready(agents[role], engine, parts[role])
+                _wait_ready(agents[role], engine, part)
         began_s: list[float] = []
 
         def noted(name: str, reading: HostReading) -> None:
@@ -57,11 +56,12 @@ def run_leg(
             seen(name, reading)
 
         error = _listen([agents["client"], agents["server"]], plan.omit_s + plan.time_s + GRACE_S + READY_S, noted)
-    found: dict[str, Sequence[HostReading]] = {}
+    found: dict[str, tuple[HostReading, ...]] = {}
     told: list[BenchError] = []
-    for role, engine in (("client", of_client), ("server", of_server)):
+    for role in ("client", "server"):
+        engine, part = parts[role]
         try:
-            found[role] = engine.readings(agents[role], parts[role])
+            found[role] = engine.readings(agents[role], part)
         except DutError as failure:
             found[role] = tuple(agents[role].readings)
             told.append(failure)
@@ -69,22 +69,17 @@ def run_leg(
         error = told[0]  # says more than that the other end did not end in time
     carried = any(stream.payload_bytes for one in (*found["client"], *found["server"]) for stream in one.streams)
     if not carried:
-        raise error or DutError(
-            f"no payload came from {client.place} to {server.place}", "see whether a route leads there"
-        )
-    readings = LegReadings(leg, began_s[0] if began_s else clock(), tuple(found["client"]), tuple(found["server"]))
-    return replace(
-        readings,
-        program=_programs(agents, of_client, of_server),
+        what = f"no payload came from {client.place} to {server.place}"
+        raise error or DutError(what, "see whether a route leads there")
+    return LegReadings(
+        leg,
+        began_s[0] if began_s else clock(),
+        found["client"],
+        found["server"],
+        program={role: dict(parts[role][0].about(agents[role])) for role in ("client", "server")},
         processes={role: one.processes for role, one in agents.items() if one.processes is not None},
         error=str(error) if error else None,
     )
-
-
-def _engine(plan: TcpPlan) -> TcpEngine:
-    if plan.engine not in ENGINES:
-        raise ConfigError(f"engine {plan.engine!r} is not known", f"use one of {', '.join(ENGINES)}")
-    return ENGINES[plan.engine]()
 
 
 def _address(host: EndpointHost, version: int) -> str:
@@ -93,24 +88,16 @@ def _address(host: EndpointHost, version: int) -> str:
     return host.addresses[version]
 
 
-def _programs(agents: Mapping[str, Agent], client: TcpEngine, server: TcpEngine) -> dict[str, Mapping[str, str]]:
-    return {role: dict(engine.about(agents[role])) for role, engine in (("client", client), ("server", server))}
-
-
 def _wait_ready(agent: Agent, engine: TcpEngine, part: LegPart) -> None:
-    deadline = time.monotonic() + READY_S
-    while not agent.ready:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0 or not select.select([agent.running], [], [], left_s)[0]:
-            raise DutError(
-                f"{agent.host.place}: it did not listen within {READY_S:g} s", "see whether it still answers"
-            )
-        agent.hear()
-        if agent.error is not None:
-            raise agent.error
-        if agent.done and not agent.ready:
-            engine.readings(agent, part)
-            raise DutError(f"{agent.host.place}: it ended before it listened", "see what it says there by hand")
+    agent.listen_until(lambda: agent.ready, READY_S)
+    if agent.error is not None:
+        raise agent.error
+    if agent.done and not agent.ready:
+        engine.readings(agent, part)
+        raise DutError(f"{agent.host.place}: it ended before it listened", "see what it says there by hand")
+    if not agent.ready:
+        what = f"{agent.host.place}: it did not listen within {READY_S:g} s"
+        raise DutError(what, "see whether it still answers")
 
 
 def _listen(agents: Sequence[Agent], within_s: float, seen: Seen) -> BenchError | None:

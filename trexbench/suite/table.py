@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 from ..config.catalogue import SUITES
@@ -32,46 +31,32 @@ def published_table(
 
 def published_lines(night: Night | None, results: Path, warn: Callable[[str], None]) -> list[PublishedCell]:
     """The cells of a night of which others have published figures; none where its suite is not known any more."""
-    try:
-        suite = read_suite(SUITES.find(night.suite), None) if night is not None else None
-    except BenchError:
-        suite = None
-    if night is None or suite is None or not suite.published:
+    if night is None:
         return []
-    return [one for one in _lines(night, suite, results, warn) if one.published is not None]
+    try:
+        suite = read_suite(SUITES.find(night.suite), None)
+    except BenchError:
+        return []
+    lines = _lines(night, suite, results, warn) if suite.published else []
+    return [one for one in lines if one.published is not None]
 
 
 def _lines(night: Night, suite: Suite, results: Path, warn: Callable[[str], None]) -> list[PublishedCell]:
     published = dict(suite.published)
-    rows = [next(_rows(results, cell.path, warn), None) for cell in night.cells]
-    return [
-        _line(results, cell, published.get(cell.known_by), row, warn)
-        for cell, row in zip(night.cells, rows, strict=True)
-    ]
+    return [_line(results, cell, published.get(cell.known_by), warn) for cell in night.cells]
 
 
-def _line(
-    results: Path, cell: CellRecord, published: Published | None, row: RunRow | None, warn: Callable[[str], None]
-) -> PublishedCell:
-    line = (
-        PublishedCell(cell, None, row)
-        if published is None
-        else PublishedCell(cell, published.mbps, row, 1.0, published.cpu)
-    )
-    if row is None or cell.path is None:
-        return line
+def _line(results: Path, cell: CellRecord, published: Published | None, warn: Callable[[str], None]) -> PublishedCell:
+    row: RunRow | None = None
+    scale, processes = 1.0, ProcessShares()
     try:
-        run = load_tcp(results / cell.path)
+        if cell.path is not None:
+            row = next(iter(load_rows(results / cell.path, cell.path)), None)
+            run = load_tcp(results / cell.path)
+            bits = run.flows[0].bits_per_cpu_second if run.flows else None
+            scale, processes = run.setup.scale, ProcessShares(mean_columns([one.shares for one in run.flows]), bits)
     except StoreError as error:
         warn(str(error))
-        return line
-    bits = run.flows[0].bits_per_cpu_second if run.flows else None
-    processes = ProcessShares(mean_columns([one.shares for one in run.flows]), bits)
-    return replace(line, scale=run.setup.scale, processes=processes)
-
-
-def _rows(results: Path, path: str | None, warn: Callable[[str], None]) -> Iterator[RunRow]:
-    try:
-        yield from load_rows(results / path, path) if path is not None else ()
-    except StoreError as error:
-        warn(str(error))
+    if published is None:
+        return PublishedCell(cell, None, row, scale, processes=processes)
+    return PublishedCell(cell, published.mbps, row, scale, published.cpu, processes)

@@ -120,10 +120,7 @@ def share_of_host(
 def share_of_dut(
     readings: Sequence[DutReading], setup: TcpEnvironment, took: tuple[ProcessShare, ...] = ()
 ) -> HostShare:
-    if len(readings) < 2:
-        return HostShare("dut", processes=took)
-    first, last = readings[0].observation, readings[-1].observation
-    return HostShare("dut", _own("dut", _cpus(first.cpus, last.cpus), setup), processes=took)
+    return share_of_host("dut", [HostReading(one.t_s, cpus=one.observation.cpus) for one in readings], setup, took)
 
 
 def told_processes(shares: Mapping[str, HostShare], one_kernel: bool) -> Mapping[str, tuple[ProcessShare, ...]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 
 from ..errors import ConfigError
 from ..typed import Amount, Count
@@ -15,7 +16,6 @@ SHORTEST_QUEUE_S = 0.01
 """A queue holds at least so much, in time at its rate."""
 _SCALE = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([kmg]?)b?")
-_KEYS = ("queue", "loss", "jitter")
 _TIMES = {"s": 1.0, "ms": 1e-3}
 _RATES = {"gbit": 1e9, "mbit": 1e6}
 _SIZES = {"gb": 1e9, "mb": 1e6, "kb": 1e3, "b": 1.0}
@@ -49,11 +49,6 @@ class Wan:
             return self.queued_bytes
         return max(round(self.rate_bps * self.delay_s / 8), round(self.rate_bps * SHORTEST_QUEUE_S / 8))
 
-    def scaled(self, factor: float) -> Wan:
-        """Rate and queue times this; the delay stays."""
-        queued = None if self.queued_bytes is None else round(self.queued_bytes * factor)
-        return replace(self, rate_bps=None if self.rate_bps is None else self.rate_bps * factor, queued_bytes=queued)
-
     @property
     def asked(self) -> str:
         """The option that asks for it: ``20ms,1gbit``."""
@@ -82,7 +77,7 @@ def _compact(value: float, units: Mapping[str, float]) -> str:
 
 def parse_wan(text: str) -> Wan:
     """``20ms,1gbit,queue=2.5mb,loss=0.01%,jitter=1ms`` in any order; ConfigError for anything else."""
-    stated: dict[str, float | int] = {}
+    stated: dict[str, float] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         key, named, value = part.partition("=")
         field, number = _part(key.strip(), value.strip()) if named else _bare(part)
@@ -112,32 +107,21 @@ def _check(wan: Wan) -> None:
 
 def _bare(part: str) -> tuple[str, float]:
     """A duration is the delay, a speed the rate."""
-    try:
-        return "delay_s", parse_duration(part)
-    except ConfigError:
-        pass
-    try:
-        return "rate_bps", parse_speed(part)
-    except ConfigError:
-        raise _not_understood(part) from None
+    for key in ("delay", "rate"):
+        with suppress(ConfigError):
+            return _part(key, part)
+    raise _not_understood(part)
 
 
-def _part(key: str, value: str) -> tuple[str, float | int]:
-    readers = {
-        "delay": ("delay_s", parse_duration),
-        "rate": ("rate_bps", parse_speed),
-        "queue": ("queued_bytes", parse_size),
-        "loss": ("loss", parse_share),
-        "jitter": ("jitter_s", parse_duration),
-    }
-    if key not in readers:
+def _part(key: str, value: str) -> tuple[str, float]:
+    if key not in _READERS:
         raise _not_understood(key)
-    field, read = readers[key]
+    field, read = _READERS[key]
     return field, read(value)
 
 
 def _not_understood(part: str) -> ConfigError:
-    return ConfigError(f"{part[:40]!r} of a WAN not understood", f"write it as 20ms,1gbit, with {', '.join(_KEYS)}=...")
+    return ConfigError(f"{part[:40]!r} of a WAN not understood", "write it as 20ms,1gbit, with queue, loss, jitter=...")
 
 
 def parse_size(text: str) -> int:
@@ -151,3 +135,12 @@ def parse_size(text: str) -> int:
 def format_size(size: float) -> str:
     """``16.8 MB``: powers of ten."""
     return format_scaled(size, "B", 3)
+
+
+_READERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
+    "delay": ("delay_s", parse_duration),
+    "rate": ("rate_bps", parse_speed),
+    "queue": ("queued_bytes", parse_size),
+    "loss": ("loss", parse_share),
+    "jitter": ("jitter_s", parse_duration),
+}

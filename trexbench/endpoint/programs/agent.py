@@ -88,7 +88,7 @@ def program(options: Options) -> None:
     if child is None or child.poll() is None:
         say("ready", {})
     own = child.pid if child is not None else os.getpid()
-    began, number, processes = time.monotonic(), 0, ProcessWatch(own, options.get("tunnels") or ())
+    began, number, processes = time.monotonic(), 0, ProcessWatch(own)
     while child is None or child.poll() is None:
         say("reading", reading([], own, BEGAN))
         processes.note()
@@ -114,7 +114,7 @@ def program(options: Options) -> None:
 
 def watcher(options: Options) -> None:
     """Tell the processes between the begin and the moment at which anything comes on stdin."""
-    processes = ProcessWatch(0, options.get("tunnels") or ())
+    processes = ProcessWatch(0)
     say("ready", {})
     ASKED.wait()
     processes.say()

@@ -118,7 +118,7 @@ def client(options: Options) -> None:
             streams.append(PayloadStream(len(streams) + 1, sends, connected(options, tuned=True)))
     expect(control, TEST_START)
     expect(control, TEST_RUNNING)
-    carrier = Carrier(streams, bool(options.get("zerocopy")), options.get("tunnels") or ())
+    carrier = Carrier(streams, bool(options.get("zerocopy")))
     say("used", {"congestion": congestion_of(streams)})
     carrier.watch(control, options["omit_s"], options["interval_s"], options["omit_s"] + options["time_s"])
     send_state(control, TEST_END)
@@ -285,7 +285,7 @@ def server(options: Options) -> None:
     streams = [PayloadStream(at + 1, ways[at // asked["streams"]], sock) for at, sock in enumerate(found)]
     send_state(control, TEST_START)
     send_state(control, TEST_RUNNING)
-    carrier = Carrier(streams, asked["zerocopy"], options.get("tunnels") or ())
+    carrier = Carrier(streams, asked["zerocopy"])
     say("used", {"congestion": congestion_of(streams)})
     carrier.watch(control, asked["omit_s"], options["interval_s"], None)
     carrier.processes.say()

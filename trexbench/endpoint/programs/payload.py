@@ -105,12 +105,10 @@ class PayloadStream:
 class Carrier:
     """Sends and receives on all streams until it is stopped; a thread each, which waits without the GIL."""
 
-    def __init__(self, streams: list[PayloadStream], zerocopy: bool, tunnels: Any = ()) -> None:
+    def __init__(self, streams: list[PayloadStream], zerocopy: bool) -> None:
         self.streams, self.zerocopy, self.stopping = streams, zerocopy, False
         self.wake, self._waker = os.pipe()
-        self.processes = ProcessWatch(
-            os.getpid(), tunnels
-        )  # all of /proc: not while payload flows, and told when it does no more
+        self.processes = ProcessWatch(os.getpid())  # all of /proc: not while payload flows, told when it does no more
         self.began = time.monotonic()
         self.threads = [threading.Thread(target=self._run, args=(one,), daemon=True) for one in streams]
         for one in streams:

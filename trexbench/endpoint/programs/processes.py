@@ -135,10 +135,10 @@ def role_of(name: str, kernel: bool) -> str:
 
 
 class ProcessWatch:
-    """Which processes took CPU time, from now on. program: the one that sends or receives; tunnels: what carries it."""
+    """Which processes took CPU time, from now on. program: the one that sends or receives."""
 
-    def __init__(self, program: int = 0, tunnels: Any = ()) -> None:
-        self.program, self.tunnels, self.own = program, set(tunnels), network_of("self")
+    def __init__(self, program: int = 0) -> None:
+        self.program, self.own = program, network_of("self")
         self.noted: dict[int, dict[str, Any]] = {}
         self.began, self.before = time.monotonic(), all_processes()
 
@@ -169,7 +169,7 @@ class ProcessWatch:
             then = {"threads": {}}
         took = {name: max(0.0, now[name] - then.get(name, 0.0)) for name in ("user_s", "system_s")}
         took.update(process=pid, name=now["name"], whose="kernel" if now["kernel"] else "", role="")
-        if sum((took["user_s"], took["system_s"])) <= 0 and pid != self.program and pid not in self.tunnels:
+        if sum((took["user_s"], took["system_s"])) <= 0 and pid != self.program:
             return took
         tasks = []
         for number, one in now["threads"].items():
@@ -185,9 +185,9 @@ class ProcessWatch:
         if len(tasks) > 1:
             took["busiest_thread_s"] = tasks[0][0]
         took["name"] = name = named_program(pid, now["name"]) if not now["kernel"] else now["name"]
-        if not now["kernel"] and pid != self.program and pid not in self.tunnels:
+        if not now["kernel"] and pid != self.program:
             there = network_of(pid)
             if there and self.own and there != self.own:
                 return dict(took, whose="elsewhere")
-        part = "endpoint" if pid == self.program else "tunnel" if pid in self.tunnels else role_of(name, now["kernel"])
+        part = "endpoint" if pid == self.program else role_of(name, now["kernel"])
         return dict(took, role=part)

@@ -61,12 +61,6 @@ class OpenTunnel:
         return {"client": {4: CLIENT}, self.far: {4: FAR}}
 
     @property
-    def pids(self) -> Mapping[str, int]:
-        """By role, of the programs that move its packets; none where the kernel does."""
-        told = {role: end.up.get("pid") for role, end in self.ends.items() if end.up is not None}
-        return {role: pid for role, pid in told.items() if pid is not None}
-
-    @property
     def masquerades(self) -> bool:
         """True if the server sees the DUT's address in place of the client's."""
         return self.far == "dut"
