@@ -8,8 +8,18 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..core.errors import ConfigError
-from .agree import IN_LAB, IN_VM, REACHED, check_apart, check_families, check_hops, check_keys, check_way, idle
-from .check_endpoints import check_endpoints
+from .check_endpoints import (
+    IN_LAB,
+    IN_VM,
+    REACHED,
+    check_apart,
+    check_endpoints,
+    check_families,
+    check_hops,
+    check_keys,
+    check_way,
+    idle,
+)
 from .commands import TESTER_MAC
 from .endpoints import TransportConfig
 from .model import DRIVERS, UNREACHED, Driver, DutConfig, LabConfig, Port, Route

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from ..core.errors import ConfigError
 from . import readers as r
-from .twin_tcp import TcpTwinSpec, noise_share, seconds, tcp_twin
+from .twin_tcp import TcpTwinSpec, noise_share, seconds
 from .variants import TwinVariant, twin_variants
 from .yamltree import Value
 
@@ -146,4 +146,4 @@ class TwinSpec:
     bus: Annotated[BusSpec | None, r.section(BusSpec, "a bus")] = None
     tester: Annotated[TesterSpec, r.section(TesterSpec, "a tester")] = field(default_factory=TesterSpec)
     variants: Annotated[tuple[tuple[str, TwinVariant], ...], twin_variants] = ()
-    tcp: Annotated[TcpTwinSpec, tcp_twin] = field(default_factory=TcpTwinSpec)
+    tcp: Annotated[TcpTwinSpec, r.section(TcpTwinSpec, "a twin for TCP")] = field(default_factory=TcpTwinSpec)

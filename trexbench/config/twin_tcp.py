@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from ..core.errors import ConfigError
 from ..core.tcp.model import HEADER_BYTES
 from ..core.units import format_share, parse_duration
 from . import readers as r
 from .yamltree import Value
-
-T = TypeVar("T")
 
 WAYS = ("forward", "reverse")
 _MICROSECONDS = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*us")
@@ -58,20 +56,6 @@ def per_way(reader: Callable[[Value], float]) -> Callable[[Value], PerWay]:
     return read
 
 
-def without(reader: Callable[[Value], T], **gone: str) -> Callable[[Value], T]:
-    """Refuse keys that earlier versions read, each with its remedy."""
-
-    @r.takes(anyOf=[reader])
-    def read(value: Value) -> T:
-        for key in value.raw if isinstance(value.raw, Mapping) else ():
-            if key in gone:
-                raise value.at(key).wrong("twins have this key no longer", gone[key])
-        return reader(value)
-
-    return read
-
-
-_CPU = "write path: or endpoint: in the variant, the rate that the programs carry; their CPU is not simulated"
 _CYCLES = per_way(r.number(1, 1e7))
 
 
@@ -112,7 +96,7 @@ class TcpVariant:
     line_bps: Annotated[float | None, r.speed, "line"] = None
     endpoint_bps: Annotated[PerWay | None, per_way(r.speed), "endpoint"] = None
     path_bps: Annotated[PerWay | None, per_way(r.speed), "path"] = None
-    tunnel: Annotated[TunnelSpec | None, without(r.section(TunnelSpec, "a tunnel"), client=_CPU, far=_CPU)] = None
+    tunnel: Annotated[TunnelSpec | None, r.section(TunnelSpec, "a tunnel")] = None
 
     def applied_to(self, tcp: TcpTwinSpec) -> TcpTwinSpec:
         stated = {name: value for name, value in vars(self).items() if value is not None}
@@ -151,9 +135,7 @@ class TcpPowerSpec:
     idle_w: Annotated[float, r.number(0, 1e6), "idle"]
 
 
-_POWER = without(r.section(TcpPowerSpec, "power"), per_core="leave it out: a router that forwards draws no more")
-_VARIANT = without(r.section(TcpVariant, "a variant"), client=_CPU, server=_CPU)
-_VARIANTS = r.pairs("variant", r"[a-z0-9][a-z0-9-]{0,39}", "firewall", _VARIANT)
+_VARIANTS = r.pairs("variant", r"[a-z0-9][a-z0-9-]{0,39}", "firewall", r.section(TcpVariant, "a variant"))
 
 
 def _buffer_sizes(value: Value) -> tuple[int, int, int]:
@@ -199,16 +181,6 @@ class TcpTwinSpec:
     loss: Annotated[PerWay, per_way(r.share)] = PerWay(0.001, 0.001)
     noise: Annotated[PerWay | None, per_way(noise_share)] = None
     ping: Annotated[PingSpec, _ping] = PingSpec(0.4e-3, 0.5e-3, 0.7e-3, 0.05e-3)
-    power: Annotated[TcpPowerSpec | None, _POWER] = None
+    power: Annotated[TcpPowerSpec | None, r.section(TcpPowerSpec, "power")] = None
     variants: Annotated[tuple[tuple[str, TcpVariant], ...], _VARIANTS] = ()
     tunnel: TunnelSpec | None = None
-
-
-tcp_twin = without(
-    r.section(TcpTwinSpec, "a twin for TCP"),
-    send_buffer="write wmem:, whose third size limits it",
-    receive_window="write rmem:, of whose third size it is a share",
-    queue="leave it out: 100 packets wait",
-    lag="leave it out: intervals do not depend on one another",
-    cores_per_flow="leave it out: a connection is forwarded on one core",
-)
