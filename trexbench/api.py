@@ -8,8 +8,8 @@ one ends a run early, its ``result`` is what was measured until then. Warnings a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import signature
@@ -122,8 +122,10 @@ def with_options(made: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[
         @wraps(function)
         def called(*arguments: P.args, **named: P.kwargs) -> R:
             options = read_options(made, *arguments, **named)
-            with interrupts():
+            try:
                 return function(options)
+            except Interrupted as error:  # as at Ctrl-C in any other call
+                raise KeyboardInterrupt(str(error)) from error
 
         returned = signature(function).return_annotation
         called.__signature__ = shown.replace(return_annotation=returned)  # type: ignore[attr-defined]  # for help()
@@ -272,15 +274,6 @@ def raise_error(error: BenchError | Interrupted | None, measured: object) -> Non
         error.result = measured
     if error is not None:
         raise error
-
-
-@contextmanager
-def interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt at Ctrl-C, as any other call does."""
-    try:
-        yield
-    except Interrupted as error:
-        raise KeyboardInterrupt(str(error)) from error
 
 
 class _Caller:

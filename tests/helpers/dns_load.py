@@ -26,9 +26,8 @@ import click
 import msgspec
 
 from trexbench.cli import loads as cli_loads
-from trexbench.cli.forms import OutputForm
 from trexbench.cli.main import VERBS, main
-from trexbench.cli.output import note
+from trexbench.cli.output import OutputForm, note
 from trexbench.config import option
 from trexbench.config import readers as r
 from trexbench.config import suite as config_suite

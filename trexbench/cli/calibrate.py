@@ -19,9 +19,8 @@ from ..report.room import room_of
 from ..report.sheet import Item, figure, make_sheet, of_pps, of_time, with_columns
 from ..report.words import SIMULATED, starred
 from ..session.options import Setup
-from .forms import OutputForm
 from .options import DURATION, PORTS, SETUP, SHOWN, SPEED, Parsed, Shown, complete_duts, complete_modes
-from .output import exit_code
+from .output import OutputForm, exit_code
 from .verbs import verb
 
 if TYPE_CHECKING:

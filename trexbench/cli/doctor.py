@@ -15,8 +15,8 @@ from ..core.errors import ConfigError
 from ..report.room import room_of, wrapped
 from ..report.sheet import Sheet, make_sheet
 from ..session.options import Target
-from .forms import OutputForm
 from .options import SERVER, click_options, complete_duts, formats, gathered, given, results_option
+from .output import OutputForm
 from .verbs import verb
 
 _STYLES = {State.GOOD: "green", State.DOUBTFUL: "yellow", State.BAD: "red"}

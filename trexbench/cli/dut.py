@@ -24,23 +24,9 @@ from ..core.units import format_bits
 from ..files import replace_file
 from ..report.sheet import make_sheet
 from ..report.words import NONE
-from ..session.options import Target
-from .forms import OutputForm
-from .options import (
-    CONFIGS,
-    DURATION,
-    PORTS,
-    PUB_PORT,
-    RPC_PORT,
-    TREX_DIR,
-    VERBOSE,
-    click_options,
-    complete_duts,
-    formats,
-    gathered,
-    given,
-)
-from .output import note
+from ..session.options import Target, TesterChoice
+from .options import CONFIGS, DURATION, PORTS, VERBOSE, asked, click_options, complete_duts, formats, gathered, given
+from .output import OutputForm, note
 from .verbs import verbs
 
 if TYPE_CHECKING:
@@ -108,10 +94,7 @@ def list_duts(configs_dir: Path | None, form: OutputForm) -> None:
 @click.option("--user", help="There; default: as your ssh says.")
 @click.option("--interfaces", metavar="A,B", help="The DUT's interfaces, in the order of the tester's ports.")
 @click.option("--ports", type=PORTS, default="0,1", help="The tester's ports (0,1).")
-@click.option("--server", help="The TRex server; it is asked for its ports' MACs and speed.")
-@RPC_PORT
-@PUB_PORT
-@TREX_DIR
+@asked("choice", TesterChoice, server="; it is asked for its ports' MACs and speed")
 @click.option("--speed", help="Line rate (L1) of the test: 10gbit. Default: that of the tester's ports.")
 @click.option("--ipv6", is_flag=True, help="With addresses and routes of IPv6 as well.")
 @click.option("-o", "--output", metavar="FILE", help="Where to; - is standard output. Default: dut_configs/NAME.yaml.")
@@ -122,10 +105,7 @@ def new_dut(
     user: str | None,
     interfaces: str | None,
     ports: tuple[int, ...],
-    server: str | None,
-    rpc_port: int | None,
-    pub_port: int | None,
-    trex_dir: Path | None,
+    choice: TesterChoice,
     speed: str | None,
     ipv6: bool,
     output: str | None,
@@ -144,12 +124,12 @@ def new_dut(
     reached = bool(DRIVERS[driver].transports)
     if asks and reached and host is None:
         host = click.prompt("the DUT's host, as ssh knows it")
-    draft = Draft(driver, host or UNKNOWN, user, tester_ports=ports, speed=speed, server=server, ipv6=ipv6)
-    draft = replace(draft, rpc_port=rpc_port, pub_port=pub_port)
+    draft = Draft(driver, host or UNKNOWN, user, tester_ports=ports, speed=speed, server=choice.server, ipv6=ipv6)
+    draft = replace(draft, rpc_port=choice.rpc_port, pub_port=choice.pub_port)
     draft = filled(draft, ask_dut, note)
-    if server is not None:
-        there = endpoint_of(GeneratorConfig(), server, rpc_port, pub_port)
-        draft = filled(draft, lambda one: ask_tester(one, there, ports, trex_dir), note)
+    if choice.server is not None:
+        there = endpoint_of(GeneratorConfig(), choice)
+        draft = filled(draft, lambda one: ask_tester(one, there, ports, choice.trex_dir), note)
     if interfaces is None and asks and DRIVERS[driver].knows_system:
         interfaces = click.prompt("the DUT's interfaces", ",".join(draft.free[: len(ports)]) or None)
     if interfaces:

@@ -22,9 +22,8 @@ from ..report.room import room_of, wrapped
 from ..report.sheet import Sheet, figure, make_sheet
 from ..report.words import format_count
 from ..session.options import Setup, TesterChoice
-from .forms import OutputForm
 from .options import CONFIGS, ONLY, asked, complete_suites, formats, results_option
-from .output import note, warn
+from .output import OutputForm, note, warn
 from .verbs import Heading, Option, rare, verbs
 
 if TYPE_CHECKING:

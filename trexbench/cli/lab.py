@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ..config.lookup import load_dut
+from ..core.errors import ConfigError
+from ..stlserver import __main__ as server
 from .calibrate import calibrate
-from .forms import OutputForm
-from .options import CONFIGS, PREFIX, complete_duts, formats, path_option
+from .options import CONFIGS, PREFIX, RX_QUEUES, complete_duts, formats, path_option
+from .output import OutputForm
 from .profile import profile
-from .serve import serve
-from .verbs import verbs
+from .verbs import verb, verbs
 
 _dut = click.option(
     "--dut",
@@ -40,6 +43,37 @@ def lab() -> None:
     """
 
 
+@verb(
+    epilog="\b\nExamples:\n  trexbench lab serve --interfaces p0,p1\n"
+    "  trexbench lab serve --sim netgate-vpp --rx-queues 2\n"
+)
+@click.option(
+    "--sim",
+    "twin",
+    metavar="DUT",
+    shell_complete=complete_duts,
+    help="Instead of interfaces: simulated ports and the twin of this DUT (a name in dut_configs/, or a file).",
+)
+@RX_QUEUES
+@click.option("--seed", type=click.IntRange(0), help="With --sim: seed of the twin's noise.")
+@CONFIGS
+def serve(twin: str | None, rx_queues: int | None, seed: int | None, configs_dir: Path | None, **options: Any) -> int:
+    """Run the embedded STL server: TRex's protocol, on Linux interfaces (root) or simulated ports."""
+    engine = None
+    if twin is None:
+        for option, value in (("--seed", seed), ("--rx-queues", rx_queues)):
+            if value is not None:
+                raise ConfigError(f"{option} means nothing without --sim", "add --sim DUT, or leave it out")
+    else:
+        from ..session.request import choose_queues
+        from ..session.simulate import twin_engine
+
+        dut = load_dut(twin, configs_dir)
+        engine, _ = twin_engine(dut, choose_queues(dut, rx_queues), seed, time.monotonic)
+    return server.run(engine, **options)
+
+
+serve.params += server.serve.params
 for one in (profile, calibrate, serve):
     lab.add_command(one)
 

@@ -14,15 +14,23 @@ from ..core import result as packets
 from ..core.run import Run
 from ..core.tcp import result as tcp
 from ..report.clean import clean
+from ..report.room import room_of
+from ..report.run.brief import format_brief
+from ..report.run.curve import draw_curve
+from ..report.run.sheets import direction_sheet
+from ..report.run.summary import summarise
+from ..report.run.text import open_live, print_summary, width_of
+from ..report.sheet import Sheet, with_columns
+from ..report.tcp.live import TcpLive
+from ..report.tcp.text import format_brief_tcp, format_tcp, headline, sheets_of_run
 from ..report.words import banners_of, state_words, text_of
-from .forms import STDOUT
-from .output import exit_code, note, save_picture, say_unless, warn
+from ..results.loads import figures_of
+from .output import STDOUT, exit_code, note, save_picture, say_unless, warn
 
 if TYPE_CHECKING:
-    from ..report.sheet import Sheet
     from ..session.keep import Measured, Output
-    from .forms import OutputForm
     from .options import Shown
+    from .output import OutputForm
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class LoadOutput:
     """Appearance of a load's runs. The functions get runs of this load only."""
 
     text: Callable[[Any, TextIO], str | None]
-    """Make its text, as forms.Words."""
+    """Make its text, as output.Words."""
     brief: Callable[[Any, Path | None, TextIO], str]
     """Make its text of ten lines at most, with the path of its document."""
     draw: Callable[[Any, str], bytes]
@@ -46,30 +54,8 @@ class LoadOutput:
 
 
 def _packet_text(run: packets.RunResult, out: TextIO) -> str:
-    from ..report.run.curve import draw_curve
-    from ..report.run.text import print_summary, width_of
-
     print_summary(run, out)
     return f"\n{draw_curve(run, width_of(out))}"
-
-
-def _brief_packets(run: packets.RunResult, document: Path | None, out: TextIO) -> str:
-    from ..report.run.brief import format_brief
-    from ..report.run.text import width_of
-
-    return format_brief(run, str(document) if document else None, width_of(out))
-
-
-def _packet_sheets(run: packets.RunResult) -> Iterable[Sheet]:
-    from ..report.run.sheets import direction_sheet
-
-    return (direction_sheet(run),)
-
-
-def _packet_headline(run: packets.RunResult) -> str:
-    from ..report.run.summary import summarise
-
-    return summarise(run).headline
 
 
 def _draw_packets(run: packets.RunResult, form: str) -> bytes:
@@ -78,61 +64,30 @@ def _draw_packets(run: packets.RunResult, form: str) -> bytes:
     return draw(run, form)
 
 
-def _show_packets(run: packets.RunResult, stream: TextIO, pace: float) -> AbstractContextManager[Any]:
-    from ..report.run.text import open_live
-
-    return open_live(run, stream, pace)
-
-
-def _tcp_text(run: tcp.TcpResult, out: TextIO) -> str:
-    from ..report.room import room_of
-    from ..report.tcp.text import format_tcp
-
-    return format_tcp(run, room_of(out))
-
-
-def _brief_tcp(run: tcp.TcpResult, document: Path | None, out: TextIO) -> str:
-    from ..report.tcp.text import format_brief_tcp
-
-    return format_brief_tcp(run) + (f"\nresult   {clean(document)}" if document else "")
-
-
-def _tcp_sheets(run: tcp.TcpResult) -> Iterable[Sheet]:
-    from ..report.tcp.text import sheets_of_run
-
-    return sheets_of_run(run)
-
-
-def _tcp_headline(run: tcp.TcpResult) -> str:
-    from ..report.tcp.text import headline
-
-    return headline(run)
-
-
 def _draw_tcp(run: tcp.TcpResult, form: str) -> bytes:
     from ..report.tcp.picture import draw_tcp
 
     return draw_tcp(run, form)
 
 
-def _show_tcp(run: tcp.TcpResult, stream: TextIO, pace: float) -> AbstractContextManager[Any]:
-    from ..report.tcp.live import TcpLive
-
-    return closing(TcpLive(run, stream, pace))
-
-
 OUTPUTS: dict[str, LoadOutput] = {
     packets.SCHEMA: LoadOutput(
-        _packet_text,
-        _brief_packets,
-        _draw_packets,
-        _packet_sheets,
-        _show_packets,
-        lambda run: bool(run.samples),
-        _packet_headline,
+        text=_packet_text,
+        brief=lambda run, document, out: format_brief(run, str(document) if document else None, width_of(out)),
+        draw=_draw_packets,
+        sheets=lambda run: (direction_sheet(run),),
+        show=open_live,
+        is_drawn=lambda run: bool(run.samples),
+        headline=lambda run: summarise(run).headline,
     ),
     tcp.SCHEMA: LoadOutput(
-        _tcp_text, _brief_tcp, _draw_tcp, _tcp_sheets, _show_tcp, lambda run: bool(run.legs), _tcp_headline
+        text=lambda run, out: format_tcp(run, room_of(out)),
+        brief=lambda run, document, out: format_brief_tcp(run) + (f"\nresult   {clean(document)}" if document else ""),
+        draw=_draw_tcp,
+        sheets=sheets_of_run,
+        show=lambda run, stream, pace: closing(TcpLive(run, stream, pace)),
+        is_drawn=lambda run: bool(run.legs),
+        headline=headline,
     ),
 }
 """Every load by the schema of its documents, as in results.loads."""
@@ -140,7 +95,7 @@ OUTPUTS: dict[str, LoadOutput] = {
 
 def output_of(results: Path | None, quiet: bool, pace: float) -> Output:
     """The output of runs: steps and progress on standard error, unless quiet."""
-    from ..session.keep import Output
+    from ..session.keep import Output  # slow to load, and stored runs are shown without
 
     show = None if quiet else lambda run: OUTPUTS[run.schema].show(run, sys.stderr, pace)
     return Output(results, say_unless(quiet), note, show)
@@ -155,17 +110,12 @@ def head_of(run: Run) -> list[str]:
 
 def table_of(sheet: Sheet, runs: Iterable[Run]) -> Sheet:
     """The table for CSV, whose rows say of which run they are."""
-    from ..report.sheet import with_columns
-
     whose = ((text_of(one.dut, "name", "?"), text_of(one.command, "mode", "TCP"), state_words(one)) for one in runs)
     return with_columns(sheet, ":DUT; :mode; :status", whose)
 
 
 def print_run(run: Run, form: OutputForm, document: Path | None) -> None:
     """Write a run of any load, whose document this is."""
-    from ..report.sheet import Sheet
-    from ..results.loads import figures_of
-
     of = OUTPUTS[run.schema]
     form.write(
         lambda out: of.text(run, out),

@@ -17,8 +17,7 @@ from ..config.catalogue import DUTS, SUITES, Catalogue
 from ..core.errors import ConfigError
 from ..core.load.profile import LISTED_MODES
 from ..session.options import Case, Setup, Target
-from .forms import OutputForm, choose, form_options
-from .output import tell_more
+from .output import OutputForm, choose, form_options, tell_more
 from .verbs import Heading, Option, rare
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -185,8 +184,7 @@ def asked(name: str, cls: Callable[..., Any], **words: object) -> Callable[[F], 
 
 
 _TARGET = click_options(Target, server="")
-CONFIGS, RX_QUEUES, PREFIX = (_TARGET[name] for name in ("configs_dir", "rx_queues", "prefix"))
-RPC_PORT, PUB_PORT, TREX_DIR = (_TARGET[name] for name in ("rpc_port", "pub_port", "trex_dir"))
+CONFIGS, RX_QUEUES, PREFIX, TREX_DIR = (_TARGET[name] for name in ("configs_dir", "rx_queues", "prefix", "trex_dir"))
 TUNABLES_OPTION = click_options(Case)["tunables"]
 
 

@@ -15,9 +15,8 @@ from ..core.units import Rate, format_bits, format_pps, format_share
 from ..report.fit import format_sheet
 from ..report.room import room_of
 from ..report.sheet import figure, make_sheet, of_pps
-from .forms import OutputForm
 from .options import RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_traffic, formats
-from .output import note
+from .output import OutputForm, note
 from .verbs import verbs
 
 if TYPE_CHECKING:

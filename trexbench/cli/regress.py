@@ -15,9 +15,8 @@ from ..core.history.rows import METRICS
 from ..report.clean import clean
 from ..report.sheet import make_sheet
 from ..session.process import utc_now
-from .forms import OutputForm
 from .options import DATE, ONLY, complete_duts, complete_modes, complete_suites, formats, results_option
-from .output import warn, write
+from .output import OutputForm, warn, write
 from .verbs import rare, verb
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from urllib.parse import quote
 import click
 
 from ..core.errors import ConfigError
-from .forms import OutputForm
 from .options import DATE, ONLY, complete_duts, complete_suites, formats, results_option
-from .output import json_text, make_directory, warn, write
+from .output import OutputForm, json_text, make_directory, warn, write
 from .verbs import verb
 
 if TYPE_CHECKING:

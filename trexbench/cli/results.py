@@ -9,8 +9,6 @@ import click
 
 from ..core.errors import ConfigError, StoreError
 from ..report.clean import clean
-from .compare import compare
-from .forms import OutputForm
 from .options import (
     DATE,
     LABEL,
@@ -23,18 +21,25 @@ from .options import (
     path_option,
     results_option,
 )
-from .output import make_directory, note, warn, write
-from .verbs import verb, verbs
+from .output import OutputForm, make_directory, note, warn, write
+from .verbs import verbs
 
 _RESULTS = results_option()
-_run = click.argument("run", type=click.Path(path_type=Path), required=False)
 
 
-@verb(
+@verbs()
+def results() -> None:
+    """The stored runs: show, list, query, compare, export, import, prune.
+
+    An index beside them, results/index.cache, finds them; it is rebuilt from the documents whenever needed.
+    """
+
+
+@results.command(
     epilog="\b\nExamples:\n  trexbench results show\n  trexbench results show --brief\n"
     "  trexbench results show run.json --picture run.png\n"
 )
-@_run
+@click.argument("run", type=click.Path(path_type=Path), required=False)
 @results_option("Where to look for the latest run when none is named.")
 @path_option("--picture", "Draw the run's picture again, to this file: .png, .svg or .pdf.", dir_okay=False)
 @formats(*RUN_FORMS)
@@ -51,16 +56,50 @@ def show(run: Path | None, results: Path, picture: Path | None, form: OutputForm
     print_run(result, form, document)
 
 
-@verbs()
-def results() -> None:
-    """The stored runs: show, list, query, compare, export, import, prune.
+@results.command(
+    epilog="\b\nExamples:\n"
+    "  trexbench results compare before.json after.json\n"
+    "  trexbench results compare 2026-11-20 2026-11-21\n"
+    "  trexbench results compare netgate-linux netgate-vpp --json\n"
+    "  trexbench results compare 'results/2026-11-2*/*/*.json' latest\n"
+    "  trexbench results compare nightly@2026-11-20 nightly@2026-11-21\n"
+    "  trexbench results compare kernel-6.12 kernel-6.18\n"
+)
+@click.argument("first")
+@click.argument("second")
+@_RESULTS
+@click.option("--anyway", is_flag=True, help="Compare unlike runs as well; the result says what is unlike.")
+@formats("text", "json", "csv", "md")
+def compare(first: str, second: str, results: Path, anyway: bool, form: OutputForm) -> None:
+    """Compare two runs, direction by direction, or two sets of runs, cell by cell: difference, noise, verdict.
 
-    An index beside them, results/index.cache, finds them; it is rebuilt from the documents whenever needed.
+    Each is a file, a directory or a glob of files, the date of a night, a label, the name of a suite or of a DUT (with
+    @DATE: of that night), or `latest`. Unlike runs are refused: simulated and measured ones, different traffic or line
+    rate, a DUT configured differently. On a terminal the table is as wide as that; in a pipe as it has to be, or as the
+    variable COLUMNS says.
     """
+    from ..report import compare as forms
+    from ..report.room import room_of
+    from ..review.compare import RunComparison, compare
 
-
-results.add_command(show)
-results.add_command(compare)
+    found = compare(first, second, results, anyway, note)
+    if isinstance(found, RunComparison):
+        runs = found.first, found.second
+        form.write(
+            lambda out: forms.format_comparison(*runs, found.unlike, room_of(out)),
+            lambda: forms.comparison_values(*runs, found.unlike),
+            lambda: [forms.comparison_sheet(*runs)],
+            head=lambda: forms.comparison_head(*runs, found.unlike),
+            table=lambda: forms.marked_comparison(*runs, found.unlike),
+        )
+    else:
+        form.write(
+            lambda out: forms.format_set_comparison(first, second, found, room_of(out)),
+            lambda: forms.set_comparison_values(first, second, found),
+            lambda: [forms.set_sheet(found)],
+            head=lambda: forms.set_head(first, second, found),
+            table=lambda: forms.marked_sets(first, second, found),
+        )
 
 
 @results.command(

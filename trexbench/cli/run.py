@@ -14,9 +14,8 @@ from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..report.room import room_of
 from ..report.words import mark_banners, starred
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
-from .forms import STDOUT, Words
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
-from .output import save_picture, warn
+from .output import STDOUT, Words, save_picture, warn
 from .verbs import Heading, rare, verb
 
 if TYPE_CHECKING:

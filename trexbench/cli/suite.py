@@ -25,7 +25,6 @@ from ..report.sheet import Sheet, figure, make_sheet, of_count, with_columns
 from ..report.words import SIMULATED, starred
 from ..session.options import NightWords, Setup
 from .fleet import FLEET, UNSAFE
-from .forms import OutputForm
 from .options import (
     CONFIGS,
     DATE,
@@ -39,7 +38,7 @@ from .options import (
     path_option,
     results_option,
 )
-from .output import say_unless, warn
+from .output import OutputForm, say_unless, warn
 from .verbs import verb, verbs
 
 if TYPE_CHECKING:
@@ -85,26 +84,9 @@ _WORDS = {"speedup": NIGHT_SPEEDUP, "kept": "the night's runs", "server": f"{SER
 _SETUP = asked("setup", Setup, **_WORDS)
 
 
-def _night(
-    setup: Setup, words: NightWords, results: Path, quiet: bool, name: str, fleet: str | None, insecure: bool
-) -> NightOptions:
-    """Each run shows its steps and progress on a terminal only; in a log that would be too much."""
-    from ..suite.night import NightOptions  # heavy; --help and completion do without
-    from .loads import output_of
-
-    watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
-    output = output_of(None, not watched, (setup.speedup or NIGHT_SPEEDUP) if setup.sim else 1.0)
-    say = say_unless(quiet)
-    found = of_options(NightOptions, words, results=results, setup=setup, output=output, say=say, instead=words)
-    if fleet is None:
-        return found
-    from ..fleet.choose import by_fleet
-
-    return replace(found, by_fleet=by_fleet(name, fleet, found, insecure))
-
-
 def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Hand a verb its NightOptions."""
+    """Hand a verb its NightOptions. Each run shows its steps and progress on a terminal only; in a log that would be
+    too much."""
 
     @asked("words", NightWords)
     @_SETUP
@@ -123,7 +105,18 @@ def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
         insecure: bool,
         **others: Any,
     ) -> Any:
-        return verb(name=name, night=_night(setup, words, results, quiet, name, fleet, insecure), **others)
+        from ..suite.night import NightOptions  # heavy; --help and completion do without
+        from .loads import output_of
+
+        watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
+        output = output_of(None, not watched, (setup.speedup or NIGHT_SPEEDUP) if setup.sim else 1.0)
+        say = say_unless(quiet)
+        night = of_options(NightOptions, words, results=results, setup=setup, output=output, say=say, instead=words)
+        if fleet is not None:
+            from ..fleet.choose import by_fleet
+
+            night = replace(night, by_fleet=by_fleet(name, fleet, night, insecure))
+        return verb(name=name, night=night, **others)
 
     return called
 

@@ -50,7 +50,7 @@ def _generates_here(target: Target, config: DutConfig | None) -> bool:
 
 def _tester(target: Target, config: DutConfig | None) -> Iterator[Check]:
     there = config.generator if config is not None else GeneratorConfig()
-    endpoint = endpoint_of(there, target.server, target.rpc_port, target.pub_port)
+    endpoint = endpoint_of(there, target)
     ports, speed_bps = (config.tester_ports, config.speed_bps) if config is not None else ((), None)
     if config is None or config.lab is None:
         yield from check_tester(endpoint, ports, speed_bps, target.trex_dir)

@@ -25,7 +25,7 @@ from ..lab.lab import facts_of
 from ..lab.spec import LabSpec
 from ..lock import locked, run_dir
 from ..transport import CliLogin, Transport, open_transport
-from .options import Target
+from .options import Target, TesterChoice
 from .request import choose_queues
 from .watch import Observed, WithMeter
 
@@ -105,7 +105,7 @@ def connect_target(
     """The DUT that is named, until the end of the block; see connect_dut. macs_of: known_macs, or a stand-in for it."""
     config = load_dut(target.name, target.configs_dir, target.prefix).with_variant(target.variant)
     queues = choose_queues(config, target.rx_queues)
-    endpoint = endpoint_of(config.generator, target.server, target.rpc_port, target.pub_port)
+    endpoint = endpoint_of(config.generator, target)
     macs = (macs_of or known_macs)(config, endpoint, target.trex_dir)
     wanted = Wanted(config, macs, queues, lab_facts(config))
     if not config.cables and config.driver == "linux":  # nothing but endpoints: see config.schema
@@ -147,11 +147,10 @@ def _require_counters(seen: Observation) -> None:
         raise DutError("; ".join(reasons) or "the DUT has none of the counters")
 
 
-def endpoint_of(
-    there: GeneratorConfig, server: str | None, rpc_port: int | None, pub_port: int | None = None
-) -> ServerAddress:
-    """Where a DUT's tester listens: None is as its config says."""
-    return ServerAddress(server or there.server, rpc_port or there.rpc_port, pub_port or there.pub_port)
+def endpoint_of(there: GeneratorConfig, asked: TesterChoice) -> ServerAddress:
+    """Where a DUT's tester listens, as asked or as its config says."""
+    server, rpc_port = asked.server or there.server, asked.rpc_port or there.rpc_port
+    return ServerAddress(server, rpc_port, asked.pub_port or there.pub_port)
 
 
 def known_macs(config: DutConfig, endpoint: ServerAddress, trex_dir: Path | None = None) -> Mapping[int, str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from ..core.calibration import Calibration, calibration_warnings
 from ..core.dut.flowspread import FlowSpread, predict
@@ -15,7 +14,7 @@ from ..core.load.headers import find_tuple5, mtu_needed
 from ..core.load.plan import pair_directions
 from ..core.load.profile import Profile
 from ..core.load.sample import Phase, Sample
-from ..core.protocols import Clock, Generator, Sink
+from ..core.protocols import Clock, Sink
 from ..core.result import RunResult, Status
 from ..core.strategy.base import LoadStep, Strategy
 from ..core.tcp.path import TrafficPath
@@ -30,29 +29,10 @@ from .run import Interrupted, Outcome, Recorder, Watch, as_error, run
 from .wan import NetemLine
 from .watch import Observed, Watcher
 
+if TYPE_CHECKING:
+    from ..generator.trex.ports import TrexGenerator
+
 NO_LATENCY = RunWarning("no-latency", "no latency was measured: the generator's ports cannot time frames")
-
-
-class Tester(Generator, Protocol):
-    """A Generator with what a session needs before a run: what it is, what its ports can do, their profile."""
-
-    @property
-    def can_tag(self) -> bool:
-        """True if every port times the tagged frames that come back to it."""
-
-    def load(
-        self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int], vlans: Mapping[int, Sequence[int]]
-    ) -> Mapping[int, Profile]:
-        """Put the profile's streams on these ports, each behind its VLAN tags, in place of what they had."""
-
-    def speed_bps(self, port: int) -> float:
-        """The port's nominal L1 speed; 0 when it does not know one."""
-
-    def mac(self, port: int) -> str | None:
-        """The MAC of any of the tester's ports, measured with or not; None where it names none."""
-
-    def facts(self) -> dict[str, Any]:
-        """Who generates here, for the result document; ``ports`` lists port, mac and speed_bps of each."""
 
 
 @dataclass
@@ -82,7 +62,7 @@ class Session:
 
     request: Request
     lab: RunningLab | None
-    generator: Tester
+    generator: TrexGenerator
     clock: Clock
     attestation: Attestation
     observed: Observed | None
@@ -160,7 +140,7 @@ class Session:
         return Watcher(self.observed, plan, self.clock, self.request.telemetry_mode, background, prepare)
 
 
-def _plan(request: Request, generator: Tester) -> tuple[Mapping[int, Profile], Strategy]:
+def _plan(request: Request, generator: TrexGenerator) -> tuple[Mapping[int, Profile], Strategy]:
     senders = [direction.tx for direction in pair_directions(request.ports, request.bidir)]
     vlans = {cable.tester: cable.vlan for cable in request.dut.cables}
     profiles = generator.load(request.profile_file, request.tunables, senders, vlans)

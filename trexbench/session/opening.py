@@ -20,7 +20,7 @@ from ..lab.conditions import watch_of
 from ..lab.net import returning
 from ..lock import locked
 from .dut import ConnectedDut, connect_dut, endpoint_of
-from .measure import Session, Tester
+from .measure import Session
 from .process import RunClock, signals_as_exceptions
 from .request import Request, expected_s
 from .run import Watch
@@ -29,6 +29,7 @@ from .wan import NetemLine, open_line, require_wan
 from .watch import Observed
 
 if TYPE_CHECKING:
+    from ..generator.trex.ports import TrexGenerator
     from .simulate import Simulation
 
 
@@ -93,7 +94,7 @@ def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> Runn
 
 def _generator(
     request: Request, lab: RunningLab | None, stack: ExitStack, say: Callable[[str], None]
-) -> tuple[Tester, Clock, Simulation | None]:
+) -> tuple[TrexGenerator, Clock, Simulation | None]:
     """The tester's ports, taken for this run; the run's clock; and the simulation of both where one is asked for."""
     trex_dir = str(request.trex_dir) if request.trex_dir else None
     if request.sim:
@@ -103,7 +104,7 @@ def _generator(
         # Its server dies with this process: there is nothing to watch over.
         held = connect(simulation.endpoint, request.ports, simulation.clock, trex_dir=trex_dir, guarded=False)
         return stack.enter_context(held), simulation.clock, simulation
-    endpoint = endpoint_of(request.dut.generator, request.server, request.rpc_port, request.pub_port)
+    endpoint = endpoint_of(request.dut.generator, request)
     tester = name_of_tester(request.dut, request)
     doing = f"{request.verb} of {request.dut.name}, {request.mode}"
     stack.enter_context(locked(f"tester-{tester}".replace("/", "_"), f"tester {endpoint} is in use", doing))
@@ -115,7 +116,7 @@ def _generator(
 
 def _configure(
     request: Request,
-    generator: Tester,
+    generator: TrexGenerator,
     lab: RunningLab | None,
     stack: ExitStack,
     say: Callable[[str], None],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from types import TracebackType
 
 from ..core.errors import BenchError, DutError
 from ..core.tcp.wan import format_size
@@ -30,9 +29,7 @@ class Temporary:
     def __enter__(self) -> Temporary:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self.undo()
         except BenchError:
@@ -64,29 +61,22 @@ class Temporary:
             raise DutError(f"not everything was restored: {'; '.join(failed)}", "trexbench dut revert")
 
 
-class Buffers:
+class Buffers(ExitStack):
     """Limit to which these hosts let a socket's buffers grow. None: as it was found."""
 
     def __init__(self, hosts: Sequence[ConnectedDut]) -> None:
-        self._hosts, self._stack = hosts, ExitStack()
+        super().__init__()
+        self._hosts = hosts
         self._size: int | None = None
-
-    def __enter__(self) -> Buffers:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, traceback)
 
     def set(self, size: int | None) -> None:
         """The largest that tcp_rmem and tcp_wmem allow, in bytes, on all hosts. DutError where one does not take it."""
         if size == self._size:
             return
-        self._stack.close()
+        self.close()
         self._size = None
         for host in self._hosts if size is not None else ():
-            made = self._stack.enter_context(Temporary(host))
+            made = self.enter_context(Temporary(host))
             for name in BUFFER_SYSCTLS:
                 change = _change(host.transport, name, size or 0)
                 made.make(change)

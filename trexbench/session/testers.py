@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Protocol
 
 from ..config.model import DutConfig, GeneratorConfig
 from ..core.calibration import Calibration
 from ..core.errors import StoreError
 from ..dut.journal import state_dir
 from ..files import replace_file
+from .options import TesterChoice
 
 
-class TesterOptions(Protocol):
-    """Options that a user gives for the tester."""
-
-    @property
-    def server(self) -> str | None: ...
-    @property
-    def rpc_port(self) -> int | None: ...
-
-
-def name_of_tester(config: DutConfig | None, asked: TesterOptions) -> str:
+def name_of_tester(config: DutConfig | None, asked: TesterChoice) -> str:
     """By which a tester is locked and its calibration is kept: its server's address, or its lab's prefix."""
     if config is not None and config.lab is not None and asked.server is None:
         return f"lab-{config.lab.prefix}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import TracebackType
 
 from ..config.endpoints import TransportConfig
 from ..config.model import DutConfig
@@ -152,10 +151,8 @@ class NetemLine:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._made.__exit__(kind, error, traceback)
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._made.__exit__(kind, error, trace)
 
     def _make(self, interface: str) -> None:
         there = self._read(interface)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.dut.telemetry import DutReading, Missing, Moment
@@ -121,16 +121,15 @@ class HostsBench:
         return Ping(leg, loaded, series.sent, series.times_s)
 
     def look(self, moment: Moment) -> DutReading | None:
-        watcher = _Watcher(self.found.dut.observed, self.clock, TICK_S)
-        watcher.read(moment)
-        return next(iter(watcher.readings), None)
+        seen = _read(self.found.dut.observed, self.clock, moment)
+        return seen if isinstance(seen, DutReading) else None
 
     def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
         client, server = self.found.client, self.found.server
         tick_s = min(TICK_S, max(SHORTEST_TICK_S, (plan.omit_s + plan.time_s) / TICKS))
         router, over_s = EndpointHost("dut", self.found.dut.transport, {}), plan.omit_s + plan.time_s + LONGEST_LEG_S
         with (
-            _watching(self.found.dut.observed if watched else None, self.clock, tick_s) as watcher,
+            _watching(self.found.dut.observed if watched else None, self.clock, tick_s) as read,
             watched_processes(router if watched and self.found.runs_linux else None, over_s) as processes,
         ):
             try:
@@ -143,8 +142,9 @@ class HostsBench:
         found = found if took is None else replace(found, processes={**found.processes, "dut": took})
         if found.error is not None:
             found = replace(found, error="; ".join([found.error, *self._lost()]))
-        missing = (*found.missing, *watcher.missing)
-        return replace(found, dut=tuple(watcher.readings), missing=missing)
+        dut = tuple(one for one in read if isinstance(one, DutReading))
+        missing = [one for one in read if isinstance(one, Missing)]
+        return replace(found, dut=dut, missing=(*found.missing, *missing))
 
     def _lost(self) -> Iterator[str]:
         """Yield why the tunnel or the PPPoE session is down."""
@@ -183,44 +183,37 @@ def _mtu(found: Endpoints) -> int:
     return min([*mtus, found.pppoe.mtu] if found.pppoe is not None else mtus, default=1500)
 
 
-@dataclass
-class _Watcher:
-    """Reads the router's counters before, while and after a leg runs; what cannot be read is missing."""
-
-    dut: Observed | None
-    clock: Clock
-    tick_s: float
-    readings: list[DutReading] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
-    over: threading.Event = field(default_factory=threading.Event)
-
-    def read(self, moment: Moment) -> None:
-        if self.dut is None:
-            return
-        begun_s = self.clock.now()
-        try:
-            seen = self.dut.observe(moment is Moment.START)
-        except BenchError as error:
-            self.missing.append(Missing("the DUT's counters", str(error)))
-            return
-        self.readings.append(DutReading(moment, begun_s, self.clock.now() - begun_s, seen))
-
-    def tick(self) -> None:
-        while not self.over.wait(self.tick_s):
-            self.read(Moment.TICK)
+def _read(dut: Observed, clock: Clock, moment: Moment) -> DutReading | Missing:
+    """The router's counters; what cannot be read is missing."""
+    begun_s = clock.now()
+    try:
+        seen = dut.observe(moment is Moment.START)
+    except BenchError as error:
+        return Missing("the DUT's counters", str(error))
+    return DutReading(moment, begun_s, clock.now() - begun_s, seen)
 
 
 @contextmanager
-def _watching(dut: Observed | None, clock: Clock, tick_s: float) -> Iterator[_Watcher]:
-    watcher = _Watcher(dut, clock, tick_s)
-    watcher.read(Moment.START)
-    ticking = threading.Thread(target=watcher.tick, name="watcher", daemon=True)
+def _watching(dut: Observed | None, clock: Clock, tick_s: float) -> Iterator[list[DutReading | Missing]]:
+    """Read the router's counters before, during and after the block; nothing where there is no router to read."""
+    found: list[DutReading | Missing] = []
+    if dut is None:
+        yield found
+        return
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.wait(tick_s):
+            found.append(_read(dut, clock, Moment.TICK))
+
+    found.append(_read(dut, clock, Moment.START))
+    ticking = threading.Thread(target=tick, name="watcher", daemon=True)
     with uninterrupted():  # so that it takes no signal
         ticking.start()
     try:
-        yield watcher
-        watcher.over.set()
+        yield found
+        over.set()
         ticking.join()
-        watcher.read(Moment.FINISH)
+        found.append(_read(dut, clock, Moment.FINISH))
     finally:
-        watcher.over.set()
+        over.set()

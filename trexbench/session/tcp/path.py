@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...core.errors import DutError
 from ...host.ping import PingSeries, ping
@@ -43,9 +43,7 @@ def prove_path(found: Endpoints, versions: Sequence[int] = ()) -> tuple[ProvedPa
     """
     outside: tuple[ProvedPath, ...] = ()
     if found.opened is not None and not found.opened.masquerades:
-        ends = (replace(one, addresses=found.outside[one.name]) for one in (found.client, found.server))
-        client, server = ends
-        outside = _prove(replace(found, client=client, server=server, opened=None), (4,), around=False)
+        outside = _prove(found.beneath, (4,), around=False)
     return (*outside, *_prove(found, versions or found.versions, around=False))
 
 
