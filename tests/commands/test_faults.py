@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import signal
 import subprocess
@@ -18,7 +17,7 @@ from typing import Any
 
 import pytest
 from rpc import ask
-from tools import FAKE_SERVER, ROOT, await_line, begin, fake_server, trexbench
+from tools import await_line, begin, fake_server, trexbench
 
 DUT = """
 driver: linux
@@ -82,31 +81,10 @@ STREAMS_LEFT = [("", "STREAMS"), ("", "STREAMS")]
 @contextmanager
 def ramp_against(folder: Path, *faults: str) -> Iterator[Faulty]:
     (folder / "mine.yaml").write_text(DUT)
-    fault_options = [word for fault in faults for word in ("--fault", fault)]
-    server = subprocess.Popen(
-        [
-            *(*FAKE_SERVER, "--die-with-parent"),
-            *("--rpc-port", "0", "--pub-port", "0", *fault_options),
-        ],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdin is not None and server.stdout is not None and server.stderr is not None
-    try:
-        rpc, pub = re.findall(r":(\d+)", server.stdout.readline())
-        done = trexbench(
-            folder, "ramp", "--dut", "mine.yaml", "--mode", "64b", "--bidir", "--no-apply", "--no-picture", "-q",
-            "--server", "127.0.0.1", "--rpc-port", rpc, "--pub-port", pub, timeout_s=40,
-        )  # fmt: skip
-        yield Faulty(server, int(rpc), folder, done)
-    finally:
-        server.stdin.close()
-        server.wait(10)
-        server.stdout.close()
-        server.stderr.close()
+    with fake_server(*faults) as server:
+        options = ("--mode", "64b", "--bidir", "--no-picture", "-q", *server.options)
+        done = trexbench(folder, "ramp", "--dut", "mine.yaml", *options, timeout_s=40)
+        yield Faulty(server.process, server.rpc_port, folder, done)
 
 
 def left_over(folder: Path) -> list[str]:

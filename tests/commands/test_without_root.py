@@ -19,7 +19,7 @@ PLAN = (
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with fake_server(4) as running:
+    with fake_server(ports=4) as running:
         yield running
 
 

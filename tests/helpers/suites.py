@@ -62,22 +62,25 @@ def make_slower(folder: Path, factor: float) -> None:
 
 
 @contextmanager
-def chat() -> Iterator[tuple[str, list[Any]]]:
-    """A webhook's address, and what it is told."""
+def chat(answer: int = 200) -> Iterator[tuple[str, list[Any]]]:
+    """A webhook's address, which answers with this status, and what it is told."""
     told: list[Any] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
+            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "null"))
+            self.send_response(answer if self.path == "/T0psecret" else 404)
+            self.send_header("Location", "/elsewhere")
             self.send_header("Content-Length", "0")
             self.end_headers()
+
+        do_GET = do_POST
 
         def log_message(self, *_: object) -> None:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/T0psecret", told
     finally:

@@ -155,23 +155,21 @@ class Server:
 
 
 @contextmanager
-def fake_server(ports: int = 2) -> Iterator[Server]:
-    """The embedded server with an engine that forwards perfectly and moves nothing."""
-    process = subprocess.Popen(
-        [
-            *(*FAKE_SERVER, "--ports", str(ports), "--die-with-parent"),
-            *("--rpc-port", "0", "--pub-port", "0"),
-        ],
+def fake_server(*faults: str, ports: int = 2) -> Iterator[Server]:
+    """The embedded server with an engine that forwards perfectly and moves nothing, and fails in these ways."""
+    options = ["--ports", str(ports), "--rpc-port", "0", "--pub-port", "0", "--die-with-parent"]
+    with subprocess.Popen(
+        [*FAKE_SERVER, *options, *(word for fault in faults for word in ("--fault", fault))],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if faults else None,
         text=True,
-    )
-    assert process.stdout is not None and process.stdin is not None
-    try:
-        found = re.findall(r":(\d+)", process.stdout.readline())
-        yield Server(process, int(found[0]), int(found[1]))
-    finally:
-        process.stdin.close()
-        process.wait(10)
-        process.stdout.close()
+    ) as process:
+        assert process.stdout is not None and process.stdin is not None
+        try:
+            rpc, pub = re.findall(r":(\d+)", process.stdout.readline())
+            yield Server(process, int(rpc), int(pub))
+        finally:
+            process.stdin.close()
+            process.wait(10)

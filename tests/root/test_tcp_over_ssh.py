@@ -95,16 +95,8 @@ class Bench:
 
     def flows(self, host: str) -> bool:
         """Test whether both a control connection and one with payload are established there."""
-        table = ip(
-            "netns",
-            "exec",
-            f"{PREFIX}-{host}",
-            "ss",
-            "-tnH",
-            "state",
-            "established",
-            "( dport = 5201 or sport = 5201 )",
-        )
+        inside = ("netns", "exec", f"{PREFIX}-{host}", *["ss", "-tnH", "state", "established"])
+        table = ip(*inside, "( dport = 5201 or sport = 5201 )")
         return len(table.splitlines()) >= 2
 
 
@@ -117,20 +109,8 @@ def hosts() -> Iterator[dict[str, Sshd]]:
             stack.callback(ip, "netns", "del", space)
             ip("-n", space, "link", "set", "lo", "up")
         for here, name, there, far in CABLES:
-            ip(
-                "-n",
-                f"{PREFIX}-{here}",
-                "link",
-                "add",
-                name,
-                "type",
-                "veth",
-                "peer",
-                "name",
-                far,
-                "netns",
-                f"{PREFIX}-{there}",
-            )
+            ends = f"{name} type veth peer name {far} netns {PREFIX}-{there}"
+            ip("-n", f"{PREFIX}-{here}", "link", "add", *ends.split())
         servers = {}
         for number, host in enumerate(HOSTS, 1):
             space = f"{PREFIX}-{host}"

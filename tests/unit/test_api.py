@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import Any
 
 import click
-import engine_fake
 import pytest
 from effort import NIGHTLY
+from tools import fake_server
 
 import trexbench
 from trexbench import api
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.portable
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = {"sim": True, "speedup": 10000.0, "ramp_duration": 20, "hold": 4, "confirm": 0, "warmup_duration": 2}
-HEAVY = (
+HEAVY = [
     "numpy",
     "click",
     "matplotlib",
@@ -52,7 +52,7 @@ HEAVY = (
     "requests",
     "jinja2",
     "lbr_trex_client",
-)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -222,28 +222,26 @@ def test_one_text_of_several_is_not_taken_for_its_letters() -> None:
 
 
 VERBS = [(ramp, trexbench.ramp), (search, trexbench.search), (saturate, trexbench.saturate)]
-VERBS += [
-    (efficiency, trexbench.efficiency),
-    (suite_run, trexbench.run_suite),
-    (tcp, trexbench.tcp),
-]
+VERBS += [(efficiency, trexbench.efficiency), (suite_run, trexbench.run_suite), (tcp, trexbench.tcp)]
 
 
 @pytest.mark.parametrize(("verb", "function"), VERBS, ids=lambda one: getattr(one, "name", ""))
 def test_no_option_is_missing_from_python(verb: click.Command, function: Any) -> None:
     shown = {
-        "dut",
-        "results",
-        "format",
-        "output",
-        "json",
-        "csv",
-        "brief",
-        "quiet",
-        "no_picture",
-        "verbose",
-        "help",
-        "sizes",
+        *[
+            "dut",
+            "results",
+            "format",
+            "output",
+            "json",
+            "csv",
+            "brief",
+            "quiet",
+            "no_picture",
+            "verbose",
+            "help",
+            "sizes",
+        ]
     }
     ways = {"both", "forward", "bidir", "reverse", "bdp"} if verb is tcp else set()  # of one parameter, and a function
     functions = (trexbench.tcp, trexbench.bdp) if verb is tcp else (function,)
@@ -281,29 +279,10 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
 
 
 def test_an_error_that_ends_a_run_has_what_was_measured() -> None:
-    command = [sys.executable, engine_fake.__file__, "--rpc-port", "0", "--pub-port", "0"]
-    with subprocess.Popen(
-        [*command, "--fault", "die@3s", "--die-with-parent"],
-        env={"PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        assert server.stdout is not None
-        rpc, pub = (int(port) for port in re.findall(r":(\d+)", server.stdout.readline()))
-        with pytest.raises(trexbench.GeneratorError) as caught:
-            trexbench.ramp(
-                "netgate-vpp",
-                "64b",
-                server="127.0.0.1",
-                rpc_port=rpc,
-                pub_port=pub,
-                apply=False,
-                warmup_duration=1,
-                ramp_duration=20,
-                sample="200ms",
-                results="here",
-            )
+    quick: dict[str, Any] = {"warmup_duration": 1, "ramp_duration": 20, "sample": "200ms", "results": "here"}
+    with fake_server("die@3s") as server, pytest.raises(trexbench.GeneratorError) as caught:
+        where = {"server": "127.0.0.1", "rpc_port": server.rpc_port, "pub_port": server.pub_port}
+        trexbench.ramp("netgate-vpp", "64b", **where, apply=False, **quick)
     assert isinstance(caught.value.result, trexbench.RunResult) and caught.value.result.samples
     (flat,) = trexbench.load_rows("here")
     assert flat["status"] == "incomplete"

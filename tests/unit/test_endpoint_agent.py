@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,8 @@ from hypothesis import strategies as st
 from samples import PROC_STAT
 
 from trexbench.core.errors import DutError
-from trexbench.endpoint import watched_processes
+from trexbench.endpoint import EndpointHost, watched_processes
+from trexbench.endpoint.hosts import Agent
 from trexbench.endpoint.programs import ends, iperf, payload, processes
 from trexbench.endpoint.programs.common import ProgramFailure
 
@@ -345,20 +347,32 @@ def test_a_host_tells_what_it_is() -> None:
     assert processes.named("/no/such/file", "x", "=") == ""
 
 
+BUSY = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass"
+
+
+@contextlib.contextmanager
+def beside(source: str, **more: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A Python beside the test, which is killed at its end."""
+    with subprocess.Popen([sys.executable, "-c", source], **more) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
 def test_the_processes_that_took_most_are_told() -> None:
-    busy = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
-    beside = subprocess.Popen([sys.executable, "-c", busy])
-    try:
-        with agent(role="program", argv=["sleep", "0.6"], port=1) as one:
-            until_ended(one)
-    finally:
-        beside.kill()
-        beside.wait()
-    assert one.error is None and one.processes is not None and 0.5 < one.processes.over_s < 60
-    (found,) = [took for took in one.processes.took if took.process == beside.pid]
+    """The program of the test that has ended by then is told as it was when it was last seen."""
+    own = [sys.executable, "-c", BUSY.format(0.3)]
+    with beside(BUSY.format(60)) as other, agent(role="program", argv=own, port=1, interval_s=0.05) as one:
+        until_ended(one)
+    assert one.error is None and one.processes is not None and 0.2 < one.processes.over_s < 60
+    (found,) = [took for took in one.processes.took if took.process == other.pid]
     assert found.name.startswith("python") and 0.05 < found.user_s + found.system_s < one.processes.over_s + 0.1
     times = [took.user_s + took.system_s for took in one.processes.took]
     assert times == sorted(times, reverse=True) and len(times) <= 10
+    (program,) = [took for took in one.processes.took if took.role == "endpoint"]
+    assert program.user_s + program.system_s == pytest.approx(0.3, abs=0.2) and program.cpus
+    assert program.waiting_s is None or program.waiting_s >= 0
 
 
 def test_proc_stat_tells_name_times_and_core() -> None:
@@ -398,77 +412,47 @@ def test_a_name_tells_the_part_that_a_process_has(name: str, kernel: bool, role:
 
 def test_a_program_of_ours_in_python_has_its_own_name() -> None:
     source = 'import time; print(1, flush=True); time.sleep(60)  # "trexbench-relay"'
-    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE) as beside:
-        try:
-            assert beside.stdout is not None and beside.stdout.readline()
-            assert processes.named_program(beside.pid, "python3") == "trexbench-relay"
-            assert processes.named_program(beside.pid, "sh") == "sh"
-            assert processes.named_program(os.getpid(), "python3") == "python3"
-        finally:
-            beside.kill()
-
-
-def test_the_program_of_the_test_and_a_named_tunnel_are_told_as_such() -> None:
-    """A process that has ended by then is told as it was when it was last seen."""
-    busy = [sys.executable, "-c", "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"]
-    beside = subprocess.Popen([*busy[:2], busy[2].replace("0.3", "60")])
-    try:
-        with agent(role="program", argv=busy, port=1, interval_s=0.05, tunnels=[beside.pid]) as one:
-            until_ended(one)
-    finally:
-        beside.kill()
-        beside.wait()
-    assert one.processes is not None
-    parts = {took.role: took for took in one.processes.took if took.role in ("endpoint", "tunnel")}
-    assert parts["tunnel"].process == beside.pid and parts["tunnel"].cpus
-    assert parts["endpoint"].user_s + parts["endpoint"].system_s == pytest.approx(0.3, abs=0.2)
-    assert parts["endpoint"].waiting_s is None or parts["endpoint"].waiting_s >= 0
+    with beside(source, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline()
+        assert processes.named_program(other.pid, "python3") == "trexbench-relay"
+        assert processes.named_program(other.pid, "sh") == "sh"
+        assert processes.named_program(os.getpid(), "python3") == "python3"
 
 
 def test_a_host_that_only_forwards_tells_its_processes_when_asked() -> None:
-    busy = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
-    beside = subprocess.Popen([sys.executable, "-c", busy])
-    try:
-        with watched_processes(host("dut"), 30.0) as finish:
-            time.sleep(0.5)
-            found = finish()
-    finally:
-        beside.kill()
-        beside.wait()
+    with beside(BUSY.format(60)) as other, watched_processes(host("dut"), 30.0) as finish:
+        time.sleep(0.5)
+        found = finish()
     assert found is not None and 0.4 < found.over_s < 60
-    assert beside.pid in [took.process for took in found.took]
+    assert other.pid in [took.process for took in found.took]
     with watched_processes(None, 30.0) as finish:
         assert finish() is None
 
 
-def test_a_host_without_python_has_no_processes_to_tell() -> None:
-    class NoShell:
-        place = "box"
+class NoPython:
+    """A transport to a host whose python3 is none; without words it has no shell either."""
 
-        def start(self, argv: Any) -> Any:
+    place = "box"
+
+    def __init__(self, said: str = "") -> None:
+        self.said = said
+
+    def start(self, argv: Any) -> Any:
+        if not self.said:
             raise DutError("python3 cannot be run at the prompt of box")
+        return host("x").transport.start(["sh", "-c", f"echo '{self.said}' >&2; exit 1"])
 
-    class NoPython:
-        place = "box"
 
-        def start(self, argv: Any) -> Any:
-            return host("x").transport.start(["sh", "-c", "exit 1"])
-
-    for transport in (NoShell(), NoPython()):
-        with watched_processes(replace(host("dut"), transport=transport), 30.0) as finish:  # type: ignore[arg-type]
-            assert finish() is None
+@pytest.mark.parametrize("said", ["", "Fatal: no encodings"])
+def test_a_host_without_python_has_no_processes_to_tell(said: str) -> None:
+    there: Any = NoPython(said)
+    with watched_processes(replace(host("dut"), transport=there), 30.0) as finish:
+        assert finish() is None
 
 
 def test_where_its_agent_is_no_python() -> None:
-    class NoPython:
-        place = "box"
-
-        def start(self, argv: Any) -> Any:
-            return host("x").transport.start(["sh", "-c", "echo 'Fatal: no encodings' >&2; exit 1"])
-
-    from trexbench.endpoint.hosts import Agent, EndpointHost
-
-    one = Agent(EndpointHost("server", NoPython(), LOOPBACK), {})  # type: ignore[arg-type]
+    there: Any = NoPython("Fatal: no encodings")
+    one = Agent(EndpointHost("server", there, LOOPBACK), {})
     until_ended(one)
     one.close()
     assert str(one.error).startswith("server (box): python3 ended there (Fatal: no encodings): see whether python3 3.7")

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,6 +15,7 @@ from runs import make_result
 from tcp_runs import Path as TcpPath
 from tcp_runs import make_tcp_result
 
+from suites import chat
 from trexbench.core.errors import BenchError, ConfigError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
@@ -56,51 +51,11 @@ NIGHT = Night(
 )
 
 
-@dataclass
-class Hook:
-    """A chat server. answer: status; told: bodies that it was sent, by path."""
-
-    url: str = ""
-    answer: int = 200
-    told: list[tuple[str, Any]] = field(default_factory=list)
-
-
-@contextmanager
-def hook(answer: int = 200) -> Iterator[Hook]:
-    found = Hook(answer=answer)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            found.told.append((self.path, json.loads(body)))
-            self.send_response(found.answer)
-            if found.answer in (301, 302, 307, 308):
-                self.send_header("Location", f"{found.url}/elsewhere")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_GET = do_POST
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    found.url = f"http://127.0.0.1:{server.server_port}/{SECRET}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_a_summary_is_posted() -> None:
-    with hook() as there:
-        post(there.url, summary(NIGHT, ["1 regression in 1 cell"]))
-    ((path, body),) = there.told
-    assert path == f"/{SECRET}" and set(body) == {"text"}
+    with chat() as (url, told):
+        post(url, summary(NIGHT, ["1 regression in 1 cell"]))
+    (body,) = told
+    assert set(body) == {"text"}
     assert body["text"].splitlines() == [
         "lab, night of 2026-03-01: 1 of 2 cells measured",
         "failed: lab-linux var2-imix uni 2q: TRex went away",
@@ -110,9 +65,9 @@ def test_a_summary_is_posted() -> None:
 
 @pytest.mark.parametrize("answer", [301, 302, 307, 308, 404, 500])
 def test_what_is_no_success_is_told_and_nothing_followed(answer: int) -> None:
-    with hook(answer) as there, pytest.raises(BenchError, match=str(answer)) as caught:
-        post(there.url, "x")
-    assert len(there.told) == 1 and SECRET not in str(caught.value)
+    with chat(answer) as (url, told), pytest.raises(BenchError, match=str(answer)) as caught:
+        post(url, "x")
+    assert len(told) == 1 and SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/", "http://no.such.host.invalid/"])
@@ -143,9 +98,9 @@ def test_names_and_errors_do_nothing_in_a_chat() -> None:
     cell = CellRecord(
         Cell("<!channel>", "@here\x1b[31m", False, None), CellState.FAILED, (Attempt("x", None, "<script> & @all", 6),)
     )
-    with hook() as there:
-        post(there.url, summary(replace(NIGHT, cells=(cell,)), ["x" * 10_000]))
-    text = there.told[0][1]["text"]
+    with chat() as (url, told):
+        post(url, summary(replace(NIGHT, cells=(cell,)), ["x" * 10_000]))
+    text = told[0]["text"]
     assert "<" not in text and ">" not in text and "\x1b" not in text and not re.search(r"@\w", text)
     assert len(text) < MOST_LETTERS + 100
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -47,32 +47,13 @@ class Tripwire:
             raise self._what
         return result
 
-    def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
-        self._pass("start", lambda: self._generator.start(rates_pps, duration_s))
-
-    def update(self, rates_pps: Mapping[int, float]) -> None:
-        self._pass("update", lambda: self._generator.update(rates_pps))
-
-    def tag(self, rates_pps: Mapping[int, float]) -> None:
-        self._pass("tag", lambda: self._generator.tag(rates_pps))
-
-    def stop(self) -> None:
-        self._pass("stop", self._generator.stop)
-
-    def read(self) -> Reading:
-        reading: Reading = self._pass("read", self._generator.read)
-        return reading
-
-    def now(self) -> float:
-        now: float = self._pass("now", self._clock.now)
-        return now
-
-    def sleep_until(self, t_s: float) -> None:
-        self._pass("sleep", lambda: self._clock.sleep_until(t_s))
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        real = getattr(self._clock if name in ("now", "sleep_until") else self._generator, name)
+        return lambda *arguments: self._pass(name, lambda: real(*arguments))
 
     def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
         self.seen = list(samples)
-        self._pass("sink", lambda: None)
+        self._pass("sampled", lambda: None)
 
     @property
     def sending(self) -> bool:
@@ -110,7 +91,7 @@ def test_whatever_is_raised_wherever_the_ports_are_told_to_stop_and_samples_are_
         failed_stop = world.calls[-1] == "stop" and len(world.calls) == nth and not after
         assert failed_stop or not world.sending, f"call {nth} ({world.calls[nth - 1]}) left the ports sending"
         assert list(outcome.samples[: len(world.seen)]) == world.seen
-        if world.calls[nth - 1] == "sink" and isinstance(what, Exception):
+        if world.calls[nth - 1] == "sampled" and isinstance(what, Exception):
             assert outcome.error is None and [c.code for c in outcome.warnings] == ["sink"]
         else:
             assert outcome.error is not None
