@@ -24,11 +24,6 @@ def test_a_server_that_is_missing_is_bad_with_its_remedy(tmp_path: Path) -> None
     assert done.returncode == 5 and "bad       server" in done.stdout and "t-rex-64 -i --stl" in done.stdout
 
 
-def test_a_dut_that_is_not_there(tmp_path: Path) -> None:
-    done = trexbench(tmp_path, "doctor", "--dut", "nosuch")
-    assert done.returncode == 2 and "nosuch" in done.stderr and "Traceback" not in done.stderr
-
-
 _PORTS = "ports: [{tester: 0}, {tester: 1}]\n"
 
 

@@ -121,12 +121,10 @@ def test_a_cell_that_fails_stops_no_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(("tony", "--sim"), "unknown suite 'tony': did you mean tiny?", id="no such suite"),
         pytest.param(("tiny", "--sim", "--only", "x*"), "no cell of tiny matches x*", id="no such cell"),
         pytest.param(
             ("tiny", "--sim", "--resume"), "no night of tiny in results is unfinished", id="nothing to resume"
         ),
-        pytest.param(("tiny", "--seed", "3"), "--seed means nothing without --sim", id="a seed of nothing"),
         pytest.param(("wild", "--sim"), "wild.yaml:2: duts[0].rx_queues", id="queues that are not offered"),
         pytest.param(("odd", "--sim"), "nosuch", id="a variant that neither DUT nor twin has"),
         pytest.param(("high", "--sim"), "--ramp-duration of 1 s is too short", id="a plan that cannot be"),

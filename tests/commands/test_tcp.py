@@ -1,4 +1,4 @@
-"""``trexbench tcp`` over simulated routers, as a user gives it, and what its documents can be asked for afterwards."""
+"""``trexbench tcp`` over simulated routers, also with --bdp: as a user gives it, and what its documents answer."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import json
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
-from tools import begin, document, succeed
+import pytest
+from tools import begin, document, succeed, trexbench
 
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--no-picture", "-q")
 QUIET = (*SIM, "--ping", "0")
-
-
-def measured(place: Path, *arguments: str) -> Any:
-    """The only document in this directory's results, after this command."""
-    succeed(place, *arguments)
-    return document(place)
+BDP = ("tcp", "--bdp", "--dut", "lab-linux", "--sim", "--speedup", "10000", "--ping", "4")
 
 
 def test_a_simulated_run_says_so_and_can_be_asked_for_again(tmp_path: Path) -> None:
@@ -32,7 +27,8 @@ def test_a_simulated_run_says_so_and_can_be_asked_for_again(tmp_path: Path) -> N
 
 
 def test_each_version_way_and_repetition_has_its_leg(tmp_path: Path) -> None:
-    found = measured(tmp_path, *QUIET, "--ip", "both", "--bidir", "-P", "2", "--repeat", "2")
+    succeed(tmp_path, *QUIET, "--ip", "both", "--bidir", "-P", "2", "--repeat", "2")
+    found = document(tmp_path)
     assert found["status"] == "complete" and len(found["legs"]) == 4
 
 
@@ -53,3 +49,106 @@ def test_ctrl_c_keeps_what_was_measured_and_a_second_ends_what_is_only_drawn(tmp
     (path,) = tmp_path.glob("results/*/*/*.json")
     kept = json.loads(path.read_text())
     assert kept["status"] == "incomplete" and len(kept["legs"]) == 1
+
+
+def test_json_is_the_document_without_its_readings(tmp_path: Path) -> None:
+    found = json.loads(succeed(tmp_path, *QUIET, "--json").stdout)
+    kept = document(tmp_path)
+    assert "legs" not in found and found["simulated"] is True
+    assert {key: kept[key] for key in found} == found
+    assert json.loads(succeed(tmp_path, "show", "--json").stdout) == found
+
+
+def test_brief_is_a_few_lines(tmp_path: Path) -> None:
+    told_briefly = succeed(tmp_path, *QUIET, "--brief").stdout
+    assert len(told_briefly.splitlines()) <= 10
+    assert "TCP through raspberry-pi: forward IPv4 65." in told_briefly and "SIMULATED" in told_briefly
+
+
+def test_a_seed_makes_the_same_run_again_and_another_another(tmp_path: Path) -> None:
+    rates = []
+    for number, seed in enumerate((7, 7, 8)):
+        (place := tmp_path / str(number)).mkdir()
+        succeed(place, *QUIET, "--forward", "--seed", str(seed))
+        found = document(place)
+        assert found["dut"]["seed"] == seed
+        rates.append([one["received_bps"] for one in found["analysis"][0]["intervals"]])
+    assert rates[0] == rates[1] != rates[2]
+
+
+def test_without_telemetry_nothing_is_read_of_the_dut(tmp_path: Path) -> None:
+    succeed(tmp_path, *QUIET, "--forward", "--no-telemetry")
+    found = document(tmp_path)
+    assert found["legs"][0]["dut"] == [] and found["summaries"][0]["limit"] == "unknown"
+    assert found["summaries"][0]["cores_per_gbps"] is None
+    rows = json.loads(succeed(tmp_path, "results", "list", "--json").stdout)["runs"]
+    assert [row["cell"]["mode"] for row in rows] == ["forward-ipv4-unmonitored"]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("trexbench tc", {"tcp"}),
+        ("trexbench tcp --dut rasp", {"raspberry-pi"}),
+        ("trexbench suite ta", {"table"}),
+        ("trexbench lab pro", {"profile"}),
+        ("trexbench bdp --dut mini", {"mininet-lab8"}),
+        ("trexbench tcp --bd", {"--bdp"}),
+        ("trexbench ramp --zo", {"--zoom"}),
+        ("trexbench tcp --bdp --dut mini", {"mininet-lab8"}),
+        ("trexbench tcp --engine ", {"embedded", "iperf3"}),
+        ("trexbench tcp --ip ", {"4", "6", "both"}),
+        ("trexbench suite table home", {"home-routers-2022"}),
+    ],
+)
+def test_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, found: set[str]) -> None:
+    monkeypatch.setenv("_TREXBENCH_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    done = trexbench(tmp_path)
+    assert found <= {line.partition(",")[2] for line in done.stdout.splitlines()}, done.stderr
+
+
+def test_before_and_after(tmp_path: Path) -> None:
+    done = succeed(tmp_path, *BDP, "--wan", "20ms,10gbit")
+    for words in (
+        "SIMULATED",
+        "BDP     25.0 MB",
+        "16.8 MB, as found (tcp_wmem of the client): window-limited: ",
+        "50.0 MB, set: fills the line: ",
+    ):
+        assert words in done.stdout, done.stdout
+    found = document(tmp_path)
+    before, after = found["bdp"]
+    assert found["command"]["verb"] == "bdp" and found["setup"]["wan_by"] == "the twin" and found["simulated"]
+    assert (before["set_bytes"], after["set_bytes"], after["buffer_bytes"]) == (None, 50_000_000, 50_000_000)
+    assert (before["limit"], after["limit"]) == ("window", "link")
+    assert before["rate_bps"] < 0.6 * after["rate_bps"] and after["rate_bps"] > 0.85 * after["line_bps"]
+    assert 0.9 < before["ratio"] < 1.1, "within 10 % of window over round trip"
+    (picture,) = tmp_path.glob("results/*/lab-linux/*.png")
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    shown = succeed(tmp_path, "results", "show")
+    assert shown.stdout == done.stdout
+    assert json.loads(trexbench(tmp_path, "results", "show", "--json").stdout)["bdp"] == found["bdp"]
+    listed = json.loads(trexbench(tmp_path, "results", "list", "--json").stdout)["runs"]
+    assert {one["cell"]["mode"] for one in listed} == {"forward-ipv4", "forward-ipv4-buffers-50000000"}
+
+
+def test_a_sweep_over_congestion_controls_with_loss(tmp_path: Path) -> None:
+    asked = ("--wan", "20ms,1gbit,loss=0.01%", "--sweep", "--cc", "cubic", "--cc", "bbr", "--reverse", "--time", "5s")
+    done = succeed(tmp_path, *BDP, *asked, "--no-picture", "--json")
+    rows = json.loads(done.stdout)["bdp"]
+    assert [row["congestion"] for row in rows] == ["cubic"] * 7 + ["bbr"] * 7
+    assert [row["set_bytes"] for row in rows[:7]] == [round(2_500_000 * 2.0**n) for n in range(-4, 3)]
+    assert {row["sender"] for row in rows} == {"server"}
+    cubic, bbr = rows[6], rows[13]
+    assert cubic["predicted_by"] == "loss" and cubic["words"].startswith("loss-limited: ")
+    assert bbr["loss_bps"] is None and bbr["words"].startswith("fills the line: ")
+    assert 0.85 < cubic["ratio"] < 1.1 and cubic["retransmits"] > 0
+
+
+def test_tcp_takes_a_wan_and_buffers(tmp_path: Path) -> None:
+    asked = ("--forward", "--wan", "20ms,1gbit", "--buffers", "1mb", "--buffers", "4mb", "--time", "5s")
+    done = succeed(tmp_path, "tcp", *BDP[2:], *asked, "--no-picture", "-q")
+    assert "1.00 MB, set: window-limited: " in done.stdout, done.stderr
+    assert document(tmp_path)["command"]["verb"] == "tcp"

@@ -38,6 +38,7 @@ def test_a_kernel_pays_with_its_cpus(tmp_path: Path, dut: str) -> None:
     assert hold["cycles_per_packet"] == pytest.approx(spent / hold["forwarded_pps"])
     assert "cycles/packet" in done.stdout and "from CPU time x clock" in " ".join(done.stdout.split())
     assert found["losses"]["places"][0]["counter"] == "rx-miss"
+    assert succeed(tmp_path, "results", "show").stdout == done.stdout, "a stored run says the same again"
 
 
 def test_looks_during_the_ramp_and_none_at_all(tmp_path: Path) -> None:
@@ -67,17 +68,3 @@ def test_the_seeds_interlude(tmp_path: Path) -> None:
     assert costs[2]["effective_hz"] == pytest.approx(2.194e9, rel=0.01)
     (picture,) = tmp_path.glob("results/*/*/*-efficiency.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A directory with one run, and what the command said of it."""
-    folder = tmp_path_factory.mktemp("stored")
-    done = succeed(folder, "ramp", "--dut", "netgate-vpp", "--mode", "64b", *SHORT)
-    return folder, done.stdout
-
-
-def test_a_stored_run_says_the_same_again(stored: tuple[Path, str]) -> None:
-    folder, said = stored
-    again = succeed(folder, "results", "show")
-    assert again.stdout == said

@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
-import pytest
 from tools import begin, folder_with, succeed, trexbench
 
 from suites import TWO
@@ -117,19 +116,6 @@ def test_clients_that_say_nothing_keep_nobody_waiting_and_are_left(tmp_path: Pat
                 idle[0].send(b"G")
         for one in idle[1:]:
             assert one.recv(1) == b""
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--watch", "-o", "x.html"), "--watch writes no file: leave out -o, --format and the like, or --watch"),
-        (("--port", "8000"), "--port means nothing without --watch: add --watch, or leave it out"),
-    ],
-)
-def test_options_that_do_not_go_together(options: tuple[str, ...], words: str, tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    done = trexbench(tmp_path, "report", *options)
-    assert done.returncode == 2 and done.stderr == f"trexbench: {words}\n"
 
 
 def test_a_busy_port(tmp_path: Path) -> None:

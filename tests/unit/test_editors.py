@@ -106,12 +106,6 @@ def test_an_editor_marks_what_the_readers_refuse(old: str, new: str, where: str)
     assert said.startswith(where)
 
 
-def test_keys_of_tcp_twins_are_completed_too() -> None:
-    """Their reader stands in another one, which refuses keys that went."""
-    twin = json.loads(schema_text("dut"))["definitions"]["TcpTwinSpec"]
-    assert "endpoint" in twin["properties"] and "send_buffer" not in twin["properties"]
-
-
 def test_a_new_config_names_its_schema_first() -> None:
     first, *_ = Draft("linux").text().splitlines()
     named = re.fullmatch(r"# yaml-language-server: \$schema=file://(/\S+)", first)

@@ -154,6 +154,7 @@ def test_two_forms_exclude_each_other_and_another_is_refused_by_name() -> None:
     ("verb", "words"),
     [
         ("report --watch --format md", "--watch writes no file"),
+        ("report --port 8000", "--port means nothing without --watch: add --watch, or leave it out"),
         ("report --format csv -o -", "a file for each table"),
         ("report -o r.csv", "a file for each table"),
         ("dut record netgate-vpp -o -", "written to a file only"),

@@ -186,19 +186,6 @@ def test_other_tunables_are_other_traffic(tunables: dict[str, str], name: str) -
     assert full_mode_name(name.replace("var2-imix", "imix")) == name
 
 
-@pytest.mark.parametrize(
-    ("setup", "words"),
-    [
-        ({"sim": True, "server": "trex1"}, "--sim and --server exclude each other"),
-        ({"sim": True, "apply": False}, "--sim and --no-apply exclude each other"),
-        ({"seed": 0}, "--seed means nothing without --sim"),
-    ],
-)
-def test_setups_that_contradict_themselves(setup: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        Setup(**setup)
-
-
 def test_a_wan_that_is_asked_for_replaces_that_of_the_config() -> None:
     wan = parse_wan("20ms,500mbit")
     made = make_request("ramp", Case("lab-linux", "var2-64b", wan=wan), PlanDefaults(), Setup())

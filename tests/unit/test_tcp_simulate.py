@@ -64,11 +64,6 @@ def test_a_simulated_wan_is_in_the_setup_and_its_hosts_tell_their_buffers() -> N
         assert (found.program[host]["tcp_adv_win_scale"], found.program[host]["congestion"]) == ("1", "reno")
 
 
-def test_a_bench_refuses_a_variant_that_the_twin_does_not_have() -> None:
-    with pytest.raises(ConfigError, match="no variant 'nosuch'"):
-        bench(variant="nosuch")
-
-
 @pytest.mark.parametrize("name", FITTED)
 def test_a_shipped_twin_says_what_it_was_fitted_to_and_names_no_host_of_anyone(name: str) -> None:
     dut = read_dut(ROOT / "dut_configs" / f"{name}.yaml")

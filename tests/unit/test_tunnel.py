@@ -25,8 +25,7 @@ from trexbench.report.tcp.text import format_tcp
 from trexbench.session.options import Case
 from trexbench.session.options import Setup as PacketSetup
 from trexbench.session.request import make_request
-from trexbench.session.tcp.options import TcpSetup, TcpWish
-from trexbench.session.tcp.request import TcpRequest, make_tcp_request
+from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.suite.jobs import make_jobs
 
@@ -92,11 +91,6 @@ def test_the_documents_suite_asks_for_it_on_any_dut() -> None:
     assert {str(job.cell).split()[1] for job in jobs} >= {"firewall"}
     for job in jobs:
         assert job.request.dut.endpoints is not None and job.request.dut.endpoints.tunnel == "6in4"
-
-
-def test_what_cannot_have_it_is_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match=r"edgerouter-edgeos.yaml: tunnel 6in4: driver none can set none"):
-        make_tcp_request("edgerouter-edgeos", TcpWish(), TcpSetup(configs_dir=CONFIGS, tunnel="6in4"))
 
 
 def test_packets_do_not_go_through_it(tmp_path: Path) -> None:

@@ -67,13 +67,7 @@ def test_looks_at_every_hold_and_in_silence() -> None:
 def test_the_last_look_is_late_enough_for_counters_that_are_fetched_twice_a_second(kind: str) -> None:
     """sys/net/iflib.c, iflib_timer_default: so old are those of an ix that its registers keep."""
     plan = make_plan(kind=kind)
-    taken: list[Sample] = []
-
-    class Keep:
-        def sampled(self, samples: list[Sample], step: LoadStep) -> None:
-            taken[:] = samples
-
-    simulate(plan, World(capacity_pps=0.66e6), sink=Keep())
+    taken = simulate(plan, World(capacity_pps=0.66e6)).samples
     loaded = max(sample.t_s for sample in taken if any(sample.asked_pps.values()))
     assert taken[-1].t_s - loaded >= 1.0 - 1e-6
 
@@ -134,12 +128,8 @@ def test_a_look_that_lingers_is_not_waited_for() -> None:
     box, clock = Lingering(), HeldClock()
     watcher = Watcher(box, plan, clock, "hold")
 
-    class Follow:
-        def sampled(self, samples: list[Sample], step: LoadStep) -> None:
-            watcher.sampled(samples, step)
-
     watcher.start()
-    simulate(plan, World(), sink=Follow())
+    simulate(plan, World(), sink=watcher)
     assert entered.wait(10)
     gate.set()
     watcher.finish()
