@@ -92,6 +92,18 @@ def test_perf_is_told_beside_cpu_time_and_doubted_where_they_differ(perf_hz: flo
     assert found.perf_cycles_per_packet == pytest.approx(perf_hz / PPS)
 
 
+def test_a_look_in_the_silence_after_the_load_counts_the_loaded_time_only() -> None:
+    """From 0 to 10 s it forwards; it is looked at two seconds later."""
+    loaded = samples()
+    silence = [Sample(Phase.CONFIRM_DRAIN, t_s, {}, loaded[-1].reading) for t_s in (11.0, 12.0)]
+    after = replace(kernel(10.0, 0.6), cpus=(CpuTime(1, 112.0, 56.0, 3.0, 2e9),), at_s=112.0)
+    looks = [look(Moment.BEGIN, 0.0, replace(kernel(0.0, 0.6), at_s=100.0)), look(Moment.END, 12.0, after)]
+    (found,) = find_costs(PLAN, [*loaded, *silence], looks)
+    assert found.forwarded_pps == pytest.approx(PPS) and found.offered_pps == pytest.approx(PPS)
+    assert found.cpus[0].busy == pytest.approx(0.6) and found.cycles_per_packet == pytest.approx(0.6 * 2e9 / PPS)
+    assert not found.warnings
+
+
 def test_short_stretches_give_no_figure() -> None:
     looks = [look(Moment.BEGIN, 1.0, kernel(1, 0.5)), look(Moment.END, 1.5, kernel(1.5, 0.5))]
     (found,) = find_costs(PLAN, samples(), looks)

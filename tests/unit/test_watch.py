@@ -31,10 +31,10 @@ class Box:
         return Observation(power_w=float(len(self.looks)))
 
 
-def watched(plan: Plan, mode: str, box: Box | None = None) -> Watcher:
+def watched(plan: Plan, mode: str, box: Box | None = None, around: bool = False) -> Watcher:
     """A run, and who looked on."""
     clock = HeldClock()
-    watcher = Watcher(box or Box(), plan, clock, mode, background=False)
+    watcher = Watcher(box or Box(), plan, clock, mode, background=False, around=around)
 
     class Follow:
         def sampled(self, samples: list[Sample], step: LoadStep) -> None:
@@ -61,6 +61,15 @@ def test_looks_at_every_hold_and_in_silence() -> None:
     assert box.looks == [True, True, False, True, False, False]
     begin, end = watcher.dut_readings[1:3]
     assert end.t_s - begin.t_s == pytest.approx(8.0)
+
+
+def test_trials_of_a_dut_that_a_look_slows_down_are_looked_at_from_the_silence_around_them() -> None:
+    plan, box = make_plan(hold_s=10.0, confirm_s=10.0), Box()
+    watcher = watched(plan, "hold", box, around=True)
+    assert seen(watcher) == [HOLD[0], *HOLD[3:]] and box.looks == [True, True, False, False]
+    begin, end = watcher.dut_readings[1:3]
+    assert end.t_s - begin.t_s == pytest.approx(10.0 + plan.drain_s)
+    assert seen(watched(make_plan(hold_s=10.0, confirm_s=0.0), "hold", around=True)) == [*HOLD[:3], HOLD[-1]]
 
 
 @pytest.mark.parametrize("kind", ["ramp", "search", "saturate"])

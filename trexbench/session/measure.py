@@ -137,7 +137,9 @@ class Session:
         background = not self.request.sim
         # In a lab its few short commands may take their time from the sender.
         prepare = run_in_real_time if self.lab else lambda: None
-        return Watcher(self.observed, plan, self.clock, self.request.telemetry_mode, background, prepare)
+        # A virtual machine's few cores would forward less while it reads its counters.
+        around = background and self.request.dut.in_vm
+        return Watcher(self.observed, plan, self.clock, self.request.telemetry_mode, background, prepare, around)
 
 
 def _plan(request: Request, generator: TrexGenerator) -> tuple[Mapping[int, Profile], Strategy]:

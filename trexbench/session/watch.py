@@ -37,7 +37,8 @@ class Watcher:
     mode ``ramp`` also during the ramp; never with ``off``, or without a DUT.
 
     background: read in a thread of its own, so that samples stay on time; prepare is called in it first. A reading that
-    fails becomes a warning.
+    fails becomes a warning. around: trials are read in the silence before and after them, and no hold is, unless there
+    are to be no trials: a reading takes so much of the DUT's time that frames are lost meanwhile.
     """
 
     def __init__(
@@ -48,9 +49,10 @@ class Watcher:
         mode: str,
         background: bool = True,
         prepare: Callable[[], None] = lambda: None,
+        around: bool = False,
     ) -> None:
         self._dut, self._plan, self._clock, self._mode = dut, plan, clock, mode if dut is not None else "off"
-        self._background, self._prepare = background, prepare
+        self._background, self._prepare, self._around = background, prepare, around
         self._thread: threading.Thread | None = None
         self._begun: tuple[Phase, int] | None = None
         self._ended: tuple[Phase, int] | None = None
@@ -85,7 +87,11 @@ class Watcher:
             return
         last = samples[-1]
         place = (last.phase, last.trial)
-        if last.phase in HELD:
+        if self._around and not last.asked_pps:
+            self._read_around(samples)
+        elif self._around and last.phase in HELD and self._plan.length_s(Phase.CONFIRM):
+            return
+        elif last.phase in HELD:
             if self._begun != place:
                 self._begun = place
                 self._read_aside(Moment.BEGIN, last)
@@ -95,6 +101,16 @@ class Watcher:
         elif self._mode == "ramp" and last.phase is Phase.RAMP and last.t_s >= self._tick_s:
             self._tick_s = last.t_s + TICK_EVERY_S
             self._read_aside(Moment.TICK, last)
+
+    def _read_around(self, samples: Sequence[Sample]) -> None:
+        """In silence: the end of the trial that is over, and the beginning of one that follows."""
+        last, following = samples[-1], self._plan.next_step(samples)
+        if self._thread is not None:
+            self._thread.join(PATIENCE_S)
+        if last.phase is Phase.CONFIRM_DRAIN:
+            self._read(Moment.END, Phase.CONFIRM, last.trial)
+        if following is not None and following.phase is Phase.CONFIRM:
+            self._read(Moment.BEGIN, Phase.CONFIRM, following.trial, clear=True)
 
     @property
     def _margin_s(self) -> float:

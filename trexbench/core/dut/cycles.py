@@ -115,8 +115,12 @@ def find_intervals(readings: Sequence[DutReading]) -> Iterator[tuple[DutReading,
 def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutReading) -> Cost:
     then, now = before.observation.at_s, after.observation.at_s  # the DUT's own clock: a reading may take long
     span_s = after.t_s - before.t_s if then is None or now is None else now - then
-    offered, received = _rates(plan, samples, before.t_s + before.took_s, after.t_s)
+    begin_s, end_s = _loaded(samples, before, after)
+    offered, received = _rates(plan, samples, begin_s, end_s)
     sent = _sent_by_dut(before.observation, after.observation)
+    loaded = 1.0
+    if end_s < after.t_s and sent and received and span_s > 0:  # read in the silence around it
+        loaded, span_s = sent / received / span_s, sent / received
     forwarded = received if sent is None or span_s <= 0 else sent / span_s
     warnings = [RunWarning("telemetry-missing", f"{one.what}: {one.reason}") for one in after.observation.missing]
     cost = Cost(after.phase or Phase.HOLD, after.trial, before.t_s, after.t_s, offered, received, forwarded, span_s)
@@ -134,7 +138,7 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
         counted_s = after.t_s - before.t_s - before.took_s  # a reading that begins an interval clears the counters last
         cost = _of_vpp(cost, after.observation, counted_s, lossy, warnings)
     else:
-        cost = _of_kernel(cost, before.observation, after.observation, warnings)
+        cost = _of_kernel(cost, before.observation, after.observation, warnings, loaded)
     return replace(_powered(cost, before, after), warnings=tuple(warnings))
 
 
@@ -170,7 +174,17 @@ def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, warni
     )
 
 
-def _of_kernel(cost: Cost, before: Observation, after: Observation, warnings: list[RunWarning]) -> Cost:
+def _loaded(samples: Sequence[Sample], before: DutReading, after: DutReading) -> tuple[float, float]:
+    """Times of the load that these readings are of: in it, or in the silence before and after it."""
+    between = [sample for sample in samples if before.t_s <= sample.t_s <= after.t_s]
+    loaded_s = [sample.t_s for sample in between if sample.asked_pps]
+    if loaded_s and not between[-1].asked_pps:
+        return loaded_s[0], loaded_s[-1]
+    return before.t_s + before.took_s, after.t_s
+
+
+def _of_kernel(cost: Cost, before: Observation, after: Observation, warnings: list[RunWarning], loaded: float) -> Cost:
+    """loaded: share of the time between the readings in which it forwarded."""
     old = {one.cpu: one for one in before.cpus}
     cpus, cycles = [], 0.0
     for now in after.cpus:
@@ -178,12 +192,12 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, warnings: li
         if then is None or now.total_s <= then.total_s or now.busy_s < then.busy_s:
             warnings.append(RunWarning("no-cycles", f"CPU {now.cpu}: its times did not advance between two readings"))
             continue
-        total = now.total_s - then.total_s
+        total = loaded * (now.total_s - then.total_s)
         known = now.packet_s is not None and then.packet_s is not None
         packets = ((now.packet_s or 0.0) - (then.packet_s or 0.0)) / total if known else None
         clocks = [clock for clock in (then.clock_hz, now.clock_hz) if clock]
         clock = sum(clocks) / len(clocks) if clocks else None
-        busy = (now.busy_s - then.busy_s) / total
+        busy = min(1.0, (now.busy_s - then.busy_s) / total)
         cpus.append(CpuShare(now.cpu, busy, packets, clock))
         cycles += busy * (clock or 0.0)
     cost = replace(cost, cpus=tuple(cpus), clock_hz=max((one.clock_hz or 0.0 for one in cpus), default=0.0) or None)
