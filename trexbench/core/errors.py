@@ -73,6 +73,10 @@ class DutError(BenchError):
     exit_code = 6
 
 
+class NoInterface(DutError):
+    """The DUT does not have an interface that its config names."""
+
+
 class DutChanged(DutError):
     """The DUT was set as its config says, and was not when the run ended: it has undone something by itself."""
 

@@ -16,7 +16,7 @@ from ..config.readers import Address, Interface, Network
 from ..core.dut.queues import PortHash, Spreading
 from ..core.dut.rss import MICROSOFT_KEY
 from ..core.dut.telemetry import Observation
-from ..core.errors import ConfigError, DutError
+from ..core.errors import ConfigError, DutError, NoInterface
 from ..core.load.vlan import NAMES, tag_types
 from ..transport import TIMEOUT_S, Transport
 from ..transport.words import typed
@@ -153,11 +153,12 @@ def counted(count: int, noun: str) -> str:
 
 
 def require_interfaces(config: DutConfig, facts: Mapping[str, Any]) -> None:
-    """DutError, before anything is changed, for an interface of the config that the DUT does not have."""
+    """NoInterface, before anything is changed, for one of the config that the DUT does not have."""
     for name in (port.interface for port in config.ports):
         if facts["interfaces"].get(name) is None:
             there = ", ".join(facts["links"]) or "none"
-            raise DutError(f"{config.name}: interface {name} is not there, only {there}", "correct ports[].interface")
+            what = f"{config.name}: interface {name} is not there, only {there}"
+            raise NoInterface(what, "correct ports[].interface")
 
 
 @dataclass(frozen=True)

@@ -93,8 +93,8 @@ class Dialogue:
         return (self.login.user if waiting == "name" else self.password).encode() + b"\n"
 
 
-def await_shell(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]) -> None:
-    """Wait until the machine takes commands; LabError, with its console's last lines, where that does not come."""
+def await_shell(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]) -> str:
+    """Wait for a shell; its console's last lines. LabError, with them, where none comes."""
     machine = spec.settings.vm
     login = machine.login
     password = stated_password(login.password_env, login.password_file) if login is not None else None
@@ -110,11 +110,11 @@ def await_shell(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cance
             if spec.by_ssh:
                 if time.monotonic() >= look_at:
                     if _greets(spec, cancelled):
-                        return
+                        return talk.said
                     look_at = time.monotonic() + _ASK_AGAIN_S
             elif waiting and not select.select([line], [], [], talk.quiet_s(waiting))[0]:
                 if (words := talk.reply(waiting)) is None:
-                    return
+                    return talk.said
                 _type(line, words)
             elif not piece and begun:
                 _type(line, b"\n")

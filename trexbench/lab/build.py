@@ -163,7 +163,7 @@ def _start_vm(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Cal
     lab = state.update(lab, router=router)
     with contextlib.suppress(OSError):  # without autogroups its own niceness is all that counts
         Path(f"/proc/{process.pid}/autogroup").write_text(str(vm.NICENESS))
-    boot.await_shell(spec, process, router.log, cancelled)
+    lab = state.update(lab, said=boot.await_shell(spec, process, router.log, cancelled))
     vm.pin(process.pid, placement.router)
     return lab
 

@@ -188,6 +188,12 @@ def facts_of(spec: LabSpec) -> dict[str, Any]:
     return Lab(spec)._running(found).host_facts if found is not None and found.ready else {}
 
 
+def said_of(prefix: str) -> str:
+    """Last lines of the console of a lab's machine, once it had started; empty where there is none."""
+    found = state.load(prefix)
+    return found.said if found is not None else ""
+
+
 def _status_of(found: LabState) -> LabStatus:
     condition = "leftover" if found.abandoned else found.status
     processes = [

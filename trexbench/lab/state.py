@@ -62,6 +62,8 @@ class LabState:
     """The process that forwards; None where the kernel does."""
     accelerator: str = ""
     """``kvm``, or ``tcg``, which emulates a processor, where a virtual machine forwards."""
+    said: str = ""
+    """Last lines of its console, once a shell waited there."""
     placement: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     boot: str = ""

@@ -14,14 +14,14 @@ from ..config.endpoints import TransportConfig
 from ..config.lookup import load_dut
 from ..config.model import DutConfig, GeneratorConfig
 from ..core.dut.telemetry import Observation
-from ..core.errors import DutError, GeneratorError
+from ..core.errors import DutError, GeneratorError, NoInterface
 from ..core.tcp.tunnel import DUT_SERVER
 from ..dut import Dut, Wanted, open_dut
 from ..dut.endpoints import router_wanted
 from ..dut.journal import FileJournal, Journal, NoJournal, journal_dir
 from ..dut.recording import Recording, RecordingTransport, record
 from ..generator.trex.connect import ServerAddress, read_macs
-from ..lab.lab import facts_of
+from ..lab.lab import facts_of, said_of
 from ..lab.spec import LabSpec
 from ..lock import locked, run_dir
 from ..transport import CliLogin, Transport, open_transport
@@ -92,7 +92,11 @@ def connect_dut(
                 from ..host.power import open_meter
 
                 observed = WithMeter(dut, open_meter(config.power, transport))
-            yield ConnectedDut(dut, transport, journal, observed, wanted.variant, config.is_unsteady)
+            try:
+                yield ConnectedDut(dut, transport, journal, observed, wanted.variant, config.is_unsteady)
+            except NoInterface as error:
+                said = said_of(config.lab.prefix) if config.lab is not None else ""
+                raise NoInterface(f"{error}; {said}" if said else str(error)) from None
 
 
 @contextmanager
