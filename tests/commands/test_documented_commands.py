@@ -20,7 +20,7 @@ LINES = sorted({line for _, line in (*documented(), *examples())})
 LEFT_OUT = {
     r"lab up": "makes namespaces: tests/root/test_commands_in_the_lab.py",
     r"lab down": "makes namespaces: tests/root/test_commands_in_the_lab.py",
-    r"lab image.*|ramp --dut lab-vm-.*": "starts QEMU: tests/root/test_lab_vm.py",
+    r"lab image.*|(ramp|tcp) --dut lab-vm-.*": "starts QEMU: tests/root/test_lab_vm.py",
     r"lab up --trex-dir .*": "needs TRex: tests/root/test_trex_in_the_lab.py",
     r"dut (apply|plan|revert|telemetry|verify) netgate-vpp.*": "uses ssh: tests/commands/test_dut_at_a_prompt.py",
     r"dut new my-router .*": "uses ssh: tests/commands/test_dut_new.py",

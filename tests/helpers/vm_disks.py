@@ -62,7 +62,7 @@ def with_sshd(initrd: Path, key: Path, to: Path) -> Path:
     tree.program(shutil.which("dropbear") or "", "sbin")
     host_key = to.with_suffix(".hostkey")
     subprocess.run(["dropbearkey", "-t", "ed25519", "-f", str(host_key)], check=True, capture_output=True)
-    start = "ip link set eth2 up\nip address add 10.0.2.15/24 dev eth2\ndropbear -s -r /etc/hostkey\ncd /root"
+    start = "ip link set eth4 up\nip address add 10.0.2.15/24 dev eth4\ndropbear -s -r /etc/hostkey\ncd /root"
     tree.files |= {
         "init": (0o100755, _INIT.replace("cd /root", start).encode()),
         "etc/hostkey": (0o100600, host_key.read_bytes()),

@@ -13,6 +13,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packet_lab import lab_up, namespaces, share_lab
@@ -161,6 +162,50 @@ def test_what_its_own_kernel_does(tmp_path: Path, up: Path, variant: str) -> Non
     assert (found["over"] or {}).get("wan_by", "") == ("netem" if variant == "20ms" else "")
 
 
+TUNNEL = "wireguard,client-dut"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--wan", "20ms"),
+        pytest.param(
+            ("--tunnel", TUNNEL),
+            marks=[
+                pytest.mark.nightly,
+                pytest.mark.skipif(shutil.which("wireguard-go") is None, reason="wireguard-go is not installed"),
+            ],
+        ),
+    ],
+)
+def test_tcp_passes_its_own_kernel(tmp_path: Path, up: Path, option: tuple[str, str]) -> None:
+    """Over a line of netem, and through WireGuard that ends in it, between two hosts; nothing of that is left there."""
+    tcp = ("tcp", "--dut", "own.yaml", "--forward", "--time", "2s", "--interval", "500ms", "--ping", "3")
+    done = succeed(tmp_path, *tcp, *option, "--no-picture")
+    found = document(tmp_path)
+    assert found["status"] == "complete" and found["dut"]["attested"] and found["setup"]["dut_is_guest"]
+    assert found["dut"]["accelerator"] == "tcg"
+    (leg,) = found["legs"]
+    assert leg["server"][-1]["streams"][0]["payload_bytes"] > 1e5 and len(leg["dut"]) == 2
+    assert (found["setup"].get("wan_by") == "netem") == (option[0] == "--wan") == (pings(found) >= 0.02)
+    assert ("tunnel: wireguard" in done.stderr and "by the kernel" in done.stderr) == (option[1] == TUNNEL)
+    there = open_transport("console", f"{PREFIX}-dut", run_dir=tmp_path / "run")
+    left = there.run(("sh", "-c", "ip link; tc qdisc; nft list tables"), 20).stdout
+    there.close()
+    assert "eth3" in left and not [word for word in ("tbvpn", "netem", "trexbench_tunnel") if word in left]
+
+
+def pings(found: Any) -> float:
+    """The shortest round trip."""
+    return min(time_s for one in found["pings"] for time_s in one["times_s"])
+
+
+def test_a_tunnel_that_a_console_cannot_hold_open_is_refused_in_one_line(tmp_path: Path, up: Path) -> None:
+    done = trexbench(tmp_path, "tcp", "--dut", "own.yaml", "--tunnel", "relay,client-dut")
+    assert done.returncode == 2 and "take wireguard, or one between client and server" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def login_of(**changes: str) -> dict[str, str]:
     """Keys of lab.vm for the disk with a menu."""
     login = "{user: root, password_env: LAB_VM_PASSWORD, then: ['8']}"
@@ -263,7 +308,8 @@ def test_an_interface_that_the_machine_does_not_have_is_named(tmp_path: Path) ->
     path = write_vm(tmp_path / "own.yaml", OWN)
     path.write_text(path.read_text().replace("interface: eth1", "interface: eth7"))
     done = trexbench(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--no-picture")
-    assert done.returncode == 6 and "eth7" in done.stderr.splitlines()[-1], done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert done.returncode == 6 and "eth7" in said and "its console said: " in said, done.stderr
     assert not namespaces(OWN) and not processes(OWN)
 
 

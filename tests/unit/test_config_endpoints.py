@@ -129,6 +129,24 @@ def test_what_is_wrong_in_a_lab(old: str, new: str, words: str) -> None:
     assert any(words in one for one in told), told
 
 
+VM = shipped("lab-vm-linux")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("  prefix: tbm", "  endpoints: {offloads: packet}\n  prefix: tbm", "machine merges packets by itself"),
+        ("  20ms: {wan", "  ppp: {pppoe: true}\n  20ms: {wan", "pppd would have to run on a virtual machine, whose"),
+        ("20ms: {wan: 20ms}", "20ms: {tunnel: {kind: openvpn, between: client-dut}}", "take wireguard, or one between"),
+    ],
+)
+def test_what_a_console_cannot_hold_open(old: str, new: str, words: str) -> None:
+    told = errors_of(VM, old, new)
+    assert any(words in one for one in told), told
+    by_ssh = VM.replace("type: console ", "type: ssh ").replace(old, new)
+    assert "packet" in new or dut_of(FILE, by_ssh).in_vm
+
+
 def test_a_router_that_dials_in_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     found = dut_of(FILE, AS_IT_IS + "  pppoe: {user: debian, secret_env: HOME_PPP}\n").endpoints
     assert found is not None and found.pppoe is not None and (found.pppoe.user, found.versions) == ("debian", (4,))

@@ -41,7 +41,9 @@ def test_qemu_gets_a_nic_for_each_port_and_restarts_nothing() -> None:
     assert "-chardev socket,id=console,path=/run/tbm-dut.console,server=on,wait=off -serial chardev:console" in said
     assert "-kernel /k/vmlinuz -initrd /k/initrd -append console=ttyS0 quiet panic=-1" in said
     assert re.findall(r"ifname=(\w+),script=no,downscript=no,queues=(\d)", said) == [("p0", "3"), ("p1", "3")]
-    assert said.endswith("virtio-net-pci,netdev=n1,mac=02:7b:78:00:01:01,addr=0x5,romfile=,mq=on,vectors=8,rss=on")
+    assert "virtio-net-pci,netdev=n1,mac=02:7b:78:00:01:01,addr=0x5,romfile=,mq=on,vectors=8,rss=on" in said
+    ends = "-netdev tap,id=n3,ifname=e1,script=no,downscript=no -device virtio-net-pci,netdev=n3,mac=02:7b:78:00:03:01"
+    assert said.endswith(f"{ends},addr=0x7,romfile="), "NICs of the hosts that test it with TCP"
     assert "rss" not in words_of(spec_of(rss=False))
 
 
@@ -51,7 +53,7 @@ def test_qemus_words_follow_the_config() -> None:
     said = words_of(replace(spec_of(), by_ssh=True))
     assert said.endswith(
         "-netdev user,id=m,restrict=on,hostfwd=tcp:127.0.0.1:2222-:22"
-        " -device virtio-net-pci,netdev=m,mac=02:7b:78:00:02:00,addr=0x6,romfile="
+        " -device virtio-net-pci,netdev=m,mac=02:7b:78:00:02:00,addr=0x8,romfile="
     )
     said = words_of(spec_of(nic="vmxnet3", append="mitigations=off"), accelerator="kvm")
     assert "-accel kvm -cpu host" in said and "panic=-1 mitigations=off" in said

@@ -149,6 +149,9 @@ def _check_pppoe(root: Value, dut: DutConfig, found: EndpointsConfig) -> Iterato
     for here in dialled:
         if found.server.dut is None:
             yield here.wrong("the router's side of the server's cable is not known", "name it as endpoints.server.dut")
+        elif dut.transport.type == "console":
+            what = "pppd would have to run on a virtual machine, whose console holds no program open"
+            yield here.wrong(what, "take it out, or write transport: {type: ssh}")
         elif found.pppoe is not None:
             yield here.wrong("the router dials in by itself (endpoints.pppoe)", "take one of the two out")
     dialled += [root.at("endpoints", "pppoe")] if found.pppoe is not None else []
@@ -180,7 +183,7 @@ def _check_bypass(value: Value, found: EndpointsConfig) -> Iterator[ConfigError]
 
 def _check_lab(root: Value, dut: DutConfig, lab: LabConfig, found: EndpointsConfig) -> Iterator[ConfigError]:
     value = root.at("endpoints")
-    if lab.router in ("bypass", "vm") or dut.driver == "vpp":
+    if lab.router == "bypass" or dut.driver == "vpp":
         yield value.wrong(
             f"lab.router: {lab.router} has no cables to endpoints", "take it out, or write router: kernel"
         )
@@ -194,6 +197,9 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig, found: EndpointsConf
             yield here.wrong(what, "give each cable of a lab an interface of its own")
         else:
             names[one.dut.interface] = f"the {role}"
+    if dut.in_vm and lab.endpoints.offloads == "packet":
+        here = root.at("lab", "endpoints", "offloads")
+        yield here.wrong("the kernel of a virtual machine merges packets by itself", "write full or mtu")
     if lab.endpoints.line_bps is not None and lab.endpoints.offloads == "full":
         here = root.at("lab", "endpoints", "offloads")
         yield here.wrong("a line carries no frames of 64 KB", "write mtu or packet, or take line: out")

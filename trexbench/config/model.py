@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ..core.errors import ConfigError
-from ..core.tcp.tunnel import CLIENT_SERVER, NO_TUNNEL, parse_tunnel
+from ..core.tcp.tunnel import CLIENT_DUT, CLIENT_SERVER, NO_TUNNEL, parse_tunnel
 from ..core.tcp.wan import Wan
 from ..core.units import Rate
 from . import readers as r
@@ -362,8 +362,12 @@ class DutConfig:
             return None
         if self.endpoints is None:
             return "there are no endpoints, between which it could lie", "add endpoints: (docs/configs.md)"
-        if self.driver != "linux" and parse_tunnel(name).between != CLIENT_SERVER:
+        through = parse_tunnel(name)
+        if self.driver != "linux" and through.between != CLIENT_SERVER:
             return f"driver {self.driver} can set none", "take it out, or use driver linux"
+        if self.transport.type == "console" and through.between == CLIENT_DUT and through.kind != "wireguard":
+            what = "a virtual machine's console holds no program open, which such an end of a tunnel needs"
+            return what, "take wireguard, or one between client and server"
         return replace(self.endpoints, tunnel=name).no_tunnel
 
     @property

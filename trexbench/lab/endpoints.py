@@ -52,7 +52,8 @@ def tune(spec: LabSpec, placement: Placement) -> None:
         space = endpoint_namespace(spec.prefix, one.role)
         for name in _interfaces(one):
             _set_offloads(space, name, near, gro=False)
-        _set_offloads(spec.dut, one.dut, [_TSO, _GSO] if mode == "packet" else [], gro=mode == "mtu")
+        if not spec.is_vm:
+            _set_offloads(spec.dut, one.dut, [_TSO, _GSO] if mode == "packet" else [], gro=mode == "mtu")
     for name in spec.namespaces:
         net.set_up(name)
     _steer(spec, placement)
@@ -66,7 +67,7 @@ def tune(spec: LabSpec, placement: Placement) -> None:
 def facts_of(spec: LabSpec) -> dict[str, Any]:
     """Cabling of the endpoints, as facts of a run: the namespaces do not report it."""
     mode = spec.settings.endpoints.mode
-    way = "threaded" if mode == "mtu" else "rps"
+    way = "threaded" if mode == "mtu" and not spec.is_vm else "rps"
     return {"offloads": mode, "line_bps": spec.settings.endpoints.line_bps, "steer": way}
 
 
@@ -75,10 +76,10 @@ def _interfaces(one: EndpointCable) -> tuple[str, ...]:
 
 
 def make_cables(spec: LabSpec) -> None:
-    """Veth pairs in namespaces that are there."""
+    """Veth pairs in namespaces that are there; to a virtual machine lead interfaces of its own."""
     common = {"mtu": spec.settings.mtu, "txqlen": spec.settings.txqueuelen}
     ends = [(endpoint_namespace(spec.prefix, one.role), one) for one in spec.endpoints]
-    cables = [((space, one.interface), (spec.dut, one.dut)) for space, one in ends]
+    cables = [((space, one.interface), (spec.dut, one.dut)) for space, one in ends if not spec.is_vm]
     cables += [((a, x.bypass), (b, y.bypass)) for (a, x), (b, y) in pairwise(ends) if x.bypass and y.bypass]
     try:
         with IPRoute() as ip:
@@ -112,7 +113,8 @@ def _steer(spec: LabSpec, placement: Placement) -> None:
         here = NetnsTransport(endpoint_namespace(spec.prefix, one.role))
         for name in _interfaces(one):
             _set_rps(here, name, placement.endpoints[one.role])
-        _set_rps(router, one.dut, () if threaded else placement.router)
+        if not spec.is_vm:
+            _set_rps(router, one.dut, () if threaded else placement.router)
     if threaded:
         net.set_threaded(router, [one.dut for one in spec.endpoints], True, placement.router, _NICENESS)
 

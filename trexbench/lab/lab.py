@@ -56,11 +56,11 @@ class RunningLab(LabState):
     def host_facts(self) -> dict[str, Any]:
         """Facts that affect the result and cannot be read inside the DUT's namespace."""
         settings, facts = self.spec.settings, {**self.placement, "ephemeral": self.ephemeral}
+        if self.spec.endpoints:
+            facts["endpoints"] = endpoints.facts_of(self.spec)
         if self.spec.is_vm:
             return {"lab": {**facts, **vm.facts_of(self.spec, self.accelerator, facts["router_cpus"])}}
         facts |= {"steer": settings.steer, "threaded": settings.threaded, "server": self.parts["server"].kind}
-        if self.spec.endpoints:
-            facts["endpoints"] = endpoints.facts_of(self.spec)
         host_facts: dict[str, Any] = {"lab": facts}
         for name in _HOST_SETTINGS:
             value = net.read_sysctl(f"net.core.{name}")

@@ -92,9 +92,8 @@ class LabSpec:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        if self.is_vm:
-            return (self.tester,)
-        return (self.tester, self.dut, *(endpoint_namespace(self.prefix, one.role) for one in self.endpoints))
+        ends = (endpoint_namespace(self.prefix, one.role) for one in self.endpoints)
+        return (self.tester, *(() if self.is_vm else (self.dut,)), *ends)
 
     @property
     def tester_interfaces(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ..config.endpoints import endpoint_namespace
 from ..config.model import dut_namespace
 from ..config.vm import MANAGEMENT_PORT, NICS, LabVm
 from ..core.errors import LabError
@@ -44,6 +45,9 @@ _SANDBOX = "on,spawn=deny,elevateprivileges=deny,resourcecontrol=deny"
 _LONGEST_SOCKET = 107
 _FIRST_SLOT = 4
 _MANAGEMENT_MAC = "02:7b:78:00:02:00"
+_ENDPOINT_MAC = "02:7b:78:00:03:{:02x}"
+_TAP = "e{}"
+"""Interface of an endpoint, by its number, until QEMU has opened it and it is moved to where the endpoint is."""
 
 
 def check(spec: LabSpec) -> None:
@@ -125,11 +129,14 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
     else:
         words = f"{_KERNEL_WORDS} {machine.append}".strip()
         argv += ["-kernel", str(files[0]), "-initrd", str(files[1]), "-append", words]
-    for index, (name, mac) in enumerate(zip(spec.tester_interfaces, spec.dut_macs.values(), strict=True)):
-        argv += _nic(spec, index, name, mac)
+    macs, slots = spec.dut_macs, range(len(spec.endpoints))
+    nics = [(name, mac, spec.most_queues) for name, mac in zip(spec.tester_interfaces, macs.values(), strict=True)]
+    nics += [(_TAP.format(slot), _ENDPOINT_MAC.format(slot), 1) for slot in slots]
+    for index, (name, mac, queues) in enumerate(nics):
+        argv += _nic(machine, index, name, mac, queues)
     if spec.by_ssh:
         to = f"user,id=m,restrict=on,hostfwd=tcp:127.0.0.1:{MANAGEMENT_PORT}-:22"
-        slot = _FIRST_SLOT + len(spec.dut_macs)
+        slot = _FIRST_SLOT + len(nics)
         argv += [
             "-netdev",
             to,
@@ -139,14 +146,14 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
     return argv
 
 
-def _nic(spec: LabSpec, index: int, name: str, mac: str) -> list[str]:
+def _nic(machine: LabVm, index: int, name: str, mac: str, queues: int) -> list[str]:
     """A NIC without the firmware that would start from a network, in the slots' order."""
-    queues = spec.most_queues if spec.settings.vm.nic == "virtio" else 1
+    queues = queues if machine.nic == "virtio" else 1
     several = f",mq=on,vectors={2 * queues + 2}" if queues > 1 else ""
-    several += ",rss=on" if queues > 1 and spec.settings.vm.rss else ""
+    several += ",rss=on" if queues > 1 and machine.rss else ""
     tap_words = f"tap,id=n{index},ifname={name},script=no,downscript=no" + (f",queues={queues}" if queues > 1 else "")
     slot = _FIRST_SLOT + index
-    device = f"{NICS[spec.settings.vm.nic]},netdev=n{index},mac={mac},addr={slot:#x},romfile={several}"
+    device = f"{NICS[machine.nic]},netdev=n{index},mac={mac},addr={slot:#x},romfile={several}"
     return ["-netdev", tap_words, "-device", device]
 
 
@@ -156,7 +163,7 @@ def _value(path: Path) -> str:
 
 
 def make_taps(spec: LabSpec) -> None:
-    """The tester's ports; without carrier until QEMU is attached."""
+    """The tester's ports, and interfaces of the endpoints; without carrier until QEMU is attached."""
     queues = spec.most_queues if spec.settings.vm.nic == "virtio" else 1
     for index, name in enumerate(spec.tester_interfaces):
         tap.make(spec.tester, name, several=queues > 1)
@@ -165,6 +172,16 @@ def make_taps(spec: LabSpec) -> None:
             spec.tester, name, mtu=settings.mtu, txqlen=settings.txqueuelen, address=spec.tester_macs[index], state="up"
         )
     net.set_up(spec.tester)
+    for index in range(len(spec.endpoints)):
+        tap.make(spec.tester, _TAP.format(index))
+
+
+def hand_out_taps(spec: LabSpec) -> None:
+    """Move the endpoints' interfaces, which QEMU has opened, to where the endpoints are."""
+    settings = spec.settings
+    for index, one in enumerate(spec.endpoints):
+        there = {"net_ns_fd": endpoint_namespace(spec.prefix, one.role), "ifname": one.interface}
+        net.set_link(spec.tester, _TAP.format(index), mtu=settings.mtu, txqlen=settings.txqueuelen, **there)
 
 
 def launch(spec: LabSpec, placement: Placement, accelerator: str) -> Launch:

@@ -188,7 +188,7 @@ def _processes(found: Processes, flowed_s: float) -> Iterator[ProcessShare]:
 
 
 def _own(host: str, cpus: Iterator[CoreShare], setup: TcpEnvironment) -> tuple[CoreShare, ...]:
-    named = setup.cpus.get(host) if setup.one_kernel else None
+    named = setup.cpus.get(host) if setup.one_kernel and not (host == "dut" and setup.dut_is_guest) else None
     return tuple(one for one in cpus if not named or one.cpu in named)
 
 

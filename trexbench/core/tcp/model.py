@@ -149,9 +149,10 @@ class TcpEnvironment:
     """Environment between and around the hosts, as far as it is known; the verdict needs it.
 
     line_bps: L1 speed of the slowest line on the way, None: there is none (veth), or it is not known. vlans: tags on
-    it. one_kernel: client, server and DUT are namespaces of one kernel. napi_threads: the DUT forwards in threads, and
-    so not in soft interrupts. cpus: those that ``client``, ``server`` and ``dut`` work on; a host that is missing may
-    use every CPU that it reports. tunnel: one of TUNNELS; tunnel_by: what makes it (``sit``,
+    it. one_kernel: client, server and DUT are namespaces of one kernel. dut_is_guest: the DUT is a virtual machine
+    there instead, which numbers its cores by itself; cpus names those that it runs on. napi_threads: the DUT forwards
+    in threads, and so not in soft interrupts. cpus: those that ``client``, ``server`` and ``dut`` work on; a host that
+    is missing may use every CPU that it reports. tunnel: one of TUNNELS; tunnel_by: what makes it (``sit``,
     ``OpenVPN 2.6.14, AES-256-GCM``; ``not read``: it was taken as it is); tunnel_between: whom, as in core.tcp.tunnel,
     empty: DUT and server; tunnel_mtu: of its inside, None: it was not set; without_tunnel: why there is none although
     one was asked for, in documents of former releases, as wan_asked.
@@ -163,6 +164,7 @@ class TcpEnvironment:
     mtu: Count = 1500
     vlans: Count = 0
     one_kernel: bool = False
+    dut_is_guest: bool = False
     napi_threads: bool = False
     cpus: Mapping[str, tuple[Count, ...]] = field(default_factory=dict)
     tunnel: str = TUNNELS[0]

@@ -59,17 +59,21 @@ def forget() -> None:
             delete(name)
 
 
+def masquerading(options: Options) -> str:
+    """Rules of nft by which what the peer sends on leaves with the address of the interface that it leaves by."""
+    leaves = 'ip saddr {peer} oifname "{masquerade}" counter masquerade'.format(**options)
+    body = f"type nat hook postrouting priority 100\n{leaves}"
+    whole = f"table ip {TABLE}\ndelete table ip {TABLE}\n"
+    return f"{whole}table ip {TABLE} {{\nchain out {{\n{body}\n}}\n}}\n"
+
+
 @contextlib.contextmanager
 def masquerade(options: Options) -> Iterator[None]:
     """Masquerade what the peer sends on: it leaves by this interface with its address."""
-    leaves = options.get("masquerade")
-    if not leaves:
+    if not options.get("masquerade"):
         yield
         return
-    peer = options["peer"]
-    body = f'type nat hook postrouting priority 100\nip saddr {peer} oifname "{leaves}" counter masquerade'
-    whole = f"table ip {TABLE}\ndelete table ip {TABLE}\n"
-    call(["nft", "-f", "-"], f"{whole}table ip {TABLE} {{\nchain out {{\n{body}\n}}\n}}\n")
+    call(["nft", "-f", "-"], masquerading(options))
     try:
         yield
     finally:

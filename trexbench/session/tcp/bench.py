@@ -61,6 +61,8 @@ class HostsBench:
         if self.found.pppoe is not None:
             ends["server"] = {**ends["server"], "pppoe": dict(self.found.pppoe.told)}
         found = {**ends, "dut": self.found.attestation.to_document()}
+        if self.found.lab is not None and self.found.lab.accelerator:
+            found["dut"] = {**found["dut"], "accelerator": self.found.lab.accelerator}
         for role, end in self.found.opened.ends.items() if self.found.opened is not None else ():
             found[role] = {**found[role], "tunnel": dict(end.up or {})}
         return found
@@ -82,7 +84,8 @@ class HostsBench:
             **{role: tuple(own) for role, own in placed["endpoint_cpus"].items()},
         }
         threads = wired["steer"] == "threaded" or found.dut_programs  # which move packets in a thread
-        return replace(found, line_bps=wired["line_bps"], one_kernel=True, napi_threads=threads, cpus=cpus)
+        found = replace(found, one_kernel=True, napi_threads=threads, cpus=cpus, dut_is_guest=lab.spec.is_vm)
+        return replace(found, line_bps=wired["line_bps"])
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
@@ -127,6 +130,8 @@ class HostsBench:
     def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
         client, server = self.found.client, self.found.server
         tick_s = min(TICK_S, max(SHORTEST_TICK_S, (plan.omit_s + plan.time_s) / TICKS))
+        if self.found.lab is not None and self.found.lab.spec.is_vm:  # its few cores would forward less meanwhile
+            tick_s = LONGEST_LEG_S + plan.omit_s + plan.time_s
         router, over_s = EndpointHost("dut", self.found.dut.transport, {}), plan.omit_s + plan.time_s + LONGEST_LEG_S
         with (
             _watching(self.found.dut.observed if watched else None, self.clock, tick_s) as read,

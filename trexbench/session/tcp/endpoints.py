@@ -108,7 +108,8 @@ def open_endpoints(
         require_pppoe(config)
         if config.lab is not None:
             say(f"bringing up the lab of {config.name}")
-            lab = stack.enter_context(Lab(LabSpec.from_config(config), config.command_name).running())
+            spec = LabSpec.from_config(config, 1 if config.in_vm else None)
+            lab = stack.enter_context(Lab(spec, config.command_name).running())
         facts = _facts(lab.host_facts) if lab is not None else {}
         temporary = lab is not None and lab.ephemeral
         tunnel = _tunnel_of(config, apply_it)
@@ -145,7 +146,7 @@ def open_endpoints(
         if line is not None:
             say(f"WAN: {config.wan}, by {line.by}")
         ways = {"client": client.transport, "server": server.transport, "dut": dut.transport}
-        through = stack.enter_context(tunnelled(config, ways, {**cpus, "client": client.cpus}, say))
+        through = stack.enter_context(tunnelled(config, ways, {**cpus, "client": client.cpus}, dut, say))
         runs_linux = config.driver == "linux"
         found = Endpoints(client, server, dut, attestation, lab, tunnel, pppoe, runs_linux, wan=config.wan, line=line)
         yield found if through is None else _inside(found, through)

@@ -17,7 +17,8 @@ from ...core.tcp.tunnel import CLIENT_SERVER, Tunnel
 from ...endpoint import PppEnd, TunnelEnd, lost_of
 from ...host.ping import ping, ping_argv, ping_limit_s
 from ...transport import Transport, run_checked
-from ..dut import reached
+from ..dut import ConnectedDut, reached
+from .commanded import CommandedEnd
 from .keys import make_keys
 
 NETWORK = IPv4Network("10.2.0.0/24")
@@ -76,6 +77,7 @@ def tunnelled(
     config: DutConfig,
     hosts: Mapping[str, Transport],
     cpus: Mapping[str, tuple[int, ...]],
+    dut: ConnectedDut,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[OpenTunnel | None]:
     """The tunnel that the config asks for, until the end of the block, which leaves nothing of it; None: it asks for
@@ -93,14 +95,16 @@ def tunnelled(
     mtu = wished.inner_mtu(line_mtu)
     keys = make_keys(wished)
     with ExitStack() as stack:
-        opened = {}
+        opened = dict[str, TunnelEnd]()
         for role in (far, "client"):
             shared = {"kind": wished.kind, "cipher": wished.cipher, "mtu": mtu, "port": PORT, "first": role == far}
             others = cpus[role] if role == "dut" else cpus[role][1:]
             own = {"name": f"tbvpn{secrets.token_hex(4)}", "cpus": others or cpus[role]}
             options = {**shared, **own, **ends[role], "keys": keys[role == far]}
             name = "the DUT" if role == "dut" else role
-            opened[role] = stack.enter_context(TunnelEnd(name, hosts[role], options))
+            by_commands = role == "dut" and config.transport.type == "console"
+            end = CommandedEnd(dut, options) if by_commands else TunnelEnd(name, hosts[role], options)
+            opened[role] = stack.enter_context(end)
         told = _wait_up(list(opened.values()))
         by = " and ".join(dict.fromkeys(str(one["by"]) for one in told))
         by = f"{by}, {wished.cipher}" if wished.cipher else by
