@@ -7,6 +7,7 @@
     │   └── PortOwned          somebody else took the ports
     │       └── PortBusy       somebody else had them before (exit 8)
     ├── DutError               the device under test, or what was read back from it (exit 6)
+    │   ├── NoInterface        it lacks an interface that its config names
     │   └── DutLost            no connection to it, or one that was lost
     ├── LabError               this machine cannot host the lab (exit 7)
     ├── TesterBusy             another run holds this tester (exit 8)
