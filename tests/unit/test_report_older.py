@@ -12,6 +12,7 @@ from documents import to_document
 from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import make_change, make_costs, make_row, make_run
+from seen import kernel, run_of, vpp
 
 from trexbench.core.errors import StoreError
 from trexbench.core.history.cell import Cell
@@ -158,10 +159,20 @@ def test_another_run_than_the_row_names_is_refused() -> None:
 def test_a_stored_verdict_is_the_derived_one(tmp_path: Path) -> None:
     path = RunWriter(tmp_path, pytest.fail).end(RUN)
     stored = load_run(path)
-    assert "analysis" not in vars(stored) and stored.directions == RUN.analysis.directions
+    assert vars(stored)["analysis"] == RUN.analysis
     assert older_curves(ROW, stored) == older_curves(ROW, RUN)
     path.write_text(path.read_text().replace('"limit": "dut"', '"limit": "link"'))
     assert older_curves(ROW, load_run(path)) == older_curves(ROW, RUN), "edited by hand: derived anew"
+
+
+@pytest.mark.parametrize(
+    "run", [make_run(CELL, latency_s=3.0), run_of(vpp(), vpp(), bidir=True), run_of(kernel(0.0), kernel(60.0))]
+)
+def test_what_is_stored_of_an_analysis_is_all_of_it(tmp_path: Path, run: RunResult) -> None:
+    stored = load_run(RunWriter(tmp_path, pytest.fail).end(run))
+    for name in ("analysis", "losses", "streams"):
+        assert vars(stored)[name] == getattr(run, name)
+    assert [*stored.derived_warnings()] == [*run.derived_warnings()]
 
 
 def test_costs_and_latencies_of_an_older_night_come_along() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -32,9 +32,10 @@ from .typed import Status as Status
 from .typed import version_of
 from .upgrade import upgrade
 from .verdict.latency import Latency, find_latencies, find_latency_warnings
-from .verdict.model import Analysis, DirectionResult, RunWarning
+from .verdict.model import Analysis, DirectionResult, RunWarning, Stall
 from .verdict.streams import StreamLoss, find_stream_losses, find_stream_warnings
 
+T = TypeVar("T")
 SCHEMA = "trexbench/run"
 VERSION = 3
 ANALYSIS_VERSION = 11
@@ -167,8 +168,13 @@ class RunResult(Run):
     @property
     def analysis_warnings(self) -> tuple[RunWarning, ...]:
         """Doubts that follow from the samples."""
+        return (*self.analysis.warnings, *self._further_warnings)
+
+    @property
+    def _further_warnings(self) -> tuple[RunWarning, ...]:
+        """Doubts about streams and latencies."""
         unmarked = find_stream_warnings(self._counted, self.plan.directions) if self._counted else ()
-        return (*self.analysis.warnings, *unmarked, *find_latency_warnings(self.latencies))
+        return (*unmarked, *find_latency_warnings(self.latencies))
 
     def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
         yield from (("analysis", one) for one in self.analysis_warnings)
@@ -185,9 +191,8 @@ class RunResult(Run):
         analysis = analyse(self.plan, self.samples)
         return hear(self.plan, self.samples, analysis, self.losses, self._twice)
 
-    @cached_property
+    @property
     def directions(self) -> tuple[DirectionResult, ...]:
-        """The verdicts; stored ones are used, without a new analysis, where this version of it derived them."""
         return self.analysis.directions
 
     @property
@@ -239,8 +244,20 @@ def _spread(predicted: FlowSpread | None, measured: SpreadCheck | None) -> dict[
 
 def reuse_verdicts(result: RunResult, document: Mapping[str, Any]) -> None:
     """Take the verdicts of a document that this version of the analysis derived, in place of deriving them again."""
-    values = [{**one, "direction": Direction.parse(one["direction"])} for one in document["analysis"]]
-    vars(result)["directions"] = msgspec.convert(values, tuple[DirectionResult, ...])
+
+    def read(name: str, of: type[T]) -> tuple[T, ...]:
+        values = [{**one, "direction": Direction.parse(one["direction"])} for one in document[name]]
+        return msgspec.convert(values, tuple[of, ...])  # type: ignore[valid-type]
+
+    warnings = noted_warnings(document["warnings"], "analysis")
+    own = warnings[: len(warnings) - len(result._further_warnings)]
+    vars(result)["analysis"] = Analysis(read("analysis", DirectionResult), own, read("stalls", Stall))
+    vars(result)["losses"] = msgspec.convert(document["losses"], LossReport | None)
+    vars(result)["streams"] = {
+        Direction.parse(one["direction"]): msgspec.convert(one["streams"], tuple[StreamLoss, ...])
+        for one in document["analysis"]
+        if "streams" in one
+    }
 
 
 def from_document(document: Any) -> RunResult:

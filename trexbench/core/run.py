@@ -114,9 +114,9 @@ class Run(ABC):
         return {**raw, **self.figures(), "warnings": [*raw["warnings"], *derived]}
 
 
-def noted_warnings(values: Any) -> tuple[RunWarning, ...]:
-    """The warnings of a document that were noted during the run; TypeError or KeyError for what are none."""
-    return tuple(RunWarning(str(one["code"]), str(one["text"])) for one in values if one["source"] == "run")
+def noted_warnings(values: Any, source: str = "run") -> tuple[RunWarning, ...]:
+    """The warnings of a document from this source; TypeError or KeyError for what are none."""
+    return tuple(RunWarning(str(one["code"]), str(one["text"])) for one in values if one["source"] == source)
 
 
 def _warning(source: str, warning: RunWarning) -> dict[str, str]:
