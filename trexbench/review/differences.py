@@ -26,9 +26,10 @@ MOST_GROUPS = 20
 
 def with_differences(judgement: Judgement, rows: Sequence[RunRow], results: Path, warn: Warn) -> Judgement:
     """The judgement with what differs at its changes. A document that cannot be read costs a warning."""
-    cells = cells_of(rows)
+    groups = groups_of(judgement)[:MOST_GROUPS]
+    cells = cells_of(rows) if groups else {}
     found: dict[tuple[Cell, str], tuple[Difference, ...]] = {}
-    for group in groups_of(judgement)[:MOST_GROUPS]:
+    for group in groups:
         pair = _runs_around(group, cells)
         if pair is not None:
             try:

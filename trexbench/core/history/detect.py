@@ -170,8 +170,8 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
         levels = [_level_of(part, changes[-1].noise, LATELY) for part in parts]
     else:
         levels = [_level_of(part, float(smallest.of(median(part))) / 2, ASSUMED) for part in parts]
-    levels += [levels[-1]] * (size - len(levels))
-    columns, since = _Level(*np.asarray(levels).T[:, :-1, None]), np.arange(1, LATELY + 1)
+    of_night = np.minimum(np.arange(size - 1), len(levels) - 1)
+    columns, since = _Level(*np.asarray(levels)[of_night].T[:, :, None]), np.arange(1, LATELY + 1)
     nights = np.concatenate([history[start + 1 :], np.full(LATELY - 1, np.nan)])
     away = np.cumsum(np.lib.stride_tricks.sliding_window_view(nights, LATELY) - columns.mean, axis=1) / since
     scores = columns.scores(away, since)
@@ -179,7 +179,7 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
     possible[: least - 1] = possible[:, 0] = False
     mornings = [(row + column, -float(scores[row, column]), row) for row, column in np.argwhere(possible).tolist()]
     for last, score, row in sorted(mornings):
-        place, end, base = start + row + 1, start + last + 2, levels[row]
+        place, end, base = start + row + 1, start + last + 2, levels[of_night[row]]
         if _is_lasting(history, changes, place, end, base):
             return _as_step_or_drift(history, max(start + bool(changes), place - BASELINE), place, end, base, -score)
     return None

@@ -84,7 +84,7 @@ class RunRow:
 
     @property
     def complete(self) -> bool:
-        return self.status == Status.COMPLETE.value
+        return self.status == _COMPLETE
 
     @property
     def metric(self) -> Metric:
@@ -209,6 +209,7 @@ def row_of(result: RunResult, path: str) -> RunRow:
     )
 
 
+_COMPLETE = Status.COMPLETE.value  # asked of every row, and slow to find
 UNANSWERED = "no answer"
 """The status of a row whose run went to its end and found nothing that a history could judge."""
 _WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.LINK, Limit.UNKNOWN)

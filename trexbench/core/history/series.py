@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+import msgspec
+
 from ..tcp.path import paths_apart
 from ..units import format_bits, format_share
 from .cell import Cell
@@ -14,8 +16,7 @@ from .detect import LATELY, Smallest
 from .rows import COST, Metric, RunRow
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(msgspec.Struct, frozen=True, gc=False):
     """One night of a series: the median of its runs. bound: the value is only a lower bound for the DUT.
 
     nodes: VPP's cycles per packet by node.
@@ -66,9 +67,10 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
     rows = [row for row in rows if row.night] or list(rows)
     if not rows:
         return []
-    since, changed = _change_of_conditions(rows)
+    alike = like_the_last(rows)
+    since, changed = _change_of_conditions(rows) if len(alike) < len(rows) else (None, ())
     by_night: dict[str, list[RunRow]] = {}
-    for row in like_the_last(rows):
+    for row in alike:
         by_night.setdefault(night_of(row), []).append(row)
     found, nights = [], sorted(by_night)
     present = {column for row in rows for column in row.figures}

@@ -109,7 +109,7 @@ def count_streams(direction: Direction, first: Sample, last: Sample) -> StreamCo
     None where not every stream was counted all that time, their frames come back without the marks that they are known
     by (find_unmarked), or the sending port refused some (oerrors), which are counted as sent here, but not by the port.
     """
-    then, now = (sample.reading.streams.get(direction.tx) for sample in (first, last))
+    then, now = first.reading.streams.get(direction.tx), last.reading.streams.get(direction.tx)
     if (
         then is None
         or now is None
@@ -119,9 +119,9 @@ def count_streams(direction: Direction, first: Sample, last: Sample) -> StreamCo
         or find_unmarked(direction, last)
     ):
         return None
-    sent = tuple(b - a for a, b in zip(then.sent, now.sent, strict=True))
-    came = (one.received_by(direction.rx) for one in (then, now))
-    received = tuple(b - a for a, b in zip(*came, strict=True))
+    sent = tuple([b - a for a, b in zip(then.sent, now.sent, strict=True)])
+    came = then.received_by(direction.rx), now.received_by(direction.rx)
+    received = tuple([b - a for a, b in zip(*came, strict=True)])
     return StreamCounts(sent, received, now.t_s - then.t_s) if min(*sent, *received) >= 0 else None
 
 
