@@ -127,7 +127,7 @@ def write_as(table: Any, path: Path, suite: str) -> None:
 def make_store(store: Path, sites: int, years: int) -> int:
     """Write everything; the number of rows."""
     from trexbench.core.history.night import night_to_dict
-    from trexbench.results.parquet import ENDING, folder_of
+    from trexbench.results.rowfiles import ENDING, folder_of
     from trexbench.results.store import encode_json
 
     template = Template(measure_one(store.parent / "one"))

@@ -34,7 +34,7 @@ from trexbench.core.history.night import Attempt, CellRecord, CellState, Night  
 from trexbench.core.history.rows import METRICS, UNFOLLOWED, Figure, RunRow  # noqa: E402
 from trexbench.core.tcp.model import TcpMode, Way  # noqa: E402
 from trexbench.core.tcp.path import TrafficPath  # noqa: E402
-from trexbench.results import parquet, sql  # noqa: E402
+from trexbench.results import sql  # noqa: E402
 from trexbench.results.columns import column_names  # noqa: E402
 from trexbench.results.index import open_index  # noqa: E402
 from trexbench.results.nights import NightWriter, find_nights  # noqa: E402
@@ -42,6 +42,7 @@ from trexbench.results.parquet import make_table, merge, read_rows, write_table 
 from trexbench.results.prune import find_old, remove  # noqa: E402
 from trexbench.results.published import keep_night  # noqa: E402
 from trexbench.results.remote import is_inside, mirror_of, store_of  # noqa: E402
+from trexbench.results.rowfiles import counting  # noqa: E402
 from trexbench.results.store import RunWriter, load_run  # noqa: E402
 from trexbench.review.find import all_rows, find_document, find_rows, latest_run  # noqa: E402
 from trexbench.review.judge import judge  # noqa: E402
@@ -206,7 +207,7 @@ def test_months_and_years_that_are_over_are_merged_once(tmp_path: Path) -> None:
     assert files_of(tmp_path) == left and sorted(path.name for path in whole) == left[:2] and len(gone) == 7
     late = replace(rows[1], label="again")
     write_table(tmp_path / "2025-12-30.parquet", make_table([late], ["x"]))  # as after a kill before it was removed
-    assert parquet.counting(os.listdir(tmp_path)) == left
+    assert counting(os.listdir(tmp_path)) == left
     merge(tmp_path)
     found = [row for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
     assert sorted(found, key=lambda row: row.path) == [rows[0], late, *rows[2:]]
@@ -300,6 +301,91 @@ def test_rows_that_cannot_be_used_are_made_of_the_documents(
     assert len(told) == (how != "missing")
     assert all_rows(other, refused if how != "missing" else told.append) == wanted, "they are made once"
     assert query("select count(*) from runs", fresh(tmp_path, monkeypatch), told.append)[1] == [(3,)]
+
+
+@pytest.mark.parametrize("seed", range(scaled(20, 3)))
+def test_the_last_nights_rows_are_those_of_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Whatever nights are put, late, once more, merged, lost or damaged while somebody looks at the last ones."""
+    rng, memory = random.Random(seed), fsspec.filesystem("memory")
+    ours, theirs = memory_store(1), tmp_path / "theirs"
+    for _ in range(12):
+        monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
+        keep_night(ours, ended_night(ours, rng.randrange(45), rng.choice(["nightly", "other"])), list[str]().append)
+        if rng.random() < 0.3:
+            place = rng.choice([name for name in memory.find("/lab/results/rows") if name.count("-") > 1])
+            memory.rm(place) if rng.random() < 0.5 else memory.pipe_file(place, memory.cat_file(place)[:-100])
+        since = date(rng.randrange(50))
+        wanted = all_rows(fresh(tmp_path, monkeypatch), list[str]().append)
+        monkeypatch.setenv("TREXBENCH_STATE_DIR", str(theirs))
+        for _ in range(2):  # the second time from files of dates
+            found = all_rows(mirror_of("memory://lab/results"), list[str]().append, since=since)
+            assert found == [row for row in wanted if row.started >= since]
+
+
+def test_a_damaged_file_of_a_date_is_made_anew(tmp_path: Path) -> None:
+    results = memory_store(2, runs=2)
+    wanted = all_rows(results, refused, since=date(1))
+    (path,) = results.glob(f"days/{date(1)}.json")
+    whole = path.read_bytes()
+    for at in [*range(0, len(whole), 41), len(whole) - 1]:
+        for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]):
+            path.write_bytes(damaged)
+            assert all_rows(results, refused, since=date(1)) == wanted
+            assert path.read_bytes() == whole
+
+
+def test_files_of_dates_go_when_their_month_is_merged(tmp_path: Path) -> None:
+    results = memory_store(2)
+    all_rows(results, refused, since=date(0))
+    assert len([*results.glob("days/*.json")]) == 2
+    keep_night(results, ended_night(results, 31), refused)
+    all_rows(results, refused, since=date(30))
+    assert [path.stem for path in results.glob("days/*.json")] == [date(31)]
+
+
+READ = """
+import pickle, sys
+from trexbench.results.remote import mirror_of
+from trexbench.review.find import all_rows
+address, since, for_ever = pickle.load(sys.stdin.buffer)
+results, said = mirror_of(address), []
+print(flush=True)
+while for_ever:
+    for path in results.glob("days/2*"):
+        path.unlink(missing_ok=True)
+    all_rows(results, said.append, since=since)
+print(len(all_rows(results, said.append, since=since)), said, "pyarrow" in sys.modules)
+"""
+
+
+def test_the_last_nights_are_read_without_pyarrow(tmp_path: Path) -> None:
+    address = f"file://{tmp_path}/store"
+    results = mirror_of(address)
+    keep_night(results, ended_night(results), refused)
+    for loaded in (b"True", b"False"):
+        with start_child(READ, (address, date(0), False)) as child:
+            assert child.stdout is not None and child.stdout.read().split() == [b"1", b"[]", loaded]
+
+
+def test_two_readers_and_a_kill_leave_whole_files_of_dates(tmp_path: Path) -> None:
+    address = f"file://{tmp_path}/store"
+    results = mirror_of(address)
+    for number in range(2):
+        keep_night(results, ended_night(results, number), refused)
+    wanted = all_rows(results, refused, since=date(0))
+    for seed in range(scaled(20, 2)):
+        children = [start_child(READ, (address, date(0), True)) for _ in range(2)]
+        for child in children:
+            assert child.stdout is not None and child.stdout.readline()
+        for child in children:
+            for _ in range(5):
+                assert all_rows(results, refused, since=date(0)) == wanted
+            time.sleep(random.Random(seed).random() / 50)
+            os.kill(child.pid, signal.SIGKILL)
+            child.wait()
+        assert all_rows(results, refused, since=date(0)) == wanted
 
 
 OUTSIDE = ["../../x.json", "2026-01-01/../../../x.json", "/tmp/x.json", "a//x.json", "./x.json", ""]

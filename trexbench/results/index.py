@@ -8,10 +8,11 @@ cannot be read, or that another version wrote, counts as empty.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,18 @@ class Index:
             except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
                 reason = f"it took longer than {QUERY_S:g} s" if "interrupted" in str(error) else str(error).rstrip(".")
                 raise ConfigError(f"query: {reason}", "it takes one SELECT on the table `runs`") from None
+
+
+@contextlib.contextmanager
+def without_collection() -> Iterator[None]:
+    """Make no search for circles among many new objects, which have none: it takes most of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def open_index(results: Path, warn: Callable[[str], None]) -> Index:

@@ -6,10 +6,8 @@ of a suite are some fifty files. One whose dates a shorter name covers does not 
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -20,19 +18,15 @@ import pyarrow.parquet as pq
 
 from .. import files
 from ..core.errors import StoreError
-from ..core.history.night import Night
 from ..core.history.rows import RunRow
-from ..core.result import ANALYSIS_VERSION
 from .columns import COUNTS, FLAGS, NUMBERS, column_names, columns_of, unit_of
 from .document import naming, read_bytes
 from .nights import read_night
 from .remote import fetch_missing, is_inside
+from .rowfiles import ENDING, PERIODS, STORED_ONLY, decode_rows, documents_of, made_by, rows_file
 from .scan import plain
-from .store import load_rows, make_directory, safe_name
+from .store import load_rows, make_directory
 
-ROWS, ENDING = "rows", ".parquet"
-PERIODS = (7, 4)
-"""Lengths of the names of merged files: of a month, of a year."""
 _TYPES = {
     **dict.fromkeys(FLAGS, pa.bool_()),
     **dict.fromkeys(COUNTS, pa.int64()),
@@ -41,16 +35,14 @@ _TYPES = {
     "row": pa.binary(),
 }
 _MADE_BY, _PARTIAL = b"trexbench", b"partial"
-_rows = msgspec.json.Decoder(list[RunRow])
 
 
 @cache
 def _schema() -> pa.Schema:
     """The columns of queries, ``digest`` of the document (BLAKE2b, 128 bits), and ``row``, from which rows are read."""
-    names = [*column_names(), "digest", "row"]
+    names = [*column_names(), *STORED_ONLY]
     fields = [pa.field(name, _TYPES.get(name, pa.string()), metadata={"unit": unit_of(name)}) for name in names]
-    made_by = json.dumps({"analysis": ANALYSIS_VERSION, "columns": names})
-    return pa.schema(fields, metadata={_MADE_BY: made_by})
+    return pa.schema(fields, metadata={_MADE_BY: made_by()})
 
 
 def make_table(rows: Sequence[RunRow], digests: Sequence[str] | None = None) -> pa.Table:
@@ -85,21 +77,15 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def read_rows(path: Path, since: str | None = None, **wanted: str | None) -> list[RunRow]:
-    """Return rows with these values in their columns, that began at ``since`` or later; StoreError as read_table.
-
-    StoreError also for a row whose document would lie elsewhere.
-    """
-    rows = _read_rows(path, since, **wanted)
-    outside = [row.path for row in rows if not is_inside(row.path)]
-    if outside:
-        raise StoreError(f"{path}: {outside[0]!r} is not the path of a document below the results")
-    return rows
+    """Return rows as read_stored finds them; StoreError as there and as of decode_rows."""
+    return decode_rows(read_stored(path, since, **wanted), path)
 
 
-def _read_rows(path: Path, since: str | None, **wanted: str | None) -> list[RunRow]:
+def read_stored(path: Path, since: str | None = None, **wanted: str | None) -> list[bytes]:
+    """Return rows, as JSON, with these values in columns, begun at ``since`` or later; StoreError as read_table."""
     asked = {name: plain(value) for name, value in wanted.items() if value is not None}
     table = read_table(path, ["row", "started", *asked])
-    stored = table.column("row").to_pylist()
+    stored: list[bytes] = table.column("row").to_pylist()
     if asked or since is not None:  # not by pyarrow.compute, which loads pandas
         columns = [(table.column(name).to_pylist(), value) for name, value in asked.items()]
         begun = table.column("started").to_pylist() if since is not None else [""] * len(stored)
@@ -108,41 +94,7 @@ def _read_rows(path: Path, since: str | None, **wanted: str | None) -> list[RunR
             for at, one in enumerate(stored)
             if begun[at] >= (since or "") and all(values[at] == value for values, value in columns)
         ]
-    with without_collection(), naming(path):
-        try:
-            return _rows.decode(b"[" + b",".join(stored) + b"]")
-        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):  # of a row that only json can read, if any
-            try:
-                return [msgspec.convert(json.loads(one), RunRow) for one in stored]
-            except (ValueError, TypeError, msgspec.MsgspecError) as error:
-                raise StoreError(f"damaged ({error})") from None
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Make no search for circles among many new objects, which have none: it takes most of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def folder_of(results: Path, suite: str) -> Path:
-    return results / ROWS / safe_name(suite, "._-")
-
-
-def rows_file(results: Path, stem: str, night: Night) -> Path:
-    """The place of the rows of the night whose file has this stem."""
-    number = stem.removeprefix(f"{night.night}-{safe_name(night.suite, '._-')}")
-    return folder_of(results, night.suite) / f"{night.night}{number}{ENDING}"
-
-
-def documents_of(night: Night) -> list[str]:
-    """Paths of the night's documents, also of runs that ended early."""
-    return [*dict.fromkeys(one.path for cell in night.cells for one in cell.attempts if one.path is not None)]
+    return stored
 
 
 def write_night(results: Path, nights: Iterable[Path], path: Path | None = None) -> tuple[Path, list[str]]:
@@ -194,13 +146,6 @@ def drop_removed(results: Path, path: Path) -> None:
         write_table(path, table.filter(pa.array([there[place] for place in places])))
     else:
         path.unlink()
-
-
-def counting(names: Iterable[str]) -> list[str]:
-    """The names of files that count, in the order of their dates: a month is not read beside its year."""
-    dates = sorted(name.removesuffix(ENDING) for name in names if name.endswith(ENDING) and name[:1].isdigit())
-    merged = {date for date in dates if len(date) in PERIODS}
-    return [date + ENDING for date in dates if not any(date[:length] in merged - {date} for length in PERIODS)]
 
 
 def merge(folder: Path) -> tuple[list[Path], list[Path]]:

@@ -6,134 +6,20 @@ Needs pyarrow, as `parquet`, which see.
 from __future__ import annotations
 
 import contextlib
-import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date, timedelta
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from ..core.errors import StoreError
-from ..core.history.known import is_date
-from ..core.history.rows import RunRow
-from ..core.history.series import night_of
 from .document import decode
 from .nights import FOLDER, read_night
-from .parquet import (
-    ENDING,
-    PERIODS,
-    ROWS,
-    counting,
-    documents_of,
-    drop_removed,
-    folder_of,
-    merge,
-    read_rows,
-    read_table,
-    rows_file,
-    write_night,
-)
+from .parquet import drop_removed, merge, write_night
 from .remote import Store, store_of
+from .rowfiles import ENDING, PERIODS, ROWS, documents_of, rows_file
 from .store import make_directory
 
-R = TypeVar("R")
 Warn = Callable[[str], None]
-MANY = 10_000
 _UNSENT = "unsent"
 """Below a mirror: a file for each night that has ended and is not in the store as a whole."""
-_LATE_DAYS = 2
-"""A night's runs begin so many days after its date at most."""
-
-
-def read_stored_rows(
-    results: Path, store: Store, warn: Warn, since: str | None = None, **wanted: str | None
-) -> list[RunRow]:
-    """The store's rows, oldest first; wanted: values of columns."""
-    parts = _read_files(results, store, warn, lambda path: read_rows(path, since, **wanted), wanted.get("suite"), since)
-    rows = [row for part in parts for row in part]
-    if len(rows) >= MANY:
-        gc.freeze()  # rows live as long as the command, and have no circles: each search among them takes a second
-    return sorted(rows, key=lambda row: (row.started, night_of(row), row.path))
-
-
-def newest_row(results: Path, store: Store, warn: Warn) -> RunRow | None:
-    """The run that began last of those of the last nights."""
-    last = max((Path(name).stem[:10] for name in store.find(ROWS)), default="")
-    rows = (row for part in _read_files(results, store, warn, read_rows, since=last) for row in part)
-    return max(rows, key=lambda row: (row.started, night_of(row), row.path), default=None)
-
-
-def current_files(results: Path, store: Store, warn: Warn) -> list[Path]:
-    """Files of rows in the mirror, each whole and up to date with the store."""
-    return [path for path, _ in _read_files(results, store, warn, lambda path: (path, read_table(path)))]
-
-
-def _read_files(
-    results: Path,
-    store: Store,
-    warn: Warn,
-    read: Callable[[Path], R],
-    suite: str | None = None,
-    since: str | None = None,
-) -> Iterator[R]:
-    """Read each file of rows as it is in the store; one that cannot be read is made of the documents."""
-    found = store.find(ROWS if suite is None else folder_of(Path(), suite).as_posix())
-    names = [*_counting(found, _day_before(since))]
-    store.mirror_files({name: found[name] for name in names})
-    for name in names:
-        with contextlib.suppress(StoreError):
-            yield read(results / name)
-            continue
-        store.fetch([name])  # the copy may be torn
-        store.mark(name, found[name])
-        try:
-            yield read(results / name)
-        except StoreError as error:
-            warn(f"reading the documents anew: {error}")
-            if remake(results, store, name, warn, stamp=found[name]):
-                yield read(results / name)
-    for name, nights in _missing(results, store, suite, found, warn):
-        if remake(results, store, name, warn, nights):
-            yield read(results / name)
-
-
-def _counting(found: Iterable[str], since: str) -> Iterator[str]:
-    """Yield the files that count of these paths, and have nights since this date."""
-    folders: dict[str, list[str]] = {}
-    for path in found:
-        folder, _, name = path.rpartition("/")
-        folders.setdefault(folder, []).append(name)
-    for folder, names in sorted(folders.items()):
-        for name in counting(names):
-            if name.removesuffix(ENDING)[:10] >= since[: len(name.removesuffix(ENDING))]:
-                yield f"{folder}/{name}"
-
-
-def _day_before(since: str | None) -> str:
-    if since is None or not is_date(since[:10]):
-        return ""
-    return str(date.fromisoformat(since[:10]) - timedelta(days=_LATE_DAYS))
-
-
-def _missing(
-    results: Path, store: Store, suite: str | None, found: Iterable[str], warn: Warn
-) -> Iterator[tuple[str, list[Path]]]:
-    """Files of rows that are not there though their nights are, with these nights.
-
-    Of the last month only; where there is no file of rows, of all.
-    """
-    names = [path.rpartition("/") for path in found]
-    newest = max((name[:10] for _, _, name in names if name[4:5] == "-" and name[7:8] == "-"), default="")
-    stems = {f"{name[:10]}-{Path(folder).name}{name[10:].removesuffix(ENDING)}" for folder, _, name in names}
-    nights = store.find(FOLDER, newest[:7]) if newest or not names else {}
-    lost = {name: stamp for name, stamp in nights.items() if Path(name).stem not in stems and (suite or "") in name}
-    if lost and not names:
-        warn(f"{store.address} has no rows of {len(lost)} nights: reading their documents")
-    store.mirror_files(lost)
-    for name in lost:
-        with contextlib.suppress(StoreError):
-            night = read_night(results / name)
-            if night.finished is not None and suite in (None, night.suite):
-                yield rows_file(Path(), Path(name).stem, night).as_posix(), [results / name]
 
 
 def _nights_of(results: Path, store: Store | None, name: str) -> list[Path]:

@@ -52,7 +52,7 @@ def read_index(
 
 
 def _rows_of_store(results: Path, store: Store, warn: Warn, limit: int | None = None, **filters: Any) -> list[RunRow]:
-    from ..results.published import read_stored_rows
+    from ..results.stored import read_stored_rows
 
     rows = read_stored_rows(results, store, warn, **filters)
     return rows if limit is None else rows[max(0, len(rows) - limit) :]
@@ -74,7 +74,7 @@ def latest_run(results: Path) -> Path:
     """The document of the run that started last; StoreError where there is none."""
     if (store := store_of(results)) is not None:
         store.check_there()
-        from ..results.published import newest_row
+        from ..results.stored import newest_row
 
         row = newest_row(results, store, lambda _: None)
         found = None if row is None else results / row.path

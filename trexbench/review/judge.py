@@ -15,6 +15,7 @@ from ..core.history.regression import Judgement, judge_rows
 from ..core.history.series import night_of
 from ..core.load.modes import full_mode_name
 from ..report.commands import REASON
+from ..results.index import without_collection
 from ..results.nights import add_known, load_known, load_nights
 from .differences import with_differences
 from .find import Warn, all_rows, require_choice
@@ -23,6 +24,7 @@ LATELY_DAYS = 60
 """Older nights of a suite that was measured since say nothing about what is missing."""
 
 
+@without_collection()
 def judge(
     results: Path,
     warn: Warn,

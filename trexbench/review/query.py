@@ -22,7 +22,7 @@ def query(sql: str, results: Path, warn: Warn) -> tuple[list[str], list[tuple[An
     from ..results.sql import ask
 
     if store is not None:
-        from ..results.published import current_files
+        from ..results.stored import current_files
 
         return ask(sql, current_files(results, store, warn), [])
     index = open_index(results, warn)

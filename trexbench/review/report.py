@@ -27,7 +27,9 @@ from ..report.page.report import Report
 from ..report.page.templates import read_static
 from ..report.page.trends import TrendChange
 from ..results.document import naming
+from ..results.index import without_collection
 from ..results.nights import find_nights, find_pages, load_known
+from ..results.remote import fetch_together
 from ..results.store import load_document, load_run
 from .differences import with_differences
 from .find import Warn, read_index, require_choice
@@ -36,11 +38,13 @@ MOST_RUNS = 400
 """For so many cells the latest document is read for its curves; tables show all cells."""
 
 
+@without_collection()
 def make_page(report: Report, version: str = "") -> str:
     """The report's HTML. version: of a page that is served and renews itself."""
     return render(report, load_library(), version)
 
 
+@without_collection()
 def collect(
     results: Path,
     warn: Warn,
@@ -112,7 +116,7 @@ def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[TrendChange]:
     """
 
     def start(night: str) -> str:
-        return next((r.started for r in rows if r.complete and r.cell == finding.cell and night_of(r) >= night), night)
+        return next((r.started for r in rows if night_of(r) >= night and r.complete and r.cell == finding.cell), night)
 
     if finding.kind is Kind.SUSPICION:
         return []
@@ -160,6 +164,7 @@ def load_latest(
     cells: dict[str, list[Cell]] = {}
     for cell, row in _latest(rows, table).items():
         cells.setdefault(row.path, []).append(cell)
+    fetch_together(results, cells)
     found: dict[Cell, Run] = {}
     for path, some in cells.items():
         try:
@@ -191,14 +196,17 @@ def load_older(
 
     One that cannot be read is left out, with a warning and a line on the page.
     """
-    found: dict[Cell, tuple[Older, ...]] = {}
+    chosen: dict[Cell, tuple[Older, ...]] = {}
     for cell, history in cells_of(rows).items():
         latest = next((row for row in history if cell in runs and row.started == runs[cell].started), None)
-        if latest is None:
-            continue
-        chosen = choose_older(latest, history, [change for change in changes if change.finding.cell == cell])
+        if latest is not None:
+            own = [change for change in changes if change.finding.cell == cell]
+            chosen[cell] = choose_older(latest, history, own)
+    fetch_together(results, [one.row.path for some in chosen.values() for one in some if not one.unlike])
+    found: dict[Cell, tuple[Older, ...]] = {}
+    for cell, some in chosen.items():
         facts = runs[cell].dut.get("facts")
-        read = [one if one.unlike else _read_older(results, one, facts, problems, warn) for one in chosen]
+        read = [one if one.unlike else _read_older(results, one, facts, problems, warn) for one in some]
         if any(read):
             found[cell] = tuple(filter(None, read))
     return found

@@ -1,0 +1,121 @@
+"""Files of rows: their names, the rows in them as JSON, and a date's rows of all suites in one file of a mirror.
+
+Without pyarrow, which takes longer to import than a night's rows to read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+from .. import files
+from ..core.errors import StoreError
+from ..core.history.night import Night
+from ..core.history.rows import RunRow
+from ..core.result import ANALYSIS_VERSION
+from .columns import column_names
+from .document import naming
+from .remote import is_inside
+from .store import make_directory, safe_name
+
+ROWS, ENDING = "rows", ".parquet"
+PERIODS = (7, 4)
+"""Lengths of the names of merged files: of a month, of a year."""
+STORED_ONLY = ("digest", "row")
+"""Columns of the files that queries do not have."""
+_rows = msgspec.json.Decoder(list[RunRow])
+
+
+def made_by() -> str:
+    """The version of what rows hold; those of another one are made anew."""
+    return json.dumps({"analysis": ANALYSIS_VERSION, "columns": [*column_names(), *STORED_ONLY]})
+
+
+def folder_of(results: Path, suite: str) -> Path:
+    return results / ROWS / safe_name(suite, "._-")
+
+
+def rows_file(results: Path, stem: str, night: Night) -> Path:
+    """The place of the rows of the night whose file has this stem."""
+    number = stem.removeprefix(f"{night.night}-{safe_name(night.suite, '._-')}")
+    return folder_of(results, night.suite) / f"{night.night}{number}{ENDING}"
+
+
+def documents_of(night: Night) -> list[str]:
+    """Paths of the night's documents, also of runs that ended early."""
+    return [*dict.fromkeys(one.path for cell in night.cells for one in cell.attempts if one.path is not None)]
+
+
+def counting(names: Iterable[str]) -> list[str]:
+    """The names of files that count, in the order of their dates: a month is not read beside its year."""
+    dates = sorted(name.removesuffix(ENDING) for name in names if name.endswith(ENDING) and name[:1].isdigit())
+    merged = {date for date in dates if len(date) in PERIODS}
+    return [date + ENDING for date in dates if not any(date[:length] in merged - {date} for length in PERIODS)]
+
+
+def decode_rows(stored: Sequence[bytes], path: Path) -> list[RunRow]:
+    """Rows of JSON objects; StoreError, which names the file, for damage and documents that would lie elsewhere."""
+    with naming(path):
+        data = b"[" + b",".join(stored) + b"]"
+        try:
+            rows = _rows.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):  # of a row that only json can read, if any
+            try:
+                rows = [msgspec.convert(values, RunRow) for values in json.loads(data)]
+            except (ValueError, TypeError, msgspec.MsgspecError) as error:
+                raise StoreError(f"damaged ({error})") from None
+        for row in rows:
+            if not is_inside(row.path):
+                raise StoreError(f"{row.path!r} is not the path of a document below the results")
+        return rows
+
+
+class DayHead(msgspec.Struct, frozen=True):
+    """The first line of a date's file, behind a digest of the line."""
+
+    made_by: str
+    files: dict[str, int]
+    """When the files of rows were written that it was made of, by their paths."""
+    last: str
+    """The begin of its last run."""
+    digest: str
+    """Digest of the rest: the rows, packed."""
+
+
+def read_day(path: Path, written_ns: Mapping[str, int], since: str) -> list[RunRow] | None:
+    """Return a date's rows, none if its last run began before ``since``; None where they must be made anew.
+
+    written_ns: of the files of rows that there are now.
+    """
+    try:
+        with path.open("rb") as file:
+            digest, _, line = file.readline().partition(b" ")
+            head = msgspec.json.decode(line, type=DayHead)
+            if digest != _digest(line) or head.files != written_ns or head.made_by != made_by():
+                return None
+            packed = file.read() if head.last >= since else None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if packed is None:
+        return []
+    return decode_rows([zlib.decompress(packed)], path) if _digest(packed).decode() == head.digest else None
+
+
+def write_day(path: Path, written_ns: Mapping[str, int], stored: Sequence[bytes], last: str) -> None:
+    """Write a date's file, which read_day reads. What hinders that costs no more than time."""
+    packed = zlib.compress(b",".join(stored), 1)
+    head = DayHead(made_by(), {**written_ns}, last, _digest(packed).decode())
+    line = msgspec.json.encode(head) + b"\n"
+    with contextlib.suppress(OSError, StoreError):
+        files.sweep(make_directory(path.parent))
+        files.replace_file(path, _digest(line) + b" " + line + packed)
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).hexdigest().encode()

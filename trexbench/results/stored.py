@@ -1,0 +1,191 @@
+"""Rows of a store: files of rows are fetched into the mirror and read there; lost ones are made of the documents.
+
+Needs pyarrow only where a file of rows is read: the last nights are read from a file for each date, see rowfiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import TypeVar
+
+from ..core.errors import StoreError
+from ..core.history.known import is_date
+from ..core.history.rows import RunRow
+from ..core.history.series import night_of
+from .columns import column_names
+from .index import Index, IndexEntry, without_collection
+from .nights import FOLDER, read_night, written_ns
+from .remote import Store, require_parquet
+from .rowfiles import ENDING, ROWS, counting, decode_rows, folder_of, read_day, rows_file, write_day
+
+R = TypeVar("R")
+Warn = Callable[[str], None]
+MANY = 10_000
+DAYS = "days"
+"""Below a mirror: a file for each of the last dates."""
+_LATE_DAYS = 2
+"""A night's runs begin so many days after its date at most."""
+
+
+def read_stored_rows(
+    results: Path, store: Store, warn: Warn, since: str | None = None, **wanted: str | None
+) -> list[RunRow]:
+    """The store's rows, oldest first; wanted: values of columns."""
+    mirror = _Mirror(results, store, warn, wanted.get("suite"), since)
+    by_date = since is not None and wanted.get("suite") is None
+    parts = mirror.read_days(since or "") if by_date else mirror.read(lambda path: _read_rows(path, since, **wanted))
+    with without_collection():
+        rows = tuple(row for part in parts for row in part)
+        if len(rows) >= MANY:
+            gc.freeze()  # rows live as long as the command, and have no circles: each search among them takes a second
+    return Index({"": IndexEntry("", rows)}, ()).rows(since=since, limit=None, **wanted)
+
+
+def newest_row(results: Path, store: Store, warn: Warn) -> RunRow | None:
+    """The run that began last of those of the last nights."""
+    last = max((Path(name).stem[:10] for name in store.find(ROWS)), default="")
+    rows = (row for part in _Mirror(results, store, warn, since=last).read(_read_rows) for row in part)
+    return max(rows, key=lambda row: (row.started, night_of(row), row.path), default=None)
+
+
+def current_files(results: Path, store: Store, warn: Warn) -> list[Path]:
+    """Files of rows in the mirror, each whole and up to date with the store."""
+
+    def read(path: Path) -> Path:
+        from .parquet import read_table
+
+        read_table(path, column_names())
+        return path
+
+    return [*_Mirror(results, store, warn).read(read)]
+
+
+def _read_rows(path: Path, since: str | None = None, **wanted: str | None) -> list[RunRow]:
+    from .parquet import read_rows
+
+    return read_rows(path, since, **wanted)
+
+
+def _read_both(path: Path) -> tuple[list[bytes], list[RunRow]]:
+    """A file's rows, also as they are stored."""
+    from .parquet import read_stored
+
+    stored = read_stored(path)
+    return stored, decode_rows(stored, path)
+
+
+class _Mirror:
+    """The files of rows of a store that count, in the mirror as they are now. since: of nights, by their names."""
+
+    def __init__(
+        self, results: Path, store: Store, warn: Warn, suite: str | None = None, since: str | None = None
+    ) -> None:
+        self._results, self._store, self._warn = results, store, warn
+        self._suite, self._since = suite, _day_before(since)
+        self._found = store.find(ROWS if suite is None else folder_of(Path(), suite).as_posix())
+        self._names = [*_counting(self._found, self._since)]
+        store.mirror_files({name: self._found[name] for name in self._names})
+
+    def read(self, read: Callable[[Path], R]) -> Iterator[R]:
+        """Read each file; one that cannot be read, or is not there, is made of the documents."""
+        for name in self._names:
+            yield from self._read_one(name, read)
+        yield from self._read_missing(read)
+
+    def read_days(self, since: str) -> Iterator[list[RunRow]]:
+        """Yield the rows, but not always those of runs that began before ``since``."""
+        dates = {_date_of(name) for name in self._found}
+        for day, some in groupby(sorted(self._names, key=_date_of), _date_of):
+            names = [*some]
+            if not is_date(day):  # merged
+                yield from (part for name in names for part in self._read_one(name, lambda p: _read_rows(p, since)))
+                continue
+            place, written = self._results / DAYS / f"{day}.json", self._written_ns(names)
+            rows = read_day(place, written, since)
+            if rows is None:
+                parts = [part for name in names for part in self._read_one(name, _read_both)]
+                rows = [row for _, part in parts for row in part]
+                if len(parts) == len(names) and written == self._written_ns(names):  # else some could not be read
+                    last = max((row.started for row in rows), default="")
+                    write_day(place, written, [one for stored, _ in parts for one in stored], last)
+                    for old in place.parent.glob("*.json"):
+                        if old.stem not in dates:
+                            old.unlink(missing_ok=True)
+            yield rows
+        yield from self._read_missing(lambda path: _read_rows(path, since))
+
+    def _written_ns(self, names: Iterable[str]) -> Mapping[str, int]:
+        return {name: written_ns(self._results / name) for name in names}
+
+    def _read_one(self, name: str, read: Callable[[Path], R]) -> Iterator[R]:
+        require_parquet(self._store.address)
+        with contextlib.suppress(StoreError):
+            yield read(self._results / name)
+            return
+        self._store.fetch([name])  # the copy may be torn
+        self._store.mark(name, self._found[name])
+        try:
+            yield read(self._results / name)
+        except StoreError as error:
+            from .published import remake
+
+            self._warn(f"reading the documents anew: {error}")
+            if remake(self._results, self._store, name, self._warn, stamp=self._found[name]):
+                yield read(self._results / name)
+
+    def _read_missing(self, read: Callable[[Path], R]) -> Iterator[R]:
+        for name, nights in self._missing():
+            require_parquet(self._store.address)
+            from .published import remake
+
+            if remake(self._results, self._store, name, self._warn, nights):
+                yield read(self._results / name)
+
+    def _missing(self) -> Iterator[tuple[str, list[Path]]]:
+        """Files of rows that are not there though their nights are, with these nights.
+
+        Of the last month only; where there is no file of rows, of all.
+        """
+        names = [path.rpartition("/") for path in self._found]
+        newest = max((name[:10] for _, _, name in names if name[4:5] == "-" and name[7:8] == "-"), default="")
+        stems = {
+            f"{name[:10]}-{folder.rpartition('/')[2]}{name[10:].removesuffix(ENDING)}" for folder, _, name in names
+        }
+        nights = self._store.find(FOLDER, newest[:7]) if newest or not names else {}
+        of = {name.rpartition("/")[2].removesuffix(".json"): name for name in nights if (self._suite or "") in name}
+        lost = {name: nights[name] for stem, name in of.items() if stem not in stems and stem >= self._since}
+        if lost and not names:
+            self._warn(f"{self._store.address} has no rows of {len(lost)} nights: reading their documents")
+        self._store.mirror_files(lost)
+        for name in lost:
+            with contextlib.suppress(StoreError):
+                night = read_night(self._results / name)
+                if night.finished is not None and self._suite in (None, night.suite):
+                    yield rows_file(Path(), Path(name).stem, night).as_posix(), [self._results / name]
+
+
+def _date_of(name: str) -> str:
+    return name.rpartition("/")[2].removesuffix(ENDING)[:10]
+
+
+def _counting(found: Iterable[str], since: str) -> Iterator[str]:
+    """Yield the files that count of these paths, and have nights since this date."""
+    folders: dict[str, list[str]] = {}
+    for path in found:
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(folder, []).append(name)
+    for folder, names in sorted(folders.items()):
+        for name in counting(names):
+            if name.removesuffix(ENDING)[:10] >= since[: len(name.removesuffix(ENDING))]:
+                yield f"{folder}/{name}"
+
+
+def _day_before(since: str | None) -> str:
+    if since is None or not is_date(since[:10]):
+        return ""
+    return str(date.fromisoformat(since[:10]) - timedelta(days=_LATE_DAYS))
