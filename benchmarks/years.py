@@ -11,7 +11,9 @@ Each verb is a process of its own. Cold: no page of the store and of its mirror 
 which is written in Python; its log is counted for the requests.
 
 Aims, cold: last night's list 0.5 s; regress of a suite 5 s; page of a year 10 s; 2 GB of memory. Only the memory fails
-the benchmark: seconds are this machine's.
+the benchmark: seconds are this machine's. Of 10.2 million rows, on two cores at a load of 5 to 9, the
+second list took 0.5 to 0.7 s of CPU (0.9 to 1.6 s by the clock), regress 4.2 to 4.6 s (6 to 12 s), the page 10.8 s
+(19 to 21 s), each less than 0.7 GB.
 """
 
 from __future__ import annotations
