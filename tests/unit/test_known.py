@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trexbench.core.errors import ConfigError, StoreError
-from trexbench.core.history.known import Known, parse_date
+from trexbench.core.history.known import Known, known_to_dict, parse_date
 from trexbench.results.nights import KNOWN_FILE, add_known, load_known, remove_known
 
 pytestmark = pytest.mark.portable
@@ -36,6 +36,15 @@ def test_many_at_once_lose_nothing(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert load_known(tmp_path) == [ONE] * 8
+
+
+def test_those_of_earlier_versions_are_read_and_removed_too(tmp_path: Path) -> None:
+    (tmp_path / KNOWN_FILE).write_text(json.dumps(known_to_dict([ONE, OTHER])), encoding="utf-8")
+    third = Known("2026-11-22", "x", None, "new")
+    add_known(tmp_path, third)
+    assert load_known(tmp_path) == [ONE, OTHER, third]
+    assert remove_known(tmp_path, 1) == ONE and remove_known(tmp_path, 1) == OTHER
+    assert load_known(tmp_path) == [third] and not (tmp_path / KNOWN_FILE).exists()
 
 
 @pytest.mark.parametrize(

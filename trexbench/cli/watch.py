@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..core.errors import ConfigError, as_bench_error
 from ..core.history.night import Night
-from ..results.nights import KNOWN_FILE, find_nights, written_ns
+from ..results.nights import KNOWN_FILE, KNOWN_FOLDER, find_nights, written_ns
 from ..results.scan import scan
 from ..review.find import Warn
 from ..review.progress import progress_of
@@ -119,7 +119,7 @@ class Site:
         passed_over = found.running | elsewhere
         ended = sorted((path, stamp) for path, stamp in found.stamps.items() if path not in passed_over)
         own = [(one.started, one.finished, one.error, len(one.failed)) for one in nights if one not in others]
-        known = written_ns(self.results / KNOWN_FILE)
+        known = [written_ns(self.results / name) for name in (KNOWN_FILE, KNOWN_FOLDER)]
         return sha256(repr((ended, own, known)).encode()).hexdigest()[:16]
 
     def _progress(self, found: list[tuple[Path, Night]]) -> Iterator[str]:

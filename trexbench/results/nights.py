@@ -1,17 +1,16 @@
 """Nights and known changes on disk, as files that are replaced as a whole or not at all.
 
-Nights of suites are ``results/nights/<date>-<suite>[-<n>].json``, known changes ``results/acknowledged.json``.
+Nights of suites are ``results/nights/<date>-<suite>[-<n>].json``, each known change
+``results/acknowledged/<number>.json``.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from secrets import token_hex
 
 from ..core.errors import StoreError
 from ..core.history.known import Known, is_date, known_from_dict, known_to_dict
@@ -22,7 +21,9 @@ from .store import create_file, encode_json, replace_file, safe_name
 
 PAGE_PREFIX = "report-"
 """Begin of the name of a night's page, which lies where its links hold: in the results directory itself."""
-FOLDER, KNOWN_FILE = "nights", "acknowledged.json"
+FOLDER, KNOWN_FOLDER = "nights", "acknowledged"
+KNOWN_FILE = "acknowledged.json"
+"""Known changes of earlier versions, all in one file."""
 TESTERS = ".fleet"
 """Below the results: leases, and what is being measured by a fleet; no reader of results looks there."""
 MAX_BYTES = 8 << 20
@@ -155,50 +156,51 @@ def _is_sent(path: Path) -> bool:
 
 def load_known(results: Path) -> list[Known]:
     """The known changes, none where there is no file; StoreError names a file that cannot be read."""
-    path = results / KNOWN_FILE
+    return [one for _, one in _known_with_files(results)]
+
+
+def _known_with_files(results: Path) -> list[tuple[Path, Known]]:
+    """Each known change with its file, oldest first."""
+    old, folder, found = results / KNOWN_FILE, results / KNOWN_FOLDER, list[tuple[Path, Known]]()
     if (store := store_of(results)) is not None:
         store.fetch([KNOWN_FILE])
-    if not path.exists():
-        return []
-    with naming(path):
-        return known_from_dict(read_object(path, MAX_BYTES))
+        there = store.find(KNOWN_FOLDER)
+        store.mirror_files(there)
+    files = sorted(folder.glob("*.json"))
+    if store is not None:
+        files = [path for path in files if f"{KNOWN_FOLDER}/{path.name}" in there or not _is_sent(path)]
+    for path in [old, *files] if old.exists() else files:
+        with naming(path):
+            found += [(path, one) for one in known_from_dict(read_object(path, MAX_BYTES))]
+    return found
 
 
 def add_known(results: Path, one: Known) -> None:
-    """Store one more known change."""
-    with _locked(results):
-        _write_known(results, [*load_known(results), one])
+    """Store one more known change, in a file of its own: two that acknowledge at once overwrite nothing."""
+    if not results.is_dir():
+        raise StoreError(f"{results}: No such file or directory", "name the results with --results")
+    data = encode_json(known_to_dict([one]))
+    path = create_file(results / KNOWN_FOLDER, f"{time.time_ns()}-{token_hex(4)}", data)
+    if (store := store_of(results)) is not None:
+        store.create(f"{KNOWN_FOLDER}/{path.name}")
 
 
 def remove_known(results: Path, number: int) -> Known:
     """Remove the known change of this number (from 1, as listed)."""
-    with _locked(results):
-        known = load_known(results)
-        if not 1 <= number <= len(known):
-            raise StoreError(f"no known change {number}", "trexbench regress --known lists them")
-        gone = known.pop(number - 1)
-        _write_known(results, known)
-    return gone
-
-
-def _write_known(results: Path, known: Sequence[Known]) -> None:
-    replace_file(results / KNOWN_FILE, encode_json(known_to_dict(known)))
-    if (store := store_of(results)) is not None:
-        store.replace(KNOWN_FILE)
-
-
-@contextlib.contextmanager
-def _locked(results: Path) -> Iterator[None]:
-    """Lock the directory: of two processes that acknowledge at once, neither must lose its note.
-
-    That holds for one machine: of two mirrors of a store, the later one's notes stay.
-    """
+    known = _known_with_files(results)
+    if not 1 <= number <= len(known):
+        raise StoreError(f"no known change {number}", "trexbench regress --known lists them")
+    path, gone = known.pop(number - 1)
+    left, store = [one for file, one in known if file == path], store_of(results)
+    if left:  # of a file with several, as earlier versions made them
+        replace_file(path, encode_json(known_to_dict(left)))
+        if store is not None:
+            store.replace(path.relative_to(results).as_posix())
+        return gone
+    if store is not None:
+        store.remove([path.relative_to(results).as_posix()])
     try:
-        handle = os.open(results, os.O_RDONLY | os.O_DIRECTORY)
+        path.unlink(missing_ok=True)
     except OSError as error:
-        raise StoreError(f"{results}: {error.strerror}", "name the results with --results") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+        raise StoreError(f"{path}: {error.strerror}", "make it writable") from None
+    return gone

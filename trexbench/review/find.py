@@ -16,7 +16,7 @@ from ..core.load.modes import full_mode_name
 from ..results.document import EXPORT
 from ..results.index import open_index
 from ..results.latest import find_latest
-from ..results.nights import FOLDER, KNOWN_FILE
+from ..results.nights import FOLDER, KNOWN_FILE, KNOWN_FOLDER
 from ..results.remote import Store, fetch_missing, store_of
 from ..results.store import load_rows
 
@@ -145,7 +145,8 @@ def _require(rows: list[RunRow], name: str) -> list[RunRow]:
 
 def _may_be_run(path: Path) -> bool:
     """Not what lies beside the runs by design: nights, known changes, and exports."""
-    return path.parent.name != FOLDER and path.name != KNOWN_FILE and not path.name.endswith(EXPORT)
+    beside = path.parent.name in (FOLDER, KNOWN_FOLDER) or path.name == KNOWN_FILE
+    return not beside and not path.name.endswith(EXPORT)
 
 
 def _is_hidden(path: Path) -> bool:
