@@ -90,3 +90,25 @@ def test_a_fleet_that_cannot_be_is_refused_before_the_night_begins(
     done = trexbench(tmp_path, "suite", "run", "four.yaml", *words)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "results").exists()
+
+
+def test_a_person_reverts_what_a_testers_journal_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flag = tmp_path / "flag"
+    step = f"{{what: flag, run: [touch, {flag}], check: [ls, {tmp_path}], matches: flag, undo: [rm, {flag}]}}"
+    (tmp_path / "dut_configs").mkdir()
+    (tmp_path / "dut_configs" / "box.yaml").write_text(
+        f"driver: commands\ntransport: {{type: local}}\nports: [{{tester: 0}}, {{tester: 1}}]\n"
+        f"commands: {{apply: [{step}]}}\n"
+    )
+    with monkeypatch.context() as of_tester:
+        of_tester.setenv("TREXBENCH_JOURNAL_DIR", str(tmp_path / "results" / ".fleet"))
+        assert trexbench(tmp_path, "dut", "apply", "box").returncode == 0 and flag.exists()
+    lease = tmp_path / "results" / ".fleet" / "leases" / "box" / "1"
+    lease.parent.mkdir(parents=True)
+    lease.write_text('{"number": 1, "holder": "t1-a", "length_s": 30.0, "until": "2100-01-01T00:00:00Z"}')
+    refused = trexbench(tmp_path, "dut", "revert", "box")
+    assert refused.returncode and "box is leased by t1-a until 2100" in refused.stderr and flag.exists()
+    lease.unlink()
+    done = trexbench(tmp_path, "dut", "revert", "box")
+    assert "1 reverted" in done.stdout and not flag.exists(), done.stderr
+    assert "nothing to revert" in trexbench(tmp_path, "dut", "revert", "box").stdout

@@ -25,12 +25,25 @@ from ..files import replace_file
 from ..report.sheet import make_sheet
 from ..report.words import NONE
 from ..session.options import Target, TesterChoice
-from .options import CONFIGS, DURATION, PORTS, VERBOSE, asked, click_options, complete_duts, formats, gathered, given
+from .options import (
+    CONFIGS,
+    DURATION,
+    PORTS,
+    VERBOSE,
+    asked,
+    click_options,
+    complete_duts,
+    formats,
+    gathered,
+    given,
+    results_option,
+)
 from .output import OutputForm, note
 from .verbs import verbs
 
 if TYPE_CHECKING:
     from ..dut import Change, Command
+    from ..dut.apply import Reverted
     from ..session.dut import ConnectedDut
 
 _EXAMPLES = """\b
@@ -347,9 +360,27 @@ def record_answers(output: str | None, target: Target) -> None:
 
 @dut.command("revert")
 @_TARGET
+@results_option("Results of a fleet, whose testers may have left changes, too.", anywhere=False)
 @VERBOSE
-def revert_dut(target: Target) -> None:
+def revert_dut(target: Target, results: Path) -> None:
     """Undo what `apply` and later runs have changed, also after a crash, and also on its endpoints and WAN host."""
+    from ..results.nights import TESTERS
+
+    done = _revert(target)
+    if any((results / TESTERS / "changes").glob("*.json")):
+        from ..fleet.reverting import changes_of_fleet
+
+        with changes_of_fleet(results / TESTERS, load_dut(target.name, target.configs_dir, target.prefix).name):
+            done += _revert(target)
+    for name, one in done:
+        for step in one.forgotten:
+            click.echo(f"# {step.what}: {name} was restarted since, and has forgotten it")
+    reverted = sum(len(one.reverted) for _, one in done)
+    click.echo(f"{reverted} reverted" if any(one.reverted or one.forgotten for _, one in done) else "nothing to revert")
+
+
+def _revert(target: Target) -> list[tuple[str, Reverted]]:
+    """Undo all changes in the journals of the DUT and its other hosts, which are named with what was done."""
     from ..dut.apply import revert
     from ..session.tcp.endpoints import revert_endpoints
 
@@ -358,12 +389,7 @@ def revert_dut(target: Target) -> None:
 
     with _connected(target, "revert") as found:
         done = [("the DUT", revert(found.dut, found.transport, found.journal, told))]
-    done += revert_endpoints(load_dut(target.name, target.configs_dir, target.prefix), told)
-    for name, one in done:
-        for step in one.forgotten:
-            click.echo(f"# {step.what}: {name} was restarted since, and has forgotten it")
-    reverted = sum(len(one.reverted) for _, one in done)
-    click.echo(f"{reverted} reverted" if any(one.reverted or one.forgotten for _, one in done) else "nothing to revert")
+    return [*done, *revert_endpoints(load_dut(target.name, target.configs_dir, target.prefix), told)]
 
 
 def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False) -> None:
