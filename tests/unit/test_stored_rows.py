@@ -30,6 +30,7 @@ import pyarrow.parquet as pq  # noqa: E402
 
 from trexbench.core.errors import ConfigError, StoreError  # noqa: E402
 from trexbench.core.history.cell import TCP_KIND, Cell  # noqa: E402
+from trexbench.core.history.known import Known  # noqa: E402
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night  # noqa: E402
 from trexbench.core.history.rows import METRICS, UNFOLLOWED, Figure, RunRow  # noqa: E402
 from trexbench.core.tcp.model import TcpMode, Way  # noqa: E402
@@ -37,7 +38,7 @@ from trexbench.core.tcp.path import TrafficPath  # noqa: E402
 from trexbench.results import sql  # noqa: E402
 from trexbench.results.columns import column_names  # noqa: E402
 from trexbench.results.index import open_index  # noqa: E402
-from trexbench.results.nights import NightWriter, find_nights  # noqa: E402
+from trexbench.results.nights import NightWriter, add_known, find_nights, load_known, remove_known  # noqa: E402
 from trexbench.results.parquet import make_table, merge, read_rows, write_table  # noqa: E402
 from trexbench.results.prune import find_old, remove  # noqa: E402
 from trexbench.results.published import keep_night  # noqa: E402
@@ -79,6 +80,7 @@ ROWS = st.builds(
     night=WORDS,
     label=WORDS,
     accelerator=TEXTS,
+    tester=TEXTS,
     nodes=st.dictionaries(TEXTS, NUMBERS, max_size=2),
     warnings=st.integers(0, 2**63 - 1),
 )
@@ -645,3 +647,18 @@ def test_each_useful_query_has_an_answer(at: int) -> None:
     rows += [replace(row, path=f"again/{row.path}", status="incomplete", warnings=2) for row in rows[:3]]
     columns, found = sql.ask(documented()[at], rows, [("x.json", "the file is damaged")])
     assert columns and found, documented()[at]
+
+
+def test_acknowledgements_by_two_at_one_store_overwrite_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Known("2026-11-20", "a *", None, "by one"), Known("2026-11-21", "b *", None, "by another")
+    own, state = memory_store(1), str(tmp_path / "state")
+    add_known(own, first)
+    other = fresh(tmp_path, monkeypatch)
+    add_known(other, second)
+    assert load_known(other) == [first, second]
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", state)
+    assert load_known(own) == [first, second] and remove_known(own, 2) == second
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(other.parents[1]))
+    assert load_known(other) == [first]

@@ -13,10 +13,12 @@ from ..core.history.known import Known, is_date
 from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, judge_rows
 from ..core.history.series import night_of
+from ..core.history.testers import join_testers
 from ..core.load.modes import full_mode_name
 from ..report.commands import REASON
 from ..results.index import without_collection
 from ..results.nights import add_known, load_known, load_nights
+from ..results.testers import load_ratios
 from .differences import with_differences
 from .find import Warn, all_rows, require_choice
 
@@ -49,7 +51,8 @@ def judge(
     def is_named(cell: Cell) -> bool:
         return dut in (None, cell.dut) and mode in (None, str(cell.mode)) and is_chosen(cell, only)
 
-    return with_differences(judge_rows(rows, known, nights, since, is_named), rows, results, warn)
+    rows, joined = join_testers(rows, load_ratios(results))
+    return with_differences(judge_rows(rows, known, nights, since, is_named, joined), rows, results, warn)
 
 
 def acknowledge(

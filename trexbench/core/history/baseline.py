@@ -49,7 +49,8 @@ def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual
     if value is None or (metric.bounded and row.at_least):
         return None
     before = [one for one in rows if night_of(one) < night and bool(one.night) == bool(row.night)][-BASELINE:]
-    points = series_of(row.cell, [*before, row], [metric])[0].points
+    (series,) = series_of(row.cell, [*before, row], [metric])
+    points = series.points
     usual = None if usual is None else usual.before(night)
     if usual is None or not usual.nights:
         lately = [point for point in points if point.night < night and not point.bound][-LATELY:]
@@ -58,7 +59,7 @@ def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual
         return None
     base, noise = usual.level, usual.noise if len(points) >= NEEDED_NIGHTS else None
     stands = usual.left is not None and usual.left <= night
-    least = max(metric.minimum * abs(base), metric.absolute)
+    least = float(series.smallest.of(base))
     return Delta(
         share=(value - base) / abs(base),
         beyond=abs(value - base) >= least if stands else noise is not None and is_far(value, usual.values, least),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .cell import Cell
 from .detect import FIRST_NIGHTS, Shape, nights_of_change
@@ -158,8 +158,12 @@ def judge_rows(
     nights: Sequence[Night] = (),
     since: str | None = None,
     wanted: Callable[[Cell], bool] = lambda cell: True,
+    joined: Mapping[Cell, str] | None = None,
 ) -> Judgement:
-    """The verdict on every cell. nights: of all suites, oldest first; wanted: which of their cells count."""
+    """The verdict on every cell. nights: of all suites, oldest first; wanted: which of their cells count.
+
+    joined: a line for each cell with rows that join_testers has changed.
+    """
     rows = sorted(rows, key=lambda row: row.started)
     cells = cells_of(rows)
     dates = sorted({night_of(row) for found in cells.values() for row in found})
@@ -173,9 +177,11 @@ def judge_rows(
     judged = 0
     for cell in sorted(cells.keys() - stale, key=str):
         found = [one for one in series_of(cell, cells[cell], METRICS.values()) if one.points]
+        line = (joined or {}).get(cell)
         remarks += _remarks(found)
         for series in found:
             new, level = judge_series(series, known)
+            new = [replace(one, explanation=(*one.explanation, line)) for one in new] if line else new
             findings += new
             usual |= {} if level is None else {(cell, series.metric.name): level}
             steady += [] if new else [(cell, series.metric.name)]
@@ -309,7 +315,10 @@ def _remarks(found: Sequence[FigureSeries]) -> Iterable[str]:
     """Report one cell's changed conditions, and figures that the generator limits."""
     for series in found[:1]:
         if series.since and sum(point.night >= series.since for point in series.points) <= NEWS_NIGHTS:
-            yield f"{series.cell}: {', '.join(series.changed)} since {series.since}; its history starts again"
+            others = any(one.startswith("tester ") for one in series.changed)
+            remedy = " (`trexbench fleet calibrate` joins testers' histories)" if others else ""
+            changes = ", ".join(series.changed)
+            yield f"{series.cell}: {changes} since {series.since}; its history starts again{remedy}"
     for series in found:
         if limited := series.limited:
             why = "not known to be limited by the DUT" if series.cell.tcp else "limited by the generator"

@@ -26,6 +26,8 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
     """By which it may be more or less; 0: not known."""
     at_least: bool = False
     """The value is only a lower bound."""
+    apart: float = 0.0
+    """Share of the value that a calibration of testers leaves open, see testers.join_testers; 0: it is as measured."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class RunRow:
     """The user's."""
     accelerator: str = ""
     """QEMU's name of what ran the DUT's processor; empty: the DUT was no virtual machine."""
+    tester: str = ""
+    """The fleet's tester that measured it; empty: the one of the machine."""
     nodes: Mapping[str, float] = field(default_factory=dict)
     """Cycles per packet by VPP's node, over all workers, so without input nodes, which poll."""
     warnings: int = 0
@@ -180,7 +184,8 @@ def header_of(run: Run, path: str) -> dict[str, Any]:
     texts = {name: text_of(run.command.get(name)) for name in ("suite", "night", "label")}
     facts = text_of(run.dut.get("facts_sha256"))
     own = {"id": run.id, "started": run.started, "status": run.status.value, "accelerator": run.accelerator}
-    return {"path": path, **own, "facts": facts, **texts}
+    tester = text_of(run.command.get("tester")) if text_of(run.command.get("fleet")) else None
+    return {"path": path, **own, "facts": facts, "tester": tester or "", **texts}
 
 
 def row_of(result: RunResult, path: str) -> RunRow:

@@ -41,17 +41,23 @@ class FigureSeries:
     silent: tuple[Point, ...] = ()
     since: str | None = None
     changed: tuple[str, ...] = ()
+    apart: float = 0.0
+    """Share of its values that calibrations of testers leave open."""
 
     @property
     def smallest(self) -> Smallest:
         """The smallest effect worth reporting. What one run leaves open shows in the scatter of the nights."""
-        return Smallest(self.metric.minimum, self.metric.absolute)
+        return Smallest(self.metric.minimum + self.apart, self.metric.absolute)
 
     @property
     def limited(self) -> tuple[Point, ...]:
         """The silent nights after the last one that counts."""
         last = self.points[-1].night if self.points else ""
         return tuple(point for point in self.silent if point.night > last)
+
+
+OWN_TESTER = "that of the machine"
+"""Words for the tester of runs without a fleet."""
 
 
 def night_of(row: RunRow) -> str:
@@ -78,7 +84,9 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
         of = nights if metric.column in present else ()
         points = [point for night in of if (point := _point(night, by_night[night], metric)) is not None]
         counted, silent = _split_bounds(points, metric)
-        found.append(FigureSeries(cell, metric, tuple(counted), tuple(silent), since, changed))
+        shares = (one.apart for row in alike if of and (one := row.figures.get(metric.column)) is not None)
+        apart = max(shares, default=0.0)
+        found.append(FigureSeries(cell, metric, tuple(counted), tuple(silent), since, changed, apart))
     return found
 
 
@@ -137,6 +145,8 @@ def differences(before: RunRow, after: RunRow) -> Iterator[tuple[str, tuple[str,
         yield "line rate", (format_bits(before.line_rate_bps), format_bits(after.line_rate_bps))
     if before.accelerator != after.accelerator:
         yield "processor", (before.accelerator or "its own", after.accelerator or "its own")
+    if before.tester != after.tester:
+        yield "tester", (before.tester or OWN_TESTER, after.tester or OWN_TESTER)
     if before.loss_threshold != after.loss_threshold:
         yield "loss threshold", tuple(format_share(row.loss_threshold or 0.0) for row in (before, after))
 

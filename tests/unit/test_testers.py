@@ -1,0 +1,157 @@
+"""Histories of cells that several testers measure: apart, or joined by a calibration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nights import VPP, date, make_row, make_rows, noisy
+from runs import make_result
+
+from trexbench.core.errors import StoreError
+from trexbench.core.history.levels import Kind
+from trexbench.core.history.regression import Judgement, judge_rows
+from trexbench.core.history.rows import RunRow, row_of
+from trexbench.core.history.testers import FigureRatio, find_ratios, join_testers
+from trexbench.results.store import RunWriter
+from trexbench.results.testers import keep_ratios, load_ratios, ratios_file
+from trexbench.review.judge import judge
+
+LOW, NIGHTS = 0.97, 33
+LOAD = str(VPP.load)
+
+
+def ratio(value: float = LOW, share: float = 0.002, **changes: Any) -> FigureRatio:
+    found = FigureRatio(LOAD, "total_pps", "netgate-vpp", "t2", "t1", value, value * share, 5, "2026-01-01")
+    return replace(found, **changes)
+
+
+def history(drop: float = 1.0, nights: int = NIGHTS, low: float = LOW) -> list[RunRow]:
+    """Nights by t1, of which the last three are by t2, which measures low, of a DUT that is then as much slower."""
+    values = noisy(nights)
+    first = [make_row(night, value, tester="t1") for night, value in enumerate(values[:-3])]
+    last = range(nights - 3, nights)
+    return [*first, *(make_row(night, values[night] * low * drop, tester="t2") for night in last)]
+
+
+def judged(rows: list[RunRow], *ratios: FigureRatio) -> Judgement:
+    rows, joined = join_testers(rows, ratios)
+    return judge_rows(rows, joined=joined)
+
+
+def test_a_cell_that_another_tester_measures_is_no_regression_of_the_dut() -> None:
+    judgement = judged(history())
+    (finding,) = judgement.findings
+    assert finding.kind is Kind.INSUFFICIENT and finding.nights == 3
+    (remark,) = judgement.remarks
+    assert f"tester t1 -> t2 since {date(30)}; its history starts again (`trexbench fleet calibrate`" in remark
+
+
+def test_nights_in_turns_are_two_histories() -> None:
+    rows = [make_row(night, value * (LOW if night % 2 else 1.0), tester=f"t{1 + night % 2}")
+            for night, value in enumerate(noisy(40))]  # fmt: skip
+    assert judged(rows).findings == () and judged(rows[:-1]).findings == ()
+
+
+def test_a_calibration_joins_them() -> None:
+    assert judged(history(), ratio()).findings == () and judged(history(), ratio()).remarks == ()
+    backwards = ratio(1 / LOW, tester="t1", reference="t2")
+    assert judged(history(), backwards).findings == ()
+
+
+def test_a_slower_dut_is_found_by_the_other_tester_too() -> None:
+    (finding,) = judged(history(0.95), ratio()).findings
+    assert finding.kind is Kind.REGRESSION and finding.since == date(30)
+    assert finding.share == pytest.approx(-0.05, abs=0.01)
+    line = "measured by t2, before by t1, whose figures count times 0.9700, +- 0.200 %, as calibrated on 2026-01-01"
+    assert finding.explanation[-1] == line
+
+
+def test_a_difference_that_the_calibration_leaves_open_is_none_of_the_dut() -> None:
+    assert judged(history(0.97), ratio(share=0.001)).findings != ()
+    assert judged(history(0.97), ratio(share=0.03)).findings == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"load": "var2-imix uni"}, {"metric": "latency_s"}, {"simulated": True}, {"tester": "t3"}, {"reference": "t3"}],
+    ids=str,
+)
+def test_a_calibration_of_something_else_joins_nothing(changes: dict[str, Any]) -> None:
+    assert [one.kind for one in judged(history(), ratio(**changes)).findings] == [Kind.INSUFFICIENT]
+
+
+def test_testers_are_joined_by_what_both_differ_from() -> None:
+    ratios = [ratio(0.5, 0.03, tester="t1", reference="t0"), ratio(0.6, 0.04, reference="t0")]
+    (row, _), _ = join_testers([make_row(0, 5e6, tester="t1", uncertainty_pps=1e4), make_row(1, tester="t2")], ratios)
+    figure = row.figures["total_pps"]
+    assert (row.tester, figure.value, figure.apart) == ("t2", pytest.approx(6e6), pytest.approx(0.05))
+    assert figure.uncertainty == pytest.approx((1.2e4**2 + 3e5**2) ** 0.5)
+
+
+def test_the_ratio_of_the_cells_own_dut_counts_and_of_these_the_latest() -> None:
+    others = [ratio(0.5, dut="cable", measured="2026-03-01"), ratio(0.9), ratio(LOW, measured="2026-02-01")]
+    for ratios in (others, others[::-1]):
+        assert judged(history(), *ratios).findings == ()
+    assert judged(history(), replace(others[2], dut="cable")).findings == ()
+
+
+def test_figures_that_were_not_compared_are_left_out() -> None:
+    rows = [make_row(0, cycles_per_packet=170.0, tester="t1"), make_row(1, cycles_per_packet=170.0, tester="t2")]
+    joined, _ = join_testers(rows, [ratio()])
+    assert [sorted(row.figures) for row in joined] == [["total_pps"], ["cycles_per_packet", "total_pps"]]
+
+
+def test_ratios_of_rounds() -> None:
+    rounds = [
+        {"t1": [make_row(0, 5e6 + at, latency_s=2e-5)], "t2": [make_row(0, (5e6 + at) * low, latency_s=2e-5)]}
+        for at, low in enumerate((0.96, 0.97, 0.98))
+    ]
+    latency, rate = find_ratios(rounds, "t1", "2026-01-01")
+    assert (latency.metric, latency.ratio, latency.uncertainty) == ("latency_s", 1.0, 0.0)
+    assert (rate.load, rate.dut, rate.tester, rate.reference, rate.count) == (LOAD, "netgate-vpp", "t2", "t1", 3)
+    assert rate.ratio == pytest.approx(0.97, abs=1e-3) and rate.uncertainty == pytest.approx(0.0249, abs=1e-3)
+
+
+def test_bounds_and_single_pairs_tell_no_ratio() -> None:
+    pair = {"t1": [make_row(0)], "t2": [make_row(0, at_least=True)]}
+    assert find_ratios([pair, pair], "t1", "") == []
+    assert find_ratios([{"t1": [make_row(0)], "t2": [make_row(0)]}], "t1", "") == []
+
+
+def test_only_testers_of_a_fleet_yaml_are_told_apart() -> None:
+    result = make_result()
+    by_name = {"tester": "t1", "mode": "64b", "direction": "uni"}
+    assert row_of(replace(result, command=by_name), "").tester == ""
+    assert row_of(replace(result, command=by_name | {"fleet": "abc"}), "").tester == "t1"
+
+
+def test_ratios_are_kept_and_the_judgement_takes_them_into_account(tmp_path: Path) -> None:
+    assert load_ratios(tmp_path) == []
+    keep_ratios(tmp_path, [ratio(0.5), ratio(0.9, dut="cable")])
+    keep_ratios(tmp_path, [ratio()])
+    assert load_ratios(tmp_path) == [ratio(0.9, dut="cable"), ratio()]
+    for text in ("{", "{}", '{"schema": "trexbench/testers", "version": 2, "ratios": []}'):
+        ratios_file(tmp_path).write_text(text)
+        with pytest.raises(StoreError, match=r"testers\.json"):
+            load_ratios(tmp_path)
+
+
+def test_regress_reads_who_measured_and_the_calibration(tmp_path: Path) -> None:
+    result = make_result()
+    for night in range(2):
+        command = dict(result.command) | {"tester": f"t{night + 1}", "fleet": "abc", "suite": "s", "night": date(night)}
+        RunWriter(tmp_path, pytest.fail).end(replace(result, started=f"{date(night)}T03:00:00Z", command=command))
+    apart = judge(tmp_path, pytest.fail)
+    assert any("tester t1 -> t2" in remark for remark in apart.remarks)
+    row = row_of(result, "")
+    keep_ratios(tmp_path, [ratio(load=str(row.cell.load), dut="", simulated=row.cell.simulated)])
+    joined = judge(tmp_path, pytest.fail)
+    assert not joined.remarks and {one.nights for one in joined.findings if one.metric.name == "maximum rate"} == {2}
+
+
+def test_rows_without_testers_are_as_before() -> None:
+    rows = make_rows(noisy(30))
+    assert join_testers(rows, [ratio()]) == (rows, {})
