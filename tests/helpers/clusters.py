@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,9 +58,12 @@ class FleetHere:
         self.start("scheduler", "scheduler")
         self.await_words("scheduler", "scheduler ")
 
-    def start_tester(self, name: str, cwd: Path | None = None, results: str = "results") -> None:
+    def start_tester(
+        self, name: str, cwd: Path | None = None, results: str = "results", words: Sequence[str] = ()
+    ) -> None:
+        """Start the tester's command, with these words more, and wait until it has joined."""
         before = self.log(name).count("has joined")
-        self.start(name, "worker", "--tester", name, "--results", results, cwd=cwd)
+        self.start(name, "worker", "--tester", name, "--results", results, *words, cwd=cwd)
         eventually(lambda: self.log(name).count("has joined") > before, f"{name} has joined: {self.log(name)}", 90)
 
     def log(self, name: str) -> str:

@@ -36,7 +36,7 @@ def fleet_in(tmp_path: Path, text: str) -> Fleet:
 def test_everything_a_fleet_may_say(tmp_path: Path) -> None:
     fleet = fleet_in(tmp_path, GOOD)
     assert fleet.lease_s == 20.0 and [one.speed_bps for one in fleet.testers] == [1e10, None]
-    assert fleet.wiring == {"t1": ["netgate-vpp"], "t2": ["netgate-linux"]}
+    assert fleet.paths == {("t1", "netgate-vpp"): (), ("t2", "netgate-linux"): ()}
     assert fleet.reach(["x", "netgate-linux"]) == {"t1": [], "t2": ["netgate-linux"]}
 
 
@@ -117,10 +117,87 @@ def test_a_schedulers_address_goes_with_the_fleet_yaml_that_is_here(
     fleet = fleet_in(tmp_path, GOOD + "scheduler: tcp://127.0.0.1:1\n")
     found = find_fleet("tls://10.0.0.1:8786", ROOT / "dut_configs", sim=False)
     assert (fleet.scheduler, found.scheduler) == ("tcp://127.0.0.1:1", "tls://10.0.0.1:8786")
-    assert found.digest == fleet.digest and found.wiring == fleet.wiring
+    assert found.digest == fleet.digest and found.paths == fleet.paths
 
 
 def test_a_link_to_another_port_than_the_config_names_is_refused(tmp_path: Path) -> None:
     text = GOOD.replace("t2:0,", "t2:x,").replace("t2:1,", "t2:0,").replace("t2:x,", "t2:1,")
     with pytest.raises(ConfigError, match=r"port 1 of t2, where .*netgate-linux\.yaml has tester: 0 for enp3s0f0"):
+        fleet_in(tmp_path, text)
+
+
+SWITCHED = """\
+testers:
+  - {name: t1, ports: [0, 1]}
+  - {name: t2, ports: [0, 1], speed: 10gbit}
+duts: [netgate-vpp, netgate-linux]
+switches:
+  - name: sw1
+    transport: {type: local}
+    set: [vlan-set, '{port}', '{vlan}']
+    unset: [vlan-unset, '{port}']
+links:
+  - [t1:0, sw1:p1]
+  - [t1:1, sw1:p2]
+  - [t2:0, sw1:p3]
+  - [sw1:p4, t2:1]
+  - [netgate-vpp:TenGigabitEthernet3/0/0, sw1:p5, 101]
+  - [netgate-vpp:TenGigabitEthernet3/0/1, sw1:p6, 102]
+  - [sw1:p7, netgate-linux:enp3s0f0, 103]
+  - [netgate-linux:enp3s0f1, sw1:p8, 104]
+"""
+
+
+def test_a_switch_joins_all_testers_on_it_to_all_duts_on_it(tmp_path: Path) -> None:
+    fleet = fleet_in(tmp_path, SWITCHED)
+    both = ["netgate-vpp", "netgate-linux"]
+    assert fleet.reach(both) == {"t1": both, "t2": both}
+    assert list(map(str, fleet.joins("t2", "netgate-linux"))) == [
+        "t2:0 - p3, VLAN 103, p7 - netgate-linux:enp3s0f0",
+        "t2:1 - p4, VLAN 104, p8 - netgate-linux:enp3s0f1",
+    ]
+    apart = fleet_in(tmp_path, SWITCHED.replace("speed: 10gbit", "speed: 25gbit"))
+    assert apart.reach(both) == {"t1": both, "t2": []}
+
+
+def test_a_dut_may_be_wired_to_a_tester_and_to_a_switch(tmp_path: Path) -> None:
+    text = SWITCHED.replace("t1:1, sw1:p2", "t1:1, netgate-vpp:TenGigabitEthernet3/0/1")
+    fleet = fleet_in(tmp_path, text.replace("  - [netgate-vpp:TenGigabitEthernet3/0/1, sw1:p6, 102]\n", ""))
+    assert fleet.reach(["netgate-vpp"]) == {"t1": ["netgate-vpp"], "t2": []}
+    assert [one.vlan for one in fleet.joins("t1", "netgate-vpp")] == [101]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("p5, 101]", "p5, 4095]", ("fleet.yaml:15: links[4][2]", "from 1 to 4094")),
+        ("p5, 101]", "p5, 0]", ("fleet.yaml:15: links[4][2]", "from 1 to 4094")),
+        ("p6, 102]", "p6, 101]", ("fleet.yaml:16:", "VLAN 101 of sw1 is used on line 15", "a VLAN of its own")),
+        ("sw1:p6", "sw1:p5", ("fleet.yaml:16:", "port sw1:p5 has a link on line 15")),
+        ("[sw1:p4, t2:1]", "[sw1:p4, sw1:p9]", ("fleet.yaml:14:", "a loop: both ends are at sw1")),
+        ("p5, 101]", "p5]", ("fleet.yaml:15:", "no VLAN", "sw1:p5, 101]")),
+        ("[t1:0, sw1:p1]", "[t1:0, sw1:p1, 7]", ("fleet.yaml:11:", "VLAN 7", "take it out")),
+        ("type: local", "type: ssh", ("fleet.yaml:7:", "'host' is missing")),
+        ("type: local", "type: console", ("fleet.yaml:7:", "a switch is reached by netns, local, ssh, cli")),
+        ("'{vlan}'", "'7'", ("fleet.yaml:8:", "no command has {vlan}")),
+        ("[vlan-unset, '{port}']", "'vlan-unset {port}'", ("fleet.yaml:9:", "a line, which transport local")),
+        ("sw1:p8", "sw2:p8", ("fleet.yaml:18:", "nothing is called sw2", "sw1")),
+        ("name: sw1", "name: t1", ("fleet.yaml:11:", "t1 is a tester and a switch", "rename the tester")),
+        ("[t1:0, sw1:p1]", "[t1:0, sw1:p1, 7, 8]", ("fleet.yaml:11:", "4 ends")),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_switch_names_file_line_and_remedy(
+    tmp_path: Path, before: str, after: str, words: tuple[str, ...]
+) -> None:
+    assert before in SWITCHED
+    with pytest.raises(ConfigError) as raised:
+        fleet_in(tmp_path, SWITCHED.replace(before, after, 1))
+    line = str(raised.value)
+    assert line.count("\n") == 0 and all(word in line for word in words), line
+
+
+def test_a_switch_cannot_join_ports_of_two_speeds(tmp_path: Path) -> None:
+    text = SWITCHED.replace("speed: 10gbit", "speed: 25gbit").replace("t1, ports: [0, 1]", "t1, ports: [2, 3]")
+    text = text.replace("t1:0", "t1:2").replace("t1:1", "t1:3")
+    with pytest.raises(ConfigError, match=r"nobody reaches netgate-vpp: speeds differ: 25\.00 Gbit/s of t2"):
         fleet_in(tmp_path, text)

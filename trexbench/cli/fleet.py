@@ -131,9 +131,10 @@ def worker(
 
     require_dask()
     setup = {**plain(choice), "configs_dir": str(configs_dir.resolve()) if configs_dir is not None else None}
-    duts = tuple((found.wiring or {}).get(tester, ()))
+    duts = tuple(found.reach(found.duts)[tester])
+    file = str((HERE if "://" in fleet else Path(fleet)).resolve()) if found.switches else ""
     doubt = INSECURE if cluster.is_insecure else None
-    own = OwnSettings(tester, str(results.resolve()), setup, duts, found.digest, doubt)
+    own = OwnSettings(tester, str(results.resolve()), setup, duts, found.digest, doubt, file)
     keep_working(own, cluster, found.lease_s, note)
 
 
@@ -202,7 +203,8 @@ def _status_lines(now: FleetNow, sheet: Sheet, room: int | None) -> Iterator[str
 
 def show_roster(suite: Suite, jobs: Sequence[Job], text: str, setup: Setup, form: OutputForm) -> None:
     """Write which tester would measure which cell."""
-    reach = find_fleet(text, setup.configs_dir, setup.sim).reach(job.cell.dut for job in jobs)
+    found = find_fleet(text, setup.configs_dir, setup.sim)
+    reach = found.reach(job.cell.dut for job in jobs)
     roster = make_roster([(job.cell.dut, job.expected_s) for job in jobs], reach)
     pairs = list(zip(jobs, roster.turns, strict=True))
     values = [
@@ -212,6 +214,7 @@ def show_roster(suite: Suite, jobs: Sequence[Job], text: str, setup: Setup, form
             "begin_s": round(turn.begin_s, 1),
             "end_s": round(turn.end_s, 1),
             "reason": turn.reason,
+            "through": [str(join) for join in found.joins(turn.tester or "", job.cell.dut)],
         }
         for job, turn in pairs
     ]
@@ -225,6 +228,10 @@ def show_roster(suite: Suite, jobs: Sequence[Job], text: str, setup: Setup, form
             yield from wrapped([line], room)
         for reason in dict.fromkeys(turn.reason for turn in roster.turns if turn.reason):
             yield f"cannot be measured: {reason}"
+        for tester, duts in reach.items():
+            for dut in duts:
+                for join in found.joins(tester, dut):
+                    yield from wrapped([f"through  {join.switch.name}: {join}"], room)
 
     form.write(
         lambda out: "\n".join(text_lines(out)),

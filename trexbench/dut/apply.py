@@ -10,7 +10,7 @@ from ..core.errors import DutError
 from ..transport import Transport
 from ..transport.words import shown
 from .journal import Entry, Journal
-from .model import Attestation, Change, Command, Dut, counted
+from .model import Attestation, Change, Command, Dut, Identified, counted
 
 RETRY_EVERY_S = 0.25
 ROUNDS = 3
@@ -89,7 +89,7 @@ def of_others(journal: Journal, variant: str | None) -> list[Change]:
 
 
 def revert(
-    dut: Dut,
+    dut: Identified,
     transport: Transport,
     journal: Journal,
     announce: Callable[[Change], None] = lambda _: None,

@@ -354,11 +354,15 @@ def await_links(up: Callable[[], bool], wait_s: float) -> None:
         time.sleep(_LINK_EVERY_S)
 
 
-class Dut(Protocol):
-    """A router under test, behind a transport. Every method may raise DutError."""
+class Identified(Protocol):
+    """Something whose changes can be reverted."""
 
     def identity(self) -> str:
-        """A string that changes whenever the DUT forgets what was set: when it, or its daemon, restarts."""
+        """A string that changes whenever it forgets what was set: when it, or its daemon, restarts."""
+
+
+class Dut(Identified, Protocol):
+    """A router under test, behind a transport. Every method may raise DutError."""
 
     def plan(self) -> Sequence[Change]:
         """Return the changes to make now, in order; none where the DUT is as its config says."""

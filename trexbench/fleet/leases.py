@@ -33,6 +33,35 @@ class KillAt(Protocol):
     def kill_at(self, when_s: float | None) -> None: ...
 
 
+class SharedGuard:
+    """A process's guard for several leases: it is killed at the earliest of their times."""
+
+    def __init__(self, guard: KillAt) -> None:
+        self._guard, self._lock = guard, threading.Lock()
+        self._times_s = dict[LeaseShare, float]()
+
+    def one(self) -> LeaseShare:
+        """Return the guard of one more lease."""
+        return LeaseShare(self)
+
+    def kill_for(self, lease: LeaseShare, when_s: float | None) -> None:
+        with self._lock:
+            self._times_s.pop(lease, None)
+            if when_s is not None:
+                self._times_s[lease] = when_s
+            self._guard.kill_at(min(self._times_s.values(), default=None))
+
+
+class LeaseShare:
+    """The part of a SharedGuard that is about one lease."""
+
+    def __init__(self, shared: SharedGuard) -> None:
+        self._shared = shared
+
+    def kill_at(self, when_s: float | None) -> None:
+        self._shared.kill_for(self, when_s)
+
+
 class LeaseFolder:
     """Records of one DUT's leases. OSError where the store cannot be read or written."""
 
@@ -88,9 +117,14 @@ class Lease:
     _ended: threading.Event = field(default_factory=threading.Event)
     _lost: bool = False
 
+    @property
+    def is_lost(self) -> bool:
+        """True if the DUT may be driven by another by now."""
+        return self._lost or self.holding.is_over(now())
+
     def require(self) -> None:
-        """TesterBusy if the DUT may be driven by another by now."""
-        if self._lost or self.holding.is_over(now()):
+        """TesterBusy if it is lost."""
+        if self.is_lost:
             raise TesterBusy(f"the lease of {self.folder.dut} was lost", "what was measured since is not kept")
 
     def renew(self) -> None:

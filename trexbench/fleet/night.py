@@ -116,20 +116,29 @@ class FleetNight:
         writer.write(replace(writer.night, finished=utc_now(), error=nothing_measured(writer.night)))
         return writer.night
 
-    def _orders(self) -> list[CellOrder]:
-        options, writer = self._options, self._writer
+    def common_order(self, options: NightOptions, date: str, name: str) -> tuple[CellOrder, Mapping[str, int]]:
+        """Return an order without its cell, for a night of this date and name; and each cell's place in the suite."""
         found, every = read_jobs(self.suite, options.setup, (), options.instead)
-        name = found.name if self.is_cluster else str(found.file.resolve())
+        suite = found.name if self.is_cluster else str(found.file.resolve())
         common = CellOrder(
-            name, found.name, plain(options.setup), plain_instead(options), "", 0, writer.night.night, writer.name,
+            suite, found.name, plain(options.setup), plain_instead(options), "", 0, date, name,
             str(options.results.resolve()), "", digest_of(found, options.setup), self.fleet.lease_s,
+            self.fleet.digest[:12],
         )  # fmt: skip
-        started = writer.night.started
-        numbers = {str(job.cell): number for number, job in enumerate(every)}
+        return common, {str(job.cell): number for number, job in enumerate(every)}
+
+    def _orders(self) -> list[CellOrder]:
+        night, name = self._writer.night, self._writer.name
+        common, numbers = self.common_order(self._options, night.night, name)
         return [
-            replace(common, cell=name, number=numbers[name], place=place_of(started, writer.name, job.cell))
-            for name, job in ((str(job.cell), job) for job in self._jobs)
+            replace(common, cell=words, number=numbers[words], place=place_of(night.started, name, job.cell))
+            for words, job in ((str(job.cell), job) for job in self._jobs)
         ]
+
+    def testers(self, client: Client, order: CellOrder, options: NightOptions) -> Collection[str]:
+        """Return the testers that are there; ConfigError where one differs from this process. order: any."""
+        self._options = options
+        return self._compare(client, order, strict=True)
 
     def _measure(self, client: Client, orders: Sequence[CellOrder]) -> None:
         missing_s = dict.fromkeys(self._waiting, time.monotonic())
@@ -195,7 +204,8 @@ class FleetNight:
     def _chosen(self, there: Mapping[str, Sequence[Any]]) -> Mapping[str, str]:
         """DUT -> the tester for its next cell. there: keys of the cells at each tester."""
         given = {one.tester for one in self._running.values()}
-        idle = [name for name, keys in there.items() if not keys and name not in given]
+        # by name, so that a DUT has the same tester every night, where that is idle: histories are by tester
+        idle = sorted(name for name, keys in there.items() if not keys and name not in given)
         left = {dut: len(cells) for dut, cells in self._waiting.items() if dut not in self._futures}
         return choose_testers(left, idle, self._able)
 
@@ -218,7 +228,7 @@ class FleetNight:
 
     def _end(self, given: GivenCell, future: Future) -> None:
         try:
-            outcome = _outcome_of(future)
+            outcome = outcome_of(future)
         except DutLeased as error:
             begun_s = self._leased_s.setdefault(given.at, time.monotonic())
             if time.monotonic() - begun_s < LEASED_S:
@@ -294,7 +304,7 @@ def plain_instead(options: NightOptions) -> dict[str, Any]:
     return {"dut": list(instead.dut), "variant": list(instead.variant), "time": instead.time}
 
 
-def _outcome_of(future: Future) -> CellOutcome | None:
+def outcome_of(future: Future) -> CellOutcome | None:
     """DutLeased where another has its DUT. None: its tester died, or its answer with it."""
     if future.status == "cancelled":
         raise BenchError("the fleet's scheduler was lost", "the same command with --resume goes on")

@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..config.catalogue import SUITES
+from ..config.fleet import Fleet, read_fleet
 from ..config.lookup import find_profile, load_dut, read_suite
 from ..config.schema import dut_of
 from ..config.suite import Instead, Suite
@@ -31,10 +32,13 @@ from ..suite.jobs import Job, make_job, of_night
 from ..suite.run import RETRIED
 from .guard import LeaseGuard
 from .kept import keep
-from .leases import LeaseFolder, leased
+from .leases import Lease, LeaseFolder, SharedGuard, leased
 from .marked import marked
 from .reverting import revert_changes
+from .sign import sign_at, sign_words
+from .switches import PortTaker, joined_ports
 
+NO_FLEET = Fleet((), (), ())
 _PATHS = ("configs_dir", "trex_dir")
 _GUARD = LeaseGuard()
 _READING = threading.Lock()
@@ -61,6 +65,8 @@ class CellOrder:
     digest: str
     """Digest of suite, DUTs' configs with their files, profile and version, which must be those of the tester."""
     lease_s: float
+    fleet: str = ""
+    """Digest of the fleet.yaml; empty: its testers are processes of one machine, which no history tells apart."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,16 @@ class OwnSettings:
     """Digest of its fleet.yaml."""
     doubt: str | None = None
     """Warning that each result gets."""
+    file: str = ""
+    """Its fleet.yaml, if that has switches."""
+
+    def read_fleet(self) -> Fleet:
+        """Return the fleet of its file; ConfigError if that was changed since the tester was started."""
+        folder = self.setup.get("configs_dir")
+        found = read_fleet(Path(self.file), Path(folder) if folder else None) if self.file else NO_FLEET
+        if self.file and found.digest != self.wiring:
+            raise ConfigError(f"{self.file} was changed after tester {self.name} was started", "start it again")
+        return found
 
     def own_order(self, order: CellOrder) -> CellOrder:
         """Return the order as this tester carries it out; ConfigError for what it does not do."""
@@ -145,25 +161,27 @@ def measure_cell(
     tester, target = _tester_name(), Path(wish.results) / wish.place
     if target.exists():
         return asdict(CellOutcome(tester, wish.place))
-    job = of_night(_job_of(wish), wish.suite_name, wish.date, wish.night).with_labels({"tester": tester}, None)
+    labels = {"tester": tester} | ({"fleet": wish.fleet} if wish.fleet else {})
+    job = of_night(_job_of(wish), wish.suite_name, wish.date, wish.night).with_labels(labels, None)
     if OWN is not None:
         OWN.require_wired(job.cell.dut)
         job = replace(job, load=marked(job.load, OWN.doubt)) if OWN.doubt is not None else job
     token = secrets.token_hex(4)
-    below = Path(wish.results) / TESTERS
-    folder = LeaseFolder(below / "leases", safe_name(job.cell.dut, "._-"))
+    below, guard = Path(wish.results) / TESTERS, SharedGuard(_GUARD)
+    folder, name = LeaseFolder(below / "leases", safe_name(job.cell.dut, "._-")), f"{tester}-{token}"
     try:
-        with leased(folder, f"{tester}-{token}", wish.lease_s, _GUARD, cell=f"{wish.night} {wish.cell}") as lease:
+        with leased(folder, name, wish.lease_s, guard.one(), cell=f"{wish.night} {wish.cell}") as lease:
             if target.exists():
                 return asdict(CellOutcome(tester, wish.place))
             make_directory(target.parent)
-            staging = make_directory(below / wish.night / f"{tester}-{token}")
+            staging = make_directory(below / wish.night / name)
             with contextlib.ExitStack() as remains:
                 remains.callback(shutil.rmtree, staging, ignore_errors=True)
                 if lease.abandoned:
                     revert_changes(job.request)
                     lease.abandoned = False
-                done = (drive or measure_job)(job, Output(results=staging))
+                with _prepared(job, wish, lease, PortTaker(tester, token, wish.lease_s, below, guard)):
+                    done = (drive or measure_job)(job, Output(results=staging))
                 lease.require()
                 try:
                     return asdict(_committed(done, job, wish, staging, token, tester))
@@ -174,6 +192,18 @@ def measure_cell(
         raise type(error)(str(error)) from None  # without the run, which it may hold
     except BenchError as error:
         return asdict(CellOutcome(tester, error=str(error), code=error.exit_code))
+
+
+@contextlib.contextmanager
+def _prepared(job: Job, wish: CellOrder, lease: Lease, taker: PortTaker) -> Iterator[None]:
+    """Join ports of switches, and leave a sign at the DUT, until the end of the block; neither for a simulated run."""
+    if job.request.sim or OWN is None:
+        yield
+        return
+    text = sign_words(taker.tester, wish.night, wish.cell, job.expected_s)
+    signs = sign_at(job.request.dut.transport, text) if job.request.apply else contextlib.nullcontext()
+    with joined_ports(OWN.read_fleet(), job.cell.dut, lease, taker), signs:
+        yield
 
 
 def facts_of_tester(order: Mapping[str, Any]) -> dict[str, Any]:

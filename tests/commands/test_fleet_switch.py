@@ -1,0 +1,99 @@
+"""Two testers, one DUT and a switch between: nights, and what a dead tester leaves there."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from clusters import fleet_here
+from fake_switch import section_of, vlans_of
+from sshd import eventually
+from tools import documents, fake_server, folder_with, succeed, trexbench
+
+pytest.importorskip("distributed")
+
+BOX = """\
+driver: none
+speed: 10gbit
+ports: [{tester: 0, interface: lan}, {tester: 1, interface: wan}]
+twin: {workers: 1, clock: 1ghz, cycles_per_packet: 500}
+"""
+WIRING = """\
+testers:
+  - {name: t1, ports: [0, 1]}
+  - {name: t2, ports: [0, 1]}
+duts: [box]
+links:
+  - [t1:0, sw1:p1]
+  - [t1:1, sw1:p2]
+  - [t2:0, sw1:p3]
+  - [t2:1, sw1:p4]
+  - [box:lan, sw1:p5, 101]
+  - [box:wan, sw1:p6, 102]
+"""
+QUICK = "plan: {warmup: 1kpps:2s, sample: 500ms, ramp_to: 40%, ramp_duration: 4s, hold: 2s, confirm: 0s, zoom: 0s}"
+SUITE = f"duts: [box]\nmodes: [64b]\ndirections: [uni, bidir]\n{QUICK}\n"
+DATE = "2026-11-21"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "dut_configs").mkdir()
+    (tmp_path / "dut_configs" / "box.yaml").write_text(BOX)
+    return folder_with(tmp_path, one=SUITE)
+
+
+def states(table: Path) -> Iterator[tuple[str, dict[str, int]]]:
+    """Each command of the switch, with the VLANs of all ports after it."""
+    for line in Path(f"{table}.log").read_text().splitlines():
+        verb, _, _, vlans = line.split(" ", 3)
+        yield verb, json.loads(vlans)
+
+
+def test_a_night_through_a_switch_joins_ports_for_each_cell(folder: Path) -> None:
+    """The testers' servers move nothing, so that the switch is set as for a real DUT."""
+    table = folder / "table"
+    with fake_server() as first, fake_server() as second, fleet_here(folder, WIRING + section_of(table)) as fleet:
+        for name, server in (("t1", first), ("t2", second)):
+            fleet.start_tester(name, words=server.where)
+        done = trexbench(folder, "suite", "run", "one", "--date", DATE, "-q", "--fleet", "fleet.yaml", "--json")
+        assert done.returncode == 0, done.stderr + fleet.log("t1") + fleet.log("t2")
+        testers = [one["command"]["tester"] for one in documents(folder)]
+    assert len(testers) == 2 and {*testers} <= {"t1", "t2"}
+    joined = {"t1": {"p1": 101, "p5": 101, "p2": 102, "p6": 102}, "t2": {"p3": 101, "p5": 101, "p4": 102, "p6": 102}}
+    full = [vlans for verb, vlans in states(table) if verb == "set" and len(vlans) == 4]
+    assert len(full) == 2 and all(full.count(ports) == testers.count(name) for name, ports in joined.items())
+    assert vlans_of(table) == {} and [verb for verb, _ in states(table)].count("unset") == 8
+    assert not list(folder.glob("results/.fleet/switches/*/changes/*"))
+
+
+@pytest.mark.nightly
+def test_a_tester_that_is_killed_leaves_no_port_in_a_vlan(folder: Path) -> None:
+    table = folder / "table"
+    with fake_server() as first, fake_server() as second, fleet_here(folder, WIRING + section_of(table)) as fleet:
+        for name, server in (("t1", first), ("t2", second)):
+            fleet.start_tester(name, words=server.where)
+        night = fleet.begin_night("suite", "run", "one", "--date", DATE, "-q")
+        eventually(lambda: len(vlans_of(table)) == 4, "a tester is joined to the DUT", 60)
+        os.kill(fleet.process_of("t1" if "p1" in vlans_of(table) else "t2"), signal.SIGKILL)
+        _, err = night.communicate(timeout=240)
+        assert night.returncode == 0, err + fleet.log("t1") + fleet.log("t2")
+    assert len(documents(folder)) == 2 and vlans_of(table) == {}
+    assert not list(folder.glob("results/.fleet/switches/*/changes/*"))
+
+
+def test_the_plan_says_through_which_ports_and_vlans(folder: Path) -> None:
+    (folder / "fleet.yaml").write_text(WIRING + section_of(folder / "table"))
+    plan = succeed(folder, "fleet", "plan", "one", "--sim").stdout.splitlines()
+    assert plan[-4:] == [
+        "through  sw1: t1:0 - p1, VLAN 101, p5 - box:lan",
+        "through  sw1: t1:1 - p2, VLAN 102, p6 - box:wan",
+        "through  sw1: t2:0 - p3, VLAN 101, p5 - box:lan",
+        "through  sw1: t2:1 - p4, VLAN 102, p6 - box:wan",
+    ]
+    cells = json.loads(succeed(folder, "fleet", "plan", "one", "--sim", "--json").stdout)["cells"]
+    assert [cell["through"] for cell in cells] == [[line.removeprefix("through  sw1: ") for line in plan[-4:-2]]] * 2

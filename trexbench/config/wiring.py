@@ -1,0 +1,252 @@
+"""Links of a fleet: each tester's port to a DUT's interface, by a cable or through a switch that joins them by VLAN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from ..core.errors import ConfigError
+from ..core.names import nearest
+from ..core.units import format_bits
+from . import readers as r
+from .agree import check_way
+from .commands import Argvs, commands
+from .endpoints import TransportConfig
+from .model import DutConfig
+from .readers import section
+from .yamltree import Value
+
+NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9_-]*", "the name of a tester or a switch", "t1", 40)
+_END = r.pattern(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*:[A-Za-z0-9_.:/-]+", "an end of a link", "t1:0 or netgate-vpp:ix0: a name and a port"
+)
+_VLAN = r.integer(1, 4094)
+PORT, VLAN = "{port}", "{vlan}"
+"""Stand in the words of a switch's commands for its port and the VLAN."""
+_WAYS = ("netns", "local", "ssh", "cli")
+
+
+@dataclass(frozen=True)
+class FleetTester:
+    """A tester. ports: their numbers. speed_bps: of each port (L1 bit/s); None: as the DUTs'."""
+
+    name: Annotated[str, NAME]
+    ports: Annotated[tuple[int, ...], r.integers(0, 127)]
+    speed_bps: Annotated[float | None, r.speed, "speed"] = None
+
+
+@dataclass(frozen=True)
+class FleetSwitch:
+    """A switch. setting, unsetting: commands that put its port ``{port}`` into the VLAN ``{vlan}``, and out of it.
+
+    undone_if: words in its output that mean that nothing was left to undo. timeout_s: of each command.
+    """
+
+    name: Annotated[str, NAME]
+    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
+    setting: Annotated[Argvs, commands, "set"]
+    unsetting: Annotated[Argvs, commands, "unset"]
+    undone_if: Annotated[str | None, r.text] = None
+    timeout_s: Annotated[float, r.seconds, "timeout"] = 15.0
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cable between two ports. vlan: by which the switch at one end joins the DUT's port at the other to testers."""
+
+    ends: tuple[str, str]
+    vlan: int | None = None
+
+    def __str__(self) -> str:
+        return " - ".join(self.ends)
+
+
+@r.takes(type="array", items={"anyOf": [_END, _VLAN]}, minItems=2, maxItems=3)
+def read_link(value: Value) -> Link:
+    items = value.items("end")
+    if not 2 <= len(items) <= 3 or (items[2:] and not str(items[2].raw).strip().isdigit()):
+        what = "a link has two, and a VLAN if it is a DUT's to a switch"
+        raise ConfigError(f"{len(items)} ends", f"{what}: write it as [t1:0, netgate-vpp:ix0]")
+    first, second = r.each_of(items[:2], _END)
+    return Link((first, second), items[2].read(_VLAN) if items[2:] else None)
+
+
+@dataclass(frozen=True)
+class Join:
+    """A tester's port and a DUT's interface that a switch joins. tester, dut: ``t1:0``; the ports are the switch's."""
+
+    switch: FleetSwitch
+    tester: str
+    tester_port: str
+    dut: str
+    dut_port: str
+    vlan: int
+
+    @property
+    def ports(self) -> tuple[tuple[str, str], ...]:
+        """The switch's ports, each with the name of the tester or DUT that has it."""
+        return (box_of(self.tester), self.tester_port), (box_of(self.dut), self.dut_port)
+
+    def __str__(self) -> str:
+        return f"{self.tester} - {self.tester_port}, VLAN {self.vlan}, {self.dut_port} - {self.dut}"
+
+
+@dataclass
+class Wiring:
+    """Boxes of a fleet, and what is wired to what; the links are added as they are checked."""
+
+    testers: Mapping[str, FleetTester]
+    duts: Mapping[str, DutConfig]
+    switches: Mapping[str, FleetSwitch]
+    cables: set[tuple[str, str]] = field(default_factory=set)
+    """Testers, each with the end at the DUT."""
+    plugged: dict[str, tuple[str, str, int | None]] = field(default_factory=dict)
+    """End at a tester or a DUT -> the switch, its port, and of a DUT the VLAN."""
+
+    def kind_of(self, box: str) -> str | None:
+        """Say what this is: a tester, a DUT or a switch; None: it is not known."""
+        kinds = {"tester": self.testers, "DUT": self.duts, "switch": self.switches}
+        return next((kind for kind, boxes in kinds.items() if box in boxes), None)
+
+    def path(self, tester: str, dut: str) -> tuple[Join, ...] | None:
+        """Joins by which this tester reaches this DUT, none where it is by cables alone; None: it does not."""
+        joins, cables = list[Join](), self.duts[dut].cables
+        for cable in cables:
+            end, own = f"{dut}:{cable.interface}", f"{tester}:{cable.tester}"
+            if (tester, end) in self.cables:
+                continue
+            there, here = self.plugged.get(end), self.plugged.get(own)
+            if there is None or here is None or there[0] != here[0] or self.speeds_apart(tester, dut):
+                return None
+            assert there[2] is not None
+            joins.append(Join(self.switches[there[0]], own, here[1], end, there[1], there[2]))
+        return tuple(joins) if cables else None
+
+    def speeds_apart(self, tester: str, dut: str) -> str:
+        """Both speeds in words where they are known and differ."""
+        own, other = self.testers[tester].speed_bps, self.duts[dut].speed_bps
+        if not own or not other or own == other:
+            return ""
+        return f"speeds differ: {format_bits(own)} of {tester}, {format_bits(other)} of {dut}"
+
+    def unreached(self, dut: str) -> str:
+        """Why nobody reaches the DUT."""
+        cables = self.duts[dut].cables
+        plugs = {self.plugged[end][0] for cable in cables if (end := f"{dut}:{cable.interface}") in self.plugged}
+        testers = {box_of(end) for end, plug in self.plugged.items() if plug[0] in plugs} & self.testers.keys()
+        apart = [words for one in sorted(testers) if (words := self.speeds_apart(one, dut))]
+        return apart[0] if apart else "no tester is wired to all its ports"
+
+
+def box_of(end: str) -> str:
+    return end.partition(":")[0]
+
+
+def check_switches(items: Sequence[Value], switches: Sequence[FleetSwitch]) -> Iterator[ConfigError]:
+    """Yield what is wrong with each switch: its transport, and commands in the form that this takes."""
+    for item, switch in zip(items, switches, strict=True):
+        way = switch.transport.type
+        yield from check_way(item.at("transport"), way, "a switch", _WAYS)
+        for key, needed in (("set", (PORT, VLAN)), ("unset", (PORT,))):
+            one = item.at(key)
+            words = [text.text() for text in one.texts()]
+            for name in needed:
+                if not any(name in word for word in words):
+                    yield one.wrong(f"no command has {name}", f"write '{name}' where the switch takes it")
+            if isinstance(one.raw, str) and way != "cli":
+                remedy = "write its words, as in [vlan-set, '{port}', '{vlan}']"
+                yield one.wrong(f"a line, which transport {way} does not take", remedy)
+            if not isinstance(one.raw, str) and way == "cli":
+                yield one.wrong("a list of words, where transport cli takes lines", "write it as it would be typed")
+
+
+def check_links(items: Sequence[Value], links: Sequence[Link], wiring: Wiring) -> Iterator[ConfigError]:
+    """Yield what is wrong with each link, and add the others to the wiring."""
+    taken, vlans = dict[str, int](), dict[tuple[str, int], int]()
+    for item, link in zip(items, links, strict=True):
+        pairs = list(zip(item.items("end"), link.ends, strict=False))
+        wrong = [error for value, end in pairs for error in _check_end(value, end, wiring)]
+        wrong = wrong or list(_check_pair(item, link, wiring))
+        for value, end in pairs:
+            if end in taken and not wrong:
+                what = f"port {end} has a link on line {taken[end]} already"
+                wrong.append(value.wrong(what, "a port has one cable: take one out"))
+        taken |= dict.fromkeys(link.ends, item.line)
+        wrong = wrong or list(_add(item, link, wiring, vlans))
+        yield from wrong
+
+
+def _add(item: Value, link: Link, wiring: Wiring, vlans: dict[tuple[str, int], int]) -> Iterator[ConfigError]:
+    """Add a link whose ends are known; or yield why it cannot be. vlans: of each switch, with the line of its link."""
+    kinds = {wiring.kind_of(box_of(end)): end for end in link.ends}
+    if "switch" in kinds:
+        switch, _, port = kinds.pop("switch").partition(":")
+        (end,) = kinds.values()
+        if link.vlan is not None:
+            if (switch, link.vlan) in vlans:
+                what = f"VLAN {link.vlan} of {switch} is used on line {vlans[switch, link.vlan]} already"
+                yield item.wrong(what, "give each port of a DUT a VLAN of its own")
+                return
+            vlans[switch, link.vlan] = item.line
+        wiring.plugged[end] = (switch, port, link.vlan)
+    elif (error := _wrong_port(item, kinds["tester"], kinds["DUT"], wiring.duts)) is not None:
+        yield error
+    else:
+        wiring.cables.add((box_of(kinds["tester"]), kinds["DUT"]))
+
+
+def _wrong_port(item: Value, own: str, other: str, duts: Mapping[str, DutConfig]) -> ConfigError | None:
+    """A cable from this tester's port to another interface than the DUT's config says; None: to the right one."""
+    tester, _, port = own.partition(":")
+    box, _, interface = other.partition(":")
+    (stated,) = (cable.tester for cable in duts[box].cables if cable.interface == interface)
+    if port == str(stated):
+        return None
+    what = f"port {port} of {tester}, where {duts[box].file} has tester: {stated} for {interface}"
+    return item.wrong(what, f"link {tester}:{stated}, or correct the DUT's config")
+
+
+def _check_pair(item: Value, link: Link, wiring: Wiring) -> Iterator[ConfigError]:
+    """A link joins a tester and a DUT, of one speed; or one of them and a switch, a DUT with its VLAN."""
+    first, second = map(box_of, link.ends)
+    kinds = {kind: box for box in (first, second) if (kind := wiring.kind_of(box)) is not None}
+    remedy = "a link joins two of a tester, a DUT and a switch: name one end of each"
+    if first == second:
+        yield item.wrong(f"a loop: both ends are at {first}", remedy)
+    elif len(kinds) < 2:
+        (kind,) = kinds
+        yield item.wrong(f"joins two {kind}{'es' if kind == 'switch' else 's'}", remedy)
+    elif kinds.keys() == {"DUT", "switch"}:
+        if link.vlan is None:
+            remedy = f"write it as [{', '.join(link.ends)}, 101]"
+            yield item.wrong("no VLAN, by which the switch joins the port to testers", remedy)
+    elif link.vlan is not None:
+        yield item.wrong(f"VLAN {link.vlan}", "only a DUT's link to a switch has one: take it out")
+    elif "switch" not in kinds and (words := wiring.speeds_apart(kinds["tester"], kinds["DUT"])):
+        where = wiring.duts[kinds["DUT"]].file
+        yield item.wrong(words, f"wire ports of one speed, or correct speed: here or in {where}")
+
+
+def _check_end(value: Value, end: str, wiring: Wiring) -> Iterator[ConfigError]:
+    box, _, port = end.partition(":")
+    kinds = [boxes for boxes in (wiring.testers, wiring.duts, wiring.switches) if box in boxes]
+    if len(kinds) > 1:
+        names = ["a tester"] * (box in wiring.testers) + ["a DUT"] * (box in wiring.duts)
+        names += ["a switch"] * (box in wiring.switches)
+        yield value.wrong(f"{box} is {' and '.join(names)}", f"rename {names[0].replace('a ', 'the ')}")
+    elif box in wiring.testers:
+        ports = [str(one) for one in wiring.testers[box].ports]
+        if port not in ports:
+            yield value.wrong(
+                f"{box} has no port {port}", f"it has {', '.join(ports)}: name one, or add it to its ports"
+            )
+    elif box in wiring.duts:
+        dut = wiring.duts[box]
+        ports = [cable.interface for cable in dut.cables if cable.interface]
+        if port not in ports:
+            has = f"its config has {', '.join(ports) or 'none that is named'}"
+            yield value.wrong(f"{box} has no port {port}", f"{has}: name one, or add it to {dut.file}")
+    elif box not in wiring.switches:
+        known = [*wiring.testers, *wiring.duts, *wiring.switches]
+        yield value.wrong(f"nothing is called {box}", f"{nearest(box, known)}there are: {', '.join(known)}")

@@ -1,0 +1,164 @@
+"""Ports of switches, joined to a DUT for a cell: leased with the tester, journalled before they are set, undone after.
+
+Each tester and each DUT has a journal of its ports at each switch, ``results/.fleet/switches/<switch>/changes/``, which
+is written by whoever has it leased. What a dead tester has set is undone by whoever leases it, or its DUT, next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..config.fleet import Fleet
+from ..config.wiring import PORT, VLAN, FleetSwitch, Join
+from ..core.errors import BenchError
+from ..dut.apply import revert, run
+from ..dut.journal import Entry, FileJournal
+from ..dut.model import Change, Command
+from ..session.dut import reached
+from ..transport import Transport
+from .leases import Lease, LeaseFolder, SharedGuard, leased
+
+PORTS = "ports"
+"""Folder of the leases of testers' ports at switches, each under the tester's name."""
+
+
+@dataclass(frozen=True)
+class PortTaker:
+    """The tester that joins ports, with a word of its own for this cell. below: ``results/.fleet``."""
+
+    tester: str
+    token: str
+    lease_s: float
+    below: Path
+    guard: SharedGuard
+
+    def leasing(self, tester: str, stray: _Stray | None = None) -> AbstractContextManager[Lease]:
+        """Lease a tester's ports. stray: what it left, for which alone they are leased."""
+        sleep = time.sleep if stray is None else stray.sleep
+        folder = LeaseFolder(self.below / PORTS, tester)
+        return leased(folder, f"{self.tester}-{self.token}", self.lease_s, self.guard.one(), sleep)
+
+
+class _Unmarked(Exception):
+    """Nothing of a dead tester is left, while its lease was waited for."""
+
+
+@contextlib.contextmanager
+def joined_ports(fleet: Fleet, dut: str, held: Lease, taker: PortTaker) -> Iterator[None]:
+    """Join the tester's ports to the DUT's, until the end of the block. held: the lease of the DUT.
+
+    DutError where a switch cannot be set, or what another left there cannot be undone.
+    """
+    joins = fleet.joins(taker.tester, dut)
+    if not joins:
+        yield
+        return
+    with taker.leasing(taker.tester) as lease, contextlib.ExitStack() as opened:
+        switches = dict.fromkeys(join.switch for join in joins)
+        there = {one: opened.enter_context(reached(one.transport)) for one in switches}
+        for switch, transport in there.items():
+            for owner in (taker.tester, dut):
+                _undo(switch, transport, owner, taker.below)
+            _undo_strays(fleet, switch, transport, taker, joins)
+        lease.abandoned = False
+        try:
+            for join in joins:
+                _set(join, there[join.switch], taker.below)
+            yield
+        finally:
+            if not (lease.is_lost or held.is_lost):  # else they are others' by now
+                _leave(there, (taker.tester, dut), taker)
+
+
+def changes_of(join: Join) -> Iterator[tuple[str, Change]]:
+    """Changes of the switch that join two ports, each with the tester or DUT whose port is changed."""
+    switch = join.switch
+    fine = (switch.undone_if,) if switch.undone_if else ()
+    for owner, port in join.ports:
+        what = f"{switch.name} port {port}"
+        do = (Command(_filled(argv, port, join), what, timeout_s=switch.timeout_s) for argv in switch.setting)
+        undo = (
+            Command(_filled(argv, port, join), f"undo: {what}", fine_if=fine, timeout_s=switch.timeout_s)
+            for argv in switch.unsetting
+        )
+        yield owner, Change(what, None, _vlan_words(join), tuple(do), tuple(undo))
+
+
+def _filled(argv: Sequence[str], port: str, join: Join) -> tuple[str, ...]:
+    return tuple(word.replace(PORT, port).replace(VLAN, str(join.vlan)) for word in argv)
+
+
+def _vlan_words(join: Join) -> str:
+    return f"VLAN {join.vlan}"
+
+
+def journal_of(switch: FleetSwitch, owner: str, below: Path) -> FileJournal:
+    """The journal of the ports that a tester or a DUT has at the switch."""
+    return FileJournal(owner, below / "switches" / switch.name)
+
+
+class _Ports:
+    """Ports of a switch, which forgets nothing: it is not known when it was restarted."""
+
+    def identity(self) -> str:
+        return ""
+
+
+def _set(join: Join, transport: Transport, below: Path) -> None:
+    for owner, change in changes_of(join):
+        journal_of(join.switch, owner, below).add(Entry("", transport.place, change))
+        for command in change.do:
+            run(transport, command)
+
+
+def _undo(switch: FleetSwitch, transport: Transport, owner: str, below: Path) -> None:
+    journal = journal_of(switch, owner, below)
+    if journal.entries():
+        revert(_Ports(), transport, journal)
+
+
+def _leave(there: Mapping[FleetSwitch, Transport], owners: Sequence[str], taker: PortTaker) -> None:
+    """Undo all. What cannot be undone stays in its journal, and is said: it costs no measured cell."""
+    for switch, transport in there.items():
+        for owner in owners:
+            try:
+                _undo(switch, transport, owner, taker.below)
+            except BenchError as error:
+                print(f"tester {taker.tester}: {error}", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class _Stray:
+    """Ports of another tester in VLANs of a DUT that this one has leased: that tester died there."""
+
+    journal: FileJournal
+    vlans: frozenset[str]
+
+    @property
+    def is_there(self) -> bool:
+        return any(entry.change.wanted in self.vlans for entry in self.journal.entries())
+
+    def sleep(self, wait_s: float) -> None:
+        """Wait for its lease; _Unmarked if it came back meanwhile and has undone them itself."""
+        if not self.is_there:
+            raise _Unmarked
+        time.sleep(wait_s)
+
+
+def _undo_strays(
+    fleet: Fleet, switch: FleetSwitch, transport: Transport, taker: PortTaker, joins: Sequence[Join]
+) -> None:
+    """Undo what testers that were killed have left in the DUT's VLANs."""
+    vlans = frozenset(_vlan_words(join) for join in joins if join.switch == switch)
+    for other in fleet.testers:
+        stray = _Stray(journal_of(switch, other.name, taker.below), vlans)
+        if other.name != taker.tester and stray.is_there:
+            with contextlib.suppress(_Unmarked), taker.leasing(other.name, stray) as lease:
+                _undo(switch, transport, other.name, taker.below)
+                lease.abandoned = False
