@@ -1,4 +1,4 @@
-"""Two testers, one DUT and a switch between: nights, and what a dead tester leaves there."""
+"""Two testers, one DUT and a switch between: nights, and by how much the testers differ."""
 
 from __future__ import annotations
 
@@ -11,8 +11,19 @@ from pathlib import Path
 import pytest
 from clusters import fleet_here
 from fake_switch import section_of, vlans_of
+from skewed import LOW, measure_skewed
 from sshd import eventually
 from tools import documents, fake_server, folder_with, succeed, trexbench
+
+from suites import PLAN
+from trexbench.config.fleet import read_fleet
+from trexbench.fleet.calibrate import FleetComparison
+from trexbench.fleet.night import FleetNight
+from trexbench.results.testers import load_ratios
+from trexbench.review.find import all_rows
+from trexbench.session.keep import Output
+from trexbench.session.options import Setup
+from trexbench.suite.night import NightOptions, read_jobs, run_suite
 
 pytest.importorskip("distributed")
 
@@ -97,3 +108,33 @@ def test_the_plan_says_through_which_ports_and_vlans(folder: Path) -> None:
     ]
     cells = json.loads(succeed(folder, "fleet", "plan", "one", "--sim", "--json").stdout)["cells"]
     assert [cell["through"] for cell in cells] == [[line.removeprefix("through  sw1: ") for line in plan[-4:-2]]] * 2
+
+
+def test_testers_are_compared_and_their_nights_joined(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One measures 3 % low: nights by both are one history once that is known."""
+    monkeypatch.chdir(folder)
+    text = SUITE.replace(QUICK, PLAN).replace("uni, bidir", "uni")
+    folder_with(folder, one=text)
+    wiring = folder / "fleet.yaml"
+    wiring.write_text(WIRING + section_of(folder / "table"))
+    fleet, results = read_fleet(wiring, folder / "dut_configs"), folder / "results"
+    setup = Setup(sim=True, speedup=10_000.0, configs_dir=folder / "dut_configs")
+    options = NightOptions(results, setup, Output(results=results, warn=pytest.fail), lambda _: None, DATE)
+    _, jobs = read_jobs("one", setup)
+    ratios = FleetComparison(FleetNight("one", fleet, measure_skewed), jobs, options, 3).run()
+    (rate,) = [one for one in ratios if one.metric == "total_pps"]
+    assert (rate.tester, rate.reference, rate.count, rate.dut) == ("t2", "t1", 3, "box")
+    assert rate.ratio == pytest.approx(LOW, abs=0.005) and rate.uncertainty < 0.01
+    assert load_ratios(results) == ratios and not (folder / "table").exists()
+    assert [path.name for path in (results / ".fleet").iterdir() if "-testers-" in path.name] == []
+    run_suite("one", NightOptions(results, setup, options.output, options.say, DATE, by_fleet=FleetNight("one", fleet)))
+    assert [row.tester for row in all_rows(results, pytest.fail)] in (["t1"], ["t2"]), "no run of the calibration"
+
+
+def test_simulated_testers_do_not_differ(folder: Path) -> None:
+    (folder / "fleet.yaml").write_text(WIRING + section_of(folder / "table"))
+    words = ("fleet", "calibrate", "one", "--sim", "--rounds", "2", "-q", "--only", "* uni*")
+    done = succeed(folder, *words)
+    assert "1.0000" in done.stdout and "t2" in done.stdout and done.stderr == ""
+    alone = trexbench(folder, *words, "--fleet", "local:1")
+    assert alone.returncode == 2 and "no two testers that are there reach one DUT" in alone.stderr

@@ -53,7 +53,7 @@ VERBS = (
 ELSEWHERE = {
     **dict.fromkeys(("ramp", "search", "saturate", "efficiency", "tcp", "lab calibrate"), "show writes runs, too"),
     **dict.fromkeys(("dut plan", "dut verify", "dut telemetry"), "tests/root and tests/commands have DUTs"),
-    **dict.fromkeys(("nightly", "suite run", "suite table"), "tests/commands measures nights"),
+    **dict.fromkeys(("nightly", "suite run", "suite table", "fleet calibrate"), "tests/commands measures nights"),
 }
 """Verbs with forms that are not in VERBS, and why."""
 

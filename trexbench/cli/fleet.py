@@ -12,22 +12,25 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from ..config.fleet import HERE, INSECURE, Cluster, Fleet, address_of, find_fleet
+from ..config.option import NIGHT_SPEEDUP
 from ..config.suite import Instead
 from ..core.errors import BenchError, ConfigError
 from ..core.fleet.roster import Roster, make_roster
-from ..core.units import format_duration
+from ..core.history.rows import METRICS
+from ..core.units import format_duration, format_share
 from ..report.clean import clean
 from ..report.fit import format_sheet
 from ..report.room import room_of, wrapped
-from ..report.sheet import Sheet, figure, make_sheet
+from ..report.sheet import Sheet, figure, make_sheet, of_count
 from ..report.words import format_count
 from ..session.options import Setup, TesterChoice
-from .options import CONFIGS, ONLY, asked, complete_suites, formats, results_option
-from .output import OutputForm, note, warn
+from .options import CONFIGS, ONLY, QUIET, SERVER, asked, complete_suites, formats, results_option
+from .output import OutputForm, note, say_unless, warn
 from .verbs import Heading, Option, rare, verbs
 
 if TYPE_CHECKING:
     from ..config.suite import Suite
+    from ..core.history.testers import FigureRatio
     from ..fleet.status import FleetNow
     from ..suite.jobs import Job
 
@@ -51,6 +54,7 @@ _HERE = click.option(
 _EXAMPLES = """\b
 Examples:
   trexbench fleet plan lab --sim --fleet local:2
+  trexbench fleet calibrate lab --sim --fleet local:2
   trexbench fleet scheduler
   trexbench fleet worker --tester t1 --results /srv/trexbench/results
   trexbench fleet status --watch
@@ -93,6 +97,55 @@ def _joining(text: str, configs_dir: Path | None, scheduler: str | None, insecur
 
 
 _SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="tls://HOST:8786; default: as in the fleet.yaml.")
+
+
+@fleet.command("calibrate")
+@click.argument("name", metavar="SUITE", shell_complete=complete_suites)
+@ONLY
+@click.option("--rounds", type=click.IntRange(2, 100), default=5, show_default=True, help="Each tester's turns.")
+@asked("instead", Instead)
+@asked("setup", Setup, speedup=NIGHT_SPEEDUP, kept="the runs", server=f"{SERVER}its lab's")
+@_HERE
+@results_option("The results that all testers share.", anywhere=False)
+@UNSAFE
+@QUIET
+@formats("text", "json", "csv", "md")
+def calibrate_(
+    name: str, only: Sequence[str], rounds: int, instead: Instead, setup: Setup, fleet: str, results: Path,
+    insecure: bool, quiet: bool, form: OutputForm,
+) -> None:  # fmt: skip
+    """Measure by how much testers differ: each that reaches a DUT measures the suite's cells, in turns.
+
+    It is kept in the results. Histories of cells that another tester measures then go on, with figures divided by the
+    ratio, and no longer begin anew.
+    """
+    from ..fleet.calibrate import FleetComparison
+    from ..fleet.choose import by_fleet
+    from ..session.keep import Output
+    from ..suite.night import NightOptions, check_twins, read_jobs
+
+    _, jobs = read_jobs(name, setup, only, instead)
+    check_twins(jobs)
+    options = NightOptions(results, setup, Output(results=results, warn=warn), say_unless(quiet), instead=instead)
+    ratios = FleetComparison(by_fleet(name, fleet, options, insecure), jobs, options, rounds).run()
+    form.write_sheet(_ratio_sheet(ratios), lambda: [asdict(one) for one in ratios])
+
+
+def _ratio_sheet(ratios: Sequence[FigureRatio]) -> Sheet:
+    rows = (
+        (
+            one.tester,
+            one.reference,
+            one.load,
+            METRICS[one.metric].name,
+            figure(one.ratio, lambda ratio: f"{ratio:.4f}"),
+            figure(one.share, format_share),
+            of_count(one.count),
+        )
+        for one in ratios
+    )
+    heads = ":tester; :beside; ::traffic; ::figure; ratio; uncertainty [share]; pairs"
+    return make_sheet(heads, rows, "testers", "By how much testers differ")
 
 
 @fleet.command()
