@@ -18,6 +18,7 @@ from trexbench.core.history.testers import FigureRatio, find_ratios, join_tester
 from trexbench.results.store import RunWriter
 from trexbench.results.testers import keep_ratios, load_ratios, ratios_file
 from trexbench.review.judge import judge
+from trexbench.review.report import collect
 
 LOW, NIGHTS = 0.97, 33
 LOAD = str(VPP.load)
@@ -145,10 +146,12 @@ def test_regress_reads_who_measured_and_the_calibration(tmp_path: Path) -> None:
         command = dict(result.command) | {"tester": f"t{night + 1}", "fleet": "abc", "suite": "s", "night": date(night)}
         RunWriter(tmp_path, pytest.fail).end(replace(result, started=f"{date(night)}T03:00:00Z", command=command))
     apart = judge(tmp_path, pytest.fail)
+    assert apart.remarks == collect(tmp_path, pytest.fail).remarks
     assert any("tester t1 -> t2" in remark for remark in apart.remarks)
     row = row_of(result, "")
     keep_ratios(tmp_path, [ratio(load=str(row.cell.load), dut="", simulated=row.cell.simulated)])
     joined = judge(tmp_path, pytest.fail)
+    assert not collect(tmp_path, pytest.fail).remarks
     assert not joined.remarks and {one.nights for one in joined.findings if one.metric.name == "maximum rate"} == {2}
 
 

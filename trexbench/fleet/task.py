@@ -14,10 +14,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..config.catalogue import SUITES
+from ..config.firewall import RulesFile
 from ..config.fleet import Fleet, read_fleet
 from ..config.lookup import find_profile, load_dut, read_suite
+from ..config.model import DutConfig
 from ..config.schema import dut_of
 from ..config.suite import Instead, Suite
+from ..config.yamltree import read_text
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import Cell
 from ..core.load.profile import Mode
@@ -135,12 +138,18 @@ def setup_of(values: Mapping[str, Any]) -> Setup:
 
 
 def digest_of(suite: Suite, setup: Setup) -> str:
-    dut_of.cache_clear()  # files that a config names may have changed
-    duts = [load_dut(name, setup.configs_dir) for name in sorted({dut.name for dut in suite.duts})]
-    rules = [one.firewall.file.digest for dut in duts for _, one in dut.variants if one.firewall.file is not None]
-    texts = [str(versions()["trexbench"]), suite.file.read_text("utf-8"), *(dut.text for dut in duts), *rules]
-    texts.append(find_profile(Mode.profile).read_text("utf-8"))
+    names = sorted({dut.name for dut in suite.duts})
+    duts = [load_dut(name, setup.configs_dir) for name in names]
+    if any(sha256(read_text(one.file, "firewall").encode()).hexdigest() != one.digest for one in _rules_of(duts)):
+        dut_of.cache_clear()  # which does not know that files that a config names have changed
+        duts = [load_dut(name, setup.configs_dir) for name in names]
+    texts = [str(versions()["trexbench"]), suite.file.read_text("utf-8"), *(dut.text for dut in duts)]
+    texts += [*(one.digest for one in _rules_of(duts)), find_profile(Mode.profile).read_text("utf-8")]
     return sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _rules_of(duts: Sequence[DutConfig]) -> list[RulesFile]:
+    return [one.firewall.file for dut in duts for _, one in dut.variants if one.firewall.file is not None]
 
 
 def place_of(started: str, night: str, cell: Cell) -> str:
