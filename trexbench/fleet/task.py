@@ -13,12 +13,12 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ..config.catalogue import SUITES
+from ..config.catalogue import DUTS, SUITES
 from ..config.firewall import RulesFile
 from ..config.fleet import Fleet, read_fleet
 from ..config.lookup import find_profile, load_dut, read_suite
 from ..config.model import DutConfig
-from ..config.schema import dut_of
+from ..config.schema import dut_of, read_dut
 from ..config.suite import Instead, Suite
 from ..config.yamltree import read_text
 from ..core.errors import BenchError, ConfigError, StoreError
@@ -138,14 +138,19 @@ def setup_of(values: Mapping[str, Any]) -> Setup:
 
 
 def digest_of(suite: Suite, setup: Setup) -> str:
-    names = sorted({dut.name for dut in suite.duts})
-    duts = [load_dut(name, setup.configs_dir) for name in names]
+    duts = _duts_of(suite, setup)
     if any(sha256(read_text(one.file, "firewall").encode()).hexdigest() != one.digest for one in _rules_of(duts)):
         dut_of.cache_clear()  # which does not know that files that a config names have changed
-        duts = [load_dut(name, setup.configs_dir) for name in names]
+        duts = _duts_of(suite, setup)
     texts = [str(versions()["trexbench"]), suite.file.read_text("utf-8"), *(dut.text for dut in duts)]
     texts += [*(one.digest for one in _rules_of(duts)), find_profile(Mode.profile).read_text("utf-8")]
     return sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _duts_of(suite: Suite, setup: Setup) -> list[DutConfig]:
+    """The suite's DUTs, whose directory is listed once."""
+    known, names = DUTS.files(setup.configs_dir), sorted({dut.name for dut in suite.duts})
+    return [read_dut(known[name]) if name in known else load_dut(name, setup.configs_dir) for name in names]
 
 
 def _rules_of(duts: Sequence[DutConfig]) -> list[RulesFile]:
