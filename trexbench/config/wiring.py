@@ -10,7 +10,7 @@ from ..core.errors import ConfigError
 from ..core.names import nearest
 from ..core.units import format_bits
 from . import readers as r
-from .agree import check_way
+from .check_endpoints import check_way
 from .commands import Argvs, commands
 from .endpoints import TransportConfig
 from .model import DutConfig
