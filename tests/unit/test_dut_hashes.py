@@ -9,8 +9,7 @@ import pytest
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.twin import RssSpec
-from trexbench.core.dut.queues import PortHash, QueuePlace, Spreading
-from trexbench.core.dut.rss import MICROSOFT_KEY
+from trexbench.core.dut.rss import MICROSOFT_KEY, PortHash, QueuePlace, Spreading
 from trexbench.dut.model import with_config_rss
 
 CONFIG = load_dut(str(Path(__file__).parents[2] / "dut_configs/netgate-pfsense.yaml"))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from trexbench.config.model import DutConfig
 from trexbench.config.settings import LinuxSettings
-from trexbench.core.dut.queues import PortHash, QueuePlace
+from trexbench.core.dut.rss import PortHash, QueuePlace
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.dut import Change, Wanted
 from trexbench.dut.drivers import plan_from_nothing

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.config.settings import PfsenseSettings
-from trexbench.core.dut.queues import QueuePlace
+from trexbench.core.dut.rss import QueuePlace
 from trexbench.core.errors import DutError
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply_and_verify

@@ -16,7 +16,7 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.settings import VppSettings
 from trexbench.config.twin import RssSpec
-from trexbench.core.dut.queues import QueuePlace
+from trexbench.core.dut.rss import QueuePlace
 from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.dut import Wanted

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from test_rss import by_definition
 
 from trexbench.core.dut.flowspread import FlowSpread, predict
-from trexbench.core.dut.queues import PortHash, QueuePlace, Spreading
-from trexbench.core.dut.rss import FIELDS, MICROSOFT_KEY
+from trexbench.core.dut.rss import FIELDS, MICROSOFT_KEY, PortHash, QueuePlace, Spreading
 from trexbench.core.dut.runtime import NodeRuntime, ThreadRuntime
 from trexbench.core.dut.spreadcheck import compare_spread
 from trexbench.core.dut.telemetry import DropCount, Observation, QueueCount

@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 from ..config.model import DRIVERS, DutConfig, Port, Route
 from ..config.readers import Address, Interface, Network
-from ..core.dut.queues import PortHash, Spreading
-from ..core.dut.rss import MICROSOFT_KEY
+from ..core.dut.rss import MICROSOFT_KEY, PortHash, Spreading
 from ..core.dut.telemetry import Observation
 from ..core.errors import ConfigError, DutError, NoInterface
 from ..core.load.vlan import NAMES, tag_types

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..config.model import DutConfig
-from ..core.dut.queues import PortHash, QueuePlace, Spreading
+from ..core.dut.rss import PortHash, QueuePlace, Spreading
 from ..core.dut.telemetry import CpuTime, DropCount, Observation, PortCount, QueueCount
 from ..core.errors import ConfigError
 from ..core.load.plan import pair_directions

@@ -14,8 +14,7 @@ from itertools import starmap
 from ..errors import ConfigError
 from ..load.headers import find_tuple5
 from ..load.profile import Stream
-from .queues import PortHash, Spreading
-from .rss import FIELDS, MOST_SEEN, Toeplitz, hashed_of
+from .rss import FIELDS, MOST_SEEN, PortHash, Spreading, Toeplitz, hashed_of
 
 UNEVEN = 0.02
 """Up to this much above its fair share, the busiest worker's load counts as even."""
@@ -70,7 +69,6 @@ class FlowSpread:
     """Consequences, in words."""
 
     def of(self, port: int) -> tuple[QueueShare, ...]:
-        """The queues of a port."""
         return tuple(queue for queue in self.queues if queue.port == port)
 
     @property

@@ -100,10 +100,7 @@ def _queue_packets(before: Observation, after: Observation) -> tuple[dict[tuple[
 def _worker_packets(after: Observation) -> dict[str, int]:
     """Packets of each VPP thread, of the main one only if it is alone or has some; empty: not counted."""
     counts = {thread.name or "vpp_main": packets_of(thread) for thread in after.threads}
-    known = {name: count for name, count in counts.items() if count is not None}
-    if len(known) < len(counts):
-        return {}
-    return {name: count for name, count in known.items() if count or name != "vpp_main" or len(known) == 1}
+    return {name: count for name, count in counts.items() if count or name != "vpp_main" or len(counts) == 1}
 
 
 def _of_queues(prediction: FlowSpread, counted: Mapping[tuple[int, int], int]) -> Iterator[Compared]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from ...config.commands import TESTER_MAC, Probe, Step
-from ...core.dut.queues import Spreading
+from ...core.dut.rss import Spreading
 from ...core.dut.telemetry import Observation
 from ...core.errors import ConfigError, DutError
 from ...core.patterns import LONGEST_TEXT, find

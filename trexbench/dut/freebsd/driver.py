@@ -10,7 +10,7 @@ from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 
-from ...core.dut.queues import PortHash, QueuePlace, Spreading
+from ...core.dut.rss import PortHash, QueuePlace, Spreading
 from ...core.dut.telemetry import Observation
 from ...core.errors import DutError
 from ...host import freebsd as counters

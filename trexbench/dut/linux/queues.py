@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.dut.queues import PortHash, QueuePlace, Spreading
+from ...core.dut.rss import PortHash, QueuePlace, Spreading
 from ...host.files import parse_cpus, parse_mask
 from ..model import Wanted
 from .tuning import forwarding_cpus, lab_of, queues_in_use

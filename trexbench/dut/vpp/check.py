@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...config.model import DutConfig, Port, Route
-from ...core.dut.queues import PortHash, QueuePlace, Spreading
+from ...core.dut.rss import PortHash, QueuePlace, Spreading
 from ..model import Mismatch, Wanted, ends_of, unmet
 from .changes import placement_changes, port_changes
 from .facts import VppFacts
