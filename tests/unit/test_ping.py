@@ -44,23 +44,21 @@ round-trip min/avg/max = 0.431/0.431/0.431 ms
 def test_iputils() -> None:
     found = parse_ping(IPUTILS)
     assert found is not None
-    assert (found.sent, found.lost, found.duplicates, found.errors) == (4, 2, 1, 1)
+    assert (found.sent, len(found.answers), found.duplicates) == (4, 2, 1)
     assert found.times_s == pytest.approx((0.000112, 1.023)) and found.ttls == (63,)
     assert found.redirects == ("Redirect Host(New nexthop: 100.66.1.9)",)
     assert found.told[-1] == "Destination Host Unreachable"
-    assert (found.min_s, found.avg_s) == pytest.approx((0.000112, 0.511556))
-    assert (found.max_s, found.mdev_s) == pytest.approx((1.023, 0.511444))
 
 
 def test_ipv6_and_names() -> None:
     found = parse_ping(SIX)
-    assert found is not None and found.times_s == pytest.approx((0.000159, 0.000096)) and found.lost == 0
+    assert found is not None and found.times_s == pytest.approx((0.000159, 0.000096)) and found.sent == 2
 
 
 def test_busybox() -> None:
     found = parse_ping(BUSYBOX)
     assert found is not None and found.times_s == pytest.approx((0.000431,)) and found.ttls == (64,)
-    assert (found.sent, found.lost, found.mdev_s) == (2, 1, None) and found.max_s == pytest.approx(0.000431)
+    assert (found.sent, len(found.answers)) == (2, 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 255), st.integers(0, 10**7)), max_size=20), st.integers(0, 5))
@@ -71,7 +69,7 @@ def test_every_answer_that_is_printed_is_read(answers: list[tuple[int, int]], lo
     ]
     total = f"{len(answers) + lost} packets transmitted, {len(answers)} received, 0% packet loss, time 9ms"
     found = parse_ping("\n".join(["PING 10.0.0.1 (10.0.0.1) 56(84) bytes of data.", *lines, "", total]))
-    assert found is not None and found.lost == lost and found.sent == len(answers) + lost
+    assert found is not None and found.sent == len(answers) + lost
     assert [one.ttl for one in found.answers] == [ttl for ttl, _ in answers]
     assert found.times_s == pytest.approx([us / 1e6 for _, us in answers])
 
@@ -85,14 +83,14 @@ class Says:
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         self.ran.append(tuple(argv))
         self.timeout_s = timeout_s
-        return Completed(tuple(argv), *self._said, 0.0)
+        return Completed(tuple(argv), *self._said)
 
     def close(self) -> None: ...
 
 
 def test_ping_asks_as_told_and_waits_long_enough() -> None:
     there = Says(BUSYBOX, returncode=1)
-    assert ping(there, "192.0.2.1", 60, 0.5, 4, "192.0.2.9").lost == 1, "what was lost is a result, no error"
+    assert len(ping(there, "192.0.2.1", 60, 0.5, 4, "192.0.2.9").answers) == 1, "what was lost is a result, no error"
     assert " ".join(there.ran[0]) == "ping -4 -n -c 60 -i 0.5 -W 2 -I 192.0.2.9 192.0.2.1" and there.timeout_s > 32
 
 
@@ -102,8 +100,7 @@ def test_ping_that_cannot_run_says_so() -> None:
 
 
 def seen(*ttls: int, **more: object) -> PingSeries:
-    answers = tuple(EchoReply(at, ttl, 0.001) for at, ttl in enumerate(ttls))
-    return PingSeries(3, answers, **more)  # type: ignore[arg-type]
+    return PingSeries(3, tuple(EchoReply(ttl, 0.001) for ttl in ttls), **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

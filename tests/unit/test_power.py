@@ -15,7 +15,7 @@ import pytest
 
 from trexbench.config.settings import PowerConfig
 from trexbench.core.errors import DutError
-from trexbench.host import power_http
+from trexbench.host import power
 from trexbench.host.power import PowerReading, RaplMeter, open_meter
 from trexbench.transport import Completed
 
@@ -92,7 +92,7 @@ class Nowhere:
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         self.ran.append(" ".join(argv))
         text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
-        return Completed(tuple(argv), self.code, "" if self.code else text, text if self.code else "", 0.0)
+        return Completed(tuple(argv), self.code, "" if self.code else text, text if self.code else "")
 
     def close(self) -> None:
         """Nothing is open."""
@@ -188,7 +188,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
             handler.wfile.write(b" " * 65536)
 
     with plug({"/status": endless}) as there:
-        assert f"more than {power_http.LIMIT_BYTES} bytes" in failure(PowerConfig("shelly-gen1", there.url))
+        assert f"more than {power.LIMIT_BYTES} bytes" in failure(PowerConfig("shelly-gen1", there.url))
 
 
 @pytest.mark.parametrize("first", [b"", b"HTTP/1.0 200 OK\r\n\r\n"], ids=["silent", "dripping"])
@@ -204,7 +204,7 @@ def test_a_slow_one_is_given_up(first: bytes) -> None:
 
     with plug({"/status": slow}) as there:
         with pytest.raises(DutError, match=r"did not answer within 0\.3 s: see whether the meter is up"):
-            power_http.fetch_json(f"{there.url}/status", 0.3)  # would not end if each drop had 0.3 s of its own
+            power.fetch_json([f"{there.url}/status"], 0.3)  # would not end if each drop had 0.3 s of its own
         over.set()
 
 
@@ -219,9 +219,9 @@ def test_nobody_there_and_no_server_of_the_web() -> None:
 
 @pytest.mark.parametrize("user", ["admin", "me"])
 def test_the_password_is_the_environments_and_in_no_message(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
-    monkeypatch.setenv(power_http.PASSWORD_ENV, "s3cret")
+    monkeypatch.setenv(power.PASSWORD_ENV, "s3cret")
     if user != "admin":
-        monkeypatch.setenv(power_http.USER_ENV, user)
+        monkeypatch.setenv(power.USER_ENV, user)
     wanted = "Basic " + base64.b64encode(f"{user}:s3cret".encode()).decode()
 
     def guarded(handler: BaseHTTPRequestHandler) -> None:
@@ -231,14 +231,14 @@ def test_the_password_is_the_environments_and_in_no_message(monkeypatch: pytest.
     with plug({"/status": guarded}) as there:
         assert read(PowerConfig("shelly-gen1", there.url)).power_w == 18.5
         assert there.asked[0][1] is None, "only who asks for it gets it"
-        monkeypatch.setenv(power_http.PASSWORD_ENV, "wr0ng")
+        monkeypatch.setenv(power.PASSWORD_ENV, "wr0ng")
         said = failure(PowerConfig("shelly-gen1", there.url))
         assert "asks for a password" in said and "wr0ng" not in said
 
 
 def test_digest_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shelly's second generation takes nothing else."""
-    monkeypatch.setenv(power_http.PASSWORD_ENV, "s3cret")
+    monkeypatch.setenv(power.PASSWORD_ENV, "s3cret")
     challenge = 'Digest qop="auth", realm="shellyplus1pm-x", nonce="60dc2c69", algorithm=SHA-256'
 
     def guarded(handler: BaseHTTPRequestHandler) -> None:

@@ -91,7 +91,7 @@ THEIRS: Mapping[str, str] = {
     "pyarrow": "results/parquet results/sql",
     "pyroute2": "lab/endpoints lab/net lab/steering",
     "regex": "core/patterns",
-    "requests": "host/power_http suite/notify",
+    "requests": "host/power suite/notify",
     "rich": "report/run/terminal",
     "scapy": "generator/trex",
     "yaml": "config",

@@ -14,13 +14,8 @@ _ANSWER = re.compile(
     r"\d{1,6} bytes from [^=]{1,160} (?:icmp_)?seq=(?P<seq>\d{1,9}) ttl=(?P<ttl>\d{1,3})"
     r"(?: time[=<](?P<time>\d{1,9}(?:\.\d{1,9})?) ms)?(?P<again> \(DUP!\))?"
 )
-_SENT = re.compile(r"(\d{1,9}) packets transmitted, (\d{1,9}) (?:packets )?received")
+_SENT = re.compile(r"(\d{1,9}) packets transmitted, \d{1,9} (?:packets )?received")
 _DUPLICATES = re.compile(r"\+?(\d{1,9}) duplicates")
-_ERRORS = re.compile(r"\+(\d{1,9}) errors")
-_SUMMARY = re.compile(
-    r"(?:rtt|round-trip) min/avg/max(?:/mdev)? = "
-    r"(\d{1,9}(?:\.\d{1,9})?)/(\d{1,9}(?:\.\d{1,9})?)/(\d{1,9}(?:\.\d{1,9})?)(?:/(\d{1,9}(?:\.\d{1,9})?))? ms"
-)
 _TOLD = re.compile(r"From [^=]{1,160} icmp_seq=\d{1,9} (?P<what>.{1,200})")
 _WAIT_S = 10.0
 """Time that a series may take beyond its requests."""
@@ -28,9 +23,8 @@ _WAIT_S = 10.0
 
 @dataclass(frozen=True)
 class EchoReply:
-    """sequence: of its request. ttl: time to live, or hop limit, with which it arrived. time_s: None where not told."""
+    """ttl: time to live, or hop limit, with which it arrived. time_s: None where not told."""
 
-    sequence: int
     ttl: int
     time_s: float | None
 
@@ -39,28 +33,18 @@ class EchoReply:
 class PingSeries:
     """One run of ping. answers: the first to each request, in their order of arrival. duplicates: further ones.
 
-    told: what others said of it, as ``Redirect Host(New nexthop: 10.0.0.1)``. min_s, avg_s, max_s, mdev_s: as ping
-    itself printed them; None where it did not.
+    told: what others said of it, as ``Redirect Host(New nexthop: 10.0.0.1)``.
     """
 
     sent: int
     answers: tuple[EchoReply, ...] = ()
     duplicates: int = 0
-    errors: int = 0
     told: tuple[str, ...] = ()
-    min_s: float | None = None
-    avg_s: float | None = None
-    max_s: float | None = None
-    mdev_s: float | None = None
 
     @property
     def times_s(self) -> tuple[float, ...]:
         """Times of the answers, in their order."""
         return tuple(one.time_s for one in self.answers if one.time_s is not None)
-
-    @property
-    def lost(self) -> int:
-        return max(0, self.sent - len(self.answers))
 
     @property
     def ttls(self) -> tuple[int, ...]:
@@ -82,19 +66,14 @@ def parse_ping(text: str) -> PingSeries | None:
             if match["again"] or sequence in answers:
                 duplicates += 1
                 continue
-            time_s = float(match["time"]) / 1000 if match["time"] else None
-            answers[sequence] = EchoReply(sequence, int(match["ttl"]), time_s)
+            answers[sequence] = EchoReply(int(match["ttl"]), float(match["time"]) / 1000 if match["time"] else None)
         elif match := _TOLD.match(line.strip()):
             told.append(match["what"].strip())
-    totals = _SENT.search(text)
+    totals, again = _SENT.search(text), _DUPLICATES.search(text)
     if totals is None:
         return None
-    summed = _SUMMARY.search(text)
-    figures = [float(one) / 1000 if one else None for one in summed.groups()] if summed else [None] * 4
-    counted = [int(found[1]) if (found := one.search(text)) else 0 for one in (_DUPLICATES, _ERRORS)]
-    return PingSeries(
-        int(totals[1]), tuple(answers.values()), max(duplicates, counted[0]), counted[1], tuple(told), *figures
-    )
+    counted = int(again[1]) if again else 0
+    return PingSeries(int(totals[1]), tuple(answers.values()), max(duplicates, counted), tuple(told))
 
 
 def ping(
