@@ -45,6 +45,7 @@ VPP_HOST = replace(
     vpp=VppSettings(interfaces="af_packet"),
 )
 NICS = ("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1")
+VLANS = {"untagged": ((), ()), "VLAN": ((100,), (200,)), "two tags": ((100, 10), (100, 20))}
 MACS = {0: "f2:1f:ed:c6:5d:f9", 1: "3a:b2:9c:72:7d:32"}
 
 
@@ -79,12 +80,15 @@ class Bench:
         self.want(rx_queues)
 
     def want(self, rx_queues: int | None) -> None:
+        self.use(Wanted(self.config, MACS, rx_queues))
+
+    def use(self, wanted: Wanted) -> None:
         driver, _ = KINDS[type(self.box)]
-        self.dut = driver(Wanted(self.config, MACS, rx_queues), self.transport, link_wait_s=0)
+        self.wanted, self.dut = wanted, driver(wanted, self.transport, link_wait_s=0)
 
     def apply(self) -> list[str]:
         """Return the commands that made the changes, VPP's without the way to it; the changes are in ``steps``."""
-        self.steps = apply(self.dut, self.transport, self.journal)
+        self.steps = apply(self.dut, self.transport, self.journal, variant=self.wanted.variant)
         return [" ".join(command.argv).removeprefix(VPPCTL) for step in self.steps for command in step.do]
 
     def revert(self) -> int:

@@ -285,24 +285,7 @@ class LinuxBox:
         return Said()
 
     def _ip_address_show(self, words: list[str], _: bool) -> Said:
-        return Said(
-            json.dumps(
-                [
-                    {
-                        "ifname": name,
-                        "addr_info": [
-                            {
-                                "family": "inet6" if ":" in one else "inet",
-                                "local": one.split("/")[0],
-                                "prefixlen": int(one.split("/")[1]),
-                            }
-                            for one in nic.addresses
-                        ],
-                    }
-                    for name, nic in self.nics.items()
-                ]
-            )
-        )
+        return Said(json.dumps([{"ifname": name, "addr_info": _infos(nic)} for name, nic in self.nics.items()]))
 
     def _ip_address_replace(self, words: list[str], _: bool) -> Said:
         there = self.nics[words[2]].addresses
@@ -363,6 +346,11 @@ class LinuxBox:
 
 def _inside(net: Any, other: Any) -> bool:
     return bool(net.subnet_of(other))
+
+
+def _infos(nic: Nic) -> list[dict[str, Any]]:
+    split = [one.split("/") for one in nic.addresses]
+    return [{"family": "inet6" if ":" in ip else "inet", "local": ip, "prefixlen": int(n)} for ip, n in split]
 
 
 def _channels(nic: Nic) -> str:

@@ -37,20 +37,8 @@ class PfsenseBox(Pfsense):
     due: list[tuple[str, int]] = field(default_factory=list)
     alarm: bool = False
     programs: Sequence[str] = (
-        "ifconfig",
-        "route",
-        "arp",
-        "ndp",
-        "pfctl",
-        "sysctl",
-        "netstat",
-        "vmstat",
-        "cpuset",
-        "grep",
-        "sleep",
-        "stat",
-        "kenv",
-        "cpucontrol",
+        *("ifconfig", "route", "arp", "ndp", "pfctl", "sysctl", "netstat", "vmstat", "cpuset"),
+        *("grep", "sleep", "stat", "kenv", "cpucontrol"),
     )
 
     def run(self, argv: Sequence[str], input: str) -> Said:

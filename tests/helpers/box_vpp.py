@@ -217,12 +217,11 @@ class VppBox:
             "show ip neighbors": self.show_neighbours,
             r"show ip6? fib table 0 (\S+)": self.show_fib,
             r"create sub-interfaces (\S+) (\d+) (dot1q|dot1ad) \d+(?: inner-dot1q \d+)? exact-match": self.create_vlan,
-            r"delete sub-interface (\S+)": self.delete_vlan,
+            r"delete (?:sub-interface|interface (?:virtio|vmxnet3)) (\S+)": self.delete,
             r"create host-interface name (\S+) num-rx-queues (\d+)(?: hw-addr (\S+))?": self.create,
             r"set interface mac address (\S+) (\S+)": self.set_mac,
             r"delete host-interface name (\S+)": lambda linux: self.delete(f"host-{linux}"),
             r"create interface (virtio|vmxnet3) (\S+) (?:rss-enabled|num-rx-queues (\d+))": self.create_native,
-            r"delete interface (?:virtio|vmxnet3) (\S+)": self.delete,
             r"set interface state (\S+) (up|down)": self.set_state,
             r"set interface rx-mode (\S+) (\S+)": self.set_mode,
             r"set interface rx-placement (\S+) queue (\d+) (main|worker \d+)": self.set_placement,
@@ -252,14 +251,6 @@ class VppBox:
         free = next(at for at in range(1, 99) if at not in [card.index for card in self.cards.values()])
         self.cards[f"{parent}.{number}"] = Card(free, "vlan", self.cards[parent].mac, 0)
         return f"{parent}.{number}\n"
-
-    def delete_vlan(self, name: str) -> str:
-        card = self.cards.pop(name, None)
-        for path in (path for paths in self.routes.values() for path in paths):
-            path.dead = path.dead or (card is not None and path.index == card.index)
-        self.addresses.pop(name, None)
-        self.neighbours = {k: v for k, v in self.neighbours.items() if not k.endswith(f"%{name}")}
-        return ""
 
     def create_native(self, kind: str, device: str, queues: str | None) -> str:
         """A virtio NIC is used with all queues that it has, and vppctl says nothing of it."""

@@ -285,7 +285,7 @@ _RAPL = """\
 SAMPLES: Mapping[str, Sequence[str]] = {
     "dut.freebsd.parse.media_speed_bps": ("Ethernet autoselect (10Gbase-SR <full-duplex>)", "1000baseT <full-duplex>"),
     "dut.freebsd.parse.network": ("16.0.0.0/8", "10.1/16", "127.0.0.1"),
-    "host.files.parse_files": ('/boot/loader.conf:hw.ix.num_queues="2"\n',),
+    "host.files.parse_lines": ('/boot/loader.conf:hw.ix.num_queues="2"\n',),
     "dut.freebsd.parse.parse_firewall": ("Status: Enabled for 0 days 00:12:01           Debug: Urgent\n",),
     "dut.freebsd.parse.parse_interfaces": (_IFCONFIG,),
     "dut.freebsd.parse.parse_neighbours": (_ARP,),
@@ -335,7 +335,7 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "host.linux.parse_stat": (_STAT,),
     "host.linux.parse_uptime": ("12345.67 23456.78\n",),
     "dut.linux.wan.parse_qdiscs": (QDISCS_OF_A_WAN, QDISCS_WITH_LOSS, _QDISC),
-    "dut.linux.tunnel.parse_device": (
+    "dut.linux.parse.parse_device": (
         '[{"ifname":"tb6in4","flags":["POINTOPOINT","NOARP","UP"],"mtu":1480,"linkinfo":{"info_kind":"sit",'
         '"info_data":{"proto":"ip6ip","remote":"10.0.1.5","local":"10.0.1.1","ttl":255,"pmtudisc":true}}}]',
     ),

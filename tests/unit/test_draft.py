@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trexbench.config.draft import UNKNOWN, Draft
 from trexbench.config.model import DRIVERS
 from trexbench.core.errors import BenchError, ConfigError
-from trexbench.dut.drivers import driver_of
+from trexbench.dut import driver_of
 from trexbench.dut.model import ListedInterface, Listing
 from trexbench.session.draft import filled
 

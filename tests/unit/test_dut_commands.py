@@ -16,10 +16,9 @@ from trexbench.config.schema import read_dut
 from trexbench.core.dut.telemetry import CpuTime, DropCount, PortCount
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.core.patterns import LONGEST_TEXT, find
-from trexbench.dut import Wanted, open_dut
+from trexbench.dut import Wanted, open_dut, planned_only
 from trexbench.dut.apply import apply, revert
-from trexbench.dut.commands.counters import observation
-from trexbench.dut.drivers import planned_only
+from trexbench.dut.commands.driver import observation
 from trexbench.dut.journal import FileJournal
 from trexbench.transport import Completed, LocalTransport
 
@@ -234,7 +233,7 @@ class Chatty:
     place = "a chatty router"
 
     def run(self, argv: object, timeout_s: float, input: str | None = None) -> Completed:
-        return Completed((), 0, "x" * LONGEST_TEXT + "\nforwarding\n", "", 0.0)
+        return Completed((), 0, "x" * LONGEST_TEXT + "\nforwarding\n", "")
 
     def close(self) -> None: ...
 

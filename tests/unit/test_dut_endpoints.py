@@ -7,18 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
+from bench import Bench
 from box_linux import CONF, CONF6, FORWARD, LinuxBox
-from boxes import BoxTransport
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.schema import dut_of
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.dut import Wanted, open_dut
-from trexbench.dut.apply import apply, revert
-from trexbench.dut.drivers import planned_only
+from trexbench.dut import Wanted, planned_only
 from trexbench.dut.endpoints import endpoint_wanted, router_wanted
-from trexbench.dut.journal import FileJournal
 
 ROOT = Path(__file__).parents[2]
 PI = """driver: linux
@@ -40,42 +37,35 @@ endpoints:
 CONFIG = dut_of(Path("pi.yaml"), PI)
 
 
-class Bench:
-    def __init__(self, folder: Path, wanted: Wanted) -> None:
-        self.box, self.wanted = LinuxBox(), wanted
-        for name in ("enp3s0f0", "enp3s0f1"):
-            self.box.files |= {f"{CONF}/{name}/{one}_redirects": "1" for one in ("accept", "send")}
-            self.box.files |= {f"{CONF6}/{name}/accept_redirects": "1"}
-        self.box.files[f"{CONF}/all/send_redirects"] = "1"
-        self.transport = BoxTransport(self.box)
-        self.dut = open_dut(wanted, self.transport)
-        self.journal = FileJournal(wanted.config.name, folder)
-
-    def want(self, wanted: Wanted) -> None:
-        self.wanted, self.dut = wanted, open_dut(wanted, self.transport)
-
-    def apply(self) -> list[str]:
-        return [str(one) for one in apply(self.dut, self.transport, self.journal, variant=self.wanted.variant)]
+def bench_of(folder: Path, wanted: Wanted) -> Bench:
+    box = LinuxBox()
+    for name in ("enp3s0f0", "enp3s0f1"):
+        box.files |= {f"{CONF}/{name}/{one}_redirects": "1" for one in ("accept", "send")}
+        box.files |= {f"{CONF6}/{name}/accept_redirects": "1"}
+    box.files[f"{CONF}/all/send_redirects"] = "1"
+    bench = Bench(folder, box, wanted.config)
+    bench.use(wanted)
+    return bench
 
 
 def test_a_one_armed_router(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, router_wanted(CONFIG))
+    bench = bench_of(tmp_path, router_wanted(CONFIG))
     before = copy.deepcopy(bench.box)
-    made = bench.apply()
+    bench.apply()
     nic = bench.box.nics["enp3s0f0"]
     assert nic.addresses == ["10.1.0.1/24", "2001:2:0:1::1/64", "10.2.0.1/24", "2001:2:0:2::1/64"] and nic.up
-    assert bench.box.files[FORWARD] == "1" and sum("link of" in one for one in made) == 1
+    assert bench.box.files[FORWARD] == "1" and sum("link of" in one.what for one in bench.steps) == 1
     for path in (f"{CONF}/all/", f"{CONF}/enp3s0f0/"):
         assert [bench.box.files[f"{path}{one}_redirects"] for one in ("accept", "send")] == ["0", "0"]
     assert bench.box.files[f"{CONF6}/enp3s0f0/accept_redirects"] == "0"
-    assert bench.apply() == [] and not bench.dut.verify().mismatches
-    revert(bench.dut, bench.transport, bench.journal)
+    assert bench.apply() == [] and not bench.wrong()
+    bench.revert()
     assert bench.box.files == before.files and nic == before.nics["enp3s0f0"]
 
 
 @pytest.mark.parametrize(("role", "own", "other"), [("client", 1, 2), ("server", 2, 1)])
 def test_an_endpoint_has_routes_and_does_not_forward(tmp_path: Path, role: str, own: int, other: int) -> None:
-    bench = Bench(tmp_path, endpoint_wanted(CONFIG, role))
+    bench = bench_of(tmp_path, endpoint_wanted(CONFIG, role))
     before = copy.deepcopy(bench.box)
     bench.apply()
     assert bench.box.files[FORWARD] == "0" and not bench.box.neighbours
@@ -85,24 +75,24 @@ def test_an_endpoint_has_routes_and_does_not_forward(tmp_path: Path, role: str, 
         f"10.{other}.0.0/24 via 10.{own}.0.1 dev enp3s0f0",
         f"2001:2:0:{other}::/64 via 2001:2:0:{own}::1 dev enp3s0f0",
     ]
-    assert bench.apply() == [] and not bench.dut.verify().mismatches
-    revert(bench.dut, bench.transport, bench.journal)
+    assert bench.apply() == [] and not bench.wrong()
+    bench.revert()
     assert bench.box.files == before.files and bench.box.nics == before.nics and bench.box.routes == []
 
 
 def test_what_somebody_else_turned_on_again_is_a_mismatch(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, router_wanted(CONFIG))
+    bench = bench_of(tmp_path, router_wanted(CONFIG))
     bench.apply()
     bench.box.files[f"{CONF}/enp3s0f0/send_redirects"] = "1"
-    (found,) = bench.dut.verify().mismatches
-    assert str(found) == "send_redirects of enp3s0f0 (ipv4): wanted 0, found 1"
+    (found,) = bench.wrong()
+    assert found == "send_redirects of enp3s0f0 (ipv4): wanted 0, found 1"
 
 
 def test_an_endpoint_whose_packets_take_another_way_is_a_mismatch(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, endpoint_wanted(CONFIG, "client"))
+    bench = bench_of(tmp_path, endpoint_wanted(CONFIG, "client"))
     bench.apply()
     bench.box.routes.insert(0, ["10.2.0.0/25", "via", "10.1.0.9", "dev", "enp3s0f0"])
-    found = "; ".join(map(str, bench.dut.verify().mismatches))
+    found = "; ".join(bench.wrong())
     assert "routes inside 10.2.0.0/24: wanted none, found 10.2.0.0/25 via 10.1.0.9" in found
     assert "path of 10.1.0.2 to 10.2.0.1: wanted via 10.1.0.1 dev enp3s0f0, found via 10.1.0.9" in found
 
@@ -111,8 +101,8 @@ def test_a_router_without_sides_is_left_as_it_is(tmp_path: Path) -> None:
     text = re.sub(
         r'dut: \{interface: \w+, address: \[10\.(\d)\.0\.1/24, "([^"]+)/64"]}', r'gateway: [10.\1.0.1, "\2"]', PI
     )
-    bench = Bench(tmp_path, router_wanted(dut_of(Path("pi.yaml"), text)))
-    assert bench.apply() == [] and not bench.dut.verify().mismatches
+    bench = bench_of(tmp_path, router_wanted(dut_of(Path("pi.yaml"), text)))
+    assert bench.apply() == [] and not bench.wrong()
     assert not [one for one in bench.transport.ran if one.startswith("grep -rsH ") and " /" not in one], "all files"
 
 
@@ -137,37 +127,37 @@ def test_ipv6_goes_through_a_tunnel(tmp_path: Path) -> None:
         ("router", lambda tunnelled: router_wanted(CONFIG, tunnelled=tunnelled)),
         ("server", lambda tunnelled: endpoint_wanted(CONFIG, "server", tunnelled=tunnelled)),
     ):
-        bench = Bench(tmp_path / name, wanted(False))
+        bench = bench_of(tmp_path / name, wanted(False))
         before = copy.deepcopy(bench.box)
         bench.apply()
         native = copy.deepcopy(bench.box)
-        bench.want(wanted(True))
-        made = bench.apply()
+        bench.use(wanted(True))
+        bench.apply()
         outer, tunnel = bench.box.nics["enp3s0f0"], bench.box.nics["tb6in4"]
         ends = ("10.2.0.1", "10.2.0.2") if name == "router" else ("10.2.0.2", "10.2.0.1")
         told = f"tb6in4: 6in4 from {ends[0]} to {ends[1]}, TTL 255, MTU 1480 (was none)"
-        assert told in made and tunnel.tunnel == {"local": ends[0], "remote": ends[1], "ttl": "255"}
+        assert told in map(str, bench.steps) and tunnel.tunnel == {"local": ends[0], "remote": ends[1], "ttl": "255"}
         assert tunnel.up and tunnel.mtu == 1480 and tunnel.addresses == [inner[name]]
         assert inner[name] not in outer.addresses and len(outer.addresses) == len(native.nics["enp3s0f0"].addresses) - 1
         if name == "server":
             (route,) = [one for one in bench.box.routes if one[0] == "2001:2:0:1::/64"]
             assert route == ["2001:2:0:1::/64", "via", "2001:2:0:2::1", "dev", "tb6in4"]
-        assert bench.apply() == [] and not bench.dut.verify().mismatches
+        assert bench.apply() == [] and not bench.wrong()
         tunnel.mtu = 1400
         assert [one.what for one in bench.dut.verify().mismatches] == ["tb6in4"]
         tunnel.mtu = 1480
-        bench.want(wanted(False))
+        bench.use(wanted(False))
         bench.apply()
         assert bench.box.nics == native.nics and bench.box.routes == native.routes
-        bench.want(wanted(True))
+        bench.use(wanted(True))
         bench.apply()
-        revert(bench.dut, bench.transport, bench.journal)
+        bench.revert()
         assert bench.box.files == before.files and bench.box.routes == [] and "tb6in4" not in bench.box.nics
         assert bench.box.nics["enp3s0f0"] == before.nics["enp3s0f0"]
 
 
 def test_a_kernel_without_the_device_is_named(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, router_wanted(CONFIG, tunnelled=True))
+    bench = bench_of(tmp_path, router_wanted(CONFIG, tunnelled=True))
     bench.box.sit = False
     with pytest.raises(DutError, match=r"tb6in4: .*Unknown device type.*modprobe sit, or install"):
         bench.apply()
@@ -221,9 +211,9 @@ def test_with_pppoe_only_the_session_has_addresses_between_dut_and_server() -> N
 def test_hosts_of_a_session_are_applied_and_reverted(tmp_path: Path, bypass: bool) -> None:
     text = PI if bypass else re.sub(r"    bypass: .*\n", "", PI)
     config = dut_of(Path("pi.yaml"), text + "variants: {ppp: {pppoe: true}}\n").with_variant("ppp")
-    bench = Bench(tmp_path, endpoint_wanted(config, "server"))
+    bench = bench_of(tmp_path, endpoint_wanted(config, "server"))
     before = copy.deepcopy(bench.box)
     bench.apply()
-    assert bench.dut.verify().mismatches == () and not bench.apply()
-    revert(bench.dut, bench.transport, bench.journal)
+    assert bench.wrong() == [] and not bench.apply()
+    bench.revert()
     assert bench.box.files == before.files

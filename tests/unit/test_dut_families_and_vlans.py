@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import LINUX_SHIPPED, MACS, PFSENSE, Bench, dual_stack
+from bench import LINUX_SHIPPED, MACS, PFSENSE, VLANS, Bench, dual_stack
 from box_pfsense import PfsenseBox
 
 from trexbench.core.errors import DutError
-from trexbench.dut import Wanted
-from trexbench.dut.drivers import plan_from_nothing
-
-VLANS = {"untagged": ((), ()), "VLAN": ((100,), (200,)), "two tags": ((100, 10), (100, 20))}
+from trexbench.dut import Wanted, plan_from_nothing
 
 
 def pfsense(folder: Path, vlans: Any = ((), ())) -> Bench:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import LINUX, LINUX_FULL, LINUX_SHIPPED, NICS, PFSENSE, VPP, VPP_HOST, Bench, dual_stack
+from bench import LINUX, LINUX_FULL, LINUX_SHIPPED, NICS, PFSENSE, VLANS, VPP, VPP_HOST, Bench, dual_stack
 from box_linux import LinuxBox
 from box_pfsense import PfsenseBox
 from box_vpp import VppBox
@@ -21,8 +21,6 @@ from trexbench.config.model import DutConfig
 from trexbench.core.errors import DutError, DutLost
 from trexbench.dut.apply import revert
 from trexbench.dut.vpp import commands as vpp_commands
-
-VLANS = {"untagged": ((), ()), "VLAN": ((100,), (200,)), "two tags": ((100, 10), (100, 20))}
 
 
 def vpp() -> VppBox:
@@ -141,3 +139,11 @@ def test_after_a_boot_nothing_is_taken_back(tmp_path: Path, name: str, boot: Cal
     it.transport.ran.clear()
     done = revert(it.dut, it.transport, it.journal)
     assert len(done.forgotten) == len(it.steps) and not done.reverted and not it.changing()
+
+
+@pytest.mark.parametrize("name", ["linux 2", "vpp 2", "pfsense 14"])
+def test_a_dut_that_is_not_there_is_an_error_and_no_empty_reading(tmp_path: Path, name: str) -> None:
+    it = bench(tmp_path, name)
+    it.transport.lost_after = 0
+    with pytest.raises(DutLost, match="the connection to the box was lost"):
+        it.dut.observe()

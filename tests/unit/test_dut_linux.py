@@ -19,8 +19,7 @@ from trexbench.config.model import DutConfig
 from trexbench.config.settings import LinuxSettings
 from trexbench.core.dut.rss import PortHash, QueuePlace
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.dut import Change, Wanted
-from trexbench.dut.drivers import plan_from_nothing
+from trexbench.dut import Change, Wanted, plan_from_nothing
 from trexbench.dut.linux.changes import probes
 
 

@@ -41,7 +41,7 @@ class Recorded:
         if argv[0] in self._without or tuple(argv) not in self._answers:
             raise DutError(f"{argv[0]} is not installed on {self.place}")
         entry = self._answers[tuple(argv)]
-        return Completed(tuple(argv), entry["returncode"], entry["stdout"], entry["stderr"], 0.001)
+        return Completed(tuple(argv), entry["returncode"], entry["stdout"], entry["stderr"])
 
     def close(self) -> None:
         """A recording needs no closing."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,114 @@ from trexbench.core.errors import DutError
 from trexbench.dut.linux import parse as parse
 from trexbench.host import files
 from trexbench.host import linux as counters
+
+CHANNELS = """Channel parameters for eth0:
+Pre-set maximums:
+RX:\t\tn/a
+TX:\t\tn/a
+Other:\t\t1
+Combined:\t63
+Current hardware settings:
+RX:\t\t0
+TX:\t\t0
+Other:\t\t1
+Combined:\t4
+"""
+HASH = """RX flow hash indirection table for eth0 with 4 RX ring(s):
+    0:      0     1     2     3     0     1     2     3
+    8:      0     1     2     3     0     1     2     3
+RSS hash key:
+6d:5a:56:da
+RSS hash function:
+    toeplitz: {toeplitz}
+    xor: {xor}
+    crc32: off
+"""
+VIRTIO = """RX flow hash indirection table for eth0 with 1 RX ring(s):
+Operation not supported
+RSS hash key:
+Operation not supported
+RSS hash function:
+    toeplitz: on
+"""
+HASHED = {"table": [0, 1, 2, 3] * 4, "key": "6d5a56da"}
+UDP = "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n"
+PORTS = "L4 bytes 0 & 1 [TCP/UDP src port]\nL4 bytes 2 & 3 [TCP/UDP dst port]\n"
+SENDING = {"tx-usecs": 30, "tx-frames": 0}
+FIXED = COALESCING.replace("RX: on", "RX: off").replace("TX: off", "TX: n/a")
+NET_DEV = """Inter-|   Receive   |  Transmit
+ face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier
+    d0: 10 2 0 7 0 0 0 0 30 4 0 0 0 0 0 0
+eth0.5:10 5 0 0 0 0 0 0 30 6 0 0 0 0 0 0
+  cut: 10 2 0
+""".splitlines()
+SOFTIRQS = ["     CPU0   CPU3", "  NET_TX:  1  2", "NET_RX: 3 4", "TIMER: 5", "RCU: x 1"]
+INTERRUPTS = """   CPU0  CPU1
+ 24:  1  0  IO-APIC   5-edge      ACPI:Ged
+ 34: 7 5  PCI-MSIX-0000:03:00.0  0-edge  enp3s0f0-TxRx-0
+NMI: 1 1 Non-maskable
+ERR: 0
+""".splitlines()
+CLOCKS = {
+    "/proc/cpuinfo": ["processor : 0", "cpu MHz : 1800.5", "processor : 1", "cpu MHz : 1900.0", "cpu MHz : x"],
+    "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq": ["2200000"],
+}
+QDISCS = (
+    '[{"kind":"mq","dev":"eth0","root":true,"drops":7},{"kind":"fq","dev":"eth0","parent":":1","drops":7},'
+    '{"kind":"noqueue","dev":"lo","root":true}]'
+)
+NFT = '{"nftables": [{"metainfo": {}}, {"table": {}}, {"rule": {}}, {"rule": {}}]}'
+ROWS: list[tuple[Callable[[Any], object], Any, object]] = [
+    (files.parse_lines, "", {}),
+    (files.parse_lines, "/proc/sys/net/ipv4/ip_forward:1\n", {"/proc/sys/net/ipv4/ip_forward": ["1"]}),
+    (files.parse_lines, "/proc/x:a: b\n", {"/proc/x": ["a: b"]}),
+    (files.parse_lines, "/names:filter\n/names:nat\n", {"/names": ["filter", "nat"]}),
+    (files.parse_lines, "/sys/class/net/d0/speed:-1\n", {"/sys/class/net/d0/speed": ["-1"]}),
+    (files.parse_lines, "grep: warning\n", {}),
+    *((files.number, text, value) for text, value in (("7", 7), ("-1", -1), ("", None), (None, None), ("ff", None))),
+    (files.parse_cpus, "0-3,8", [0, 1, 2, 3, 8]),
+    (files.parse_cpus, "2", [2]),
+    (files.parse_cpus, "3-1", []),
+    *((files.parse_cpus, text, None) for text in ("", None, "a", "1,")),
+    (parse.parse_path, '[{"type":"blackhole","dst":"16.0.8.1"}]', None),
+    (parse.parse_path, "", None),
+    (
+        parse.parse_channels,  # in the kernel's two ways to say none
+        CHANNELS,
+        {"max": {"other": 1, "combined": 63}, "now": {"rx": 0, "tx": 0, "other": 1, "combined": 4}},
+    ),
+    (parse.parse_channels, RINGS, {"max": {"rx": 4096, "tx": 4096}, "now": {"rx": 512, "tx": 256}}),
+    # a direction that is adaptive has no numbers of its own
+    (parse.parse_coalescing, COALESCING, {"adaptive-rx": True, "adaptive-tx": False, **SENDING}),
+    (parse.parse_coalescing, FIXED, {"adaptive-rx": False, "rx-usecs": 50, **SENDING}),
+    (parse.parse_coalescing, "Coalesce parameters for d0:\n", None),
+    (parse.parse_hash, HASH.format(toeplitz="on", xor="off"), {**HASHED, "function": "toeplitz"}),
+    (parse.parse_hash, HASH.format(toeplitz="off", xor="on"), {**HASHED, "function": "xor"}),
+    (parse.parse_hash, VIRTIO, {"table": None, "key": None, "function": "toeplitz"}),
+    (parse.parse_hash, "", {"table": None, "key": None, "function": None}),
+    (parse.parse_hash_fields, UDP, ["src", "dst"]),
+    (parse.parse_hash_fields, UDP + PORTS, ["src", "dst", "sport", "dport"]),
+    (parse.parse_hash_fields, "", None),
+    (parse.parse_hash_fields, "not supported", None),
+    (parse.count_nft_rules, NFT, 2),
+    (parse.count_iptables_rules, "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j DROP\nCOMMIT\n", 1),
+    (counters.parse_clocks, CLOCKS, {0: 1.8005e9, 1: 2.2e9}),  # the governor's is preferred
+    (counters.parse_clocks, {}, {}),
+    (counters.parse_snmp, ["Ip: A B", "Ip: 1 -2", "Udp: C", "Udp: 3"], {"Ip.A": 1, "Udp.C": 3}),
+    (counters.parse_net_dev, NET_DEV, {"d0": (2, 4), "eth0.5": (5, 6)}),
+    (counters.parse_softirqs, SOFTIRQS, {"NET_TX": {0: 1, 3: 2}, "NET_RX": {0: 3, 3: 4}}),
+    (counters.parse_softirqs, SOFTIRQS[1:], {}),
+    (counters.parse_softirqs, [], {}),
+    (counters.parse_interrupts, INTERRUPTS, {24: ("ACPI:Ged", 1), 34: ("enp3s0f0-TxRx-0", 12)}),
+    (counters.parse_interrupts, INTERRUPTS[1:], {}),
+    (counters.parse_interrupts, [], {}),
+    (counters.parse_qdisc_drops, QDISCS, {"eth0": 7}),  # only the root's
+]
+
+
+@pytest.mark.parametrize(("parser", "text", "expected"), ROWS)
+def test_what_is_printed_is_a_fact_or_none(parser: Callable[[Any], object], text: Any, expected: object) -> None:
+    assert parser(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -38,111 +148,21 @@ def test_routes(entry: dict[str, object], expected: tuple[object, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("parser", "text", "words"),
     [
-        ("", {}),
-        ("/proc/sys/net/ipv4/ip_forward:1\n", {"/proc/sys/net/ipv4/ip_forward": "1"}),
-        ("/proc/x:a: b\n", {"/proc/x": "a: b"}),
-        ("/proc/net/ip_tables_names:filter\n/proc/net/ip_tables_names:nat\n", {"/proc/net/ip_tables_names": "filter"}),
-        ("/sys/class/net/d0/speed:-1\n", {"/sys/class/net/d0/speed": "-1"}),
-        ("grep: warning\n", {}),
+        *((parse.parse_links, text, "ip link printed") for text in ("RTNETLINK", "{", '"text"', "[1]", "{}")),
+        (parse.parse_channels, "netlink error: Operation not supported", "printed no settings"),
+        (counters.parse_snmp, ["Ip: A B", "Ip: 1"], "2 names, 1 numbers"),
+        (lambda lines: counters.parse_stat(lines, {}), ["intr 1"], "names no CPU"),
+        *(
+            (lambda lines: counters.parse_stat(lines, {}), [line], "/proc/stat: the line of cpu0 cannot be read")
+            for line in ("cpu0 1 2", "cpu0 1 2 3 4 5 6 x")
+        ),
     ],
 )
-def test_files(text: str, expected: dict[str, str]) -> None:
-    assert files.parse_files(text) == expected
-
-
-@pytest.mark.parametrize(("text", "expected"), [("7", 7), ("-1", -1), ("", None), (None, None), ("ff", None)])
-def test_number_is_none_where_nothing_was_said(text: str | None, expected: int | None) -> None:
-    assert files.number(text) == expected
-
-
-def test_path_of_a_black_hole_is_none() -> None:
-    assert parse.parse_path('[{"type":"blackhole","dst":"16.0.8.1"}]') is None
-    assert parse.parse_path("") is None
-
-
-@pytest.mark.parametrize("text", ["RTNETLINK", "{", '"text"', "[1]", "{}"])
-def test_no_json_is_a_dut_error(text: str) -> None:
-    with pytest.raises(DutError, match="ip link printed"):
-        parse.parse_links(text)
-
-
-CHANNELS = """Channel parameters for eth0:
-Pre-set maximums:
-RX:\t\tn/a
-TX:\t\tn/a
-Other:\t\t1
-Combined:\t{most}
-Current hardware settings:
-RX:\t\t0
-TX:\t\t0
-Other:\t\t1
-Combined:\t{now}
-"""
-
-
-def test_channels_of_the_kernels_two_ways_to_say_none() -> None:
-    found = parse.parse_channels(CHANNELS.format(most=63, now=4))
-    assert found == {"max": {"other": 1, "combined": 63}, "now": {"rx": 0, "tx": 0, "other": 1, "combined": 4}}
-    with pytest.raises(DutError, match="printed no settings"):
-        parse.parse_channels("netlink error: Operation not supported")
-
-
-def test_descriptors_of_rings() -> None:
-    assert parse.parse_channels(RINGS) == {"max": {"rx": 4096, "tx": 4096}, "now": {"rx": 512, "tx": 256}}
-
-
-def test_an_adaptive_direction_has_no_numbers_of_its_own() -> None:
-    sending = {"tx-usecs": 30, "tx-frames": 0}
-    assert parse.parse_coalescing(COALESCING) == {"adaptive-rx": True, "adaptive-tx": False, **sending}
-    fixed = COALESCING.replace("RX: on", "RX: off").replace("TX: off", "TX: n/a")
-    assert parse.parse_coalescing(fixed) == {"adaptive-rx": False, "rx-usecs": 50, **sending}
-    assert parse.parse_coalescing("Coalesce parameters for d0:\n") is None
-
-
-HASH = """RX flow hash indirection table for eth0 with 4 RX ring(s):
-    0:      0     1     2     3     0     1     2     3
-    8:      0     1     2     3     0     1     2     3
-RSS hash key:
-6d:5a:56:da
-RSS hash function:
-    toeplitz: {toeplitz}
-    xor: {xor}
-    crc32: off
-"""
-VIRTIO = """RX flow hash indirection table for eth0 with 1 RX ring(s):
-Operation not supported
-RSS hash key:
-Operation not supported
-RSS hash function:
-    toeplitz: on
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (HASH.format(toeplitz="on", xor="off"), {"table": [0, 1, 2, 3] * 4, "key": "6d5a56da", "function": "toeplitz"}),
-        (HASH.format(toeplitz="off", xor="on"), {"table": [0, 1, 2, 3] * 4, "key": "6d5a56da", "function": "xor"}),
-        (VIRTIO, {"table": None, "key": None, "function": "toeplitz"}),
-        ("", {"table": None, "key": None, "function": None}),
-    ],
-)
-def test_hash(text: str, expected: dict[str, object]) -> None:
-    assert parse.parse_hash(text) == expected
-
-
-UDP = "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n"
-PORTS = "L4 bytes 0 & 1 [TCP/UDP src port]\nL4 bytes 2 & 3 [TCP/UDP dst port]\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [(UDP, ["src", "dst"]), (UDP + PORTS, ["src", "dst", "sport", "dport"]), ("", None), ("not supported", None)],
-)
-def test_hash_fields(text: str, expected: list[str] | None) -> None:
-    assert parse.parse_hash_fields(text) == expected
+def test_what_cannot_be_read_is_named(parser: Callable[[Any], object], text: Any, words: str) -> None:
+    with pytest.raises(DutError, match=words):
+        parser(text)
 
 
 @pytest.mark.parametrize(
@@ -165,50 +185,14 @@ def test_the_queue_of_an_interrupts_name(name: str, queue: int | None) -> None:
     assert parse.queue_of(name) == queue
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("0-3,8", [0, 1, 2, 3, 8]), ("2", [2]), ("", None), (None, None), ("a", None), ("3-1", []), ("1,", None)],
-)
-def test_cpus(text: str | None, expected: list[int] | None) -> None:
-    assert files.parse_cpus(text) == expected
-
-
 @given(st.sets(st.integers(0, 300)))
 def test_a_mask_comes_back_as_it_was_written(cpus: set[int]) -> None:
     assert files.parse_mask(files.mask(cpus)) == sorted(cpus)
 
 
-def test_firewall_rules_are_counted() -> None:
-    assert parse.count_nft_rules('{"nftables": [{"metainfo": {}}, {"table": {}}, {"rule": {}}, {"rule": {}}]}') == 2
-    assert parse.count_iptables_rules("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j DROP\nCOMMIT\n") == 1
-
-
-# counters
-
-
 def test_stolen_time_is_in_the_total_and_nobodys_work() -> None:
     (one,) = counters.parse_stat(["cpu 1 2 3", "cpu7 100 200 300 4000 500 60 70 8000 0 0"], {7: 2.2e9})
     assert one == CpuTime(7, 132.3, 7.3, 0.7, 2.2e9, 3.0, 3.0)
-    for wrong in ("cpu0 1 2", "cpu0 1 2 3 4 5 6 x"):
-        with pytest.raises(DutError, match="/proc/stat: the line of cpu0 cannot be read"):
-            counters.parse_stat([wrong], {})
-    with pytest.raises(DutError, match="names no CPU"):
-        counters.parse_stat(["intr 1"], {})
-
-
-def test_the_governors_clock_is_preferred() -> None:
-    files = {
-        "/proc/cpuinfo": ["processor : 0", "cpu MHz : 1800.5", "processor : 1", "cpu MHz : 1900.0", "cpu MHz : x"],
-        "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq": ["2200000"],
-    }
-    assert counters.parse_clocks(files) == {0: 1.8005e9, 1: 2.2e9}
-    assert counters.parse_clocks({}) == {}
-
-
-def test_snmp_pairs_names_with_numbers() -> None:
-    assert counters.parse_snmp(["Ip: A B", "Ip: 1 -2", "Udp: C", "Udp: 3"]) == {"Ip.A": 1, "Udp.C": 3}
-    with pytest.raises(DutError, match="2 names, 1 numbers"):
-        counters.parse_snmp(["Ip: A B", "Ip: 1"])
 
 
 @pytest.mark.parametrize(
@@ -238,23 +222,6 @@ def test_queues_that_vmxnet3_prints_below_their_numbers() -> None:
     assert counters.queue_counts(counters.parse_nic_counters(f"{text}     tx timeout count: 0\n")) == {0: 5, 1: 6}
 
 
-def test_packets_by_interface() -> None:
-    lines = [
-        "Inter-|   Receive   |  Transmit",
-        " face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier",
-        "    d0: 10 2 0 7 0 0 0 0 30 4 0 0 0 0 0 0",
-        "eth0.5:10 5 0 0 0 0 0 0 30 6 0 0 0 0 0 0",
-        "  cut: 10 2 0",
-    ]
-    assert counters.parse_net_dev(lines) == {"d0": (2, 4), "eth0.5": (5, 6)}
-
-
-def test_soft_interrupts_by_cpu() -> None:
-    lines = ["     CPU0   CPU3", "  NET_TX:  1  2", "NET_RX: 3 4", "TIMER: 5", "RCU: x 1"]
-    assert counters.parse_softirqs(lines) == {"NET_TX": {0: 1, 3: 2}, "NET_RX": {0: 3, 3: 4}}
-    assert counters.parse_softirqs(lines[1:]) == counters.parse_softirqs([]) == {}
-
-
 def test_softnet_is_hexadecimal_and_names_its_cpu_late_or_never() -> None:
     zeros = "00000000 " * 9
     told = [f"000000ff 00000001 00000010 {zeros}00000003", f"0000000a 00000000 00000000 {zeros}00000000"]
@@ -264,23 +231,3 @@ def test_softnet_is_hexadecimal_and_names_its_cpu_late_or_never() -> None:
     }
     untold = ["0000000a 00000001 00000002 00000000", "nothing", "0000000b 00000000 00000000"]
     assert {cpu: one["processed"] for cpu, one in counters.parse_softnet(untold).items()} == {0: 10, 2: 11}
-
-
-def test_interrupts_of_all_cpus_together() -> None:
-    lines = [
-        "   CPU0  CPU1",
-        " 24:  1  0  IO-APIC   5-edge      ACPI:Ged",
-        " 34: 7 5  PCI-MSIX-0000:03:00.0  0-edge  enp3s0f0-TxRx-0",
-        "NMI: 1 1 Non-maskable",
-        "ERR: 0",
-    ]
-    assert counters.parse_interrupts(lines) == {24: ("ACPI:Ged", 1), 34: ("enp3s0f0-TxRx-0", 12)}
-    assert counters.parse_interrupts(lines[1:]) == counters.parse_interrupts([]) == {}
-
-
-def test_only_the_root_discipline_counts() -> None:
-    text = (
-        '[{"kind":"mq","dev":"eth0","root":true,"drops":7},{"kind":"fq","dev":"eth0","parent":":1","drops":7},'
-        '{"kind":"noqueue","dev":"lo","root":true}]'
-    )
-    assert counters.parse_qdisc_drops(text) == {"eth0": 7}

@@ -16,12 +16,12 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.settings import VppSettings
 from trexbench.config.twin import RssSpec
-from trexbench.core.dut.rss import QueuePlace
+from trexbench.core.dut.rss import MICROSOFT_KEY, PortHash, QueuePlace, Spreading
 from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.dut import Wanted
-from trexbench.dut.drivers import plan_from_nothing
+from trexbench.dut import Wanted, plan_from_nothing
 from trexbench.dut.journal import FileJournal
+from trexbench.dut.model import with_config_rss
 from trexbench.dut.vpp import changes as vpp
 from trexbench.dut.vpp.check import compare
 from trexbench.dut.vpp.facts import VppFacts
@@ -282,40 +282,33 @@ def test_the_recorded_accidents_are_mismatches(name: str, found: list[str]) -> N
     assert [wrong.found for wrong in compare(Wanted(VPP_HOST, MACS), recorded(name))] == found
 
 
-def _other_mac(box: VppBox) -> None:
-    box.neighbours[f"100.65.1.2%{NICS[0]}"] = ("02:00:00:00:00:99", True)
-
-
-def _learnt(box: VppBox) -> None:
-    box.neighbours[f"100.65.1.2%{NICS[0]}"] = ("68:05:ca:32:45:94", False)
-
-
-def _down(box: VppBox) -> None:
-    box.cards[NICS[0]].up = False
-
-
-def _no_address(box: VppBox) -> None:
-    box.addresses[NICS[0]] = ["100.65.1.1/25"]
-
-
-def _no_route(box: VppBox) -> None:
-    del box.routes["16.0.0.0/8"]
+PIN = f"100.65.1.2%{NICS[0]}"
+PINNED = "wanted 68:05:ca:32:45:94 static, found"
 
 
 @pytest.mark.parametrize(
     ("harm", "wrong"),
     [
-        (_other_mac, "neighbour 100.65.1.2 on TenGigabitEthernet3/0/0: wanted 68:05:ca:32:45:94 static, found 02:00"),
-        (_learnt, "wanted 68:05:ca:32:45:94 static, found 68:05:ca:32:45:94 learnt"),
-        (_down, "state of TenGigabitEthernet3/0/0: wanted up, found down"),
-        (_no_address, "address of TenGigabitEthernet3/0/0: wanted 100.65.1.1/24, found 100.65.1.1/25"),
         (
-            _no_route,
-            "route 16.0.0.0/8: wanted ipv4 via 100.65.1.2 TenGigabitEthernet3/0/0 to 68:05:ca:32:45:94, found none",
+            lambda box: box.neighbours.update({PIN: ("02:00:00:00:00:99", True)}),
+            f"neighbour 100.65.1.2 on {NICS[0]}: {PINNED} 02:00",
+        ),
+        (
+            lambda box: box.neighbours.update({PIN: ("68:05:ca:32:45:94", False)}),
+            f"{PINNED} 68:05:ca:32:45:94 learnt",
+        ),
+        (lambda box: setattr(box.cards[NICS[0]], "up", False), f"state of {NICS[0]}: wanted up, found down"),
+        (
+            lambda box: box.addresses.update({NICS[0]: ["100.65.1.1/25"]}),
+            f"address of {NICS[0]}: wanted 100.65.1.1/24, found 100.65.1.1/25",
+        ),
+        (
+            lambda box: box.routes.pop("16.0.0.0/8"),
+            f"route 16.0.0.0/8: wanted ipv4 via 100.65.1.2 {NICS[0]} to 68:05:ca:32:45:94, found none",
         ),
     ],
 )
-def test_every_difference_is_named_and_mended(dpdk: Bench, harm: Callable[[VppBox], None], wrong: str) -> None:
+def test_every_difference_is_named_and_mended(dpdk: Bench, harm: Callable[[VppBox], object], wrong: str) -> None:
     dpdk.apply()
     harm(dpdk.box)
     assert any(wrong in one for one in dpdk.wrong()), dpdk.wrong()
@@ -350,29 +343,23 @@ def test_revert_after_an_apply_with_other_queues(dpdk: Bench) -> None:
     assert dpdk.journal.entries() == ()
 
 
-def test_revert_of_interfaces_made_anew(host: Bench) -> None:
+@pytest.mark.parametrize(
+    ("workers", "queues", "scripted"),
+    [(None, 3, ()), (2, None, ()), (2, None, HOST_INTERFACES)],
+    ids=["other queues", "a restart", "a restart with a start-up script"],
+)
+def test_revert_of_interfaces_made_anew(
+    host: Bench, workers: int | None, queues: int | None, scripted: tuple[str, ...]
+) -> None:
+    """Interfaces that were there before go with a restart, unless a start-up script creates them."""
     host.apply()
     before = host.box.settings()
     host.journal = FileJournal("later", host.journal._path.parent)
-    host.want(3)
-    host.apply()
-    host.revert()
-    assert host.box.settings() == before
-    host.want(None)
-    assert host.wrong() == []
-
-
-@pytest.mark.parametrize("start_up", [False, True], ids=["by hand", "by a start-up script"])
-def test_revert_of_workers_under_af_packet(host: Bench, start_up: bool) -> None:
-    """Interfaces that were there before go with the restart, unless a start-up script creates them."""
-    host.apply()
-    before = host.box.settings()
-    host.journal = FileJournal("later", host.journal._path.parent)
-    host.config = replace(VPP_HOST, vpp=VppSettings(interfaces="af_packet", workers=2))
-    host.want(None)
+    host.config = replace(VPP_HOST, vpp=VppSettings(interfaces="af_packet", workers=workers))
+    host.want(queues)
     host.apply()
     assert host.wrong() == []
-    host.box.scripted = HOST_INTERFACES if start_up else ()
+    host.box.scripted = scripted
     host.revert()
     assert host.box.settings() == before
 
@@ -428,6 +415,14 @@ def test_the_hash_is_the_configs(dpdk: Bench, rss: RssSpec | None, key: str | No
         assert (one.key or "").startswith(key or "-") is (key is not None)
         assert reason in one.reason
         assert one.table[:5] == ((0, 1, 2, 0, 1) if key else ())
+
+
+def test_the_config_speaks_of_a_hash_only_where_the_dut_is_silent() -> None:
+    queues = tuple(QueuePlace(port, queue, f"cpu{queue}") for port in (0, 1) for queue in (0, 1))
+    own, silent = PortHash(0, "aa" * 40, ("src",), (0, 1)), PortHash(1, None, reason="not told")
+    found = with_config_rss(Spreading(queues, (own, silent)), replace(VPP, rss=RssSpec(table=4)))
+    assert found.hashes[0] == own and found.queues == queues
+    assert found.hashes[1] == PortHash(1, MICROSOFT_KEY.hex(), RssSpec().fields, (0, 1, 0, 1))
 
 
 def test_the_kernels_spread_over_af_packet_is_not_predicted(host: Bench) -> None:
@@ -584,20 +579,9 @@ def test_the_shipped_netgate(tmp_path: Path) -> None:
 
 def test_no_value_of_the_config_is_read_by_the_shell(dpdk: Bench) -> None:
     """The one script is a constant; questions come by its input, and its words are not looked for among files."""
-    seen: list[tuple[str, ...]] = []
-    kept = dpdk.transport.run
-
-    def run(argv: tuple[str, ...], timeout_s: float, input: str | None = None):  # type: ignore[no-untyped-def]
-        seen.append(tuple(argv))
-        return kept(argv, timeout_s, input)
-
-    dpdk.transport.run = run  # type: ignore[method-assign, assignment]
     dpdk.apply()
-    scripts = {argv[2] for argv in seen if argv[0] == "sh"}
-    assert len(scripts) == 1
-    assert "TenGigabit" not in "".join(scripts)
-    assert "100.65" not in "".join(scripts)
-    assert "set -f" in "".join(scripts)
+    (script,) = {line for line in dpdk.transport.ran if line.startswith("sh ")}
+    assert "TenGigabit" not in script and "100.65" not in script and "set -f" in script
 
 
 @pytest.mark.parametrize(("config", "outer"), [(VPP, "dot1ad"), (VPP_HOST, "dot1q")])

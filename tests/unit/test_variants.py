@@ -16,9 +16,8 @@ from trexbench.config.schema import dut_of
 from trexbench.core.errors import ConfigError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellRecord, night_from_dict
-from trexbench.dut import Change, Command, Wanted
+from trexbench.dut import Change, Command, Wanted, plan_from_nothing
 from trexbench.dut.apply import of_others
-from trexbench.dut.drivers import plan_from_nothing
 from trexbench.dut.endpoints import router_wanted
 from trexbench.dut.journal import Entry, FileJournal
 from trexbench.dut.linux.firewall import RuleLoad, firewall_changes, load_of

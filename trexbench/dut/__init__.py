@@ -1,6 +1,37 @@
 """Devices under test: what to set, what to read back before anything is measured, and what they count."""
 
-from .drivers import open_dut
-from .model import Attestation, Change, Command, Dut, Mismatch, Wanted, not_attested
+from __future__ import annotations
 
-__all__ = ["Attestation", "Change", "Command", "Dut", "Mismatch", "Wanted", "not_attested", "open_dut"]
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib import import_module
+
+from ..config.model import DRIVERS
+from ..transport import Transport
+from .model import Attestation, Change, Command, Dut, DutDriver, Mismatch, Wanted, not_attested
+
+__all__ = ["Attestation", "Change", "Command", "Dut", "Mismatch", "Wanted", "not_attested"]
+
+
+def driver_of(name: str) -> DutDriver:
+    """The driver of this name in a config; only its own folder is imported."""
+    driver: DutDriver = import_module(f".{DRIVERS[name].folder}.driver", __package__).DRIVER
+    return driver
+
+
+def open_dut(wanted: Wanted, transport: Transport) -> Dut:
+    """The DUT of this config, reached by this transport."""
+    return driver_of(wanted.config.driver).open(wanted, transport)
+
+
+def plan_from_nothing(wanted: Wanted) -> Sequence[Change]:
+    """The changes to a DUT on which nothing is set."""
+    driver = driver_of(wanted.config.driver)
+    return driver.plan(wanted, driver.nothing(wanted))
+
+
+def planned_only(wanted: Wanted) -> Attestation:
+    """The attestation of a simulated DUT: the commands that would have been sent to a real one."""
+    planned = [asdict(command) for change in plan_from_nothing(wanted) for command in change.do]
+    facts = {"not attested": "--sim: a twin forwards; planned, not sent", "planned": planned}
+    return Attestation(wanted.config.name, wanted.config.driver, False, facts)

@@ -152,5 +152,4 @@ def run(transport: Transport, command: Command) -> None:
 
 
 def summary(made: Sequence[Change]) -> str:
-    """Number of changes, in words."""
     return counted(len(made), "change") if made else "nothing to change"

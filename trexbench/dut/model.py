@@ -283,7 +283,6 @@ class Attestation:
         return hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode()).hexdigest()
 
     def to_document(self) -> dict[str, Any]:
-        """JSON for the result."""
         return {
             "dut": self.dut,
             "driver": self.driver,
@@ -303,7 +302,6 @@ class Attestation:
         return self
 
     def in_words(self, verb: str) -> str:
-        """Every mismatch in one line."""
         found = "; ".join(str(mismatch) for mismatch in self.mismatches)
         return f"{self.dut} {verb} what its config says: {found}"
 

@@ -1,9 +1,21 @@
-"""Output of ``grep -H`` over files, and the numbers and lists of CPUs in them. Pure; absent is None, never zero."""
+"""Files of a host by ``grep -H``, and the numbers and lists of CPUs in them; absent is None, never zero."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+
+from ..transport import TIMEOUT_S, Transport
+
+
+def read_lines(transport: Transport, *words: str) -> dict[str, list[str]]:
+    """All lines of the files that grep is asked for. Its exit code only tells that some file is missing."""
+    return parse_lines(transport.run(("grep", *words), TIMEOUT_S).stdout)
+
+
+def read_files(transport: Transport, *words: str) -> dict[str, str]:
+    """The first line of each of these files, stripped."""
+    return {path: lines[0].strip() for path, lines in read_lines(transport, *words).items()}
 
 
 def parse_lines(text: str) -> dict[str, list[str]]:
@@ -14,11 +26,6 @@ def parse_lines(text: str) -> dict[str, list[str]]:
         if colon and path.startswith("/"):
             files.setdefault(path, []).append(value)
     return files
-
-
-def parse_files(text: str) -> dict[str, str]:
-    """Parse ``grep -H`` over files of one line: the first line of each, stripped."""
-    return {path: lines[0].strip() for path, lines in parse_lines(text).items()}
 
 
 def number(text: str | None) -> int | None:

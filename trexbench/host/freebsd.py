@@ -1,9 +1,13 @@
-"""Counters that FreeBSD's tools print -> numbers. Pure; absent is None, never zero; DutError for other text."""
+"""Counters that FreeBSD's tools print -> numbers, and which of them are right for a NIC: its driver's source says so.
+
+Pure; absent is None, never zero; DutError for other text.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..core.dut.telemetry import CpuTime
 from ..core.errors import DutError
@@ -12,22 +16,22 @@ from .files import counts, number
 _SYSCTL = re.compile(r"([A-Za-z_][A-Za-z0-9_%-]*(?:\.[A-Za-z0-9_%-]+)+)=(.*)")
 _IRQ = re.compile(r"irq([0-9]{1,5}): (\S.*?)\s+([0-9]{1,20})\s+[0-9]+\s*")
 _RXQ = re.compile(r"([a-z][a-z0-9_]*[0-9]+):(?:rxq|rx|que|q) ?([0-9]{1,4})\+?")
+_LEAF = re.compile(r"dev\.([a-z][a-z0-9_]*)\.([0-9]{1,4})\.(.+)")
 _CPU_STATES = 5
 """user, nice, sys, intr, idle: sys/sys/resource.h."""
 
-PACKETS_OF_QUEUE = re.compile(
-    r"dev\.([a-z][a-z0-9_]*)\.([0-9]{1,4})\.(?:[a-z_]+\.)?(?:queue|que|rxq|rxstat|queue_rx_)([0-9]{1,4})"
-    r"\.(?:rx_packets|packets)"
-)
+PACKETS_OF_QUEUE = re.compile(r"(?:[a-z_]+\.)?(?:queue|que|rxq|rxstat|queue_rx_)([0-9]{1,4})\.(?:rx_packets|packets)")
 """Packets of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, mce ``rxstat0.packets``."""
+SENT_BY_QUEUE = re.compile(r"queue[0-9]{1,4}\.tx_packets")
+DROPS_OF_RING = re.compile(r"iflib\.txq[0-9]{1,4}\.r_drops")
+"""Frames that found the ring in front of one transmit queue full (iflib)."""
+IFLIB = "iflib.override_nrxqs"
+"""Exists where the driver is built on iflib."""
 
 FREQUENCY = re.compile(r"dev\.cpu\.[0-9]{1,4}\.freq")
-SHIFTING = re.compile(r"dev\.hwpstate_intel\.[0-9]{1,4}\..+")
+SHIFTING = "dev.hwpstate_intel."
 """Exists where CPUs choose their clocks themselves. Each reading of FREQUENCY then measures one, with the CPU's
 interrupts off for 1 ms (sys/x86/cpufreq/hwpstate_intel.c, cpu_est_clockrate): frames are lost meanwhile."""
-
-IFLIB = re.compile(r"dev\.[a-z][a-z0-9_]*\.[0-9]{1,4}\.iflib\.override_nrxqs")
-"""Exists where the driver is built on iflib."""
 
 PLATFORM_VARIABLES: Mapping[str, str] = {
     "bios_vendor": "smbios.bios.vendor",
@@ -43,9 +47,6 @@ _MICROCODE = re.compile(
     r"MSR 0x8b: 0x([0-9a-f]{1,8}) 0x([0-9a-f]{1,8})|CPU microcode: updated from 0x[0-9a-f]{1,16} to 0x([0-9a-f]{1,16})"
 )
 """Printed by ``cpucontrol -m 0x8b`` (usr.sbin/cpucontrol), and by the kernel while it boots (sys/x86/x86/ucode.c)."""
-
-DROPS_OF_RING = re.compile(r"dev\.([a-z][a-z0-9_]*)\.([0-9]{1,4})\.iflib\.txq([0-9]{1,4})\.r_drops")
-"""Frames that found the ring in front of one transmit queue full (iflib)."""
 
 
 def parse_sysctl(text: str) -> dict[str, str]:
@@ -180,3 +181,75 @@ def parse_protocol(text: str) -> dict[str, int]:
     if not found:
         raise DutError(f"netstat -s printed no counts ({text.strip()[:60]!r})")
     return found
+
+
+@dataclass(frozen=True)
+class NicCounters:
+    """Counters of frames that a driver loses, each frame in one of them.
+
+    columns: of ``netstat -i``. leaves: of sysctl, below the device. by_queue: received and sent frames are the sums
+    over its queues, which software counts as it goes; else netstat's Ipkts and Opkts. known: its source was read.
+    """
+
+    columns: tuple[str, ...] = ("Ierrs", "Idrop", "Oerrs")
+    leaves: tuple[str, ...] = ()
+    by_queue: bool = False
+    known: bool = True
+
+
+_IX = NicCounters(
+    columns=(),
+    leaves=tuple(
+        f"mac_stats.{name}"
+        for name in (
+            "rx_missed_packets",
+            "crc_errs",
+            "ill_errs",
+            "rec_len_errs",
+            "recv_undersized",
+            "recv_fragmented",
+            "recv_oversized",
+            "recv_jabberd",
+        )
+    ),
+    by_queue=True,
+)
+"""sys/dev/ixgbe/if_ix.c, ixgbe_update_stats_counters, 12 to 15. Idrop is always 0. Ierrs has no missed frames in 12;
+since 13 it has them, in 13 also bad checksums (xec) of frames that are not lost. Ipkts has the missed frames in it, and
+is up to half a second old, as Opkts is. Oerrs and Drop of 15 are iflib's: what its rings refuse, again."""
+
+_E1000 = NicCounters(columns=("Ierrs",))
+"""sys/dev/e1000/if_em.c, sys/dev/igc/if_igc.c, *_if_get_counter: Ierrs has the missed frames (mpc) in it, so
+``mac_stats.missed_packets`` is left out. Oerrs has collisions, which full duplex has none of, and in 15 what iflib's
+rings refuse, again. Ipkts and Opkts are counted by software. No queue counts its packets."""
+
+_BY_DRIVER: Mapping[str, NicCounters] = {"ix": _IX, "em": _E1000, "igb": _E1000, "igc": _E1000}
+_ANY = NicCounters(known=False)
+
+
+def counters_of(interface: str) -> NicCounters:
+    """Counters that are right for this NIC; all that ``netstat -i`` has where the source of its driver was not read."""
+    which = device(interface)
+    return _BY_DRIVER.get(which[0], _ANY) if which else _ANY
+
+
+def leaf_of(name: str) -> tuple[str, str] | None:
+    """Interface and leaf of a sysctl's name: ``dev.ix.0.mac_stats.crc_errs`` -> (``ix0``, ``mac_stats.crc_errs``)."""
+    found = _LEAF.fullmatch(name)
+    return (f"{found[1]}{found[2]}", found[3]) if found else None
+
+
+def leaves_of(interface: str, values: Mapping[str, str]) -> dict[str, int]:
+    """Counts below the device of this interface, by the rest of their names."""
+    found = ((leaf_of(name), number(value)) for name, value in values.items())
+    return {leaf[1]: count for leaf, count in found if leaf and leaf[0] == interface and count is not None}
+
+
+def is_counter(name: str) -> bool:
+    """Test for a sysctl of a device that is read: of its driver's row, of a queue or ring, or iflib's mark."""
+    found = leaf_of(name)
+    if found is None:
+        return False
+    row, leaf = counters_of(found[0]), found[1]
+    forms = (PACKETS_OF_QUEUE, DROPS_OF_RING, *((SENT_BY_QUEUE,) if row.by_queue else ()))
+    return leaf == IFLIB or leaf in row.leaves or any(form.fullmatch(leaf) for form in forms)

@@ -1,16 +1,18 @@
-"""Counters that Linux's tools print -> numbers. Pure; absent is None or left out, never zero."""
+"""Counters that Linux's tools print -> numbers; absent is None or left out, never zero. And its machine's platform."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from ..core.dut.telemetry import CpuTime
 from ..core.errors import DutError
-from .files import counts
+from ..transport import Transport
+from .files import counts, read_files
 
 USER_HZ = 100
 """Ticks per second in /proc/stat, sysconf(_SC_CLK_TCK): 100 on every common architecture."""
@@ -37,6 +39,13 @@ PLATFORM_FILES: Mapping[str, str] = {
 def platform_of(files: Mapping[str, str]) -> dict[str, str]:
     """PLATFORM_FILES that are there and say anything, by name."""
     return {name: text for name, path in PLATFORM_FILES.items() if (text := files.get(path, "").strip())}
+
+
+def read_platform(transport: Transport) -> dict[str, str]:
+    """Microcode, BIOS and board, as far as the host tells; they are no setting of it, so no part of a DUT's facts."""
+    with suppress(DutError):
+        return platform_of(read_files(transport, "-sH", "", *PLATFORM_FILES.values()))
+    return {}
 
 
 def parse_json(text: str, what: str) -> list[dict[str, Any]]:

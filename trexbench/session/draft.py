@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..config.draft import UNKNOWN, Draft
 from ..core.errors import BenchError, DutError
-from ..dut.drivers import driver_of
+from ..dut import driver_of
 from ..dut.model import Listing
 from ..generator.trex.connect import ServerAddress, describe
 from ..lock import run_dir

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import ConfigError
 from ..core.protocols import Clock
-from ..dut import Attestation, Wanted, not_attested
+from ..dut import Attestation, Wanted, not_attested, planned_only
 from ..dut.apply import apply_and_verify, summary
-from ..dut.drivers import planned_only
 from ..generator.trex.connect import connect
 from ..lab import Lab, LabSpec, RunningLab
 from ..lab.conditions import watch_of

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
+from ..errors import DutError
 from ..load.sample import Phase
 from ..typed import Amount, Count
 from .runtime import ThreadRuntime
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -129,3 +134,28 @@ class DutReading:
     observation: Observation
     phase: Phase | None = None
     trial: Count = 0
+
+
+class Gathering:
+    """Reads the parts of one reading: a part that fails is named in ``missing`` and stops no other."""
+
+    def __init__(self) -> None:
+        self.missing: list[Missing] = []
+        self._failure: DutError | None = None
+        self._read = False
+
+    def part(self, what: str, reader: Callable[[], T], otherwise: T) -> T:
+        """One part, or ``otherwise`` where its reader raises DutError."""
+        try:
+            found = reader()
+        except DutError as error:
+            self.missing.append(Missing(what, str(error)))
+            self._failure = self._failure or error
+            return otherwise
+        self._read = True
+        return found
+
+    def require_any(self) -> None:
+        """DutError, the first reader's own, where not one part could be read: the host itself does not answer."""
+        if self._failure is not None and not self._read:
+            raise self._failure

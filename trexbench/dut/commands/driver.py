@@ -7,16 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ...config.commands import TESTER_MAC, Probe, Step
+from ...config.commands import TESTER_MAC, CommandsSettings, Probe, Step
 from ...core.dut.rss import Spreading
-from ...core.dut.telemetry import Observation
+from ...core.dut.telemetry import CpuTime, DropCount, Gathering, Observation, PortCount
 from ...core.errors import ConfigError, DutError
-from ...core.patterns import LONGEST_TEXT, find
-from ...host.totals import Gathering
+from ...core.patterns import LONGEST_TEXT, find, find_all
 from ...transport import TIMEOUT_S, Transport
 from ...transport.words import shown
 from ..model import Attestation, Change, Command, DutDriver, Mismatch, Wanted, attest, not_attested, unmet
-from .counters import observation
 
 _NOT_RUN = (126, 127)
 Checked = tuple[Step, str | None, str | None]
@@ -130,6 +128,88 @@ def _line(said: str) -> str:
     lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
     line = lines[0] if len(lines) == 1 else f"{len(lines)} other lines" if lines else "nothing"
     return line if len(line) <= 80 else f"{line[:77]}..."
+
+
+_GROUPED = re.compile(r"(?<=\d)[ ,'_](?=\d)")
+"""Separator between the digits of a large number, as in RouterOS's ``14 256 002``."""
+
+
+def observation(settings: CommandsSettings, printed: Sequence[str | None]) -> Observation:
+    """One reading. printed: by each of the settings' commands, None where it failed; what is not found is missing."""
+    gathering = Gathering()
+    packets: dict[int, dict[str, int | None]] = {}
+    drops: list[DropCount] = []
+    cpus: list[CpuTime] = []
+    at_s: float | None = None
+    for one, text in zip(settings.counters, printed, strict=True):
+        if text is None:
+            continue
+        for port in one.packets:
+            for end, pattern in (("rx", port.rx), ("tx", port.tx)):
+                if pattern is not None:
+                    reader = partial(_total, pattern, text)
+                    found = gathering.part(f"packets of port {port.port}, {end}", reader, None)
+                    packets.setdefault(port.port, {})[end] = found
+        for drop in one.drops:
+            count = gathering.part(drop.name, partial(_total, drop.matches, text), None)
+            if count is not None:
+                drops.append(DropCount(drop.name, count, drop.port))
+        if one.cpus is not None:
+            cpus += gathering.part("CPU time", partial(_cpus, one.cpus, text, settings), list[CpuTime]())
+        if one.time is not None:
+            at_s = gathering.part("the DUT's clock", partial(_found, one.time, text), None)
+    return Observation(
+        at_s=at_s,
+        cpus=tuple(cpus),
+        ports=tuple(PortCount(port, ends.get("rx"), ends.get("tx")) for port, ends in sorted(packets.items())),
+        drops=tuple(drops),
+        missing=tuple(gathering.missing),
+    )
+
+
+def _found(pattern: str, text: str) -> float:
+    """DutError where the pattern finds nothing, or no number."""
+    found = find(pattern, text)
+    if found is None:
+        raise DutError(f"/{pattern}/ found nothing")
+    try:
+        return _number(found)
+    except ValueError:
+        raise DutError(f"/{pattern}/ found {found[:40]!r}, no number") from None
+
+
+def _total(pattern: str, text: str) -> int:
+    return int(_found(pattern, text))
+
+
+def _cpus(pattern: str, text: str, settings: CommandsSettings) -> list[CpuTime]:
+    try:
+        found = [_cpu(at, groups, settings) for at, groups in enumerate(find_all(pattern, text))]
+    except ValueError as error:
+        raise DutError(str(error)) from None
+    if not found:
+        raise DutError(f"/{pattern}/ found nothing")
+    return found
+
+
+def _number(text: str) -> float:
+    """ValueError for what is none, infinity included."""
+    found = float(_GROUPED.sub("", text.strip()))
+    if not 0 <= found < 1 << 64:
+        raise ValueError(f"{text[:40]!r} is no count")
+    return found
+
+
+def _cpu(at: int, groups: Mapping[str, str], settings: CommandsSettings) -> CpuTime:
+    """at: its number where the DUT does not say."""
+
+    def seconds(*kinds: str) -> float:
+        named = [value for name, value in groups.items() if name.startswith(kinds)]
+        return sum(_number(value or "0") for value in named) * settings.tick_s
+
+    busy, has_packet = seconds("busy", "packet"), any(name.startswith("packet") for name in groups)
+    packet = seconds("packet") if has_packet else None
+    return CpuTime(int(groups.get("cpu") or at), busy + seconds("idle"), busy, packet, settings.clock_hz)
 
 
 DRIVER = DutDriver(CommandsDut, plan, lambda wanted: [(step, None, None) for step in wanted.config.commands.apply])

@@ -14,8 +14,7 @@ from ...core.dut.rss import PortHash, QueuePlace, Spreading
 from ...core.dut.telemetry import Observation
 from ...core.errors import DutError
 from ...host import freebsd as counters
-from ...host.files import number, parse_files
-from ...host.read_freebsd import BOOT_MESSAGES, FreebsdHost, read_platform
+from ...host.files import number, read_files
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import (
     LINK_WAIT_S,
@@ -32,7 +31,7 @@ from ..model import (
 from . import parse
 from .changes import FAMILIES, SETTLE, nothing, plan
 from .check import compare, doubts, probes
-from .observe import observed
+from .observe import BOOT_MESSAGES, FreebsdCounters, read_platform
 
 _SETTINGS = {
     "kernel": "kern.osrelease",
@@ -79,7 +78,7 @@ class PfsenseDut:
         self._transport = transport
         self._link_wait_s = link_wait_s
         self._unsettled = False
-        self._host = FreebsdHost(transport, wanted.interfaces, 6 in wanted.config.versions)
+        self._counters = FreebsdCounters(wanted, transport)
 
     def identity(self) -> str:
         """The boot's ID where the kernel has one (FreeBSD 14), else when its messages were written, or it began.
@@ -116,7 +115,7 @@ class PfsenseDut:
 
     def observe(self, clear: bool = False) -> Observation:
         """clear has no effect: all of FreeBSD's counters are totals."""
-        return observed(self._host.read(), self._wanted.config)
+        return self._counters.read()
 
     def _links_up(self) -> bool:
         found = self._interfaces()
@@ -154,7 +153,7 @@ class PfsenseDut:
         facts = self._state()
         routed = map(self._wanted.routed, self._wanted.config.ports)
         facts["addresses"] = {name: facts["addresses"].get(name) for name in routed}
-        files = parse_files(self._transport.run(("grep", "-sH", "", *_FILES.values()), TIMEOUT_S).stdout)
+        files = read_files(self._transport, "-sH", "", *_FILES.values())
         facts.update({key: files.get(path) for key, path in _FILES.items()})
         facts["firewall_rules"] = self._rules() if facts["firewall"] == "enabled" else None
         facts["assigned"] = self._assigned()

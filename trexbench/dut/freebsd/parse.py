@@ -7,7 +7,7 @@ sbin/sysctl).
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_interface
 from typing import Any
 
 from ...core.errors import DutError
@@ -15,8 +15,8 @@ from ...core.errors import DutError
 _HEADER = re.compile(r"([A-Za-z][^\s:]*): flags=[0-9a-f]+<([^>]*)>(.*)")
 _LENGTH = r"(?:/([0-9]{1,3}))?"
 _PEER = rf"(?: -->\s*[^\s/]+{_LENGTH})?"
-_INET = re.compile(rf"inet ([0-9.]+){_LENGTH}{_PEER}(?: netmask (0x[0-9a-f]{{1,8}}|[0-9.]+))?(?: |$)")
-_INET6 = re.compile(rf"inet6 ([0-9a-f:.]+)(?:%\S+)?{_LENGTH}{_PEER}(?: prefixlen ([0-9]{{1,3}}))?(?: |$)")
+_MASK = r"(?: (?:netmask|prefixlen) (0x[0-9a-f]{1,8}|[0-9.]+))?"
+_INET = re.compile(rf"inet6? ([0-9a-f:.]+)(?:%\S+)?{_LENGTH}{_PEER}{_MASK}(?: |$)")
 _VLAN = re.compile(r"vlan: ([0-9]{1,4})(?: vlanproto: (802\.1[a-z]+))?.* parent interface: (\S+)")
 _NDP = re.compile(r"([0-9a-f:.]+)(?:%\S+)?\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+(.*))?")
 _MEDIA_SPEED = re.compile(r"\b([0-9]{1,6})(G?)base", re.IGNORECASE)
@@ -57,10 +57,8 @@ def parse_interfaces(text: str) -> dict[str, dict[str, Any]]:
 
 def _interface_line(line: str, one: dict[str, Any]) -> None:
     word, _, rest = line.partition(" ")
-    if word == "inet":
-        one["addresses"].append(_address(line))
-    elif word == "inet6" and not rest.startswith("fe80:"):
-        address = _address6(line)
+    if word in ("inet", "inet6") and not rest.startswith("fe80:"):
+        address = _address(line)
         one["addresses"].append(address)
         for why in {"tentative", "duplicated"}.intersection(rest.split()):
             one["unusable"][address] = why
@@ -80,23 +78,12 @@ def _interface_line(line: str, one: dict[str, Any]) -> None:
 
 def _address(line: str) -> str:
     found = _INET.match(line)
-    mask = found and (found[2] or found[3] or found[4])
+    length = found and (found[2] or found[3] or found[4])
     try:
-        if not found or not mask:
-            raise ValueError
-        mask = str(IPv4Address(int(mask, 16))) if mask.startswith("0x") else mask
-        return IPv4Interface(f"{found[1]}/{mask}").with_prefixlen
-    except ValueError:
-        raise DutError(f"ifconfig printed an address that cannot be read ({line[:80]!r})") from None
-
-
-def _address6(line: str) -> str:
-    found = _INET6.match(line)
-    try:
-        length = found and (found[2] or found[3] or found[4])
         if not found or not length:
             raise ValueError
-        return IPv6Interface(f"{found[1]}/{length}").with_prefixlen
+        length = str(IPv4Address(int(length, 16))) if length.startswith("0x") else length
+        return ip_interface(f"{found[1]}/{length}").with_prefixlen
     except ValueError:
         raise DutError(f"ifconfig printed an address that cannot be read ({line[:80]!r})") from None
 
@@ -141,22 +128,15 @@ def network(text: str) -> str:
 
     Those of IPv6 may name an interface: ``fe80::%ix0/64``.
     """
-    if ":" in text:
-        return _network6(text)
     digits, slash, length = text.partition("/")
     parts = digits.split(".")
     try:
+        if ":" in text:
+            return str(IPv6Network(re.sub(r"%[^/]*", "", text), strict=False))
         if not all(re.fullmatch(r"[0-9]{1,3}", part) for part in parts) or len(parts) > 4:
             raise ValueError
         padded = ".".join(parts + ["0"] * (4 - len(parts)))
         return str(IPv4Network(f"{padded}/{length if slash else 8 * len(parts)}"))
-    except ValueError:
-        raise DutError(f"netstat -rn printed {text[:60]!r} where a network is expected") from None
-
-
-def _network6(text: str) -> str:
-    try:
-        return str(IPv6Network(re.sub(r"%[^/]*", "", text), strict=False))
     except ValueError:
         raise DutError(f"netstat -rn printed {text[:60]!r} where a network is expected") from None
 
@@ -181,19 +161,9 @@ def parse_neighbours(text: str) -> list[dict[str, Any]]:
     """
     found = []
     for match in filter(None, (_ARP.match(line.strip()) for line in text.splitlines())):
-        rest = match[4].split()
-        expires = re.search(r" expires in ([0-9]{1,20}) seconds", match[4])
-        mac = match[2].lower() if re.fullmatch(r"[0-9a-f]{1,2}(:[0-9a-f]{1,2}){5}", match[2].lower()) else None
-        found.append(
-            {
-                "address": match[1],
-                "interface": match[3],
-                "mac": ":".join(part.zfill(2) for part in mac.split(":")) if mac else None,
-                "permanent": "permanent" in rest,
-                "stale": "expired" in rest or bool(expires and int(expires[1]) > _LONGEST_TIMER_S),
-                "published": "published" in rest,
-            }
-        )
+        rest, expires = match[4].split(), re.search(r" expires in ([0-9]{1,20}) seconds", match[4])
+        stale = "expired" in rest or bool(expires and int(expires[1]) > _LONGEST_TIMER_S)
+        found.append(_neighbour(match[1], match[2], match[3], "permanent" in rest, "published" in rest, stale))
     return found
 
 
@@ -204,18 +174,24 @@ def parse_ndp(text: str) -> list[dict[str, Any]]:
     """
     found = []
     for match in filter(None, (_NDP.fullmatch(line.strip()) for line in text.splitlines())):
-        mac = match[2].lower() if re.fullmatch(r"[0-9a-f]{1,2}(:[0-9a-f]{1,2}){5}", match[2].lower()) else None
-        found.append(
-            {
-                "address": match[1],
-                "interface": match[3],
-                "mac": ":".join(part.zfill(2) for part in mac.split(":")) if mac else None,
-                "permanent": match[4] == "permanent",
-                "stale": False,
-                "published": any("p" in word for word in (match[5] or "").split()[1:]),
-            }
-        )
+        published = any("p" in word for word in (match[5] or "").split()[1:])
+        found.append(_neighbour(match[1], match[2], match[3], match[4] == "permanent", published))
     return found
+
+
+def _neighbour(
+    address: str, mac: str, interface: str, permanent: bool, published: bool, stale: bool = False
+) -> dict[str, Any]:
+    """mac: a byte may lack its first digit; not one: there is none."""
+    digits = mac.lower() if re.fullmatch(r"[0-9a-f]{1,2}(:[0-9a-f]{1,2}){5}", mac.lower()) else None
+    return {
+        "address": address,
+        "interface": interface,
+        "mac": ":".join(part.zfill(2) for part in digits.split(":")) if digits else None,
+        "permanent": permanent,
+        "stale": stale,
+        "published": published,
+    }
 
 
 def parse_firewall(text: str) -> str:

@@ -14,6 +14,7 @@ from ...config.readers import Address, Interface
 from ...core.errors import DutError
 from ...core.load.plan import pair_directions
 from ..model import (
+    NO_DEVICE,
     Change,
     Command,
     Mismatch,
@@ -26,9 +27,8 @@ from ..model import (
     unmet,
 )
 from .firewall import firewall_changes, require_sysctls, sysctl_file
-from .tcp import redirect_changes, redirect_files
-from .tuning import compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
-from .tunnel import tunnel_changes
+from .tcp import redirect_changes, redirect_files, tunnel_changes
+from .tuning import GONE, compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
 
 Facts = Mapping[str, Any]
 
@@ -56,11 +56,10 @@ FAMILIES = {
     ),
 }
 FORWARD = FAMILIES[4].file
-_GONE = ("Cannot find device", "does not exist")
-"""Output of ip for an interface that no longer exists: nothing is left to undo then."""
-_NO_ADDRESS = ("Cannot assign requested address", "Address not found", *_GONE)
-_NO_NEIGHBOUR = ("No such file or directory", *_GONE)
-_NO_ROUTE = ("No such process", *_GONE)
+_SINGLE = {4: "forwarding", 6: "IPv6 forwarding"}
+_NO_ADDRESS = ("Cannot assign requested address", "Address not found", *GONE)
+_NO_NEIGHBOUR = ("No such file or directory", *GONE)
+_NO_ROUTE = ("No such process", *GONE)
 _STATES = ("permanent", "noarp", "reachable", "stale")
 """States of a neighbour that can be set; of others only the MAC is restored, if it has one."""
 
@@ -137,9 +136,8 @@ def _forwarding(wanted: Wanted, version: int, facts: Facts) -> list[Change]:
     former, single = facts[family.forward], facts[forwarding_of(version)]
     if former == 1:
         off = [name for name in map(wanted.routed, wanted.config.ports) if single.get(name) == 0]
-        what = "forwarding" if version == 4 else f"IPv{version} forwarding"
         files = {name: f"{family.conf}/{name}/forwarding" for name in off}
-        return [change for name in off for change in write(f"{what} of {name}", files[name], 0, 1, why)]
+        return [change for name in off for change in write(f"{_SINGLE[version]} of {name}", files[name], 0, 1, why)]
     back = former or 0
     undo = [tee(family.file, back)]
     for name, value in single.items():
@@ -160,7 +158,7 @@ def _link(port: Port, facts: Facts, reveals: bool) -> list[Change]:
         return []
     argv = ("ip", "link", "set", "dev", port.interface)
     do = Command((*argv, "up"), f"cable to the tester's port {port.tester}")
-    undo = Command((*argv, "down"), "as it was", fine_if=_GONE)
+    undo = Command((*argv, "down"), "as it was", fine_if=GONE)
     return [Change(f"link of {port.interface}", "down", "up", (do,), (undo,), reveals=reveals)]
 
 
@@ -175,11 +173,11 @@ def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
         if there and there["admin_up"]:
             continue
         kind = ("type", "vlan", "protocol", one.protocol, "id", str(one.tag))
-        remedy = ("Unknown device type", "the kernel has no VLANs: modprobe 8021q (CONFIG_VLAN_8021Q)")
+        remedy = (NO_DEVICE, "the kernel has no VLANs: modprobe 8021q (CONFIG_VLAN_8021Q)")
         add = Command(("ip", "link", "add", "link", one.parent, "name", one.name, *kind), str(one), remedy=remedy)
         up = Command(("ip", "link", "set", "dev", one.name, "up"), str(one))
         undo = ("ip", "link", "set", "dev", one.name, "down") if there else ("ip", "link", "del", one.name)
-        back = Command(undo, "as it was", fine_if=_GONE)
+        back = Command(undo, "as it was", fine_if=GONE)
         do = (up,) if there else (add, up)
         found.append(Change(one.name, "down" if there else "none", str(one), do, (back,)))
     return found
@@ -222,7 +220,7 @@ def _neighbour(wanted: Wanted, port: Port, other: Address, facts: Facts) -> list
     state = str(former["state"]).lower() if former else ""
     if former and former["mac"] and state not in ("failed", "incomplete", "none"):
         state = state if state in _STATES else "stale"
-        undo = Command((*pin, str(former["mac"]), "nud", state, *device), "as it was", fine_if=_GONE)
+        undo = Command((*pin, str(former["mac"]), "nud", state, *device), "as it was", fine_if=GONE)
     else:
         undo = Command(("ip", "neigh", "del", address, *device), "it was not there", fine_if=_NO_NEIGHBOUR)
     was = f"{former['mac']} {former['state']}" if former else "none"
@@ -238,7 +236,7 @@ def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Change]:
         return []
     do = Command(("ip", "route", "replace", str(route.to), *hop), "where the test traffic goes")
     if former:
-        undo = Command(("ip", "route", "replace", *former[0]["words"]), "as it was", fine_if=_GONE)
+        undo = Command(("ip", "route", "replace", *former[0]["words"]), "as it was", fine_if=GONE)
         was = " and ".join(hop for one in former for hop in _hops(one))
     else:
         undo, was = Command(("ip", "route", "del", str(route.to), *hop), "it was not there", fine_if=_NO_ROUTE), "none"
@@ -289,12 +287,10 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     if not (found["admin_up"] and found["carrier"]):
         # operstate lags behind by up to a second; these two flags do not.
         wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if found["admin_up"] else "set down"))
-    forwarding = found["forwarding"] if routed == name else facts["forwarding"].get(routed)
-    versions = wanted.config.versions if wanted.forwards else ()
-    if 4 in versions and forwarding not in (1, None):
-        wrong.append(Mismatch(f"forwarding of {routed}", "1", str(forwarding)))
-    if 6 in versions and facts[forwarding_of(6)].get(routed) not in (1, None):
-        wrong.append(Mismatch(f"IPv6 forwarding of {routed}", "1", str(facts[forwarding_of(6)][routed])))
+    for version in wanted.config.versions if wanted.forwards else ():
+        single = facts[forwarding_of(version)].get(routed)
+        if single not in (1, None):
+            wrong.append(Mismatch(f"{_SINGLE[version]} of {routed}", "1", str(single)))
     return wrong + unmet(_vlans(wanted, port, facts) + _port_changes(wanted, port, facts))
 
 
@@ -309,19 +305,17 @@ def probes(wanted: Wanted) -> list[tuple[Route, Address, Address, str]]:
     endpoint, sent by itself.
     """
     config, found = wanted.config, []
-    if not wanted.forwards:
-        for route in config.routes:
-            own = wanted.port_of(route).addresses
-            source = next(one.ip for one in own if one.version == route.to.version)
-            found += [(route, destination, source, "") for destination in ends_of(route.to)]
-    if not (wanted.forwards and config.routes):
-        return found
-    arrives = {one.rx: one.tx for one in pair_directions(config.tester_ports, bidir=True)}
+    paired = pair_directions(config.tester_ports, bidir=True) if wanted.forwards and config.routes else ()
+    arrives = {one.rx: one.tx for one in paired}
     by_tester = {port.tester: port for port in config.ports}
     for route in config.routes:
-        partner = by_tester[arrives[wanted.port_of(route).tester]]
-        other = next(other for own, other in partner.ends if own.version == route.to.version)
-        back = next((r.to for r in config.routes if r.via == other), None)
-        source = ends_of(back)[0] if back else other
-        found += [(route, destination, source, wanted.routed(partner)) for destination in ends_of(route.to)]
+        port = wanted.port_of(route)
+        if wanted.forwards:
+            partner = by_tester[arrives[port.tester]]
+            other = next(other for own, other in partner.ends if own.version == route.to.version)
+            back = next((r.to for r in config.routes if r.via == other), None)
+            source, arrival = ends_of(back)[0] if back else other, wanted.routed(partner)
+        else:
+            source, arrival = next(own.ip for own in port.addresses if own.version == route.to.version), ""
+        found += [(route, destination, source, arrival) for destination in ends_of(route.to)]
     return found

@@ -12,29 +12,16 @@ from typing import Any, TypeVar
 
 from ...core.dut.telemetry import Observation
 from ...core.errors import DutError
-from ...host import linux as host
-from ...host.files import number, parse_cpus, parse_files
-from ...host.read_linux import BackgroundPerf, LinuxHost, read_platform
+from ...host.files import number, parse_cpus, read_files
+from ...host.linux import parse_driver, parse_interrupts, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
-from ..model import (
-    LINK_WAIT_S,
-    Attestation,
-    Change,
-    DutDriver,
-    ListedInterface,
-    Listing,
-    Wanted,
-    attest,
-    await_links,
-)
+from ..model import LINK_WAIT_S, Attestation, Change, DutDriver, ListedInterface, Listing, Wanted, attest, await_links
 from . import parse
 from .changes import FAMILIES, FORWARD, compare, forwarding_of, nothing, plan, probes
 from .firewall import NFT, load_of, sysctl_file
-from .observe import observed
-from .queues import find_spreading
+from .observe import BackgroundPerf, LinuxCounters
 from .tcp import TCP_OFFLOADS, TCP_SETTINGS, redirect_files
-from .tuning import GOVERNORS, lab_of
-from .tunnel import parse_device
+from .tuning import GOVERNORS, find_spreading, lab_of
 
 T = TypeVar("T")
 
@@ -71,13 +58,9 @@ class LinuxDut:
         self._wanted = wanted
         self._transport = transport
         self._link_wait_s = link_wait_s
-        self._lab = lab_of(wanted)
-        self._cpus: tuple[int, ...] = wanted.config.linux.cpus or tuple(self._lab.get("router_cpus") or ())
-        """CPUs that forward; none: not known, so any may."""
-        ports = [port for port in wanted.config.ports if any(own.version == 6 for own in port.addresses)]
-        ipv6 = tuple(dict.fromkeys(wanted.routed(port) for port in ports))
-        self._host = LinuxHost(transport, wanted.interfaces, wanted.config.linux.cpus, self._cpus, ipv6)
-        self._perf = BackgroundPerf(transport)
+        # those that forward; none: not known, so any may
+        cpus: tuple[int, ...] = wanted.config.linux.cpus or tuple(lab_of(wanted).get("router_cpus") or ())
+        self._counters, self._perf = LinuxCounters(wanted, transport, cpus), BackgroundPerf(transport, cpus)
 
     def identity(self) -> str:
         """The boot, and the network namespace: a lab's is removed while the machine stays up."""
@@ -98,21 +81,23 @@ class LinuxDut:
 
         All other counters are totals. Where perf cannot count, perf_hz is None, and is not reported as missing.
         """
-        seen = observed(self._host.read(), self._wanted.config, self._lab)
-        seen = replace(seen, perf_hz=self._perf.take())
+        seen = replace(self._counters.read(), perf_hz=self._perf.take())
         if clear:
-            self._perf.begin(self._cpus)
+            self._perf.begin()
         return seen
 
     def _links_up(self) -> bool:
-        links = self._links()
+        links = parse.parse_links(self._shown())
         names = [name for name in self._wanted.interfaces if name in links]
         return all(links[name]["carrier"] for name in names if links[name]["admin_up"])
 
+    def _shown(self) -> str:
+        return run_checked(self._transport, ("ip", "-json", "-details", "link", "show"))
+
     def _facts(self) -> dict[str, Any]:
         """All facts; the same as long as nobody changes the box."""
-        names = self._wanted.interfaces
-        links = self._links()
+        names, tunnel, shown = self._wanted.interfaces, self._wanted.tunnel, self._shown()
+        links = parse.parse_links(shown)
         addresses = parse.parse_addresses(run_checked(self._transport, ("ip", "-json", "address", "show")))
         files = self._settings(names)
         interfaces: dict[str, dict[str, Any] | None] = {}
@@ -143,7 +128,7 @@ class LinuxDut:
             **self._sysctls(),
             "links": sorted(links),
             "interfaces": interfaces,
-            **self._tunnel(),
+            **({} if tunnel is None else {"tunnel": parse.parse_device(shown, tunnel.name)}),
             "neighbours": self._neighbours([*names, *vlans]),
             "routes": self._routes(),
             "paths": self._paths(),
@@ -154,37 +139,21 @@ class LinuxDut:
         """Read what matters to TCP only: redirects, and the settings of its hosts."""
         if not self._wanted.tcp:
             return {}
-        redirects = redirect_files(self._wanted)
-        files = self._read_files("-sH", "", *redirects, *TCP_SETTINGS.values())
+        redirects = tuple(redirect_files(self._wanted))
+        files = read_files(self._transport, "-sH", "", *redirects, *TCP_SETTINGS.values())
         return {
             "redirects": {path: number(files.get(path)) for path in redirects},
             "tcp": {key: _setting(_joined(files.get(path))) for key, path in TCP_SETTINGS.items()},
         }
-
-    def _tunnel(self) -> dict[str, Any]:
-        """Its device; nothing where none is wanted."""
-        tunnel = self._wanted.tunnel
-        if tunnel is None:
-            return {}
-        said = run_checked(self._transport, ("ip", "-json", "-details", "link", "show"))
-        return {"tunnel": parse_device(said, tunnel.name)}
 
     def _vlans(
         self, links: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, list[str]]
     ) -> dict[str, dict[str, Any]]:
         """The config's VLAN interfaces that are there."""
         wanted = [one.name for port in self._wanted.config.ports for one in self._wanted.vlans(port)]
-        return {
-            name: {
-                **{key: links[name][key] for key in ("parent", "tag", "protocol", "admin_up")},
-                "addresses": addresses.get(name, []),
-            }
-            for name in wanted
-            if name in links
-        }
-
-    def _links(self) -> dict[str, dict[str, Any]]:
-        return parse.parse_links(run_checked(self._transport, ("ip", "-json", "-details", "link", "show")))
+        keys = (*parse.VLAN_FACTS, "admin_up")
+        there = [name for name in wanted if name in links]
+        return {n: {**{key: links[n][key] for key in keys}, "addresses": addresses.get(n, [])} for n in there}
 
     def _forwarding(self) -> dict[str, Any]:
         """Forwarding of every interface, by family in use: to forward at all is written to them all."""
@@ -195,12 +164,12 @@ class LinuxDut:
             family, off = FAMILIES[6], self._per_interface(6, "disable_ipv6")
             routed = map(self._wanted.routed, self._wanted.config.ports)
             facts["ipv6_off"] = {name: off[name] for name in routed if name in off}
-            facts[family.forward] = number(self._read_files("-sH", "", family.file).get(family.file))
+            facts[family.forward] = number(read_files(self._transport, "-sH", "", family.file).get(family.file))
         return facts
 
     def _per_interface(self, version: int, setting: str) -> dict[str, int | None]:
         conf, end = FAMILIES[version].conf, f"/{setting}"
-        found = self._read_files("-rsH", f"--include={setting}", "", conf)
+        found = read_files(self._transport, "-rsH", f"--include={setting}", "", conf)
         return {
             path[len(conf) + 1 : -len(end)]: number(value)
             for path, value in sorted(found.items())
@@ -220,19 +189,20 @@ class LinuxDut:
 
     def _routes(self) -> list[dict[str, Any]]:
         """Routes of the config and those inside them: a router's whole table may have a million."""
-        argv, lists = ("-json", "route", "show", "table", "main", "root"), []
+        argv, found = ("-json", "route", "show", "table", "main", "root"), list[dict[str, Any]]()
         for to in (route.to for route in self._wanted.config.routes):
             said = run_checked(self._transport, ("ip", *FAMILIES[to.version].words, *argv, str(to)))
-            lists.append(parse.parse_routes(said))
-        merged = [found for routes in lists for found in routes]
-        return [found for index, found in enumerate(merged) if found not in merged[:index]]
+            found += [one for one in parse.parse_routes(said) if one not in found]
+        return found
 
     def _settings(self, names: Sequence[str]) -> dict[str, str]:
         per_port = (*_INTERFACE_FILES.values(), "/sys/class/net/{}/duplex")
         paths = [_ONLINE, *_SETTINGS.values(), *(path.format(name) for name in names for path in per_port)]
         queues = [f"/sys/class/net/{name}/queues" for name in names]
-        found = self._read_files("-sH", "", *paths)
-        return {**found, **self._read_files("-rsH", "", *queues)} if queues else found  # without any: all of its folder
+        found = read_files(self._transport, "-sH", "", *paths)
+        if not queues:  # then grep would read all of its folder
+            return found
+        return {**found, **read_files(self._transport, "-rsH", "", *queues)}
 
     def _offloads(self, name: str) -> dict[str, bool] | None:
         """The offloads that change forwarding, and those of the config; None where ethtool does not tell."""
@@ -254,7 +224,7 @@ class LinuxDut:
             "channels": self._try(("ethtool", "-l", name), parse.parse_channels),
             "rings": self._try(("ethtool", "-g", name), parse.parse_channels),
             "coalescing": self._try(("ethtool", "-c", name), parse.parse_coalescing),
-            "driver": self._try(("ethtool", "-i", name), host.parse_driver),
+            "driver": self._try(("ethtool", "-i", name), parse_driver),
             "rss": rss,
             "irqs": self._irqs(name),
         }
@@ -262,15 +232,15 @@ class LinuxDut:
     def _irqs(self, name: str) -> list[dict[str, Any]]:
         """Interrupts of the device, or its parent (virtio): number, name, receive queue, CPUs allowed and in effect."""
         device = f"/sys/class/net/{name}/device"
-        listed = self._read_files("-rsH", "", f"{device}/msi_irqs", f"{device}/../msi_irqs")
+        listed = read_files(self._transport, "-rsH", "", f"{device}/msi_irqs", f"{device}/../msi_irqs")
         words = {path.rpartition("/")[2] for path in listed}
         irqs = sorted(int(word) for word in words if number(word) is not None)
         if not irqs:
             return []
-        there = host.parse_interrupts(run_checked(self._transport, ("cat", "/proc/interrupts")).splitlines())
+        there = parse_interrupts(run_checked(self._transport, ("cat", "/proc/interrupts")).splitlines())
         leaves = ("smp_affinity_list", "effective_affinity_list")
         paths = [f"/proc/irq/{irq}/{leaf}" for irq in irqs for leaf in leaves]
-        files = self._read_files("-sH", "", *paths)
+        files = read_files(self._transport, "-sH", "", *paths)
         return [
             {
                 "irq": irq,
@@ -293,7 +263,7 @@ class LinuxDut:
 
     def _governors(self) -> dict[str, str] | None:
         """By policy, as in ``policy0``; None where the kernel does not control the clock."""
-        files = self._read_files("-rsH", "--include=scaling_governor", "", GOVERNORS)
+        files = read_files(self._transport, "-rsH", "--include=scaling_governor", "", GOVERNORS)
         found = {path.split("/")[-2]: value for path, value in sorted(files.items()) if path.count("/") > 1}
         return found or None
 
@@ -342,9 +312,8 @@ class LinuxDut:
         paths = {name: sysctl_file(name) for name, _ in self._wanted.config.chosen.sysctls}
         if not paths:
             return {}
-        files = self._read_files("-sH", "", *paths.values())
-        found = {name: files.get(path) for name, path in paths.items()}
-        return {"sysctls": {name: text and " ".join(text.split()) for name, text in found.items()}}
+        files = read_files(self._transport, "-sH", "", *paths.values())
+        return {"sysctls": {name: _joined(files.get(path)) for name, path in paths.items()}}
 
     def _paths(self) -> list[dict[str, str | None]]:
         found = []
@@ -356,10 +325,6 @@ class LinuxDut:
             answer = hop or done.complaint
             found.append({"to": str(destination), "from": str(source), "iif": arrival, "hop": hop, "answer": answer})
         return found
-
-    def _read_files(self, *words: str) -> dict[str, str]:
-        """By grep; its exit code is ignored, since it only tells that some file is missing."""
-        return parse_files(self._transport.run(("grep", *words), TIMEOUT_S).stdout)
 
     def _try(self, argv: Sequence[str], parser: Callable[[str], T], codes: Sequence[int] = (0,)) -> T | None:
         """Parse what a tool prints; None where it is not installed or does not support this device."""

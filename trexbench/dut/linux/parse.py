@@ -55,6 +55,17 @@ def _vlan(entry: Mapping[str, Any]) -> dict[str, Any]:
     return dict(zip(VLAN_FACTS, (entry.get("link"), data.get("id"), data.get("protocol")), strict=True))
 
 
+def parse_device(text: str, name: str) -> dict[str, Any] | None:
+    """``ip -json -details link show``: the ends, TTL and MTU of this tunnel; None: it is not there."""
+    for entry in parse_json(text, "ip link"):
+        if entry.get("ifname") == name:
+            info = mapping_at(entry, "linkinfo")
+            ends = {key: mapping_at(info, "info_data").get(key) for key in ("local", "remote", "ttl")}
+            up = "UP" in _list(entry, "flags")
+            return {"kind": info.get("info_kind"), **ends, "mtu": entry.get("mtu"), "admin_up": up}
+    return None
+
+
 def parse_addresses(text: str) -> dict[str, list[str]]:
     """``ip -json address show``: addresses with their prefix lengths, by interface; not IPv6's link-local ones."""
     return {

@@ -1,12 +1,13 @@
-"""Settings of a Linux host for TCP through a router, besides addresses and routes: no redirects. Pure."""
+"""Settings of a Linux host for TCP through a router, besides addresses and routes: redirects; a 6in4 tunnel. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..model import Change, Wanted
-from .tuning import write
+from ...core.tcp.model import HEADER_BYTES
+from ..model import NO_DEVICE, Change, Command, Wanted
+from .tuning import GONE, write
 
 TCP_SETTINGS = {
     "congestion_control": "/proc/sys/net/ipv4/tcp_congestion_control",
@@ -18,31 +19,62 @@ TCP_SETTINGS = {
 }
 """Settings of TCP that are read, by the names of their facts."""
 TCP_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload")
-_CONF = {4: "/proc/sys/net/ipv4/conf", 6: "/proc/sys/net/ipv6/conf"}
 
 
-def redirect_files(wanted: Wanted) -> tuple[str, ...]:
-    """The files that are to be 0: with IPv4 of the interfaces and of all, for either may turn a host's on.
+def redirect_files(wanted: Wanted) -> Iterator[str]:
+    """Yield the files that are to be 0: with IPv4 of the interfaces and of all, for either may turn a host's on.
 
     IPv6 has one of each interface that counts, and none for sending: a router that forwards out of the interface of
     arrival sends them.
     """
-    return tuple(_redirects(wanted)) if wanted.tcp else ()
-
-
-def _redirects(wanted: Wanted) -> Iterator[str]:
     names = [wanted.routed(port) for port in wanted.config.ports]
-    if 4 in wanted.config.versions:
-        for setting in ("accept_redirects", "send_redirects"):
-            yield from (f"{_CONF[4]}/{name}/{setting}" for name in ("all", *names))
-    if 6 in wanted.config.versions:
-        yield from (f"{_CONF[6]}/{name}/accept_redirects" for name in names)
+    for version in wanted.config.versions if wanted.tcp else ():
+        settings = ("accept_redirects", "send_redirects") if version == 4 else ("accept_redirects",)
+        places = ("all", *names) if version == 4 else names
+        yield from (f"/proc/sys/net/ipv{version}/conf/{name}/{one}" for one in settings for name in places)
 
 
 def redirect_changes(wanted: Wanted, facts: Mapping[str, Any]) -> list[Change]:
     """Redirects that are on, or of which the host does not tell."""
     found = []
     for path in redirect_files(wanted):
-        what = f"{path.split('/')[-1]} of {path.split('/')[-2]} ({path.split('/')[-4]})"
+        *_, family, _conf, name, setting = path.split("/")
+        what = f"{setting} of {name} ({family})"
         found += write(what, path, facts["redirects"].get(path), 0, "all packets go through the router")
     return found
+
+
+def tunnel_changes(wanted: Wanted, facts: Mapping[str, Any]) -> list[Change]:
+    """The tunnel (RFC 4213) as it is to be, nothing where it is; its inner addresses are those of a port."""
+    tunnel = wanted.tunnel
+    if tunnel is None:
+        return []
+    found: Mapping[str, Any] = facts.get("tunnel") or {}
+    parent = facts["interfaces"].get(tunnel.parent) or {}
+    mtu = (parent.get("mtu") or 1500) - HEADER_BYTES[tunnel.kind][6]
+    name, why = tunnel.name, f"IPv6 goes through {tunnel.kind}"
+
+    def shown(of: Mapping[str, Any]) -> str:
+        state = "" if of["admin_up"] else ", down"
+        return f"{tunnel.kind} from {of['local']} to {of['remote']}, TTL {of['ttl']}, MTU {of['mtu']}{state}"
+
+    as_wanted = shown({"local": tunnel.local, "remote": tunnel.remote, "ttl": tunnel.ttl, "mtu": mtu, "admin_up": True})
+    there = shown(found) if found else "none"
+    if there != as_wanted:
+        gone = ("ip", "link", "del", name)
+        former = [Command(gone, "it is another one", fine_if=GONE)] if found else []
+        lack = (NO_DEVICE, "modprobe sit, or install the kernel's package that has it")
+        add = Command(tunnel.device, why, remedy=lack)
+        up = Command(("ip", "link", "set", "dev", name, "mtu", str(mtu), "up"), why)
+        undo = (Command(gone, "it was not there", fine_if=GONE),)
+        return [Change(name, there, as_wanted, (*former, add, up), undo, reveals=True, variant=wanted.variant)]
+    moved = []
+    for address in map(str, tunnel.addresses):
+        if address in parent.get("addresses", []):
+            do = Command(("ip", "address", "del", address, "dev", tunnel.parent), why)
+            # last of all, so that it comes back before the routes that lead over it do
+            back = ("ip", "address", "replace", address, "dev", tunnel.parent, "nodad")
+            undo = (Command(back, "as it was", fine_if=GONE),)
+            what = f"address of {tunnel.parent}"
+            moved.append(Change(what, address, f"on {name}", (do,), undo, variant=wanted.variant))
+    return moved

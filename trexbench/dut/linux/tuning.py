@@ -1,6 +1,7 @@
-"""Settings of a Linux DUT besides addresses and routes, pure: irqbalance, queues, interrupts, RPS, clocks, offloads.
+"""Settings of a Linux DUT besides addresses and routes: irqbalance, queues, interrupts, RPS, clocks, offloads; pure.
 
-Each is set only where the config's ``linux:`` section, or ``rx_queues``, asks for it.
+Each is set only where the config's ``linux:`` section, or ``rx_queues``, asks for it. And which CPU serves each receive
+queue then, and how NICs select a queue.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from ...config.settings import KEEP
+from ...core.dut.rss import PortHash, QueuePlace, Spreading
 from ...core.errors import DutError
 from ...host.files import mask, parse_cpus, parse_mask
 from ..model import Change, Command, Mismatch, Wanted, counted, unmet
 
 Facts = Mapping[str, Any]
 
+GONE = ("Cannot find device", "does not exist")
+"""Output of ip for an interface that no longer exists: nothing is left to undo then."""
 GOVERNORS = "/sys/devices/system/cpu/cpufreq"
 _VANISHED = ("No such file or directory",)
 """Output of tee for an interrupt or a queue that no longer exists."""
@@ -159,7 +163,6 @@ def write(what: str, path: str, former: object, new: object, why: str, variant: 
 
 
 def tee(path: str, value: object, why: str = "as it was", fine_if: tuple[str, ...] = ()) -> Command:
-    """Write this into a file."""
     return Command(("tee", path), why, input=f"{value}\n", fine_if=fine_if)
 
 
@@ -218,3 +221,74 @@ def _wanted_rps(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, str, str, l
 
 def _switch(on: bool) -> str:
     return "on" if on else "off"
+
+
+_VETH = "a veth has no hash: the sending CPU selects the queue (its number modulo the number of queues)"
+
+
+def find_spreading(wanted: Wanted, facts: Mapping[str, Any]) -> Spreading:
+    ports, lab = sorted(wanted.without_tunnel.config.ports, key=lambda one: one.tester), lab_of(wanted)
+    links = [(at, one.tester, link) for at, one in enumerate(ports) if (link := facts["interfaces"].get(one.interface))]
+    queues = tuple(
+        QueuePlace(tester, queue, _worker(link, queue, at, lab))
+        for at, tester, link in links
+        for queue in range(queues_in_use(link))
+    )
+    hashes = tuple(_hash(tester, link) for _, tester, link in links)
+    return Spreading(queues, hashes, _workers(wanted, facts))
+
+
+def _worker(link: Mapping[str, Any], queue: int, index: int, lab: Mapping[str, Any]) -> str | None:
+    """The CPU that does most of the work: the one that RPS hands it to, else the one of the interrupt."""
+    handed_on = parse_mask(link["rps_cpus"].get(f"rx-{queue}"))
+    if handed_on:
+        return _only(handed_on)
+    if lab:
+        return _lab_worker(queue, index, lab)
+    served = [irq for irq in link["irqs"] if irq["queue"] == queue]
+    if len(served) != 1:
+        return None
+    # an interrupt that was moved gets there when it occurs next: until then the CPU in effect is the former one
+    return _only(parse_cpus(served[0]["cpus"])) or _only(parse_cpus(served[0]["effective"]))
+
+
+def _lab_worker(queue: int, index: int, lab: Mapping[str, Any]) -> str | None:
+    """A veth has no interrupt. cpumap: as trexbench.lab.build steers. NAPI threads may run on any of router_cpus."""
+    router = lab.get("router_cpus") or []
+    if lab.get("steer") == "cpumap":
+        return f"cpu{router[(queue + index) % len(router)]}" if router else None
+    if lab.get("threaded"):
+        return _only(router)
+    sender = lab.get("sender_cpu")
+    return None if sender is None else f"cpu{sender}"
+
+
+def _workers(wanted: Wanted, facts: Mapping[str, Any]) -> tuple[str, ...]:
+    lab = lab_of(wanted)
+    steered = lab.get("steer") in ("cpumap", "rps") or lab.get("threaded")
+    cpus = [lab.get("sender_cpu")] if lab and not steered else forwarding_cpus(wanted, facts)
+    return tuple(f"cpu{cpu}" for cpu in cpus if cpu is not None)
+
+
+def _only(cpus: Sequence[int] | None) -> str | None:
+    return f"cpu{cpus[0]}" if cpus and len(cpus) == 1 else None
+
+
+def _hash(port: int, link: Mapping[str, Any]) -> PortHash:
+    rss = link["rss"]
+    if link["kind"] == "veth":
+        return PortHash(port, None, reason=_VETH)
+    if rss is None:
+        return PortHash(port, None, reason="ethtool -x does not show this device's hash")
+    six = tuple(rss["ipv6_fields"] or ()) if "ipv6_fields" in rss else None
+    fields, table = tuple(rss.get("fields") or ()), tuple(rss["table"] or ())
+    reason = ""
+    if rss["function"] not in ("toeplitz", None):
+        reason = f"its hash is {rss['function']}, not Toeplitz"
+    elif rss["key"] is None:
+        reason = "ethtool -x does not show its key"
+    elif not table or len(table) & (len(table) - 1):
+        reason = f"its indirection table has {len(table)} entries, no power of two"
+    elif not fields and not six:
+        reason = "ethtool -n does not show which fields of UDP it hashes"
+    return PortHash(port, None if reason else rss["key"], fields, table, reason, six)

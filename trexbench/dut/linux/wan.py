@@ -58,7 +58,6 @@ class Qdisc:
     kind: str
     handle: str
     root: bool
-    parent: str = ""
     delay_s: float = 0.0
     jitter_s: float = 0.0
     loss: float = 0.0
@@ -148,10 +147,10 @@ def deviations(wan: Wan, mtu: int, found: Sequence[Qdisc]) -> Iterator[str]:
         yield f"{' and '.join(there) or 'nothing'} in place of {' and '.join(wanted)}"
         return
     for one in ours(found):
-        yield from (_off_netem if one.kind == NETEM else _off_tbf)(wan, mtu, one)
+        yield from _off_netem(wan, one) if one.kind == NETEM else _off_tbf(wan, mtu, one)
 
 
-def _off_netem(wan: Wan, _mtu: int, found: Qdisc) -> Iterator[str]:
+def _off_netem(wan: Wan, found: Qdisc) -> Iterator[str]:
     """To a microsecond and a millionth, which is all that tc prints."""
     if abs(found.delay_s - wan.delay_s / 2) > 2e-6:
         yield f"delay {format_time(found.delay_s)} in place of {format_time(wan.delay_s / 2)}"
@@ -193,7 +192,6 @@ def _qdisc(entry: Mapping[str, Any]) -> Qdisc:
         str(entry.get("kind")),
         str(entry.get("handle")),
         entry.get("root") is True,
-        str(entry.get("parent", "")),
         _number(delay.get("delay")) or 0.0,
         _number(delay.get("jitter")) or 0.0,
         _number(loss.get("loss")) or 0.0,

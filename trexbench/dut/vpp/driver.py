@@ -12,20 +12,10 @@ from dataclasses import replace
 from ...config.settings import VppSettings
 from ...core.dut.telemetry import Observation
 from ...core.errors import ConfigError
-from ...host.files import parse_cpus, parse_files
-from ...host.read_linux import read_platform
-from ...transport import TIMEOUT_S, Transport, run_checked
-from ..model import (
-    LINK_WAIT_S,
-    Attestation,
-    Change,
-    DutDriver,
-    ListedInterface,
-    Listing,
-    Wanted,
-    attest,
-    await_links,
-)
+from ...host.files import parse_cpus, read_files
+from ...host.linux import read_platform
+from ...transport import Transport, run_checked
+from ..model import LINK_WAIT_S, Attestation, Change, DutDriver, ListedInterface, Listing, Wanted, attest, await_links
 from .changes import plan
 from .check import compare, document, links_missing, spreading
 from .commands import linux_file
@@ -81,7 +71,7 @@ class VppDut:
         if config.vpp.interfaces != "af_packet":
             return facts
         names = {linux_file(port.interface, "address"): port.interface for port in config.ports}
-        found = parse_files(self._transport.run(("grep", "-sH", "", *names), TIMEOUT_S).stdout)
+        found = read_files(self._transport, "-sH", "", *names)
         return replace(facts, macs={name: found[path].lower() for path, name in names.items() if path in found})
 
     def _conf(self, facts: VppFacts) -> str:
@@ -107,9 +97,7 @@ class VppDut:
 
     def _host(self) -> dict[str, str | None]:
         """Settings of the Linux host that affect VPP; None where it does not tell."""
-        # grep's exit code only tells that some file is missing
-        done = self._transport.run(("grep", "-sH", "", *_HOST.values()), TIMEOUT_S)
-        files = parse_files(done.stdout)
+        files = read_files(self._transport, "-sH", "", *_HOST.values())
         return {name: files.get(path) for name, path in _HOST.items()}
 
 

@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from ...config.model import DutConfig, Port
-from ...core.dut.telemetry import DropCount, Missing, Observation, PortCount, QueueCount
+from ...core.dut.telemetry import DropCount, Gathering, Missing, Observation, PortCount, QueueCount
 from ...host.files import number
-from ...host.totals import Gathering
 from ...transport import Transport
 from .commands import linux_file
 from .facts import ask
