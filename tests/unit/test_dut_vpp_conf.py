@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
 from trexbench.dut.vpp.conf import pci_of, with_queues, with_workers
-from trexbench.host.files import parse_cpus
 
 ONE, TWO = "0000:03:00.0", "0000:03:00.1"
 
@@ -108,11 +107,6 @@ def test_no_workers_is_no_empty_list_of_cores() -> None:
 def test_what_nobody_can_edit(text: str, said: str) -> None:
     with pytest.raises(DutError, match=said):
         with_workers(text, 2)
-
-
-def test_lists_of_cores() -> None:
-    assert parse_cpus("2-3,18") == [2, 3, 18]
-    assert parse_cpus("") is None
 
 
 WORDS = st.sampled_from(

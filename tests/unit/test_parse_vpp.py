@@ -12,26 +12,26 @@ from trexbench.dut.vpp.parse import parse_runtime
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 RECORDED = {
-    p.relative_to(FIXTURES).as_posix(): p.read_text() for p in sorted(FIXTURES.glob("vpp-*/**/show-runtime*.txt"))
+    p.relative_to(FIXTURES).as_posix(): p.read_text() for p in sorted(FIXTURES.glob("vpp-26*/**/show-runtime*.txt"))
 }
 
-OF_2019 = """\
+OLDER = """\
 Thread 0 vpp_main (lcore 3)
-Time 40.0, average vectors/node 0.00, last 128 main loops 0.00 per node 0.00
+Time 40.0, 10 sec internal node vector rate 0.00
   vector rates in 0.0000e0, out 0.0000e0, drop 0.0000e0, punt 0.0000e0
              Name                 State         Calls          Vectors        Suspends         Clocks       Vectors/Call
 some-cleaner-process           event wait                0               0           7          1.20e4            0.00
     events pending,
 ---------------
 Thread 1 vpp_wk_0
-Time 40.0, average vectors/node 2.50, last 128 main loops 0.00 per node 0.00
+Time 40.0, 10 sec internal node vector rate 2.50
   vector rates in 5.0000e0, out 1.2500e-1, drop 0.0000e0, punt 0.0000e0
              Name                 State         Calls          Vectors        Suspends         Clocks       Vectors/Call
 a-name-cut-at-thirty-characterinterrupt wa              40               0           0          2.50e3            0.00
 dpdk-input                       polling          80000000             200           0         2.20e10            0.00
 pg-input                        disabled                 2               5           0          3.00e4            2.50
 """
-"""Composed in the format of VPP 19: names run into states, heading without loops, events, worker without a core."""
+"""Composed in older words: names run into states, heading without loops, events, worker without a core."""
 
 
 def test_a_worker_of_vpp_26() -> None:
@@ -78,8 +78,8 @@ def test_clocks_are_per_packet_call_or_suspend(index: int, clocks: float) -> Non
     assert (thread.number, thread.name, thread.lcore, thread.in_pps) == (None, None, None, None)
 
 
-def test_the_format_of_2019() -> None:
-    main, worker = parse_runtime(OF_2019)
+def test_the_format_of_older_releases() -> None:
+    main, worker = parse_runtime(OLDER)
     assert (worker.name, worker.lcore, worker.vectors_per_node, worker.loops_per_s) == ("vpp_wk_0", None, 2.5, None)
     assert [(n.name, n.state) for n in (*main.nodes, *worker.nodes)] == [
         ("some-cleaner-process", "event wait"),
@@ -90,24 +90,8 @@ def test_the_format_of_2019() -> None:
     assert worker.nodes[1] == NodeRuntime("dpdk-input", "polling", 80000000, 200, 0, 2.2e10, 0.0)
 
 
-def test_a_column_of_performance_counters_may_be_there() -> None:
-    head = "Name State Calls Vectors Suspends Clocks Vectors/Call Perf Ticks"
-    (thread,) = parse_runtime(f"{head}\na-input interrupt wa 9 9 0 1.55e5 1.00\nb active 9 18 0 1.5e1 2.00 7.0e1\n")
-    assert thread.nodes == (
-        NodeRuntime("a-input", "interrupt wait", 9, 9, 0, 1.55e5, 1.0),
-        NodeRuntime("b", "active", 9, 18, 0, 15.0, 2.0),
-    )
-
-
-def test_what_the_article_left_out_is_none() -> None:
-    (thread,) = parse_runtime(RECORDED["vpp-22.02/show-runtime.1mpps.txt"])
-    assert (thread.number, thread.time_s, thread.loops_per_s) == (None, None, None)
-    assert thread.nodes[2] == NodeRuntime("dpdk-input", None, None, None, None, 1150.0, 0.39)
-    assert thread.nodes[2].total_clocks is None
-
-
 def test_a_thread_without_traffic_has_no_nodes() -> None:
-    heading, _, _ = OF_2019.partition("some-cleaner")
+    heading, _, _ = OLDER.partition("some-cleaner")
     assert parse_runtime(heading)[0].nodes == ()
 
 
@@ -133,7 +117,6 @@ HEAD = "Name State Calls Vectors Suspends Clocks Vectors/Call\n"
         ("vector rates in 0.0e0, out 0.0e0, drop 0.0e0, punt 0.0e0\n", "no thread begins"),
         ("Time 5.0, 10 sec internal node vector rate ... loops/sec 1.0\n", "is no number"),
         ("Name Max Node Clocks Vectors at Max Max Clocks Avg Clocks Avg Vectors/Call\n", "neither"),
-        ("Graph Node Name Clocks Vectors/Call\n981830 packets/sec, at 1770.1 cycles/packet\n", "three columns"),
     ],
 )
 def test_other_text_is_one_line_that_names_the_line(text: str, words: str) -> None:
@@ -146,5 +129,5 @@ def test_other_text_is_one_line_that_names_the_line(text: str, words: str) -> No
 def test_all_recorded_output_is_understood(name: str) -> None:
     for thread in parse_runtime(RECORDED[name]):
         for node in thread.nodes:
-            if node.calls and node.vectors is not None:
+            if node.calls:
                 assert node.vectors_per_call == pytest.approx(node.vectors / node.calls, abs=0.006)

@@ -32,24 +32,20 @@ DROPPED_SHARE = 0.01
 class NodeRuntime:
     """One row of ``show runtime``: a node of VPP's graph in one thread, since the counters were cleared.
 
-    clocks: cycles per packet; per call if vectors are 0, per suspend if calls are 0 too. None: not in the table.
+    clocks: cycles per packet; per call if vectors are 0, per suspend if calls are 0 too.
     """
 
     name: str
-    state: str | None
-    calls: Count | None
-    vectors: Count | None
-    suspends: Count | None
+    state: str
+    calls: Count
+    vectors: Count
+    suspends: Count
     clocks: Amount
-    vectors_per_call: Amount | None
+    vectors_per_call: Amount
 
     @property
-    def total_clocks(self) -> float | None:
-        """All cycles of the node; None where the table has no counts."""
-        counts = (self.vectors, self.calls, self.suspends)
-        if None in counts:
-            return None
-        return self.clocks * next((count for count in counts if count), 0)
+    def total_clocks(self) -> float:
+        return self.clocks * (self.vectors or self.calls or self.suspends)
 
     @property
     def is_input(self) -> bool:
@@ -61,8 +57,7 @@ class ThreadRuntime:
     """One thread's part of ``show runtime``; None: not printed by this version of VPP.
 
     number, name: both None where VPP has only one thread. time_s: since the counters were cleared. vectors_per_node:
-    "average vectors/node" until 2019, "internal node vector rate" (of the last seconds) since. rates: vectors/s in,
-    out, dropped and punted.
+    "internal node vector rate", of the last seconds. rates: vectors/s in, out, dropped and punted.
     """
 
     number: Count | None
@@ -144,20 +139,17 @@ def of_threads(threads: Sequence[ThreadRuntime]) -> tuple[WorkerEfficiency, ...]
     found = []
     for thread in threads:
         is_main = len(threads) > 1 and (thread.number == 0 or thread.name == "vpp_main")
-        if not is_main or (packets_of(thread) or 0) >= MIN_PACKETS:
+        if not is_main or packets_of(thread) >= MIN_PACKETS:
             found.append(of_thread(thread))
     return tuple(found)
 
 
 def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
-    """One thread's cycles per packet."""
     name, packets = thread.name or "vpp_main", packets_of(thread)
     if thread.time_s is None:
         return WorkerEfficiency(name, "show runtime does not print its interval")
     if thread.time_s < MIN_TIME_S:
         return WorkerEfficiency(name, f"{thread.time_s:g} s of counting are too short, {MIN_TIME_S:g} s are needed")
-    if packets is None:
-        return WorkerEfficiency(name, "show runtime counts no vectors")
     if packets < MIN_PACKETS:
         few = f"only {packets}" if packets else "no"
         reason = f"{few} packets in {thread.time_s:g} s: no test traffic came to this worker"
@@ -182,15 +174,12 @@ def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
     )
 
 
-def packets_of(thread: ThreadRuntime) -> int | None:
-    """The packets that a thread's input nodes fetched; None where the table has no counts.
+def packets_of(thread: ThreadRuntime) -> int:
+    """The packets that a thread's input nodes fetched.
 
     Of a worker that fetches none itself, since others hand packets to it: those that passed ethernet-input.
     """
-    if not thread.nodes or any(n.vectors is None for n in thread.nodes):
-        return None if thread.nodes else 0
-    fetched = sum(n.vectors or 0 for n in thread.nodes if n.is_input)
-    return fetched or _vectors(thread, "ethernet-input") or 0
+    return sum(node.vectors for node in thread.nodes if node.is_input) or _vectors(thread, "ethernet-input") or 0
 
 
 def overall(workers: Sequence[WorkerEfficiency]) -> WorkerEfficiency | None:

@@ -15,10 +15,10 @@ from ...config.readers import Address, Interface
 from ...core.errors import ConfigError, DutError
 from ..model import Change, Command, Wanted, counted, same_family
 from . import commands as vppctl
-from .commands import AF_PACKET, NATIVE
+from .commands import AF_PACKET, NATIVE, command
 from .conf import pci_of, with_queues, with_workers
 from .facts import VppFacts, uses
-from .parse import via
+from .parse import FibPath, via
 from .parse_show import VppNeighbour
 
 READY_S = 60.0
@@ -159,7 +159,7 @@ def _create(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
     queues = wanted.rx_queues or 1
     clear = tuple(command for one in reversed(_both(wanted, port)) for command in _clear(wanted, one, facts))
     if port.vlan and wanted.routed(port) in facts.interfaces:
-        clear = (*clear, vppctl.delete_vlan(wanted, wanted.routed(port)))
+        clear = (*clear, command(wanted, "no VLAN", name=wanted.routed(port)))
     delete = vppctl.delete(wanted, name)
     before = facts.queues(name) or 1
     mode = _mode(wanted, name, facts) if there else ()
@@ -168,7 +168,7 @@ def _create(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
             f"interface {name}",
             counted(before, "receive queue") if there else ("absent" if facts.known else None),
             counted(queues, "receive queue"),
-            (*clear, *((delete,) if there else ()), *vppctl.create(wanted, name, queues, facts.macs.get(name)), *mode),
+            (*clear, *((delete,) if there else ()), vppctl.create(wanted, name, queues, facts.macs.get(name)), *mode),
             (*clear, delete, *_restore(wanted, facts, _both(wanted, port))),
         )
     ]
@@ -178,21 +178,17 @@ def _mode(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
     """A new interface waits for interrupts: polling again, where the former one was polled."""
     if {placed.mode for placed in facts.placed(name)} != {"polling"}:
         return ()
-    return (vppctl.cli(wanted, "as it was", "set", "interface", "rx-mode", name, "polling"),)
+    return (command(wanted, "polling", name=name),)
 
 
 def _clear(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
     """Remove the routes and neighbours that point to this interface."""
-    found = []
-    for prefix, entry in facts.routes.items():
-        if entry.prefix == prefix and uses(entry, {name}):
-            found.append(vppctl.cli(wanted, "it would drop all packets", "ip", "route", "del", prefix))
-    for key, neighbour in facts.neighbours.items():
-        address, _, interface = key.partition("%")
-        if interface == name:
-            words = ("set", "ip", "neighbor", "del", name, address, neighbour.mac)
-            found.append(vppctl.cli(wanted, "it belongs to the interface", *words, fine_if=("specify interface",)))
-    return tuple(found)
+    drops, why = "it would drop all packets", "it belongs to the interface"
+    routes = [prefix for prefix, entry in facts.own_routes.items() if uses(entry, {name})]
+    return (
+        *(command(wanted, "no route", drops, prefix=prefix) for prefix in routes),
+        *(command(wanted, "no neighbour", why, name=name, address=at, mac=one.mac) for at, one in facts.beside(name)),
+    )
 
 
 def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], after_start: bool = False) -> tuple[Command, ...]:
@@ -207,17 +203,14 @@ def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], after_start:
             found.append(vppctl.create_vlan(wanted, vlan))
         elif wanted.config.vpp.interfaces != "dpdk":
             mac = facts.hardware[name].mac if name in facts.hardware else None
-            found += (*vppctl.create(wanted, name, facts.queues(name) or 1, mac), *_mode(wanted, name, facts))
+            found += (vppctl.create(wanted, name, facts.queues(name) or 1, mac), *_mode(wanted, name, facts))
         if before.up:
             found.append(vppctl.state(wanted, name, "up", after_start))
-        found += [vppctl.add_address(wanted, name, one) for one in facts.addresses.get(name, ())]
-        for key, neighbour in facts.neighbours.items():
-            address, _, interface = key.partition("%")
-            if interface == name and neighbour.static:
-                found.append(vppctl.pin(wanted, name, address, neighbour))
-        for prefix, entry in facts.routes.items():
-            if entry.prefix == prefix:
-                found += [vppctl.add_path(wanted, prefix, p.hop) for p in entry.paths if p.hop.split()[-1] == name]
+        found += [command(wanted, "address", name=name, address=one) for one in facts.addresses.get(name, ())]
+        found += [vppctl.pin(wanted, name, address, one) for address, one in facts.beside(name) if one.static]
+        for prefix, entry in facts.own_routes.items():
+            hops = (path.hop for path in entry.paths if path.hop.split()[-1] == name)
+            found += [command(wanted, "route", prefix=prefix, hop=hop) for hop in hops]
         if len(facts.workers) > 1:
             found += [vppctl.place(wanted, name, one.queue, one.worker) for one in facts.placed(name)]
     return tuple(found)
@@ -233,7 +226,7 @@ def port_changes(wanted: Wanted, port: Port, facts: VppFacts, after_start: bool 
         found.append(Change(f"state of {name}", was, "up", (up,), (down,)))
     mac, has = facts.macs.get(name), facts.hardware[name].mac if interface and name in facts.hardware else None
     if mac and has and mac != has:
-        do, undo = (vppctl.set_mac(wanted, name, which) for which in (mac, has))
+        do, undo = (command(wanted, "MAC", name=name, mac=which) for which in (mac, has))
         found.append(Change(f"MAC of {name}", has, mac, (do,), (undo,)))
     routed = wanted.routed(port)
     if port.vlan and (routed not in facts.interfaces or not facts.interfaces[routed].up):
@@ -241,7 +234,7 @@ def port_changes(wanted: Wanted, port: Port, facts: VppFacts, after_start: bool 
         up, down = (vppctl.state(wanted, routed, word) for word in ("up", "down"))
         make = (up,) if there else (vppctl.create_vlan(wanted, port), up)
         was = "down" if there else "none" if name in facts.interfaces else None
-        undo = down if there else vppctl.delete_vlan(wanted, routed)
+        undo = down if there else command(wanted, "no VLAN", name=routed)
         found.append(Change(routed, was, " in ".join(str(one) for one in reversed(wanted.vlans(port))), make, (undo,)))
     for own, other in port.ends:
         found += _address(wanted, routed, own, facts) + _neighbour(wanted, port, other, facts)
@@ -254,11 +247,11 @@ def _address(wanted: Wanted, name: str, own: Interface, facts: VppFacts) -> list
         return []
     # the same address with another length is in the way
     others = [one for one in have if one.partition("/")[0] == str(own.ip)]
-    remove = [vppctl.del_address(wanted, name, one) for one in others]
-    again = [vppctl.add_address(wanted, name, one) for one in others]
     was = None if name not in facts.interfaces else same_family(have, own)
-    made = (*remove, vppctl.add_address(wanted, name, address))
-    return [Change(f"address of {name}", was, address, made, (vppctl.del_address(wanted, name, address), *again))]
+    add, take = (command(wanted, key, name=name, address=address) for key in ("address", "no address"))
+    remove = [command(wanted, "no address", name=name, address=one) for one in others]
+    again = [command(wanted, "address", name=name, address=one) for one in others]
+    return [Change(f"address of {name}", was, address, (*remove, add), (take, *again))]
 
 
 def _neighbour(wanted: Wanted, port: Port, other: Address, facts: VppFacts) -> list[Change]:
@@ -267,9 +260,7 @@ def _neighbour(wanted: Wanted, port: Port, other: Address, facts: VppFacts) -> l
     before = facts.neighbours.get(f"{hop}%{name}")
     if before == VppNeighbour(mac, static=True):
         return []
-    unpin = vppctl.cli(
-        wanted, "no longer pinned", "set", "ip", "neighbor", "del", name, hop, mac, fine_if=("specify interface",)
-    )
+    unpin = command(wanted, "no neighbour", name=name, address=hop, mac=mac)
     back = (vppctl.pin(wanted, name, hop, before),) if before else ()
     was = None
     if name in facts.interfaces:
@@ -285,19 +276,19 @@ def _route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Change]:
     prefix, hop = str(route.to), f"{route.via} {name}"
     entry = facts.entry(route)
     pinned = facts.neighbours.get(f"{route.via}%{name}") == VppNeighbour(wanted.mac(port), static=True)
-    alone = entry is not None and [(path.hop, path.resolved) for path in entry.paths] == [(hop, True)]
+    alone = entry is not None and entry.paths == (FibPath(hop, resolved=True),)
     forwards = (via(str(route.via), name, wanted.mac(port)),)
     # without its neighbour its forwarding entry cannot be complete yet
     if entry is not None and alone and (not pinned or entry.buckets == forwards):
         return []
-    remove = vppctl.cli(wanted, "with all its paths", "ip", "route", "del", prefix)
+    remove = command(wanted, "no route", prefix=prefix)
     there = (remove,) if entry is not None else ()
     alive = [path.hop for path in entry.paths if path.resolved and path.hop.count(" ") == 1] if entry else []
     was = "absent" if name in facts.interfaces else None
     if entry is not None:
-        was = " and ".join(path.hop if path.resolved else f"{path.hop} unresolved" for path in entry.paths)
-    do = (*there, vppctl.add_path(wanted, prefix, hop))
-    undo = (remove, *(vppctl.add_path(wanted, prefix, one) for one in alive))
+        was = " and ".join(map(str, entry.paths))
+    do = (*there, command(wanted, "route", prefix=prefix, hop=hop))
+    undo = (remove, *(command(wanted, "route", prefix=prefix, hop=one) for one in alive))
     return [Change(f"route {prefix}", was, f"via {hop}", do, undo)]
 
 

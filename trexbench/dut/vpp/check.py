@@ -86,8 +86,7 @@ def _interface(facts: VppFacts, name: str) -> dict[str, Any] | None:
 def _entry(entry: FibEntry | None) -> Mapping[str, Any] | None:
     if entry is None:
         return None
-    paths = [path.hop if path.resolved else f"{path.hop} unresolved" for path in entry.paths]
-    return {"paths": paths, "forwarding": list(entry.buckets)}
+    return {"paths": list(map(str, entry.paths)), "forwarding": list(entry.buckets)}
 
 
 def _compare_port(wanted: Wanted, port: Port, facts: VppFacts) -> list[Mismatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from ipaddress import ip_address
 
 from ...config.model import Port
@@ -15,6 +16,24 @@ NATIVE = re.compile(r"(virtio|vmxnet3)-([0-9a-f]{1,4})/([0-9a-f]{1,2})/([0-9a-f]
 """VPP's name of an interface of its own drivers: the driver, and the PCI device's domain, bus, slot and function."""
 APPEARS_S = 20.0
 """Time for which interfaces may be missing after VPP's start."""
+_CONFLICT = "conflicts with {address} for interface {name}"
+_TABLE: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "no VLAN": ("delete sub-interface {name}", "as it was", ("unknown interface",)),
+    "MAC": ("set interface mac address {name} {mac}", "the tester sends to the Linux interface's", ()),
+    "polling": ("set interface rx-mode {name} polling", "as it was", ()),
+    # the line end keeps host-d0 from matching host-d01; vppctl ends its lines with CRLF
+    "address": ("set interface ip address {name} {address}", "its address", (f"{_CONFLICT}\r\n", f"{_CONFLICT}\n")),
+    "no address": (
+        "set interface ip address del {name} {address}",
+        "its address no longer",
+        ("not found for interface",),
+    ),
+    "no neighbour": ("set ip neighbor del {name} {address} {mac}", "no longer pinned", ("specify interface",)),
+    "route": ("ip route add {prefix} via {hop}", "where the test traffic goes", ()),
+    "no route": ("ip route del {prefix}", "with all its paths", ()),
+    "placement": ("set interface rx-placement {name} queue {queue} {thread}", "who serves this queue", ()),
+}
+"""The words of each, why, and what it prints where nothing is left to do."""
 
 
 def linux_file(interface: str, name: str) -> str:
@@ -23,86 +42,62 @@ def linux_file(interface: str, name: str) -> str:
 
 
 def cli(
-    wanted: Wanted, why: str, *words: str, says: str = "", fine_if: tuple[str, ...] = (), retry_s: float = 0.0
+    wanted: Wanted, words: str, why: str, says: str = "", fine_if: tuple[str, ...] = (), retry_s: float = 0.0
 ) -> Command:
     """vppctl exits 0 whatever happens: a change that prints anything was refused."""
-    argv = ("vppctl", "-s", wanted.config.vpp.socket, *words)
+    argv = ("vppctl", "-s", wanted.config.vpp.socket, *words.split())
     return Command(argv, why, fine_if=fine_if, says=says, retry_s=retry_s)
 
 
-def create(wanted: Wanted, name: str, queues: int, mac: str | None) -> tuple[Command, ...]:
+def command(wanted: Wanted, key: str, why: str = "", **values: object) -> Command:
+    """One of the table, with these values. why: in place of its own."""
+    words, usual, fine_if = _TABLE[key]
+    return cli(wanted, words.format(**values), why or usual, fine_if=tuple(one.format(**values) for one in fine_if))
+
+
+def create(wanted: Wanted, name: str, queues: int, mac: str | None) -> Command:
     """On af_packet with the MAC of the Linux interface, which the tester sends to: VPP would make one up."""
     if (native := NATIVE.fullmatch(name)) is not None:
         kind, *numbers = native.groups()
         domain, bus, slot, function = (int(one, 16) for one in numbers)
         # a virtio NIC is used with all queues that it has
-        more = ("rss-enabled",) if kind == "virtio" else ("num-rx-queues", str(queues))
-        words = ("create", "interface", kind, f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}", *more)
-        return (
-            cli(
-                wanted, "on the PCI device", *words, says=name if kind == "vmxnet3" else "", fine_if=("address in use",)
-            ),
-        )
-    words = ("create", "host-interface", "name", name[len(AF_PACKET) :], "num-rx-queues", str(queues))
-    address = ("hw-addr", mac) if mac else ()
+        more = "rss-enabled" if kind == "virtio" else f"num-rx-queues {queues}"
+        words = f"create interface {kind} {domain:04x}:{bus:02x}:{slot:02x}.{function:x} {more}"
+        says = name if kind == "vmxnet3" else ""
+        return cli(wanted, words, "on the PCI device", says, ("address in use",))
+    address = f" hw-addr {mac}" if mac else ""
+    words = f"create host-interface name {name[len(AF_PACKET) :]} num-rx-queues {queues}{address}"
     # a start-up script may have created it; VPP spells it "elready"
-    return (cli(wanted, "on the Linux interface", *words, *address, says=name, fine_if=("ready exists",)),)
+    return cli(wanted, words, "on the Linux interface", name, ("ready exists",))
 
 
 def delete(wanted: Wanted, name: str) -> Command:
     native = NATIVE.fullmatch(name)
-    words = ("interface", native[1], name) if native else ("host-interface", "name", name[len(AF_PACKET) :])
-    return cli(wanted, "it is created again", "delete", *words)
+    words = f"delete interface {native[1]} {name}" if native else f"delete host-interface name {name[len(AF_PACKET) :]}"
+    return cli(wanted, words, "it is created again")
 
 
 def create_vlan(wanted: Wanted, port: Port) -> Command:
     """A sub-interface of exactly these tags; its number is the last part of its name."""
     routed = wanted.routed(port)
-    number = routed.rpartition(".")[2]
     # The kernel takes the outer tag off; af_packet puts it back as 802.1Q, whatever it was (seen with 26.06).
     af_packet = wanted.config.vpp.interfaces == "af_packet"
     kind = "dot1q" if len(port.vlan) == 1 or af_packet else "dot1ad"
-    inner = ("inner-dot1q", str(port.vlan[1])) if len(port.vlan) == 2 else ()
-    words = ("create", "sub-interfaces", port.interface, number, kind, str(port.vlan[0]), *inner, "exact-match")
-    return cli(wanted, "the port's VLAN", *words, says=routed)
-
-
-def delete_vlan(wanted: Wanted, name: str) -> Command:
-    return cli(wanted, "as it was", "delete", "sub-interface", name, fine_if=("unknown interface",))
+    tags = " inner-dot1q ".join(map(str, port.vlan))
+    words = f"create sub-interfaces {port.interface} {routed.rpartition('.')[2]} {kind} {tags} exact-match"
+    return cli(wanted, words, "the port's VLAN", routed)
 
 
 def state(wanted: Wanted, name: str, word: str, after_start: bool = False) -> Command:
-    words = ("set", "interface", "state", name, word)
-    return cli(wanted, "VPP creates interfaces down", *words, retry_s=APPEARS_S if after_start else 0.0)
-
-
-def set_mac(wanted: Wanted, name: str, mac: str) -> Command:
-    return cli(wanted, "the tester sends to the Linux interface's", "set", "interface", "mac", "address", name, mac)
-
-
-def add_address(wanted: Wanted, name: str, address: str) -> Command:
-    words = ("set", "interface", "ip", "address", name, address)
-    # the line end keeps host-d0 from matching host-d01; vppctl ends its lines with CRLF
-    there = f"conflicts with {address} for interface {name}"
-    return cli(wanted, "its address", *words, fine_if=(f"{there}\r\n", f"{there}\n"))
-
-
-def del_address(wanted: Wanted, name: str, address: str) -> Command:
-    words = ("set", "interface", "ip", "address", "del", name, address)
-    return cli(wanted, "its address no longer", *words, fine_if=("not found for interface",))
+    retry_s = APPEARS_S if after_start else 0.0
+    return cli(wanted, f"set interface state {name} {word}", "VPP creates interfaces down", retry_s=retry_s)
 
 
 def pin(wanted: Wanted, name: str, address: str, neighbour: VppNeighbour) -> Command:
-    kind = ("static",) if neighbour.static else ()
-    why = f"the tester answers no {resolver(ip_address(address))}"
-    return cli(wanted, why, "set", "ip", "neighbor", name, address, neighbour.mac, *kind)
-
-
-def add_path(wanted: Wanted, prefix: str, hop: str) -> Command:
-    return cli(wanted, "where the test traffic goes", "ip", "route", "add", prefix, "via", *hop.split())
+    words = f"set ip neighbor {name} {address} {neighbour.mac} {'static' if neighbour.static else ''}"
+    return cli(wanted, words, f"the tester answers no {resolver(ip_address(address))}")
 
 
 def place(wanted: Wanted, name: str, queue: int, worker: str) -> Command:
-    where = ("main",) if worker == "vpp_main" else ("worker", worker.rpartition("_")[2])
-    words = ("set", "interface", "rx-placement", name, "queue", str(queue), *where)
-    return cli(wanted, "who serves this queue", *words)
+    thread = "main" if worker == "vpp_main" else f"worker {worker.rpartition('_')[2]}"
+    return command(wanted, "placement", name=name, queue=queue, thread=thread)

@@ -68,10 +68,19 @@ class VppFacts:
         mine = (one for one in self.placement if one.interface == interface)
         return sorted(mine, key=lambda one: one.queue)
 
+    def beside(self, interface: str) -> list[tuple[str, show.VppNeighbour]]:
+        """Address and MAC of each neighbour on this interface."""
+        split = ((key.partition("%"), one) for key, one in self.neighbours.items())
+        return [(address, one) for (address, _, name), one in split if name == interface]
+
+    @property
+    def own_routes(self) -> dict[str, FibEntry]:
+        """Routes whose own prefix was looked up."""
+        return {prefix: entry for prefix, entry in self.routes.items() if entry.prefix == prefix}
+
     def entry(self, route: Route) -> FibEntry | None:
         """The entry of exactly this prefix."""
-        found = self.routes.get(str(route.to))
-        return found if found is not None and found.prefix == str(route.to) else None
+        return self.own_routes.get(str(route.to))
 
     def after_restart(self) -> VppFacts:
         """Return what is left when VPP is restarted."""

@@ -18,16 +18,10 @@ _NOTHING = ThreadRuntime(None, None, None, None, None, None, None, None, None, N
 
 _NUMBER = r"([0-9.]+(?:e[+-]?[0-9]+)?)"
 _THREAD = re.compile(r"Thread ([0-9]{1,5}) (\S+)(?: \(lcore ([0-9]{1,5})\))?")
-_TIME_OLD = re.compile(rf"Time {_NUMBER}, average vectors/node {_NUMBER}, last \S+ main loops \S+ per node \S+")
 _TIME = re.compile(rf"Time {_NUMBER}, \S+ sec internal node vector rate {_NUMBER}(?: loops/sec {_NUMBER})?")
 _RATES = re.compile(rf"vector rates in {_NUMBER}, out {_NUMBER}, drop {_NUMBER}, punt {_NUMBER}")
-_HEADS = {
-    "Name State Calls Vectors Suspends Packet-Clocks Vectors/Call": "full",
-    "Name State Calls Vectors Suspends Clocks Vectors/Call": "full",
-    "Name State Calls Vectors Suspends Clocks Vectors/Call Perf Ticks": "ticks",
-    "Graph Node Name Clocks Vectors/Call": "short",
-}
-"""Headings of 26.06; of earlier releases; of some of 2019; of tables shortened for print."""
+_HEAD = re.compile("Name State Calls Vectors Suspends (?:Packet-)?Clocks Vectors/Call")
+"""Heading of 26.06, and of earlier releases."""
 _STATES = (
     *("active", "polling", "disabled", "interrupt wait", "interrupt wa"),
     *("any wait", "event wait", "time wait", "running", "suspended", "done"),
@@ -42,57 +36,52 @@ class _BadLine(Exception):
 
 
 def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
-    """``show runtime`` (or ``show runtime verbose``) of VPP 19 to 26.06: its threads in the order printed.
+    """``show runtime`` (or ``show runtime verbose``) of VPP 21.01 to 26.06: its threads in the order printed.
 
     DutError names the first line that belongs to no such output.
     """
     threads: list[ThreadRuntime] = []
-    tables: list[str] = []
+    tables: list[bool] = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
             _read_line(" ".join(line.split()), threads, tables)
         except _BadLine as error:
-            shown = line.strip()[:60]
-            raise DutError(
-                f"show runtime, line {number} ({shown!r}): {error}", "give the whole output of 'vppctl show runtime'"
-            ) from None
+            what = f"show runtime, line {number} ({line.strip()[:60]!r}): {error}"
+            raise DutError(what, "give the whole output of 'vppctl show runtime'") from None
     if not any(tables):
         raise DutError("show runtime printed no table of nodes", "is VPP running, and is this its vppctl?")
     return tuple(threads)
 
 
-def _read_line(line: str, threads: list[ThreadRuntime], tables: list[str]) -> None:
-    """Add one line (with single blanks) to the last thread. tables: the kind of each thread's table."""
+def _read_line(line: str, threads: list[ThreadRuntime], tables: list[bool]) -> None:
+    """Add one line (with single blanks) to the last thread. tables: whether the table of each thread has begun."""
     if not line.strip("-") or line.startswith("events pending"):
         return
     if found := _THREAD.fullmatch(line):
-        threads.append(
-            replace(_NOTHING, number=int(found[1]), name=found[2], lcore=int(found[3]) if found[3] else None)
-        )
-        tables.append("")
+        lcore = int(found[3]) if found[3] else None
+        threads.append(replace(_NOTHING, number=int(found[1]), name=found[2], lcore=lcore))
+        tables.append(False)
         return
-    time = _TIME.fullmatch(line) or _TIME_OLD.fullmatch(line)
-    if (time or line in _HEADS) and not threads:  # a VPP of one thread prints no line that begins it
+    time, head = _TIME.fullmatch(line), _HEAD.fullmatch(line)
+    if (time or head) and not threads:  # a VPP of one thread prints no line that begins it
         threads.append(_NOTHING)
-        tables.append("")
+        tables.append(False)
     if time:
         if threads[-1].time_s is not None or tables[-1]:
             raise _BadLine("a second interval for one thread")
-        loops = _number(time[3]) if time.re is _TIME and time[3] is not None else None
-        threads[-1] = replace(
-            threads[-1], time_s=_number(time[1]), vectors_per_node=_number(time[2]), loops_per_s=loops
-        )
+        time_s, vectors, loops = (None if one is None else _number(one) for one in time.groups())
+        threads[-1] = replace(threads[-1], time_s=time_s, vectors_per_node=vectors, loops_per_s=loops)
     elif found := _RATES.fullmatch(line):
         if not threads:
             raise _BadLine("no thread begins before it")
         received, sent, dropped, punted = map(_number, found.groups())
         threads[-1] = replace(threads[-1], in_pps=received, out_pps=sent, drop_pps=dropped, punt_pps=punted)
-    elif line in _HEADS:
+    elif head:
         if tables[-1]:
             raise _BadLine("a second table for one thread")
-        tables[-1] = _HEADS[line]
+        tables[-1] = True
     elif threads and tables[-1]:
-        node = _ROWS[tables[-1]](line)
+        node = _node(line)
         if node.name in {one.name for one in threads[-1].nodes}:
             raise _BadLine(f"{node.name[:40]} is in this table already")
         threads[-1] = replace(threads[-1], nodes=(*threads[-1].nodes, node))
@@ -100,7 +89,7 @@ def _read_line(line: str, threads: list[ThreadRuntime], tables: list[str]) -> No
         raise _BadLine("neither a thread's heading nor a table's")
 
 
-def _full_row(line: str) -> NodeRuntime:
+def _node(line: str) -> NodeRuntime:
     head, *columns = line.rsplit(" ", 5)
     if len(columns) != 5:
         raise _BadLine("not a row of seven columns")
@@ -108,26 +97,8 @@ def _full_row(line: str) -> NodeRuntime:
     if named is None:
         raise _BadLine("no node's name and state")
     state = "interrupt wait" if named[3] == "interrupt wa" else named[3]
-    calls, vectors, suspends = (_count(column) for column in columns[:3])
+    calls, vectors, suspends = map(_count, columns[:3])
     return NodeRuntime(named[1], state, calls, vectors, suspends, _number(columns[3]), _number(columns[4]))
-
-
-def _row_with_ticks(line: str) -> NodeRuntime:
-    """The last column is empty unless VPP was told to read performance counters."""
-    try:
-        return _full_row(line)
-    except _BadLine:
-        return _full_row(line.rpartition(" ")[0])
-
-
-def _short_row(line: str) -> NodeRuntime:
-    name, *columns = line.split(" ")
-    if len(columns) != 2:
-        raise _BadLine("not a row of three columns")
-    return NodeRuntime(name, None, None, None, None, _number(columns[0]), _number(columns[1]))
-
-
-_ROWS = {"full": _full_row, "ticks": _row_with_ticks, "short": _short_row}
 
 
 def _count(text: str) -> int:
@@ -149,6 +120,9 @@ class FibPath:
 
     hop: str
     resolved: bool
+
+    def __str__(self) -> str:
+        return self.hop if self.resolved else f"{self.hop} unresolved"
 
 
 @dataclass(frozen=True)
@@ -175,15 +149,14 @@ _REWRITE = re.compile(r"ipv[46] via (\S+) (\S+): mtu:[0-9]+ next:[0-9]+ (?:flags
 def parse_fib(text: str) -> FibEntry:
     """The entry of the first table printed; DutError where none is."""
     lines = [line.strip() for line in text.splitlines()]
-    begin = next((at for at, line in enumerate(lines) if _PREFIX.fullmatch(line)), None)
-    if begin is None:
+    prefixes = ((at, found) for at, line in enumerate(lines) if (found := _PREFIX.fullmatch(line)))
+    begin, prefix = next(prefixes, (0, None))
+    if prefix is None:
         raise wrong("show ip fib", text, "names no prefix")
     end = next((at for at in range(begin + 1, len(lines)) if _TABLE.match(lines[at])), len(lines))
     forwarding = next((at for at in range(begin, end) if lines[at].startswith("forwarding:")), None)
     if forwarding is None:
         raise wrong("show ip fib", text, "says nothing of forwarding")
-    prefix = _PREFIX.fullmatch(lines[begin])
-    assert prefix is not None
     return FibEntry(prefix[1], _paths(lines[begin + 1 : forwarding]), _buckets(lines[forwarding + 1 : end]))
 
 

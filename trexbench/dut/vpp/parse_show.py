@@ -14,7 +14,6 @@ from ...host.files import number
 class Thread:
     """One of ``show threads``; kind: ``workers`` for those that forward, empty for the main one."""
 
-    number: int
     name: str
     kind: str
     lcore: int | None
@@ -67,12 +66,11 @@ class VppNeighbour:
 
 @dataclass(frozen=True)
 class NodeError:
-    """One row of ``show errors``; many are no losses at all. severity: None in releases before 21.06."""
+    """One row of ``show errors``; many are no losses at all."""
 
     count: int
     node: str
     reason: str
-    severity: str | None
 
 
 _VERSION = re.compile(r"^Version:\s+(\S+)", re.M)
@@ -96,8 +94,8 @@ _RX_QUEUES_OLD = re.compile(r"rx queues ([0-9]{1,5}), rx desc ([0-9]{1,6}), .*")
 _NATIVE_RX = re.compile(r"RX Queue ([0-9]{1,4}):")
 _NATIVE_LISTED = re.compile(r"([0-9]{1,4}) : ([0-9]{1,20})")
 _PCI = re.compile(r"pci: .*\baddress ([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.0?([0-9a-f]) .*")
-_ERROR = re.compile(r"([0-9]{1,20})\s+(\S+)\s{2,}(\S.*?)(?:\s{2,}(info|error|warn|unknown))?")
-_ERROR_TIGHT = re.compile(r"([0-9]{1,20})\s+(\S+)\s+(\S.*?)(?:\s+(info|error|warn|unknown))?")
+_ERROR = re.compile(r"([0-9]{1,20})\s+(\S+)\s{2,}(\S.*?)(?:\s{2,}(?:info|error|warn|unknown))?")
+_ERROR_TIGHT = re.compile(r"([0-9]{1,20})\s+(\S+)\s+(\S.*?)(?:\s+(?:info|error|warn|unknown))?")
 
 
 def parse_version(text: str) -> tuple[str, int]:
@@ -118,12 +116,9 @@ def parse_clock(text: str) -> float:
 
 def parse_threads(text: str) -> tuple[Thread, ...]:
     """``show threads``."""
-    found = []
-    for line in _table("show threads", text, "ID Name Type LWP Sched Policy (Priority) lcore Core Socket State"):
-        row = _row("show threads", line, "is no thread", _THREAD)
-        lcore = number(row[5].partition(" ")[0])
-        found.append(Thread(int(row[1]), row[2], row[3] or "", lcore))
-    return tuple(found)
+    head = "ID Name Type LWP Sched Policy (Priority) lcore Core Socket State"
+    rows = [_row("show threads", line, "is no thread", _THREAD) for line in _table("show threads", text, head)]
+    return tuple(Thread(row[2], row[3] or "", number(row[5].partition(" ")[0])) for row in rows)
 
 
 def parse_interfaces(text: str) -> dict[str, Interface]:
@@ -184,7 +179,7 @@ def parse_errors(text: str) -> tuple[NodeError, ...]:
         _row("show errors", line, "is no counter", _ERROR, _ERROR_TIGHT)
         for line in _table("show errors", text, "Count Node Reason Severity", "Count Node Reason")
     ]
-    return tuple(NodeError(int(row[1]), row[2], row[3], row[4]) for row in rows)
+    return tuple(NodeError(int(row[1]), row[2], row[3]) for row in rows)
 
 
 def parse_hardware(text: str) -> dict[str, Hardware]:
