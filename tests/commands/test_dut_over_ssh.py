@@ -22,6 +22,7 @@ from effort import NIGHTLY
 from sshd import WHY_NOT, Sshd, running_sshd
 from tools import ROOT, fake_server, trexbench
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.config.lookup import load_dut
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.dut import Wanted, open_dut
@@ -116,7 +117,7 @@ class Place:
         return Wanted(load_dut(self.kind.name, self.folder / "configs"), {}, self.kind.rx_queues)
 
     def transport(self) -> SshTransport:
-        made = SshTransport("dut", run_dir=self.folder / "run", config_file=self.server.client_config)
+        made = SshTransport(TransportConfig("ssh", host="dut"), self.folder / "run", self.server.client_config)
         self._open.append(made)
         return made
 

@@ -18,6 +18,7 @@ import pytest
 from endpoints import LOOPBACK, agent, alive, descendants, free_port, host, run
 from sshd import WHY_NOT, Sshd, eventually, running_sshd
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.core.tcp.model import HostReading, Way
 from trexbench.endpoint import Embedded, Iperf3, TcpEngine
@@ -225,7 +226,7 @@ def server() -> Iterator[Sshd]:
 
 
 def to(server: Sshd) -> SshTransport:
-    return SshTransport("dut", run_dir=server.folder / "run", config_file=server.client_config)
+    return SshTransport(TransportConfig("ssh", host="dut"), server.folder / "run", server.client_config)
 
 
 @NEEDS_SSHD

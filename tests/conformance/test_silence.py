@@ -14,7 +14,7 @@ from rpc import RawClient
 from trexbench.config.lookup import load_dut
 from trexbench.lab import Lab, LabSpec, RunningLab
 from trexbench.lab.net import inside
-from trexbench.transport import open_transport
+from trexbench.transport import NetnsTransport
 
 pytestmark = pytest.mark.root
 
@@ -34,7 +34,7 @@ def send_without_end(rpc_port: int) -> None:
 def arrived(lab: RunningLab) -> int:
     """Frames that came to the DUT's side of port 0."""
     name = lab.spec.dut_interfaces[0]
-    done = open_transport("netns", lab.spec.dut).run(["cat", f"/sys/class/net/{name}/statistics/rx_packets"], 10)
+    done = NetnsTransport(lab.spec.dut).run(["cat", f"/sys/class/net/{name}/statistics/rx_packets"], 10)
     return int(done.stdout)
 
 

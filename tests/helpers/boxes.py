@@ -54,7 +54,7 @@ class BoxTransport:
             raise DutError(f"{argv[0]} is not installed on {self.place}", f"install the package {argv[0]}")
         said = next((answer for words, answer in self.fail.items() if words in line), None)
         said = said or self.box.run(argv, input or "")
-        return Completed(tuple(argv), said.returncode, said.stdout, said.stderr, 0.0)
+        return Completed(tuple(argv), said.returncode, said.stdout, said.stderr)
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -24,8 +24,7 @@ class Replay:
         left = self._answers.get((tuple(argv), None if input is None else without_secrets(input)))
         if not left:
             raise DutError(f"{shown(argv)} was not run when {self.place} was made", "record it anew")
-        one = left.popleft() if len(left) > 1 else left[0]
-        return Completed(tuple(argv), one.returncode, one.stdout, one.stderr, 0.0)
+        return left.popleft() if len(left) > 1 else left[0]
 
     def start(self, argv: Sequence[str]) -> Running:
         raise DutError(f"{shown(argv)} is not held open in {self.place}", "what is recorded ends by itself")

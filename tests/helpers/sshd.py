@@ -87,7 +87,7 @@ def running_sshd(
         port = free_port()
         # A home of its own: what a shell does when it starts is not up to whoever runs the tests.
         given = " ".join([f"HOME={folder}", *([f"PATH={path}"] if path else [])])
-        _write_configs(folder, port, (*settings, f"SetEnv {given}"), host, address)
+        _write_configs(folder, (*settings, f"SetEnv {given}"), port=port, host=host, address=address)
         argv = [SSHD, "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "log")]
         inside = ["ip", "netns", "exec", namespace] if namespace else []
         process = subprocess.Popen([*inside, *argv], stdin=subprocess.DEVNULL)
@@ -103,42 +103,35 @@ def running_sshd(
             process.wait(10)
 
 
-def _write_configs(folder: Path, port: int, settings: tuple[str, ...], host: str, address: str) -> None:
+_SERVER = """
+Port {port}
+ListenAddress {address}
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/authorized_keys
+PidFile {folder}/pid
+AuthenticationMethods publickey
+PermitRootLogin prohibit-password
+UsePAM no
+StrictModes no
+LogLevel VERBOSE
+"""
+_CLIENT = """Host {host}
+HostName {address}
+Port {port}
+User {user}
+IdentityFile {folder}/user
+IdentitiesOnly yes
+IdentityAgent none
+UserKnownHostsFile {folder}/known_hosts
+GlobalKnownHostsFile {folder}/none
+"""
+
+
+def _write_configs(folder: Path, settings: tuple[str, ...], **values: object) -> None:
     (folder / "log").touch()
-    (folder / "sshd_config").write_text(
-        "\n".join(
-            [
-                *settings,
-                f"Port {port}",
-                f"ListenAddress {address}",
-                f"HostKey {folder}/host",
-                f"AuthorizedKeysFile {folder}/authorized_keys",
-                f"PidFile {folder}/pid",
-                "AuthenticationMethods publickey",
-                "PermitRootLogin prohibit-password",
-                "UsePAM no",
-                "StrictModes no",
-                "LogLevel VERBOSE",
-                "",
-            ]
-        )
-    )
-    (folder / "ssh_config").write_text(
-        "\n".join(
-            [
-                f"Host {host}",
-                f"HostName {address}",
-                f"Port {port}",
-                f"User {pwd.getpwuid(os.geteuid()).pw_name}",
-                f"IdentityFile {folder}/user",
-                "IdentitiesOnly yes",
-                "IdentityAgent none",
-                f"UserKnownHostsFile {folder}/known_hosts",
-                f"GlobalKnownHostsFile {folder}/none",
-                "",
-            ]
-        )
-    )
+    (folder / "sshd_config").write_text("\n".join(settings) + _SERVER.format(folder=folder, **values))
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    (folder / "ssh_config").write_text(_CLIENT.format(folder=folder, user=user, **values))
 
 
 def eventually(holds: Callable[[], bool], what: str, within_s: float = 20) -> None:

@@ -106,7 +106,7 @@ def _in_a_lab(trex_dir: Path | None) -> Iterator[Target]:
     # the texts to compare with come from ports of 10 Gbit/s
     spec = replace(LabSpec.from_config(config), speed_bps=None)
     with Lab(spec).running(trex_dir) as lab, inside(spec.tester):
-        transport = open_transport(config.transport.type, config.transport.namespace)
+        transport = open_transport(config.transport)
         # without its routes the router forwards nothing, and what ought to arrive does not
         dut = open_dut(Wanted(config, spec.tester_macs, None, lab.host_facts), transport)
         apply(dut, transport, NoJournal())

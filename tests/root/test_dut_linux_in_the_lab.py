@@ -48,7 +48,7 @@ def with_lab(config: DutConfig, **settings: Any) -> DutConfig:
 
 
 def open_lab_dut(config: DutConfig, lab: RunningLab, rx_queues: int | None = None) -> LinuxDut:
-    transport = open_transport(config.transport.type, config.transport.namespace)
+    transport = open_transport(config.transport)
     return LinuxDut(Wanted(config, lab.spec.tester_macs, rx_queues, lab.host_facts), transport)
 
 
@@ -75,7 +75,7 @@ def state() -> str:
 def test_queues_are_set_and_put_back(config: DutConfig, tmp_path: Path, steer: str) -> None:
     config = with_lab(config, steer=steer)
     journal = FileJournal(PREFIX, tmp_path)
-    transport = open_transport(config.transport.type, config.transport.namespace)
+    transport = open_transport(config.transport)
     with Lab(LabSpec.from_config(config)).running() as lab:
         before = state()
         for queues in (2, 1, 2):
@@ -159,7 +159,7 @@ LOSSES = [
 def test_every_lost_frame_is_in_one_counter(config: DutConfig, steer: str, threaded: bool, counters: set[str]) -> None:
     """It floods the router for a second; a busy machine makes it lose more, or less, but not in another place."""
     config = with_lab(config, steer=steer, threaded=threaded)
-    transport = open_transport(config.transport.type, config.transport.namespace)
+    transport = open_transport(config.transport)
     found: dict[str, Any] = {}
     with Lab(LabSpec.from_config(config)).running() as lab:
         dut = open_lab_dut(config, lab)

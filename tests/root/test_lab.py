@@ -30,7 +30,7 @@ from trexbench.dut.apply import apply
 from trexbench.dut.journal import NoJournal
 from trexbench.lab import Lab, LabSpec, RunningLab, all_status, down, status
 from trexbench.lab.net import inside
-from trexbench.transport import open_transport
+from trexbench.transport import NetnsTransport, open_transport
 
 ROOT = Path(__file__).parents[2]
 TREX_DIR = os.environ.get("TREXBENCH_TREX_DIR")
@@ -148,17 +148,17 @@ def host_setting() -> str:
 
 
 def open_lab_dut(config: DutConfig, lab: RunningLab) -> Dut:
-    transport = open_transport(config.transport.type, config.transport.namespace)
+    transport = open_transport(config.transport)
     return open_dut(Wanted(config, lab.spec.tester_macs, None, lab.host_facts), transport)
 
 
 def applied(config: DutConfig, dut: Dut) -> tuple[Change, ...]:
-    return apply(dut, open_transport(config.transport.type, config.transport.namespace), NoJournal())
+    return apply(dut, open_transport(config.transport), NoJournal())
 
 
 def run_in(namespace: str, command: str) -> str:
     words, _, fed = command.partition(" <<< ")
-    done = open_transport("netns", namespace).run(words.split(), 10, fed)
+    done = NetnsTransport(namespace).run(words.split(), 10, fed)
     assert done.returncode == 0, done.complaint
     return done.stdout
 

@@ -22,6 +22,7 @@ from tools import begin, document, succeed, trexbench
 from vm_disks import lacking, make_disk, with_menu, with_sshd
 from vm_labs import made_image, processes, write_vm
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.lab import image, vm
 from trexbench.transport import open_transport
 
@@ -189,7 +190,7 @@ def test_tcp_passes_its_own_kernel(tmp_path: Path, up: Path, option: tuple[str, 
     assert leg["server"][-1]["streams"][0]["payload_bytes"] > 1e5 and len(leg["dut"]) == 2
     assert (found["setup"].get("wan_by") == "netem") == (option[0] == "--wan") == (pings(found) >= 0.02)
     assert ("tunnel: wireguard" in done.stderr and "by the kernel" in done.stderr) == (option[1] == TUNNEL)
-    there = open_transport("console", f"{PREFIX}-dut", run_dir=tmp_path / "run")
+    there = open_transport(TransportConfig("console", f"{PREFIX}-dut"), tmp_path / "run")
     left = there.run(("sh", "-c", "ip link; tc qdisc; nft list tables"), 20).stdout
     there.close()
     assert "eth3" in left and not [word for word in ("tbvpn", "netem", "trexbench_tunnel") if word in left]
@@ -271,7 +272,7 @@ def test_a_machine_that_is_reached_by_ssh_reaches_nothing(tmp_path: Path, monkey
     with lab_up(path):
         succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--no-picture", "-q")
         assert document(tmp_path)["dut"]["attested"]
-        there = open_transport("ssh", f"{OWN}-tester", host="127.0.0.1", user="root", port=2222, run_dir=tmp_path)
+        there = open_transport(TransportConfig("ssh", f"{OWN}-tester", "127.0.0.1", "root", 2222), tmp_path)
         # without the restriction this would be the tester's loopback, on which its server listens
         asked = there.run(("nc", "-w", "3", "10.0.2.2", "4501"), 20)
         there.close()

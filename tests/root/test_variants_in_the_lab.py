@@ -65,14 +65,14 @@ def state() -> str:
 
 
 def dut_in(config: DutConfig, lab: RunningLab, variant: str | None) -> LinuxDut:
-    transport = open_transport(config.transport.type, config.transport.namespace)
+    transport = open_transport(config.transport)
     return LinuxDut(Wanted(config.with_variant(variant), lab.spec.tester_macs, None, lab.host_facts), transport)
 
 
 def test_variants_are_set_read_back_exchanged_and_taken_away(config: DutConfig, tmp_path: Path) -> None:
     """Each after the other: what the former has set is gone, applying twice changes nothing."""
     journal = FileJournal(PREFIX, tmp_path)
-    transport = open_transport(config.transport.type, config.transport.namespace)
+    transport = open_transport(config.transport)
     with Lab(LabSpec.from_config(config)).running() as lab:
         in_dut(
             "nft", "add table ip theirs { chain forward { type filter hook forward priority 0; tcp dport 9 drop; }; }"
@@ -99,7 +99,7 @@ def test_flow_offload_is_set_or_the_kernel_refused(config: DutConfig, tmp_path: 
     """By what this kernel has: a flowtable read back and taken away again, or its lack named and nothing changed."""
     fast = dut_of(config.file, config.text + "  fast: {flow_offload: true}\n")
     journal = FileJournal(PREFIX, tmp_path)
-    transport = open_transport(fast.transport.type, fast.transport.namespace)
+    transport = open_transport(fast.transport)
     with Lab(LabSpec.from_config(fast)).running() as lab:
         apply(dut_in(fast, lab, None), transport, journal)
         before, dut = state(), dut_in(fast, lab, "fast")

@@ -44,7 +44,7 @@ class Guest:
         self.typed.append(" ".join(argv))
         self.fed.append(stdin or "")
         failed = bool(self.refuses) and self.typed[-1].startswith(self.refuses)
-        return Completed(tuple(argv), int(failed), "", "no" if failed else "", 0.0)
+        return Completed(tuple(argv), int(failed), "", "no" if failed else "")
 
     def identity(self) -> str:
         return "boot-1"

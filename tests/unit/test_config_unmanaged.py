@@ -28,7 +28,7 @@ def written(folder: Path, text: str, name: str = "box.yaml") -> Path:
 def test_two_ports_are_all_that_an_unmanaged_dut_needs(tmp_path: Path) -> None:
     dut = read_dut(written(tmp_path, BARE))
     assert dut.tester_ports == (0, 1) and dut.ports == () and not dut.is_reached and not dut.is_observed
-    transport = open_transport(dut.transport.type, host=dut.transport.host)
+    transport = open_transport(dut.transport)
     assert transport.place == "box"
     box = open_dut(Wanted(dut), transport)
     assert list(box.plan()) == []

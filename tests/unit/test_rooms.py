@@ -30,7 +30,7 @@ ROOMS: Mapping[str, str] = {
     "files": "",
     "lock": "core/errors",
     "processes": "core/errors",
-    "transport": "core/errors core/patterns",
+    "transport": "core/errors core/patterns config",
     "config": "core/*",
     "host": "core/* config transport",
     "dut": "core/* config files transport host",

@@ -34,10 +34,10 @@ class Host:
     def run(self, argv: Sequence[str], timeout_s: float = 1.0, stdin: str | None = None) -> Completed:
         program, name = argv
         if name in self.refuses and program == "tee":
-            return Completed(tuple(argv), 1, "", f"tee: {name}: Permission denied", 0.0)
+            return Completed(tuple(argv), 1, "", f"tee: {name}: Permission denied")
         if program == "tee" and name not in self.deaf:
             self.files[name] = "\t".join((stdin or "").split())
-        return Completed(tuple(argv), 0, self.files[name] if program == "cat" else stdin or "", "", 0.0)
+        return Completed(tuple(argv), 0, self.files[name] if program == "cat" else stdin or "", "")
 
     def identity(self) -> str:
         return "boot-1"

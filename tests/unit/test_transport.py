@@ -7,8 +7,9 @@ import signal
 
 import pytest
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.core.errors import DutError
-from trexbench.transport import CliLogin, LocalTransport, NetnsTransport, Running, Transport, open_transport
+from trexbench.transport import LocalTransport, NetnsTransport, Running, Transport, open_transport
 
 pytestmark = pytest.mark.portable
 
@@ -16,18 +17,15 @@ pytestmark = pytest.mark.portable
 def test_runs_argv_without_a_shell() -> None:
     done = LocalTransport().run(["echo", "$HOME; `id`", "*"], 10)
     assert (done.argv, done.returncode, done.stdout) == (("echo", "$HOME; `id`", "*"), 0, "$HOME; `id` *\n")
-    assert done.duration_s > 0
 
 
 def test_feeds_input_and_keeps_the_exit_code() -> None:
     assert LocalTransport().run(["cat"], 10, "abc").stdout == "abc"
+    assert LocalTransport().run(["cat"], 10).stdout == ""
     done = LocalTransport().run(["ls", "/nonexistent"], 10)
     assert done.returncode != 0
     assert "No such file" in done.complaint
-
-
-def test_nothing_to_read_where_nothing_is_fed() -> None:
-    assert LocalTransport().run(["cat"], 10).stdout == ""
+    assert LocalTransport().run(["false"], 10).complaint == "exit code 1"
 
 
 def test_output_that_is_no_text() -> None:
@@ -35,43 +33,26 @@ def test_output_that_is_no_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "words"),
+    ("transport", "argv", "words"),
     [
-        (["no-such-program-here"], "no-such-program-here is not installed on this machine"),
-        (["sleep", "20"], "sleep 20 on this machine did not end within 0.05 s"),
-        (["/"], "/ on this machine cannot be run"),
-        (["echo", "a\0b"], "cannot be run"),
+        (LocalTransport(), ["no-such-program-here"], "no-such-program-here is not installed on this machine"),
+        (LocalTransport(), ["sleep", "20"], "sleep 20 on this machine did not end within 0.05 s"),
+        (LocalTransport(), ["/"], "/ on this machine cannot be run"),
+        (LocalTransport(), ["echo", "a\0b"], "cannot be run"),
+        (NetnsTransport("tbx-none"), ["cat"], "namespace tbx-none does not exist: bring it up"),
     ],
 )
-def test_failures_are_one_line(argv: list[str], words: str) -> None:
+def test_failures_are_one_line(transport: Transport, argv: list[str], words: str) -> None:
     with pytest.raises(DutError) as caught:
-        LocalTransport().run(argv, 0.05)
+        transport.run(argv, 0.05)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_silent_failure_has_a_complaint() -> None:
-    assert LocalTransport().run(["false"], 10).complaint == "exit code 1"
-
-
 def test_opens_what_there_is() -> None:
-    assert isinstance(open_transport("local"), LocalTransport)
-    assert open_transport("netns", "tbx-dut").place == "namespace tbx-dut"
-    assert open_transport("ssh", host="netgate", user="root").place == "root@netgate"
-
-
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("ssh", "transport ssh has no host: write transport.host"),
-        ("netns", "transport netns has no namespace"),
-        ("cli", "transport cli has no host or platform"),
-        ("telnet", "transport telnet is not known: write one of local, netns, ssh"),
-    ],
-)
-def test_what_cannot_be_opened(kind: str, words: str) -> None:
-    with pytest.raises(DutError, match=words):
-        open_transport(kind)
+    assert isinstance(open_transport(TransportConfig("local")), LocalTransport)
+    assert open_transport(TransportConfig("netns", "tbx-dut")).place == "namespace tbx-dut"
+    assert open_transport(TransportConfig("ssh", host="netgate", user="root")).place == "root@netgate"
 
 
 def heard(running: Running, lines: int) -> list[str]:
@@ -89,7 +70,7 @@ def test_a_held_process_answers_line_by_line_and_ends_with_its_stdin() -> None:
         running.send(b"o\n")
         assert heard(running, 1) == ["two"]
         done = running.finish()
-    assert (done.returncode, done.argv) == (0, ("cat",)) and done.duration_s < 30
+    assert (done.returncode, done.argv) == (0, ("cat",))
 
 
 def test_a_held_process_that_ignores_its_stdin_is_killed() -> None:
@@ -118,9 +99,13 @@ def test_a_held_process_that_reads_nothing() -> None:
         (LocalTransport(), ["no-such-program-here"], "no-such-program-here is not installed on this machine"),
         (LocalTransport(), ["/"], "/ on this machine cannot be run"),
         (NetnsTransport("tbx-none"), ["cat"], "namespace tbx-none does not exist: bring it up: trexbench lab up"),
-        (open_transport("none", host="box"), ["cat"], "cat cannot be run on box: its config names no transport"),
         (
-            open_transport("cli", host="box", login=CliLogin("edgeos")),
+            open_transport(TransportConfig("none", host="box")),
+            ["cat"],
+            "cat cannot be run on box: its config names no transport",
+        ),
+        (
+            open_transport(TransportConfig("cli", host="box", platform="edgeos")),
             ["cat"],
             "cat cannot be run at the prompt of box: it needs a login with a shell",
         ),

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.core.errors import DutError, DutLost
-from trexbench.transport.cli import CliLogin, CliTransport
+from trexbench.transport.cli import CliTransport
 
 paramiko = pytest.importorskip("paramiko", reason="needs pip install 'trexbench[cli]'")
 from cli_server import PASSWORD, CliServer, cli_server  # noqa: E402
@@ -27,7 +28,7 @@ def server(tmp_path: Path) -> Iterator[CliServer]:
 
 def transport(server: CliServer, **changes: str) -> CliTransport:
     login = {"platform": "mikrotik_routeros", "password_file": str(server.folder / "secret"), "refusal": "^failure:"}
-    return CliTransport("dut", "admin", None, CliLogin(**(login | changes)), server.client_config)
+    return CliTransport(TransportConfig("cli", host="dut", user="admin", **(login | changes)), server.client_config)  # type: ignore[arg-type]
 
 
 def test_lines_are_typed_in_one_session(server: CliServer) -> None:
@@ -94,9 +95,9 @@ def test_a_login_that_cannot_be(server: CliServer, changes: dict[str, str], word
 
 def test_nobody_listens(server: CliServer) -> None:
     server.close()
-    login = CliLogin("mikrotik_routeros", password_file=str(server.folder / "secret"))
+    to = TransportConfig("cli", None, "127.0.0.1", "admin", 1, "mikrotik_routeros", None, str(server.folder / "secret"))
     with pytest.raises(DutLost, match=r"admin@127.0.0.1 cannot be reached by ssh \(.*\)"):
-        CliTransport("127.0.0.1", "admin", 1, login, server.folder / "none").run((ADD,), 5)
+        CliTransport(to, server.folder / "none").run((ADD,), 5)
 
 
 @pytest.mark.parametrize("argv", [("a", "b"), ("a\nb",), ("a\x03",), ()])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from serial_line import SerialLine, serial_line
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.core.errors import DutError, DutLost
 from trexbench.transport import console, open_transport
 from trexbench.transport.console import ConsoleTransport, MarkedReply, console_socket, last_lines, typed_command
@@ -30,7 +31,7 @@ def line(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SerialLine]
 
 @pytest.fixture
 def there(line: SerialLine, tmp_path: Path) -> Iterator[ConsoleTransport]:
-    found = open_transport("console", "tbm-dut", run_dir=tmp_path)
+    found = open_transport(TransportConfig("console", "tbm-dut"), tmp_path)
     assert isinstance(found, ConsoleTransport)
     yield found
     found.close()
@@ -113,7 +114,7 @@ def test_too_much_is_cut_off(there: ConsoleTransport, monkeypatch: pytest.Monkey
 
 def test_no_machine_and_no_shell_are_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DutError, match=r"cannot be reached \(No such file or directory\): bring it up: it"):
-        open_transport("console", "none", run_dir=tmp_path, bring_up="it").run(("true",), 5)
+        open_transport(TransportConfig("console", "none"), tmp_path, "it").run(("true",), 5)
     monkeypatch.setattr(console, "READY_S", 0.2)
     monkeypatch.setattr(console, "_AGAIN_S", 0.05)
     loader = "trap '' 2; printf '>'; while read -r x; do printf '\033[31mno such command\r\n'; done"

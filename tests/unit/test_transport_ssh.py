@@ -15,11 +15,12 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.core.errors import DutError
 from trexbench.transport import SshTransport
 from trexbench.transport.local import run_bounded
+from trexbench.transport.ssh import explain
 from trexbench.transport.ssh_master import CannotOpen, open_master
-from trexbench.transport.ssh_reasons import explain
 from trexbench.transport.words import remote_command, shown
 
 pytestmark = pytest.mark.portable
@@ -179,7 +180,7 @@ def test_ssh_never_asks_and_always_checks_the_host_key(short: Path, monkeypatch:
     monkeypatch.setenv("PATH", f"{short}:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_ASKPASS", "/usr/bin/ask")
     with pytest.raises(DutError, match="ssh to netgate failed"):
-        SshTransport("netgate", "root", 2222, short, Path("/my config")).run(["true"], 5)
+        SshTransport(TransportConfig("ssh", None, "netgate", "root", 2222), short, Path("/my config")).run(["true"], 5)
     words = (short / "words").read_text().splitlines()
     assert {"-oBatchMode=yes", "-oStrictHostKeyChecking=yes", "-F/my config", "netgate", "-M"} <= set(words)
     assert words[words.index("-l") + 1] == "root" and words[words.index("-p") + 1] == "2222"
@@ -191,18 +192,18 @@ def test_ssh_never_asks_and_always_checks_the_host_key(short: Path, monkeypatch:
 @pytest.mark.parametrize(("host", "user"), [("-oProxyCommand=id", None), ("", None), ("box", "-x")])
 def test_a_host_that_would_be_an_option(host: str, user: str | None) -> None:
     with pytest.raises(DutError, match="not the name of a host"):
-        SshTransport(host, user)
+        SshTransport(TransportConfig("ssh", None, host, user))
 
 
 def test_without_ssh(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(short))
     with pytest.raises(DutError, match="ssh is not installed on this machine: install the package openssh-client"):
-        SshTransport("box", run_dir=short).run(["true"], 5)
+        SshTransport(TransportConfig("ssh", host="box"), short).run(["true"], 5)
 
 
 def test_closing_what_was_never_opened_runs_no_ssh(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path(*fake_ssh(short, "exit 0")).rename(short / "ssh")
     monkeypatch.setenv("PATH", f"{short}:{os.environ['PATH']}")
-    with closing(SshTransport("box", run_dir=short / "run")) as transport:
+    with closing(SshTransport(TransportConfig("ssh", host="box"), short / "run")) as transport:
         transport.close()
     assert [path.name for path in short.iterdir()] == ["ssh"]

@@ -27,7 +27,8 @@ class TransportConfig:
     type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt behind ssh; ``console``, of
     a lab's virtual machine (namespace: its name); or UNREACHED.
     host: or a name of the user's ssh config, which also decides user and port where they are None. platform: netmiko's
-    name; for the rest of ``cli`` see transport.cli.CliLogin.
+    name. password_env, password_file: where the password of ``cli`` is; key_file: a key. refusal: a pattern of what the
+    device prints when it refuses a command, which has no exit code there.
     """
 
     type: Annotated[str, r.choice("netns", "local", "ssh", "cli", "console")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,14 +29,10 @@ _SECRETS = (
 
 
 @dataclass(frozen=True)
-class RecordedAnswer:
-    """A command, its input, and how it ended."""
+class RecordedAnswer(Completed):
+    """Outcome of a command, and the input that it was fed."""
 
-    argv: tuple[str, ...]
-    input: str | None
-    returncode: int
-    stdout: str
-    stderr: str
+    input: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +59,8 @@ class RecordingTransport:
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         done = self._transport.run(argv, timeout_s, input)
         fed = None if input is None else without_secrets(input)
-        texts = without_secrets(done.stdout), without_secrets(done.stderr)
-        self.answers.append(RecordedAnswer(tuple(argv), fed, int(done.returncode), *texts))
+        out, err = without_secrets(done.stdout), without_secrets(done.stderr)
+        self.answers.append(RecordedAnswer(tuple(argv), int(done.returncode), out, err, fed))
         return done
 
     def start(self, argv: Sequence[str]) -> Running:
@@ -83,22 +79,16 @@ def without_secrets(text: str) -> str:
 
 def record(dut: Dut, recorder: RecordingTransport, config: DutConfig) -> Recording:
     """Run every command of the driver that only reads; a reading that fails is part of the recording."""
-    failures = dict(
-        _failures({"identity": dut.identity, "plan": dut.plan, "verify": dut.verify, "observe": dut.observe})
-    )
+    failures: dict[str, str] = {}
+    for name in ("identity", "plan", "verify", "observe"):
+        try:
+            getattr(dut, name)()
+        except BenchError as error:
+            failures[name] = without_secrets(str(error))
     return Recording(config.driver, without_secrets(config.text), tuple(recorder.answers), failures)
 
 
-def _failures(readings: Mapping[str, Callable[[], object]]) -> Iterator[tuple[str, str]]:
-    for name, read in readings.items():
-        try:
-            read()
-        except BenchError as error:
-            yield name, without_secrets(str(error))
-
-
 def recording_to_dict(recording: Recording) -> dict[str, Any]:
-    """JSON values."""
     return {"schema": SCHEMA, "version": VERSION, **msgspec.to_builtins(recording)}
 
 

@@ -39,7 +39,7 @@ def run_program(host: EndpointHost, argv: Sequence[str], within_s: float, over: 
         raise agent.error
     said = agent.output or {}
     stdout, stderr = (str(said.get(name, "")) for name in ("stdout", "stderr"))
-    return Completed(tuple(argv), int(said.get("code", 0)), stdout, stderr, time.monotonic() - begun_s)
+    return Completed(tuple(argv), int(said.get("code", 0)), stdout, stderr)
 
 
 @contextmanager

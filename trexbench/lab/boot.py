@@ -15,8 +15,8 @@ from ..config.vm import MANAGEMENT_PORT, ConsoleLogin
 from ..core.errors import LabError
 from ..core.patterns import find
 from ..lock import run_dir
+from ..transport.cli import stated_password
 from ..transport.console import PANIC, console_socket, last_lines, plain
-from ..transport.password import stated_password
 from . import net, server
 from .spec import LabSpec
 

@@ -23,8 +23,8 @@ from ..config.vm import MANAGEMENT_PORT, NICS, LabVm
 from ..core.errors import LabError
 from ..core.run import EMULATOR
 from ..lock import run_dir
+from ..transport.cli import stated_password
 from ..transport.console import console_socket
-from ..transport.password import stated_password
 from . import image, net, server, tap
 from .server import Launch
 from .spec import LabSpec, Placement

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..config.draft import UNKNOWN, Draft
+from ..config.endpoints import TransportConfig
 from ..core.errors import BenchError, DutError
 from ..dut import driver_of
 from ..dut.model import Listing
@@ -23,7 +24,7 @@ def ask_dut(draft: Draft, timeout_s: float = 20.0) -> Draft:
     listing = driver_of(draft.driver).listing
     if listing is None or draft.host == UNKNOWN:
         return draft
-    transport = open_transport("ssh", host=draft.host, user=draft.user, run_dir=run_dir())
+    transport = open_transport(TransportConfig("ssh", host=draft.host, user=draft.user), run_dir())
     try:
         done = transport.run(listing.argv, timeout_s)
         if done.returncode:

@@ -24,7 +24,7 @@ from ..generator.trex.connect import ServerAddress, read_macs
 from ..lab.lab import facts_of, said_of
 from ..lab.spec import LabSpec
 from ..lock import locked, run_dir
-from ..transport import CliLogin, Transport, open_transport
+from ..transport import Transport, open_transport
 from .options import Target, TesterChoice
 from .request import choose_queues
 from .watch import Observed, WithMeter
@@ -50,17 +50,7 @@ class ConnectedDut:
 @contextmanager
 def reached(to: TransportConfig, bring_up: str = "trexbench lab up") -> Iterator[Transport]:
     """A host of a config until the end of the block. bring_up: makes its namespace, for the message without it."""
-    login = CliLogin(to.platform, to.password_env, to.password_file, to.key_file, to.refusal) if to.platform else None
-    transport = open_transport(
-        to.type,
-        to.namespace,
-        host=to.host,
-        user=to.user,
-        port=to.port,
-        run_dir=run_dir(),
-        login=login,
-        bring_up=bring_up,
-    )
+    transport = open_transport(to, run_dir(), bring_up)
     try:
         yield transport
     finally:

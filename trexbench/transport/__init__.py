@@ -6,18 +6,17 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..config.endpoints import TransportConfig
 from ..core.errors import DutError
-from .cli import CliLogin, CliTransport
-from .command import TIMEOUT_S, Transport, run_checked
+from .cli import CliTransport
+from .command import TIMEOUT_S, Completed, Running, Transport, run_checked
 from .console import ConsoleTransport, console_socket
 from .local import LocalTransport, NetnsTransport
-from .running import Completed, Running
 from .ssh import CONFIG_ENV, SshTransport
 from .words import shown
 
 __all__ = [
     "TIMEOUT_S",
-    "CliLogin",
     "Completed",
     "ConsoleTransport",
     "LocalTransport",
@@ -46,44 +45,21 @@ class NoTransport:
         """Nothing is open."""
 
 
-def open_transport(
-    kind: str,
-    namespace: str | None = None,
-    *,
-    host: str | None = None,
-    user: str | None = None,
-    port: int | None = None,
-    run_dir: Path | None = None,
-    login: CliLogin | None = None,
-    bring_up: str = "trexbench lab up",
-) -> Transport:
-    """The transport of a DUT config's ``transport.type``; DutError where that, its host or its namespace is missing.
+def open_transport(to: TransportConfig, run_dir: Path | None = None, bring_up: str = "trexbench lab up") -> Transport:
+    """The transport of a config, whose connection is opened with the first command.
 
-    bring_up: the command that makes a missing namespace. run_dir: where ssh keeps the socket of its connection. The
-    connection is opened with the first command, and ends with the process, or when the transport is no longer referred
-    to.
+    It ends with the process, or when the transport is no longer referred to. run_dir: where ssh and virtual machines
+    have their sockets. bring_up: the command that makes a missing namespace.
     """
-    places = {
-        "local": ("here", ""),
-        "netns": (namespace, "namespace"),
-        "ssh": (host, "host"),
-        "cli": (host if login is not None else None, "host or platform"),
-        "console": (namespace if run_dir is not None else None, "namespace"),
-        "none": (host, "host"),
-    }
-    if kind not in places:
-        raise DutError(f"transport {kind} is not known", f"write one of {', '.join(places)}")
-    place, key = places[kind]
-    if not place:
-        raise DutError(f"transport {kind} has no {key}", f"write transport.{key} in the DUT's config")
-    config = Path(named) if (named := os.environ.get(CONFIG_ENV)) else None
-    if kind == "ssh":
-        return SshTransport(place, user, port, run_dir, config, namespace=namespace)
-    if login is not None:
-        return CliTransport(place, user, port, login, config)
-    if kind == "console":
+    namespace = to.namespace or ""
+    ssh_config = Path(named) if (named := os.environ.get(CONFIG_ENV)) else None
+    if to.type == "ssh":
+        return SshTransport(to, run_dir, ssh_config)
+    if to.type == "cli":
+        return CliTransport(to, ssh_config)
+    if to.type == "console":
         assert run_dir is not None
-        return ConsoleTransport(console_socket(run_dir, place), f"console of {place}", bring_up)
-    if kind == "none":
-        return NoTransport(place)
-    return NetnsTransport(place, bring_up) if kind == "netns" else LocalTransport()
+        return ConsoleTransport(console_socket(run_dir, namespace), f"console of {namespace}", bring_up)
+    if to.type == "netns":
+        return NetnsTransport(namespace, bring_up)
+    return LocalTransport() if to.type == "local" else NoTransport(to.host or "")

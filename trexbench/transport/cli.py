@@ -12,17 +12,15 @@ import logging
 import os
 import re
 import threading
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from getpass import getuser
 from pathlib import Path
 from typing import Any
 
+from ..config.endpoints import TransportConfig
 from ..core.errors import DutError, DutLost
 from ..core.patterns import find
-from .password import stated_password
-from .running import Completed, Running
+from .command import Completed, Running
 from .words import shown
 
 CONNECT_S = 15.0
@@ -33,28 +31,11 @@ REFUSED = 126
 _INSTALL = "pip install 'trexbench[cli]'"
 
 
-@dataclass(frozen=True)
-class CliLogin:
-    """platform: netmiko's name of the system. password_env, password_file: where the password is; key_file: a key.
-
-    refusal: a pattern of what the device prints when it refuses a command, which has no exit code.
-    """
-
-    platform: str
-    password_env: str | None = None
-    password_file: str | None = None
-    key_file: str | None = None
-    refusal: str | None = None
-
-
 class CliTransport:
-    """host: a name in the user's ssh config, or an address. Usable by several threads, one command after the other."""
+    """Usable by several threads, one command after the other."""
 
-    def __init__(
-        self, host: str, user: str | None, port: int | None, login: CliLogin, config_file: Path | None
-    ) -> None:
-        self.place = f"{user}@{host}" if user else host
-        self._host, self._user, self._port, self._login = host, user, port, login
+    def __init__(self, to: TransportConfig, config_file: Path | None) -> None:
+        self._to, self.place = to, f"{to.user}@{to.host}" if to.user else str(to.host)
         self._config_file = config_file or Path.home() / ".ssh" / "config"
         self._lock = threading.Lock()
         self._connection: Any = None
@@ -68,7 +49,6 @@ class CliTransport:
         """
         if len(argv) != 1 or input is not None or not argv[0].isprintable():
             raise DutError(f"{shown(argv)} cannot be typed at the prompt of {self.place}", "it takes single lines")
-        begun = time.monotonic()
         with self._lock:
             try:
                 said = self._typed(argv[0], timeout_s)
@@ -78,9 +58,7 @@ class CliTransport:
             refusals = [line.strip() for line in said.splitlines() if self._refuses(line)]
             if refusals:
                 self._drop()
-        return Completed(
-            tuple(argv), REFUSED if refusals else 0, said, "\n".join(refusals[:1]), time.monotonic() - begun
-        )
+        return Completed(tuple(argv), REFUSED if refusals else 0, said, "\n".join(refusals[:1]))
 
     def start(self, argv: Sequence[str]) -> Running:
         raise DutError(f"{shown(argv)} cannot be run at the prompt of {self.place}", "it needs a login with a shell")
@@ -90,7 +68,7 @@ class CliTransport:
             self._drop()
 
     def _refuses(self, line: str) -> bool:
-        return self._login.refusal is not None and find(self._login.refusal, line) is not None
+        return self._to.refusal is not None and find(self._to.refusal, line) is not None
 
     def _typed(self, line: str, timeout_s: float) -> str:
         netmiko = _netmiko()
@@ -119,17 +97,18 @@ class CliTransport:
 
     def _open(self, netmiko: Any) -> Any:
         known = [name for name in netmiko.platforms if not name.endswith(("_telnet", "_serial"))]
-        if self._login.platform not in known:
-            close = difflib.get_close_matches(self._login.platform, known, n=1)
+        platform = self._to.platform or ""
+        if platform not in known:
+            close = difflib.get_close_matches(platform, known, n=1)
             fix = f"did you mean {close[0]}?" if close else "see netmiko's list of supported device types"
-            raise DutError(f"{self.place}: netmiko knows no platform {self._login.platform!r} over ssh", fix)
+            raise DutError(f"{self.place}: netmiko knows no platform {platform!r} over ssh", fix)
         try:
             return netmiko.ConnectHandler(**self._arguments())
         except netmiko.NetmikoAuthenticationException:
             wrong = f"{self.place} accepts neither your keys nor the password that its config names"
             raise DutError(wrong, "correct transport.user, key_file, password_env or password_file") from None
         except netmiko.ReadTimeout as error:
-            remedy = f"see whether it is a {self._login.platform}, and whether it asks something after login"
+            remedy = f"see whether it is a {platform}, and whether it asks something after login"
             raise DutLost(f"{self.place} showed no prompt ({_reason(error)})", remedy) from None
         except (OSError, EOFError, ValueError, netmiko.NetmikoBaseException, netmiko.NetmikoTimeoutException) as error:
             raise _not_connected(self.place, error) from None
@@ -139,16 +118,16 @@ class CliTransport:
 
         stated: dict[str, Any] = {}
         if self._config_file.is_file():
-            stated = dict(SSHConfig.from_path(str(self._config_file)).lookup(self._host))
-        keys = [self._login.key_file] if self._login.key_file else stated.get("identityfile", [])
+            stated = dict(SSHConfig.from_path(str(self._config_file)).lookup(self._to.host))
+        keys = [self._to.key_file] if self._to.key_file else stated.get("identityfile", [])
         key = next((os.path.expanduser(one) for one in keys if os.path.isfile(os.path.expanduser(one))), None)
         hosts = os.path.expanduser(str(stated.get("userknownhostsfile", "~/.ssh/known_hosts")).split()[0])
-        password = stated_password(self._login.password_env, self._login.password_file)
+        password = stated_password(self._to.password_env, self._to.password_file)
         return {
-            "device_type": self._login.platform,
-            "host": self._host,
-            "port": self._port or 22,
-            "username": self._user or str(stated.get("user") or getuser()),
+            "device_type": self._to.platform,
+            "host": self._to.host,
+            "port": self._to.port or 22,
+            "username": self._to.user or str(stated.get("user") or getuser()),
             "password": password,
             "use_keys": password is None,
             "key_file": key,
@@ -215,3 +194,19 @@ def _reason(error: BaseException) -> str:
     cause = error.__context__ if isinstance(error.__context__, OSError) else error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     return (lines[-1] if lines else type(cause).__name__)[:200]
+
+
+def stated_password(variable: str | None, file: str | None) -> str | None:
+    """The value of this variable of the environment, or the first line of this file; None without either."""
+    if variable is not None:
+        if not os.environ.get(variable):
+            raise DutError(f"the environment has no {variable}", "export it; it holds the DUT's password")
+        return os.environ[variable]
+    if file is not None:
+        path = Path(file).expanduser()
+        try:
+            return path.read_text(encoding="utf-8").splitlines()[0]
+        except (OSError, UnicodeDecodeError, IndexError) as error:
+            reason = getattr(error, "strerror", None) or "no text in it"
+            raise DutError(f"{path}: {reason}", "its first line is to be the DUT's password") from None
+    return None

@@ -1,16 +1,155 @@
-"""Interface that every transport offers."""
+"""Interface that every transport offers; a command's outcome, and a process that is held open."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
 from typing import Protocol
 
 from ..core.errors import DutError
-from .running import Completed, Running
 from .words import shown
 
 TIMEOUT_S = 15.0
 """For a command that reads or sets something."""
+LINE_LIMIT_BYTES = 64 << 20
+_STDERR_BYTES = 65536
+_SEND_S = 15.0
+_CLOSE_S = 2.0
+"""For a process to end by itself once its stdin is closed; then it is killed."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ran to its end. argv: as the caller gave it, without what the transport puts around it."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def complaint(self) -> str:
+        """The last line of its output, or its exit code: for messages about its failure."""
+        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        return lines[-1].strip() if lines else f"exit code {self.returncode}"
+
+
+class Running:
+    """argv as it was asked for; checked: as ``run`` of its transport judges a command that has ended.
+
+    Its pipes end with this process, however that ends.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        asked: Sequence[str],
+        place: str,
+        env: Mapping[str, str],
+        checked: Callable[[Completed], Completed],
+        at_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        """OSError where it cannot be started."""
+        self.argv, self.place = tuple(asked), place
+        self._checked, self._at_end = checked, at_end
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
+        try:
+            self._process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                env=dict(env),
+                start_new_session=True,
+            )
+        except BaseException:
+            self._stderr.close()
+            raise
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+        os.set_blocking(self._in.fileno(), False)
+        self._begun_line = b""
+        self._done: Completed | None = None
+        self.ended = False
+        """True if its stdout has ended."""
+
+    def fileno(self) -> int:
+        """Readable when ``lines`` has something to return."""
+        return self._out.fileno()
+
+    def send(self, data: bytes, timeout_s: float = _SEND_S) -> None:
+        """DutError if it does not take all of it in time; nothing if it has ended: ``finish`` tells why."""
+        deadline, left = time.monotonic() + timeout_s, memoryview(data)
+        while left:
+            if not select.select([], [self._in], [], max(0.0, deadline - time.monotonic()))[1]:
+                raise DutError(f"{shown(self.argv)} on {self.place} reads nothing", "see whether it still answers")
+            try:
+                left = left[os.write(self._in.fileno(), left) :]
+            except BrokenPipeError:
+                return
+
+    def lines(self) -> list[str]:
+        """The lines that have come to their end, after waiting for something; ``ended`` at the end of the output."""
+        chunk = os.read(self._out.fileno(), 1 << 20)
+        self.ended = not chunk
+        *whole, self._begun_line = (self._begun_line + chunk).split(b"\n")
+        if len(self._begun_line) > LINE_LIMIT_BYTES:
+            raise DutError(f"{shown(self.argv)} on {self.place} printed a line of more than {LINE_LIMIT_BYTES} bytes")
+        return [line.decode(errors="replace") for line in whole]
+
+    def end_input(self) -> None:
+        """Close its stdin; what it says then can still be heard."""
+        with contextlib.suppress(OSError):
+            self._in.close()
+
+    def finish(self, within_s: float = _CLOSE_S) -> Completed:
+        """Close its stdin, kill it if it does not end in time; DutError where ``run`` would raise it. stdout: empty."""
+        self._end(within_s)
+        assert self._done is not None
+        return self._checked(self._done)
+
+    def close(self) -> None:
+        """End it like ``finish``, but whatever became of it; harmless when repeated."""
+        self._end(_CLOSE_S)
+
+    def _end(self, within_s: float) -> None:
+        if self._done is not None:
+            return
+        self.end_input()
+        try:
+            self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            kill_group(self._process)
+        self._out.close()
+        self._stderr.seek(0)
+        said = self._stderr.read(_STDERR_BYTES).decode(errors="replace")
+        self._stderr.close()
+        self._done = Completed(self.argv, self._process.returncode, "", said)
+        self._at_end()
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process that was started in a session of its own, and what it started there; nothing if it has ended."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 class Transport(Protocol):

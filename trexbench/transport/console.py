@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import DutError, DutLost
-from .running import Completed, Running
+from .command import Completed, Running
 from .words import quoted, remote_command, shown
 
 READY_S = 10.0
@@ -112,13 +112,13 @@ class ConsoleTransport:
         with self._lock:
             try:
                 line = self._line or self._open()
-                code, stdout, stderr, took_s = self._ask(line, argv, timeout_s, input)
+                code, stdout, stderr = self._ask(line, argv, timeout_s, input)
             except BaseException:
                 self._drop()
                 raise
         if code == 127 and "not found" in stderr:
             raise DutError(f"{argv[0]} is not installed on {self.place}", "install it there")
-        return Completed(tuple(argv), code, stdout, stderr, took_s)
+        return Completed(tuple(argv), code, stdout, stderr)
 
     def start(self, argv: Sequence[str]) -> Running:
         raise DutError(f"{shown(argv)} cannot be held open at {self.place}", "it needs a login by ssh")
@@ -132,18 +132,18 @@ class ConsoleTransport:
 
     def _ask(
         self, line: socket.socket, argv: Sequence[str], timeout_s: float, input: str | None
-    ) -> tuple[int, str, str, float]:
-        begun, what = time.monotonic(), f"{shown(argv)} on {self.place}"
+    ) -> tuple[int, str, str]:
+        deadline, what = time.monotonic() + timeout_s, f"{shown(argv)} on {self.place}"
         self._count += 1
         mark = f"{self._session}{self._count}"
         self._send(line, typed_command(argv, input, mark).encode())
         reply = MarkedReply(mark)
-        while (left_s := begun + timeout_s - time.monotonic()) > 0:
+        while (left_s := deadline - time.monotonic()) > 0:
             panicked = PANIC in reply.heard
             piece = self._receive(line, min(left_s, _PANIC_S) if panicked else left_s, what, reply.heard)
             found = reply.feed(piece)
             if found is not None:
-                return (*found, time.monotonic() - begun)
+                return found
             if panicked and not piece:
                 raise DutLost(f"{self.place}: its kernel panicked while {shown(argv)} ran", last_lines(reply.heard))
             if len(reply.heard) > 2 * OUTPUT_LIMIT_BYTES:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import DutError
-from .running import Completed, Running, kill_group
+from .command import Completed, Running, kill_group
 from .words import shown
 
 _LOG = logging.getLogger(__name__)
@@ -66,19 +66,12 @@ class NetnsTransport(LocalTransport):
         return done
 
 
-def run_here(
-    argv: Sequence[str],
-    asked: Sequence[str],
-    place: str,
-    timeout_s: float,
-    input: str | None,
-    limit_bytes: int = OUTPUT_LIMIT_BYTES,
-) -> Completed:
+def run_here(argv: Sequence[str], asked: Sequence[str], place: str, timeout_s: float, input: str | None) -> Completed:
     """Run a command as Transport.run does. argv: ``asked``, with what the transport puts around it."""
-    what, begun = f"{shown(asked)} on {place}", time.monotonic()
+    what = f"{shown(asked)} on {place}"
     _LOG.debug("%s", what)
     try:
-        ended = run_bounded(argv, (input or "").encode(), timeout_s, limit_bytes, environment())
+        ended = run_bounded(argv, (input or "").encode(), timeout_s, OUTPUT_LIMIT_BYTES, environment())
     except FileNotFoundError:
         raise missing(argv[0], place) from None
     except (OSError, ValueError) as error:
@@ -86,9 +79,9 @@ def run_here(
     if ended.cut == "time":
         raise DutError(f"{what} did not end within {timeout_s:g} s", "see whether the DUT still answers")
     if ended.cut == "size":
-        raise DutError(f"{what} printed more than {limit_bytes} bytes", "it was cut off: ask for less")
+        raise DutError(f"{what} printed more than {OUTPUT_LIMIT_BYTES} bytes", "it was cut off: ask for less")
     stdout, stderr = (one.decode(errors="replace") for one in (ended.stdout, ended.stderr))
-    done = Completed(tuple(asked), ended.returncode, stdout, stderr, time.monotonic() - begun)
+    done = Completed(tuple(asked), ended.returncode, stdout, stderr)
     if done.returncode:
         _LOG.debug("%s: exit code %d: %s", what, done.returncode, done.complaint)
     return done

@@ -6,6 +6,7 @@ needed, the error says what helps. All commands share one connection (see ssh_ma
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 import weakref
@@ -15,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from ..config.endpoints import TransportConfig
 from ..core.errors import DutError, DutLost
-from .local import OUTPUT_LIMIT_BYTES, environment, missing, run_here, start_here
-from .running import Completed, Running
+from .command import Completed, Running
+from .local import environment, missing, run_here, start_here
 from .ssh_master import OPEN_S, CannotOpen, Master, open_master
-from .ssh_reasons import explain
 from .words import OWN_255, remote_command, shown
 
 CONFIG_ENV = "TREXBENCH_SSH_CONFIG"
@@ -35,36 +36,23 @@ _UNCHECKED = ("-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null")
 
 
 class SshTransport:
-    """host: a name in the user's ssh config, or an address. user, port: None leaves them to that config.
+    """namespace: of a lab, from whose loopback the host is reached. run_dir: where the connection's socket may lie.
 
-    namespace: of a lab, from whose loopback the host is reached; None: this process's.
-
-    run_dir: where the connection's socket may lie. Usable by several threads. Closed by ``close``, at the end of the
-    process, or soon after the process was killed.
+    Usable by several threads. Closed by ``close``, at the end of the process, or soon after the process was killed.
     """
 
-    def __init__(
-        self,
-        host: str,
-        user: str | None = None,
-        port: int | None = None,
-        run_dir: Path | None = None,
-        config_file: Path | None = None,
-        output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
-        namespace: str | None = None,
-    ) -> None:
-        if not host or host.startswith("-") or (user or "").startswith("-"):
-            raise DutError(f"{host or 'nothing'!r} is not the name of a host to log in to")
-        self.place = f"{user}@{host}" if user else host
-        self._host = host
+    def __init__(self, to: TransportConfig, run_dir: Path | None = None, config_file: Path | None = None) -> None:
+        self._host, user = to.host or "", to.user
+        if not self._host or self._host.startswith("-") or (user or "").startswith("-"):
+            raise DutError(f"{self._host or 'nothing'!r} is not the name of a host to log in to")
+        self.place = f"{user}@{self._host}" if user else self._host
         own = [f"-F{config_file}"] if config_file else []
         self._ssh: tuple[str, ...] = ("ssh",)
-        if namespace is not None:
-            self.place = f"{self.place} in {namespace}"
-            self._ssh = ("ip", "netns", "exec", namespace, "ssh", *_UNCHECKED)
-        self._to = (*own, *(("-l", user) if user else ()), *(("-p", str(port)) if port else ()))
+        if to.namespace is not None:
+            self.place = f"{self.place} in {to.namespace}"
+            self._ssh = ("ip", "netns", "exec", to.namespace, "ssh", *_UNCHECKED)
+        self._to = (*own, *(("-l", user) if user else ()), *(("-p", str(to.port)) if to.port else ()))
         self._run_dir = run_dir
-        self._limit_bytes = output_limit_bytes
         self._lock = threading.Lock()
         self._running = 0
         self._master: Master | None = None
@@ -79,7 +67,7 @@ class SshTransport:
         command = remote_command(argv)
         master = self._connected()
         try:
-            done = run_here(master.through(command), argv, self.place, timeout_s, input, self._limit_bytes)
+            done = run_here(master.through(command), argv, self.place, timeout_s, input)
         finally:
             self._one_less()
         return self._checked(master, done)
@@ -156,3 +144,74 @@ class SshTransport:
         if self._at_end is not None:
             self._at_end()
         self._master = self._at_end = None
+
+
+_REASONS: Sequence[tuple[str, str, str]] = (
+    (
+        r"Host key for (?P<name>\S+) has changed",
+        "the host key of {name} is not the one that known_hosts has",
+        "this may be an attack; if the DUT was reinstalled: ssh-keygen -R '{name}', then log in by hand: {login}",
+    ),
+    (
+        r"host key is known for (?P<name>\S+) and you have requested strict checking",
+        "the host key of {name} is not in known_hosts",
+        "log in once by hand and compare its fingerprint: {login}",
+    ),
+    (
+        r"Host key verification failed",
+        "the host key of {name} was refused",
+        "log in once by hand and read what it says: {login}",
+    ),
+    (
+        r"Permission denied \((?P<detail>[^)]*)\)|Too many authentication failures",
+        "{name} accepts none of your keys",
+        "load the key (ssh-add) or name it in your ssh config, until this asks for nothing: {login}",
+    ),
+    (
+        r"Could not resolve hostname (?P<name>[^:]+):",
+        "no address is known for {name}",
+        "correct transport.host, or name it in your ssh config",
+    ),
+    (
+        r"connect to host (?P<name>\S+) port (?P<port>\d+): Connection refused",
+        "nothing listens on port {port} of {name}",
+        "start sshd there, or correct transport.port",
+    ),
+    (
+        r"connect to host (?P<name>\S+) port \d+: (?P<detail>.+)|(?P<slow>Connection timed out)",
+        "{name} cannot be reached",
+        "see whether it is up, and whether a route leads there",
+    ),
+    (
+        r"Unable to negotiate with (?P<name>\S+)",
+        "{name} and this ssh have no algorithm in common",
+        "allow one in your ssh config until this works: {login}",
+    ),
+    (
+        r'Cannot open network namespace "(?P<name>[^"]+)"',
+        "namespace {name} does not exist",
+        "bring the lab up: trexbench lab up",
+    ),
+    (
+        r"Bad configuration option|Bad owner or permissions|no argument after keyword|terminating, \d+ bad config"
+        r"|Can't open user config file",
+        "your ssh config is not accepted",
+        "correct it until this works: {login}",
+    ),
+)
+"""A pattern of what ssh prints (``name``: the host meant, perhaps a jump host); what is wrong; what helps."""
+
+
+def explain(said: str, host: str, login: str) -> tuple[str, str]:
+    """Return what is wrong and what helps. said: ssh's stderr; login: the command that logs in there by hand."""
+    for words, wrong, remedy in _REASONS:
+        if found := re.search(words, said):
+            names = {"name": host, "login": login, **{k: v for k, v in found.groupdict().items() if v}}
+            return f"{wrong.format(**names)} ({_last_line(said)})", remedy.format(**names)
+    wrong = f"ssh to {host} failed ({_last_line(said) or 'it said nothing'})"
+    return wrong, f"see what this says: {login}"
+
+
+def _last_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return "".join(c if c.isprintable() else "?" for c in lines[-1])[:200] if lines else ""

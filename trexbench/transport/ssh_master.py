@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import DutError
+from .command import kill_group
 from .local import Ended, run_bounded
-from .running import kill_group
 from .words import remote_command
 
 CONNECT_S = 10
