@@ -12,8 +12,8 @@ from trexbench.config.lookup import load_dut
 from trexbench.core.checks import Area, Check, State, exit_code, failed
 from trexbench.core.errors import GeneratorError
 from trexbench.doctor.dut import _judge_clock, check_lab
+from trexbench.doctor.examine import judge_tester
 from trexbench.doctor.host import HostFacts, check_results, check_software, judge_host, read_host
-from trexbench.doctor.tester import judge_tester
 from trexbench.generator.trex.connect import ServerFacts
 from trexbench.generator.trex.ports import lack_of_destination
 

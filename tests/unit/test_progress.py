@@ -5,7 +5,7 @@ from __future__ import annotations
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.units import seconds_of
-from trexbench.review.progress import progress_of
+from trexbench.review.progress import progress_lines
 
 CELLS = [Cell("vpp", "64b", False, queues) for queues in (1, 2, 3)]
 NOW_S = seconds_of("2026-11-20T02:01:30Z") or 0.0
@@ -27,9 +27,9 @@ NOW = RUNNING, "02:01:00", None
 
 
 def test_the_rest_takes_what_is_expected_until_a_cell_is_measured() -> None:
-    progress = progress_of(night((FAILED, "02:00:00", None), NOW, WAITS), NOW_S)
-    assert progress.left_s == 60 - 30 + 60
-    assert list(progress.sentences()) == [
+    going = night((FAILED, "02:00:00", None), NOW, WAITS)
+    assert going.left_s(NOW_S) == 60 - 30 + 60
+    assert list(progress_lines(going, NOW_S)) == [
         "Night of 2026-11-20, nightly: 0 of 3 cells measured, 1 failed",
         "Now vpp 64b uni 2q, since 02:01 UTC",
         "About 2 min left",
@@ -39,22 +39,22 @@ def test_the_rest_takes_what_is_expected_until_a_cell_is_measured() -> None:
 def test_then_at_their_pace_whatever_pauses_there_were() -> None:
     """The first cell may have been measured in a session the day before: only its own time counts."""
     going = night((DONE, "02:00:00", 120.0), NOW, WAITS)
-    assert progress_of(going, NOW_S).left_s == 120 - 30 + 120
-    assert progress_of(going, NOW_S + 5000).left_s == 120, "late, but not owed time"
+    assert going.left_s(NOW_S) == 120 - 30 + 120
+    assert going.left_s(NOW_S + 5000) == 120, "late, but not owed time"
     long = night((DONE, "02:00:00", 10_800.0), NOW, WAITS)
-    assert list(progress_of(long, NOW_S).sentences())[2] == "About 6 h 0 min left"
+    assert list(progress_lines(long, NOW_S))[2] == "About 6 h 0 min left"
 
 
 def test_a_night_of_an_older_version_does_not_say_what_is_left() -> None:
     older = night((DONE, "02:00:00", None), NOW, WAITS, expected_s=None)
-    assert list(progress_of(older, NOW_S).sentences())[2:] == []
+    assert list(progress_lines(older, NOW_S))[2:] == []
 
 
 def test_a_night_by_a_fleet_says_only_what_is_done() -> None:
     by_fleet = night((DONE, "02:00:00", None), WAITS, WAITS)
-    assert list(progress_of(by_fleet, NOW_S).sentences()) == ["Night of 2026-11-20, nightly: 1 of 3 cells measured"]
+    assert list(progress_lines(by_fleet, NOW_S)) == ["Night of 2026-11-20, nightly: 1 of 3 cells measured"]
 
 
 def test_a_cell_that_has_not_begun_is_named_without_a_time() -> None:
     damaged = night((DONE, "02:00:00", 60.0), (RUNNING, None, None), WAITS)
-    assert list(progress_of(damaged, NOW_S).sentences())[1] == "Now vpp 64b uni 2q"
+    assert list(progress_lines(damaged, NOW_S))[1] == "Now vpp 64b uni 2q"

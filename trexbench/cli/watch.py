@@ -25,7 +25,7 @@ from ..core.history.night import Night
 from ..results.nights import KNOWN_FILE, KNOWN_FOLDER, find_nights, written_ns
 from ..results.scan import scan
 from ..review.find import Warn
-from ..review.progress import progress_of
+from ..review.progress import progress_lines
 from ..suite.underway import is_of_another, is_under_way
 from .output import note
 
@@ -131,7 +131,7 @@ class Site:
         theirs = [(path, night) for path, night in latest.values() if night.finished is None and is_of_another(path)]
         strange = [night for path, night in theirs if night.error is None and ages_s[path] < _longest_s(night)]
         for night in sorted(going or strange, key=lambda one: one.started)[-1:]:
-            yield from progress_of(night, time.time()).sentences()
+            yield from progress_lines(night, time.time())
             if not going:
                 yield "Another user began it: if it was stopped meanwhile, that cannot be seen from here"
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..core.checks import Area, Check, State, attempt, judge
@@ -30,6 +31,7 @@ ENOUGH_BYTES = 1 << 30
 """On the disk of the results: a night of 40 runs writes some 20 MB."""
 _CLOCKSOURCES = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter")
 """Read without leaving the CPU's own registers (or pages that the hypervisor shares)."""
+_check = partial(judge, Area.HOST)
 _TIME_ERROR = 5
 """adjtimex(2): the clock is not synchronised."""
 
@@ -121,7 +123,7 @@ def _judge_load(facts: HostFacts) -> Check:
 
 def check_software(trex_dir: Path | None) -> Iterator[Check]:
     """Python, and the STL client of TRex's."""
-    yield _check("Python", True, f"{platform.python_version()} ({sys.executable})")
+    yield _check("Python", True, f"{platform.python_version()} ({sys.executable})", "")
     yield attempt(Area.HOST, "STL client", lambda: str(load_client(trex_dir)))
 
 
@@ -137,10 +139,6 @@ def check_results(results: Path) -> Iterator[Check]:
         return
     yield Check(Area.RESULTS, "writing", State.GOOD, str(results))
     yield judge(Area.RESULTS, "disk", free >= ENOUGH_BYTES, f"{free / 1e9:.1f} GB free", "free some")
-
-
-def _check(what: str, good: bool, found: str, remedy: str = "") -> Check:
-    return judge(Area.HOST, what, good, found, remedy)
 
 
 def _times() -> tuple[float, float, float] | None:
