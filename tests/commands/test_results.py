@@ -93,13 +93,3 @@ def test_ramps_of_one_profile_are_aligned(exported: dict[str, dict[str, Any]]) -
         ideal = [max(rates) for rates in zip(*ramps, strict=True)]
         for ramp in ramps:
             assert all(abs(sent / best - 1) < 0.02 for sent, best in zip(ramp[5:], ideal[5:], strict=True))
-
-
-def test_imported_again_they_are_the_same_runs(place: Path, exported: dict[str, dict[str, Any]]) -> None:
-    files = (f"exported/{name}" for name in exported)
-    said(place, "results", "import", "--speed", "10gbit", "--results", "again", *files)
-    ours, theirs = (open_index(place / name, print).rows() for name in ("results", "again"))
-    assert len(theirs) == 16
-    assert sorted(round(row.line_share, 3) for row in ours) == pytest.approx(
-        sorted(round(row.line_share, 3) for row in theirs), abs=0.002
-    )

@@ -18,7 +18,7 @@ from trexbench.core.tcp.result import TcpResult
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.run.text import format_summary
 from trexbench.report.tcp.text import format_tcp
-from trexbench.results.importing import Wish, import_files
+from trexbench.results.importing import import_files
 from trexbench.results.store import load_document, load_rows
 
 COUNT = scaled(150, 12)
@@ -45,14 +45,13 @@ TEXTS |= {
 
 def _refused_or_sound(files: list[Path], results: Path) -> tuple[int, int]:
     taken = refused = 0
-    for one in import_files(files, results, Wish("box"), pytest.fail):
-        if one.error is not None:
-            assert isinstance(one.error, StoreError) and str(one.error).startswith(f"{one.file}: ")
-            assert "\n" not in str(one.error) and len(str(one.error)) < 700
+    for file, found, known in import_files(files, results, pytest.fail, "box"):
+        if isinstance(found, StoreError):
+            assert str(found).startswith(f"{file}: ") and "\n" not in str(found) and len(str(found)) < 700
             refused += 1
-        elif not one.known:
-            assert one.path is not None and load_rows(one.path, "x")
-            run = load_document(one.path)
+        elif not known:
+            assert load_rows(found, "x")
+            run = load_document(found)
             assert isinstance(run, RunResult | TcpResult)
             assert format_summary(run) if isinstance(run, RunResult) else format_tcp(run)
             taken += 1

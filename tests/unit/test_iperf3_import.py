@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import changed_at
 
 from trexbench.core.errors import StoreError
 from trexbench.core.history.rows_tcp import rows_of_tcp
@@ -14,11 +16,10 @@ from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
-from trexbench.results.iperf3 import Given, joined_stream, run_from_iperf3
-from trexbench.results.store import RunWriter, load_document
+from trexbench.results.iperf3 import joined_stream, run_from_iperf3
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
-ABOUT = Given("theirs", "2026-01-01T00:00:00Z", "0123456789abcdef")
+ABOUT = ("theirs", "2026-01-01T00:00:00Z", "0123456789abcdef")
 
 
 def printed(name: str) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def printed(name: str) -> dict[str, Any]:
 
 
 def taken(document: Any, **more: Any) -> TcpResult:
-    return run_from_iperf3(document, Given(ABOUT.dut, ABOUT.written, ABOUT.digest, **more))
+    return run_from_iperf3(document, *ABOUT, **more)
 
 
 @pytest.mark.parametrize(
@@ -155,12 +156,6 @@ def test_an_interrupted_test_is_incomplete() -> None:
     assert "1.0 of 2 s" in str(taken(document).reason)
 
 
-def test_stored_it_is_read_like_any_other(tmp_path: Path) -> None:
-    run = taken(printed("bidir-both-ends"))
-    found = load_document(RunWriter(tmp_path, print).end(run))
-    assert isinstance(found, TcpResult) and found.summaries == run.summaries and found.flows == run.flows
-
-
 def test_events_one_a_line_make_the_same_document() -> None:
     document = printed("forward")
     events = [{"event": "start", "data": document["start"]}]
@@ -171,13 +166,7 @@ def test_events_one_a_line_make_the_same_document() -> None:
     assert taken(broken).reason == "interrupt"
 
 
-def changed(*keys: Any, value: Any, name: str = "forward") -> dict[str, Any]:
-    document = printed(name)
-    at: Any = document
-    for key in keys[:-1]:
-        at = at[key]
-    at[keys[-1]] = value
-    return document
+changed = partial(changed_at, printed("forward"))
 
 
 @pytest.mark.parametrize(
@@ -203,4 +192,4 @@ def test_other_files_are_refused_in_one_line(document: Any, words: str) -> None:
 
 def test_a_dut_without_a_possible_name_is_refused() -> None:
     with pytest.raises(StoreError, match="--dut"):
-        run_from_iperf3(printed("forward"), Given("a/b", "2026-01-01T00:00:00Z", "0"))
+        run_from_iperf3(printed("forward"), "a/b", *ABOUT[1:])

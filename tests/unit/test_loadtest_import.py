@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import changed_at
 from runs import World, make_plan, make_result
 
 from trexbench.core.damage import find_damage
@@ -138,13 +139,7 @@ DOCUMENT = exported(make_plan(bidir=True), **PLAIN)
 KEY = list(DOCUMENT["stats"])[9]
 
 
-def changed(*keys: Any, value: Any) -> dict[str, Any]:
-    document = copy.deepcopy(DOCUMENT)
-    at = document
-    for key in keys[:-1]:
-        at = at[key]
-    at[keys[-1]] = value
-    return document
+changed = partial(changed_at, DOCUMENT)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from trexbench.cli.run import cost_words
 from trexbench.core.errors import BenchError, GeneratorLost
 from trexbench.core.history.rows import RunRow
 from trexbench.core.result import RunResult
-from trexbench.report.fit import format_sheet
 from trexbench.report.listing import run_sheet
 from trexbench.report.run.loadtest import to_loadtest
+from trexbench.report.sheet import format_sheet
 from trexbench.results.index import INDEX_FILE, open_index
 from trexbench.results.nights import NightWriter, find_nights
 from trexbench.results.prune import find_old, remove
@@ -239,24 +239,6 @@ def test_what_cannot_be_read_stays() -> None:
     assert prune(Path("results"), 1) == [] and files() == before
 
 
-def test_no_link_is_followed_out_of_the_results() -> None:
-    outside = store(1)
-    outside = outside.rename(Path("elsewhere.json"))
-    folder = Path("results/2026-03-01/lab-linux")
-    (folder / "a.json").symlink_to(outside.absolute())
-    moved = Path("moved")
-    store(1, dut="moved")
-    Path("results/2026-03-01/moved").rename(moved)
-    Path("results/2026-03-01/moved").symlink_to(moved.absolute())
-    store(9)
-    warnings: list[str] = []
-    found = find_old(Path("results"), before="2026-03-05", warn=warnings.append)
-    assert len(found) == 2
-    gone = prune(Path("results"), 1, warnings.append)
-    assert [path.name for path in gone] == ["a.json"] and outside.exists() and len(list(moved.iterdir())) == 1
-    assert any("stays" in warning for warning in warnings)
-
-
 def test_no_path_leads_out_of_the_results(tmp_path: Path) -> None:
     store(1)
     victim = Path("victim.json")
@@ -303,19 +285,6 @@ def test_what_others_sent_can_be_said_so_that_it_stands_beside_ours(capfd: pytes
     assert {row.cell.mode for row in rows()} == {"1flow-64b"}
     out, _ = said(capfd, "results", "compare", "--anyway", "2026-03-01", "latest")
     assert "1flow-64b" in out
-
-
-def test_other_files_are_refused_by_name_and_stop_no_other(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("bad.json").write_text("{}")
-    Path("worse.json").write_text("[")
-    good = loadtest("good.json")
-    out, err = said(
-        capfd, "results", "import", "--speed", "1gbit", "bad.json", "worse.json", "missing.json", good, code=9
-    )
-    assert len(out.splitlines()) == 1 and len(rows()) == 1
-    assert [name for name in ("bad.json", "worse.json", "missing.json") if f"trexbench: {name}: " in err] == [
-        "bad.json", "worse.json", "missing.json",
-    ]  # fmt: skip
 
 
 def test_exports_of_several_duts_do_not_overwrite_one_another(capfd: pytest.CaptureFixture[str]) -> None:

@@ -259,18 +259,18 @@ def import_runs(
     A file that was imported before is not imported twice.
     """
     from ..core.load.profile import resolve_mode
-    from ..results.importing import Wish, import_files
+    from ..results.importing import import_files
 
     sent = None if mode is None else resolve_mode(mode).name
     failed: StoreError | None = None
-    for one in import_files(files, results, Wish(dut, sent, speed, label), note):
-        if one.known:
-            note(f"{one.file}: was imported before, as {one.path}")
-        elif one.error is None:
-            click.echo(one.path)
-        else:
+    for file, found, known in import_files(files, results, note, dut, sent, speed, label):
+        if isinstance(found, StoreError):
             if failed is not None:
                 warn(str(failed))
-            failed = one.error
+            failed = found
+        elif known:
+            note(f"{file}: was imported before, as {found}")
+        else:
+            click.echo(found)
     if failed is not None:  # the others are imported by now
         raise failed

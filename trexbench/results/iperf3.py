@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -36,24 +36,9 @@ _EVENTS = ("start", "interval", "end", "error", "server_output_json")
 _UNKNOWN = "nothing is known of the router, nor of the endpoints' cores and what they carry without it"
 
 
-@dataclass(frozen=True)
-class Given:
-    """Facts given about a file besides its content."""
-
-    dut: str
-    written: str
-    """When the file was, UTC."""
-    digest: str
-    """Digest of its content."""
-    label: str | None = None
-    line_bps: float | None = None
-    """Speed of the slowest line on the way."""
-
-
 class StreamTotals(msgspec.Struct, frozen=True):
     """The totals of one stream at one end."""
 
-    socket: int = -1
     bytes: Whole = 0.0
     retransmits: Whole | None = None
 
@@ -86,13 +71,21 @@ def joined_stream(lines: Sequence[Any]) -> dict[str, Any]:
     return found
 
 
-def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
+def run_from_iperf3(
+    document: Mapping[str, Any],
+    dut: str,
+    written: str,
+    digest: str,
+    label: str | None = None,
+    line_bps: float | None = None,
+) -> TcpResult:
     """The run of such a file; StoreError for UDP, for one in which nothing was measured, and for damage.
 
-    Also where the DUT cannot have such a name, and for figures that no run can have.
+    Also where the DUT cannot have such a name, and for figures that no run can have. written: when the file was, UTC;
+    digest: of its content; line_bps: the speed of the slowest line on the way.
     """
-    if not is_name(given.dut):
-        raise StoreError(f"the DUT's name cannot be {shown(given.dut)}", f"it takes {REMEDY}; say it with --dut")
+    if not is_name(dut):
+        raise StoreError(f"the DUT's name cannot be {shown(dut)}", f"it takes {REMEDY}; say it with --dut")
     try:
         output = msgspec.convert(document, Iperf3Output)
         end = msgspec.convert(output.end, Ends)
@@ -102,31 +95,31 @@ def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
         raise StoreError(f"not what iperf3 -J prints, or damaged: {error}") from None
     asked = output.start.test_start or Asked()
     _refuse_others(asked, told, theirs)
-    role = "client" if output.start.accepted_connection is None else "server"
-    way = _way(told, role)
-    interval_s, their_s = _interval_s(told), _interval_s(theirs)
-    if way is Way.BIDIR and not REGULAR[0] * interval_s <= their_s <= REGULAR[1] * interval_s:
-        theirs = replace(theirs, totals=[])  # a server has its own --interval, and a run has one
-    elif theirs.totals and all(one.sends for one in told.totals[-1][1]):
-        interval_s = their_s
-    plan = _plan(told, asked, way, output, interval_s)
-    ends = {role: _readings(told), _peer(role): _readings(theirs) if theirs.totals else _peer_of(told, end)}
-    leg = LegReadings(
-        leg=plan.legs[0],
-        began_s=0.0,
-        client=tuple(ends["client"]),
-        server=tuple(ends["server"]),
-        program=_programs(told, way),
-        error=_line(told.error) or None,
-    )
+    role, peer = ("client", "server") if output.start.accepted_connection is None else ("server", "client")
+    plan, leg, alone = _measured(output, asked, told, theirs, end, role, peer)
     length_s = told.length_s - told.omit_s
     short = f"{length_s:.1f} of {asked.duration:g} s are in the imported file"
     reason = leg.error or (short if length_s < 0.9 * asked.duration else None)
-    result = _result(given, output, plan, leg, reason)
-    warnings = (*result.warnings, *_warnings(told, end, role, alone=not theirs.totals))
-    systems = {role: output.start.system_info[:200], _peer(role): other.start.system_info[:200]}
-    endpoints = {host: {"system": system} if system else {} for host, system in systems.items()}
-    result = replace(result, warnings=warnings, endpoints=endpoints)
+    tool = f"iperf3 {_line(output.start.version.removeprefix('iperf '))[:40]}".strip()
+    started, imported = _started(output) or written, {"imported": True, "source": tool, "telemetry": False}
+    systems = {role: output.start.system_info[:200], peer: other.start.system_info[:200]}
+    result = TcpResult(
+        id=f"{started}-{dut}-tcp-{digest}-imported",
+        started=started,
+        status=Status.COMPLETE if reason is None else Status.INCOMPLETE,
+        reason=reason,
+        command={"verb": "tcp", "ways": [leg.leg.way.value], **imported, "label": label},
+        plan=plan,
+        setup=TcpEnvironment(line_bps=line_bps),
+        dut={"name": dut, "description": f"{dut}, imported from a file of {tool}"},
+        endpoints={host: {"system": system} if system else {} for host, system in systems.items()},
+        host={},
+        legs=(leg,),
+        warnings=(
+            RunWarning("imported", f"imported from {tool}: {_UNKNOWN}"),
+            *_warnings(told, end, role, peer, alone),
+        ),
+    )
     if not any(row.get("total_bps") for row in checked_rows(result)):
         raise StoreError("no payload was measured in it", "it takes a test in which something was sent")
     return result
@@ -141,31 +134,27 @@ def _refuse_others(asked: Asked, told: Told, theirs: Told) -> None:
         raise StoreError("more bytes than any test sends", "the file is damaged")
 
 
-def _result(given: Given, output: Iperf3Output, plan: TcpPlan, leg: LegReadings, reason: str | None) -> TcpResult:
-    """The run as far as its one leg says it. reason: why it is incomplete."""
-    tool = f"iperf3 {_line(output.start.version.removeprefix('iperf '))[:40]}".strip()
-    started = _started(output) or given.written
-    return TcpResult(
-        id=f"{started}-{given.dut}-tcp-{given.digest}-imported",
-        started=started,
-        status=Status.COMPLETE if reason is None else Status.INCOMPLETE,
-        reason=reason,
-        command={
-            "verb": "tcp",
-            "ways": [leg.leg.way.value],
-            "imported": True,
-            "source": tool,
-            "telemetry": False,
-            "label": given.label,
-        },
-        plan=plan,
-        setup=TcpEnvironment(line_bps=given.line_bps),
-        dut={"name": given.dut, "description": f"{given.dut}, imported from a file of {tool}"},
-        endpoints={},
-        host={},
-        legs=(leg,),
-        warnings=(RunWarning("imported", f"imported from {tool}: {_UNKNOWN}"),),
+def _measured(
+    output: Iperf3Output, asked: Asked, told: Told, theirs: Told, end: Ends, role: str, peer: str
+) -> tuple[TcpPlan, LegReadings, bool]:
+    """The plan, its leg, and True where the peer's part is not told by interval."""
+    way = _way(told, role)
+    interval_s, their_s = _interval_s(told), _interval_s(theirs)
+    if way is Way.BIDIR and not REGULAR[0] * interval_s <= their_s <= REGULAR[1] * interval_s:
+        theirs = replace(theirs, totals=[])  # a server has its own --interval, and a run has one
+    elif theirs.totals and all(one.sends for one in told.totals[-1][1]):
+        interval_s = their_s
+    plan = _plan(told, asked, way, output, interval_s)
+    ends = {role: _readings(told), peer: _readings(theirs) if theirs.totals else _peer_of(told, end)}
+    leg = LegReadings(
+        leg=plan.legs[0],
+        began_s=0.0,
+        client=tuple(ends["client"]),
+        server=tuple(ends["server"]),
+        program=_programs(told, way),
+        error=_line(told.error) or None,
     )
+    return plan, leg, not theirs.totals
 
 
 def _way(told: Told, role: str) -> Way:
@@ -239,28 +228,24 @@ def _programs(told: Told, way: Way) -> dict[str, dict[str, str]]:
     return found
 
 
-def _warnings(told: Told, end: Ends, role: str, alone: bool) -> Iterator[RunWarning]:
+def _warnings(told: Told, end: Ends, role: str, peer: str, alone: bool) -> Iterator[RunWarning]:
     sends = {stream.sends for stream in told.totals[-1][1]}
     if alone and True in sends:
         whole = f"told as a whole, {format_bits(bps)}" if (bps := end.sum_received.bits_per_second) > 0 else "not told"
-        text = f"what the {_peer(role)} received is {whole}; the intervals are what the {role} sent"
+        text = f"what the {peer} received is {whole}; the intervals are what the {role} sent"
         yield RunWarning("imported-sender", text)
     if alone and False in sends:
-        text = f"how often the {_peer(role)} sent again is told as a whole, not by interval"
+        text = f"how often the {peer} sent again is told as a whole, not by interval"
         yield RunWarning("imported-retransmits", text)
     cpu = [
         f"the {host}'s {format_share(used / 100)}"
-        for host, key in ((role, "host_total"), (_peer(role), "remote_total"))
+        for host, key in ((role, "host_total"), (peer, "remote_total"))
         if isinstance(used := end.cpu_utilization_percent.get(key), int | float) and 0 < used < 1e5
     ]
     if cpu:
         yield RunWarning(
             "imported-cpu", f"of CPU time only that of the programs is told, in shares of a core: {', '.join(cpu)}"
         )
-
-
-def _peer(role: str) -> str:
-    return "server" if role == "client" else "client"
 
 
 def _started(output: Iperf3Output) -> str | None:

@@ -28,28 +28,20 @@ class Glance(msgspec.Struct, kw_only=True):
 
 
 class FigureGlance(msgspec.Struct):
-    """A stored figure."""
-
     value: float
     at_least: bool = False
 
 
 class RowGlance(msgspec.Struct):
-    """A stored row; see core.history.rows."""
-
     aim: str = ""
     figures: dict[str, FigureGlance] = {}
 
 
 class DerivedGlance(msgspec.Struct):
-    """Stored rows."""
-
     rows: list[RowGlance] = []
 
 
 class DutGlance(msgspec.Struct, frozen=True):
-    """The DUT of a run."""
-
     accelerator: str = ""
 
 
@@ -77,8 +69,6 @@ class RunGlance(Glance):
 
 
 class CellGlance(msgspec.Struct):
-    """A cell of a night."""
-
     state: str
 
 
