@@ -89,6 +89,24 @@ class Page:
                 f" {{ bubbles: true }})); }})(document.getElementById('{name.replace('_', '-')}'))"
             )
 
+    def texts(self, selector: str) -> list[str]:
+        """The text of each such element."""
+        texts: list[str] = self.evaluate(
+            f"Array.from(document.querySelectorAll({selector!r}), (one) => one.textContent)"
+        )
+        return texts
+
+    def count(self, selector: str) -> int:
+        return len(self.texts(selector))
+
+    def click(self, selector: str) -> None:
+        """Click the first such element."""
+        self.evaluate(f"document.querySelector({selector!r}).click()")
+
+    def values(self, *ids: str) -> list[str]:
+        """The values of controls."""
+        return [self.evaluate(f"document.getElementById({one!r}).value") for one in ids]
+
     def open(self, address: str) -> None:
         """Until it has loaded and the plots are drawn."""
         self.call("Page.navigate", url=address)

@@ -9,11 +9,11 @@ from browser import Page
 from report_cases import make_costs, make_night, make_record, make_row, make_run
 
 from trexbench.core.history.cell import Cell
-from trexbench.report.page.html_data import page_data
-from trexbench.report.page.markdown import to_markdown
+from trexbench.report.page.html import page_data
 from trexbench.report.page.parts import parts_of
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
+from trexbench.report.page.templates import to_markdown
 from trexbench.review.report import make_page
 
 BEFORE, NEWEST = "2026-11-20", "2026-11-21"

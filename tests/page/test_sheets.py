@@ -13,7 +13,6 @@ from report_cases import make_run, report_of
 from runs import sized
 from saved_tables import check_page, rows_of
 from tcp_runs import through_a_tunnel
-from tools import succeed
 
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.cell import TCP_KIND, Cell
@@ -23,12 +22,11 @@ from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import TcpMode, Way
 from trexbench.report.page import html
 from trexbench.report.page.html import MOST_ROWS
-from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.parts import parts_of
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
+from trexbench.report.page.templates import to_markdown
 from trexbench.report.sheet import Sheet, to_csv
-from trexbench.report.tcp.table import ProcessShares as Took
 from trexbench.report.tcp.table import PublishedCell
 from trexbench.report.words import typeset
 from trexbench.review.report import make_page
@@ -39,7 +37,7 @@ def with_tcp() -> Report:
     through = through_a_tunnel()
     record = CellRecord(Cell("lab-linux", TcpMode(Way.FORWARD, 4), False, None, TCP_KIND), CellState.DONE)
     line = PublishedCell(
-        record, 950.0, rows_of_tcp(through, "x")[0], 1.0, {"client_tunnel": 0.68}, Took({"client_tunnel": 0.7})
+        record, 950.0, rows_of_tcp(through, "x")[0], 1.0, {"client_tunnel": 0.68}, {"client_tunnel": 0.7}
     )
     return report_of(swept(), through, published=[line, PublishedCell(record, None, None)])
 
@@ -127,14 +125,6 @@ def test_each_table_of_the_page_is_a_file_with_the_same_rows(
     path = tmp_path / "report.html"
     path.write_text(make_page(report), encoding="utf-8")
     check_page(chromium, path, {f"{sheet.name}.csv": to_csv(sheet) for sheet in sheets_of(report, parts_of(report))})
-
-
-def test_the_command_writes_a_file_for_each_table(chromium: Page, page_of: Callable[[str], Path]) -> None:
-    path = page_of("wans")
-    succeed(path.parent, "report", "--results", "results", "--csv", "tables")
-    files = {file.name: file.read_text(encoding="utf-8") for file in (path.parent / "tables").iterdir()}
-    assert {"wans.csv", "tunnels.csv", "tcp-legs.csv", "tcp-pings.csv"} <= files.keys()
-    check_page(chromium, path, files)
 
 
 def test_a_head_sorts_the_rows_below_each_wan(show: Callable[[Report], Page]) -> None:

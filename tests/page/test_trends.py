@@ -151,39 +151,26 @@ def test_a_night_leads_to_its_documents(show: Any) -> None:
     page = show(replace(report, rows=[*report.rows[:-1], odd]))
     page.choose(mode="imix", traffic="bidir")
 
-    def of(night: str, what: str) -> Any:
+    def of(night: str, what: str) -> list[str]:
         page.choose(night=night)
-        return page.evaluate(what)
+        texts: list[str] = page.texts(f"#documents-list {what}")
+        return texts
 
-    listed = (
-        "Array.from(document.querySelectorAll('#documents-list li')).map(function (one) { return one.textContent; })"
-    )
-    assert len(of("2026-11-02", listed)) == 3
-    assert page.evaluate(listed)[0].startswith("2026-11-02, linux imix bidir: ")
-    paths = (
-        "Array.from(document.querySelectorAll('#documents-list code')).map(function (one) { return one.textContent; })"
-    )
-    wanted = [
-        row.path for row in report.rows if row.night == "2026-11-02" and row.cell.mode == "imix" and row.cell.bidir
-    ]
-    assert page.evaluate(paths) == wanted and "Mpps" in page.evaluate(listed)[0]
-    assert of("2026-11-20", paths)[-1] == odd.path
-    assert of("2026-11-19", listed)[0] == "2026-11-19, linux imix bidir: failed: linux was off"
+    listed = of("2026-11-02", "li")
+    assert len(listed) == 3 and listed[0].startswith("2026-11-02, linux imix bidir: ") and "Mpps" in listed[0]
+    rows = [row for row in report.rows if row.night == "2026-11-02" and row.cell.mode == "imix" and row.cell.bidir]
+    assert of("2026-11-02", "code") == [row.path for row in rows]
+    assert of("2026-11-20", "code")[-1] == odd.path
+    assert of("2026-11-19", "li")[0] == "2026-11-19, linux imix bidir: failed: linux was off"
     page.evaluate(f"{PLOT}.emit('plotly_click', {{ points: [{{ x: '2026-11-03', data: {{}} }}] }})")
-    assert page.evaluate("[document.getElementById('night').value, document.getElementById('documents').open]") == [
-        "2026-11-03",
-        True,
-    ]
-    assert page.evaluate(listed)[0].startswith("2026-11-03, ")
+    assert page.values("night") == ["2026-11-03"] and page.evaluate("document.getElementById('documents').open")
+    assert page.texts("#documents-list li")[0].startswith("2026-11-03, ")
 
 
 def test_many_nights_have_shorter_spans(show: Any) -> None:
     page = show(make_report(CELLS[:2], 100))
     page.choose(mode="", traffic="")
-    spans = page.evaluate(
-        "Array.from(document.getElementById('nights').options).map(function (one) { return one.value; })"
-    )
-    assert spans == ["", "91", "30"]
+    assert page.texts("#nights option") == ["all time", "the last quarter", "the last month"]
     page.choose(nights="30")
     assert page.evaluate(f"{PLOT}._fullLayout.xaxis.range[0]") > "2026-10-19"
 
@@ -215,16 +202,12 @@ def test_axes_have_numbers_where_values_are_few_or_equal(show: Any, figure: str,
     page.choose(metric=f"{figure}")
     low, high = page.evaluate(RANGE)
     assert 0 < high - low < 0.1 * high and (not equal or low < 19 < high)
-    assert page.evaluate(f"{PLOT}.querySelectorAll('.ytick text').length") > 1
-    ticks = page.evaluate(
-        f"Array.from({PLOT}.querySelectorAll('.xtick text')).map(function (one) {{ return one.textContent; }})"
-    )
+    assert page.count("#plot-trends .ytick text") > 1
+    ticks = page.texts("#plot-trends .xtick text")
     assert [tick.removesuffix("2026") for tick in ticks] == ["19 Nov", "20 Nov"], "nights, not clock minutes"
 
 
 def test_a_single_night_has_no_trend(show: Any) -> None:
     page = show(make_report(CELLS, 1))
-    assert page.evaluate(f"{PLOT} === null && document.getElementById('metric') === null")
-    assert page.evaluate("document.querySelector('#trends h2').textContent") == "Figures"
-    told = page.evaluate("Array.from(document.querySelectorAll('#trends table tbody th'), (one) => one.textContent)")
-    assert set(told) == set(map(str, CELLS))
+    assert page.count("#plot-trends, #metric") == 0 and page.texts("#trends h2") == ["Figures"]
+    assert set(page.texts("#trends table tbody th")) == set(map(str, CELLS))

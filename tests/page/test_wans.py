@@ -68,18 +68,6 @@ def test_frame_sizes_are_drawn_with_their_line_rate_and_follow_the_duts(chromium
     assert chromium.evaluate(LINES.format("sizes")) == 0 and chromium.said == []
 
 
-def test_tables_name_goals_tunnels_and_the_processes_of_their_hosts(chromium: Page, page: Path) -> None:
-    chromium.open(page.as_uri())
-    text = "document.getElementById('{}').textContent"
-    searches, tunnels = (chromium.evaluate(text.format(name)) for name in ("searches", "tunnels"))
-    assert searches.count("NDR, 0 %") == searches.count("PDR, 0.5 %") == 3
-    assert "relay, client and server" in tunnels and tunnels.count("endpoint") >= 2
-    wans = chromium.evaluate(text.format("wans"))
-    assert (
-        "WAN of 20 ms, 10 Gbit/s" in wans and "WAN of 50 ms, 1 Gbit/s, loss 0.01 %" in wans and "loss-limited" in wans
-    )
-
-
 def test_a_suites_page_has_its_published_figures_beside_the_measured(
     chromium: Page, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
