@@ -13,7 +13,7 @@ from runs import World, make_plan, make_result
 from trexbench.core.history.compare import Comparison, differing_facts, find_differences, find_unlike
 from trexbench.core.load.plan import Direction
 from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status
-from trexbench.report.compare import comparison_values, format_comparison
+from trexbench.report.compare import runs_compared
 from trexbench.results.document import encode
 from trexbench.review.compare import compare
 
@@ -110,10 +110,10 @@ def test_only_facts_that_both_have_read_can_differ(one: object, other: object, t
 
 def test_the_text_shows_bounds_as_bounds_and_marks_what_is_unlike() -> None:
     first, second = run(6e5), run(tx_limit_pps=9e5)
-    text = format_comparison(first, second, ["one is simulated, the other measured"])
+    text = runs_compared(first, second, ["one is simulated, the other measured"]).text()
     assert "*** UNLIKE: one is simulated, the other measured ***" in text
     assert ">= " in text.splitlines()[-1] and text.splitlines()[-1].endswith("faster")
-    values = comparison_values(first, second, [])["directions"][0]
+    values = runs_compared(first, second, []).values["directions"][0]
     assert values["second_at_least"] is True and values["verdict"] == "faster"
     assert values["difference"] == pytest.approx(values["difference_pps"] / values["first_pps"])
 

@@ -13,7 +13,7 @@ from runs import make_result
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.compare import Comparison, compare_sets, middle_of
 from trexbench.core.history.rows import RunRow, row_of
-from trexbench.report.compare import format_set_comparison, set_comparison_values
+from trexbench.report.compare import sets_compared
 
 FAR = over_wan("20ms,1gbit")
 ROW = changed(row_of(make_result(), "x.json"), uncertainty_pps=0.0, at_least=False, total_pps=1e6)
@@ -84,7 +84,7 @@ def test_a_dut_with_one_number_of_queues_stands_beside_all_of_another() -> None:
     many = [row(dut="vpp", rx_queues=number) for number in (1, 2, 3)]
     found = compare_sets([row(dut="linux", rx_queues=4)], many)
     assert [pair.second[0].cell.rx_queues for pair in found.pairs] == [1, 2, 3] and not found.only_second
-    assert "| vpp 3q" in format_set_comparison("a", "b", found)
+    assert "| vpp 3q" in sets_compared("a", "b", found).text()
     assert [pair.first[0].cell.rx_queues for pair in compare_sets(many, [row(dut="linux")]).pairs] == [1, 2, 3]
     two = [row(dut="other", rx_queues=number) for number in (2, 4)]
     found = compare_sets(many, two)
@@ -100,9 +100,9 @@ def test_a_wan_is_put_beside_the_same_one_where_there_is_one() -> None:
     assert not found.pairs[0].unlike and found.only_first == (near.cell,) and "over" not in str(near.cell)
     (unlike,) = compare_sets([near], [far]).pairs
     assert unlike.unlike == ("over no WAN and over WAN 20ms,1gbit by netem",)
-    assert f"{near.cell} | over WAN 20ms,1gbit by netem" in format_set_comparison("a", "b", compare_sets([near], [far]))
-    text = format_set_comparison("a", "b", found)
-    values = set_comparison_values("a", "b", found)["cells"][0]["cell"]
+    assert f"{near.cell} | over WAN 20ms,1gbit by netem" in sets_compared("a", "b", compare_sets([near], [far])).text()
+    text = sets_compared("a", "b", found).text()
+    values = sets_compared("a", "b", found).values["cells"][0]["cell"]
     assert str(far.cell) in text and values["over"] == "WAN 20ms,1gbit by netem"
 
 
@@ -139,7 +139,7 @@ def test_unlike_cells_are_told_apart(changes: dict[str, Any], words: str) -> Non
     found = compare_sets([row()], [row(**changes)], lambda *_: " (kernel)")
     (pair,) = found.pairs
     assert len(pair.unlike) == 1 and words in pair.unlike[0]
-    text = format_set_comparison("a", "b", found)
+    text = sets_compared("a", "b", found).text()
     assert "[1]" in text and f"*** [1] UNLIKE: {pair.unlike[0]} ***" in text
 
 
@@ -153,9 +153,9 @@ def test_a_simulated_cell_is_put_beside_its_own_kind_where_there_is_one() -> Non
 def test_both_forms_say_the_same_and_hostile_names_stay_on_their_line() -> None:
     evil = "\x1b[2J<script>\n"
     found = compare_sets([row(dut=evil), row(dut=evil, mode="only")], [row(2e6, at_least=True, dut=evil)])
-    text = format_set_comparison(evil, "b", found)
+    text = sets_compared(evil, "b", found).text()
     assert "\x1b" not in text and "+100 %" in text.replace(".0", "") and ">= 2.000 Mpps" in text
     assert len(text.splitlines()) == 6
-    values = json.loads(json.dumps(set_comparison_values(evil, "b", found)))
+    values = json.loads(json.dumps(sets_compared(evil, "b", found).values))
     assert values["cells"][0]["verdict"] == "faster" and values["cells"][0]["difference"] == 1.0
     assert values["only_first"][0] == {**vars(Cell(evil, "only", False, None, "ramp", True)), "over": ""}

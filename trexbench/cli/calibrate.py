@@ -14,9 +14,8 @@ from ..config.model import PlanDefaults
 from ..core.errors import ConfigError
 from ..core.load.profile import resolve_mode
 from ..core.units import format_share
-from ..report.fit import format_sheet
 from ..report.room import room_of
-from ..report.sheet import Item, figure, make_sheet, of_pps, of_time, with_columns
+from ..report.sheet import Item, figure, format_sheet, make_sheet, of_pps, of_time, with_columns
 from ..report.words import SIMULATED, starred
 from ..session.options import Setup
 from .options import DURATION, PORTS, SETUP, SHOWN, SPEED, Parsed, Shown, complete_duts, complete_modes

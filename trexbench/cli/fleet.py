@@ -19,9 +19,8 @@ from ..core.fleet.roster import Roster, make_roster
 from ..core.history.rows import METRICS
 from ..core.units import format_duration, format_share
 from ..report.clean import clean
-from ..report.fit import format_sheet
 from ..report.room import room_of, wrapped
-from ..report.sheet import Sheet, figure, make_sheet, of_count
+from ..report.sheet import Sheet, figure, format_sheet, make_sheet, of_count
 from ..report.words import format_count
 from ..session.options import Setup, TesterChoice
 from .options import CONFIGS, ONLY, QUIET, SERVER, asked, complete_suites, formats, results_option

@@ -190,7 +190,7 @@ class OutputForm:
 
     def write_sheet(self, sheet: Sheet, values: Callable[[], Any]) -> None:
         """Write a table, and nothing else."""
-        from ..report.fit import format_sheet
+        from ..report.sheet import format_sheet
 
         self.write(lambda out: "\n".join(format_sheet(sheet, room_of(out))), values, lambda: [sheet])
 

@@ -12,9 +12,8 @@ import click
 from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import LISTED_MODES
 from ..core.units import Rate, format_bits, format_pps, format_share
-from ..report.fit import format_sheet
 from ..report.room import room_of
-from ..report.sheet import figure, make_sheet, of_pps
+from ..report.sheet import figure, format_sheet, make_sheet, of_pps
 from .options import RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_traffic, formats
 from .output import OutputForm, note
 from .verbs import verbs

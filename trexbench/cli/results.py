@@ -78,28 +78,22 @@ def compare(first: str, second: str, results: Path, anyway: bool, form: OutputFo
     rate, a DUT configured differently. On a terminal the table is as wide as that; in a pipe as it has to be, or as the
     variable COLUMNS says.
     """
-    from ..report import compare as forms
+    from ..report.compare import runs_compared, sets_compared
     from ..report.room import room_of
     from ..review.compare import RunComparison, compare
 
     found = compare(first, second, results, anyway, note)
     if isinstance(found, RunComparison):
-        runs = found.first, found.second
-        form.write(
-            lambda out: forms.format_comparison(*runs, found.unlike, room_of(out)),
-            lambda: forms.comparison_values(*runs, found.unlike),
-            lambda: [forms.comparison_sheet(*runs)],
-            head=lambda: forms.comparison_head(*runs, found.unlike),
-            table=lambda: forms.marked_comparison(*runs, found.unlike),
-        )
+        forms = runs_compared(found.first, found.second, found.unlike)
     else:
-        form.write(
-            lambda out: forms.format_set_comparison(first, second, found, room_of(out)),
-            lambda: forms.set_comparison_values(first, second, found),
-            lambda: [forms.set_sheet(found)],
-            head=lambda: forms.set_head(first, second, found),
-            table=lambda: forms.marked_sets(first, second, found),
-        )
+        forms = sets_compared(first, second, found)
+    form.write(
+        lambda out: forms.text(room_of(out)),
+        lambda: forms.values,
+        lambda: [forms.sheet],
+        head=lambda: forms.head,
+        table=lambda: forms.marked,
+    )
 
 
 @results.command(
@@ -119,9 +113,9 @@ def list_runs(results: Path, form: OutputForm, **choice: Any) -> None:
     On a terminal the table is as wide as that: columns are left out where they do not fit, the document first. In a
     pipe it is as wide as it has to be, or as the variable COLUMNS says.
     """
-    from ..report.fit import format_sheet
     from ..report.listing import run_sheet
     from ..report.room import room_of
+    from ..report.sheet import format_sheet
     from ..review.find import read_index
 
     notes: list[str] = []

@@ -1,20 +1,18 @@
-"""Comparisons of two runs, or of two sets of runs, as text and as JSON values."""
+"""Comparisons of two runs, or of two sets of runs, in every form."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
 from ..core.history.compare import CellPair, Comparison, FigureDifference, SetComparison, find_differences
-from ..core.load.plan import Direction
 from ..core.result import RunResult
 from ..core.units import format_share
 from .clean import clean
-from .fit import format_sheet
 from .room import wrapped
-from .sheet import Item, Sheet, SheetRow, figure, make_sheet, of_text, raw_of, with_columns
+from .sheet import Item, Sheet, SheetRow, figure, format_sheet, make_sheet, of_text, raw_of, with_columns
 from .words import NONE, format_whole, name_of
 
 WORDS = {
@@ -27,53 +25,96 @@ WORDS = {
 }
 
 
-def comparison_sheet(first: RunResult, second: RunResult) -> Sheet:
-    """Table of the differences, a row per direction."""
-    found = [*find_differences(first, second)]
-    rows = ((_direction(direction), *_items(one)) for direction, one in found)
-    return make_sheet(f"::direction; {_heads([one for _, one in found])}", rows, "comparison")
+@dataclass(frozen=True)
+class ComparisonForms:
+    """A comparison as it is written."""
+
+    names: tuple[str, str]
+    """Both runs or sets."""
+    sheet: Sheet
+    """Table of the differences, a row per direction or cell."""
+    marked: Sheet
+    """The table of CSV: with the names, and with what makes both unlike, in its columns."""
+    values: dict[str, Any]
+    """JSON values: figures in the unit that their key names, shares as fractions."""
+    unlike: Sequence[str] = ()
+    """Reasons for which the runs are unlike."""
+    remarks: Sequence[str] = ()
+    """Lines below the table."""
+
+    @property
+    def head(self) -> list[str]:
+        """Lines that markdown has above its table."""
+        first, second = self.names
+        unlike = (f"UNLIKE: {reason}" for reason in self.unlike)
+        return ["Comparison", f"first: {first}", f"second: {second}", *unlike, *self.remarks]
+
+    def text(self, room: int | None = None) -> str:
+        """room: as of room_of."""
+        first, second = map(clean, self.names)
+        lines = [f"first   {first}", f"second  {second}", *(f"*** UNLIKE: {reason} ***" for reason in self.unlike)]
+        return "\n".join([*wrapped(lines, room), "", *format_sheet(self.sheet, room), *wrapped(self.remarks, room)])
+
+
+def runs_compared(first: RunResult, second: RunResult, unlike: Sequence[str]) -> ComparisonForms:
+    """Direction by direction."""
+    found = [("all" if way is None else str(way), one) for way, one in find_differences(first, second)]
+    rows = ((way, *_items(one)) for way, one in found)
+    sheet = make_sheet(f"::direction; {_heads([one for _, one in found])}", rows, "comparison")
+    names = f"{name_of(first)}, {first.started}", f"{name_of(second)}, {second.started}"
+    marks = repeat([*names, "; ".join(unlike)])
+    about = [{"id": one.id, "simulated": one.simulated, "emulated": one.emulated} for one in (first, second)]
+    directions = [{"direction": way} | _figures(one) for way, one in found]
+    return ComparisonForms(
+        names,
+        sheet,
+        with_columns(sheet, "::first run; ::second run; ::unlike", marks),
+        {"first": about[0], "second": about[1], "unlike": list(unlike), "directions": directions},
+        unlike,
+    )
+
+
+def sets_compared(first: str, second: str, compared: SetComparison) -> ComparisonForms:
+    """Cell by cell; marks in the table point to what makes cells unlike, below it. first, second: the sets' names."""
+    heads = f"::cell; runs^2; {_heads(compared.pairs)}"
+    marks = [f"[{number}]" if pair.unlike else "" for number, pair in enumerate(compared.pairs, start=1)]
+    alone = [(cell, "first") for cell in compared.only_first] + [(cell, "second") for cell in compared.only_second]
+    marked = make_sheet(heads, (_set_row(pair, "") for pair in compared.pairs))
+    empty = [""] * (len(marked.heads) - 2)
+    rows = (SheetRow(tuple(map(of_text, (str(cell), *empty, f"only in the {which}")))) for cell, which in alone)
+    columns = [(first, second, "; ".join(pair.unlike)) for pair in compared.pairs]
+    values = {
+        "first": first,
+        "second": second,
+        "cells": [_set_values(pair) for pair in compared.pairs],
+        "only_first": [cell.to_dict() for cell in compared.only_first],
+        "only_second": [cell.to_dict() for cell in compared.only_second],
+        "left_out": [row.path for row in compared.left_out],
+    }
+    remarks = [
+        f"*** {mark} UNLIKE: {clean(reason)} ***"
+        for pair, mark in zip(compared.pairs, marks, strict=True)
+        for reason in pair.unlike
+    ]
+    remarks += [f"only in the {which}: {clean(cell)}" for cell, which in alone]
+    for row in compared.left_out:
+        remarks.append(f"left out, {clean('no figure' if row.complete else row.status)}: {clean(row.path)}")
+    return ComparisonForms(
+        (first, second),
+        make_sheet(heads, map(_set_row, compared.pairs, marks), "comparison"),
+        with_columns(
+            replace(marked, lines=(*marked.lines, *rows)),
+            "::first set; ::second set; ::unlike",
+            [*columns, *repeat((first, second, ""), len(alone))],
+        ),
+        values,
+        remarks=remarks,
+    )
 
 
 def _heads(figures: Sequence[FigureDifference]) -> str:
     unit = " or ".join(dict.fromkeys(one.metric.unit for one in figures))
     return f"first [{unit}]; second [{unit}]; difference [share]; noise [{unit}]^1; ::second is"
-
-
-def format_comparison(first: RunResult, second: RunResult, unlike: Sequence[str], room: int | None = None) -> str:
-    """Which runs are compared, what makes them unlike, and a line per direction. room: columns, as of fit."""
-    lines = [f"first   {name_of(first)}, {first.started}", f"second  {name_of(second)}, {second.started}"]
-    lines += [f"*** UNLIKE: {reason} ***" for reason in unlike]
-    return "\n".join([*wrapped(lines, room), "", *format_sheet(comparison_sheet(first, second), room)])
-
-
-def comparison_head(first: RunResult, second: RunResult, unlike: Sequence[str]) -> list[str]:
-    """Both runs, and what makes them unlike."""
-    names = [f"{which}: {name_of(one)}, {one.started}" for which, one in (("first", first), ("second", second))]
-    return ["Comparison", *names, *(f"UNLIKE: {reason}" for reason in unlike)]
-
-
-def marked_comparison(first: RunResult, second: RunResult, unlike: Sequence[str]) -> Sheet:
-    """The table with both runs and what makes them unlike in its columns."""
-    names = [f"{name_of(one)}, {one.started}" for one in (first, second)]
-    return with_columns(
-        comparison_sheet(first, second), "::first run; ::second run; ::unlike", repeat([*names, "; ".join(unlike)])
-    )
-
-
-def comparison_values(first: RunResult, second: RunResult, unlike: Sequence[str]) -> dict[str, Any]:
-    """Return the comparison as JSON values: figures in the unit that their key names, shares as fractions."""
-    return {
-        "first": {"id": first.id, "simulated": first.simulated, "emulated": first.emulated},
-        "second": {"id": second.id, "simulated": second.simulated, "emulated": second.emulated},
-        "unlike": list(unlike),
-        "directions": [
-            {"direction": _direction(direction)} | _figures(one) for direction, one in find_differences(first, second)
-        ],
-    }
-
-
-def _direction(one: Direction | None) -> str:
-    return "all" if one is None else str(one)
 
 
 def _figures(of: FigureDifference) -> dict[str, Any]:
@@ -87,70 +128,6 @@ def _figures(of: FigureDifference) -> dict[str, Any]:
         "difference": of.share,
         f"noise_{unit}": of.noise,
         "verdict": of.verdict.value,
-    }
-
-
-def set_sheet(compared: SetComparison) -> Sheet:
-    """Table of the differences, a row per cell of both sets; unlike pairs have a mark."""
-    rows = (_set_row(pair, mark) for pair, mark in zip(compared.pairs, _marks(compared), strict=True))
-    return make_sheet(f"::cell; runs^2; {_heads(compared.pairs)}", rows, "comparison")
-
-
-def _marks(compared: SetComparison) -> list[str]:
-    return [f"[{number}]" if pair.unlike else "" for number, pair in enumerate(compared.pairs, start=1)]
-
-
-def format_set_comparison(first: str, second: str, compared: SetComparison, room: int | None = None) -> str:
-    """The sets' names, a line per cell of both, then what makes cells unlike, and cells that only one set has.
-
-    room: columns, as of fit.
-    """
-    lines = [f"first   {clean(first)}", f"second  {clean(second)}"]
-    table = format_sheet(set_sheet(compared), room)
-    return "\n".join([*wrapped(lines, room), "", *table, *wrapped(_remarks(compared), room)])
-
-
-def set_head(first: str, second: str, compared: SetComparison) -> list[str]:
-    """The sets' names, what makes cells unlike, and cells that only one set has."""
-    return ["Comparison", f"first: {first}", f"second: {second}", *_remarks(compared)]
-
-
-def marked_sets(first: str, second: str, compared: SetComparison) -> Sheet:
-    """The table with the sets' names and what makes cells unlike in its columns, and cells that only one set has."""
-    sheet = make_sheet(f"::cell; runs^2; {_heads(compared.pairs)}", (_set_row(one, "") for one in compared.pairs))
-    unlike = [(first, second, "; ".join(pair.unlike)) for pair in compared.pairs]
-    for which, cells in (("first", compared.only_first), ("second", compared.only_second)):
-        empty = [""] * (len(sheet.heads) - 2)
-        rows = tuple(SheetRow(tuple(map(of_text, (str(cell), *empty, f"only in the {which}")))) for cell in cells)
-        sheet = replace(sheet, lines=(*sheet.lines, *rows))
-    return with_columns(
-        sheet, "::first set; ::second set; ::unlike", [*unlike, *repeat((first, second, ""), len(sheet.lines))]
-    )
-
-
-def _remarks(compared: SetComparison) -> list[str]:
-    """Lines that say what makes cells unlike, by their marks, and which cells only one set has."""
-    remarks: list[str] = []
-    for pair, mark in zip(compared.pairs, _marks(compared), strict=True):
-        remarks += [f"*** {mark} UNLIKE: {clean(reason)} ***" for reason in pair.unlike]
-    for which, cells in (("first", compared.only_first), ("second", compared.only_second)):
-        remarks += [f"only in the {which}: {clean(cell)}" for cell in cells]
-    remarks += [
-        f"left out, {clean(row.status if not row.complete else 'no figure')}: {clean(row.path)}"
-        for row in compared.left_out
-    ]
-    return remarks
-
-
-def set_comparison_values(first: str, second: str, compared: SetComparison) -> dict[str, Any]:
-    """Return the comparison as JSON values: figures in the unit that their key names, shares as fractions."""
-    return {
-        "first": first,
-        "second": second,
-        "cells": [_set_values(pair) for pair in compared.pairs],
-        "only_first": [cell.to_dict() for cell in compared.only_first],
-        "only_second": [cell.to_dict() for cell in compared.only_second],
-        "left_out": [row.path for row in compared.left_out],
     }
 
 

@@ -1,4 +1,7 @@
-"""A table as values: what stands in each cell, and the raw figure behind it for sorting and for CSV."""
+"""A table as values: what stands in each cell, and the raw figure behind it for sorting and for CSV; and its forms.
+
+In a terminal columns are left out by their rank and text is wrapped; numbers are never cut.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,20 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from textwrap import wrap
 
 from ..core.history.cell import Cell
-from ..core.units import format_bits, format_pps, format_scaled, format_share, format_time
+from ..core.units import format_bits, format_pps, format_scaled, format_time
 from .clean import clean, escape_markdown
-from .words import NONE, format_change
+from .room import wrapped
+from .words import NONE, format_change, format_loss
 
+BETWEEN = "  "
+NARROWEST = 20
+"""A column of text gets at least so many characters, unless it needs fewer, or no other can be left out."""
+LEGIBLE = 8
+"""Narrower columns of text are no help: where the room asks for that, the lines are longer than it."""
+REMEDY = "a wider terminal, or a pipe, has all columns"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 
 
@@ -84,13 +95,41 @@ class Sheet:
         return [[*([block] if self.blocks else []), *row] for block, row in rows]
 
 
-def with_columns(sheet: Sheet, heads: str, columns: Iterable[Sequence[str]]) -> Sheet:
-    """The table with columns of text before its own. columns: their texts, for each row."""
-    lines = tuple(
-        replace(line, items=(*map(of_text, texts), *line.items))
-        for line, texts in zip(sheet.lines, columns, strict=False)
-    )
-    return replace(sheet, heads=(*heads_of(heads), *sheet.heads), lines=lines)
+def format_sheet(sheet: Sheet, room: int | None = None) -> list[str]:
+    """The table's lines, and behind an empty one the names of the columns that were left out, if any."""
+    every = [(head, [head.name, *(line.items[at].text for line in sheet.lines)]) for at, head in enumerate(sheet.heads)]
+    shown = [*every]
+    while (widths := _widths(shown, room)) is None:
+        shown.remove(max(shown, key=lambda one: one[0].rank))
+    lines = []
+    for at in range(len(sheet.lines) + 1):
+        parts = [
+            (wrap(cells[at], width) or [""]) if head.wraps else [cells[at]]
+            for (head, cells), width in zip(shown, widths, strict=True)
+        ]
+        for number in range(max(map(len, parts))):
+            row = [part[number] if number < len(part) else "" for part in parts]
+            aligned = (
+                text.ljust(width) if head.words else text.rjust(width)
+                for text, width, (head, _) in zip(row, widths, shown, strict=True)
+            )
+            lines.append(BETWEEN.join(aligned).rstrip())
+    left_out = ", ".join(head.name for head, cells in every if (head, cells) not in shown)
+    return [*lines, *(["", *wrapped([f"left out for want of room: {left_out} ({REMEDY})"], room)] if left_out else [])]
+
+
+def _widths(shown: Sequence[tuple[Head, Sequence[str]]], room: int | None) -> list[int] | None:
+    """Return each column's width; None where they do not fit and another one can be left out."""
+    widths = [max(1, max(map(len, cells))) for _, cells in shown]
+    most = max((width for (head, _), width in zip(shown, widths, strict=True) if head.wraps), default=0)
+    while room is not None and sum(widths) + len(BETWEEN) * (len(widths) - 1) > room:
+        most -= 1
+        if most < NARROWEST and any(head.rank for head, _ in shown):
+            return None
+        if most < LEGIBLE:
+            return widths
+        widths = [min(width, most) if head.wraps else width for (head, _), width in zip(shown, widths, strict=True)]
+    return widths
 
 
 def to_csv(sheet: Sheet) -> str:
@@ -98,6 +137,11 @@ def to_csv(sheet: Sheet) -> str:
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows([*map(harmless, row)] for row in sheet.rows)
     return file.getvalue()
+
+
+def harmless(text: str) -> str:
+    """The text, with an apostrophe before it where a spreadsheet would take it for a formula."""
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not _NUMBER.fullmatch(text) else text
 
 
 def to_values(sheet: Sheet) -> dict[str, object]:
@@ -114,11 +158,6 @@ def to_markdown(sheet: Sheet) -> str:
     )
     title = f"## {escape_markdown(sheet.caption)}\n\n" if sheet.caption else ""
     return "".join([title, head, f"|{'|'.join(' --- ' if one.words else ' ---: ' for one in sheet.heads)}|\n", *lines])
-
-
-def harmless(text: str) -> str:
-    """The text, with an apostrophe before it where a spreadsheet would take it for a formula."""
-    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not _NUMBER.fullmatch(text) else text
 
 
 def heads_of(names: str) -> tuple[Head, ...]:
@@ -138,6 +177,13 @@ def make_sheet(
     """Table of these rows, whose cells are items, or texts where there is no raw figure. heads: as of heads_of."""
     lines = (SheetRow(tuple(of_text(one) if isinstance(one, str) else one for one in row)) for row in rows)
     return Sheet(name, caption, heads_of(heads) if isinstance(heads, str) else tuple(heads), tuple(lines))
+
+
+def with_columns(sheet: Sheet, heads: str, columns: Iterable[Sequence[str]]) -> Sheet:
+    """The table with columns of text before its own. columns: their texts, for each row."""
+    pairs = zip(sheet.lines, columns, strict=False)
+    lines = tuple(replace(line, items=(*map(of_text, texts), *line.items)) for line, texts in pairs)
+    return replace(sheet, heads=(*heads_of(heads), *sheet.heads), lines=lines)
 
 
 def of_text(value: object, about: Sequence[str] = ()) -> Item:
@@ -176,7 +222,7 @@ def of_bits(value: float | None, bound: bool = False) -> Item:
 
 def of_share(value: float | None) -> Item:
     """A share as it is raw, shown in percent."""
-    return figure(value, lambda share: format_share(share) if share else "0 %")
+    return figure(value, format_loss)
 
 
 def of_change(value: float | None) -> Item:
