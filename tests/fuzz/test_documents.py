@@ -55,9 +55,10 @@ def _said(*words: object) -> tuple[int, str]:
     return code, out + err
 
 
-def _check_show(file: Path) -> None:
-    code, text = _said("results", "show", file)
-    assert code == 0 or (text.startswith(f"trexbench: {file}: ") and text.count("\n") == 1), text[-500:]
+def _check(file: Path, *verb: object) -> None:
+    code, text = _said("results", *verb, file)
+    named = text.startswith(f"trexbench: {file}: ") or verb[0] == "export"  # which names the run
+    assert code == 0 or (named and text.count("\n") == 1), text[-500:]
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
@@ -73,7 +74,9 @@ def test_a_damaged_document_stops_nothing(kind: str, tmp_path: Path) -> None:
         code, text = _said(*verb, "--results", tmp_path)
         assert code == 0, (verb, text[-500:])
     for file in files:
-        _check_show(file)
+        _check(file, "show")
+        if kind in ("packets", "telemetry"):
+            _check(file, "export", "--loadtest", "-o", tmp_path / "series.json")
     assert _said("results", "show", sound)[0] == 0
 
 
@@ -91,6 +94,6 @@ def test_half_a_character_in_any_text_stops_nothing(kind: str, tmp_path: Path) -
             holder[place[-1]] += "\ud800"
             file = folder / f"{120000 + number}-x-uni.json"
             file.write_text(json.dumps(document))
-            _check_show(file)
+            _check(file, "show")
     code, text = _said("results", "list", "--results", tmp_path)
     assert code == 0, text[-500:]

@@ -248,7 +248,7 @@ def draw(run: DnsRun, form: str) -> bytes:
     from trexbench.report.run.picture import render  # matplotlib: only where it draws
     from trexbench.report.run.picture_plot import compose_plot
 
-    return render(compose_plot(plot_of({rows(run)[0].cell: run})), form, {})
+    return render(compose_plot(plot_of({rows(run)[0].cell: run})), form, "DNS")
 
 
 def page_part(report: Report) -> Part:
@@ -285,7 +285,7 @@ def add() -> None:
     jobs.LOADS["dns"] = jobs.SuiteLoad(
         request_of, length_s, lambda request, say: nullcontext(Resolver(request)), carry_out, words
     )
-    PARTS[SCHEMA] = (page_part,)
+    PARTS[SCHEMA] = lambda report: [page_part(report)]
     VERBS["Measure"]["dns"] = (__name__, "Ask a resolver at rising rates.")
 
 

@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from html.parser import HTMLParser
 from typing import Any
 
 import nights
@@ -24,6 +25,7 @@ from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.tcp.result import TcpResult
 from trexbench.report.events import events_of_judgement, first_sentence
+from trexbench.report.page.html import render
 from trexbench.report.page.report import Report
 from trexbench.report.page.trends import TrendChange
 from trexbench.review.report import changes_of
@@ -32,6 +34,7 @@ HOSTILE = "<script>window.canary=1</script>\"'><img src=x onerror=canary=1></scr
 
 ODD = "\"'&lt;script&gt;window.canary=1&lt;script&gt; onload=canary=1 {{7*7}}$x$%{x}|`"
 """Name as hostile as a name may be."""
+LIBRARY = "window.Plotly = {};"
 
 
 def make_row(dut: str = "vpp", mode: str = "64b", at: str = "2026-11-20", **changes: Any) -> RunRow:
@@ -140,3 +143,58 @@ def judged_report(rows: Sequence[RunRow], nights: Sequence[Night] = (), **change
         "remarks": judgement.remarks,
     }
     return Report(rows, **(values | changes))
+
+
+class Elements(HTMLParser):
+    """Every element of a report's page with its attributes, its text, and the text of scripts."""
+
+    def __init__(self, page: Report | str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text: list[str] = []
+        self._inside = False
+        self.feed(page if isinstance(page, str) else rendered(page))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._inside = tag in ("script", "style")
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._inside and self.scripts:
+            self.scripts[-1] += data
+        elif not self._inside:
+            self.text.append(data.replace("\u00a0", " "))
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+    @property
+    def tags(self) -> list[str]:
+        return [tag for tag, _ in self.found]
+
+    @property
+    def ids(self) -> set[str | None]:
+        return {attributes.get("id") for _, attributes in self.found}
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The data of the plots."""
+        data: dict[str, Any] = unpacked(self.scripts[0])
+        return data
+
+
+def rendered(report: Report) -> str:
+    """The page, with next to nothing in the place of the plotting library."""
+    return render(report, LIBRARY)
+
+
+def seen(report: Report) -> str:
+    """The text of the page's body."""
+    return "".join(Elements(rendered(report).partition("<body>")[2]).text)

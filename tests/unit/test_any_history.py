@@ -11,8 +11,7 @@ from effort import scaled
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result
 
 from trexbench.core.result import RunResult, Status
-from trexbench.report.run.brief import format_brief
-from trexbench.report.run.text import format_summary
+from trexbench.report.run.text import format_brief, format_summary
 from trexbench.session.run import Outcome, run
 
 SEEDS = range(scaled(400, 8))

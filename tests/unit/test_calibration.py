@@ -13,7 +13,7 @@ from trexbench.config.lookup import load_dut
 from trexbench.core.calibration import Calibration, calibrate, calibration_warnings, floors_of
 from trexbench.core.checks import State
 from trexbench.core.result import RunResult
-from trexbench.doctor.tester import judge_calibration
+from trexbench.doctor.examine import judge_calibration
 from trexbench.report.run.summary import summarise
 from trexbench.session.calibrate import without_dut
 from trexbench.session.options import Setup

@@ -16,8 +16,7 @@ from trexbench.core.history.differences import Difference, compare_documents
 from trexbench.core.history.regression import Judgement, judge_rows
 from trexbench.host.linux import PLATFORM_FILES, platform_of
 from trexbench.report.groups import MOST_DIFFERENCES, NOTHING_DIFFERS, difference_lines
-from trexbench.report.regress.forms import judgement_values
-from trexbench.report.regress.text import format_judgement, format_markdown
+from trexbench.report.regress import format_judgement, format_markdown, judgement_values
 from trexbench.review.differences import with_differences
 from trexbench.session.process import host_facts
 

@@ -10,9 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from nights import make_rows, noisy
-from report_cases import judged_report, make_night, make_record, make_row, make_run, unpacked
+from report_cases import Elements, judged_report, make_night, make_record, make_row, make_run, rendered, seen
 from runs import make_result, sized
-from test_report_page import LIBRARY, Elements, seen
 from test_report_regress import SLOWER
 from verbs import empty_directory, run  # noqa: F401
 
@@ -21,14 +20,18 @@ from trexbench.core.history.known import Known
 from trexbench.core.history.regression import Judgement
 from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.result import RunResult
-from trexbench.report.compare import format_comparison, format_set_comparison
+from trexbench.report.compare import runs_compared, sets_compared
 from trexbench.report.listing import run_sheet
-from trexbench.report.page.html import render
-from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import tables_of
-from trexbench.report.regress.forms import format_junit, judgement_values
-from trexbench.report.regress.text import format_github, format_judgement, format_markdown
+from trexbench.report.page.templates import to_markdown
+from trexbench.report.regress import (
+    format_github,
+    format_judgement,
+    format_junit,
+    format_markdown,
+    judgement_values,
+)
 from trexbench.report.run.picture import compose
 from trexbench.report.run.picture_plot import compose_sizes
 from trexbench.report.sheet import to_csv
@@ -75,15 +78,15 @@ def words_of(figure: Figure) -> str:
 
 def sets_of(accelerator: str) -> str:
     rows: Sequence[RunRow] = [make_row(accelerator=accelerator)]
-    return format_set_comparison("a", "b", compare_sets(rows, rows, lambda *_: None))
+    return sets_compared("a", "b", compare_sets(rows, rows, lambda *_: None)).text()
 
 
 FORMS: dict[str, tuple[Callable[[str], str], str]] = {
-    "page": (lambda of: seen(render(report_of(of), LIBRARY)), "vpp (emulated)"),
-    "page's banner": (lambda of: render(report_of(of), LIBRARY), "<strong>EMULATED</strong>"),
-    "page's grid": (lambda of: render(report_of(of), LIBRARY), 'data-h="vpp (emulated)"'),
-    "page of a night": (lambda of: render(report_of(of, night=True), LIBRARY), 'data-h="vpp (emulated)"'),
-    "page's cards": (lambda of: seen(render(judged_report(rows_of(of)), LIBRARY)), "netgate-vpp (emulated) is 10 %"),
+    "page": (lambda of: seen(report_of(of)), "vpp (emulated)"),
+    "page's banner": (lambda of: rendered(report_of(of)), "<strong>EMULATED</strong>"),
+    "page's grid": (lambda of: rendered(report_of(of)), 'data-h="vpp (emulated)"'),
+    "page of a night": (lambda of: rendered(report_of(of, night=True)), 'data-h="vpp (emulated)"'),
+    "page's cards": (lambda of: seen(judged_report(rows_of(of))), "netgate-vpp (emulated) is 10 %"),
     "report as markdown": (lambda of: to_markdown(report_of(of)), "> **EMULATED**: "),
     "markdown's grid": (lambda of: to_markdown(report_of(of)), "| vpp (emulated) |"),
     "report as CSV": (lambda of: tables(report_of(of))["maximum-rate"], "vpp (emulated)"),
@@ -104,7 +107,7 @@ FORMS: dict[str, tuple[Callable[[str], str], str]] = {
         lambda of: summary(make_night(), [], emulated=sum(row.cell.emulated for row in [make_row(accelerator=of)])),
         "measured, 1 of them emulated",
     ),
-    "two runs": (lambda of: format_comparison(result_of(of), result_of(of), ()), "uni emulated"),
+    "two runs": (lambda of: runs_compared(result_of(of), result_of(of), ()).text(), "uni emulated"),
     "two sets": (sets_of, "vpp 64b uni emulated"),
     "picture": (lambda of: words_of(compose(result_of(of))), "EMULATED"),
     "picture of sizes": (
@@ -124,8 +127,7 @@ def test_emulated_figures_are_marked_in_every_form_and_no_other_ones(form: str, 
 
 
 def test_plots_of_the_page_have_the_mark_across() -> None:
-    script = Elements(render(report_of("tcg"), LIBRARY)).scripts[0]
-    assert [one["mark"] for one in unpacked(script)["columns"]] == ["emulated"]
+    assert [one["mark"] for one in Elements(report_of("tcg")).data["columns"]] == ["emulated"]
 
 
 @pytest.mark.usefixtures("empty_directory")

@@ -16,10 +16,9 @@ from trexbench.core.history.night import Night
 from trexbench.core.history.regression import Judgement, Loss, MissingCell, judge_rows
 from trexbench.core.history.rows import UNANSWERED
 from trexbench.report.events import SIGNS, events_of_judgement, first_sentence
-from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.report import Report
-from trexbench.report.regress.forms import judgement_values
-from trexbench.report.regress.text import format_judgement, format_markdown
+from trexbench.report.page.templates import to_markdown
+from trexbench.report.regress import format_judgement, format_markdown, judgement_values
 from trexbench.suite.notify import summary
 
 SLOWER = found(share=-0.138)

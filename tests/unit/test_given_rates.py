@@ -16,12 +16,12 @@ from trexbench.core.history.known import Known
 from trexbench.core.history.regression import judge_rows
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
-from trexbench.report.compare import format_comparison, format_set_comparison
-from trexbench.report.fit import format_sheet
+from trexbench.report.compare import runs_compared, sets_compared
 from trexbench.report.listing import run_sheet
 from trexbench.report.page.trends import find_trends
-from trexbench.report.run.brief import format_brief
 from trexbench.report.run.summary import summarise
+from trexbench.report.run.text import format_brief
+from trexbench.report.sheet import format_sheet
 from trexbench.report.words import name_of
 
 HELD = replace(VPP, kind=EFFICIENCY, held_pps=1e6)
@@ -85,11 +85,11 @@ def test_costs_are_compared_where_there_is_no_maximum(
 ) -> None:
     ((direction, one),) = find_differences(held(before), held(after))
     assert (direction, one.verdict, *(cost.value for cost in one.figures)) == (None, verdict, before, after)
-    assert words in format_comparison(held(before), held(after), ())
+    assert words in runs_compared(held(before), held(after), ()).text()
     rows = [[make_row(cell=HELD, cycles_per_packet=cycles, **COSTS)] for cycles in (before, after)]
     compared = compare_sets(*rows)
     assert [pair.verdict for pair in compared.pairs] == [verdict]
-    text = format_set_comparison("one", "other", compared)
+    text = sets_compared("one", "other", compared).text()
     assert f"{before:.0f} cycles/packet" in text and text.count("pps") == 1, "the name has the only rate"
 
 
@@ -98,7 +98,7 @@ def test_other_rates_are_not_compared_and_runs_without_a_cost_are_left_out() -> 
     assert "one is efficiency at 100 kpps, the other efficiency at 1 Mpps" in told
     compared = compare_sets([make_row(cell=HELD, **COSTS)], [make_row(cell=HELD, cycles_per_packet=1.0, **COSTS)])
     assert not compared.pairs and [row.get("cycles_per_packet") for row in compared.left_out] == [None]
-    assert "left out, no figure: " in format_set_comparison("one", "other", compared)
+    assert "left out, no figure: " in sets_compared("one", "other", compared).text()
 
 
 def test_a_rate_that_is_no_longer_carried_is_a_regression_and_a_maximum_is_never_judged() -> None:

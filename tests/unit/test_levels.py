@@ -19,7 +19,7 @@ from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, judge_rows
 from trexbench.report.events import first_sentence
 from trexbench.report.groups import headline
-from trexbench.report.regress.text import format_judgement
+from trexbench.report.regress import format_judgement
 
 
 def judged(values: Sequence[float]) -> Judgement:

@@ -22,8 +22,7 @@ from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, judge_rows
 from trexbench.core.history.rows import RunRow
 from trexbench.core.history.series import Point
-from trexbench.report.regress.forms import format_junit, judgement_values
-from trexbench.report.regress.text import format_judgement, format_markdown
+from trexbench.report.regress import format_judgement, format_junit, format_markdown, judgement_values
 
 RATE = "maximum rate"
 FAR = over_wan("20ms,1gbit")

@@ -12,10 +12,9 @@ from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import TcpEnvironment, Way
 from trexbench.core.tcp.result import TcpResult
-from trexbench.report.tcp.bdp import bdp_lines
 from trexbench.report.tcp.picture import compose_bdp, draw_tcp
 from trexbench.report.tcp.table import PublishedCell, format_table
-from trexbench.report.tcp.text import format_tcp
+from trexbench.report.tcp.text import bdp_lines, format_tcp
 
 ASKED = replace(LONG, rate_bps=1e10)
 PAIR = leg_of(FOUND, SLOW, told(1_600_000)), leg_of(SET, FULL, told(5 * MB))

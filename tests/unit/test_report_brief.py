@@ -10,7 +10,7 @@ from runs import World, make_plan, make_result
 
 from trexbench.cli import main
 from trexbench.core.verdict.model import RunWarning
-from trexbench.report.run.brief import LINES, format_brief
+from trexbench.report.run.text import LINES, format_brief
 from trexbench.results.store import RunWriter
 
 SLOW = World(capacity_pps={"0->1": 660e3, "1->0": 500e3})

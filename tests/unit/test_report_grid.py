@@ -11,7 +11,7 @@ from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import CellState
 from trexbench.core.history.rows import RATE, RunRow, row_of
 from trexbench.report.page.figures import GridCell, change_text
-from trexbench.report.page.grid import build_cost_grid, build_grid
+from trexbench.report.page.grid import Grid, build_cost_grid, build_grid
 
 SEED = {
     ("1514b", False): "97 97 97 97 97",
@@ -24,16 +24,23 @@ SEED = {
 COLUMNS = (("pfsense", None), ("linux", None), ("vpp", 1), ("vpp", 2), ("vpp", 3))
 
 
-def seed_rows() -> list[object]:
-    return [
+def seed_grid() -> Grid:
+    rows = [
         make_row(dut, mode, bidir=bidir, rx_queues=queues, line_share=float(percent) / 100)
         for (mode, bidir), line in SEED.items()
         for (dut, queues), percent in zip(COLUMNS, line.split(), strict=True)
     ]
+    return build_grid(rows, None)
+
+
+def last(rows: list[RunRow], found: Usual | None = None) -> GridCell:
+    """The first cell of the table."""
+    usual = {} if found is None else {(rows[-1].cell, "maximum rate"): found}
+    return build_grid(rows, None, usual).blocks[0].rows[0].cells[0]
 
 
 def test_the_articles_table_comes_out_as_it_went_in() -> None:
-    grid = build_grid(seed_rows(), None)  # type: ignore[arg-type]
+    grid = seed_grid()
     assert [str(column) for column in grid.columns] == ["pfsense", "linux", "vpp 1q", "vpp 2q", "vpp 3q"]
     assert [block.name for block in grid.blocks] == ["Unidirectional", "Bidirectional"]
     for block in grid.blocks:
@@ -47,8 +54,9 @@ def test_the_articles_table_comes_out_as_it_went_in() -> None:
     [("64b", [4]), ("imix", [2]), ("1514b", [0, 1, 2, 3, 4]), ("1flow", [2, 3, 4])],
 )
 def test_the_best_of_a_row_is_marked_with_all_that_read_the_same(mode: str, best: list[int]) -> None:
-    row = next(row for row in build_grid(seed_rows(), None).blocks[0].rows if row.mode == mode)  # type: ignore[arg-type]
+    row = next(row for row in seed_grid().blocks[0].rows if row.mode == mode)
     assert [at for at, cell in enumerate(row.cells) if cell.best] == best
+    assert not last([make_row()]).best, "of a single figure"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +64,7 @@ def test_the_best_of_a_row_is_marked_with_all_that_read_the_same(mode: str, best
     [(0.97, "97 %"), (1.94, "194 %"), (0.0995, "10 %"), (0.044, "4.4 %"), (0.0004, "0.04 %"), (0.0, "0.0 %")],
 )
 def test_percentages_have_the_digits_that_an_eye_wants(share: float, text: str) -> None:
-    assert build_grid([make_row(line_share=share)], None).blocks[0].rows[0].cells[0].percent == text
+    assert last([make_row(line_share=share)]).percent == text
 
 
 def test_a_path_that_a_column_names_makes_no_row_of_its_own() -> None:
@@ -78,18 +86,14 @@ def test_runs_of_one_mode_name_with_other_traffic_share_no_row() -> None:
     assert [cell.state for cell in second.cells] == ["missing", "missing", "value", "value"]
 
 
-def test_a_single_figure_is_not_the_best_of_anything() -> None:
-    assert not build_grid([make_row()], None).blocks[0].rows[0].cells[0].best
-
-
 def test_a_bound_is_said_to_be_one() -> None:
-    cell = build_grid([make_row(at_least=True, line_share=0.97, total_pps=1.4e7)], None).blocks[0].rows[0].cells[0]
+    cell = last([make_row(at_least=True, line_share=0.97, total_pps=1.4e7)])
     assert (cell.percent, cell.rate) == (">= 97 %", ">= 14.00 Mpps") and "at least" in cell.about
 
 
 def test_without_a_night_the_latest_run_of_a_cell_counts() -> None:
     rows = [make_row(at="2026-11-19", line_share=0.1), make_row(at="2026-11-20", line_share=0.2)]
-    assert build_grid(rows, None).blocks[0].rows[0].cells[0].percent == "20 %"
+    assert last(rows).percent == "20 %"
     cut = [*rows, make_row(at="2026-11-21", status="incomplete")]
     assert last(cut).about == "the run of 2026-11-21T02:00:00Z is incomplete"
     cut = [*rows, make_row(at="2026-11-21", status="running")]
@@ -112,14 +116,9 @@ def test_a_night_shows_what_failed_and_what_was_not_reached() -> None:
         make_record(rows[3]),
         error="power cut",
     )
-    grid = build_grid(rows[:3], night)
-    cells = {row.mode: row.cells[0] for row in grid.blocks[0].rows}
-    assert {mode: cell.percent for mode, cell in cells.items()} == {
-        "64b": "34 %",
-        "imix": "failed",
-        "1514b": "-",
-        "1flow": "failed",
-    }
+    cells = {row.mode: row.cells[0] for row in build_grid(rows[:3], night).blocks[0].rows}
+    percents = {mode: cell.percent for mode, cell in cells.items()}
+    assert percents == {"64b": "34 %", "imix": "failed", "1514b": "-", "1flow": "failed"}
     assert cells["1514b"].about == "not measured: power cut" and "cannot be read" in cells["1flow"].about
     assert cells["imix"].about == "ssh: no route to host"
 
@@ -135,11 +134,6 @@ def nights_of(*rates: float, **changes: object) -> list[RunRow]:
         make_row(at=f"2026-11-{at + 1:02}", total_pps=1e6 * rate, line_share=rate / 15, **changes)
         for at, rate in enumerate(rates)
     ]
-
-
-def last(rows: list[RunRow], found: Usual | None = None) -> GridCell:
-    usual = {} if found is None else {(rows[-1].cell, "maximum rate"): found}
-    return build_grid(rows, None, usual).blocks[0].rows[0].cells[0]
 
 
 STEADY = (5.0, 5.01, 4.99, 5.0, 5.02, 4.98)
@@ -171,18 +165,22 @@ def test_the_level_before_a_change_that_was_found_is_the_baseline_from_then_on()
 
 def test_nothing_is_compared_with_bounds_or_other_conditions() -> None:
     assert last([*nights_of(*STEADY), *nights_of(4.0, at_least=True)]).change == ""
-    other = nights_of(*STEADY, loss_threshold=0.01)
-    assert last([*other, make_row(at="2026-11-20")]).change == ""
+    assert last([*nights_of(*STEADY, loss_threshold=0.01), make_row(at="2026-11-20")]).change == ""
+
+
+def of_duts(*duts: tuple[str, int | None, float], modes: tuple[str, ...] = ("64b",)) -> Grid:
+    """The table of DUTs with their queues and tonight's rates."""
+    rows = [
+        row
+        for dut, queues, tonight in duts
+        for mode in modes
+        for row in nights_of(*STEADY, tonight, dut=dut, mode=mode, rx_queues=queues)
+    ]
+    return build_grid(sorted(rows, key=lambda row: row.started), None)
 
 
 def test_a_column_counts_what_changed_in_it() -> None:
-    rows = [
-        row
-        for dut, tonight in (("vpp", 4.5), ("linux", 5.0))
-        for mode in ("64b", "imix")
-        for row in nights_of(*STEADY, tonight, dut=dut, mode=mode)
-    ]
-    grid = build_grid(sorted(rows, key=lambda row: row.started), None)
+    grid = of_duts(("vpp", None, 4.5), ("linux", None, 5.0), modes=("64b", "imix"))
     assert [grid.marks(column) for column in (0, 1)] == [[(True, "2 slower")], []]
 
 
@@ -192,21 +190,15 @@ def test_a_bound_shows_what_its_packets_cost_more() -> None:
         make_row("linux", at=f"2026-11-{at + 1:02}", cycles_per_packet=one, at_least=True)
         for at, one in enumerate(cycles)
     ]
-    grid = build_grid(rows, None)
-    cell = grid.blocks[0].rows[0].cells[0]
+    cell = last(rows)
     assert cell.delta is None and cell.cost is not None and change_text(cell.cost) == "\u25bc +13.0 %"
-    assert grid.marks(0) == [(True, "1 dearer")]
+    assert build_grid(rows, None).marks(0) == [(True, "1 dearer")]
     assert build_grid(rows[:-1], None).marks(0) == [] and last(rows[:-1]).cost is None
     assert last([changed(row, at_least=False) for row in rows]).cost is None, "a rate tells for itself"
 
 
 def test_the_dut_that_changed_stands_first_with_all_of_its_columns() -> None:
-    rows = [
-        row
-        for dut, queues, tonight in (("linux", None, 5.0), ("vpp", 1, 5.0), ("pf", None, 5.5), ("vpp", 3, 4.5))
-        for row in nights_of(*STEADY, tonight, dut=dut, rx_queues=queues)
-    ]
-    grid = build_grid(sorted(rows, key=lambda row: row.started), None)
+    grid = of_duts(("linux", None, 5.0), ("vpp", 1, 5.0), ("pf", None, 5.5), ("vpp", 3, 4.5))
     assert [str(column) for column in grid.columns] == ["vpp 1q", "vpp 3q", "pf", "linux"]
     (row,) = grid.blocks[0].rows
     assert [cell.dut for cell in row.of] == ["vpp", "vpp", "pf", "linux"]

@@ -13,7 +13,7 @@ from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.base import LoadStep
 from trexbench.report.run.live import LINE_S, Follower, Live, LiveProgress, format_progress
-from trexbench.report.run.plans import plan_words
+from trexbench.report.run.summary import plan_words
 from trexbench.report.run.text import open_live
 
 PLAN = make_plan(bidir=True)
@@ -30,26 +30,6 @@ class Terminal(io.StringIO):
     def write(self, text: str) -> int:
         self.draws += "asked" in text
         return super().write(text)
-
-
-@pytest.mark.parametrize(
-    ("phase", "in_phase_s", "left_s"),
-    [
-        (Phase.BASELINE, 0.0, 83.0),
-        (Phase.WARMUP, 0.0, 83.0),
-        (Phase.WARMUP, 5.0, 78.0),
-        (Phase.RAMP, 30.0, 48.0),
-        (Phase.HOLD, 5.0, 13.0),
-        (Phase.HOLD, 9.0, 13.0),
-        (Phase.RECHECK, 6.0, 7.0),
-        (Phase.DRAIN, 1.0, 6.0),
-        (Phase.CONFIRM, 5.0, 1.0),
-        (Phase.CONFIRM_DRAIN, 1.0, 0.0),
-    ],
-)
-def test_time_left(phase: Phase, in_phase_s: float, left_s: float) -> None:
-    assert PLAN.time_left(phase, 0, in_phase_s) == pytest.approx(left_s)
-    assert PLAN.time_left(Phase.BASELINE, 0, 0.0) == PLAN.duration_s
 
 
 @pytest.mark.parametrize(

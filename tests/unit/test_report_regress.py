@@ -16,8 +16,13 @@ from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding, Judgement, MissingCell
 from trexbench.core.history.rows import COST, METRICS, RATE
 from trexbench.report.clean import escape_markdown
-from trexbench.report.regress.forms import format_junit, judgement_values
-from trexbench.report.regress.text import format_github, format_judgement, format_markdown
+from trexbench.report.regress import (
+    format_github,
+    format_judgement,
+    format_junit,
+    format_markdown,
+    judgement_values,
+)
 
 SLOWER = Finding(
     cell=VPP,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from report_cases import HOSTILE, lines_of, make_change, make_night, make_record, make_row, make_run, unpacked
+from report_cases import Elements, lines_of, make_change, make_night, make_record, make_row, make_run, rendered
+from report_cases import report_of as make_tcp_report
 from tcp_runs import Path, make_tcp_result
-from test_report_page import LIBRARY, Elements
 
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.cell import TCP_KIND, Cell
@@ -18,35 +17,22 @@ from trexbench.core.history.regression import Judgement
 from trexbench.core.history.rows import TCP_RATE
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpMode, Way
-from trexbench.core.tcp.result import TcpResult
 from trexbench.core.units import tcp_payload_bps
 from trexbench.report.events import events_of
 from trexbench.report.page.grid import build_grid
-from trexbench.report.page.html import render
-from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.tcp import mode_words, points_of
+from trexbench.report.page.templates import to_markdown
 
 LINE = TcpEnvironment(line_bps=1e9, cpus={"dut": (0, 1)})
 BUSY = Path(bps=400e6, cores={"dut": (0.99, 0.25)}, retransmits=30, power_w=4.5)
-
-
-def make_tcp_report(*results: TcpResult, **changes: Any) -> Report:
-    """Return the report of all cells of these runs."""
-    rows = [row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json")]
-    runs = {row.cell: results[int(row.path[0])] for row in rows}
-    return Report(**{"rows": rows, "tcp": runs, **changes})
-
-
-def data_of(report: Report) -> dict[str, Any]:
-    found: dict[str, Any] = unpacked(Elements(render(report, LIBRARY)).scripts[0])
-    return found
+ONE_WAY = [Leg(Way.FORWARD)]
 
 
 def test_a_bar_has_the_runs_own_figures() -> None:
     result = make_tcp_result(BUSY, setup=LINE)
-    lines = lines_of(data_of(make_tcp_report(result)), "tcp")
+    lines = lines_of(Elements(make_tcp_report(result)).data, "tcp")
     forward = {line.get("panel", 0): line for line in lines if line["cells"] == [0]}
     rate, cpu, share, ping, power = (forward[panel] for panel in range(5))
     assert rate["x"] == [pytest.approx(result.summaries[0].rate_bps / 1e6)] == [pytest.approx(400)]
@@ -61,29 +47,28 @@ def test_a_bar_has_the_runs_own_figures() -> None:
 
 
 def test_a_bound_is_marked_wherever_the_rate_stands() -> None:
-    report = make_tcp_report(make_tcp_result(Path(bps=941e6), [Leg(Way.FORWARD)], setup=LINE))
-    rate = lines_of(data_of(report), "tcp")[0]
+    report = make_tcp_report(make_tcp_result(Path(bps=941e6), ONE_WAY, setup=LINE))
+    rate = lines_of(Elements(report).data, "tcp")[0]
     assert (rate["marker"], rate["words"]) == ("triangle-right-open", ["≥ 941"])
     assert "the line was full" in rate["texts"][0]
-    assert ">≥ 941.0 Mbit/s</td>" in render(report, LIBRARY) and "| ≥ 941.0 Mbit/s |" in to_markdown(report)
+    assert ">≥ 941.0 Mbit/s</td>" in rendered(report) and "| ≥ 941.0 Mbit/s |" in to_markdown(report)
     assert next(one for one in sheets_of(report, ()) if one.name == "tcp").lines[0].items[1].raw == ">=9.41e+08"
 
 
 def test_series_are_the_intervals_with_gaps_where_nothing_was_read() -> None:
-    result = make_tcp_result(Path(bps=[100e6 * (1 + at) for at in range(10)], retransmits=20), [Leg(Way.FORWARD)])
+    result = make_tcp_result(Path(bps=[100e6 * (1 + at) for at in range(10)], retransmits=20), ONE_WAY)
     silent = replace(result.legs[0], client=tuple(replace(one, streams=()) for one in result.legs[0].client))
-    rate, again, trip = lines_of(data_of(make_tcp_report(result)), "series")
+    rate, again, trip = lines_of(Elements(make_tcp_report(result)).data, "series")
     assert rate["x"] == [at + 0.5 for at in range(10)]
     assert rate["y"] == pytest.approx([100 * (1 + at) for at in range(10)])
     assert again["y"] == [2.0] * 10 and trip["y"] == [1.0] * 10
-    (rate,) = lines_of(data_of(make_tcp_report(replace(result, legs=(silent,)))), "series")
+    (rate,) = lines_of(Elements(make_tcp_report(replace(result, legs=(silent,)))).data, "series")
     assert len(rate["y"]) == 10
 
 
 def test_a_long_series_is_pooled_and_loses_nothing() -> None:
     rates = [100e6 + 1e6 * (at % 7) for at in range(10)]
-    result = make_tcp_result(Path(bps=rates, retransmits=50), [Leg(Way.FORWARD)])
-    points = points_of(result.flows[0], most=4)
+    points = points_of(make_tcp_result(Path(bps=rates, retransmits=50), ONE_WAY).flows[0], most=4)
     assert [point.length_s for point in points] == [3, 3, 3, 1]
     assert sum(p.received_bps * p.length_s for p in points) == pytest.approx(sum(rates))
     assert sum((p.retransmitted_ps or 0) * p.length_s for p in points) == pytest.approx(50)
@@ -92,7 +77,7 @@ def test_a_long_series_is_pooled_and_loses_nothing() -> None:
 
 def test_repetitions_and_both_ways_at_once_have_lines_of_their_own() -> None:
     legs = [Leg(Way.FORWARD), Leg(Way.FORWARD, 4, 2), Leg(Way.BIDIR, 6)]
-    data = data_of(make_tcp_report(make_tcp_result(legs=legs)))
+    data = Elements(make_tcp_report(make_tcp_result(legs=legs))).data
     names = [(one["cells"][0], one["name"]) for one in lines_of(data, "series") if "panel" not in one]
     assert names == [(0, ""), (0, ", repetition 2"), (1, ", client sends"), (1, ", server sends")]
     both = next(one for one in lines_of(data, "tcp") if one["cells"] == [1])
@@ -100,8 +85,7 @@ def test_repetitions_and_both_ways_at_once_have_lines_of_their_own() -> None:
 
 
 def test_bars_of_a_dut_stand_together_its_ways_in_one_order() -> None:
-    legs = [Leg(Way.REVERSE, 6), Leg(Way.REVERSE), Leg(Way.FORWARD)]
-    plain = make_tcp_result(legs=legs)
+    plain = make_tcp_result(legs=[Leg(Way.REVERSE, 6), Leg(Way.REVERSE), Leg(Way.FORWARD)])
     walled = replace(plain, command={**plain.command, "variant": "wall"})
     unread = replace(plain, command={**plain.command, "telemetry": False})
     cells = make_tcp_report(unread, walled, plain).tcp_cells
@@ -112,47 +96,37 @@ def test_bars_of_a_dut_stand_together_its_ways_in_one_order() -> None:
 
 
 def test_a_page_of_tcp_alone_says_nothing_of_packets() -> None:
-    report = make_tcp_report(make_tcp_result(BUSY, setup=LINE))
-    page = Elements(render(report, LIBRARY))
-    places = {attributes.get("id") for _, attributes in page.found}
-    text = " ".join(" ".join(page.text).split())
-    assert {"plot-tcp", "plot-series", "tcp-mode"} <= places
-    assert "Figures" in text and "Trends" not in text, "of a single night"
-    assert not {"plot-ramps", "plot-trends", "mode", "traffic", "unit"} & places
+    page = Elements(make_tcp_report(make_tcp_result(BUSY, setup=LINE)))
+    assert {"plot-tcp", "plot-series", "tcp-mode"} <= page.ids
+    assert "Figures" in page.words and "Trends" not in page.words, "of a single night"
+    assert not {"plot-ramps", "plot-trends", "mode", "traffic", "unit"} & page.ids
     for words in ("generator", "frames per second", "Mpps"):
-        assert words not in text, words
-    assert "42 %" in text and "400.0 Mbit/s" in text and "4.5 W" in text and "62.0 % of 2" in text
+        assert words not in page.words, words
+    for words in ("42 %", "400.0 Mbit/s", "4.5 W", "62.0 % of 2"):
+        assert words in page.words, words
 
 
-def test_a_page_without_tcp_says_nothing_of_it() -> None:
+def test_a_page_without_tcp_says_nothing_of_it_and_both_kinds_stand_on_one() -> None:
     row = make_row()
-    report = Report([row], runs={row.cell: make_run(row.cell)})
-    assert "TCP" not in " ".join(Elements(render(report, LIBRARY)).text) and "TCP" not in to_markdown(report)
-    assert 'id="tcp-mode"' not in render(report, LIBRARY)
-
-
-def test_both_kinds_stand_on_one_page() -> None:
-    row, result = make_row(), make_tcp_result(BUSY, setup=LINE)
-    report = make_tcp_report(result)
-    report = replace(report, rows=[row, *report.rows], runs={row.cell: make_run(row.cell)})
-    data = data_of(report)
-    assert [cell.get("tcp") for cell in data["cells"]] == [None, "forward IPv4", "reverse IPv4"]
-    titles = [one["title"] for one in data["figures"]["trends"]]
+    packets, both = Report([row], runs={row.cell: make_run(row.cell)}), make_tcp_report(make_tcp_result(BUSY))
+    page = Elements(packets)
+    assert "TCP" not in page.words + to_markdown(packets) and "tcp-mode" not in page.ids
+    page = Elements(replace(both, rows=[row, *both.rows], runs=packets.runs))
+    assert [cell.get("tcp") for cell in page.data["cells"]] == [None, "forward IPv4", "reverse IPv4"]
+    titles = [one["title"] for one in page.data["figures"]["trends"]]
     assert titles[:2] == ["maximum rate", "TCP rate"], "the rates come first"
-    places = {attributes.get("id") for _, attributes in Elements(render(report, LIBRARY)).found}
-    assert {"plot-tcp", "plot-ramps", "mode", "tcp-mode"} <= places
+    assert {"plot-tcp", "plot-ramps", "mode", "tcp-mode"} <= page.ids
 
 
 def test_a_rate_through_no_line_stands_in_the_first_table() -> None:
-    result = make_tcp_result(Path(bps=5e9), [Leg(Way.FORWARD)])
-    (cell,) = build_grid(rows_of_tcp(result, "x.json"), None).blocks[0].rows[0].cells
+    (cell,) = build_grid(rows_of_tcp(make_tcp_result(Path(bps=5e9), ONE_WAY), "x"), None).blocks[0].rows[0].cells
     assert cell.share is None and cell.percent == cell.rate == ">= 5.000 Gbit/s"
 
 
 def test_a_failed_cell_of_tcp_is_one_with_its_history() -> None:
-    (row,) = rows_of_tcp(make_tcp_result(legs=[Leg(Way.FORWARD)]), "x.json")
-    lost = make_record(row, "no route", CellState.FAILED)
-    report = Report([row], nights=[make_night(lost)], table=make_night(lost))
+    (row,) = rows_of_tcp(make_tcp_result(legs=ONE_WAY), "x.json")
+    night = make_night(make_record(row, "no route", CellState.FAILED))
+    report = Report([row], nights=[night], table=night)
     assert [trend.cell for trend in report.trends] == [row.cell] and report.trends[0].failed[0][1] == "no route"
     assert [block.name for block in report.grid.blocks] == ["TCP"]
     (line,) = report.grid.blocks[0].rows
@@ -160,52 +134,33 @@ def test_a_failed_cell_of_tcp_is_one_with_its_history() -> None:
 
 
 def test_what_casts_doubt_on_a_run_of_tcp_is_told_once() -> None:
-    result = make_tcp_result(Path(threads={"server": (0.1, 0.2, 0.2)}))
-    report = make_tcp_report(result)
+    report = make_tcp_report(make_tcp_result(Path(threads={"server": (0.1, 0.2, 0.2)})))
     assert len(report.tcp_cells) == 2 and len(report.tcp_runs) == 1
     doubt = next(text for text in report.tcp_runs[0][1] if "waited for a CPU" in text)
-    text = " ".join(Elements(render(report, LIBRARY)).text)
-    assert text.count(doubt) == 1 and to_markdown(report).count("waited for a CPU") == 2, "one of each leg"
-
-
-def test_hostile_names_are_text_in_tcp_too() -> None:
-    named = {"name": HOSTILE, "facts": {HOSTILE: HOSTILE}, "facts_sha256": "ab"}
-    result = make_tcp_result()
-    hostile = make_tcp_report(replace(result, dut=named, command={"variant": HOSTILE}))
-    harmless = make_tcp_report(
-        replace(result, dut={"name": "a", "facts": {"b": "c"}, "facts_sha256": "ab"}, command={"variant": "d"})
-    )
-    assert [t for t, _ in Elements(render(hostile, LIBRARY)).found] == [
-        t for t, _ in Elements(render(harmless, LIBRARY)).found
-    ]
-    assert "<script" not in to_markdown(hostile) and "<img" not in to_markdown(hostile)
+    assert " ".join(Elements(report).text).count(doubt) == 1
+    assert to_markdown(report).count("waited for a CPU") == 2, "one of each leg"
 
 
 def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -> None:
-    result = make_tcp_result(BUSY, [Leg(Way.FORWARD), Leg(Way.REVERSE)], setup=LINE)
-    report = make_tcp_report(result)
-    slower = make_change(
-        report.rows[1].cell, report.rows[1].started, before=5e8, after=4e8, metric=TCP_RATE, since="2026-11-20"
-    )
+    report = make_tcp_report(make_tcp_result(BUSY, [Leg(Way.FORWARD), Leg(Way.REVERSE)], setup=LINE))
+    _, reverse = report.rows
+    slower = make_change(reverse.cell, reverse.started, "", 5e8, 4e8, TCP_RATE, since="2026-11-20")
     packets, groups = make_row(), groups_of(Judgement((slower.finding,), 1))
-    events = events_of(groups, (), "2026-11-20")
-    rows, runs = [packets, *report.rows], {packets.cell: make_run(packets.cell)}
-    page = Elements(
-        render(replace(report, rows=rows, runs=runs, changes=[slower], groups=groups, events=events), LIBRARY)
-    )
+    about = {"changes": [slower], "groups": groups, "events": events_of(groups, (), "2026-11-20")}
+    page = Elements(replace(report, rows=[packets, *report.rows], runs={packets.cell: make_run(packets.cell)}, **about))
     shown = [a["data-show"] for _, a in page.found if "data-show" in a]
     assert json.loads(str(shown[0])) == {"tcp-mode": "reverse-ipv4", "metric": "TCP rate"}
     chosen = [a["value"] for tag, a in page.found if tag == "option" and "selected" in a and "value" in a]
     assert "reverse-ipv4" in chosen and "forward-ipv4" not in chosen
-    trend = next(one for one in lines_of(unpacked(page.scripts[0]), "trends", "TCP rate") if "marks" in one)
+    trend = next(one for one in lines_of(page.data, "trends", "TCP rate") if "marks" in one)
     assert trend["marks"][0]["words"] == "\u25bc -20.0 %" and trend["scales"]["own"][1] == pytest.approx(400)
 
 
 def test_a_cell_without_a_figure_has_no_bar() -> None:
-    result = make_tcp_result(legs=[Leg(Way.FORWARD)])
+    result = make_tcp_result(legs=ONE_WAY)
     cell = Cell("lab-linux", TcpMode(Way.REVERSE, 4), False, None, TCP_KIND)
     report = make_tcp_report(result, tcp={cell: result})
-    assert report.tcp_cells == () and 'id="plot-tcp"' not in render(report, LIBRARY)
+    assert report.tcp_cells == () and "plot-tcp" not in Elements(report).ids
 
 
 def test_a_router_that_dials_in_is_the_cell_that_it_always_was() -> None:

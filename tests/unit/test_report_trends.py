@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from nights import changed
-from report_cases import figures, lines_of, make_change, make_night, make_record, make_row
+from nights import LINUX, changed, date, make_row, make_rows, noisy
+from report_cases import figures, lines_of, make_change, make_night, make_record
 
 from trexbench.core.history.levels import Kind, Usual
 from trexbench.core.history.rows import METRICS, Metric, RunRow
-from trexbench.report.page.html_data import page_data
+from trexbench.report.page.html import page_data
 from trexbench.report.page.report import Report
 from trexbench.report.page.sparks import HEIGHT, sparks
 from trexbench.report.page.trends import Trend, TrendChange, find_trends
 
 RATE, POWER = METRICS["total_pps"], METRICS["power_w"]
-
-
-def night_of(number: int) -> str:
-    return f"2026-{number // 28 + 1:02}-{number % 28 + 1:02}"
-
-
-def make_rows(values: Sequence[float], dut: str = "vpp", **changes: Any) -> list[RunRow]:
-    """A night each."""
-    return [
-        make_row(dut, at=(at := night_of(number)), total_pps=value, path=f"{at}/{dut}/020000-64b-uni.json", **changes)
-        for number, value in enumerate(values)
-    ]
 
 
 def slower_at(row: RunRow, before: float, after: float, metric: Metric = RATE) -> TrendChange:
@@ -41,11 +27,6 @@ def slower_at(row: RunRow, before: float, after: float, metric: Metric = RATE) -
 def trend_of(rows: Sequence[RunRow], *changes: TrendChange, usual: Usual | None = None) -> Trend:
     (trend,) = find_trends(rows, [], changes, {(rows[0].cell, RATE.name): usual} if usual else {})
     return trend
-
-
-def noisy(count: int, level: float = 5e6, noise: float = 0.004, seed: int = 1) -> list[float]:
-    rng = random.Random(seed)
-    return [level * rng.gauss(1, noise) for _ in range(count)]
 
 
 def test_the_usual_level_and_noise_are_those_of_the_judgement_or_of_the_nights_before_a_change() -> None:
@@ -77,15 +58,14 @@ def test_the_data_are_small_whole_numbers_that_come_back_within_a_hundred_thousa
 def test_bounds_failures_and_runs_by_hand_have_their_places() -> None:
     rows = make_rows([5e6] * 4)
     rows[1] = changed(rows[1], at_least=True)
-    lost = make_row(at=night_of(5))
-    by_hand = replace(rows[3], started=f"{night_of(3)}T14:05:09Z", night=None, path="x.json")
-    report = Report([*rows[:3], by_hand], [make_night(make_record(lost, "no licence"), at=night_of(5))])
+    by_hand = replace(rows[3], started=f"{date(3)}T14:05:09Z", night=None, path="x.json")
+    report = Report([*rows[:3], by_hand], [make_night(make_record(make_row(5), "no licence"), at=date(5))])
     data = page_data(report, ())
     (line,) = lines_of(data, "trends", RATE.name)
-    assert data["nights"] == [*map(night_of, range(3)), f"{night_of(3)} 14:05", night_of(5)]
+    assert data["nights"] == [*map(date, range(3)), f"{date(3)} 14:05", date(5)]
     assert (line["x"], line["bounds"], line["y"][4]) == ([0, 1, 2, 3, 4], [0, 1, 0, 0, 0], None)
     failed = data["trends"][0]["failed"]
-    assert [(data["nights"][at], why) for at, why in failed] == [(night_of(5), "no licence")]
+    assert [(data["nights"][at], why) for at, why in failed] == [(date(5), "no licence")]
 
 
 def test_a_trend_has_its_levels_their_noise_and_changes_with_a_sign_and_a_word() -> None:
@@ -109,7 +89,7 @@ def test_a_trend_has_its_levels_their_noise_and_changes_with_a_sign_and_a_word()
 def test_of_many_nights_only_what_no_line_would_show_has_a_marker() -> None:
     rows = make_rows([5e6] * 40)
     rows[5:8] = [changed(row, at_least=True) for row in rows[5:8]]
-    nights = [make_night(make_record(rows[at], "off"), at=night_of(at)) for at in (19, 21)]
+    nights = [make_night(make_record(rows[at], "off"), at=date(at)) for at in (19, 21)]
     data = page_data(Report([row for at, row in enumerate(rows) if at not in (19, 21)], nights), ())
     line, alone = lines_of(data, "trends", RATE.name)
     assert "marker" not in line and (alone["x"], alone["bounds"]) == ([5, 7, 20], [1, 1, 0]) and alone["size"] >= 8
@@ -120,7 +100,7 @@ def test_every_run_has_its_document_without_the_night_that_it_lies_in() -> None:
     elsewhere = {0: "elsewhere/a.json", 50: f"{rows[50].night}-2/b.json", 99: "c.json"}
     rows = [replace(row, path=elsewhere.get(number, row.path)) for number, row in enumerate(rows)]
     found = page_data(Report(rows), ())["trends"][0]["documents"]
-    assert {number: path for number, path in enumerate(found) if path != "/vpp/020000-64b-uni.json"} == elsewhere
+    assert {at: path for at, path in enumerate(found) if path != "/netgate-vpp/030000-var2-64b.json"} == elsewhere
 
 
 def path_of(svg: str) -> list[float]:
@@ -130,19 +110,18 @@ def path_of(svg: str) -> list[float]:
 
 
 def test_sparklines_of_a_metric_have_one_scale_in_which_noise_is_no_change() -> None:
-    steady, slower = make_rows(noisy(40)), make_rows([*noisy(30), *noisy(10, 4.3e6)], "linux")
+    steady, slower = make_rows(noisy(40)), make_rows([*noisy(30), *noisy(10, 4.3e6)], LINUX)
     trends = find_trends([*steady, *slower], [], [slower_at(slower[30], 5e6, 4.3e6)])
     draw = sparks(trends, [RATE])
-    drawn = {trend.cell.dut: draw(trend, RATE) for trend in trends}
-    spans = {dut: max(path_of(svg)) - min(path_of(svg)) for dut, svg in drawn.items()}
-    assert spans["vpp"] < HEIGHT / 8 < HEIGHT / 3 < spans["linux"]
-    assert 'class="change bad"' in drawn["linux"] and "change" not in drawn["vpp"]
+    vpp, linux = (draw(trend, RATE) for trend in trends)
+    spans = [max(path_of(svg)) - min(path_of(svg)) for svg in (vpp, linux)]
+    assert spans[0] < HEIGHT / 8 < HEIGHT / 3 < spans[1]
+    assert 'class="change bad"' in linux and "change" not in vpp
 
 
 def test_a_sparkline_breaks_at_failed_nights_and_says_where_it_is_cut_off() -> None:
     rows = make_rows([5e6, 5e6, 5e6, 5e6, 1e6])
-    lost = make_night(make_record(rows[2], "off"), at=night_of(2))
-    (trend,) = find_trends([*rows[:2], *rows[3:]], [lost], [])
+    (trend,) = find_trends([*rows[:2], *rows[3:]], [make_night(make_record(rows[2], "off"), at=date(2))], [])
     svg = sparks([trend], [RATE])(trend, RATE)
     assert svg.count("M") == 3 and 'class="cut"' in svg, "two stretches, and the mark"
     assert max(path_of(svg)) <= HEIGHT

@@ -81,7 +81,7 @@ THEIRS: Mapping[str, str] = {
     "fsspec": "results/remote",
     "jinja2": "report/page/templates",
     "MLRsearch": "core/strategy/mlrsearch",
-    "markupsafe": "report/page/html report/page/markdown report/page/templates",
+    "markupsafe": "report/page/html report/page/templates",
     "matplotlib": "report/run/picture report/run/picture_plot report/tcp/picture",
     "msgspec": "core/* dut/* endpoint fleet host lab results",
     "netmiko": "transport/cli",

@@ -12,8 +12,7 @@ from trexbench.core.history.rows import RunRow
 from trexbench.report.groups import too_few
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
-from trexbench.report.regress.forms import format_junit
-from trexbench.report.regress.text import format_judgement
+from trexbench.report.regress import format_judgement, format_junit
 
 SAID = re.compile(r"needs \d+ nights, has \d+(?: to \d+)?")
 

@@ -15,11 +15,9 @@ from ..core.run import Run
 from ..core.tcp import result as tcp
 from ..report.clean import clean
 from ..report.room import room_of
-from ..report.run.brief import format_brief
 from ..report.run.curve import draw_curve
-from ..report.run.sheets import direction_sheet
 from ..report.run.summary import summarise
-from ..report.run.text import open_live, print_summary, width_of
+from ..report.run.text import direction_sheet, format_brief, open_live, print_summary, width_of
 from ..report.sheet import Sheet, with_columns
 from ..report.tcp.live import TcpLive
 from ..report.tcp.text import format_brief_tcp, format_tcp, headline, sheets_of_run

@@ -132,8 +132,7 @@ def regress(
 
 
 def _write_forms(judgement: Judgement, junit: str | None, markdown: str | None, github: bool) -> None:
-    from ..report.regress.forms import format_junit
-    from ..report.regress.text import format_github, format_markdown
+    from ..report.regress import format_github, format_junit, format_markdown
 
     if junit is not None:
         write(junit, format_junit(judgement), aside=True)
@@ -146,8 +145,7 @@ def _write_forms(judgement: Judgement, junit: str | None, markdown: str | None, 
 def _write(judgement: Judgement, form: OutputForm) -> None:
     from ..core.history.causes import groups_of
     from ..report.page.sheets_nights import change_sheet
-    from ..report.regress.forms import judgement_values
-    from ..report.regress.text import format_judgement, format_markdown
+    from ..report.regress import format_judgement, format_markdown, judgement_values
     from ..report.run.text import width_of
 
     form.write(

@@ -71,8 +71,8 @@ def report(
     The page, report.html without -o, needs no network and no other file. Markdown has tables and findings; CSV and JSON
     the tables, as CSV a file each in the directory -o.
     """
-    from ..report.page.markdown import to_markdown
     from ..report.page.sheets import tables_of
+    from ..report.page.templates import to_markdown
     from ..report.sheet import to_csv, to_values
     from ..review.report import collect, make_page
     from ..suite.table import published_lines

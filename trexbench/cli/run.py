@@ -229,9 +229,8 @@ def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> 
 
 def cost_words(done: Series, brief: bool, out: TextIO) -> str:
     """Say what packets cost at each rate; BenchError where all ran to the end and no cost is known."""
-    from ..report.run.brief import format_brief_costs
     from ..report.run.costs import format_costs
-    from ..report.run.text import width_of
+    from ..report.run.text import format_brief_costs, width_of
 
     results = done.results
     costs = [cost for result in results for cost in result.costs]

@@ -19,9 +19,8 @@ from ..core.errors import ConfigError
 from ..core.history.night import night_to_dict
 from ..core.units import format_duration
 from ..report.clean import clean
-from ..report.fit import format_sheet
 from ..report.room import room_of, wrapped
-from ..report.sheet import Sheet, figure, make_sheet, of_count, with_columns
+from ..report.sheet import Sheet, figure, format_sheet, make_sheet, of_count, with_columns
 from ..report.words import SIMULATED, starred
 from ..session.options import NightWords, Setup
 from .fleet import FLEET, UNSAFE
@@ -278,8 +277,7 @@ def nightly(
     An unfinished night of the last 12 hours is resumed. A summary is posted to TREXBENCH_WEBHOOK, if that is set.
     Exit codes: of the first cell that failed; else 3 with a regression; else 0.
     """
-    from ..report.regress.forms import judgement_values
-    from ..report.regress.text import format_judgement
+    from ..report.regress import format_judgement, judgement_values
     from ..report.run.text import width_of
     from ..suite.nightly import Nightly
 

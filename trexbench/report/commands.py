@@ -16,7 +16,6 @@ from ..core.strategy.mlrsearch import MlrSearch
 from ..core.strategy.search import Search
 from ..core.tcp.model import TcpMode
 from ..core.tcp.path import TrafficPath
-from ..core.tcp.tunnel import KINDS, NOT_READ, Tunnel, parse_tunnel
 from ..core.tcp.wan import parse_wan
 from ..core.units import Rate, format_pps, nominal, parse_rate
 
@@ -25,7 +24,7 @@ REASON = "WHY"
 
 
 def show(row: RunRow, results: str) -> str:
-    """The run as text. results: the directory of the results, as it was typed."""
+    """results: the directory of the results, as it was typed; so everywhere."""
     return _line("results", "show", f"{results}/{row.path}")
 
 
@@ -53,39 +52,22 @@ def run_again(suite: str, results: str) -> str:
 
 
 def measure(cell: Cell, suite: str | None, results: str) -> str | None:
-    """Measure the cell again, as its suite does it, or by hand; None where no command says all that it was."""
+    """Measure the cell again, as its suite does it, or by hand; None where no command says all that it was.
+
+    A run by hand through a tunnel is not said: who made it knows the options.
+    """
     sim = ("--sim",) if cell.simulated else ()
     if suite:
         only = escape(str(cell.unmarked))
         return _line("suite", "run", suite, "--only", only, *sim, *_results(results))
-    through = _through(cell.over or TrafficPath(), cell.simulated)
-    load = ("tcp", *_tcp(cell.tcp)) if cell.tcp else _packets(cell)
-    if through is None or load is None:
+    load, path = ("tcp", *_tcp(cell.tcp)) if cell.tcp else _packets(cell), cell.over or TrafficPath()
+    through = path.tunnel and not (cell.simulated and path.tunnel_between)  # a twin has the tunnel that it describes
+    if load is None or through or (path.wan is not None and not _is_said(parse_wan, path.wan.asked, path.wan)):
         return None
     variant = ("--variant", cell.variant) if cell.variant else ()
-    verb, *options = load
-    return _line(*verb.split(), "--dut", cell.dut, *options, *variant, *through, *sim, *_results(results))
-
-
-def _through(path: TrafficPath, simulated: bool) -> tuple[str, ...] | None:
-    """The options for a line and a tunnel; None for those that no option says exactly.
-
-    A twin has the tunnel that it describes, unless that is one of the DUT's own configuration.
-    """
-    if path.wan is not None and not _is_said(parse_wan, path.wan.asked, path.wan):
-        return None
     line = ("--wan", path.wan.asked) if path.wan is not None else ()
-    if not path.tunnel or (simulated and path.tunnel_between):
-        return line
-    if (kind := KINDS.get(path.tunnel)) is None:
-        return None
-    ciphers = [one for one in kind.ciphers or ("",) if not one or path.tunnel_by.endswith(f", {one}")]
-    if not ciphers:
-        return None
-    tunnel = Tunnel(path.tunnel, path.tunnel_between or kind.betweens[0], path.tunnel_mtu, ciphers[0])
-    if not _is_said(parse_tunnel, str(tunnel), tunnel):
-        return None
-    return *line, "--tunnel", str(tunnel), *(("--no-apply",) if path.tunnel_by == NOT_READ else ())
+    verb, *options = load
+    return _line(*verb.split(), "--dut", cell.dut, *options, *variant, *line, *sim, *_results(results))
 
 
 def _is_said(parse: Callable[[str], object], text: str, value: object) -> bool:
@@ -95,8 +77,8 @@ def _is_said(parse: Callable[[str], object], text: str, value: object) -> bool:
 
 
 def _packets(cell: Cell) -> tuple[str, ...] | None:
-    """The verb and the options that send these packets; None for a rate that no option says, and for packets of a
-    profile, whose file is not known.
+    """The verb and the options that send these packets; None for a rate that no option says exactly, and for packets
+    of a profile, whose file is not known.
     """
     mode, *tunables = str(cell.mode).split(",")
     if not is_mode(mode) or not all("=" in one for one in tunables):
@@ -105,17 +87,13 @@ def _packets(cell: Cell) -> tuple[str, ...] | None:
     verb = f"{Search.kind} --method {kind}" if kind == MlrSearch.kind else kind
     more = ["-t", ",".join(tunables)] if tunables else []
     if cell.held_pps is not None:
-        if (rate := _rate(cell.held_pps)) is None:
+        texts, rate = (nominal(format_pps(cell.held_pps)).replace(" ", ""), f"{cell.held_pps!r}pps"), cell.held_pps
+        said = next((text for text in texts if _is_said(parse_rate, text, Rate(rate, "pps"))), None)
+        if said is None:
             return None
-        more += ["--rates", rate]
+        more += ["--rates", said]
     more += ["--rx-queues", str(cell.rx_queues)] if cell.rx_queues else []
     return verb, "--mode", mode, *more, *(("--bidir",) if cell.bidir else ())
-
-
-def _rate(pps: float) -> str | None:
-    """The rate as an option takes it, exactly; None for one that no option says."""
-    texts = nominal(format_pps(pps)).replace(" ", ""), f"{pps!r}pps"
-    return next((text for text in texts if _is_said(parse_rate, text, Rate(pps, "pps"))), None)
 
 
 def _tcp(mode: TcpMode) -> Iterator[str]:

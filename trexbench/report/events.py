@@ -83,25 +83,24 @@ def events_of_judgement(judgement: Judgement) -> list[NightEvent]:
 def events_of(
     groups: Sequence[FindingGroup], missing: Sequence[MissingCell], now: str, nothing: bool = False
 ) -> list[NightEvent]:
-    """All events, the worst first. now: the last night; nothing: it measured no cell."""
-    found = [*_failures(missing, now, nothing), *map(_of_group, _not_lost_again(groups))]
+    """All events, the worst first. now: the last night; nothing: it measured no cell.
+
+    Recoveries whose figures are all worse again are left out: that says when they were worse before.
+    """
+    again = {(one.cell, one.metric.name) for group in groups for one in group.findings if one.is_relapse}
+    lasting = (
+        group
+        for group in groups
+        if group.section is not Section.RECOVERY
+        or not again.issuperset((one.cell, one.metric.name) for one in group.findings)
+    )
     kinds = [*SIGNS]
 
     def place(one: NightEvent) -> tuple[bool, bool, int]:
         hopeful = one.kind == "suspected" and one.group is not None and not one.group.first.worse
         return not one.everything, not one.alarms, kinds.index("improvement" if hopeful else one.kind)
 
-    return sorted(found, key=place)
-
-
-def _not_lost_again(groups: Sequence[FindingGroup]) -> list[FindingGroup]:
-    """The groups but recoveries whose figures are all worse again, which says when they were worse before."""
-    again = {(one.cell, one.metric.name) for group in groups for one in group.findings if one.is_relapse}
-
-    def is_over(group: FindingGroup) -> bool:
-        return again.issuperset((one.cell, one.metric.name) for one in group.findings)
-
-    return [group for group in groups if group.section is not Section.RECOVERY or not is_over(group)]
+    return sorted([*_failures(missing, now, nothing), *map(_of_group, lasting)], key=place)
 
 
 def _of_group(group: FindingGroup) -> NightEvent:

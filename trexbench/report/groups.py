@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ..core.history.causes import FindingGroup, Section
 from ..core.history.detect import SURE, Shape
-from ..core.history.differences import Difference
 from ..core.history.explain import day_range, day_words
 from ..core.history.regression import NEEDED_NIGHTS, Finding
 from ..core.history.rows import COST
@@ -66,16 +65,11 @@ def dut_words(group: FindingGroup) -> str:
 
 def group_kind(group: FindingGroup) -> str:
     """One word for what a group is: on a card of the page, in a message, in a table."""
-    if group.section is Section.SUSPICION:
-        return "suspected"
-    if group.section is Section.RECOVERY:
-        return "recovered"
-    if group.section is Section.KNOWN:
-        return "known"
-    if not group.first.worse:
-        return "improvement"
-    if group.first.is_relapse:
-        return "relapse"
+    named = {Section.SUSPICION: "suspected", Section.RECOVERY: "recovered", Section.KNOWN: "known"}
+    if group.section in named:
+        return named[group.section]
+    if not group.first.worse or group.first.is_relapse:
+        return "relapse" if group.first.worse else "improvement"
     return "dearer" if group.first.metric.name == COST.name else "regression"
 
 
@@ -130,10 +124,12 @@ def figures_words(findings: Sequence[Finding], since: str = "", brief: bool = Fa
 
 
 def explanation_lines(group: FindingGroup) -> Iterator[str]:
-    """Yield what explains the first finding, with its cell where the headline is about several."""
+    """Yield what explains the first finding, with its cell where the headline is about several; and who knows why."""
     several = len({one.cell for one in group.leading}) > 1
     for sentence in group.explanation:
         yield f"{group.first.cell}: {sentence}" if several else sentence
+    if group.note is not None:
+        yield f"known: {group.note}"
 
 
 def own_explanation(group: FindingGroup, finding: Finding) -> str:
@@ -152,7 +148,9 @@ def also_line(group: FindingGroup) -> str:
 def difference_lines(group: FindingGroup) -> Iterator[str]:
     """``DUT / kernel: 6.1 -> 6.8``; nothing where no documents were compared."""
     found = group.differences or ()
-    yield from map(_difference_words, found[:MOST_DIFFERENCES])
+    for one in found[:MOST_DIFFERENCES]:
+        before, after = ("absent" if word is None else word for word in (one.before, one.after))
+        yield f"{' / '.join(one.path)}: {before} -> {after}"
     if len(found) > MOST_DIFFERENCES:
         yield f"and {len(found) - MOST_DIFFERENCES} more"
 
@@ -192,18 +190,12 @@ def format_noise(finding: Finding) -> str:
 def group_lines(group: FindingGroup) -> Iterator[str]:
     """Yield what a message says below the headline: explanation, the worst figure, other metrics, what differs."""
     yield from explanation_lines(group)
-    yield from note_of(group)
     yield finding_line(group.first)
     if also := also_line(group):
         yield also
     if group.differences == ():
         yield NOTHING_DIFFERS
     yield from (f"differs: {line}" for line in difference_lines(group))
-
-
-def note_of(group: FindingGroup) -> tuple[str, ...]:
-    """``known: a new NIC``, where somebody acknowledged the group."""
-    return () if group.note is None else (f"known: {group.note}",)
 
 
 def finding_line(finding: Finding) -> str:
@@ -215,8 +207,3 @@ def finding_line(finding: Finding) -> str:
         f"{finding.cell}  {finding.metric.name} {change_words(finding)}: {format_levels(finding)} {about} "
         f"{finding.since} ({apart}{format_count(finding.nights, 'night')}; noise {format_noise(finding)})"
     )
-
-
-def _difference_words(one: Difference) -> str:
-    before, after = ("absent" if word is None else word for word in (one.before, one.after))
-    return f"{' / '.join(one.path)}: {before} -> {after}"

@@ -31,13 +31,17 @@ def _items(row: RunRow, metrics: Sequence[Metric], units: bool) -> Iterator[Item
     yield f"{row.cell.mode} {row.cell.kind_words}".rstrip()
     queues = "" if row.cell.rx_queues is None else f" {row.cell.rx_queues}q"
     yield f"{'bidir' if row.cell.bidir else 'uni'}{queues}"
-    value = row.metric.of(row) if _has_maximum(row) else None
+    # Neither a run at a given rate has a maximum, nor one that was killed before it measured anything.
+    has_maximum = row.metric.bounded and (row.complete or row.metric.of(row) != 0)
+    value = row.metric.of(row) if has_maximum else None
     words = format_whole(value, row.metric, row.at_least)
     yield Item(NONE, "") if value is None else Item(words, raw_of(value, row.at_least))
     if units:
         yield row.metric.unit
     yield figure(row.line_share if value is not None and row.line_rate_bps else None, format_share)
-    yield _limit(row)
+    carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
+    marks = ("" if carried else clean(row.limit), "" if row.complete else row.status, row.cell.mark)
+    yield ", ".join(filter(None, marks)) or NONE
     for one in metrics:
         value = one.of(row)
         yield Item(format_figure(value, one), "" if value is None else raw_of(value))
@@ -50,7 +54,8 @@ def query_sheet(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sheet:
         Head(clean(name), words=True, wraps=any(isinstance(row[at], str) for row in rows))
         for at, name in enumerate(columns)
     ]
-    return make_sheet(heads, ([_of_index(value) for value in row] for row in rows), "query")
+    items = ([Item(NONE, "") if value is None else of_text(_plain(value)) for value in row] for row in rows)
+    return make_sheet(heads, items, "query")
 
 
 def query_values(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
@@ -60,18 +65,3 @@ def query_values(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[
 
 def _plain(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
-
-
-def _of_index(value: Any) -> Item:
-    return Item(NONE, "") if value is None else of_text(_plain(value))
-
-
-def _has_maximum(row: RunRow) -> bool:
-    """Neither killed before it measured anything, nor a run at a given rate, which looks for no maximum."""
-    return row.metric.bounded and (row.complete or row.metric.of(row) != 0)
-
-
-def _limit(row: RunRow) -> str:
-    marks = [] if row.complete else [row.status]
-    carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
-    return ", ".join(filter(None, ["" if carried else clean(row.limit), *marks, row.cell.mark])) or NONE

@@ -159,16 +159,21 @@ def _values(of: Any) -> dict[str, Any]:
     """The fields that are not as they are by themselves, as JSON values."""
     default = {one.name: one.default for one in fields(of)}
     found = {name: value for name, value in vars(of).items() if value != default[name] and value not in ((), [], {})}
-    return {name: clean(value) if isinstance(value, str) else _plain(value) for name, value in found.items()}
+    return {name: _plain(value) for name, value in found.items()}
+
+
+_PARTS = (PlotAxis, PlotMark, PlotLevel)
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, (PlotAxis, PlotMark, PlotLevel)):
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, _PARTS):
         return _values(value)
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (PlotAxis, PlotMark, PlotLevel, str)):
-        return [clean(one) if isinstance(one, str) else _values(one) for one in value]
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (str, *_PARTS)):
+        return [*map(_plain, value)]
     return value
 
 

@@ -104,7 +104,7 @@ def format_sheet(sheet: Sheet, room: int | None = None) -> list[str]:
     lines = []
     for at in range(len(sheet.lines) + 1):
         parts = [
-            (wrap(cells[at], width) or [""]) if head.wraps else [cells[at]]
+            (wrap(cells[at], width) or [""]) if head.wraps and len(cells[at]) > width else [cells[at]]
             for (head, cells), width in zip(shown, widths, strict=True)
         ]
         for number in range(max(map(len, parts))):

@@ -52,13 +52,9 @@ def state_words(run: Run) -> str:
 def name_of(result: RunResult, kind: str | None = None) -> str:
     """The cell of a run without its queues: ``lab-linux var2-64b bidir``. kind: in place of its own."""
     dut, mode = text_of(result.dut, "name", "?"), text_of(result.command, "mode", "?")
-    cell = replace(cell_of(result), dut=dut, mode=mode, rx_queues=None, variant=variant_of(result), over=result.over)
+    variant = text_of(result.command, "variant", "") or None
+    cell = replace(cell_of(result), dut=dut, mode=mode, rx_queues=None, variant=variant, over=result.over)
     return str(cell if kind is None else replace(cell, kind=kind, held_pps=None))
-
-
-def variant_of(result: RunResult) -> str | None:
-    """Variant of the DUT; None: it was measured without any."""
-    return text_of(result.command, "variant", "") or None
 
 
 def status_words(row: RunRow) -> str:

@@ -12,7 +12,7 @@ from ..core.errors import BenchError, StoreError
 from ..core.history.night import CellRecord, Night
 from ..core.history.rows import RunRow
 from ..core.tcp.cpu import mean_columns
-from ..report.tcp.table import ProcessShares, PublishedCell
+from ..report.tcp.table import PublishedCell
 from ..results.nights import find_nights
 from ..results.store import load_rows, load_tcp
 
@@ -48,15 +48,15 @@ def _lines(night: Night, suite: Suite, results: Path, warn: Callable[[str], None
 
 def _line(results: Path, cell: CellRecord, published: Published | None, warn: Callable[[str], None]) -> PublishedCell:
     row: RunRow | None = None
-    scale, processes = 1.0, ProcessShares()
+    scale, cpu, bits = 1.0, {}, None
     try:
         if cell.path is not None:
             row = next(iter(load_rows(results / cell.path, cell.path)), None)
             run = load_tcp(results / cell.path)
+            scale, cpu = run.setup.scale, mean_columns([one.shares for one in run.flows])
             bits = run.flows[0].bits_per_cpu_second if run.flows else None
-            scale, processes = run.setup.scale, ProcessShares(mean_columns([one.shares for one in run.flows]), bits)
     except StoreError as error:
         warn(str(error))
     if published is None:
-        return PublishedCell(cell, None, row, scale, processes=processes)
-    return PublishedCell(cell, published.mbps, row, scale, published.cpu, processes)
+        return PublishedCell(cell, None, row, scale, cpu=cpu, bits_per_cpu_second=bits)
+    return PublishedCell(cell, published.mbps, row, scale, published.cpu, cpu, bits)

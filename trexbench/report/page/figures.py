@@ -38,18 +38,9 @@ class GridCell:
         return self.row is not None and self.row.at_least
 
     @property
-    def warnings(self) -> int:
-        return self.row.warnings if self.row is not None else 0
-
-    @property
     def is_rate(self) -> bool:
         """False where the figure is what packets cost at a given rate."""
         return self.row is not None and self.row.metric.bounded
-
-    @property
-    def metric(self) -> str:
-        """The name of the figure that the run was made for."""
-        return "" if self.row is None else self.row.metric.name
 
     @property
     def value(self) -> float | None:
@@ -78,7 +69,6 @@ class GridCell:
 
     @property
     def change(self) -> str:
-        """The change against the baseline, signed; with a sign for the worse or the better where it is beyond noise."""
         return change_text(self.delta)
 
     @property
@@ -99,8 +89,9 @@ def change_text(delta: Delta | None) -> str:
 
 def delta_words(delta: Delta) -> str:
     """``worse than the median of 9 nights before``."""
-    nights = format_count(delta.nights, "night")
-    than = "the level before the change" if delta.found else f"the median of {nights} before"
+    than = (
+        "the level before the change" if delta.found else f"the median of {format_count(delta.nights, 'night')} before"
+    )
     if not delta.found and delta.noise is None:
         short = f"; to judge it {too_few(delta.measured)}" if delta.measured < NEEDED_NIGHTS else ""
         return f"against {than}{short}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.history.baseline import find_delta
@@ -14,9 +14,7 @@ from ...core.history.rows import COST, RunRow, cells_of
 from ...core.strategy.saturate import Saturate
 from ...core.strategy.table import suffix_of
 from ...core.units import format_pps, nominal
-from ..words import (
-    format_limit,
-)
+from ..words import format_limit
 from .columns import Column, column_of, order_columns
 from .figures import NOT_RUN, GridCell, figure_of, percent_words
 from .tcp import mode_words
@@ -54,9 +52,8 @@ class Grid:
     has_saturate: bool = False
 
     @property
-    def _figures(self) -> list[tuple[GridCell, Cell]]:
-        rows = [row for block in self.blocks for row in block.rows]
-        return [pair for row in rows for pair in zip(row.cells, row.of, strict=True)]
+    def _cells(self) -> list[GridCell]:
+        return [cell for block in self.blocks for row in block.rows for cell in row.cells]
 
     def marks(self, column: int) -> list[tuple[bool, str]]:
         """``(True, "2 slower")``: what differs in a column beyond the noise, and whether that is for the worse."""
@@ -73,18 +70,17 @@ class Grid:
     @property
     def unit(self) -> str:
         """Unit of the figures themselves."""
-        metrics = [cell.row.metric for cell, _ in self._figures if cell.row is not None]
+        metrics = [cell.row.metric for cell in self._cells if cell.row is not None]
         return " or ".join(dict.fromkeys(one.unit if one.bounded else one.name for one in metrics))
 
     @property
     def has_deltas(self) -> bool:
-        return any(cell.delta is not None for cell, _ in self._figures)
+        return any(cell.delta is not None for cell in self._cells)
 
     @property
     def missing(self) -> tuple[tuple[str, int], ...]:
         """Why planned cells were not measured, and how many of them."""
-        missing = [cell.about for cell, _ in self._figures if cell.state == "missing"]
-        reasons = [about for about in missing if about != NOT_RUN.about]
+        reasons = [one.about for one in self._cells if one.state == "missing" and one.about != NOT_RUN.about]
         return tuple((one, reasons.count(one)) for one in dict.fromkeys(reasons))
 
 
@@ -142,22 +138,28 @@ def _order(load: Cell) -> tuple[object, ...]:
     return load.kind, load.bidir, *(() if load.held_pps is None else (str(load.mode), load.held_pps))
 
 
+def _block_name(kind: str, bidir: bool) -> str:
+    if kind == TCP_KIND:
+        return "TCP, bidirectional" if bidir else "TCP"
+    suffix = "" if kind == EFFICIENCY else suffix_of(kind)
+    return ", ".join(filter(None, ("Bidirectional" if bidir else "Unidirectional", suffix)))
+
+
 def _compared(
     found: Mapping[Cell, GridCell], rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual]
 ) -> dict[Cell, GridCell]:
     """Every figure with its change against what was usual before."""
     histories = cells_of(rows)
-    done: dict[Cell, GridCell] = {}
-    for cell, one in found.items():
-        if one.row is not None:
-            history, row = histories.get(cell, ()), one.row
-            delta, cost = (
-                find_delta(row, history, metric, usual.get((cell, metric.name))) for metric in (row.metric, COST)
-            )
-            dearer = one.at_least and cost is not None and cost.beyond
-            one = replace(one, delta=delta, cost=cost if dearer else None)
-        done[cell] = one
-    return done
+
+    def compared(cell: Cell, one: GridCell) -> GridCell:
+        if (row := one.row) is None:
+            return one
+        history, metrics = histories.get(cell, ()), (row.metric, COST)
+        delta, cost = (find_delta(row, history, metric, usual.get((cell, metric.name))) for metric in metrics)
+        dearer = one.at_least and cost is not None and cost.beyond
+        return replace(one, delta=delta, cost=cost if dearer else None)
+
+    return {cell: compared(cell, one) for cell, one in found.items()}
 
 
 def reason_of(record: CellRecord, night: Night) -> str:
@@ -165,13 +167,6 @@ def reason_of(record: CellRecord, night: Night) -> str:
     if record.state is CellState.FAILED:
         return (record.attempts[-1].error if record.attempts else night.error) or NO_REASON
     return f"not measured: {night.error or 'the night did not end'}"
-
-
-def _block_name(kind: str, bidir: bool) -> str:
-    if kind == TCP_KIND:
-        return "TCP, bidirectional" if bidir else "TCP"
-    suffix = "" if kind == EFFICIENCY else suffix_of(kind)
-    return ", ".join(filter(None, ("Bidirectional" if bidir else "Unidirectional", suffix)))
 
 
 def _rows_of(load: Cell, columns: Sequence[Column], found: Mapping[Cell, GridCell]) -> Iterator[GridRow]:
@@ -196,7 +191,7 @@ def _traffic_words(row: RunRow, cell: Cell) -> str:
     return ", ".join(filter(None, (sent, "" if cell.over else str(row.through or ""))))
 
 
-def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
+def _of_night(rows: Sequence[RunRow], night: Night) -> Mapping[Cell, GridCell]:
     by_path = {row.path: row for row in rows}
     found: dict[Cell, GridCell] = {}
     for cell, record in zip(night.of, night.cells, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -13,8 +14,7 @@ from ...core.history.series import difference_words, differences, night_of
 from ...core.result import RunResult
 from ...core.strategy.table import has_curve
 from ..run.costs import known_costs
-from .latency import LatencyRow, find_latency_table
-from .overlay import Curve, find_curves
+from .overlay import Curve, LatencyRow, find_curves, find_latency_table
 from .trends import TrendChange
 
 MOST_POINTS = 64
@@ -63,53 +63,40 @@ def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Trend
     """The nights to draw beside the latest, newest first and without their curves.
 
     runs: complete ones of the same cell, oldest first; changes: of this cell. Of several runs in a night the last
-    counts; runs that belong to no night count only where the latest belongs to none. A run under other conditions is
-    chosen only where there is none under the same: it is named and not drawn.
+    counts; runs that belong to no night count only where the latest belongs to none. A run under other conditions, of
+    those that also separate the histories of a figure, is chosen only where there is none under the same: it is named
+    and not drawn.
     """
     before = [row for row in runs if bool(row.night) == bool(latest.night) and night_of(row) < night_of(latest)]
-    alike = {night_of(row): row for row in before if not _unlike(row, latest)}
-    unlike = {night_of(row): row for row in before if _unlike(row, latest)}
-    since = _night_of_change(runs, changes)
+    apart = {id(row): [difference_words(what, of[:1], "") for what, of in differences(row, latest)] for row in before}
+    alike = {night_of(row): row for row in before if not apart[id(row)]}
+    unlike = {night_of(row): row for row in before if apart[id(row)]}
+    at = max((change.at for change in changes), default=None)  # the newest change
+    since = None if at is None else next((night_of(row) for row in runs if row.started == at), at[:10])
     chosen: dict[str, tuple[RunRow, list[str]]] = {}
     for key in REASONS:
         row = _pick(key, [*alike.values()], latest, since) or _pick(key, [*unlike.values()], latest, since)
         if row is not None:
             chosen.setdefault(row.path, (row, []))[1].append(key)
     return tuple(
-        Older(row, tuple(why), "; ".join(_unlike(row, latest)), row.facts != latest.facts)
+        Older(row, tuple(why), "; ".join(apart[id(row)]), row.facts != latest.facts)
         for row, why in sorted(chosen.values(), key=lambda one: night_of(one[0]), reverse=True)
     )
 
 
-def _night_of_change(runs: Sequence[RunRow], changes: Sequence[TrendChange]) -> str | None:
-    """The first night of the newest change."""
-    at = max((change.at for change in changes), default=None)
-    return None if at is None else next((night_of(row) for row in runs if row.started == at), at[:10])
-
-
 def _pick(key: str, rows: Sequence[RunRow], latest: RunRow, since: str | None) -> RunRow | None:
     """The row for one of REASONS. since: the first night of the newest change."""
-    if key == "night":
-        return rows[-1] if rows else None
-    if key == "change":
-        earlier = [row for row in rows if since is not None and night_of(row) < since]
+    if key in ("night", "change"):
+        earlier = [row for row in rows if key == "night" or (since is not None and night_of(row) < since)]
         return earlier[-1] if earlier else None
     days, give = _ABOUT_DAYS[key]
-    away = {abs(gap - days): row for row in rows if (gap := _days_between(row, latest)) is not None}
+    away: dict[int, RunRow] = {}
+    for row in rows:
+        with suppress(ValueError):  # a night that is no date
+            gap = date.fromisoformat(night_of(latest)) - date.fromisoformat(night_of(row))
+            away[abs(gap.days - days)] = row
     nearest = min(away, default=None)
     return None if nearest is None or nearest > give else away[nearest]
-
-
-def _days_between(row: RunRow, latest: RunRow) -> int | None:
-    try:
-        return (date.fromisoformat(night_of(latest)) - date.fromisoformat(night_of(row))).days
-    except ValueError:
-        return None
-
-
-def _unlike(row: RunRow, latest: RunRow) -> list[str]:
-    """List how the runs' conditions differ, of those that also separate the histories of a figure."""
-    return [difference_words(what, values[:1], "") for what, values in differences(row, latest)]
 
 
 def with_figures(one: Older, result: RunResult, most: int = MOST_POINTS) -> Older:

@@ -1,14 +1,15 @@
-"""Runs as curves to be drawn over one another: received over offered load, in a few hundred points at most."""
+"""Runs to be laid over one another: curves of received over offered load, in a few hundred points; latencies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.history.cell import Cell
 from ...core.load.windows import Window, measured_windows
 from ...core.result import RunResult
 from ...core.units import format_pps, format_share
+from ...core.verdict.latency import Latency
 from ...core.verdict.model import DirectionResult, Limit
 from ..run.summary import LIMIT_WORDS
 from ..words import format_bound, format_limit
@@ -44,15 +45,11 @@ class Curve:
         return self.result.maximum_pps if self.result.at_least and self.result.maximum_pps else None
 
     @property
-    def limit_words(self) -> str:
-        return LIMIT_WORDS[self.result.limit]
-
-    @property
     def words(self) -> str:
         """This direction's result in a sentence."""
         one = self.result
         share = format_share(one.maximum_pps / self.line_rate_pps)
-        words = f"{format_bound(one.maximum_pps, one.at_least)} ({share} of line rate), {self.limit_words}"
+        words = f"{format_bound(one.maximum_pps, one.at_least)} ({share} of line rate), {LIMIT_WORDS[one.limit]}"
         if one.first_bad_pps is not None and self.knee_pps is not None:
             words += f", loss above {format_limit(self.loss_threshold)} from {format_pps(one.first_bad_pps)} on"
         return words
@@ -60,20 +57,15 @@ class Curve:
 
 def find_curves(cell: Cell, result: RunResult, most: int = MOST_POINTS) -> tuple[Curve, ...]:
     """A curve for every direction that was measured at all, of about ``most`` points."""
-    made = (_curve_of(cell, result, one, most) for one in result.directions)
-    return tuple(curve for curve in made if curve is not None)
-
-
-def _curve_of(cell: Cell, result: RunResult, one: DirectionResult, most: int) -> Curve | None:
-    """The direction of this verdict; None where it was not measured."""
-    plan = result.plan
-    windows = [w for w in measured_windows(plan, result.samples, one.direction, plan.curve_phases) if w.sent]
-    points = sorted(reduce_windows(windows, one.first_bad_pps, most))  # a search, and a ramp's zoom, go back
-    if not points:
-        return None
-    offered, received, loss = zip(*points, strict=True)
-    line_pps = plan.offer(one.direction).line_rate_pps
-    return Curve(cell, str(one.direction), line_pps, plan.loss_threshold, offered, received, loss, one)
+    plan, curves = result.plan, []
+    for one in result.directions:
+        windows = [w for w in measured_windows(plan, result.samples, one.direction, plan.curve_phases) if w.sent]
+        points = sorted(reduce_windows(windows, one.first_bad_pps, most))  # a search, and a ramp's zoom, go back
+        if points:
+            line_pps = plan.offer(one.direction).line_rate_pps
+            offered, received, loss = zip(*points, strict=True)
+            curves.append(Curve(cell, str(one.direction), line_pps, plan.loss_threshold, offered, received, loss, one))
+    return tuple(curves)
 
 
 Point = tuple[float, float, float]
@@ -104,3 +96,33 @@ def _pooled(windows: Sequence[Window]) -> Point:
         for name in ("sent_pps", "received_pps")
     ]
     return rates[0], rates[1], (sent - received) / sent if sent else 0.0
+
+
+@dataclass(frozen=True)
+class LatencyRow:
+    """One direction of a cell's latest run. loads: as in ``LatencyTable.shares``, None where one was not measured."""
+
+    cell: Cell
+    direction: str
+    line_rate_pps: float
+    loads: tuple[Latency | None, ...]
+
+
+@dataclass(frozen=True)
+class LatencyTable:
+    """shares: of the throughput found, ascending."""
+
+    shares: tuple[float, ...]
+    rows: tuple[LatencyRow, ...]
+
+
+def find_latency_table(runs: Mapping[Cell, RunResult]) -> LatencyTable:
+    """The latencies of all runs that measured any; no rows where none did."""
+    shares = tuple(sorted({one.share for run in runs.values() for one in run.latencies}))
+    rows = []
+    for cell, run in runs.items():
+        by_load = {(one.direction, one.share): one for one in run.latencies}
+        for direction in dict.fromkeys(direction for direction, _ in by_load):
+            loads = tuple(by_load.get((direction, share)) for share in shares)
+            rows.append(LatencyRow(cell, str(direction), run.plan.offer(direction).line_rate_pps, loads))
+    return LatencyTable(shares, tuple(rows))

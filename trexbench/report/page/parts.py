@@ -11,7 +11,7 @@ from ..plots import PlotFigure
 from ..run.sizes import size_figure
 from ..sheet import Sheet
 from .report import Report
-from .sheets_packets import search_sheet, size_sheet
+from .sheets_packets import find_sized, search_sheet, size_sheet
 from .sheets_tcp import process_sheet, published_sheet, tunnel_sheet, wan_sheet
 
 
@@ -34,69 +34,62 @@ class Part:
 
 def parts_of(report: Report) -> tuple[Part, ...]:
     """The sections that have a table with a row, in the page's order."""
-    every = (make(report) for makers in PARTS.values() for make in makers)
+    every = (part for make in PARTS.values() for part in make(report))
     return tuple(part for part in every if part.sheets[0].lines)
 
 
-def wan_part(report: Report) -> Part:
-    return Part(
-        "wans",
-        "WANs",
-        (wan_sheet(report),),
-        figures=tuple(run.plot for run in report.wans if run.plot is not None),
-        caption="The mean rate of payload over the buffers of both hosts (the last number of tcp_rmem and tcp_wmem), "
-        "with its 95 % interval; the solid line is what a window of that size allows over the round trip of the idle "
-        "path. Open markers: the DUT was not the limit, or nothing shows that it was.",
-    )
-
-
-def tunnel_part(report: Report) -> Part:
-    return Part(
-        "tunnels",
-        "Tunnels",
-        (tunnel_sheet(report), process_sheet(report)),
-        "Each DUT's latest run: the mean rate of payload, what the processes that carry it took of one core (100 % is "
-        "a core without time left), and the payload for each second of CPU that they took on all hosts together. The "
-        "far end of the tunnel is the server, or the DUT.",
-    )
-
-
-def published_part(report: Report) -> Part:
+def tcp_parts(report: Report) -> Sequence[Part]:
     cpu = "; CPU of processes in % of one core" if any(one.published_cpu for one in report.published) else ""
-    return Part(
-        "published",
-        "Published figures",
-        (published_sheet(report),),
-        f"What others have published of the same tests, and what was measured here, in Mbit/s{cpu}. A ratio of a line "
-        "that was scaled down is to the same share of the published figure.",
+    return (
+        Part(
+            "wans",
+            "WANs",
+            (wan_sheet(report),),
+            figures=tuple(run.plot for run in report.wans if run.plot is not None),
+            caption="The mean rate of payload over the buffers of both hosts (the last number of tcp_rmem and "
+            "tcp_wmem), with its 95 % interval; the solid line is what a window of that size allows over the round "
+            "trip of the idle path. Open markers: the DUT was not the limit, or nothing shows that it was.",
+        ),
+        Part(
+            "tunnels",
+            "Tunnels",
+            (tunnel_sheet(report), process_sheet(report)),
+            "Each DUT's latest run: the mean rate of payload, what the processes that carry it took of one core "
+            "(100 % is a core without time left), and the payload for each second of CPU that they took on all hosts "
+            "together. The far end of the tunnel is the server, or the DUT.",
+        ),
+        Part(
+            "published",
+            "Published figures",
+            (published_sheet(report),),
+            f"What others have published of the same tests, and what was measured here, in Mbit/s{cpu}. A ratio of a "
+            "line that was scaled down is to the same share of the published figure.",
+        ),
     )
 
 
-def search_part(report: Report) -> Part:
-    return Part(
-        "searches",
-        "Searches",
-        (search_sheet(report),),
-        "The highest rate at which no more than a goal's share of the frames is lost: NDR (non-drop rate) of none at "
-        "all, PDR (partial drop rate) of the share behind it. The interval: rates that were offered, the lower within "
-        "the goal, the upper beyond it; wider where the DUT varies.",
+def packet_parts(report: Report) -> Sequence[Part]:
+    sized = find_sized(report.runs)
+    return (
+        Part(
+            "searches",
+            "Searches",
+            (search_sheet(report),),
+            "The highest rate at which no more than a goal's share of the frames is lost: NDR (non-drop rate) of none "
+            "at all, PDR (partial drop rate) of the share behind it. The interval: rates that were offered, the lower "
+            "within the goal, the upper beyond it; wider where the DUT varies.",
+        ),
+        Part(
+            "sizes",
+            "Frame sizes",
+            (size_sheet(sized),),
+            figures=(size_figure(sized),) if sized else (),
+            caption="Frames per second of all directions together over the frame size with FCS (RFC 2544, section "
+            "26.1). Dashed: line rate, the theoretical maximum. Open markers: at least so much. The vertical axis has "
+            "a log scale. In the table the share is of one direction's line rate, so up to 200\u00a0% of both.",
+        ),
     )
 
 
-def size_part(report: Report) -> Part:
-    return Part(
-        "sizes",
-        "Frame sizes",
-        (size_sheet(report),),
-        figures=(size_figure([(one.name, (one.cell,), one.results) for one in report.sized]),) if report.sized else (),
-        caption="Frames per second of all directions together over the frame size with FCS (RFC 2544, section 26.1). "
-        "Dashed: line rate, the theoretical maximum. Open markers: at least so much. The vertical axis has a log "
-        "scale. In the table the share is of one direction's line rate, so up to 200\u00a0% of both.",
-    )
-
-
-PARTS: dict[str, Sequence[Callable[[Report], Part]]] = {
-    tcp.SCHEMA: (wan_part, tunnel_part, published_part),
-    packets.SCHEMA: (search_part, size_part),
-}
+PARTS: dict[str, Callable[[Report], Sequence[Part]]] = {tcp.SCHEMA: tcp_parts, packets.SCHEMA: packet_parts}
 """The sections of every load by the schema of its documents, as in results.loads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,9 @@ from ...core.load.sample import Phase
 from ...core.verdict.latency import Latency
 from ..plots import PlotAxis, PlotFigure, PlotLine, short
 from ..words import format_change, format_cycles, typeset
-from .latency import LatencyRow
-from .looks import Looks
+from .columns import Looks
 from .older import Older
-from .overlay import Curve
+from .overlay import Curve, LatencyRow
 from .report import Report, night_of_run
 
 MPPS = 1e-6
@@ -49,16 +48,9 @@ def ramp_figure(report: Report, looks: Looks) -> PlotFigure:
                     lines += _ramp_lines(past, look, f"{one.night}, {one.words}", cell, one)
     limit = max((100 * one.loss_threshold for one in report.curves), default=0.0)
     loss = PlotAxis("loss, %", LOSS_TICKS, (LOSS_FLOOR / 1.4, 140.0), switch="log", limit=limit or None)
-    return PlotFigure(
-        PlotAxis(titles=OFFERED),
-        PlotAxis(titles=RECEIVED),
-        lines,
-        follows="cells",
-        below=(loss,),
-        keys=((KNEE, "knee, with its interval"), (BOUND, "at least: the DUT was not the limit")),
-        cells=True,
-        diagonal="no loss",
-    )
+    keys = (KNEE, "knee, with its interval"), (BOUND, "at least: the DUT was not the limit")
+    more: dict[str, Any] = {"follows": "cells", "below": (loss,), "keys": keys, "cells": True, "diagonal": "no loss"}
+    return PlotFigure(PlotAxis(titles=OFFERED), PlotAxis(titles=RECEIVED), lines, **more)
 
 
 def _ramp_lines(
@@ -121,14 +113,11 @@ def latency_figure(report: Report, looks: Looks) -> PlotFigure:
                     lines += _latency_lines(past, look, f"{one.night}, {one.words}", one)
     every = [value for line in lines for value in line.y if value]
     wide = bool(every) and max(every) > WIDE * min(every)
-    return PlotFigure(
-        PlotAxis(titles=OFFERED),
+    keys, y = (
+        (("circle", "filled: mean"), ("circle-open-dot", "with a dot: p99")),
         PlotAxis("latency, \u00b5s", fit=wide),
-        lines,
-        follows="cells",
-        keys=(("circle", "filled: mean"), ("circle-open-dot", "with a dot: p99")),
-        cells=True,
     )
+    return PlotFigure(PlotAxis(titles=OFFERED), y, lines, follows="cells", keys=keys, cells=True)
 
 
 def _latency_lines(
@@ -169,30 +158,25 @@ def rate_figure(report: Report, looks: Looks) -> PlotFigure | None:
         some.sort(key=lambda item: item[1].forwarded_pps)
         if some and some[-1][1].forwarded_pps > SAME * some[0][1].forwarded_pps:
             lines += _cost_lines(report, looks, some)
+    if not lines:
+        return None
     lines.sort(key=lambda line: looks.column(line.cells[0]))
-    return (
-        PlotFigure(
-            PlotAxis("forwarded, Mpps", fit=True),
-            PlotAxis("cycles/packet", fit=True),
-            lines,
-            follows="cells",
-            keys=(("circle", "filled: without polling"), ("circle-open-dot", "with a dot: with polling")),
-            cells=True,
-        )
-        if lines
-        else None
-    )
+    keys = ("circle", "filled: without polling"), ("circle-open-dot", "with a dot: with polling")
+    x, y = PlotAxis("forwarded, Mpps", fit=True), PlotAxis("cycles/packet", fit=True)
+    return PlotFigure(x, y, lines, follows="cells", keys=keys, cells=True)
 
 
 def _cost_lines(report: Report, looks: Looks, some: Sequence[tuple[Cell, Cost, Older | None]]) -> Iterator[PlotLine]:
+    """The costs without polling, and but for older nights those with it."""
     cells, older = tuple(dict.fromkeys(cell for cell, _, _ in some)), some[0][2]
     nights = list(dict.fromkeys(report.dated.get(cell, "") for cell in cells))
     night = "several nights" if len(nights) > 1 else nights[0]
     polls = any(cost.with_polling for _, cost, _ in some)
-
-    def line(of: Callable[[Cost], float | None], look: dict[str, Any], key: int) -> Iterator[PlotLine]:
-        known = [(cost, value) for _, cost, _ in some if (value := of(cost))]
+    for key in range(1 if older else 2):
+        figures = ((cost, (cost.cycles_per_packet, cost.with_polling)[key]) for _, cost, _ in some)
+        known = [(cost, value) for cost, value in figures if value]
         vectors = [cost.vectors_per_call for cost, _ in known]
+        look = looks.older(cells[0], older.why) if older else looks.latest(cells[0], kind="-open-dot" * key)
         if known:
             yield PlotLine(
                 "",
@@ -209,12 +193,6 @@ def _cost_lines(report: Report, looks: Looks, some: Sequence[tuple[Cell, Cost, O
                 key=key if polls and not older else None,
                 **look,
             )
-
-    if older:
-        yield from line(lambda cost: cost.cycles_per_packet, looks.older(cells[0], older.why), 0)
-        return
-    yield from line(lambda cost: cost.cycles_per_packet, looks.latest(cells[0]), 0)
-    yield from line(lambda cost: cost.with_polling, looks.latest(cells[0], kind="-open-dot"), 1)
 
 
 def cost_figure(report: Report, looks: Looks) -> PlotFigure:
@@ -244,12 +222,7 @@ def cost_figure(report: Report, looks: Looks) -> PlotFigure:
         }
         lines.append(PlotLine("", [0, 100 * change], [], texts, (cell,), **off, **pair))
     compared = any(line.panel for line in lines)
+    below = (PlotAxis("off the usual, %", fit=True),) if compared else ()
     return PlotFigure(
-        PlotAxis("cycles/packet"),
-        PlotAxis(),
-        lines,
-        follows="cells",
-        form="rows",
-        below=(PlotAxis("off the usual, %", fit=True),) if compared else (),
-        cells=True,
+        PlotAxis("cycles/packet"), PlotAxis(), lines, follows="cells", form="rows", below=below, cells=True
     )

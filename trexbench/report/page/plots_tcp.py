@@ -8,12 +8,11 @@ from math import isnan, nan
 from statistics import fmean
 from typing import Any
 
-from ...core.tcp.result import FlowResult
 from ..plots import PlotAxis, PlotFigure, PlotLine
-from .looks import Looks
+from .columns import Looks
 from .plots_packets import BOUND, WIDE
 from .report import Report, night_of_run
-from .tcp import PlotPoint, TcpCell, points_of
+from .tcp import TcpCell, points_of
 
 PANELS = ("mean rate, Mbit/s", "router CPU, %", "Mbit/s per % of a core", "ping, ms", "power, W")
 FEW = 3
@@ -95,16 +94,9 @@ def series_figure(report: Report, looks: Looks) -> PlotFigure:
     """Each leg over time: payload, segments that were sent again, the kernel's round trip."""
     lines = [line for one in report.tcp_cells for line in _series(report, one, looks)]
     trips = [value for line in lines if line.panel == 2 for value in line.y if value > 0]
-    again = PlotAxis("retransmits/s")
     trip = PlotAxis("round trip, ms", fit=bool(trips) and max(trips) > WIDE * min(trips))
-    return PlotFigure(
-        PlotAxis("since the leg began, s"),
-        PlotAxis("Mbit/s"),
-        lines,
-        follows="cells",
-        below=(again, trip),
-        cells=True,
-    )
+    x, below = PlotAxis("since the leg began, s"), (PlotAxis("retransmits/s"), trip)
+    return PlotFigure(x, PlotAxis("Mbit/s"), lines, follows="cells", below=below, cells=True)
 
 
 def _series(report: Report, one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
@@ -112,12 +104,17 @@ def _series(report: Report, one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
     pings = _pings(one)
     for number, flow in enumerate(one.flows):
         points, look = points_of(flow), looks.latest(one.cell, str(number))
-        few = len(points) < FEW
-        look |= {"dash": "none"} if few else {"marker": None}
-        for panel, (unit, values) in enumerate(_values(points)):
+        look |= {"dash": "none"} if len(points) < FEW else {"marker": None}
+        sender = f", {flow.flow.sender} sends" if both else ""
+        panels = (
+            ("Mbit/s", [1e-6 * point.received_bps for point in points]),
+            ("segments/s sent again", [_or_gap(point.retransmitted_ps) for point in points]),
+            ("ms round trip", [1e3 * _or_gap(point.rtt_s) for point in points]),
+        )
+        for panel, (unit, values) in enumerate(panels):
             if not all(map(isnan, values)):
                 yield PlotLine(
-                    _name(flow, both),
+                    f"{sender}, repetition {flow.leg.repetition}" if flow.leg.repetition > 1 else sender,
                     [point.at_s for point in points],
                     values,
                     f"{{y}} {unit}; at {{x}} s{f'; {pings}' if pings else ''}",
@@ -128,16 +125,5 @@ def _series(report: Report, one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
                 )
 
 
-def _name(flow: FlowResult, both: bool) -> str:
-    """Words that distinguish it from the others of its cell."""
-    again = f", repetition {flow.leg.repetition}" if flow.leg.repetition > 1 else ""
-    return f"{f', {flow.flow.sender} sends' if both else ''}{again}"
-
-
-def _values(points: tuple[PlotPoint, ...]) -> Iterator[tuple[str, list[float]]]:
-    yield "Mbit/s", [1e-6 * point.received_bps for point in points]
-    yield (
-        "segments/s sent again",
-        [nan if point.retransmitted_ps is None else point.retransmitted_ps for point in points],
-    )
-    yield "ms round trip", [nan if point.rtt_s is None else 1e3 * point.rtt_s for point in points]
+def _or_gap(value: float | None) -> float:
+    return nan if value is None else value

@@ -16,7 +16,7 @@ from ..clean import clean
 from ..groups import change_words
 from ..palette import SMALLEST
 from ..plots import BAD, GOOD, SOFT, PlotAxis, PlotFigure, PlotLevel, PlotLine, PlotMark
-from .looks import Looks
+from .columns import Looks
 from .plots_packets import BAND
 from .trends import Trend, TrendChange, place_of
 
@@ -34,6 +34,8 @@ SCALE: Mapping[str, tuple[float, str]] = {
 """By a metric's unit: the factor and the unit of its axis."""
 
 Places = Mapping[str, int]
+History = Sequence[tuple[int, RunRow | None, str]]
+"""Places in order, each with its run, or with None and the reason for which it has none."""
 
 
 def nights_of(trends: Sequence[Trend]) -> dict[str, int]:
@@ -50,8 +52,7 @@ def short_instant(text: str) -> str:
     return clean(text)[:16].replace("T", " ")
 
 
-def history_of(trend: Trend, places: Places) -> list[tuple[int, RunRow | None, str]]:
-    """Places in order, each with its run, or with None and the reason for which it has none."""
+def history_of(trend: Trend, places: Places) -> History:
     runs = [(places[short_instant(trend.instants[row.path])], row, "") for row in trend.runs]
     lost = [(places[short_instant(at)], None, clean(why)[:LONGEST_REASON]) for at, why in trend.failed]
     return sorted([*runs, *lost], key=lambda one: (one[0], one[1] is not None))
@@ -85,42 +86,34 @@ def trend_figures(
         titles = {"own": f"{metric.name}, {unit}", "relative": f"{metric.name}, % off usual level"}
         if unit == "Mpps":
             titles["share"] = f"{metric.name}, % of line rate"
-        lines = [line for one in histories for line in _lines(*one, metric, unit, places, looks)]
+        lines = [line for one in histories for line in _lines(*one, metric, places, looks)]
         y = PlotAxis(titles=titles, fit=True)
         yield PlotFigure(PlotAxis(), y, lines, metric.name, "cells", "grid", cells=True, dated=True)
 
 
-def _lines(
-    trend: Trend,
-    history: Sequence[tuple[int, RunRow | None, str]],
-    metric: Metric,
-    unit: str,
-    places: Places,
-    looks: Looks,
-) -> Iterator[PlotLine]:
+def _lines(trend: Trend, history: History, metric: Metric, places: Places, looks: Looks) -> Iterator[PlotLine]:
     """The line; of many nights again those that need a marker: ends of stretches of bounds, and what stands alone."""
-    usual = trend.usual(metric)
+    usual, unit = trend.usual(metric), SCALE.get(metric.unit, (1.0, metric.unit))[1]
     values = [None if row is None else metric.of(row) for _, row, _ in history]
     known = [value for value in values if value is not None]
     if not known or usual is None:
         return
     level, look = float(f"{usual.level:.6g}"), looks.latest(trend.cell)
     step = float(f"{STEP * (abs(level) or max(map(abs, known)) or 1.0):.6g}")
-    y = [nan if value is None else round((value - level) / step) for value in values]
     bounds = [metric.bounded and row is not None and row.at_least for _, row, _ in history]
     few = len(known) <= FEW_NIGHTS
     relative = ", {y.relative+} %" if level and unit != "%" else ""
     line = PlotLine(
         "",
         [at for at, _, _ in history],
-        y,
+        [nan if value is None else round((value - level) / step) for value in values],
         f"{{y.own}} {unit}{relative}",
         (trend.cell,),
         width=1.2,
         bounds=bounds if any(bounds) else None,
         scales=_scales(trend, metric, level, step),
         marks=[_mark(trend, change, places) for change in trend.changes_of(metric)],
-        levels=list(_levels(trend, metric, history, level, step, usual.noise, places)),
+        levels=list(_levels(trend, history, metric, places, level, step, round(BAND * (usual.noise or 0.0) / step))),
         **look | {"size": SMALLEST, "marker": look["marker"] if few else None},
     )
     yield line
@@ -164,19 +157,11 @@ def _mark(trend: Trend, change: TrendChange, places: Places) -> PlotMark:
 
 
 def _levels(
-    trend: Trend,
-    metric: Metric,
-    history: Sequence[tuple[int, RunRow | None, str]],
-    level: float,
-    step: float,
-    noise: float | None,
-    places: Places,
+    trend: Trend, history: History, metric: Metric, places: Places, level: float, step: float, half: int
 ) -> Iterator[PlotLevel]:
-    """The stretches of one level: before the first change and after each, or all nights."""
-    runs = [at for at, row, _ in history if row is not None]
-    first, last, half = runs[0], runs[-1], round(BAND * (noise or 0.0) / step)
-    found = trend.changes_of(metric)
-    starts = [max(first, places[short_instant(trend.instant_of_change(change))]) for change in found]
+    """The stretches of one level: before the first change and after each, or all nights. half: of the noise."""
+    runs, found = [at for at, row, _ in history if row is not None], trend.changes_of(metric)
+    starts = [max(runs[0], places[short_instant(trend.instant_of_change(change))]) for change in found]
     values = [found[0].finding.before, *(change.finding.after for change in found)] if found else [level]
-    for (begin, end), value in zip(pairwise([first, *starts, last]), values, strict=True):
+    for (begin, end), value in zip(pairwise([runs[0], *starts, runs[-1]]), values, strict=True):
         yield PlotLevel(begin, end, round((value - level) / step), half, bool(found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,13 +26,36 @@ from ..tcp.table import PublishedCell
 from ..words import format_count
 from .columns import Column, column_of, order_columns
 from .grid import Grid, build_cost_grid, build_grid
-from .latency import LatencyTable, find_latency_table
 from .older import Older
-from .overlay import Curve, find_curves
-from .searches import SearchRow, SizedDut, find_searches, find_sized
-from .tcp import TcpCell, find_tcp_cells, mode_order, mode_words
+from .overlay import Curve, LatencyTable, find_curves, find_latency_table
+from .tcp import TcpCell, WanRun, find_tcp_cells, find_wan_runs, mode_order, mode_words
 from .trends import Trend, TrendChange, find_trends
-from .wans import TunnelCell, WanRun, find_tunnel_cells, find_wan_runs
+
+_FIGURE = re.compile(r"\d[\d.,]*(?:e[+-]?\d+)?(?: [kMG](?=pps|bit))?")
+"""A number with the prefix of its unit: warnings that differ only in these say the same."""
+
+
+@dataclass(frozen=True)
+class Warned:
+    """A warning, and the runs that have it."""
+
+    runs: tuple[tuple[str, str, int], ...]
+    """Name of each run, the text as this run has it, and the number of its details on the page."""
+
+    @property
+    def text(self) -> str:
+        """The warning's text, with the figures of the first run."""
+        return self.runs[0][1]
+
+    @property
+    def differ(self) -> bool:
+        return any(text != self.text for _, text, _ in self.runs)
+
+    @property
+    def count(self) -> str:
+        """``8 runs, with other figures``."""
+        names = format_count(len(dict.fromkeys(name for name, _, _ in self.runs)), "run")
+        return f"{names}, with other figures" if self.differ else names
 
 
 @dataclass(frozen=True)
@@ -136,18 +160,6 @@ class Report:
     def wans(self) -> tuple[WanRun, ...]:
         return find_wan_runs({one.cell: one.result for one in self.tcp_cells})
 
-    @cached_property
-    def tunnels(self) -> tuple[TunnelCell, ...]:
-        return find_tunnel_cells(self.tcp_cells)
-
-    @cached_property
-    def searches(self) -> tuple[SearchRow, ...]:
-        return find_searches(self.runs)
-
-    @cached_property
-    def sized(self) -> tuple[SizedDut, ...]:
-        return find_sized(self.runs)
-
     @property
     def tcp_modes(self) -> Mapping[str, str]:
         """All modes of TCP that any cell has, and their words."""
@@ -162,7 +174,6 @@ class Report:
 
     @property
     def has_packets(self) -> bool:
-        """True if any of its cells is not one of TCP."""
         return any(not trend.cell.tcp for trend in self.trends)
 
     @property
@@ -216,12 +227,32 @@ class Report:
     def summaries(self) -> Mapping[Cell, RunSummary]:
         return {cell: summarise(run) for cell, run in self.runs.items()}
 
+    @cached_property
+    def warned(self) -> tuple[Warned, ...]:
+        """All warnings, each text once, those of most runs first.
+
+        A run's details are numbered as on the page: runs, then those of TCP.
+        """
+        every: list[tuple[str, str, int]] = []
+        for number, cell in enumerate(self.runs):
+            every += [(self.named(cell), text, number) for text in self.summaries[cell].warnings]
+        for number, (run, warnings) in enumerate(self.tcp_runs, len(self.runs)):
+            cell = next(cell for cell, one in self.tcp.items() if one is run)
+            every += [(self.said(f"{cell.dut_words}, TCP"), text, number) for text in warnings]
+        alike: dict[str, list[tuple[str, str, int]]] = {}
+        for one in every:
+            alike.setdefault(_FIGURE.sub("#", one[1]), []).append(one)
+        return tuple(Warned(tuple(some)) for some in sorted(alike.values(), key=lambda some: -len(some)))
+
+    def warnings_of(self, run: int) -> list[int]:
+        """Numbers, from 1, of the warnings that the run has whose details have this number."""
+        return [at for at, one in enumerate(self.warned, 1) if any(number == run for _, _, number in one.runs)]
+
     @property
     def alarming(self) -> Finding | None:
         """The first change for the worse that is not acknowledged."""
-        return next(
-            (o.finding for o in self.changes if o.finding.worse and o.finding.note is None and not o.ended), None
-        )
+        lasting = (one.finding for one in self.changes if not one.ended)
+        return next((one for one in lasting if one.worse and one.note is None), None)
 
     @property
     def simulated(self) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..clean import clean
 from ..sheet import Head, Item, Sheet, SheetRow, heads_of, of_text, raw_of
-from .facts import facts_of
 from .figures import GridCell
 from .grid import Grid
 from .parts import Part, parts_of
@@ -15,6 +16,9 @@ from .report import Report
 from .sheets_nights import change_sheet, trend_sheet
 from .sheets_packets import cost_sheet, curve_sheet, latency_sheet, older_sheet
 from .sheets_tcp import leg_sheet, ping_sheet, tcp_sheet
+
+DEEPEST, LONGEST = 3, 400
+"""Levels of facts that have a row each, and letters of a fact."""
 
 
 def sheets_of(report: Report, parts: Sequence[Part]) -> Iterator[Sheet]:
@@ -31,39 +35,38 @@ def sheets_of(report: Report, parts: Sequence[Part]) -> Iterator[Sheet]:
     return (_dated(_unmarked(one, report), report) for one in every if one.lines)
 
 
+def tables_of(report: Report) -> Iterator[Sheet]:
+    """Every table of the report, for files of their own."""
+    return sheets_of(report, parts_of(report))
+
+
 def _unmarked(sheet: Sheet, report: Report) -> Sheet:
     """The table without a mark at each simulated run, where the page says that all are; its file keeps them."""
     if not report.all_simulated or sheet.heads[0].name not in ("Run", "Cell", "DUT"):
         return sheet
-    return replace(sheet, lines=tuple(map(_without_mark, sheet.lines)))
 
+    def bare(line: SheetRow) -> SheetRow:
+        name, *others = line.items
+        text = name.text.removesuffix(" (simulated)").removesuffix(" simulated")  # with which all of these names end
+        return replace(line, items=(replace(name, text=text), *others))
 
-def _without_mark(line: SheetRow) -> SheetRow:
-    """The row with its name unmarked: all of these names end with the mark."""
-    name, *others = line.items
-    text = name.text.removesuffix(" (simulated)").removesuffix(" simulated")
-    return replace(line, items=(replace(name, text=text), *others))
-
-
-def tables_of(report: Report) -> Iterator[Sheet]:
-    """Every table of the report, for files of their own."""
-    return sheets_of(report, parts_of(report))
+    return replace(sheet, lines=tuple(map(bare, sheet.lines)))
 
 
 def _dated(sheet: Sheet, report: Report) -> Sheet:
     """With the night in the names of runs that are not of the report's night."""
     if sheet.heads[0].name != "Run" or sheet.heads[1].name == "Night":
         return sheet
-    lines = (_with_night(line, report.dated.get(line.cell)) if line.cell is not None else line for line in sheet.lines)
-    return replace(sheet, lines=tuple(lines))
 
+    def dated(line: SheetRow) -> SheetRow:
+        night = None if line.cell is None else report.dated.get(line.cell)
+        if night is None:
+            return line
+        run, *others = line.items
+        run = replace(run, text=f"{run.text}, {clean(night)}", raw=f"{run.raw}, {clean(night)}")
+        return replace(line, items=(run, *others))
 
-def _with_night(line: SheetRow, night: str | None) -> SheetRow:
-    if night is None:
-        return line
-    run = line.items[0]
-    named = replace(run, text=f"{run.text}, {clean(night)}", raw=f"{run.raw}, {clean(night)}")
-    return replace(line, items=(named, *line.items[1:]))
+    return replace(sheet, lines=tuple(map(dated, sheet.lines)))
 
 
 def grid_sheet(name: str, caption: str, grid: Grid, rates: bool) -> Sheet:
@@ -77,8 +80,8 @@ def grid_sheet(name: str, caption: str, grid: Grid, rates: bool) -> Sheet:
         for row in block.rows:
             items = [of_text(row.mode)]
             for cell in row.cells:
-                items.append(grid_item(cell, rates))
-                items += [_change(cell)] if grid.has_deltas else []
+                change = "" if cell.delta is None else raw_of(100 * cell.delta.share)
+                items += [grid_item(cell, rates), *([Item(cell.change, change)] if grid.has_deltas else [])]
             lines.append(SheetRow(tuple(items), block=clean(block.name)))
     return Sheet(name, caption, tuple(heads), tuple(lines), "Direction")
 
@@ -91,12 +94,19 @@ def grid_item(cell: GridCell, rates: bool) -> Item:
     return Item(text, raw, cell.state + (" bound" if cell.at_least else ""))
 
 
-def _change(cell: GridCell) -> Item:
-    return Item(cell.change, "" if cell.delta is None else raw_of(100 * cell.delta.share))
-
-
 def fact_sheet(report: Report) -> Sheet:
     """Table of what the latest run read back from each DUT."""
     every = [(column, fact) for column, run in report.latest.items() for fact in facts_of(run.dut.get("facts"))]
     lines = tuple(SheetRow((of_text(column), *map(of_text, fact))) for column, fact in every)
     return Sheet("facts", "Attested facts", heads_of(":DUT; :Fact; :Value"), lines)
+
+
+def facts_of(values: Any, before: str = "", depth: int = 1) -> Iterator[tuple[str, str]]:
+    """Nested facts as ``interfaces / ix0 / mtu``, with their values; deeper levels as JSON."""
+    for key, value in values.items() if isinstance(values, Mapping) else ():
+        name = f"{before}{clean(key, 100)}"
+        if isinstance(value, Mapping) and value and depth < DEEPEST:
+            yield from facts_of(value, f"{name} / ", depth + 1)
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+            yield name, clean(text, LONGEST)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from ...core.history.cell import Cell
+from ...core.load.sample import Phase
+from ...core.result import RunResult
 from ...core.units import format_share, format_time
-from ..run.sheets import HEADS, direction_items
-from ..run.sizes import size_items
+from ...core.verdict.latency import Latency
+from ...core.verdict.model import DirectionResult, Goal
+from ..run.sizes import size_items, throughputs
 from ..run.summary import LIMIT_WORDS
+from ..run.text import HEADS, direction_items
 from ..sheet import (
     Item,
     Sheet,
@@ -23,20 +30,23 @@ from ..sheet import (
     of_time,
     raw_of,
 )
-from ..words import NONE, format_cycles
-from .overlay import Curve
+from ..words import NONE, format_cycles, format_limit
+from .overlay import Curve, LatencyRow
 from .report import Report
+
+FEWEST_SIZES = 3
+"""Fewest frame sizes of one DUT that make a plot over the frame size."""
+_SIZE = re.compile(r"(.+)-\d+b")
+SizedDut = tuple[str, tuple[Cell, ...], tuple[RunResult, ...]]
+"""The name of a DUT and how it was measured, a cell of it, and its runs, smaller frames first."""
 
 
 def curve_sheet(report: Report) -> Sheet:
-    heads = heads_of(f":Run; {HEADS}")
-    lines = tuple(SheetRow((*_curve(curve), of_text(curve.limit_words)), curve.cell) for curve in report.curves)
-    return Sheet("ramps", "The latest ramp of each cell", heads, lines)
-
-
-def _curve(curve: Curve) -> Iterator[Item]:
-    yield of_text(curve.cell)
-    yield from direction_items(curve.result)
+    lines = tuple(
+        SheetRow((of_text(one.cell), *direction_items(one.result), of_text(LIMIT_WORDS[one.result.limit])), one.cell)
+        for one in report.curves
+    )
+    return Sheet("ramps", "The latest ramp of each cell", heads_of(f":Run; {HEADS}"), lines)
 
 
 def older_sheet(report: Report) -> Sheet:
@@ -49,19 +59,23 @@ def older_sheet(report: Report) -> Sheet:
     for cell, some in report.older.items():
         for one in some:
             about = (of_text(cell), of_text(one.night), of_text(one.words))
+            note = "the DUT was configured differently" if one.otherwise else ""
             for curve in one.curves:
-                of = curve.result
-                note = of_text("the DUT was configured differently" if one.otherwise else "")
-                figures = map(of_pps, (of.first_bad_pps, of.max_received_pps))
-                way, *_, interval = list(_curve(curve))[1:4]
-                since = of_change(_against(latest.get((cell, curve.direction)), curve))
-                rate = of_pps(of.maximum_pps, of.at_least)
-                loss = of_share(of.hold_loss)
-                lines.append(SheetRow((*about, way, rate, interval, since, *figures, loss, note), cell))
+                since = _against(latest.get((cell, curve.direction)), curve)
+                lines.append(SheetRow((*about, *_older(curve.result, since), of_text(note)), cell))
             if not one.curves and (one.unlike or not (one.costs or one.latencies)):
                 why = of_text(f"not drawn over the latest: {one.unlike or 'no ramp was measured'}")
                 lines.append(SheetRow((*about, *[Item(NONE, "")] * 7, why), cell))
     return Sheet("older-nights", "Older nights beside the latest", heads, tuple(lines))
+
+
+def _older(of: DirectionResult, since: float | None) -> Iterator[Item]:
+    yield of_text(of.direction)
+    yield of_pps(of.maximum_pps, of.at_least)
+    yield of_interval(of.low_pps, of.high_pps)
+    yield of_change(since)
+    yield from map(of_pps, (of.first_bad_pps, of.max_received_pps))
+    yield of_share(of.hold_loss)
 
 
 def _against(latest: Curve | None, older: Curve) -> float | None:
@@ -76,17 +90,11 @@ def cost_sheet(report: Report) -> Sheet:
         ":Run; :Phase; Forwarded [pps]; Cycles/packet; With polling; Vectors/call; Energy [\u00b5J/packet]"
     )
     lines = []
-    measured = [
-        (cell, name, cost)
-        for cell, latest in report.costs.items()
-        for name, costs in (
-            (str(cell), latest),
-            *((f"{cell}, {one.night}", one.costs) for one in report.older.get(cell, ())),
-        )
-        for cost in costs
-    ]
-    for cell, name, cost in measured:
-        if cost.phase.value != "ramp":
+    for cell, latest in report.costs.items():
+        older = ((f"{cell}, {one.night}", one.costs) for one in report.older.get(cell, ()))
+        for name, cost in ((name, cost) for name, costs in ((str(cell), latest), *older) for cost in costs):
+            if cost.phase is Phase.RAMP:
+                continue
             phase = f"{cost.phase.value} {cost.trial}" if cost.trial > 1 else cost.phase.value
             cycles = (figure(value, format_cycles) for value in (cost.cycles_per_packet, cost.with_polling))
             more = (figure(value) for value in (cost.vectors_per_call, cost.uj_per_packet))
@@ -100,52 +108,70 @@ def latency_sheet(report: Report) -> Sheet:
         "p99 [\u00b5s]; Max [\u00b5s]; Min [\u00b5s]; Jitter [\u00b5s]; Loss [share]; "
         "Tagged sent; Back"
     )
-    lines = []
-    for row in report.latency.rows:
-        for one in filter(None, row.loads):
-            times = (one.mean_s, one.p50_s, one.p99_s, one.max_s, one.min_s, one.jitter_s)
-            loss = of_share(one.loss)
-            items = (
-                of_text(row.cell),
-                of_text(row.direction),
-                Item(f"{100 * one.share:g} %", raw_of(100 * one.share)),
-                of_pps(one.offered_pps),
-                *map(of_time, times),
-                Item(f"{loss.text} (full queues)", loss.raw, "bad") if one.lossy else loss,
-                *map(of_count, (one.sent, one.received)),
-            )
-            lines.append(SheetRow(items, row.cell))
-    return Sheet("latency", "Latency at shares of the throughput", heads, tuple(lines))
+    pairs = ((row, one) for row in report.latency.rows for one in filter(None, row.loads))
+    lines = tuple(SheetRow(tuple(_latency(row, one)), row.cell) for row, one in pairs)
+    return Sheet("latency", "Latency at shares of the throughput", heads, lines)
+
+
+def _latency(row: LatencyRow, one: Latency) -> Iterator[Item]:
+    yield from map(of_text, (row.cell, row.direction))
+    yield Item(f"{100 * one.share:g} %", raw_of(100 * one.share))
+    yield of_pps(one.offered_pps)
+    yield from map(of_time, (one.mean_s, one.p50_s, one.p99_s, one.max_s, one.min_s, one.jitter_s))
+    loss = of_share(one.loss)
+    yield Item(f"{loss.text} (full queues)", loss.raw, "bad") if one.lossy else loss
+    yield from map(of_count, (one.sent, one.received))
 
 
 def search_sheet(report: Report) -> Sheet:
+    """A row for each direction and goal of every run that sought any."""
     heads = heads_of(
         ":Run; :Direction; :Goal; Rate [pps]; Of line rate [%]; Interval [pps]; Confirmed [pps]; Rates looked at; "
         "Duration [s]; :Limit"
     )
-    lines = []
-    for one in report.searches:
-        goal, first = one.goal, one.goal == one.verdict.goals[0]
-        items = (
-            of_text(one.cell),
-            of_text(one.direction),
-            of_text(one.goal_words),
-            of_pps(goal.maximum_pps, one.at_least),
-            figure(goal.maximum_pps / one.line_rate_pps, format_share, 100),
-            of_interval(goal.low_pps, goal.high_pps),
-            of_pps(one.verdict.confirmed_pps if first else None),
-            of_count(one.looks or None),
-            figure(one.length_s, format_time),
-            of_text(LIMIT_WORDS[one.verdict.limit]),
-        )
-        lines.append(SheetRow(items, one.cell))
+    directions = ((cell, run, one) for cell, run in report.runs.items() for one in run.directions)
+    lines = (SheetRow((of_text(cell), *_goal(run, one, of)), cell) for cell, run, one in directions for of in one.goals)
     return Sheet("searches", "Searches", heads, tuple(lines))
 
 
-def size_sheet(report: Report) -> Sheet:
+def _goal(run: RunResult, one: DirectionResult, goal: Goal) -> Iterator[Item]:
+    looks = {sample.trial for sample in run.samples if sample.phase is Phase.SEARCH}
+    yield of_text(one.direction)
+    yield of_text(f"{'PDR' if goal.loss else 'NDR'}, {format_limit(goal.loss)}")
+    yield of_pps(goal.maximum_pps, one.at_least or goal.high_pps is None)  # a loss never exceeded: a lower bound
+    yield figure(goal.maximum_pps / run.plan.offer(one.direction).line_rate_pps, format_share, 100)
+    yield of_interval(goal.low_pps, goal.high_pps)
+    yield of_pps(one.confirmed_pps if goal == one.goals[0] else None)
+    yield of_count(len(looks) or None)
+    yield figure(run.samples[-1].t_s - run.samples[0].t_s if run.samples else 0.0, format_time)
+    yield of_text(LIMIT_WORDS[one.limit])
+
+
+def size_sheet(duts: Sequence[SizedDut]) -> Sheet:
     heads = heads_of(
         ":Run; Frame [B]; Line rate per direction [pps]; Loss allowed [%]; Throughput [pps]; L2 [bit/s]; "
         "Of line rate [%]; :Limit"
     )
-    lines = (SheetRow((of_text(dut.name), *size_items(one))) for dut in report.sized for one in dut.rows)
-    return Sheet("frame-sizes", "Throughput by frame size", heads, tuple(lines))
+    sized = ((name, one) for name, _, results in duts for one in throughputs(results))
+    lines = tuple(SheetRow((of_text(name), *size_items(one))) for name, one in sized)
+    return Sheet("frame-sizes", "Throughput by frame size", heads, lines)
+
+
+def find_sized(runs: Mapping[Cell, RunResult]) -> list[SizedDut]:
+    """Find the runs that differ in nothing but their frame size, of every DUT with at least FEWEST_SIZES of them."""
+    groups: dict[tuple[object, ...], dict[Cell, RunResult]] = {}
+    for cell, run in runs.items():
+        if mode := _SIZE.fullmatch(str(cell.mode)):
+            key = (cell.dut_words, mode[1], cell.bidir, cell.rx_queues, cell.kind, cell.mark)
+            groups.setdefault(key, {})[cell] = run
+    found: list[SizedDut] = []
+    for (_, sizeless, *_), some in groups.items():
+        results = tuple(sorted(some.values(), key=_frame_bytes))
+        if len({*map(_frame_bytes, results)}) >= FEWEST_SIZES:
+            cell = next(iter(some))
+            found.append((str(replace(cell, mode=str(sizeless))), (cell,), results))
+    return found
+
+
+def _frame_bytes(run: RunResult) -> float:
+    return run.plan.offers[0].mean_frame_bytes

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from statistics import fmean
 
 from ...core.tcp.bdp import BdpRow
+from ...core.tcp.cpu import COLUMNS, told_processes
 from ...core.tcp.limit import TcpLimit
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, format_share
@@ -27,9 +30,11 @@ from ..tcp.table import PublishedCell as Published
 from ..tcp.text import name_of_flow
 from ..words import NONE
 from .report import Report
-from .tcp import TcpCell
-from .wans import CPU_HEADS, TunnelCell, WanRun
+from .tcp import TcpCell, WanRun, mode_words
 
+CPU_HEADS: Mapping[str, str] = dict(
+    zip(COLUMNS, ("client's tunnel", "client's program", "far end's tunnel", "server's program"), strict=True)
+)
 _LIMITS = {limit.value: limit.words for limit in TcpLimit}
 
 
@@ -53,9 +58,8 @@ def _rates(one: TcpCell) -> Iterator[Item]:
     yield of_apart(of.uncertainty_bps)
     yield of_text(of.limit.words, one.reasons)
     yield of_count(one.retransmits)
-    yield of_time(of.ping_idle_s)
-    yield of_time(of.ping_loaded_s)
-    yield figure(one.busy, lambda share: f"{format_share(share)} of {len(one.cores)}")
+    yield from map(of_time, (of.ping_idle_s, of.ping_loaded_s))
+    yield figure(fmean(one.cores) if one.cores else None, lambda busy: f"{format_share(busy)} of {len(one.cores)}")
     if hottest is None:
         yield Item(NONE, "")
     else:
@@ -73,10 +77,10 @@ def leg_sheet(report: Report) -> Sheet:
     for one in report.tcp_cells:
         for flow in one.flows:
             if (of := flow.statistics) is not None:
-                least = flow.verdict.at_least
-                figures = (of_bits(of.min), of_bits(of.max), of_bits(of.mean, least), of_bits(of.median))
-                about = (of_bits(of.sstdev), of_share(flow.retransmitted))
-                lines.append(SheetRow((of_text(name_of_flow(flow)), *figures, *about), block=_run(one).text))
+                mean = of_bits(of.mean, flow.verdict.at_least)
+                figures = (of_bits(of.min), of_bits(of.max), mean, of_bits(of.median), of_bits(of.sstdev))
+                items = (of_text(name_of_flow(flow)), *figures, of_share(flow.retransmitted))
+                lines.append(SheetRow(items, block=_run(one).text))
     return Sheet("tcp-legs", "Every leg of TCP", heads, tuple(lines), "Run")
 
 
@@ -98,13 +102,11 @@ def wan_sheet(report: Report) -> Sheet:
         ":Run; Buffers [B]; Window, predicted [B]; Window, seen [B]; Predicted [bit/s]; :By; Measured [bit/s]; "
         "95 % interval [\u00b1 bit/s]; Measured / predicted; Sent again; :Verdict"
     )
-    lines = (SheetRow(tuple(_bdp(run, row)), block=_wan_words(run)) for run in report.wans for row in run.rows)
+    lines = []
+    for run in report.wans:
+        block = ", ".join(filter(None, (named(run.title, run.cell.mark).text, of_text(run.about).text)))
+        lines += [SheetRow(tuple(_bdp(run, row)), block=block) for row in run.rows]
     return Sheet("wans", "TCP over WANs: buffers and bandwidth-delay product", heads, tuple(lines), "WAN")
-
-
-def _wan_words(run: WanRun) -> str:
-    title = named(run.title, run.cell.mark).text
-    return ", ".join(filter(None, (title, *(of_text(one).text for one in (run.made, run.product)))))
 
 
 def _bdp(run: WanRun, row: BdpRow) -> Iterator[Item]:
@@ -120,60 +122,67 @@ def _bdp(run: WanRun, row: BdpRow) -> Iterator[Item]:
     yield of_text(row.words)
 
 
+def tunnel_cells(report: Report) -> list[TcpCell]:
+    """All whose processes were read, if any of them goes through a tunnel; else those through one."""
+    cells = [one for one in report.tcp_cells if one.flows]
+    return [one for one in cells if one.cpu or one.tunnel] if any(one.tunnel for one in cells) else []
+
+
 def tunnel_sheet(report: Report) -> Sheet:
     cpus = "; ".join(f"CPU of the {head} [share of a core]" for head in CPU_HEADS.values())
     heads = heads_of(f":Run; :Tunnel; MTU; Mean rate [bit/s]; {cpus}; Payload per CPU second [bit]; :Limit")
-    lines = tuple(SheetRow(tuple(_tunnel(one))) for one in report.tunnels)
+    lines = tuple(SheetRow(tuple(_tunnel(one))) for one in tunnel_cells(report))
     return Sheet("tunnels", "Tunnels, and the CPU that they take", heads, lines)
 
 
-def _tunnel(one: TunnelCell) -> Iterator[Item]:
-    of = one.of.summary
-    yield named(one.name, one.of.cell.mark)
-    yield of_text(" by ".join(filter(None, (one.tunnel, one.made))))
-    yield of_count(one.mtu)
+def _tunnel(one: TcpCell) -> Iterator[Item]:
+    of, cell, setup = one.summary, one.cell, one.result.setup
+    yield named(f"{replace(cell, over=None).dut_words} {mode_words(cell)}", cell.mark)
+    yield of_text(" by ".join(filter(None, (one.tunnel, setup.tunnel_by))) if one.tunnel else "none")
+    yield of_count(setup.tunnel_mtu if one.tunnel else None)
     yield of_bits(of.rate_bps, of.at_least)
     yield from (of_share(one.cpu.get(column)) for column in CPU_HEADS)
-    yield figure(one.bits_per_cpu_second, lambda bits: format_bits(bits).removesuffix("/s"))
+    known = [bits for flow in one.flows if (bits := flow.bits_per_cpu_second) is not None]
+    yield figure(fmean(known) if known else None, lambda bits: format_bits(bits).removesuffix("/s"))
     yield of_text(of.limit.words)
 
 
 def process_sheet(report: Report) -> Sheet:
+    """Processes of each cell's first repetition, those with a part in the test first."""
     heads = heads_of(
         ":Host; :Role; :Process; usr [share of a core]; sys [share of a core]; :Cores; Run delay [share of a core]"
     )
     lines = []
-    for one in report.tunnels:
-        for host, process in one.processes:
+    for one in tunnel_cells(report):
+        told = told_processes(one.flows[0].shares, one.result.setup.one_kernel)
+        every = [(host, process) for host, some in told.items() for process in some]
+        for host, process in sorted(every, key=lambda item: not item[1].role):
             names = (process.whose or host, process.role or "-", process.name)
             shares = of_share(process.user), of_share(process.system)
             cores = of_text(", ".join(map(str, process.cpus)) or "-")
             items = (*map(of_text, names), *shares, cores, of_share(process.waiting))
-            lines.append(SheetRow(items, block=_run(one.of).text))
+            lines.append(SheetRow(items, block=_run(one).text))
     return Sheet("tunnel-processes", "Processes of every host", heads, tuple(lines), "Run")
 
 
 def published_sheet(report: Report) -> Sheet:
     """CPU of processes only where any was published, of those that are known."""
-    known = [cpu for one in report.published for cpu in (one.published_cpu, one.processes.cpu)]
+    known = [cpu for one in report.published for cpu in (one.published_cpu, one.cpu)]
     published = any(one.published_cpu for one in report.published)
-    columns = {key: head for key, head in CPU_HEADS.items() if published and any(key in cpu for cpu in known)}
-    cpus = "".join(
-        f"CPU of the {head}, {whose} [share of a core]; "
-        for head in columns.values()
-        for whose in ("published", "measured")
-    )
+    columns = [key for key in CPU_HEADS if published and any(key in cpu for cpu in known)]
+    pairs = ((CPU_HEADS[key], whose) for key in columns for whose in ("published", "measured"))
+    cpus = "".join(f"CPU of the {head}, {whose} [share of a core]; " for head, whose in pairs)
     heads = heads_of(f":Cell; Published [Mbit/s]; Measured [Mbit/s]; Ratio; {cpus}:Limit")
-    lines = tuple(SheetRow(tuple(_published(one, tuple(columns)))) for one in report.published)
+    lines = tuple(SheetRow(tuple(_published(one, columns))) for one in report.published)
     return Sheet("published", "Beside published figures", heads, lines)
 
 
-def _published(one: Published, columns: tuple[str, ...]) -> Iterator[Item]:
+def _published(one: Published, columns: list[str]) -> Iterator[Item]:
     row = one.row
     yield named(one.cell.known_by, "" if row is None else row.cell.mark)
     yield figure(one.published, "{:g}".format)
     yield figure(one.mbps, "{:.1f}".format, bound=row is not None and row.at_least)
     yield figure(one.ratio, "{:.2f}".format)
     for column in columns:
-        yield from (of_share(cpu.get(column)) for cpu in (one.published_cpu, one.processes.cpu))
+        yield from (of_share(cpu.get(column)) for cpu in (one.published_cpu, one.cpu))
     yield of_text(one.cell.state.value if row is None else _LIMITS.get(row.limit, row.limit))

@@ -1,17 +1,26 @@
-"""Runs of TCP for the report: of each cell its latest run's own way and version, as a table and as series."""
+"""Runs of TCP for the report: of each cell its latest run's own way and version, as a table and as series; and what
+buffers allow over WANs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
 from ...core.dut.cycles import CpuShare
 from ...core.history.cell import Cell
+from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
+from ...core.tcp.cpu import mean_columns
 from ...core.tcp.intervals import Interval
 from ...core.tcp.model import Way
 from ...core.tcp.result import FlowResult, LegSummary, PingResult, TcpResult
+from ...core.tcp.tunnel import hosts_of
+from ...core.tcp.wan import Wan, format_size
+from ...core.units import format_share, nominal
+from ..plots import PlotFigure
+from ..tcp.curves import find_plot
 
 MOST_POINTS = 240
 """Most points of a series; neighbouring intervals of a longer one are pooled."""
@@ -46,11 +55,8 @@ class TcpCell:
     def pings(self) -> tuple[PingResult, ...]:
         """Pings sent by this version while idle, and while this way ran."""
         kind = self.summary.kind
-        return tuple(
-            one
-            for one in self.result.ping_results
-            if one.leg.version == kind.version and (not one.loaded or one.leg.kind == kind)
-        )
+        of_version = (one for one in self.result.ping_results if one.leg.version == kind.version)
+        return tuple(one for one in of_version if not one.loaded or one.leg.kind == kind)
 
     @property
     def name(self) -> str:
@@ -78,11 +84,6 @@ class TcpCell:
         return tuple(fmean(busy[cpu]) for cpu in sorted(busy))
 
     @property
-    def busy(self) -> float | None:
-        """The mean of all of the DUT's cores."""
-        return fmean(self.cores) if self.cores else None
-
-    @property
     def hottest(self) -> CpuShare | None:
         """The DUT's core that was busiest in any repetition."""
         cpus = [one.shares["dut"].busiest for one in self.flows]
@@ -93,6 +94,19 @@ class TcpCell:
         """bit/s for each percent of one of the DUT's cores."""
         cores = self.summary.cores_per_gbps
         return 1e9 / cores / 100 if cores else None
+
+    @property
+    def tunnel(self) -> str:
+        """``openvpn, client and DUT``; empty without one."""
+        setup = self.result.setup
+        if not setup.header_bytes(self.summary.kind.version):
+            return ""
+        return ", ".join(filter(None, (setup.tunnel, hosts_of(setup.tunnel_between or "dut-server"))))
+
+    @cached_property
+    def cpu(self) -> Mapping[str, float]:
+        """Processes' shares of one core by core.tcp.cpu.COLUMNS, the mean over the repetitions."""
+        return mean_columns([one.shares for one in self.flows])
 
 
 def find_tcp_cells(runs: Mapping[Cell, TcpResult]) -> tuple[TcpCell, ...]:
@@ -142,3 +156,65 @@ def _pooled(some: tuple[Interval, ...]) -> PlotPoint:
         retransmitted_ps=sum(again) / length_s if len(again) == len(some) else None,
         rtt_s=fmean(rtts) if rtts else None,
     )
+
+
+@dataclass(frozen=True)
+class WanRun:
+    """A DUT's latest legs over one WAN, or with different buffers, of one or several runs. cell, result: the first."""
+
+    cell: Cell
+    result: TcpResult
+    rows: tuple[BdpRow, ...]
+
+    @property
+    def name(self) -> str:
+        """The DUT and its own variant; the WAN has a column of its own."""
+        told = self.result.command.get("variant")
+        return f"{self.cell.dut} {told}" if isinstance(told, str) and told else self.cell.dut
+
+    @property
+    def title(self) -> str:
+        """To choose the plot by."""
+        wan = self.result.setup.wan
+        return self.name if wan is None else f"{self.name}, WAN of {nominal(f'{wan} ').rstrip()}"
+
+    @property
+    def about(self) -> str:
+        """Means by which the line is made, the WAN that was asked for where it was scaled down, and its BDP."""
+        setup, product = self.result.setup, find_product(self.result)
+        by = f"by {setup.wan_by}" if setup.wan is not None and setup.wan_by else ""
+        asked = f"scaled to {format_share(setup.scale)} of {setup.wan_asked}" if setup.wan_asked is not None else ""
+        bdp = "" if product is None else f"BDP {format_size(product.size_bytes)}"
+        return ", ".join(filter(None, (by, asked, bdp)))
+
+    @cached_property
+    def plot(self) -> PlotFigure | None:
+        """None where buffers do not differ."""
+        return find_plot(self.result, self.rows, self.title, self.cell)
+
+
+def find_wan_runs(runs: Mapping[Cell, TcpResult]) -> tuple[WanRun, ...]:
+    """Group by WAN the legs that each cell's mode names; DUTs in the order of the cells, shorter WANs first in each."""
+    groups: dict[tuple[object, ...], WanRun] = {}
+    for cell, result in runs.items():
+        mode, setup = cell.tcp, result.setup
+        if mode is None or not tells_bdp(result):
+            continue
+        rows = tuple(row for row in find_rows(result) if row.kind == mode.leg)
+        key = (cell.dut_words, cell.mark, str(setup.wan), setup.wan_by, str(setup.wan_asked))
+        before = groups.setdefault(key, WanRun(cell, result, ()))
+        groups[key] = replace(before, rows=(*before.rows, *rows))
+    found = [replace(one, rows=tuple(sorted(one.rows, key=_order))) for one in groups.values() if one.rows]
+    names = [one.name for one in found]
+
+    def place(one: WanRun) -> tuple[float, ...]:
+        wan = one.result.setup.wan or Wan()
+        return names.index(one.name), wan.delay_s, wan.rate_bps or 0.0, wan.loss
+
+    return tuple(sorted(found, key=place))
+
+
+def _order(row: BdpRow) -> tuple[object, ...]:
+    """Sort key that keeps each series of the plot together, smaller buffers first."""
+    way = list(Way).index(row.kind.way), row.kind.version, row.sender
+    return (*way, row.congestion, row.kind.buffer_bytes is not None, row.buffer_bytes or 0)

@@ -1,4 +1,4 @@
-"""Fills the templates of the page and of its markdown form; formats their figures."""
+"""Fills the templates of the page and of its markdown form, for a chat or a wiki; formats their figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from markupsafe import Markup
 from ...core.history.cell import Cell, by_given_rate
 from ...core.history.regression import Finding
 from ...core.units import format_time
-from ..clean import clean
+from ..clean import clean, escape_markdown
 from ..groups import (
     NOTHING_DIFFERS,
     change_words,
@@ -29,14 +29,34 @@ from ..groups import (
 from ..tcp.text import headline
 from ..words import NONE, format_count, format_figure, typeset
 from .columns import column_of
-from .facts import facts_of
 from .figures import change_text, delta_words
-from .sheets import grid_item
-from .warned import numbers_of
+from .parts import parts_of
+from .report import Report
+from .sheets import facts_of, grid_item, sheets_of
 
+MOST_LINES = 40
+"""Lines of markdown below an event, such as cells that failed for one reason."""
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _UNIT = re.compile(rf"(?<=\d) (?=%|[kMG]?(?:pps|bit/s|B|Hz)\b|[\u00b5m]?s\b|(?:{'|'.join(month_name[1:])})\b)")
 """The space between a figure and its unit, a day and its month."""
+
+
+def to_markdown(report: Report) -> str:
+    """The verdict, events, tables, trends, warnings; names are escaped, they cannot become links, tags or mentions.
+
+    TCP's rates and the first table of each load's section are as on the page; of others there is less, or nothing
+    where the page folds them away.
+    """
+    parts = parts_of(report)
+    shown = {"tcp", *(part.sheets[0].name for part in parts)}
+    sheets = [sheet for sheet in sheets_of(report, parts) if sheet.name in shown]
+    values = {"report": report, "most_lines": MOST_LINES, "sheets": sheets, "none_sign": NONE}
+    return fill("report.md", values, escape)
+
+
+def escape(text: object, most: int = 300) -> Markup:
+    """Text that means nothing to markdown or HTML, as the templates take it."""
+    return Markup(escape_markdown(text, most))
 
 
 def read_static(name: str) -> str:
@@ -90,7 +110,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "grid_item": grid_item,
     "change_text": change_text,
     "delta_words": delta_words,
-    "numbers_of": numbers_of,
     "prose": _prose,
     "worst_of": worst_of,
     "by_given_rate": by_given_rate,

@@ -80,12 +80,8 @@ class Trend:
 
     def changes_of(self, metric: Metric) -> tuple[TrendChange, ...]:
         """The metric's changes, oldest first."""
-        return tuple(
-            sorted(
-                (change for change in self.changes if change.finding.metric.name == metric.name),
-                key=self.instant_of_change,
-            )
-        )
+        own = (change for change in self.changes if change.finding.metric.name == metric.name)
+        return tuple(sorted(own, key=self.instant_of_change))
 
     def usual(self, metric: Metric) -> Usual | None:
         """The last stable level, else that of the nights before a change; None where the metric has no figure."""
@@ -107,22 +103,20 @@ def find_trends(
 
     A night without cells, whose suite could not be read, counts as failed for all cells of that suite.
     """
-    nights = list(nights)
-    runs = cells_of(rows)
+    runs, counted = cells_of(rows), set[str | None]()
     failed: dict[Cell, dict[str, str]] = {}
-    counted = {attempt.path for night in nights for cell in night.cells for attempt in cell.attempts}
     for night in nights:
         if not night.cells:
             for cell in {row.cell for row in rows if row.suite == night.suite}:
                 failed.setdefault(cell, {})[instant_of(night.started, night.night)] = night.error or "not run"
         for cell, record in zip(night.of, night.cells, strict=True):
+            counted |= {attempt.path for attempt in record.attempts}
             if record.state is not CellState.DONE:
                 at = record.attempts[-1].started if record.attempts else night.started
                 failed.setdefault(cell, {})[instant_of(at, night.night)] = reason_of(record, night)
     for row in rows:
         if not row.complete and row.path not in counted:
-            failed.setdefault(row.cell, {})[instant_of(row.started, row.night)] = f"the run is {status_words(row)}"
-    order = [*(row.cell for row in rows), *failed]
+            failed.setdefault(row.cell, {})[place_of(row)] = f"the run is {status_words(row)}"
     return tuple(
         Trend(
             cell,
@@ -131,5 +125,5 @@ def find_trends(
             tuple(change for change in changes if change.finding.cell == cell),
             levels or {},
         )
-        for cell in by_given_rate(order)
+        for cell in by_given_rate([*(row.cell for row in rows), *failed])
     )

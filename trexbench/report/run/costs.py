@@ -8,9 +8,8 @@ from ...core.dut.cycles import Cost
 from ...core.dut.runtime import WorkerEfficiency
 from ...core.result import RunResult
 from ...core.units import format_pps, format_share
-from ..fit import format_sheet
 from ..plots import PlotAxis, PlotFigure, PlotLine, decades
-from ..sheet import Item, Sheet, figure, make_sheet, of_pps
+from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_pps
 from ..words import format_cycles, or_dash
 
 NO_CYCLES = "no cycles per packet"
@@ -50,7 +49,7 @@ def known_costs(result: RunResult) -> tuple[Cost, ...]:
 
 
 def format_costs(costs: Sequence[Cost], room: int | None = None) -> str:
-    """For every rate a table of nodes and a summary line; then a table of all rates. room: columns, as of fit."""
+    """For every rate a table of nodes and a summary line; then a table of all rates. room: as of room_of."""
     blocks = (*map(_block, costs), format_sheet(cost_sheet(costs), room))
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 

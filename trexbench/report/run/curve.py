@@ -17,8 +17,6 @@ _LEFT = 10
 """Columns left of the curve: of its axis and that one's labels."""
 MARKERS = "ox+*#@"
 
-Curve = tuple[str, Sequence[float], Sequence[float]]
-
 
 def draw_curve(result: RunResult, width: int = 100) -> str:
     """Received over offered in Mpps, one marker per direction, dots on the line of no loss; empty without a ramp.
@@ -28,30 +26,26 @@ def draw_curve(result: RunResult, width: int = 100) -> str:
     """
     if not result.plan.seeks_knee:
         return ""
-    curves: list[Curve] = []
+    curves: list[list[tuple[float, float]]] = []
     for direction in result.plan.directions:
-        windows = [w for w in curve_windows(result.plan, result.samples, direction) if w.sent]
-        offered, received = [w.sent_pps / 1e6 for w in windows], [w.received_pps / 1e6 for w in windows]
-        curves.append((str(direction), offered, received))
-    right = max((value for _, offered, _ in curves for value in offered), default=0.0)
-    top = max((value for _, _, received in curves for value in received), default=0.0)
+        windows = curve_windows(result.plan, result.samples, direction)
+        curves.append([(w.sent_pps / 1e6, w.received_pps / 1e6) for w in windows if w.sent])
+    right = max((offered for points in curves for offered, _ in points), default=0.0)
+    top = max((received for points in curves for _, received in points), default=0.0)
     if right <= 0 or top <= 0:
         return ""
     columns = max(20, min(COLUMNS, width - _LEFT))
-    places = [_places(one, right, top, columns) for one in curves]
-    names = [name for name, _, _ in curves]
-    return _framed(_grid(places, right, top, columns), names, right, top)
+    places = [
+        frozenset(
+            (_place(max(0.0, received), top, ROWS), _place(offered, right, columns)) for offered, received in some
+        )
+        for some in curves
+    ]
+    return _framed(_grid(places, right, top, columns), [*map(str, result.plan.directions)], right, top)
 
 
 Places = frozenset[tuple[int, int]]
 """Rows and columns of the chart."""
-
-
-def _places(curve: Curve, right: float, top: float, columns: int) -> Places:
-    _, offered, received = curve
-    return frozenset(
-        (_place(max(0.0, y), top, ROWS), _place(x, right, columns)) for x, y in zip(offered, received, strict=True)
-    )
 
 
 def _grid(places: Sequence[Places], right: float, top: float, columns: int) -> list[list[str]]:

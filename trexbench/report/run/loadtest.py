@@ -19,7 +19,7 @@ from ...core.load.sample import Phase, PortCounters, Sample, find_setback
 from ...core.result import RunResult
 from ...core.units import seconds_of
 from ..clean import clean
-from ..words import text_of, variant_of
+from ..words import text_of
 
 EXPORTED = (Phase.BASELINE, Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 INTERVAL_S = 1.0
@@ -43,8 +43,8 @@ def name_of_series(result: RunResult, stem: str) -> str:
 
     stem: of the run's document.
     """
-    parts = clean(text_of(result.dut, "name", "unnamed")), variant_of(result), result.started[:10], stem
-    return "-".join(filter(None, parts))
+    dut, variant = clean(text_of(result.dut, "name", "unnamed")), text_of(result.command, "variant", "")
+    return "-".join(filter(None, (dut, variant, result.started[:10], stem)))
 
 
 def _vars(result: RunResult) -> dict[str, Any]:

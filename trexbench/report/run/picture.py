@@ -53,8 +53,7 @@ _STAR: dict[str, Any] = {"marker": "*", "markersize": 13, "color": "#F0E442", "m
 
 def draw(result: RunResult, form: str = "png") -> bytes:
     """The file's bytes. form: png, svg or pdf."""
-    ours = "Software" if form == "png" else "Creator"
-    return render(compose(result), form, {ours: "trexbench", "Title": name_of(result)})
+    return render(compose(result), form, name_of(result))
 
 
 def compose(result: RunResult) -> Figure:
@@ -91,10 +90,10 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def render(figure: Figure, form: str, metadata: dict[str, str]) -> bytes:
+def render(figure: Figure, form: str, title: str) -> bytes:
     """The picture as a file. form: png, svg or pdf."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=form, metadata=metadata)
+    buffer, ours = io.BytesIO(), "Software" if form == "png" else "Creator"
+    figure.savefig(buffer, format=form, metadata={ours: "trexbench", "Title": title})
     return buffer.getvalue()
 
 
@@ -139,15 +138,8 @@ def _windows(result: RunResult, direction: Direction) -> list[Window]:
 def _draw_direction(axes: Axes, result: RunResult, one: DirectionResult, number: int, top: float) -> None:
     plan, windows = result.plan, _windows(result, one.direction)
     axes.plot([0, top], [0, top], color=GREY, linewidth=1, linestyle=(0, (5, 3)), label="no loss", zorder=2)
-    axes.plot(
-        [w.sent_pps for w in windows],
-        [w.received_pps for w in windows],
-        **style_of(number),
-        markersize=3.2,
-        linewidth=1.2,
-        label="received",
-        zorder=3,
-    )
+    sent, received = [w.sent_pps for w in windows], [w.received_pps for w in windows]
+    axes.plot(sent, received, **style_of(number), markersize=3.2, linewidth=1.2, label="received", zorder=3)
     _mark_verdict(axes, result, one, top)
     axes.set_xlim(0, top)
     axes.set_ylim(0, top)

@@ -25,8 +25,7 @@ _DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 
 def draw_sizes(results: Sequence[RunResult]) -> bytes:
     """The PNG's bytes; the runs are of one DUT and differ by their frame size only."""
-    title = f"throughput by frame size of {name_of(results[0])}"
-    return render(compose_sizes(results), "png", {"Software": "trexbench", "Title": title})
+    return render(compose_sizes(results), "png", f"throughput by frame size of {name_of(results[0])}")
 
 
 def compose_sizes(results: Sequence[RunResult]) -> Figure:
@@ -43,7 +42,7 @@ def draw_costs(result: RunResult, costs: Sequence[Cost]) -> bytes:
     about = f"{traffic_words(result.profile)}  ·  from {source}  ·  {result.started}"
     title = f"{text_of(result.dut, 'name', '?')}: what a packet costs"
     figure = titled(compose_plot(*cost_plots(costs)), title, about, result.mark)
-    return render(figure, "png", {"Software": "trexbench", "Title": name_of(result, "efficiency")})
+    return render(figure, "png", name_of(result, "efficiency"))
 
 
 def compose_plot(*plots: PlotFigure) -> Figure:

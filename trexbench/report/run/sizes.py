@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ...core.history.cell import Cell
 from ...core.load.plan import Direction
@@ -11,13 +12,11 @@ from ...core.result import RunResult, Status
 from ...core.strategy.search import Search
 from ...core.units import format_pps, format_share, nominal
 from ...core.verdict.model import Limit
-from ..fit import format_sheet
 from ..plots import SOFT, PlotAxis, PlotFigure, PlotLine, decades
 from ..room import wrapped
-from ..sheet import Head, Item, Sheet, figure, heads_of, make_sheet, of_bits, of_pps, of_text, raw_of
-from ..words import NONE, format_bound, format_limit
-from .plans import line_speeds
-from .summary import LIMIT_WORDS, verdict_words
+from ..sheet import Head, Item, Sheet, figure, format_sheet, heads_of, make_sheet, of_bits, of_pps, of_text, raw_of
+from ..words import format_bound, format_limit
+from .summary import LIMIT_WORDS, line_speeds, verdict_words
 
 MOST_DIRECTIONS = 4
 """Most directions that have a column each; of more, only the sum has one."""
@@ -92,17 +91,14 @@ def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]
         before = most.get(key := (*sizes, *rates))
         cells_of = cells if before is None else (*before.cells, *cells)
         most[key] = PlotLine(label, sizes, rates, texts, cells_of, SOFT, "dash")
-        by_loss: dict[float, list[Throughput]] = {}
-        for one in sorted(
-            (one for one in throughputs(results) if one.total_pps), key=lambda one: (one.loss, one.frame_bytes)
-        ):
-            by_loss.setdefault(one.loss, []).append(one)
-        lines += [_size_line(name, some, cells, bool(number)) for number, some in enumerate(by_loss.values())]
+        known = [one for one in throughputs(results) if one.total_pps]
+        known.sort(key=lambda one: (one.loss, one.frame_bytes))
+        by_loss = groupby(known, key=lambda one: one.loss)
+        lines += [_size_line(name, list(some), cells, bool(number)) for number, (_, some) in enumerate(by_loss)]
     every = sorted({size for line in most.values() for size in line.x})
+    names, span = [(size, f"{size:g}") for size in every], (every[0] / 1.2, every[-1] * 1.2)
     return PlotFigure(
-        PlotAxis(
-            "frame size with FCS, bytes", [(size, f"{size:g}") for size in every], (every[0] / 1.2, every[-1] * 1.2)
-        ),
+        PlotAxis("frame size with FCS, bytes", names, span),
         PlotAxis("frames per second", decades(lambda pps: nominal(format_pps(pps)), range(2, 10))),
         [*most.values(), *lines],
     )
@@ -110,19 +106,20 @@ def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]
 
 def _size_line(name: str, points: Sequence[Throughput], cells: tuple[Cell, ...], further: bool) -> PlotLine:
     """further: a loss beside the first."""
+    rates = [format_bound(point.total_pps, bool(point.bounds)) for point in points]
+    shares = [format_share(point.total_pps / point.line_rate_pps) for point in points]
     return PlotLine(
         f"{name}, loss ≤ {format_limit(points[0].loss)}",
         [point.frame_bytes for point in points],
         [point.total_pps for point in points],
         [
-            f"{format_bound(point.total_pps, bool(point.bounds))} at {point.frame_bytes:g} B, "
-            f"{format_share(point.total_pps / point.line_rate_pps)} of line rate"
-            for point in points
+            f"{rate} at {point.frame_bytes:g} B, {share} of line rate"
+            for point, rate, share in zip(points, rates, shares, strict=True)
         ],
         cells,
         dash="dot" if further else "solid",
         bounds=[bool(point.bounds) for point in points],
-        words=[] if further else [_bound(point.total_pps, bool(point.bounds)) for point in points],
+        words=[] if further else rates,
     )
 
 
@@ -140,7 +137,7 @@ def size_sheet(results: Sequence[RunResult]) -> Sheet:
 
 
 def format_sizes(results: Sequence[RunResult], room: int | None = None) -> str:
-    """The table, and below it what its columns count. room: columns, as of fit."""
+    """The table, and below it what its columns count. room: as of room_of."""
     ways = len({way for result in results for way in result.plan.directions})
     together = f"; throughput, L2 and share are of {ways} directions together" if ways > 1 else ""
     reach = f" (up to {ways}00 %)" if ways > 1 else ""
@@ -163,7 +160,3 @@ def size_items(one: Throughput, shown: Sequence[Direction] = ()) -> Iterator[Ite
     yield of_bits(one.l2_bps if known else None)
     yield figure(plan.line_share(one.rates_pps) if known else None, format_share, 100)
     yield of_text(one.words)
-
-
-def _bound(pps: float, at_least: bool) -> str:
-    return format_bound(pps, at_least) if pps else NONE

@@ -6,22 +6,21 @@ Words and figures only; text.py and terminal.py lay them out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.calibration import floors_of
 from ...core.dut.cycles import Cost
+from ...core.load.plan import Direction, Offer
 from ...core.load.sample import Phase
 from ...core.load.windows import phase_window
 from ...core.result import RunResult, Status
-from ...core.units import format_bits, format_duration, format_pps, format_share, format_time
-from ...core.verdict.latency import Latency
+from ...core.strategy.base import Strategy
+from ...core.units import format_bits, format_duration, format_pps, format_share, format_time, nominal
 from ...core.verdict.model import DirectionResult, Limit
 from ...core.verdict.streams import StreamLoss, lost_first, stream_names
 from ..words import NONE, banners_of, format_bound, format_limit, interval_words, name_of, or_dash, text_of
 from .costs import cost_words
-from .plans import line_speeds, plan_words
 
 LIMIT_WORDS = {
     Limit.DUT: "the DUT saturated",
@@ -31,6 +30,7 @@ LIMIT_WORDS = {
     Limit.NONE: "no limit found",
     Limit.UNKNOWN: "not known: what was counted contradicts itself",
 }
+_ANY = Direction(-1, -1)
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ def summarise(result: RunResult) -> RunSummary:
         banners=tuple(banners_of(result)),
         headline=f"{name_of(result)}: {answer_words(result)}",
         directions=tuple(str(one.direction) for one in found),
-        rows=_rows(result),
+        rows=(*_rows(result), *_latency_rows(result)),
         verdicts=tuple((str(one.direction), f"{limit_words(result, one)}: {'; '.join(one.reasons)}") for one in found),
         warnings=tuple(c.text for c in (*result.warnings, *result.analysis_warnings, *result.dut_warnings)),
-        facts=_facts(result),
+        facts=tuple(_facts(result)),
     )
 
 
@@ -108,12 +108,12 @@ def _offered_pps(result: RunResult, one: DirectionResult) -> float:
 
 
 def _nothing(found: Sequence[DirectionResult]) -> str:
-    lossy_from = [one.first_bad_pps for one in found if one.first_bad_pps is not None]
-    if not lossy_from:
+    lossy = [(one.first_bad_pps, one.max_received_pps) for one in found if one.first_bad_pps is not None]
+    if not lossy:
         return "nothing was measured"
-    highest = max(one.max_received_pps for one in found if one.first_bad_pps is not None)
+    first, highest = min(bad for bad, _ in lossy), max(received for _, received in lossy)
     words = "more loss than allowed at every rate"
-    return f"{words}, from {format_pps(min(lossy_from))} on; max received {format_pps(highest)}"
+    return f"{words}, from {format_pps(first)} on; max received {format_pps(highest)}"
 
 
 def verdict_words(result: RunResult) -> str:
@@ -130,63 +130,70 @@ def limit_words(result: RunResult, one: DirectionResult) -> str:
     return f"{LIMIT_WORDS[one.limit]}{' before the run ended' if early else ''}"
 
 
-def _rows(result: RunResult) -> tuple[tuple[str, ...], ...]:
+def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
     plan, found = result.plan, result.analysis.directions
-    rows: dict[str, Callable[[DirectionResult], str]] = {}
+    offers = [(plan.offer(one.direction), one) for one in found]
+
+    def row(label: str, cell: Callable[[DirectionResult], str]) -> tuple[str, ...]:
+        return (label, *map(cell, found))
+
     if plan.seeks_knee:
-        rows[f"rate with loss <= {format_limit(plan.loss_threshold)}"] = rate_words
+        yield row(f"rate with loss <= {format_limit(plan.loss_threshold)}", rate_words)
     else:
-        rows["offered"] = lambda one: format_pps(_offered_pps(result, one))
+        yield row("offered", lambda one: format_pps(_offered_pps(result, one)))
         held = held_cost_of(result) is not None
-        rows["received"] = (lambda one: format_pps(one.maximum_pps)) if held else rate_words
-    rows["  on the wire (L1)"] = lambda one: format_bits(plan.offer(one.direction).l1_bps(one.maximum_pps))
-    rows["  of line rate"] = lambda one: format_share(plan.offer(one.direction).line_share(one.maximum_pps))
+        yield row("received", (lambda one: format_pps(one.maximum_pps)) if held else rate_words)
+    yield "  on the wire (L1)", *(format_bits(offer.l1_bps(one.maximum_pps)) for offer, one in offers)
+    yield "  of line rate", *(format_share(offer.line_share(one.maximum_pps)) for offer, one in offers)
     if plan.seeks_knee:
-        rows["first rate above that loss"] = lambda one: or_dash(one.first_bad_pps, format_pps)
-    rows["  interval"] = interval_words
-    for number, goal in enumerate(found[0].goals if found else ()):
-        if number:
-            rows[f"rate with loss <= {format_limit(goal.loss)}"] = partial(_goal_rate, number)
-            rows["  interval" + " " * number] = partial(_goal_interval, number)
+        yield row("first rate above that loss", lambda one: or_dash(one.first_bad_pps, format_pps))
+    yield row("  interval", interval_words)
+    for number, goal in enumerate(found[0].goals[1:] if found else (), 1):
+        goals = [one.goals[number] if number < len(one.goals) else None for one in found]
+        rates = (NONE if one is None else format_pps(one.maximum_pps) for one in goals)
+        yield f"rate with loss <= {format_limit(goal.loss)}", *rates
+        yield "  interval" + " " * number, *(NONE if one is None else interval_words(one) for one in goals)
     if plan.length_s(Phase.CONFIRM):
-        rows[f"confirmed, held {format_duration(plan.length_s(Phase.CONFIRM))}"] = _confirmed
-    rows["max received in a window"] = lambda one: format_pps(one.max_received_pps)
-    rows["loss in the hold"] = lambda one: or_dash(one.hold_loss, format_share)
-    rows["frames sent, whole run"] = lambda one: _count(one.sent)
-    rows["frames received"] = lambda one: _count(one.received)
-    return (*((label, *map(cell, found)) for label, cell in rows.items()), *_latency_rows(result))
+        yield row(f"confirmed, held {format_duration(plan.length_s(Phase.CONFIRM))}", _confirmed)
+    yield row("max received in a window", lambda one: format_pps(one.max_received_pps))
+    yield row("loss in the hold", lambda one: or_dash(one.hold_loss, format_share))
+    yield row("frames sent, whole run", lambda one: _count(one.sent))
+    yield row("frames received", lambda one: _count(one.received))
 
 
-def _goal_rate(number: int, one: DirectionResult) -> str:
-    return format_pps(one.goals[number].maximum_pps) if number < len(one.goals) else NONE
+def _confirmed(one: DirectionResult) -> str:
+    if not one.trials:
+        return NONE
+    return "none" if one.confirmed_pps is None else format_pps(one.confirmed_pps)
 
 
-def _goal_interval(number: int, one: DirectionResult) -> str:
-    return interval_words(one.goals[number]) if number < len(one.goals) else NONE
+def _count(value: int) -> str:
+    return f"{value:,}".replace(",", " ")
 
 
 def _latency_rows(result: RunResult) -> Iterator[tuple[str, ...]]:
     """Mean and 99th percentile of the tagged frames, at each share of the throughput found."""
     for share in dict.fromkeys(one.share for one in result.latencies):
-        times = [_time(one) for one in result.latencies if one.share == share]
+        times = []
+        for one in (one for one in result.latencies if one.share == share):
+            within = "" if one.mean_s is None or one.p99_s is None else f" ({format_time(one.p99_s)})"
+            times.append(f"{or_dash(one.mean_s, format_time)}{within}")
         yield f"latency at {100 * share:g} % of the throughput, mean (p99)", *times
     if result.latencies and (floors := floors_of(result)):
         known = [floors.get(str(one)) for one in result.plan.directions]
-        yield "latency of the tester alone, mean", *(NONE if one is None else format_time(one) for one in known)
+        yield "latency of the tester alone, mean", *(or_dash(one, format_time) for one in known)
 
 
-def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
-    facts = [
-        *_dut_words(result),
-        *(("hint", words) for words in result.plan.hints(result.analysis.directions)),
-        ("sent", profile_words(result.profile)),
-        ("plan", plan_words(result.plan)),
-        ("DUT", text_of(result.dut, "description", text_of(result.dut, "name", "?"))),
-        ("generator", _generator(result.generator)),
-        *([("label", text_of(result.command, "label", ""))] if result.command.get("label") else []),
-        ("started", f"{result.started}{f', ended {result.finished}' if result.finished else ''}"),
-    ]
-    return tuple(facts)
+def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
+    yield from _dut_words(result)
+    yield from (("hint", words) for words in result.plan.hints(result.analysis.directions))
+    yield "sent", profile_words(result.profile)
+    yield "plan", plan_words(result.plan)
+    yield "DUT", text_of(result.dut, "description", text_of(result.dut, "name", "?"))
+    yield "generator", _generator(result.generator)
+    if result.command.get("label"):
+        yield "label", text_of(result.command, "label", "")
+    yield "started", f"{result.started}{f', ended {result.finished}' if result.finished else ''}"
 
 
 def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
@@ -244,6 +251,26 @@ def traffic_words(profile: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def plan_words(plan: Strategy) -> str:
+    """Describe what was offered, which loss is bad, and how often samples were taken."""
+    alike: dict[Offer, list[str]] = {}
+    for offer in plan.offers:
+        alike.setdefault(replace(offer, direction=_ANY), []).append(str(offer.direction))
+    targets = []
+    for offer, directions in alike.items():
+        of = "per direction" if len(alike) == 1 else ", ".join(directions)
+        line = f"{format_pps(offer.line_rate_pps)} {of} at {nominal(format_bits(offer.line_rate_bps))}"
+        share = nominal(format_share(offer.line_share(offer.target_pps)))
+        targets.append(f"{format_pps(offer.target_pps)} ({share} of line rate, {line})")
+    warmup = nominal(format_pps(max(offer.warmup_pps for offer in plan.offers)))
+    steps = [f"{warmup} for {format_duration(plan.warmup_s)}", *plan.words(" and ".join(targets))]
+    return f"{', '.join(steps)}; {plan.rule}; a sample every {plan.sample_s:g} s"
+
+
+def line_speeds(plan: Strategy) -> str:
+    return " and ".join(nominal(format_bits(speed)) for speed in plan.line_rates_bps)
+
+
 def _generator(generator: Mapping[str, Any]) -> str:
     server = generator.get("server")
     if not isinstance(server, Mapping):
@@ -253,20 +280,3 @@ def _generator(generator: Mapping[str, Any]) -> str:
     ports = generator.get("ports")
     skb = isinstance(ports, list) and any(isinstance(one, Mapping) and one.get("xdp_mode") == "skb" for one in ports)
     return f"{kind}, {version}, at {text_of(server, 'address', '?')}{', in skb mode' if skb else ''}"
-
-
-def _time(latency: Latency) -> str:
-    if latency.mean_s is None:
-        return NONE
-    within = "" if latency.p99_s is None else f" ({format_time(latency.p99_s)})"
-    return f"{format_time(latency.mean_s)}{within}"
-
-
-def _count(value: int) -> str:
-    return f"{value:,}".replace(",", " ")
-
-
-def _confirmed(result: DirectionResult) -> str:
-    if not result.trials:
-        return NONE
-    return "none" if result.confirmed_pps is None else format_pps(result.confirmed_pps)

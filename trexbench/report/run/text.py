@@ -1,21 +1,32 @@
-"""A run's summary and progress as text: plain, or on a terminal in colours and drawn in place."""
+"""A run as text: its summary, plain or in a terminal's colours, in ten lines at most, and its directions' table."""
 
 from __future__ import annotations
 
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
+from os import path as paths
 from typing import TextIO
 
+from ...core.load.sample import Phase
 from ...core.result import RunResult
+from ...core.units import format_pps
+from ...core.verdict.model import DirectionResult
 from ..clean import clean
-from ..fit import format_sheet
 from ..room import room_of, wrapped
-from ..sheet import Head, make_sheet
+from ..sheet import Head, Item, Sheet, format_sheet, make_sheet, of_interval, of_pps, of_share, of_text
+from ..words import format_count, format_limit, interval_words, name_of
+from .costs import cost_sheet, cost_words
 from .live import Live
-from .summary import RunSummary, summarise
+from .summary import RunSummary, answer_words, held_cost_of, limit_words, rate_words, summarise
 
 WIDTH = 100
+LINES, DIRECTIONS = 10, 4
+"""Most lines of a brief summary, and most directions that have one each."""
+HEADS = (
+    ":Direction; Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; Max received [pps]; "
+    "Loss in the hold [share]; :Limit"
+)
 Line = Sequence[tuple[str, str]]
 """Parts of a line, each with its style on a terminal."""
 
@@ -45,7 +56,7 @@ def width_of(stream: TextIO) -> int:
 
 
 def format_summary(result: RunResult, room: int | None = None) -> str:
-    """Answer first: headline, a table, who was the limit, warnings, what was sent and how. room: columns, as of fit."""
+    """Answer first: headline, a table, who was the limit, warnings, what was sent and how. room: as of room_of."""
     lines = ("".join(text for text, _ in line) for line in _lines(summarise(result), room or WIDTH))
     return "".join(f"{line}\n" for line in wrapped([*lines], room))
 
@@ -75,3 +86,76 @@ def _table(rows: Sequence[Sequence[str]]) -> list[Line]:
 def _pairs(pairs: Sequence[tuple[str, str]], style: str, width: int) -> list[Line]:
     texts = [textwrap.fill(clean(f"{label:<10} {text}"), width, subsequent_indent=" " * 11) for label, text in pairs]
     return [[(text[:10], style), (text[10:], "")] for text in texts]
+
+
+def format_brief(result: RunResult, document: str | None, width: int) -> str:
+    """The traffic measured, rate and limit of each direction, cost, warnings, the document.
+
+    document: the path of the run's; width: longer lines are cut, but for the answer and the path.
+    """
+    if held_cost_of(result) is not None:
+        return format_brief_costs([result], [document] if document else [], width)
+    lines = [*_banners([result]), clean(f"{name_of(result)}: {answer_words(result, brief=True)}")]
+    found = result.analysis.directions
+    shown = found if len(found) <= DIRECTIONS else found[: DIRECTIONS - 1]
+    lines += [_cut(str(one.direction), _direction_words(result, one), width) for one in shown]
+    if len(found) > len(shown):
+        lines.append(_cut("", f"and {len(found) - len(shown)} more directions", width))
+    held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
+    lines += [_cut("cost", cost_words(cost, cpus=False), width) for cost in held[-1:]]
+    return _joined(lines, summarise(result).warnings, [f"{'result':<10} {document}"] if document else [], width)
+
+
+def format_brief_costs(results: Sequence[RunResult], documents: Sequence[str], width: int) -> str:
+    """Format the cost of a packet, a line per rate; below it the warnings and where the runs are."""
+    costs = [cost for result in results for cost in result.costs]
+    kind = None if len(results) == 1 else "efficiency"
+    table = format_sheet(cost_sheet(costs), width)[: len(costs) + 1]
+    lines = [*_banners(results), clean(f"{name_of(results[0], kind)}: cost of a packet"), *table]
+    end = [f"{'result':<10} {one}" for one in documents]
+    if len(documents) > 1:
+        place = paths.commonpath([paths.dirname(one) for one in documents])
+        end = [f"{'results':<10} {place}, {format_count(len(documents), 'run')}"]
+    warnings = dict.fromkeys(text for result in results for text in summarise(result).warnings)
+    return _joined(lines, list(warnings), end, width)
+
+
+def _banners(results: Sequence[RunResult]) -> list[str]:
+    banners = dict.fromkeys(banner.partition(":")[0] for result in results for banner in summarise(result).banners)
+    return [f"*** {', '.join(banners)} ***"] if banners else []
+
+
+def _direction_words(result: RunResult, one: DirectionResult) -> str:
+    known = one.low_pps is not None and one.high_pps is not None
+    rate = f"{rate_words(one)} ({interval_words(one)})" if known else rate_words(one)
+    goals = [f"{format_pps(goal.maximum_pps)} with loss <= {format_limit(goal.loss)}" for goal in one.goals[1:]]
+    return f"{rate}: {'; '.join([limit_words(result, one), *goals, *one.reasons])}"
+
+
+def _joined(lines: Sequence[str], warnings: Sequence[str], end: Sequence[str], width: int) -> str:
+    """With as many of the warnings as there is room for, and the number of the others."""
+    room = max(1, LINES - len(lines) - len(end))
+    told = [*(warnings if len(warnings) <= room else warnings[: room - 1])]
+    more = len(warnings) - len(told)
+    told += [f"{more}{' more' if told else ''}: results show"] if more else []
+    return "\n".join([*lines, *(_cut("warning", text, width) for text in told), *end]) + "\n"
+
+
+def _cut(label: str, text: str, width: int) -> str:
+    return f"{label:<10} {textwrap.shorten(clean(text), max(20, width - 11), placeholder=' ...')}"
+
+
+def direction_sheet(run: RunResult) -> Sheet:
+    """Table of the run's directions."""
+    found = run.analysis.directions
+    rows = ((*direction_items(one), of_text(limit_words(run, one))) for one in found)
+    return make_sheet(HEADS, rows, "directions", "Directions")
+
+
+def direction_items(of: DirectionResult) -> Iterator[Item]:
+    """All of HEADS but the limit."""
+    yield of_text(of.direction)
+    yield of_pps(of.maximum_pps, of.at_least)
+    yield of_interval(of.low_pps, of.high_pps)
+    yield from map(of_pps, (of.first_bad_pps, of.confirmed_pps, of.max_received_pps))
+    yield of_share(of.hold_loss)

@@ -28,9 +28,7 @@ _HOSTS = {"client": (BLUE, "client"), "dut": (VERMILION, "DUT"), "server": (GREE
 
 def draw_tcp(result: TcpResult, form: str = "png") -> bytes:
     """The file's bytes. form: png, svg or pdf."""
-    ours = "Software" if form == "png" else "Creator"
-    title = f"TCP through {where_words(result)}"
-    return render(compose_bdp(result) or compose_tcp(result), form, {ours: "trexbench", "Title": title})
+    return render(compose_bdp(result) or compose_tcp(result), form, f"TCP through {where_words(result)}")
 
 
 def compose_tcp(result: TcpResult) -> Figure:

@@ -11,10 +11,9 @@ from ...core.history.night import CellRecord, Night
 from ...core.history.rows import RunRow
 from ...core.tcp.cpu import COLUMNS
 from ...core.units import format_scaled
-from ..fit import format_sheet
 from ..room import wrapped
-from ..sheet import Item, Sheet, figure, make_sheet, raw_of
-from ..words import NONE, SIMULATED, format_count, mark_banners, or_dash, starred
+from ..sheet import Item, Sheet, figure, format_sheet, make_sheet
+from ..words import SIMULATED, format_count, mark_banners, or_dash, starred
 
 _HEADS = (
     "::cell; published [Mbit/s]; measured [Mbit/s]; ratio; :limit; busy cores^1; ping idle [ms]^2; loaded [ms]^2; "
@@ -25,27 +24,20 @@ NEAR = 0.05
 
 
 @dataclass(frozen=True)
-class ProcessShares:
-    """cpu: shares of one core by core.tcp.cpu.COLUMNS, those that were read."""
-
-    cpu: Mapping[str, float] = field(default_factory=dict)
-    bits_per_cpu_second: float | None = None
-
-
-@dataclass(frozen=True)
 class PublishedCell:
-    """A cell. published: in Mbit/s, None where nobody did. row: None where it was not measured. scale: of the line and
-    the buffers that it was measured with, below 1 where those that were asked for could not be had.
-
-    published_cpu: shares of one core, as of ProcessShares.
-    """
+    """A cell beside what was published of it."""
 
     cell: CellRecord
     published: float | None
+    """In Mbit/s; None where nobody did."""
     row: RunRow | None
+    """None where it was not measured."""
     scale: float = 1.0
+    """The share of line and buffers that it was measured with, below 1 where those asked for could not be had."""
     published_cpu: Mapping[str, float] = field(default_factory=dict)
-    processes: ProcessShares = ProcessShares()
+    """Shares of one core by core.tcp.cpu.COLUMNS; the same for ``cpu``, those that were read."""
+    cpu: Mapping[str, float] = field(default_factory=dict)
+    bits_per_cpu_second: float | None = None
 
     @property
     def mbps(self) -> float | None:
@@ -67,14 +59,14 @@ class PublishedCell:
         }
         if self.scale != 1.0:
             found["scale"] = self.scale
-        if self.processes.cpu:
-            found |= {"cpu": dict(self.processes.cpu), "bits_per_cpu_second": self.processes.bits_per_cpu_second}
+        if self.cpu:
+            found |= {"cpu": dict(self.cpu), "bits_per_cpu_second": self.bits_per_cpu_second}
         return found | ({"published_cpu": dict(self.published_cpu)} if self.published_cpu else {})
 
     @property
     def cpu_ratios(self) -> Mapping[str, float | None]:
         """Measured over published, by column; None where the measured one is missing."""
-        own = self.processes.cpu
+        own = self.cpu
         return {name: own[name] / share if name in own else None for name, share in self.published_cpu.items() if share}
 
 
@@ -93,7 +85,7 @@ def _banners(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
 
 
 def format_table(night: Night, lines: Sequence[PublishedCell], room: int | None = None) -> str:
-    """The table, and what it says together. room: columns, as of fit."""
+    """The table, and what it says together. room: as of room_of."""
     banners = [f"{line}\n" for line in starred(_banners(night, lines))]
     title = f"{night.suite}, night of {night.night}, Mbit/s"
     table = format_sheet(published_sheet(lines), room)
@@ -106,18 +98,17 @@ def _together(lines: Sequence[PublishedCell]) -> list[str]:
     near = sum(abs(ratio - 1) <= NEAR for ratio in ratios)
     words = f"{near} of {format_count(len(ratios), 'published figure')} within {100 * NEAR:g} %"
     last = [f"{words}, median ratio {median(ratios):.3f}"] if ratios else []
-    scaled = [one for one in lines if one.scale != 1.0]
-    last += [
+    return last + [
         f"{one.cell.known_by}: line and buffers were scaled to {one.scale:.3g}, its ratio is to {one.scale:.3g} of "
         f"what was published"
-        for one in scaled
+        for one in lines
+        if one.scale != 1.0
     ]
-    return last
 
 
 def _processes(lines: Sequence[PublishedCell], room: int | None) -> Iterator[str]:
     """The second table, where the tests are about processes: of a tunnel, or of which figures were published."""
-    if not any(one.published_cpu or "client_tunnel" in one.processes.cpu for one in lines):
+    if not any(one.published_cpu or "client_tunnel" in one.cpu for one in lines):
         return
     yield from ("", "CPU of processes, % of one core: measured, published", "")
     yield from format_sheet(make_sheet(_CPUS, map(_cpu_row, lines)), room)
@@ -127,28 +118,28 @@ def _processes(lines: Sequence[PublishedCell], room: int | None) -> Iterator[str
         yield from ("", f"{near} of {format_count(len(ratios), 'published CPU figure')} within {100 * NEAR:g} %")
 
 
-def _cpu_row(line: PublishedCell) -> tuple[str, ...]:
-    own = line.processes
-    cells = [
-        " ".join(or_dash(one.get(name), lambda share: f"{100 * share:.2f}") for one in (own.cpu, line.published_cpu))
-        for name in COLUMNS
-    ]
-    bits = or_dash(own.bits_per_cpu_second, lambda one: format_scaled(one, "bit", 3))
-    return (line.cell.known_by, *cells, bits)
+def _cpu_row(line: PublishedCell) -> Iterator[str]:
+    yield line.cell.known_by
+    for name in COLUMNS:
+        both = (line.cpu.get(name), line.published_cpu.get(name))
+        yield " ".join(or_dash(one, lambda share: f"{100 * share:.2f}") for one in both)
+    yield or_dash(line.bits_per_cpu_second, lambda one: format_scaled(one, "bit", 3))
 
 
 def _row(line: PublishedCell) -> Iterator[Item | str]:
     row = line.row
+
+    def of(column: str) -> float | None:
+        return None if row is None else row.get(column)
+
     yield line.cell.known_by
     yield figure(line.published, "{:g}".format)
-    bps = None if row is None else row.get("total_bps")
-    bound = row is not None and row.at_least
-    yield Item(NONE, "") if bps is None else Item(f"{'>= ' * bound}{bps / 1e6:.1f}", raw_of(bps / 1e6, bound))
+    yield figure(line.mbps, "{:.1f}".format, bound=row is not None and row.at_least)
     yield figure(line.ratio, "{:.3f}".format)
     yield line.cell.state.value if row is None else row.limit
-    cores = None if row is None else row.get("cores_per_gbps")
+    cores, bps = of("cores_per_gbps"), of("total_bps")
     yield figure(None if cores is None or bps is None else cores * bps / 1e9, "{:.2f}".format)
     for column in ("ping_idle_s", "ping_loaded_s"):
-        yield figure(None if row is None else row.get(column), lambda one: f"{1000 * one:.3f}", 1000)
+        yield figure(of(column), lambda one: f"{1000 * one:.3f}", 1000)
     for column in ("idle_power_w", "power_w"):
-        yield figure(None if row is None else row.get(column), "{:.1f} W".format)
+        yield figure(of(column), "{:.1f} W".format)

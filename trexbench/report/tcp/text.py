@@ -1,28 +1,33 @@
-"""A run of TCP as text: the verdicts, its tables, the warnings."""
+"""A run of TCP as text: the verdicts, its tables, the bandwidth-delay product and what buffers allow, the warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...core.tcp.bdp import tells_bdp
+from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
 from ...core.tcp.cpu import HostShare, ProcessShare, told_processes
+from ...core.tcp.laws import SENDABLE, window_rule
 from ...core.tcp.model import Way
 from ...core.tcp.result import FlowResult, TcpResult
 from ...core.tcp.statistics import PingStatistics
 from ...core.tcp.tunnel import hosts_of
-from ...core.units import format_duration, format_scaled, format_share
+from ...core.tcp.wan import format_size
+from ...core.units import format_bits, format_duration, format_scaled, format_share, format_time
 from ..clean import clean
-from ..fit import format_sheet
 from ..room import wrapped
-from ..sheet import Item, Sheet, figure, make_sheet, of_count, of_time
+from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_count, of_time
 from ..words import NONE, banners_of, format_bound, format_count, or_dash, starred, text_of
-from .bdp import bdp_lines, mega
 
 _FLOWS = (
     "::way; min [Mbit/s]^3; max [Mbit/s]^3; mean [Mbit/s]; uncertainty [Mbit/s]; median [Mbit/s]^2; sstdev [Mbit/s]^2; "
     "lag 1^1; retransmits; :limit"
 )
+_BDP = (
+    "buffers; window^1; seen^1; cwnd^1; predicted [Mbit/s]; ::by; measured [Mbit/s]; +- [Mbit/s]^2; ratio^2; again^3; "
+    "::limit"
+)
 _PINGS = "::ping; min [us]; avg [us]; max [us]; mdev [us]^1; loss [share]"
+_SYSCTLS = ("tcp_rmem", "tcp_wmem")
 _CPUS = "::CPU; busy; usr^1; sys^1; softirq^1; waiting; Mbit/s per %"
 _CORES, _CORE = 4, 0.05
 """Cores of a host reported at most, busiest first, and the busy share that each needs; at least one is reported."""
@@ -45,7 +50,7 @@ def sheets_of_run(result: TcpResult) -> Iterator[Sheet]:
 
 
 def format_tcp(result: TcpResult, room: int | None = None) -> str:
-    """The whole summary, several lines. room: columns, as of fit."""
+    """The whole summary, several lines. room: as of room_of."""
     lines = [*wrapped(_head_lines(result), room)]
     lines += ["", *bdp_lines(result, room)] if tells_bdp(result) else []
     for sheet in sheets_of_run(result):
@@ -192,3 +197,70 @@ def _facts(result: TcpResult) -> Iterator[str]:
         yield f"PPPoE   between DUT and server, MTU {result.setup.mtu}"
     yield f"DUT     {clean(text_of(result.dut, 'description', text_of(result.dut, 'name', '?')))}"
     yield f"started {result.started}{f', ended {result.finished}' if result.finished else ''}"
+
+
+def bdp_lines(result: TcpResult, room: int | None = None) -> Iterator[str]:
+    """The product, what was read of the hosts, a row for each kind of leg, and each one's verdict."""
+    rows = find_rows(result)
+    yield from wrapped([*_of_the_line(result, rows), *map(clean, dict.fromkeys(_of_hosts(result)))], room)
+    groups: dict[str, list[BdpRow]] = {}
+    for row in rows:
+        groups.setdefault(row.name, []).append(row)
+    for name, ones in groups.items():
+        yield from ("", f"{clean(name)}, in Mbit/s", *format_sheet(make_sheet(_BDP, map(_bdp_row, ones)), room))
+    yield ""
+    for name, ones in groups.items():
+        which = f"{name}, " if len(groups) > 1 else ""
+        yield from wrapped([clean(f"{which}{_buffers(row)}: {row.words}") for row in ones], room)
+
+
+def _of_the_line(result: TcpResult, rows: Sequence[BdpRow]) -> Iterator[str]:
+    setup, product = result.setup, find_product(result)
+    if setup.wan is not None:
+        yield f"WAN     {setup.wan}{f', by {clean(setup.wan_by)}' if setup.wan_by else ''}"
+    if setup.wan_asked is not None:
+        yield f"scaled  {setup.wan_asked} was asked for: rate and buffers are {format_share(setup.scale)} of that"
+    if product is not None:
+        parts = f"{format_bits(product.rate_bps)} x {format_time(product.delay_s)}"
+        yield f"BDP     {format_size(product.size_bytes)}: {parts} ({product.by})"
+    if (trip_s := next((row.round_trip_s for row in rows if row.round_trip_s), None)) is not None:
+        yield f"ping    {format_time(trip_s)} round trip of the idle path, the median"
+    for row in {row.congestion: row for row in rows}.values() if setup.wan is not None and setup.wan.loss else ():
+        most = "no such bound: its rate does not follow from the loss"
+        if row.loss_bps is not None:
+            most = f"about {format_bits(row.loss_bps)} in the long run, by {row.loss_law}"
+        yield clean(f"loss    {row.congestion}: {most}")
+
+
+def _of_hosts(result: TcpResult) -> Iterator[str]:
+    """Each host's buffers as they were, and how much of them is window."""
+    for leg in result.legs:
+        for host, program in leg.program.items() if leg.leg.buffer_bytes is None else ():
+            if sizes := [f"{name} {text_of(program, name, '?')}" for name in _SYSCTLS if name in program]:
+                yield f"{host:<7} {', '.join(sizes)}"
+    for leg in result.legs:
+        if receiver := leg.program.get("client" if leg.leg.way is Way.REVERSE else "server"):
+            yield f"window  {window_rule(receiver).why}; of a send buffer {SENDABLE:g} can be on its way"
+
+
+def _buffers(row: BdpRow) -> str:
+    how, _, whose = row.buffer_by.partition(": ")
+    return f"{or_dash(row.buffer_bytes, format_size)}, {how}{f' ({whose})' if whose and how != 'set' else ''}"
+
+
+def _bdp_row(row: BdpRow) -> tuple[str, ...]:
+    sizes = (row.buffer_bytes, row.window_predicted_bytes, row.window_bytes, row.cwnd_bytes)
+    return (
+        *(or_dash(size, format_size) for size in sizes),
+        or_dash(row.predicted_bps, mega),
+        row.predicted_by or NONE,
+        f"{'>= ' if row.at_least else ''}{mega(row.rate_bps)}",
+        or_dash(row.uncertainty_bps, mega),
+        or_dash(row.ratio, lambda ratio: f"{ratio:.2f}"),
+        or_dash(row.retransmits, str),
+        row.limit.value,
+    )
+
+
+def mega(bps: float) -> str:
+    return f"{bps / 1e6:.1f}"

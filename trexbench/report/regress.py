@@ -1,0 +1,235 @@
+"""A judgement as text, markdown for chat, GitHub's annotations, JSON and JUnit; all names in it are untrusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+from xml.etree import ElementTree
+
+from ..core.history.causes import FindingGroup, Section, groups_of
+from ..core.history.levels import Kind
+from ..core.history.regression import Finding, Judgement
+from .clean import clean, escape_markdown
+from .events import events_of_judgement, first_sentence, missing_lines
+from .groups import (
+    DIFFERS,
+    NOTHING_DIFFERS,
+    change_words,
+    difference_lines,
+    explanation_lines,
+    finding_line,
+    format_levels,
+    format_noise,
+    group_lines,
+    headline,
+    too_few,
+)
+from .room import wrapped
+from .sheet import format_sheet, make_sheet
+from .words import format_count
+
+WIDTH = 100
+"""Columns of text where there is no terminal."""
+CHAT_LINES = 12
+"""A chat message shows so many groups, cells and notes, and counts the rest."""
+ANNOTATIONS = 50
+
+
+def format_judgement(judgement: Judgement, width: int = WIDTH) -> str:
+    """Groups of findings, the worst first: the headline, what explains it, what differs, and every figure below."""
+    lines = [*_wrap(first_sentence(judgement), width), "", *_sections(judgement, width)]
+    short = judgement.of(Kind.INSUFFICIENT)
+    if short and judgement.judged:
+        text = f"{format_count(len(short), 'figure')} not judged: {too_few(*(finding.nights for finding in short))}"
+        lines += _wrap(text, width)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _sections(judgement: Judgement, width: int) -> Iterator[str]:
+    titles = {
+        Section.REGRESSION: "REGRESSIONS",
+        Section.SUSPICION: "SUSPECTED",
+        Section.OLDER: f"REGRESSIONS BEFORE {judgement.since}, NOT ALARMING",
+        Section.RECOVERY: "RECOVERED",
+        Section.IMPROVEMENT: "IMPROVEMENTS",
+        Section.KNOWN: "KNOWN CHANGES",
+    }
+    groups = groups_of(judgement)
+    for section, title in titles.items():
+        of_section = [group for group in groups if group.section is section]
+        if of_section:
+            yield title
+        for group in of_section:
+            yield from (*_group(group, width), "")
+    if judgement.missing:
+        lines = (line for text in missing_lines(judgement.missing) for line in _wrap(text, width, 2))
+        yield from ("FAILED", *lines, "")
+    if judgement.remarks:
+        yield from (*(line for remark in judgement.remarks for line in _wrap(f"note: {remark}", width)), "")
+
+
+def _group(group: FindingGroup, width: int) -> Iterator[str]:
+    yield from _wrap(headline(group), width, 2)
+    for sentence in explanation_lines(group):
+        yield from _wrap(sentence, width, 4)
+    if group.differences is not None:
+        yield from _wrap(DIFFERS if group.differences else NOTHING_DIFFERS, width, 4)
+    for line in difference_lines(group):
+        yield from _wrap(line, width, 6)
+    for metric, findings in group.by_metric().items():
+        yield from _figures(metric, findings, group.since, width)
+
+
+def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -> Iterator[str]:
+    """A table; where the width is too small for it two lines for each finding, so that none is cut."""
+    heads, rows = f":{metric}; change; :before -> after; noise; nights; :since", []
+    for one in findings:
+        figures = change_words(one), format_levels(one), format_noise(one), str(one.nights), one.since or ""
+        rows.append([clean(one.cell), *figures])
+    if all(one.since == since for one in findings):
+        heads, rows = heads.rpartition(";")[0], [row[:-1] for row in rows]
+    table = [f"    {line}" for line in format_sheet(make_sheet(heads, rows))]
+    if max(map(len, table)) <= width:
+        yield from table
+        return
+    yield f"    {metric}"
+    for name, change, levels, noise, nights, *own in rows:
+        about = f"{format_count(int(nights), 'night')}, noise {noise}{f', since {own[0]}' if own else ''}"
+        yield f"      {name}"
+        yield from _wrap(f"{change}  {levels}  {about}", width, 8)
+
+
+def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
+    return wrapped([f"{'':<{indent}}{clean(text)}"], max(width, 40))
+
+
+def format_markdown(judgement: Judgement) -> str:
+    """A few lines for chat."""
+    sign = {0: "OK", 3: "REGRESSION", 4: "NO VERDICT"}[judgement.exit_code]
+    lines = [f"**{sign}**: {escape_markdown(first_sentence(judgement))}"]
+    entries = [(f"{one.kind}: {one.headline}", *one.lines) for one in events_of_judgement(judgement) if not one.older]
+    entries += [(f"note: {remark}",) for remark in judgement.remarks]
+    for first, *others in entries[:CHAT_LINES]:
+        lines += [f"- {escape_markdown(first)}", *(f"  - {escape_markdown(line)}" for line in others)]
+    if len(entries) > CHAT_LINES:
+        lines.append(f"- and {len(entries) - CHAT_LINES} more")
+    return "\n".join(lines) + "\n"
+
+
+def format_github(judgement: Judgement) -> str:
+    """Workflow commands: an error per regression, a warning per reason of cells not measured, a notice for the rest."""
+    lines = []
+    for group in (one for one in groups_of(judgement) if one.section is Section.REGRESSION):
+        figures = (finding_line(finding) for finding in group.findings[1:])
+        lines.append(_command("error", headline(group), "\n".join([*group_lines(group), *figures])))
+    lines += [_command("warning", "not measured", line) for line in missing_lines(judgement.missing)]
+    return "\n".join([*lines[:ANNOTATIONS], _command("notice", "trexbench regress", first_sentence(judgement))]) + "\n"
+
+
+def _command(name: str, title: str, text: str) -> str:
+    """``::error title=...::text``, escaped as the runner unescapes it."""
+    message = "%0A".join(clean(line).replace("%", "%25") for line in text.split("\n"))
+    title = clean(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    return f"::{name} title={title}::{message}"
+
+
+def judgement_values(judgement: Judgement) -> dict[str, Any]:
+    """JSON values in each metric's own unit, shares as fractions."""
+    return {
+        "exit_code": judgement.exit_code,
+        "summary": first_sentence(judgement),
+        "judged": judgement.judged,
+        "since": judgement.since,
+        "regressions": [*map(_values, judgement.regressions)],
+        "suspicions": [*map(_values, judgement.of(Kind.SUSPICION))],
+        "older": [*map(_values, judgement.older)],
+        "recoveries": [*map(_values, judgement.of(Kind.RECOVERY))],
+        "improvements": [*map(_values, judgement.of(Kind.IMPROVEMENT))],
+        "known": [*map(_values, judgement.of(Kind.KNOWN))],
+        "insufficient": [
+            {"cell": str(finding.cell), "metric": finding.metric.name, "nights": finding.nights}
+            for finding in judgement.of(Kind.INSUFFICIENT)
+        ],
+        "groups": [*map(_group_values, groups_of(judgement))],
+        "missing": [asdict(one) for one in judgement.missing],
+        "remarks": list(judgement.remarks),
+    }
+
+
+def _values(finding: Finding) -> dict[str, Any]:
+    return {
+        "cell": str(finding.cell),
+        **finding.cell.to_dict(),
+        "metric": finding.metric.name,
+        "unit": finding.metric.unit,
+        "shape": finding.shape.value,
+        "since": finding.since,
+        "between": finding.between,
+        "told": finding.told,
+        "nights": finding.nights,
+        "before": finding.before,
+        "after": finding.after,
+        "at_least": finding.at_least,
+        "change": finding.share,
+        "noise": finding.noise,
+        "score": finding.score if finding.score != float("inf") else None,
+        "explanation": list(finding.explanation),
+        "note": finding.note,
+        "loss": None if finding.loss is None else asdict(finding.loss),
+        "more_nights": finding.more or None,
+    }
+
+
+def _group_values(group: FindingGroup) -> dict[str, Any]:
+    first = group.first
+    return {
+        "kind": group.section.value,
+        "headline": headline(group),
+        "dut": first.cell.dut,
+        "variant": first.cell.variant,
+        "over": str(first.cell.over or ""),
+        "simulated": first.cell.simulated,
+        "emulated": first.cell.emulated,
+        "worse": first.worse,
+        "since": group.since,
+        "cells": [str(cell) for cell in group.cells],
+        "figures": [{"cell": str(one.cell), "metric": one.metric.name} for one in group.findings],
+        "explanation": list(group.explanation),
+        "differences": None if group.differences is None else [asdict(one) for one in group.differences],
+        "note": group.note,
+    }
+
+
+def format_junit(judgement: Judgement) -> str:
+    """A test case per figure: failed where it regressed, skipped with too few nights; missing cells are errors."""
+    suites = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(suites, "testsuite", name="trexbench regress")
+
+    def add_case(cell: object, metric: str) -> ElementTree.Element:
+        return ElementTree.SubElement(suite, "testcase", classname=clean(cell), name=clean(metric))
+
+    groups = [group for group in groups_of(judgement) if group.section is Section.REGRESSION]
+    alarming = {id(finding): group for group in groups for finding in group.findings}
+    for finding in sorted(judgement.findings, key=lambda one: (str(one.cell), one.metric.name)):
+        case, line = add_case(finding.cell, finding.metric.name), clean(finding_line(finding))
+        if (group := alarming.get(id(finding))) is not None:
+            failure = ElementTree.SubElement(case, "failure", type="regression", message=line)
+            texts = [headline(group), line, *finding.explanation, *difference_lines(group)]
+            failure.text = "\n".join(map(clean, texts))
+        elif finding.kind is Kind.INSUFFICIENT:
+            ElementTree.SubElement(case, "skipped", message=too_few(finding.nights))
+        else:
+            ElementTree.SubElement(case, "system-out").text = line
+    for cell, metric in judgement.steady:
+        add_case(cell, metric)
+    for missing in judgement.missing:
+        case = add_case(missing.cell or missing.suite, "measured")
+        ElementTree.SubElement(case, "error", type="missing", message=clean(next(missing_lines([missing]))))
+    for element in (suites, suite):
+        element.set("tests", str(len(suite)))
+        for name, outcome in (("failures", "failure"), ("skipped", "skipped"), ("errors", "error")):
+            element.set(name, str(len(suite.findall(f"*/{outcome}"))))
+    ElementTree.indent(suites)
+    text = ElementTree.tostring(suites, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
