@@ -90,12 +90,13 @@ def test_wans_delay_vary_and_lose(tmp_path: Path) -> None:
     """A busy machine adds milliseconds to round trips, and lowers rates by a third.
 
     Reno, since cubic ends its slow start too early where round trips vary. Few seconds have few losses: a wide range.
+    What waits behind a lost segment is received once that is repaired: what came in a round trip before counts, too.
     """
     lines = ("200ms,5mbit", "100ms,5mbit,jitter=20ms", "40ms,10mbit,loss=1%")
     options = [("--wan", line, "--cc", "reno", "--time", "8s") for line in lines]
     delayed, varied, lossy = measured(tmp_path, *options, offloads="packet")
     assert 0.2 <= min(delayed["pings"][0]["times_s"]) < 0.22
-    assert 0.6 < rate_bps(delayed) / (5e6 * 1448 / (1500 + ETHERNET)) < 1.02 or limit(delayed) == "endpoint-cpu"
+    assert 0.6 < rate_bps(delayed) / (5e6 * 1448 / (1500 + ETHERNET)) < 1.02 + 0.2 / 8 or limit(delayed) == "endpoint-cpu"
     trips_s = varied["pings"][0]["times_s"]
     assert all(0.06 <= one < 0.16 for one in trips_s) and len({round(one, 3) for one in trips_s}) > 1
     (row,) = lossy["bdp"]
