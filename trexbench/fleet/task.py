@@ -6,21 +6,18 @@ import contextlib
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..config.catalogue import DUTS, SUITES
-from ..config.firewall import RulesFile
 from ..config.fleet import Fleet, read_fleet
 from ..config.lookup import find_profile, load_dut, read_suite
-from ..config.model import DutConfig
 from ..config.schema import dut_of, read_dut
 from ..config.suite import Instead, Suite
-from ..config.yamltree import read_text
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import Cell
 from ..core.load.profile import Mode
@@ -138,23 +135,21 @@ def setup_of(values: Mapping[str, Any]) -> Setup:
 
 
 def digest_of(suite: Suite, setup: Setup) -> str:
-    duts = _duts_of(suite, setup)
-    if any(sha256(read_text(one.file, "firewall").encode()).hexdigest() != one.digest for one in _rules_of(duts)):
-        dut_of.cache_clear()  # which does not know that files that a config names have changed
-        duts = _duts_of(suite, setup)
-    texts = [str(versions()["trexbench"]), suite.file.read_text("utf-8"), *(dut.text for dut in duts)]
-    texts += [*(one.digest for one in _rules_of(duts)), find_profile(Mode.profile).read_text("utf-8")]
-    return sha256("\0".join(texts).encode()).hexdigest()
+    """Return the digest of a CellOrder."""
+    return _digest(_files_of(suite, setup))
 
 
-def _duts_of(suite: Suite, setup: Setup) -> list[DutConfig]:
-    """The suite's DUTs, whose directory is listed once."""
+def _files_of(suite: Suite, setup: Setup) -> tuple[Path, ...]:
+    dut_of.cache_clear()  # what a config names may have changed
     known, names = DUTS.files(setup.configs_dir), sorted({dut.name for dut in suite.duts})
-    return [read_dut(known[name]) if name in known else load_dut(name, setup.configs_dir) for name in names]
+    duts = [read_dut(known[name]) if name in known else load_dut(name, setup.configs_dir) for name in names]
+    rules = [one.firewall.file.file for dut in duts for _, one in dut.variants if one.firewall.file is not None]
+    return suite.file, *(dut.file for dut in duts), *rules, find_profile(Mode.profile)
 
 
-def _rules_of(duts: Sequence[DutConfig]) -> list[RulesFile]:
-    return [one.firewall.file for dut in duts for _, one in dut.variants if one.firewall.file is not None]
+def _digest(files: Iterable[Path]) -> str:
+    version = str(versions()["trexbench"]).encode()
+    return sha256(b"\0".join([version, *(file.read_bytes() for file in files)])).hexdigest()
 
 
 def place_of(started: str, night: str, cell: Cell) -> str:
@@ -235,6 +230,7 @@ def facts_of_tester(order: Mapping[str, Any]) -> dict[str, Any]:
         return {**facts, "error": str(error)}
 
 
+@cache
 def versions() -> Mapping[str, str | None]:
     found: Mapping[str, str | None] = host_facts()["versions"]
     return found
@@ -271,8 +267,8 @@ def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, to
 def _job_of(wish: CellOrder) -> Job:
     with _READING:
         named = wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest
-        suite, cells = _read(*named)
-        if digest_of(suite, setup_of(wish.setup)) != wish.digest:  # changed since it was read
+        suite, cells, files = _read(*named)
+        if _digest(files) != wish.digest:  # changed since it was read
             _read.cache_clear()
             _read(*named)  # which says so
     return make_job(suite, cells[wish.number], setup_of(wish.setup))
@@ -289,16 +285,17 @@ def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 @lru_cache(maxsize=4)
 def _read(
     name: str, setup: tuple[tuple[str, Any], ...], instead: tuple[tuple[str, Any], ...], digest: str
-) -> tuple[Suite, Sequence[Cell]]:
-    """The suite and its cells; ConfigError where they are not what the night was planned with."""
+) -> tuple[Suite, Sequence[Cell], tuple[Path, ...]]:
+    """The suite, its cells and the files of its digest; ConfigError where they are not the night's."""
     asked = setup_of(dict(setup))
     suite = read_suite(SUITES.find(name), asked.configs_dir, Instead(**dict(instead)))
-    if digest_of(suite, asked) != digest:
+    files = _files_of(suite, asked)
+    if _digest(files) != digest:
         raise ConfigError(
             f"suite {name}, its DUTs' configs or the version of trexbench are others at tester {_tester_name()}",
             "install the same there, or start a new night",
         )
-    return suite, suite.cells
+    return suite, suite.cells, files
 
 
 def _tester_name() -> str:
