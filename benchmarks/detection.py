@@ -39,7 +39,8 @@ from _cells import found as found_cells  # noqa: E402
 from _ratios import SEEDED, note  # noqa: E402
 
 from trexbench.core.history.detect import FIRST_NIGHTS, Shape, Smallest, find_changes  # noqa: E402
-from trexbench.core.history.regression import NEEDED_NIGHTS, judge_rows  # noqa: E402
+from trexbench.core.history.levels import NEEDED_NIGHTS  # noqa: E402
+from trexbench.core.history.regression import judge_rows  # noqa: E402
 from trexbench.core.history.rows import RunRow  # noqa: E402
 from trexbench.session.request import NIGHT_DEFAULTS  # noqa: E402
 

@@ -19,8 +19,7 @@ from trexbench.core.history.cell import Cell
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.regression import Finding, judge_rows
-from trexbench.core.history.rows import RATE, Metric, RunRow
-from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.core.history.rows import RATE, Metric, RunRow, rows_of_tcp
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.tcp.result import TcpResult

@@ -61,7 +61,7 @@ def test_what_has_another_cause_is_another_group(other: dict[str, Any]) -> None:
 
 def test_notes_keep_known_changes_apart() -> None:
     known = [found(kind=Kind.KNOWN, note=note, mode=note) for note in ("NIC firmware", "a new kernel")]
-    assert [group.note for group in groups_of(judgement_of(*known))] == ["NIC firmware", "a new kernel"]
+    assert [group.first.note for group in groups_of(judgement_of(*known))] == ["NIC firmware", "a new kernel"]
 
 
 def test_the_night_of_most_rates_takes_those_measured_the_night_before_and_after() -> None:

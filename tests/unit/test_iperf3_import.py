@@ -11,7 +11,7 @@ import pytest
 from documents import changed_at
 
 from trexbench.core.errors import StoreError
-from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.core.history.rows import rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import Way
 from trexbench.core.tcp.result import TcpResult

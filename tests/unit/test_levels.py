@@ -15,8 +15,8 @@ from nights import date, make_row, make_rows, noisy
 
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.known import NEWS_NIGHTS
-from trexbench.core.history.levels import Kind
-from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, judge_rows
+from trexbench.core.history.levels import NEEDED_NIGHTS, Kind
+from trexbench.core.history.regression import Finding, Judgement, judge_rows
 from trexbench.report.events import first_sentence
 from trexbench.report.groups import headline
 from trexbench.report.regress import format_judgement

@@ -19,8 +19,7 @@ from suites import chat
 from trexbench.core.errors import BenchError, ConfigError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
-from trexbench.core.history.rows import RunRow, row_of
-from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.core.history.rows import RunRow, row_of, rows_of_tcp
 from trexbench.core.tcp.model import Leg, Way
 from trexbench.suite.notify import MOST_LETTERS, post, summary, textfile, webhook_url, write_textfile
 

@@ -17,9 +17,9 @@ from nights import LINUX, VPP, changed, date, make_row, make_rows, noisy, over_w
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.explain import part_words
 from trexbench.core.history.known import Known
-from trexbench.core.history.levels import Kind
+from trexbench.core.history.levels import NEEDED_NIGHTS, Kind
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
-from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, judge_rows
+from trexbench.core.history.regression import Finding, Judgement, judge_rows
 from trexbench.core.history.rows import RunRow
 from trexbench.core.history.series import Point
 from trexbench.report.regress import format_judgement, format_junit, format_markdown, judgement_values

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from tcp_runs import make_tcp_result
 
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
-from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.core.history.rows import rows_of_tcp
 from trexbench.core.tcp.model import TcpEnvironment, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.report.tcp.picture import compose_bdp, draw_tcp

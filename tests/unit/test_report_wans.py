@@ -15,8 +15,7 @@ from tcp_runs import make_tcp_result, through_a_tunnel
 
 from trexbench.core.history.cell import TCP_KIND, Cell
 from trexbench.core.history.night import CellRecord, CellState
-from trexbench.core.history.rows import row_of
-from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.core.history.rows import row_of, rows_of_tcp
 from trexbench.core.result import from_document
 from trexbench.core.tcp.bdp import find_rows
 from trexbench.core.tcp.model import TcpEnvironment, TcpMode, Way

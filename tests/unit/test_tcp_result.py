@@ -11,8 +11,7 @@ from tcp_runs import Path, make_leg, make_tcp_result
 
 from trexbench.core.dut.telemetry import CpuTime, DutReading, Moment, Observation
 from trexbench.core.errors import StoreError
-from trexbench.core.history.rows import RATE, TCP_RATE
-from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.core.history.rows import RATE, TCP_RATE, rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import (
     HostReading,

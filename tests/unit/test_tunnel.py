@@ -14,7 +14,7 @@ from trexbench.config.model import PlanDefaults
 from trexbench.config.schema import read_dut
 from trexbench.config.suite import Instead
 from trexbench.core.errors import ConfigError
-from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.core.history.rows import rows_of_tcp
 from trexbench.core.load.profile import MODES
 from trexbench.core.strategy.table import STRATEGIES
 from trexbench.core.tcp.limit import TcpLimit

@@ -20,7 +20,7 @@ from trexbench.config.lookup import read_suite
 from trexbench.config.schema import read_dut
 from trexbench.config.suite import Instead
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.core.history.rows import rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document

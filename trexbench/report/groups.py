@@ -8,7 +8,8 @@ from dataclasses import replace
 from ..core.history.causes import FindingGroup, Section
 from ..core.history.detect import SURE, Shape
 from ..core.history.explain import day_range, day_words
-from ..core.history.regression import NEEDED_NIGHTS, Finding
+from ..core.history.levels import NEEDED_NIGHTS
+from ..core.history.regression import Finding
 from ..core.history.rows import COST
 from .clean import clean
 from .words import digits_of, format_change, format_count, format_figure
@@ -126,16 +127,16 @@ def figures_words(findings: Sequence[Finding], since: str = "", brief: bool = Fa
 def explanation_lines(group: FindingGroup) -> Iterator[str]:
     """Yield what explains the first finding, with its cell where the headline is about several; and who knows why."""
     several = len({one.cell for one in group.leading}) > 1
-    for sentence in group.explanation:
+    for sentence in group.first.explanation:
         yield f"{group.first.cell}: {sentence}" if several else sentence
-    if group.note is not None:
-        yield f"known: {group.note}"
+    if group.first.note is not None:
+        yield f"known: {group.first.note}"
 
 
 def own_explanation(group: FindingGroup, finding: Finding) -> str:
     """Explanation of this finding, as far as neither the group nor the cell's first finding has given it."""
     first = next(one for one in group.findings if one.cell == finding.cell)
-    said = {*group.explanation, *(first.explanation if first is not finding else ())}
+    said = {*group.first.explanation, *(first.explanation if first is not finding else ())}
     return "; ".join(sentence for sentence in finding.explanation if sentence not in said)
 
 

@@ -195,9 +195,9 @@ def _group_values(group: FindingGroup) -> dict[str, Any]:
         "since": group.since,
         "cells": [str(cell) for cell in group.cells],
         "figures": [{"cell": str(one.cell), "metric": one.metric.name} for one in group.findings],
-        "explanation": list(group.explanation),
+        "explanation": list(group.first.explanation),
         "differences": None if group.differences is None else [asdict(one) for one in group.differences],
-        "note": group.note,
+        "note": group.first.note,
     }
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core import result as packets
-from ..core.history.rows import RunRow, row_of
-from ..core.history.rows_tcp import rows_of_tcp
+from ..core.history.rows import RunRow, row_of, rows_of_tcp
 from ..core.run import Run
 from ..core.tcp import result as tcp
 from ..core.tcp.bdp import bdp_part

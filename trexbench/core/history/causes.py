@@ -58,15 +58,6 @@ class FindingGroup:
         """``17 November``."""
         return day_words(self.since, self.now)
 
-    @property
-    def note(self) -> str | None:
-        return self.first.note
-
-    @property
-    def explanation(self) -> tuple[str, ...]:
-        """Explanation of the first finding."""
-        return self.first.explanation
-
     def by_metric(self) -> Mapping[str, Sequence[Finding]]:
         """The findings by their metric's name, the most telling first."""
         found: dict[str, list[Finding]] = {}
@@ -80,42 +71,35 @@ def groups_of(judgement: Judgement) -> tuple[FindingGroup, ...]:
     apart = {Section.REGRESSION: judgement.regressions, Section.OLDER: judgement.older}
     every: list[FindingGroup] = []
     for section in Section:
-        findings = apart[section] if section in apart else judgement.of(Kind(section.value))
-        groups = [_group(section, *part, judgement) for part in _parts(findings, judgement.nights)]
+        groups, findings = [], apart[section] if section in apart else judgement.of(Kind(section.value))
+        for night, part in _parts(findings, judgement.nights):
+            ordered = tuple(sorted(part, key=lambda one: (*_size(one), str(one.cell))))
+            first = ordered[0]
+            now = judgement.now or first.told or night
+            groups.append(FindingGroup(section, ordered, night, now, judgement.differences.get((first.cell, night))))
         every += sorted(groups, key=lambda one: (*_size(one.first), one.since, str(one.first.cell)))
     return tuple(every)
 
 
 def _parts(findings: Iterable[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:
-    """Parts that may have one cause each, with its night."""
+    """Parts that may have one cause each, with the night in which most of them began.
+
+    Those that began in the measured night beside it are among them: of two figures that a change moves by different
+    amounts one is told to begin a night later, or earlier by chance.
+    """
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for one in findings:
         key = (one.cell.dut_words, one.cell.simulated, one.worse, one.shape is Shape.DRIFT, one.note)
         alike.setdefault(key, []).append(one)
     for left in alike.values():
-        yield from _by_night(left, nights)
-
-
-def _group(section: Section, night: str, findings: Iterable[Finding], judgement: Judgement) -> FindingGroup:
-    ordered = tuple(sorted(findings, key=lambda one: (*_size(one), str(one.cell))))
-    first = ordered[0]
-    now = judgement.now or first.told or night
-    return FindingGroup(section, ordered, night, now, judgement.differences.get((first.cell, night)))
-
-
-def _by_night(left: Sequence[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:
-    """Findings by the night in which most of them began, with those that began in the measured night beside it.
-
-    Of two figures that a change moves by different amounts one is told to begin a night later, or earlier by chance.
-    """
-    while left:
-        every = [one.since or "" for one in left]
-        rates = [one.since or "" for one in left if one.metric.bounded]
-        night = min(every, key=lambda since: (-rates.count(since), -every.count(since), since))
-        at = nights.index(night) if night in nights else len(nights) + 1
-        beside = {night, *nights[max(0, at - 1) : at + 2]}
-        yield night, [one for one in left if (one.since or "") in beside]
-        left = [one for one in left if (one.since or "") not in beside]
+        while left:
+            every = [one.since or "" for one in left]
+            rates = [one.since or "" for one in left if one.metric.bounded]
+            night = min(every, key=lambda since: (-rates.count(since), -every.count(since), since))
+            at = nights.index(night) if night in nights else len(nights) + 1
+            beside = {night, *nights[max(0, at - 1) : at + 2]}
+            yield night, [one for one in left if (one.since or "") in beside]
+            left = [one for one in left if (one.since or "") not in beside]
 
 
 def _size(finding: Finding) -> tuple[int, float]:

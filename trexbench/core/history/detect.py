@@ -29,7 +29,7 @@ Values = NDArray[np.float64]
 FIRST_NIGHTS, ASSUMED = 5, 3
 """Fewest nights before a change that show a DUT's noise, and the weight, in nights, of the noise assumed before (half
 the smallest effect); fixed by the false alarms of young histories."""
-BASELINE, LATELY = 60, 10
+BASELINE, LATELY = 60, 2 * FIRST_NIGHTS
 """The most nights from which a change is judged: before it (steps found), and since, which is also the weight of the
 noise that a new level takes over; fixed by false alarms where a night is like the one before, and by recoveries."""
 SCORE, ALONE = 3.7, 4.2

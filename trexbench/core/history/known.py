@@ -58,7 +58,6 @@ class _Acknowledged:
 
 
 def known_to_dict(known: Iterable[Known]) -> dict[str, Any]:
-    """JSON values."""
     return {"schema": SCHEMA, "version": VERSION, "acknowledged": [asdict(one) for one in known]}
 
 

@@ -11,9 +11,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from statistics import median
 
-from .detect import BASELINE, FIRST_NIGHTS, MEDIAN_ERROR, LevelChange, Shape, find_changes, is_far, noise_of
+from .detect import BASELINE, FIRST_NIGHTS, LATELY, MEDIAN_ERROR, LevelChange, Shape, find_changes, is_far, noise_of
 from .known import Known, find_note
-from .series import FigureSeries
+from .rows import Metric, RunRow
+from .series import FigureSeries, night_of, series_of
+
+NEEDED_NIGHTS = FIRST_NIGHTS + 2
+"""With fewer, no change can be found: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
 
 
 class Kind(str, Enum):
@@ -52,7 +56,6 @@ class Usual:
         return noise_of(self.values)
 
     def before(self, night: str) -> Usual:
-        """The nights before this one."""
         count = sum(one < night for one in self.nights)
         return replace(self, nights=self.nights[:count], values=self.values[:count])
 
@@ -78,17 +81,11 @@ class Event:
     more: int = 0
 
 
-@dataclass(frozen=True)
-class Course:
-    """A figure's events. standing: the regressions among them that have not ended."""
+def follow(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[Sequence[Event], Sequence[Event], Usual]:
+    """A figure's events, those among them that are regressions and have not ended, and the usual level.
 
-    events: tuple[Event, ...]
-    standing: tuple[Event, ...]
-    usual: Usual
-
-
-def follow(series: FigureSeries, known: Sequence[Known] = ()) -> Course:
-    """The course of a figure that has nights enough to be judged."""
+    The figure has nights enough to be judged.
+    """
     points = series.points
     changes = find_changes([point.value for point in points], series.smallest)
     places = [change.at for change in changes]
@@ -98,7 +95,7 @@ def follow(series: FigureSeries, known: Sequence[Known] = ()) -> Course:
     left = points[walk.standing[0].start].night if walk.standing else None
     nights = [points[at] for at in walk.usual if at < len(points) - 1 or walk.usual == [at]][-BASELINE:]
     usual = Usual(tuple(point.night for point in nights), tuple(point.value for point in nights), left)
-    return Course((*walk.events, *walk.standing, *_suspect(series, changes, walk)), tuple(walk.standing), usual)
+    return [*walk.events, *walk.standing, *_suspect(series, changes, walk)], walk.standing, usual
 
 
 class _Walk:
@@ -192,3 +189,64 @@ def _suspect(series: FigureSeries, changes: Sequence[LevelChange], walk: _Walk) 
         again = walk.last_loss(value, least) if walk.gain(value, level) < 0 else None
         ended = next((one for one in walk.standing if walk.gain(value, one.before) > -least), None)
         yield replace(event, loss=ended or again, more=change.told - last - 1)
+
+
+@dataclass(frozen=True)
+class Delta:
+    """One run's figure against what its cell usually does.
+
+    share: by which the figure differs from its baseline, signed. beyond: more than nights differ by chance.
+    worse: for the worse, whether beyond the noise or not. before: the baseline, in the metric's unit: the last stable
+    level, or the median of the nights before; found: a loss of it stands. nights: of the baseline; noise: a night's
+    standard deviation as a share, None where the search for changes would not judge so few. measured: all nights with a
+    figure, the run's own as well.
+    """
+
+    share: float
+    beyond: bool
+    worse: bool
+    before: float
+    found: bool
+    nights: int
+    noise: float | None
+    measured: int
+
+
+def nights_measured(rows: Sequence[RunRow], metric: Metric) -> int:
+    """Nights in which a cell's figure was measured as in the last one, as the search for changes counts them.
+
+    rows: the complete ones of the cell, oldest first; the latest BASELINE count.
+    """
+    return sum(len(one.points) for one in series_of(rows[-1].cell, rows[-BASELINE:], [metric])) if rows else 0
+
+
+def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual | None = None) -> Delta | None:
+    """rows: the complete ones of the row's cell, oldest first. usual: the figure's last stable level, if it is known.
+
+    None where there is nothing to compare with: the figure is a bound, or no night before was under these conditions.
+    """
+    value, night = metric.of(row), night_of(row)
+    if value is None or (metric.bounded and row.at_least):
+        return None
+    before = [one for one in rows if night_of(one) < night and bool(one.night) == bool(row.night)][-BASELINE:]
+    (series,) = series_of(row.cell, [*before, row], [metric])
+    points = series.points
+    usual = None if usual is None else usual.before(night)
+    if usual is None or not usual.nights:
+        lately = [point for point in points if point.night < night and not point.bound][-LATELY:]
+        usual = Usual(tuple(one.night for one in lately), tuple(one.value for one in lately))
+    if not usual.nights or not usual.level:
+        return None
+    base, noise = usual.level, usual.noise if len(points) >= NEEDED_NIGHTS else None
+    stands = usual.left is not None and usual.left <= night
+    least = float(series.smallest.of(base))
+    return Delta(
+        share=(value - base) / abs(base),
+        beyond=abs(value - base) >= least if stands else noise is not None and is_far(value, usual.values, least),
+        worse=(value < base) == (metric.better == "higher"),
+        before=base,
+        found=stands,
+        nights=len(usual.nights),
+        noise=None if noise is None else noise / abs(base),
+        measured=len(points),
+    )

@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cell import Cell
-from .detect import FIRST_NIGHTS, Shape, nights_of_change
+from .detect import Shape, nights_of_change
 from .differences import Difference
 from .explain import explain
 from .known import NEWS_NIGHTS, Known, day_number
-from .levels import Event, Kind, Usual, follow
+from .levels import NEEDED_NIGHTS, Event, Kind, Usual, follow
 from .night import CellState, Night
 from .rows import METRICS, Metric, RunRow, cells_of
 from .series import FigureSeries, night_of, series_of
 
-NEEDED_NIGHTS = FIRST_NIGHTS + 2
-"""With fewer, no change can be found: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
 STALE_NIGHTS = 30
 """A cell that was not measured in so many nights is no longer judged."""
 AGAIN_DAYS = 3
@@ -210,15 +208,15 @@ def judge_series(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[lis
     points = series.points
     if len(points) < NEEDED_NIGHTS:
         return [Finding(series.cell, series.metric, Kind.INSUFFICIENT, len(points))], None
-    course = follow(series, known)
-    latest = max((event.start for event in course.standing), default=0)
+    events, standing, usual = follow(series, known)
+    latest = max((event.start for event in standing), default=0)
     shown = [
         event
-        for event in course.events
-        if event in course.standing
+        for event in events
+        if event in standing
         or (len(points) - event.change.told < NEWS_NIGHTS and (event.kind is not Kind.RECOVERY or event.start > latest))
     ]
-    return [_finding(series, event, course.usual.noise) for event in shown], course.usual
+    return [_finding(series, event, usual.noise) for event in shown], usual
 
 
 def _finding(series: FigureSeries, event: Event, noise: float | None) -> Finding:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core.history.baseline import Delta
-from ...core.history.regression import NEEDED_NIGHTS
+from ...core.history.levels import NEEDED_NIGHTS, Delta
 from ...core.history.rows import RunRow
 from ...core.units import format_pps, format_scaled
 from ..groups import too_few

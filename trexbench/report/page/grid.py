@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...core.history.baseline import find_delta
 from ...core.history.cell import EFFICIENCY, TCP_KIND, Cell
-from ...core.history.levels import Usual
+from ...core.history.levels import Usual, find_delta
 from ...core.history.night import CellRecord, CellState, Night
 from ...core.history.rows import COST, RunRow, cells_of
 from ...core.strategy.saturate import Saturate

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...core.history.baseline import Delta, find_delta, nights_measured
 from ...core.history.causes import FindingGroup
-from ...core.history.regression import NEEDED_NIGHTS
+from ...core.history.levels import NEEDED_NIGHTS, Delta, find_delta, nights_measured
 from ...core.history.rows import Metric, RunRow, cells_of
 from ...core.history.series import night_of
 from ..clean import clean
