@@ -18,7 +18,7 @@ from documented import documented, examples, options
 from trexbench.cli.main import cli
 from trexbench.core.tcp import bdp, signs
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.verdict import blame, conditions
+from trexbench.core.verdict import blame, warnings
 from trexbench.core.verdict.model import Limit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,7 +123,7 @@ def test_who_lost_the_frames_has_the_thresholds_of_the_code() -> None:
 
 def test_core_time_is_a_warning_from_the_share_that_is_documented() -> None:
     told = re.findall(r"From (\d+) % on in the deciding\s+windows", DOCS[0].with_name("measurement.md").read_text())
-    assert [float(one) / 100 for one in told] == [conditions.TAKEN_SHARE]
+    assert [float(one) / 100 for one in told] == [warnings.TAKEN_SHARE]
 
 
 def test_a_line_is_filled_by_the_share_that_is_documented() -> None:

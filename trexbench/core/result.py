@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -21,12 +20,12 @@ from .dut.telemetry import DutReading, Moment, Observation
 from .dut.witness import find_twice, hear
 from .errors import ConfigError, NoAnswer, StoreError
 from .load.plan import Direction
-from .load.sample import Phase, Sample, find_setback, odd_samples, sample_from_dict, stored
+from .load.sample import Phase, Sample, odd_samples, sample_from_dict, stored
 from .load.windows import RunWindows
 from .run import Run, noted_warnings
 from .strategy.analysis import analyse, until_setback
 from .strategy.base import Strategy
-from .strategy.table import plan_from_dict, plan_to_dict
+from .strategy.table import plan_from_dict, plan_to_dict, suffix_of
 from .tcp.path import TrafficPath
 from .typed import Status as Status
 from .typed import version_of
@@ -94,19 +93,19 @@ class RunResult(Run):
     @cached_property
     def streams(self) -> Mapping[Direction, tuple[StreamLoss, ...]]:
         """Losses of each stream, by direction; directions whose streams were not counted are missing."""
-        if self._counted is None:
-            return {}
         losses = {
-            one.direction: find_stream_losses(self._counted, one, self._frame_sizes(one.direction))
-            for one in self.analysis.directions
+            one.direction: find_stream_losses(self._measured, one, self._frame_sizes(one.direction))
+            for one in (self.analysis.directions if self._counts_streams else ())
         }
         return {direction: found for direction, found in losses.items() if found}
 
+    @property
+    def _counts_streams(self) -> bool:
+        return any(sample.reading.streams for sample in self.samples)
+
     @cached_property
-    def _counted(self) -> RunWindows | None:
-        """The samples that count; None where no stream was counted in any."""
-        if not any(sample.reading.streams for sample in self.samples):
-            return None
+    def _measured(self) -> RunWindows:
+        """The samples that count."""
         return RunWindows(self.plan, until_setback(self.plan, self.samples)[0])
 
     def _frame_sizes(self, direction: Direction) -> list[int]:
@@ -119,8 +118,8 @@ class RunResult(Run):
     def _seen(self) -> tuple[Observation, Observation] | None:
         """The DUT before and after; None if it was not read, or a tester's counter went back."""
         seen = {one.moment: one.observation for one in tuple(self.dut_readings)}
-        setbacks = (find_setback(before, after, self.plan.ports) for before, after in pairwise(self.samples))
-        if Moment.START not in seen or Moment.FINISH not in seen or len(self.samples) < 2 or any(setbacks):
+        whole = 2 <= len(self.samples) == len(self._measured.samples)
+        if Moment.START not in seen or Moment.FINISH not in seen or not whole:
             return None
         return seen[Moment.START], seen[Moment.FINISH]
 
@@ -134,9 +133,8 @@ class RunResult(Run):
         """Frames that came twice, as far as that is certain; see core.dut.witness."""
         if self._seen is None:
             return {}
-        measured = RunWindows(self.plan, self.samples)
         gone = {d: passed(*self._seen, d.rx, "tx_packets") for d in self.plan.directions}
-        return {d: find_twice(measured, d, gone[d], self._total(d.rx, "ipackets")) for d in gone}
+        return {d: find_twice(self._measured, d, gone[d], self._total(d.rx, "ipackets")) for d in gone}
 
     @cached_property
     def losses(self) -> LossReport | None:
@@ -173,7 +171,7 @@ class RunResult(Run):
     @property
     def _further_warnings(self) -> tuple[RunWarning, ...]:
         """Doubts about streams and latencies."""
-        unmarked = find_stream_warnings(self._counted, self.plan.directions) if self._counted else ()
+        unmarked = find_stream_warnings(self._measured, self.plan.directions) if self._counts_streams else ()
         return (*unmarked, *find_latency_warnings(self.latencies))
 
     def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
@@ -188,8 +186,7 @@ class RunResult(Run):
     @cached_property
     def analysis(self) -> Analysis:
         """Derived once: plan, samples and readings are frozen."""
-        analysis = analyse(self.plan, self.samples)
-        return hear(self.plan, self.samples, analysis, self.losses, self._twice)
+        return hear(self._measured, analyse(self.plan, self.samples), self.losses, self._twice)
 
     @property
     def directions(self) -> tuple[DirectionResult, ...]:
@@ -198,7 +195,7 @@ class RunResult(Run):
     @property
     def file_words(self) -> tuple[str, ...]:
         ways = "bidir" if self.plan.bidir else "uni"
-        return (str(self.command.get("mode", "")), ways, *filter(None, (self.plan.suffix,)))
+        return (str(self.command.get("mode", "")), ways, *filter(None, (suffix_of(self.plan.kind),)))
 
     def setting(self) -> dict[str, Any]:
         return {

@@ -18,6 +18,7 @@ from ..load.sample import Phase, Sample
 from ..units import format_pps, format_share
 from ..verdict.model import RunWarning
 from . import runtime
+from .losses import passed
 from .runtime import Budget, WorkerEfficiency
 from .telemetry import DutReading, Moment, Observation
 
@@ -274,11 +275,6 @@ def _rates(plan: Plan, samples: Sequence[Sample], begin_s: float, end_s: float) 
 
 def _sent_by_dut(before: Observation, after: Observation) -> int | None:
     """Packets that all interfaces of the test sent; None where one does not report them, or went back."""
-    old = {one.port: one.tx_packets for one in before.ports}
-    total = 0
-    for now in after.ports:
-        then = old.get(now.port)
-        if now.tx_packets is None or then is None or now.tx_packets < then:
-            return None
-        total += now.tx_packets - then
-    return total if after.ports else None
+    counts = [passed(before, after, one.port, "tx_packets") for one in after.ports]
+    known = [count for count in counts if count is not None and count >= 0]
+    return sum(known) if counts and len(known) == len(counts) else None

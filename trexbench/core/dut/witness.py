@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import sqrt
 
-from ..load.plan import Direction, Plan
-from ..load.sample import Sample
+from ..load.plan import Direction
 from ..load.windows import RunWindows
 from ..units import format_share
 from ..verdict.blame import RX_BLAME_SHARE
@@ -40,11 +39,7 @@ def find_twice(measured: RunWindows, direction: Direction, gone: int | None, rec
 
 
 def hear(
-    plan: Plan,
-    samples: Sequence[Sample],
-    analysis: Analysis,
-    losses: LossReport | None,
-    twice: Mapping[Direction, int],
+    measured: RunWindows, analysis: Analysis, losses: LossReport | None, twice: Mapping[Direction, int]
 ) -> Analysis:
     """The analysis, with no direction laid to the DUT whose loss came after it by its own counters.
 
@@ -53,13 +48,11 @@ def hear(
     """
     if losses is None:
         return analysis
-    heard = (_hear(plan, samples, one, losses, twice[one.direction]) for one in analysis.directions)
+    heard = (_hear(measured, one, losses, twice[one.direction]) for one in analysis.directions)
     return replace(analysis, directions=tuple(heard))
 
 
-def _hear(
-    plan: Plan, samples: Sequence[Sample], result: DirectionResult, losses: LossReport, twice: int
-) -> DirectionResult:
+def _hear(measured: RunWindows, result: DirectionResult, losses: LossReport, twice: int) -> DirectionResult:
     direction, once = result.direction, result.received - twice
     lost = result.sent - once
     after = sum(one.frames for one in losses.places if one.kind == AFTER and one.directions == (str(direction),))
@@ -67,10 +60,10 @@ def _hear(
     if result.limit is not Limit.DUT or after < enough:
         return result
     # What is lost at every rate, on a bad cable behind the DUT, says nothing about its limit.
-    if after - _usual_loss(plan, samples, result) * result.sent < enough:
+    if after - _usual_loss(measured, result) * result.sent < enough:
         return result
     rx = direction.rx
-    down = any(not sample.reading.ports[rx].link_up for sample in samples)
+    down = any(not sample.reading.ports[rx].link_up for sample in measured.samples)
     reason = (
         f"of {lost} lost frames ({format_share(lost / result.sent)}) the DUT sent {after}: it counts "
         f"{once + after} sent to port {rx}, the tester {result.received} received there"
@@ -79,12 +72,11 @@ def _hear(
     return replace(result, limit=limit, reasons=(reason,), at_least=True, low_pps=None, high_pps=None)
 
 
-def _usual_loss(plan: Plan, samples: Sequence[Sample], result: DirectionResult) -> float:
+def _usual_loss(measured: RunWindows, result: DirectionResult) -> float:
     """The share lost before the loss that counts, by sums: what its windows' ends may hide counts as lost."""
-    measured, end_s = RunWindows(plan, samples), result.saturated_at_s
-    evidence = find_evidence(measured, result.direction)
+    evidence, end_s = find_evidence(measured, result.direction), result.saturated_at_s
     before = [w for w in evidence.sending if end_s is not None and w.end_s <= end_s]
-    good = {w.begin_s for w in before if not w.is_bad(plan.loss_threshold)}
+    good = {w.begin_s for w in before if not w.is_bad(measured.plan.loss_threshold)}
     raw = [w for w in measured.sending(result.direction) if w.begin_s in good]
     share = (sum(w.lost for w in raw) + raw[-1].skew) / sum(w.sent for w in raw) if raw else 0.0
     return max(share, evidence.path.lost)

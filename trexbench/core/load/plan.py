@@ -57,6 +57,10 @@ class Offer:
         """Bits per second that this many of the profile's frames occupy on the wire."""
         return pps * l1_bits(self.mean_frame_bytes)
 
+    def within(self, pps: float) -> float:
+        """The rate nearest to this one that can be offered evenly, and is not above the target."""
+        return min(max(MIN_OFFERED_PPS, pps), self.target_pps)
+
     def check(self, target_option: str) -> None:
         """ConfigError for rates that cannot be offered."""
         for field in fields(self)[1:]:

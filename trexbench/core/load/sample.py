@@ -159,6 +159,15 @@ class Sample:
         return sum(pps for direction, pps in self.asked_pps.items() if direction.tx == tx)
 
 
+def by_trial(samples: Sequence[Sample], *phases: Phase) -> dict[int, list[int]]:
+    """Indexes of the samples of these phases, by the number of their trial, ascending."""
+    found: dict[int, list[int]] = {}
+    for at, sample in enumerate(samples):
+        if sample.phase in phases:
+            found.setdefault(sample.trial, []).append(at)
+    return found
+
+
 def find_setback(before: Sample, after: Sample, ports: Iterable[int]) -> str | None:
     """Which counter of these ports went back between two samples, in a few words; None when none did.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from itertools import pairwise
 from math import inf
 from statistics import fmean
@@ -26,11 +27,11 @@ MORE_SKEW = 1.5
 STEADY = 6
 """Intervals in a row: an excess that all of them have is no skew, as it comes all the time."""
 
-MARKED_SHARE = 0.01
-"""Less than this share of the streams' frames recognised on their return, of all so far: their marks were changed."""
-
 NOTHING_SHARE = 0.99
 """A window that loses more than this was one in which nothing was forwarded."""
+
+MARKED_SHARE = 1 - NOTHING_SHARE
+"""Less than this share of the streams' frames recognised on their return, of all so far: their marks were changed."""
 
 CATCH_UP = 1.5
 """Counters that jump by so many times what was asked, right after they stood still, were stale before."""
@@ -258,40 +259,47 @@ def _stale(samples: Sequence[Sample], port: int) -> set[int]:
     return found
 
 
+def once(find: Callable[[RunWindows, Direction], T]) -> Callable[[RunWindows, Direction], T]:
+    """Find this of a run's direction at the first call only: a lab's sender waits while it runs."""
+
+    @wraps(find)
+    def find_once(measured: RunWindows, direction: Direction) -> T:
+        if (find, direction) not in measured.kept:
+            measured.kept[find, direction] = find(measured, direction)
+        kept: T = measured.kept[find, direction]
+        return kept
+
+    return find_once
+
+
 @dataclass(frozen=True)
 class RunWindows:
     """The samples of a run up to the first counter that goes backwards, and each direction's windows, built once."""
 
     plan: Plan
     samples: Sequence[Sample]
-    _built: dict[tuple[str, Direction], Any] = field(default_factory=dict, repr=False)
+    kept: dict[tuple[object, Direction], Any] = field(default_factory=dict, repr=False)
+    """Results of functions of a direction; see once."""
 
+    @once
     def judged(self, direction: Direction) -> list[Window]:
         """The measured windows that count for the verdict: those after the settling ones (Plan.settling_windows)."""
-        return self.once("windows", direction, lambda: self._judge(direction))
+        spans = find_spans(self.plan, self.samples, direction, MEASURED_PHASES)
+        return _build_windows(self.samples, direction, spans, self.skew_s(direction))[self.plan.settling_windows :]
 
     def sending(self, direction: Direction) -> list[Window]:
         """Judged windows in which something was sent: others say nothing about loss, nor do they end sustained loss."""
         return [w for w in self.judged(direction) if w.sent]
 
+    @once
     def skew_s(self, direction: Direction) -> float:
         """Skew of a direction's two ports (find_skew_s)."""
-        return self.once("skew", direction, lambda: find_skew_s(self.plan, self.samples, direction))
+        return find_skew_s(self.plan, self.samples, direction)
 
+    @once
     def latency_s(self, direction: Direction) -> float:
         """Latency of the path (find_latency_s)."""
-        return self.once("latency", direction, lambda: find_latency_s(self.samples, direction))
-
-    def once(self, what: str, direction: Direction, make: Callable[[], T]) -> T:
-        """Return what ``make`` finds of this direction, made at the first call: a lab's sender waits while it runs."""
-        if (what, direction) not in self._built:
-            self._built[what, direction] = make()
-        found: T = self._built[what, direction]
-        return found
-
-    def _judge(self, direction: Direction) -> list[Window]:
-        spans = find_spans(self.plan, self.samples, direction, MEASURED_PHASES)
-        return _build_windows(self.samples, direction, spans, self.skew_s(direction))[self.plan.settling_windows :]
+        return find_latency_s(self.samples, direction)
 
 
 def last_windows(plan: Plan, samples: Sequence[Sample], direction: Direction, count: int) -> list[Window]:

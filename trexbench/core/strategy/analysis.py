@@ -1,19 +1,22 @@
-"""Samples -> what limits each direction: the strategy's verdict, and what is common to all strategies."""
+"""Samples -> what limits each direction: the strategy's verdict, what is common to all, and what to hold once more."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..load.plan import Direction
+from ..load.plan import MIN_OFFERED_PPS, Direction
 from ..load.sample import Phase, Sample, find_setback
 from ..load.windows import RunWindows, measured_windows
 from ..verdict.model import Analysis, DirectionResult, Limit, RunWarning
-from ..verdict.path import find_path
-from ..verdict.settle import settle
-from ..verdict.trials import find_trials
+from ..verdict.settle import find_trials, settle
 from ..verdict.warnings import find_warnings
-from .base import Strategy
+from .base import LoadStep, Strategy
+
+TRIALS_LOWER = (0.03, 2 * 0.03)
+"""Shares by which later confirmation trials are lower than a direction's first, after failures: a router that fails
+twice is erratic over a wide band.
+"""
 
 
 def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
@@ -35,7 +38,7 @@ def _judge(plan: Strategy, measured: RunWindows, direction: Direction) -> Direct
     seen = windows or [w for w in measured_windows(plan, samples, direction, plan.curve_phases) if w.sent]
     hold = [w for w in windows if w.phase is Phase.HOLD]
     first, last = (samples[at].reading.ports for at in (0, -1)) if samples else ({}, {})
-    trials = find_trials(plan, samples, direction, find_path(measured, direction))
+    trials = find_trials(measured, direction)
     verdict = settle(measured, direction, plan.conclude(measured, direction), trials)
     return DirectionResult(
         **vars(verdict),
@@ -57,3 +60,34 @@ def until_setback(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[S
             text = f"{problem}: what was counted after {before.t_s:.1f} s is left out"
             return samples[: i + 1], RunWarning("counters-back", text)
     return samples, None
+
+
+def next_trial(
+    plan: Strategy, history: Sequence[Sample], lower: Sequence[float], always: bool = False
+) -> LoadStep | None:
+    """The next confirmation trial after a drain, of each direction at its own rate; None if none is due.
+
+    One is due as long as a direction that the DUT limits is not confirmed. lower: by these shares of its first trial's
+    rate are a direction's further trials, after others that failed. always: a first trial is due whatever the limit.
+    """
+    trial = history[-1].trial if history[-1].phase is Phase.CONFIRM_DRAIN else 0
+    if plan.length_s(Phase.CONFIRM) == 0 or trial > len(lower):
+        return None
+    results = analyse(plan, history).directions
+    rates = {result.direction: _trial_pps(result, lower) for result in results}
+    due = [one.direction for one in results if _is_doubtful(one) or (always and not trial)]
+    if not any(rates[direction] >= MIN_OFFERED_PPS for direction in due):
+        return None
+    return plan.begin(Phase.CONFIRM, history, {d: plan.offer(d).within(pps) for d, pps in rates.items()}, trial + 1)
+
+
+def _is_doubtful(result: DirectionResult) -> bool:
+    return result.limit in (Limit.DUT, Limit.UNKNOWN) and result.confirmed_pps is None
+
+
+def _trial_pps(result: DirectionResult, lower: Sequence[float]) -> float:
+    """The rate of a direction's next trial: lower after each that failed; where none can fail, what it carried."""
+    failed = len(result.trials) if _is_doubtful(result) else 0
+    if failed:
+        return result.trials[0].offered_pps * (1 - lower[failed - 1])
+    return result.confirmed_pps or result.confirm_pps

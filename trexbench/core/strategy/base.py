@@ -10,9 +10,10 @@ from functools import cached_property
 from math import ceil
 from typing import ClassVar
 
-from ..load.plan import Direction, Plan
+from ..load.plan import Direction, Plan, require
 from ..load.sample import CONFIRM_PHASES, LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window, measured_windows
+from ..units import format_share
 from ..verdict.evidence import find_evidence
 from ..verdict.model import DirectionResult, RunWarning, Stall, Verdict
 
@@ -47,8 +48,6 @@ class Strategy(Plan, ABC):
 
     kind: ClassVar[str]
     """Its name in documents, suites and on the command line."""
-    suffix: ClassVar[str]
-    """Distinguishes its runs from a ramp's in names of cells and files; empty for a ramp."""
 
     curve_phases: ClassVar[tuple[Phase, ...]]
     """The phases whose windows are the curve of received over offered rate."""
@@ -128,10 +127,26 @@ class Strategy(Plan, ABC):
 
     # used by the strategies
 
+    def require_goals(self, goals: tuple[float, ...], width: float) -> tuple[float, ...]:
+        """Return these goals, for none the loss threshold; ConfigError where no search can find them."""
+        require(0.0005 <= width <= 0.2, f"--width of {format_share(width)}", "use 0.05% to 20%")
+        require(len(goals) <= 5, f"{len(goals)} goals", "name 1 to 5 shares")
+        goals = goals or (self.loss_threshold,)
+        require(all(0 <= goal < 0.5 for goal in goals), "a goal of --loss", "a share lies between 0 and 50%")
+        return goals
+
     def begin(self, phase: Phase, history: Sequence[Sample], rates: Rates, trial: int = 0) -> LoadStep:
         """The first step of a phase that holds these rates."""
         now_s = history[-1].t_s
         return LoadStep(phase, rates, self._until(now_s, self.length_s(phase), now_s), trial)
+
+    def keep_rates(self, history: Sequence[Sample], length_s: float | None = None) -> LoadStep | None:
+        """The next step of a phase that holds its rates, first of all the warm-up; None when it is over, or silent."""
+        last = history[-1]
+        if last.phase is Phase.BASELINE:
+            return self.begin(Phase.WARMUP, history, {offer.direction: offer.warmup_pps for offer in self.offers})
+        until_s = self.go_on(history, length_s) if last.asked_pps else None
+        return None if until_s is None else LoadStep(last.phase, last.asked_pps, until_s, last.trial)
 
     def go_on(self, history: Sequence[Sample], length_s: float | None = None) -> float | None:
         """When the next sample of the current phase is due; None when the phase, of this length, is over."""
@@ -142,10 +157,10 @@ class Strategy(Plan, ABC):
             return self._until(begun_s, length_s, last.t_s)
         return None
 
-    def drain(self, phase: Phase, history: Sequence[Sample]) -> LoadStep:
-        """Send nothing until the last frame has come back."""
+    def drain(self, history: Sequence[Sample], phase: Phase | None = None) -> LoadStep:
+        """Send nothing until the last frame has come back. phase: unless it is the one that follows this one."""
         last = history[-1]
-        return LoadStep(phase, {}, last.t_s + self.drain_s, last.trial)
+        return LoadStep(phase or _DRAINS.get(last.phase, Phase.DRAIN), {}, last.t_s + self.drain_s, last.trial)
 
     def _ticks(self, length_s: float) -> int:
         """Number of samples in a phase: a rest of half a sample or less is part of the last one."""
@@ -158,9 +173,6 @@ class Strategy(Plan, ABC):
 
     def targets(self) -> Rates:
         return {offer.direction: offer.target_pps for offer in self.offers}
-
-    def warmup_rates(self) -> Rates:
-        return {offer.direction: offer.warmup_pps for offer in self.offers}
 
 
 def phase_begun(history: Sequence[Sample]) -> float:
@@ -183,7 +195,8 @@ def curve_windows(plan: Strategy, samples: Sequence[Sample], direction: Directio
 _ORDER = {phase: place for place, phase in enumerate(Phase)}
 _PARTS = (ZOOM_PHASES, CONFIRM_PHASES, LATENCY_PHASES)
 _LATER = {phase: part for part, phases in enumerate(_PARTS, 1) for phase in phases}
-_SILENT = (Phase.DRAIN, *(drain for _, drain in _PARTS))
+_DRAINS = dict(_PARTS)
+_SILENT = (Phase.DRAIN, *_DRAINS.values())
 
 
 def _place(sample: Sample) -> tuple[int, int, int]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 from math import ceil, exp, log
 from statistics import fmean, linear_regression
 from typing import NamedTuple
 
-from ..load.plan import Direction, Plan
-from ..load.sample import Phase, Sample
+from ..load.plan import Direction
+from ..load.sample import Phase, Sample, by_trial
 from ..load.windows import RunWindows, Window, build_window, measured_windows
 from ..verdict.belief import Belief, Bracket, believe
 from ..verdict.belief import LookResult as Tried
@@ -59,54 +59,58 @@ class DirectionGroup:
         return Bracket(self.low, self.high, min(max(guess, self.low), self.high))
 
 
-class Look(NamedTuple):
-    """One look: the rates of the group's directions, as shares of their targets, and what each did at its own."""
+class LookPart(NamedTuple):
+    """One direction in a look."""
 
-    asked: Mapping[Direction, float]
-    """The rate asked for."""
-    sent: Mapping[Direction, float]
+    window: Window
+    asked: float
+    """The rate asked for, as a share of the target."""
+    sent: float
     """The offered load: the rate sent, or that asked for where it is as near as half of the width."""
-    most: Mapping[Direction, float]
-    """The highest rate sent in any window of the ramp or of a look."""
-    windows: Mapping[Direction, Window]
+    unreached: bool
+    """The generator never sent as much as was asked for here, neither in the ramp nor in any look."""
+
+
+class Look(NamedTuple):
+    """One look: the group's directions, each at its own rate."""
+
+    parts: Mapping[Direction, LookPart]
+
+    @property
+    def windows(self) -> Mapping[Direction, Window]:
+        return {direction: part.window for direction, part in self.parts.items()}
 
     @property
     def share(self) -> float:
         """The rate of the direction that was sent least, at which all were looked at."""
-        return min(self.sent.values())
+        return min(part.sent for part in self.parts.values())
+
+    @property
+    def asked(self) -> float:
+        """The highest rate asked for."""
+        return max(part.asked for part in self.parts.values())
 
     @property
     def together(self) -> bool:
         """True if all directions were asked for one share."""
-        first = next(iter(self.asked.values()))
-        return all(abs(share - first) <= ULPS * first for share in self.asked.values())
+        return all(self.asked - part.asked <= ULPS * self.asked for part in self.parts.values())
 
     @property
     def unreached(self) -> bool:
-        """True if the generator never sent as much as was asked for here."""
-        return any(misses(asked, self.most[direction]) for direction, asked in self.asked.items())
-
-    def of(self, direction: Direction) -> Look:
-        """One direction's part."""
-        asked, sent, most = ({direction: shares[direction]} for shares in (self.asked, self.sent, self.most))
-        return Look(asked, sent, most, {direction: self.windows[direction]})
+        return any(part.unreached for part in self.parts.values())
 
     @property
     def loss(self) -> float:
         """The worst direction's."""
-        return max(window.lost / window.sent for window in self.windows.values())
+        return max(part.window.lost / part.window.sent for part in self.parts.values())
 
-    @property
-    def begin_s(self) -> float:
-        return min(window.begin_s for window in self.windows.values())
-
-    @property
-    def end_s(self) -> float:
-        return max(window.end_s for window in self.windows.values())
+    def of(self, direction: Direction) -> Look:
+        """One direction's part."""
+        return Look({direction: self.parts[direction]})
 
     def lossy(self, goal: float) -> bool:
         """Test whether any direction lost more than this share."""
-        return any(is_lossy(w, goal) for w in self.windows.values())
+        return any(is_lossy(part.window, goal) for part in self.parts.values())
 
 
 class GoalKnee(NamedTuple):
@@ -161,10 +165,10 @@ def _skew_s(measured: RunWindows) -> float:
     return max(measured.skew_s(direction) for direction in measured.plan.directions)
 
 
-def find_groups(plan: Plan, strictest: float, measured: RunWindows) -> tuple[DirectionGroup, ...]:
+def find_groups(strictest: float, measured: RunWindows) -> tuple[DirectionGroup, ...]:
     """The directions by where the ramp bracketed their knees. strictest: of the goals."""
     groups: list[DirectionGroup] = []
-    for one in sorted((_alone(plan, strictest, measured, d) for d in plan.directions), key=lambda group: group.low):
+    for one in sorted((_alone(strictest, measured, d) for d in measured.plan.directions), key=lambda group: group.low):
         if groups and one.bracketed == groups[-1].bracketed and one.low < groups[-1].high:
             last = groups.pop()
             line = min(last.line, one.line, key=lambda line: line[1] + line[0] * last.high)
@@ -175,9 +179,9 @@ def find_groups(plan: Plan, strictest: float, measured: RunWindows) -> tuple[Dir
     return tuple(groups)
 
 
-def _alone(plan: Plan, strictest: float, measured: RunWindows, direction: Direction) -> DirectionGroup:
+def _alone(strictest: float, measured: RunWindows, direction: Direction) -> DirectionGroup:
     """One direction, and where the ramp saw its knee."""
-    target = plan.offer(direction).target_pps
+    plan, target = measured.plan, measured.plan.offer(direction).target_pps
     skew_s, path = measured.skew_s(direction), find_path(measured, direction)
     ramp = measured_windows(plan, measured.samples, direction, (Phase.RAMP,), skew_s)
     standing = standing_windows(ramp)
@@ -205,40 +209,34 @@ def standing_windows(ramp: Sequence[Window]) -> list[Window]:
     return [window for at, window in enumerate(ramp) if nothing[at] and not all(nothing[at:])]
 
 
-def looks_of(plan: Plan, look_s: float, width: float, group: DirectionGroup, measured: RunWindows) -> tuple[Look, ...]:
+def looks_of(look_s: float, width: float, group: DirectionGroup, measured: RunWindows) -> list[Look]:
     """The looks of the search so far that count, as on a sound path.
 
     Those cut short, with a gap, or without a frame sent are left out.
     """
-    history, found = measured.samples, []
-    searching = [i for i, s in enumerate(history) if s.phase is Phase.SEARCH]
+    plan, history, found = measured.plan, measured.samples, list[dict[Direction, Window]]()
     paths = {direction: find_path(measured, direction) for direction in group.directions}
     skew_s = _skew_s(measured)
     length_s = _length_s(look_s, width, skew_s)
-    for _, of_look in groupby(searching, key=lambda i: history[i].trial):
-        indexes = list(of_look)
-        begin, end = _look_begun(history, indexes[0]), indexes[-1]
-        if not length_s - look_s / 2 < history[end].t_s - history[begin].t_s < length_s + plan.gap_s:
-            continue
-        ends = history[begin], history[end]
-        windows = {d: path.correct(build_window(d, ends, skew_s=skew_s)) for d, path in paths.items()}
-        if all(w.sent for w in windows.values()):
-            asked = {d: history[end].asked_pps[d] / plan.offer(d).target_pps for d in group.directions}
-            sent = {d: w.sent_pps / plan.offer(d).target_pps for d, w in windows.items()}
-            found.append(Look(asked, sent, {}, windows))
-    ramp = {d: measured_windows(plan, history, d, (Phase.RAMP,)) for d in group.directions}
-    most = {d: max(w.sent_pps for w in (*ramp[d], *(look.windows[d] for look in found))) for d in ramp} if found else {}
-    most = {d: pps / plan.offer(d).target_pps for d, pps in most.items()}
-    return tuple(look._replace(most=most, sent=_offered(look, width)) for look in found)
+    for indexes in by_trial(history, Phase.SEARCH).values():
+        ends = history[_look_begun(history, indexes[0])], history[indexes[-1]]
+        if length_s - look_s / 2 < ends[1].t_s - ends[0].t_s < length_s + plan.gap_s:
+            windows = {d: path.correct(build_window(d, ends, skew_s=skew_s)) for d, path in paths.items()}
+            found += [windows] if all(w.sent for w in windows.values()) else []
+    ramp = {d: measured_windows(plan, history, d, (Phase.RAMP,)) for d in paths}
+    most = {d: max(w.sent_pps for w in (*ramp[d], *(windows[d] for windows in found))) for d in paths if found}
+    return [
+        Look({d: _part(window, plan.offer(d).target_pps, most[d], width) for d, window in windows.items()})
+        for windows in found
+    ]
 
 
-def _offered(look: Look, width: float) -> dict[Direction, float]:
-    """The rates sent; those asked for where they are as near as half of the width, or as the counters can tell."""
-    doubt = {direction: width / 2 + window.skew / window.sent for direction, window in look.windows.items()}
-    return {
-        d: asked if (1 - doubt[d]) * asked <= look.sent[d] <= (1 + doubt[d]) * asked else look.sent[d]
-        for d, asked in look.asked.items()
-    }
+def _part(window: Window, target_pps: float, most_pps: float, width: float) -> LookPart:
+    """most_pps: the highest rate sent in any window."""
+    asked, sent = window.asked_pps / target_pps, window.sent_pps / target_pps
+    doubt = width / 2 + window.skew / window.sent  # as far as the counters can tell
+    near = (1 - doubt) * asked <= sent <= (1 + doubt) * asked
+    return LookPart(window, asked, asked if near else sent, misses(window.asked_pps, most_pps))
 
 
 def find_standing(looks: Sequence[Look]) -> list[Look]:
@@ -256,14 +254,11 @@ def seek(goals: Sequence[float], width: float, group: DirectionGroup, looks: Seq
     open_ends = [one.next_share for one in knees if one.next_share is not None]
     rest = min((one.low for one in knees if one.low is not None), default=group.low)
     share = open_ends[len(looks) % len(open_ends)] if open_ends else rest
-    return GroupKnees(knees, min(1.0, share / _kept(looks, share)), not open_ends)
-
-
-def _kept(looks: Sequence[Look], share: float) -> float:
-    """The share of the rate asked for that was sent in the look next to this one."""
+    # As much of what is asked for will be sent as was in the look next to it.
     reached = [look for look in looks if not look.unreached]
     nearest = min(reached, key=lambda look: abs(look.share - share), default=None)
-    return nearest.share / max(nearest.asked.values()) if nearest else 1.0
+    kept = nearest.share / nearest.asked if nearest else 1.0
+    return GroupKnees(knees, min(1.0, share / kept), not open_ends)
 
 
 def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) -> GoalKnee:
@@ -271,24 +266,23 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
     belief = believe(bracket, tried, width)
     middle = belief.median
     low, high = _ends(tried, belief, width)
-    most = _most(looks, width)
+    # The highest rate that can be looked at: the target, or about what a generator sends that was asked for more.
+    most = 1.0
+    if sum(look.unreached for look in looks) >= RAMP_WINDOWS:
+        most = max(look.share for look in looks) * (1 - width / 2)
     if low is not None and low >= most:
         return GoalKnee(goal, low, low, None, (low, None), 1 - belief.below(low), None)
+    next_share: float | None = _next_share(belief, tried, width)
     if low is None or high is None:
-        return GoalKnee(goal, middle, low, high, (low, high), 0.0, _next_share(belief, tried, width))
+        return GoalKnee(goal, middle, low, high, (low, high), 0.0, next_share)
     steady = all(one.lossy for one in tried if one.share > min(o.share for o in tried if o.lossy))
-    enough = belief.between(low, high) >= (STEADY if steady else SURE)
-    next_share = None if enough and high / low - 1 <= width * 1.001 else _next_share(belief, tried, width)
-    if not steady:
-        least, most = (belief.quantile((1 + sign * STATED) / 2) for sign in (-1, 1))
-        return GoalKnee(goal, middle, low, high, (min(low, least), max(high, most)), STATED, next_share)
-    return GoalKnee(goal, middle, low, high, (low, high), belief.between(low, high), next_share)
-
-
-def _most(looks: Sequence[Look], width: float) -> float:
-    """The highest rate that can be looked at: the target, or about what a generator sends that was asked for more."""
-    unreached = [look for look in looks if look.unreached]
-    return max(look.share for look in looks) * (1 - width / 2) if len(unreached) >= RAMP_WINDOWS else 1.0
+    sure = belief.between(low, high)
+    if sure >= (STEADY if steady else SURE) and high / low - 1 <= width * 1.001:
+        next_share = None
+    if steady:
+        return GoalKnee(goal, middle, low, high, (low, high), sure, next_share)
+    least, most = (belief.quantile((1 + sign * STATED) / 2) for sign in (-1, 1))
+    return GoalKnee(goal, middle, low, high, (min(low, least), max(high, most)), STATED, next_share)
 
 
 def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float | None, float | None]:
@@ -307,7 +301,7 @@ def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float |
 
 def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:
     """The end of an interval about the middle beyond which the knee more probably lies; else the less tried one."""
-    step = log(1 + width) / 8
+    step = log(1 + width) / (2 * HALF)
     at = round(log(min(belief.median, 1.0)) / step)
     low, high = exp((at - HALF) * step), exp((at + HALF) * step)
     if high >= 1.0:
@@ -316,7 +310,7 @@ def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:
     if max(below, above) > (1 - SURE) / 2:
         return low if below >= above else high
     # What was sent is not quite what was asked for.
-    near = width / 4
+    near = width / HALF
     good = sum(low * (1 - near) <= one.share <= belief.median and not one.lossy for one in tried)
     lossy = sum(belief.median <= one.share <= high * (1 + near) and one.lossy for one in tried)
     return low if good <= lossy else high

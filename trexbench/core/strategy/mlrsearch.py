@@ -9,12 +9,12 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple
 
 from ..load.plan import MIN_OFFERED_PPS, Direction, require
-from ..load.sample import Phase, Sample
+from ..load.sample import Phase, Sample, by_trial
 from ..load.windows import RunWindows, Window, build_window
 from ..units import format_duration, format_share
 from ..verdict.blame import blame, limit_without_loss, misses, without_loss
 from ..verdict.model import Goal, Limit, Verdict
-from .base import LoadStep, Stage, Strategy, phase_begun
+from .base import LoadStep, Stage, Strategy
 
 MISSING = "FD.io's MLRsearch is not installed", "pip install 'trexbench[mlrsearch]'"
 
@@ -49,12 +49,8 @@ def _loss_ratio(counts: tuple[int, int, int]) -> float:
     return (lost + meant - sent) / meant if meant else 1.0
 
 
-class Bounds(NamedTuple):
-    """The library's bounds of a goal, as loads; None where it has none."""
-
-    low: float | None
-    high: float | None
-    throughput: float | None
+Bounds = tuple[float | None, ...]
+"""A goal's lower bound, upper bound and conditional throughput, as loads; None where the library has none."""
 
 
 class MlrOutcome(NamedTuple):
@@ -81,17 +77,12 @@ class MlrSearch(Strategy):
     exceed: float = 0.5
 
     kind: ClassVar[str] = "mlrsearch"
-    suffix: ClassVar[str] = "mlrsearch"
     seeks_knee: ClassVar[bool] = True
     curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.SEARCH,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0.0005 <= self.width <= 0.2, f"--width of {format_share(self.width)}", "use 0.05% to 20%")
-        if not self.goals:
-            object.__setattr__(self, "goals", (self.loss_threshold,))
-        require(len(self.goals) <= 5, f"{len(self.goals)} goals", "name 1 to 5 shares")
-        require(all(0 <= goal < 0.5 for goal in self.goals), "a goal of --loss", "a share lies between 0 and 50%")
+        object.__setattr__(self, "goals", self.require_goals(self.goals, self.width))
         require(0 < self.trial_s <= self.sum_s, f"trials of {self.trial_s:g} s", f"use up to {self.sum_s:g} s")
         require(0 <= self.exceed < 1, f"an exceed ratio of {self.exceed:g}", "it lies between 0 and 1")
 
@@ -111,9 +102,8 @@ class MlrSearch(Strategy):
 
     def words(self, target: str) -> Iterator[str]:
         goals = ", ".join(format_share(goal) for goal in self.goals)
-        yield f"MLRsearch up to {target}: trials of {format_duration(self.trial_s)} for the rate at {goals} loss, " + (
-            f"to {format_share(self.width)}"
-        )
+        length, width = format_duration(self.trial_s), format_share(self.width)
+        yield f"MLRsearch up to {target}: trials of {length} for the rate at {goals} loss, to {width}"
 
     @property
     def rule(self) -> str:
@@ -122,27 +112,15 @@ class MlrSearch(Strategy):
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
-        if last.phase is Phase.BASELINE:
-            return self.begin(Phase.WARMUP, history, self.warmup_rates())
+        if (step := self.keep_rates(history, self.trial_s if last.phase is Phase.SEARCH else None)) is not None:
+            return step
         if last.asked_pps:
-            length_s, begun_s = self.length_s(Phase.WARMUP), phase_begun(history)
-            if last.phase is Phase.SEARCH:
-                length_s = self.trial_s
-            if round((last.t_s - begun_s) / self.sample_s) < self._ticks(length_s):
-                return LoadStep(last.phase, last.asked_pps, self._until(begun_s, length_s, last.t_s), last.trial)
-            return self.drain(Phase.SEARCH, history)
-        if last.phase is not Phase.SEARCH or (load := self._replay(trials_of(self, history)).next_load) is None:
+            return self.drain(history, Phase.SEARCH)
+        if last.phase is not Phase.SEARCH or (load := _outcome(self, trials_of(self, history)).next_load) is None:
             return None
         share = load / self.offers[0].target_pps
         rates = {one.direction: share * one.target_pps for one in self.offers}
         return LoadStep(Phase.SEARCH, rates, self._until(last.t_s, self.trial_s, last.t_s), last.trial + 1)
-
-    def _replay(self, trials: Sequence[MlrTrial]) -> MlrOutcome:
-        """Run the library's search over these trials."""
-        most = self.offers[0].target_pps
-        least = min(most / 2, MIN_OFFERED_PPS * max(most / one.target_pps for one in self.offers))
-        goals = tuple((goal, self.width, self.trial_s, self.sum_s, self.exceed) for goal in self.goals)
-        return replay(goals, least, most, tuple(trial.counts for trial in trials))
 
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """The first goal's conditional throughput; where the DUT is not what lost the frames, the rate carried."""
@@ -151,17 +129,16 @@ class MlrSearch(Strategy):
             return Verdict(Limit.NONE, ("the run ended before its first trial did",))
         if find_spec("MLRsearch") is None:  # a stored run, looked at elsewhere
             return Verdict(Limit.NONE, (": ".join(MISSING),))
-        outcome, share = self._replay(trials), self.offer(direction).target_pps / self.offers[0].target_pps
+        outcome, share = _outcome(self, trials), self.offer(direction).target_pps / self.offers[0].target_pps
         goals = tuple(_goal(loss, one, share) for loss, one in zip(self.goals, outcome.bounds, strict=True))
-        loss, first, bound = self.goals[0], goals[0], outcome.bounds[0]
-        windows = [trial.windows[direction] for trial in trials]
-        good = [w for w, trial in zip(windows, trials, strict=True) if not trial.lossy(loss)]
+        loss, first, most = self.goals[0], goals[0], outcome.bounds[0][1] or 0.0
+        good = [trial.windows[direction] for trial in trials if not trial.lossy(loss)]
         carried = max((w.sent_pps for w in good), default=0.0)
         lossy = [trial for trial in trials if trial.lossy(loss)]
         if not lossy:
-            return without_loss(self, windows, goals, carried)
+            return without_loss(self, good, goals, carried)
         # Those up to the upper bound made the verdict; far above it the sender may fall short, which limits nothing.
-        ceiling = max(bound.high or 0.0, min(trial.load_pps for trial in lossy)) * (1 + self.width / 10)
+        ceiling = max(most, min(trial.load_pps for trial in lossy)) * (1 + self.width / 10)
         bad = [trial.windows[direction] for trial in lossy if trial.load_pps <= ceiling]
         since_s, lossy_from = min(w.begin_s for w in bad), min(w.sent_pps for w in bad)
         limit, reasons = blame(self, bad) if any(w.sent for w in bad) else limit_without_loss(self, bad, bad)
@@ -180,14 +157,10 @@ class MlrSearch(Strategy):
 
 def trials_of(plan: MlrSearch, history: Sequence[Sample]) -> tuple[MlrTrial, ...]:
     """The trials that were sent and drained, in order; MLRsearch's load is the first direction's rate."""
-    places: dict[int, list[int]] = {}
-    for i, sample in enumerate(history):
-        if sample.phase is Phase.SEARCH and sample.trial:
-            places.setdefault(sample.trial, []).append(i)
     found = []
-    for indexes in places.values():
+    for number, indexes in by_trial(history, Phase.SEARCH).items():
         samples = history[indexes[0] - 1 : indexes[-1] + 1]
-        if indexes[0] and len(samples) > 2 and not samples[-1].asked_pps:
+        if number and indexes[0] and len(samples) > 2 and not samples[-1].asked_pps:
             windows = {d: _window(d, samples) for d in plan.directions}
             found.append(MlrTrial(samples[1].asked_pps[plan.directions[0]], windows))
     return tuple(found)
@@ -215,12 +188,12 @@ def _goal(loss: float, bounds: Bounds, share: float) -> Goal:
     return Goal(loss, throughput or 0.0, low, high, None, throughput)
 
 
-class _NotMeasured(Exception):
-    """The library asks for a trial that was not sent yet."""
+def _outcome(plan: MlrSearch, trials: Sequence[MlrTrial]) -> MlrOutcome:
+    return replay(plan, tuple(trial.counts for trial in trials))
 
-    def __init__(self, load: float) -> None:
-        super().__init__(load)
-        self.load = load
+
+class _NotMeasured(Exception):
+    """The library asks for a trial that was not sent yet; its argument is the load."""
 
 
 class _Recorded:
@@ -241,43 +214,33 @@ class _Recorded:
 
 
 @lru_cache(maxsize=8)  # every step begins anew, and every direction asks
-def replay(
-    goals: tuple[tuple[float, float, float, float, float], ...],
-    least_pps: float,
-    most_pps: float,
-    counts: tuple[tuple[int, int, int], ...],
-) -> MlrOutcome:
-    """The library's search, its trials answered from these counts (MlrTrial.counts).
-
-    goals: each its loss, width, length of a trial, sum of the trials' lengths, and exceed ratio.
-    """
+def replay(plan: MlrSearch, counts: tuple[tuple[int, int, int], ...]) -> MlrOutcome:
+    """The library's search, its trials answered from these counts (MlrTrial.counts)."""
     from MLRsearch import Config, GoalResult, MultipleLossRatioSearch, SearchGoal
 
+    most = plan.offers[0].target_pps
+    least = min(most / 2, MIN_OFFERED_PPS * max(most / one.target_pps for one in plan.offers))
     wanted = [
         SearchGoal(
             loss_ratio=loss,
-            exceed_ratio=exceed,
-            relative_width=width,
-            initial_trial_duration=trial_s,
-            final_trial_duration=trial_s,
-            duration_sum=sum_s,
+            exceed_ratio=plan.exceed,
+            relative_width=plan.width,
+            initial_trial_duration=plan.trial_s,
+            final_trial_duration=plan.trial_s,
+            duration_sum=plan.sum_s,
             fail_fast=False,
         )
-        for loss, width, trial_s, sum_s, exceed in goals
+        for loss in plan.goals
     ]
     # Its clock would run while nothing is sent, and its warm-up is no trial: the run has its own.
-    config = Config(goals=wanted, min_load=least_pps, max_load=most_pps, search_duration_max=1e9, warmup_duration=None)
+    config = Config(goals=wanted, min_load=least, max_load=most, search_duration_max=1e9, warmup_duration=None)
     search, next_load = MultipleLossRatioSearch(config), None
     try:
         search.search(_Recorded(counts), debug=lambda text: None)
     except _NotMeasured as asked:
-        next_load = asked.load
+        next_load = asked.args[0]
     targets = [search.scaling.goal_to_final_target[goal] for goal in wanted]
     results = [GoalResult.from_bounds(search.database.get_relevant_bounds(target)) for target in targets]
-    return MlrOutcome(next_load, tuple(_bounds(one) for one in results))
-
-
-def _bounds(result: Any) -> Bounds:
-    loads = result.relevant_lower_bound, result.relevant_upper_bound, result.conditional_throughput
-    low, high, throughput = (None if load is None else float(load) for load in loads)
-    return Bounds(low, high, throughput)
+    loads = [(one.relevant_lower_bound, one.relevant_upper_bound, one.conditional_throughput) for one in results]
+    bounds = (tuple(None if load is None else float(load) for load in some) for some in loads)
+    return MlrOutcome(next_load, tuple(bounds))

@@ -17,11 +17,10 @@ from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
 from ..verdict.model import DirectionResult, Limit, RunWarning, Verdict
-from ..verdict.path import alike, find_path
+from ..verdict.path import alike
 from ..verdict.zoom import find_zoom, join_spans
-from .analysis import analyse
+from .analysis import TRIALS_LOWER, analyse, next_trial
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
-from .confirm import TRIALS_LOWER, next_trial
 
 FAR_BELOW, ENOUGH = 0.2, 2.0
 """A ramp whose target is more than five times what the DUT carries spends its time beyond; twice that is enough."""
@@ -48,7 +47,6 @@ class Ramp(Strategy):
     stop_on_saturation: bool = False
 
     kind: ClassVar[str] = "ramp"
-    suffix: ClassVar[str] = ""
     seeks_knee: ClassVar[bool] = True
     curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.RAMP, Phase.ZOOM)
 
@@ -84,28 +82,19 @@ class Ramp(Strategy):
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
         if last.phase is Phase.RAMP and self.stop_on_saturation and self._all_saturated(history):
-            return self._recheck(history, last.trial) or self.drain(Phase.DRAIN, history)
-        if last.phase is Phase.RAMP and (step := self._climb(history)) is not None:
+            return self._recheck(history, last.trial) or self.drain(history)
+        going_on = {Phase.RAMP: self._climb, Phase.ZOOM: self._go_on_zooming}.get(last.phase, self.keep_rates)
+        if (step := going_on(history)) is not None:
             return step
-        if last.phase is Phase.ZOOM:
-            return self._go_on_zooming(history) or self.drain(Phase.ZOOM_DRAIN, history)
-        if last.phase is not Phase.RAMP and last.asked_pps and (until_s := self.go_on(history)) is not None:
-            return LoadStep(last.phase, last.asked_pps, until_s, last.trial)
-        if last.phase is Phase.BASELINE:
-            return self.begin(Phase.WARMUP, history, self.warmup_rates())
         if last.phase is Phase.WARMUP:
             step = self.begin(Phase.RAMP, history, {})
             return LoadStep(Phase.RAMP, self._rates_at((step.until_s - last.t_s) / self.ramp_s), step.until_s)
         if last.phase is Phase.RAMP and self.hold_s:
             return self.begin(Phase.HOLD, history, self.targets(), last.trial)
         if last.phase in (Phase.RAMP, Phase.HOLD):
-            return self._recheck(history, last.trial) or self.drain(Phase.DRAIN, history)
-        if last.phase is Phase.RECHECK:
-            return self.drain(Phase.DRAIN, history)
-        if last.phase is Phase.CONFIRM:
-            return self.drain(Phase.CONFIRM_DRAIN, history)
-        if last.phase is Phase.LATENCY:
-            return self.drain(Phase.LATENCY_DRAIN, history)
+            return self._recheck(history, last.trial) or self.drain(history)
+        if last.asked_pps:
+            return self.drain(history)
         if last.phase is Phase.LATENCY_DRAIN:
             return self._next_load(history, last.trial + 1)
         again = self._resume(history) or self._recheck(history, last.trial + 1) if last.phase is Phase.DRAIN else None
@@ -124,7 +113,7 @@ class Ramp(Strategy):
         if limit is not Limit.DUT:
             bounds = (knee.last_good_pps, knee.first_bad_pps, since_s)
             return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
-        knee = find_zoom(history, direction, evidence.path, knee.maximum_pps).knee or knee
+        knee = find_zoom(history, direction, knee.maximum_pps).knee or knee
         slow = 2 * slow_share([w for w in windows if w.phase is Phase.HOLD]) * knee.maximum_pps
         low, high = (hypot(end - knee.maximum_pps, slow) for end in knee.interval_pps)
         low = max(0.0, knee.maximum_pps - low - evidence.path.doubtful * knee.maximum_pps)
@@ -137,7 +126,7 @@ class Ramp(Strategy):
             if result.limit is not Limit.DUT or not result.maximum_pps:
                 continue
             name = result.direction
-            zoom = find_zoom(history, name, find_path(history, name), result.maximum_pps)
+            zoom = find_zoom(history, name, result.maximum_pps)
             if zoom.problem:
                 yield RunWarning(
                     "zoom", f"{name}: the fine ramp found no knee ({zoom.problem}): the figure is the ramp's"
@@ -195,10 +184,7 @@ class Ramp(Strategy):
 
     def _rates_at(self, share: float) -> Rates:
         """This share of every target."""
-        return {
-            offer.direction: min(max(MIN_OFFERED_PPS, share * offer.target_pps), offer.target_pps)
-            for offer in self.offers
-        }
+        return {offer.direction: offer.within(share * offer.target_pps) for offer in self.offers}
 
     def _recheck(self, history: Sequence[Sample], number: int) -> LoadStep | None:
         """Hold the rates at which loss set in once more; None where no such rate is left to be held.
@@ -209,11 +195,11 @@ class Ramp(Strategy):
         if self.confirm_s == 0 or number >= MAX_RECHECKS:
             return None
         measured = RunWindows(self, history)
-        doubtful = [w for w in (self._unchecked(measured, d) for d in self.directions) if w is not None]
-        if not doubtful:
+        ends = [w.end_s for d in self.directions if (w := self._unchecked(measured, d)) is not None]
+        if not ends:
             return None
-        first_s, near_s = min(w.end_s for w in doubtful), self.windows * max(self.window_s, self.sample_s)
-        at_s = max(w.end_s for w in doubtful if w.end_s <= first_s + near_s)
+        near_s = self.windows * max(self.window_s, self.sample_s)
+        at_s = max(end_s for end_s in ends if end_s <= min(ends) + near_s)
         return self.begin(Phase.RECHECK, history, _asked_at(history, at_s), number)
 
     def _unchecked(self, measured: RunWindows, direction: Direction) -> Window | None:
@@ -223,7 +209,7 @@ class Ramp(Strategy):
             return None
         first = next(w for w in measured.judged(direction) if w.begin_s == verdict.saturated_at_s)
         most_pps = first.asked_pps + (self.windows + 1) * self.step_pps(direction)
-        held = find_rechecks(self, measured.samples, direction)
+        held = find_rechecks(measured, direction)
         after = [one for one in held if one.begin_s >= first.end_s and first.asked_pps <= one.asked_pps <= most_pps]
         return first if all(one.stood for one in after) else None
 
@@ -233,9 +219,7 @@ class Ramp(Strategy):
         One that has stopped early goes on, too, if it turns out that not every direction was saturated.
         """
         measured = RunWindows(self, history)
-        found = [
-            one.end_s for one in (find_evidence(measured, d).cut_short for d in self.directions) if one is not None
-        ]
+        found = [w.end_s for d in self.directions if (w := find_evidence(measured, d).cut_short) is not None]
         top = max((s for s in history if s.phase is Phase.RAMP), key=lambda s: self._share(s.asked_pps))
         if not found and self._share(top.asked_pps) < 1 - 1e-9:
             found = [top.t_s for d in self.directions if self.conclude(measured, d).saturated_at_s is None]
@@ -282,13 +266,9 @@ class Ramp(Strategy):
             return None
         throughput = self.throughput(history)
         for load, share in enumerate(LATENCY_LOADS[first - 1 :], first):
-            if share * throughput >= MIN_OFFERED_PPS:
-                return self.begin(Phase.LATENCY, history, self._everywhere(share * throughput), load)
+            if (pps := share * throughput) >= MIN_OFFERED_PPS:
+                return self.begin(Phase.LATENCY, history, {one.direction: one.within(pps) for one in self.offers}, load)
         return None
-
-    def _everywhere(self, rate_pps: float) -> Rates:
-        """Return the same rate for every direction, limited to the direction's target."""
-        return {offer.direction: min(rate_pps, offer.target_pps) for offer in self.offers}
 
     def _all_saturated(self, history: Sequence[Sample]) -> bool:
         """Test whether every direction is saturated, and still lossy. Cheap until then: it runs after every sample."""

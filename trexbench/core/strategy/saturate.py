@@ -25,7 +25,6 @@ class Saturate(Strategy):
     """The target for hold_s. The first window is left out of the verdict: a sudden load needs it to settle."""
 
     kind: ClassVar[str] = "saturate"
-    suffix: ClassVar[str] = "saturate"
     settling_windows: ClassVar[int] = 1
     target_option: ClassVar[str] = "--rate"
     curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.HOLD,)
@@ -40,14 +39,11 @@ class Saturate(Strategy):
         return warmup, hold, Stage(Phase.DRAIN, self.drain_s)
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
-        last = history[-1]
-        if last.asked_pps and (until_s := self.go_on(history)) is not None:
-            return LoadStep(last.phase, last.asked_pps, until_s)
-        if last.phase is Phase.BASELINE:
-            return self.begin(Phase.WARMUP, history, self.warmup_rates())
-        if last.phase is Phase.WARMUP:
+        if (step := self.keep_rates(history)) is not None:
+            return step
+        if history[-1].phase is Phase.WARMUP:
             return self.begin(Phase.HOLD, history, self.targets())
-        return self.drain(Phase.DRAIN, history) if last.phase is Phase.HOLD else None
+        return self.drain(history) if history[-1].phase is Phase.HOLD else None
 
     def words(self, target: str) -> Iterator[str]:
         yield f"{target} at once for {format_duration(self.hold_s)}"

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from statistics import median
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from ..load.plan import MIN_OFFERED_PPS, Direction, require
+from ..load.plan import MIN_OFFERED_PPS, Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import RunWindows, Window, last_windows
+from ..load.windows import RunWindows, Window, last_windows, once
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, without_loss
 from ..verdict.evidence import STOOD
 from ..verdict.model import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
-from .base import LoadStep, Stage, Strategy
-from .confirm import TRIALS_LOWER, next_trial
+from .analysis import TRIALS_LOWER, next_trial
+from .base import LoadStep, Rates, Stage, Strategy
 from .looks import (
     LOST_IN_RAMP,
     PATIENCE,
-    DirectionGroup,
     GoalKnee,
     GroupKnees,
     Look,
     find_groups,
     find_standing,
+    is_lossy,
     look_goes_on,
     looks_of,
     seek,
@@ -62,18 +62,13 @@ class Search(Strategy):
     soak_s: float = 0.0
 
     kind: ClassVar[str] = "search"
-    suffix: ClassVar[str] = "search"
     seeks_knee: ClassVar[bool] = True
     curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.RAMP, Phase.SEARCH)
     settles: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0.0005 <= self.width <= 0.2, f"--width of {format_share(self.width)}", "use 0.05% to 20%")
-        if not self.goals:
-            object.__setattr__(self, "goals", (self.loss_threshold,))
-        require(len(self.goals) <= 5, f"{len(self.goals)} goals", "name 1 to 5 shares")
-        require(all(0 <= goal < 0.5 for goal in self.goals), "a goal of --loss", "a share lies between 0 and 50%")
+        object.__setattr__(self, "goals", self.require_goals(self.goals, self.width))
 
     @cached_property
     def schedule(self) -> tuple[Stage, ...]:
@@ -110,54 +105,46 @@ class Search(Strategy):
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
-        if last.phase is Phase.BASELINE:
-            return self.begin(Phase.WARMUP, history, self.warmup_rates())
-        if last.phase is Phase.WARMUP:
-            if (until_s := self.go_on(history)) is not None:
-                return LoadStep(last.phase, last.asked_pps, until_s)
-            return self._rise(history, last.t_s)
         if last.phase is Phase.RAMP:
             begun_s = next(s.t_s for s in reversed(history) if s.phase is Phase.WARMUP)
             at_target = last.t_s - begun_s >= self.bracket_s - 1e-6
             # Where nothing comes through the DUT may stand still for a while: rates above tell.
             stands = any(w.blank for d in self.directions for w in last_windows(self, history, d, 1))
             over = at_target or (
-                not stands and all(group.bracketed for group in self._groups(RunWindows(self, history)))
+                not stands and all(one.bracketed for one in find_groups(min(self.goals), RunWindows(self, history)))
             )
             return self._next_look(history) if over else self._rise(history, begun_s)
         if last.phase is Phase.SEARCH:
             if look_goes_on(self.look_s, self.width, RunWindows(self, history)):
                 return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, last.trial)
             return self._next_look(history)
+        if (step := self.keep_rates(history)) is not None:
+            return step
+        if last.phase is Phase.WARMUP:
+            return self._rise(history, last.t_s)
         if last.phase is Phase.CONFIRM:
-            until_s = self.go_on(history)
-            step = None if until_s is None else LoadStep(last.phase, last.asked_pps, until_s, last.trial)
-            return step or self.drain(Phase.CONFIRM_DRAIN, history)
+            return self.drain(history)
         # Frames of a lossy look that still wait in queues would stand in for others that the trial loses.
         return next_trial(self, history, (self.width, max(2 * self.width, TRIALS_LOWER[-1])), always=True)
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)
-        return LoadStep(
-            Phase.RAMP, self._rates(min(1.0, (until_s - begun_s) / self.bracket_s), self.directions), until_s
-        )
+        share = min(1.0, (until_s - begun_s) / self.bracket_s)
+        return LoadStep(Phase.RAMP, self._rates(dict.fromkeys(self.directions, share)), until_s)
 
-    def _rates(self, share: float, directions: Iterable[Direction]) -> dict[Direction, float]:
-        return {one: max(MIN_OFFERED_PPS, share * self.offer(one).target_pps) for one in directions}
+    def _rates(self, shares: Mapping[Direction, float]) -> Rates:
+        """These shares of the targets."""
+        return {d: self.offer(d).within(share * self.offer(d).target_pps) for d, share in shares.items()}
 
     def _next_look(self, history: Sequence[Sample]) -> LoadStep:
-        """Look at the next rates; stop sending when every group has found its knees."""
-        last, trial = history[-1], history[-1].trial + 1
-        measured = RunWindows(self, history)
-        groups = self._groups(measured)
-        found = {direction: one for group in groups for direction, one in self._found(measured, group).items()}
-        if all(one.done for one in found.values()) or trial > self._most_looks(measured):
-            return self.drain(Phase.DRAIN, history)
-        if any(self._stands(measured, group) for group in groups):
+        """Look at the next rates; stop sending when every direction's knees are found."""
+        last, trial, measured = history[-1], history[-1].trial + 1, RunWindows(self, history)
+        known = {direction: searched(measured, direction) for direction in self.directions}
+        if all(one.found.done for one in known.values()) or trial > self._most_looks(measured):
+            return self.drain(history)
+        if any(one.stands for one in known.values()):
             return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, trial)
-        rates: dict[Direction, float] = {}
-        for direction, one in found.items():
-            rates |= self._rates(one.next_share, (direction,))
+        rates = self._rates({direction: one.found.next_share for direction, one in known.items()})
         # Frames of the former rate must have come back before a look at another one begins.
         settle_s = self.settle_s + max(measured.latency_s(direction) for direction in self.directions)
         length_s = self.look_s if rates == last.asked_pps else settle_s
@@ -165,20 +152,18 @@ class Search(Strategy):
 
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """The first goal's knee; where the DUT is not what lost the frames, the rate carried."""
-        group = next(group for group in self._groups(history) if direction in group.directions)
-        looks = [look.of(direction) for look in self._looks(history, group)]
+        known = searched(history, direction)
+        looks, knees = [look.of(direction) for look in known.looks], known.found.knees
         if not looks:
             return Verdict(Limit.NONE, ("the run ended before it looked at any rate",))
-        knees = self._found(history, group)[direction].knees
         target, doubtful = self.offer(direction).target_pps, find_path(history, direction).doubtful
         goals = tuple(_goal(knee, looks, direction, target, doubtful) for knee in knees)
         loss, windows = self.goals[0], [look.windows[direction] for look in looks]
-        carried = max((w.sent_pps for w, look in zip(windows, looks, strict=True) if not look.lossy(loss)), default=0.0)
-        bad = [w for w, look in zip(windows, looks, strict=True) if look.lossy(loss) or look.unreached]
+        carried = max((w.sent_pps for w in windows if not is_lossy(w, loss)), default=0.0)
+        lossy_from = min((w.sent_pps for w in windows if is_lossy(w, loss)), default=None)
+        bad = [look.windows[direction] for look in looks if look.lossy(loss) or look.unreached]
         if not bad:
             return without_loss(self, windows, goals, carried)
-        lossy = [w for w, look in zip(windows, looks, strict=True) if look.lossy(loss)]
-        lossy_from = min((w.sent_pps for w in lossy), default=None)
         since_s = self._loss_begun(history, direction, bad[0])
         limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
@@ -199,10 +184,9 @@ class Search(Strategy):
         if looked < self._most_looks(history):
             return
         wide: dict[tuple[float, ...], list[Direction]] = {}
-        for group in self._groups(history):
-            for direction, one in self._found(history, group).items():
-                goals = tuple(knee.goal for knee in one.knees if knee.next_share is not None)
-                wide.setdefault(goals, []).append(direction)
+        for direction in self.directions:
+            knees = searched(history, direction).found.knees
+            wide.setdefault(tuple(knee.goal for knee in knees if knee.next_share is not None), []).append(direction)
         for goals, directions in wide.items():
             if goals:
                 names, losses = ", ".join(map(str, directions)), " and ".join(f"{100 * goal:g} %" for goal in goals)
@@ -218,60 +202,60 @@ class Search(Strategy):
 
     def find_stalls(self, measured: RunWindows, direction: Direction) -> tuple[Stall, ...]:
         """Windows of the ramp and looks in which the DUT stood still; those that follow on one another are one."""
-        group = next(group for group in self._groups(measured) if direction in group.directions)
-        standing, found = find_standing(looks_of(self, self.look_s, self.width, group, measured)), list[list[Window]]()
-        in_ramp = standing_windows(measured.judged(direction))
-        for window in (*in_ramp, *(look.windows[direction] for look in standing)):
+        known, found = searched(measured, direction), list[list[Window]]()
+        standing = [look.windows[direction] for look in known.every if look not in known.looks]
+        for window in (*standing_windows(measured.judged(direction)), *standing):
             if found and window.begin_s - found[-1][-1].end_s < self.look_s:
                 found[-1].append(window)
             else:
                 found.append([window])
         return tuple(_stall(direction, windows) for windows in found)
 
-    def _looks(self, measured: RunWindows, group: DirectionGroup) -> list[Look]:
-        """Looks in which the DUT did not stand still."""
-        looks = looks_of(self, self.look_s, self.width, group, measured)
-        standing = find_standing(looks)
-        return [look for look in looks if look not in standing]
-
-    def _found(self, measured: RunWindows, group: DirectionGroup) -> Mapping[Direction, GroupKnees]:
-        """Each direction's knees: those of all while they are searched together, then those of its own loss.
-
-        One whose own are found by then keeps them: at higher rates of the others it may lose more.
-        """
-        looks = self._looks(measured, group)
-        together = list(takewhile(lambda look: look.together, looks))
-        shared = seek(self.goals, self.width, group, together)
-        if len(group.directions) == 1 or not shared.done:
-            return dict.fromkeys(group.directions, shared)
-        found = {}
-        for direction in group.directions:
-            own = seek(self.goals, self.width, group, [look.of(direction) for look in together])
-            more = len(together) < len(looks) and not own.done
-            found[direction] = (
-                seek(self.goals, self.width, group, [look.of(direction) for look in looks]) if more else own
-            )
-        return found
-
     def _most_looks(self, measured: RunWindows) -> int:
         """Looks after which the search ends: twice as many where directions are searched one by one at last."""
-        one_by_one = any(not look.together for group in self._groups(measured) for look in self._looks(measured, group))
+        one_by_one = any(not look.together for d in self.directions for look in searched(measured, d).looks)
         return MOST_LOOKS * (2 if one_by_one else 1)
-
-    def _stands(self, measured: RunWindows, group: DirectionGroup) -> bool:
-        """Test whether the DUT may just stand still: nothing came through in a late look, little in others."""
-        last = looks_of(self, self.look_s, self.width, group, measured)[-PATIENCE:]
-        row = list(takewhile(lambda look: look.loss > STOOD, reversed(last)))
-        return len(row) < PATIENCE and any(w.blank for look in row for w in look.windows.values())
-
-    def _groups(self, measured: RunWindows) -> tuple[DirectionGroup, ...]:
-        return find_groups(self, min(self.goals), measured)
 
     def _loss_begun(self, history: RunWindows, direction: Direction, first_bad: Window) -> float:
         """When frames were lost first: in the ramp, where that saw it."""
         path = find_path(history, direction)
         ramp = [path.correct(w) for w in history.judged(direction)]
         return min([first_bad.begin_s, *(w.begin_s for w in ramp if w.is_bad(LOST_IN_RAMP))])
+
+
+class Searched(NamedTuple):
+    """What a search knows of a direction: every look at its group, and those in which the DUT did not stand still."""
+
+    every: Sequence[Look]
+    looks: Sequence[Look]
+    found: GroupKnees
+
+    @property
+    def stands(self) -> bool:
+        """True if the DUT may just stand still: nothing came through in a late look, little in others."""
+        row = list(takewhile(lambda look: look.loss > STOOD, reversed(self.every[-PATIENCE:])))
+        return len(row) < PATIENCE and any(w.blank for look in row for w in look.windows.values())
+
+
+@once
+def searched(measured: RunWindows, direction: Direction) -> Searched:
+    """The knees are those of all its group while that is searched together, then those of the direction's own loss.
+
+    One whose own are found by then keeps them: at higher rates of the others it may lose more.
+    """
+    plan = measured.plan
+    assert isinstance(plan, Search)
+    group = next(one for one in find_groups(min(plan.goals), measured) if direction in one.directions)
+    every = looks_of(plan.look_s, plan.width, group, measured)
+    standing = find_standing(every)
+    looks = [look for look in every if look not in standing]
+    together = list(takewhile(lambda look: look.together, looks))
+    found = seek(plan.goals, plan.width, group, together)
+    if len(group.directions) > 1 and found.done:
+        found = seek(plan.goals, plan.width, group, [look.of(direction) for look in together])
+        if not found.done:
+            found = seek(plan.goals, plan.width, group, [look.of(direction) for look in looks])
+    return Searched(every, looks, found)
 
 
 def _stall(direction: Direction, windows: Sequence[Window]) -> Stall:

@@ -19,8 +19,8 @@ STRATEGIES: Mapping[str, type[Strategy]] = {one.kind: one for one in (Ramp, Satu
 
 
 def suffix_of(kind: str) -> str:
-    """The strategy's suffix; for a strategy that this version does not know, its name."""
-    return STRATEGIES[kind].suffix if kind in STRATEGIES else kind
+    """Words that distinguish runs of this strategy from ramps in names of cells and files; empty for a ramp."""
+    return "" if kind == Ramp.kind else kind
 
 
 def has_curve(kind: str) -> bool:

@@ -58,7 +58,6 @@ class Belief:
         return float(self.weights[self.shares < share].sum())
 
     def between(self, low: float, high: float) -> float:
-        """The probability that the knee lies from low to high."""
         return float(self.weights[(self.shares >= low) & (self.shares <= high)].sum())
 
 

@@ -60,13 +60,8 @@ def _loss_words(windows: Sequence[Window]) -> str:
     return f"loss of {format_share(loss)} over {len(windows)} windows"
 
 
-def generator_short(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
-    """Evidence that the sending port did not keep up in these windows; empty when it did."""
-    return (*_behind(windows), *_strained(plan, windows))
-
-
 def _behind(windows: Sequence[Window]) -> tuple[str, ...]:
-    asked, sent = _rates(windows)
+    asked, sent = fmean(w.asked_pps for w in windows), fmean(w.sent_pps for w in windows)
     return (f"asked for {format_pps(asked)}, sent {format_pps(sent)}",) if misses(asked, sent) else ()
 
 
@@ -82,11 +77,6 @@ def _strained(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _rates(windows: Sequence[Window]) -> tuple[float, float]:
-    """Asked and sent."""
-    return fmean(w.asked_pps for w in windows), fmean(w.sent_pps for w in windows)
-
-
 def _queue_full(windows: Sequence[Window], directions: int) -> float:
     """Count how often the sending port's queue was full; where only the sum over all ports is known, a share of it.
 
@@ -95,7 +85,7 @@ def _queue_full(windows: Sequence[Window], directions: int) -> float:
     own = [w.queue_full for w in windows if w.queue_full is not None]
     if own:
         return sum(own)
-    if directions > 1 and not misses(*_rates(windows)):
+    if directions > 1 and not _behind(windows):
         return 0.0
     return sum(w.queue_full_anywhere or 0 for w in windows) / directions
 
@@ -109,7 +99,7 @@ def limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Win
     """Find the limit of the load where no loss lasted; tail: the windows in which the sender is judged."""
     if not all(w.link_up for w in windows):
         return LINK_DOWN
-    shortfall = generator_short(plan, tail)
+    shortfall = (*_behind(tail), *_strained(plan, tail))
     return (Limit.GENERATOR_TX, shortfall) if shortfall else (Limit.NONE, ())
 
 

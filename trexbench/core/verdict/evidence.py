@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..load.plan import Direction, Plan
-from ..load.sample import Phase, Sample
-from ..load.windows import MEASURED_PHASES, RunWindows, Window, build_window, measured_windows
+from ..load.sample import Phase, by_trial
+from ..load.windows import MEASURED_PHASES, RunWindows, Window, build_window, measured_windows, once
 from .blame import misses
 from .knee import find_loss
 from .model import Stall
-from .path import AT_ONCE_S, SOUND, FramePath, find_held, find_path
+from .path import SOUND, FramePath, find_path
 
 SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)
+AT_ONCE = 1e-6
+"""Times, and rates as shares, that differ by no more are the same."""
 STOOD = 0.2
 """A sample, or a look, that lost more than this share may be one in which the DUT stood still for a while."""
 
@@ -33,6 +35,10 @@ class Recheck:
     asked_pps: float
     carried: bool
     stood: bool
+
+    def clears(self, first: Window) -> bool:
+        """Test whether this rate, or a higher one, was carried after the loss that this window begins."""
+        return self.carried and self.begin_s >= first.end_s and self.asked_pps >= first.asked_pps * (1 - AT_ONCE)
 
 
 @dataclass(frozen=True)
@@ -55,26 +61,24 @@ class Evidence:
         return [w for w in self.windows if w.sent]
 
 
+@once
 def find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
     """The windows that count, after every stall is set aside."""
-    return measured.once("evidence", direction, lambda: _find_evidence(measured, direction))
-
-
-def _find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
     plan, path, stalls = measured.plan, find_path(measured, direction), list[Stall]()
     windows = [path.correct(window) for window in measured.sending(direction)]
     end_s, cut_short = windows[-1].end_s if windows else 0.0, None
     repeated: list[tuple[float, float]] = []
-    rechecks = find_rechecks(plan, measured.samples, direction, path)
+    rechecks = find_rechecks(measured, direction)
     seen = measured_windows(plan, measured.samples, direction, SEEN_PHASES) if rechecks else []
     seen = [path.correct(window) for window in seen]
     while rechecks and (row := find_loss(plan, windows)):
         first = windows[row[0]]
-        if not any(_clears(one, first) for one in rechecks):
+        carried = [one.asked_pps for one in rechecks if one.clears(first)]
+        if not carried:
             break
         lost = list(_lossy_row(plan, windows[row[0] :], len(row)))
-        carried_pps = _carried_pps(plan, first, windows[row[0] + len(lost) :], rechecks)
-        stall = [*_stalls(plan, direction, [w for w in seen if w.begin_s >= first.begin_s], carried_pps)]
+        carried += [w.asked_pps for w in windows[row[0] + len(lost) :] if not w.is_bad(plan.loss_threshold)]
+        stall = [*_stalls(plan, direction, [w for w in seen if w.begin_s >= first.begin_s], max(carried))]
         stalls += stall
         repeated += [] if stall else [(first.begin_s, lost[-1].end_s)]
         if lost[-1].end_s >= end_s and cut_short is None:
@@ -85,23 +89,24 @@ def _find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
     return Evidence(counted, tuple(stalls), cut_short, path, tuple(repeated))
 
 
-def find_rechecks(
-    plan: Plan, samples: Sequence[Sample], direction: Direction, path: FramePath = SOUND
-) -> list[Recheck]:
-    """All that were held to their end, as far as this direction goes."""
-    found = []
-    for before, middle, last in find_held(samples):
+def find_rechecks(measured: RunWindows, direction: Direction) -> list[Recheck]:
+    """All that were held to their end, as far as this direction goes.
+
+    The DUT may need the first half to get over what came before: a stall's end, or the load of the hold.
+    """
+    plan, samples, path, found = measured.plan, measured.samples, find_path(measured, direction), list[Recheck]()
+    for inside in by_trial(samples, Phase.RECHECK).values():
+        before, last = inside[0] - 1, inside[-1]
+        if last + 1 == len(samples):
+            break
+        middle_s = (samples[before].t_s + samples[last].t_s) / 2
+        middle = next(i for i in range(before, last) if samples[i + 1].t_s > middle_s + AT_ONCE)
         window = path.correct(build_window(direction, samples[middle : last + 1]))
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
         parts = (build_window(direction, pair) for pair in pairwise(samples[before : last + 1]))
         stood = any(part.lost > STOOD * part.sent for part in parts)
         found.append(Recheck(samples[before].t_s, window.asked_pps, carried and window.sent > 0, stood))
     return found
-
-
-def _clears(recheck: Recheck, first: Window) -> bool:
-    """Test whether this rate, or a higher one, was carried after the loss that this window begins."""
-    return recheck.carried and recheck.begin_s >= first.end_s and recheck.asked_pps >= first.asked_pps * (1 - 1e-6)
 
 
 def _lossy_row(plan: Plan, windows: Sequence[Window], least: int = 1) -> Iterator[Window]:
@@ -111,16 +116,10 @@ def _lossy_row(plan: Plan, windows: Sequence[Window], least: int = 1) -> Iterato
     """
     end_s = windows[0].begin_s
     for i, window in enumerate(windows):
-        if (i >= least and window.excess(plan.loss_threshold) <= 0) or window.begin_s > end_s + AT_ONCE_S:
+        if (i >= least and window.excess(plan.loss_threshold) <= 0) or window.begin_s > end_s + AT_ONCE:
             return
         yield window
         end_s = window.end_s
-
-
-def _carried_pps(plan: Plan, first: Window, after: Sequence[Window], rechecks: Sequence[Recheck]) -> float:
-    """The highest rate that was carried after the loss that this window begins."""
-    carried = [one.asked_pps for one in rechecks if _clears(one, first)]
-    return max(carried + [window.asked_pps for window in after if not window.is_bad(plan.loss_threshold)])
 
 
 def _stalls(plan: Plan, direction: Direction, seen: Sequence[Window], carried_pps: float) -> Iterator[Stall]:
@@ -138,10 +137,10 @@ def _stalls(plan: Plan, direction: Direction, seen: Sequence[Window], carried_pp
         over = next((i for i in range(empty[0], len(seen)) if i not in empty), len(seen))
         lost = seen[max(0, empty[0] - 1) : over + 1 if over < len(lost) else over]
         begin_s, end_s = lost[0].end_s - lost[0].down_s, lost[-1].begin_s + lost[-1].down_s
-    elif lost[: plan.windows][-1].asked_pps > carried_pps * (1 + 1e-6):
+    elif lost[: plan.windows][-1].asked_pps > carried_pps * (1 + AT_ONCE):
         return
     else:
-        lost = [window for window in lost if window.asked_pps <= carried_pps * (1 + 1e-6)]
+        lost = [window for window in lost if window.asked_pps <= carried_pps * (1 + AT_ONCE)]
         end_s = lost[-1].end_s
     sent = sum(window.sent for window in lost)
     yield Stall(direction, begin_s, end_s - begin_s, sent, sum(window.lost for window in lost), nothing)

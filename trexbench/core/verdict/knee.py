@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import sqrt
+from math import exp, log, pi, sqrt
 from statistics import fmean, median, variance
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..load.plan import Plan
 from ..load.windows import Window, near_blanks
-from .pieces import SCATTERS, Array, knee_density
+
+Array = NDArray[np.float64]
 
 LOOKED = 15
 """Windows from which the knee is estimated, the first bad one and those past it; and those that slow variation needs to
@@ -27,6 +28,18 @@ OUTLIER = 0.02
 GRID = 400
 ROWS = (1, 2, 4, 8, 16)
 """Windows over which losses are added up where the ports' skew hides those of one: it does not grow with them."""
+SCATTERS = np.geomspace(1e-4, 0.05, 8)
+"""Possible scatters of the received rate from window to window, as shares of the rate; all equally likely."""
+SLOPES = np.array([0.03, 0.5])
+"""Standard deviations of a piece's slope: a router in overload levels off, one with more queues gradually."""
+ROUND = 0.15
+"""Distance by which a line may miss the knee, as the curve bends there; a share of the step from good to bad."""
+CLOSING = 0.001
+"""Lines that close in on what must arrive by less than this are as good as parallel to it."""
+STRAY = 0.1
+"""Probability that the first bad window lies on no piece: lossy by chance, or the DUT had not slowed down yet."""
+EARLY = 0.5
+"""A varying router loses frames while its mean rate is still enough: so many scatters early, give or take one."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +73,14 @@ def locate(plan: Plan, windows: Sequence[Window], step_pps: float, row: range) -
     it between the last good and the first bad rate, sharply for a steady router and less so for one whose limit varies.
     Within that bracket the windows from the first bad one on say where: received over offered is taken for straight in
     pieces, each way to cut it and each scatter as likely as it makes these windows, and the first piece's line meets
-    the share that must arrive there (core.verdict.pieces). What both leave likely is spread over a grid of rates; its
+    the share that must arrive there. What both leave likely is spread over a grid of rates; its
     median is the estimate, and 95 % of it the interval (tests/unit/test_analysis_truth.py, benchmarks/truth.py). A line
     that misses the bracket, as when throughput collapses, has no say.
     """
     index, first = row[0], windows[row[0]].sent_pps
     if index == 0:
         return Knee(row, 0.0, (0.0, first), 0.0, first)
-    good = max((_carried(w) for w in windows[:index] if w.sent_pps <= first), default=0.0)
-    # The load also rises within a window of several samples, and only its end may be beyond the knee.
-    rise = step_pps * max(0.0, 1 - plan.sample_s / plan.window_s) / 2
-    bracket = _Bracket(good, first + rise, max(first - good, step_pps / 5), rise)
-    # A stall that began past the first bad window says nothing of how much is received at which rate.
-    seen = [w for i, (w, near) in enumerate(zip(windows, near_blanks(windows), strict=True)) if i <= index or not near]
-    low, middle, high = _spread(plan.loss_threshold, bracket, seen, index)
+    low, middle, high = _spread(plan, windows, step_pps, index)
     return Knee(row, middle, (low, high), windows[index - 1].sent_pps, first)
 
 
@@ -136,33 +143,30 @@ def _carried(window: Window) -> float:
     return window.sent_pps * (1 - window.skew / window.sent)
 
 
-class _Bracket(NamedTuple):
-    """Between which rates the knee of a steady router lies; step: from good to bad; rise: within half a window."""
-
-    low: float
-    high: float
-    step: float
-    rise: float
-
-
-def _spread(threshold: float, bracket: _Bracket, windows: Sequence[Window], index: int) -> tuple[float, float, float]:
-    """The rates below which the knee lies with 2.5, 50 and 97.5 %."""
-    unit, past = windows[index].sent_pps, windows[index : index + LOOKED]
+def _spread(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) -> tuple[float, float, float]:
+    """The rates below which the knee lies with 2.5, 50 and 97.5 %. index: of the first bad window."""
+    unit, threshold = windows[index].sent_pps, plan.loss_threshold
+    good = max((_carried(w) for w in windows[:index] if w.sent_pps <= unit), default=0.0) / unit
+    step = max(1 - good, step_pps / 5 / unit)
+    # The load also rises within a window of several samples, and only its end may be beyond the knee.
+    rise = step_pps * max(0.0, 1 - plan.sample_s / plan.window_s) / 2 / unit
+    # A stall that began past the first bad window says nothing of how much is received at which rate.
+    seen = [w for i, (w, near) in enumerate(zip(windows, near_blanks(windows), strict=True)) if i <= index or not near]
+    past = seen[index : index + LOOKED]
     most = scatter_pps(past) / unit
-    low, high, step = bracket.low / unit, bracket.high / unit, bracket.step / unit
-    edges = np.linspace(max(0.0, low - 2 * step - 4 * most), high + step + 3 * most, GRID + 1)
+    edges = np.linspace(max(0.0, good - 2 * step - 4 * most), 1 + rise + step + 3 * most, GRID + 1)
     rates = (edges[1:] + edges[:-1]) / 2
     offered = np.array([w.sent_pps for w in past]) / unit
     received = np.array([w.received_pps + w.sent_pps * w.pending / w.sent for w in past]) / unit
-    density = knee_density(offered, received, rates, low, 1 - threshold)
+    density = _knee_density(offered, received, rates, good, 1 - threshold)
     density += ANYWHERE * density.sum(axis=1, keepdims=True) / GRID
-    width = np.maximum(SCATTERS, 0.03 * step)[:, None] / 1.7  # of a logistic curve as wide as a normal distribution's
-    for i, w in enumerate(windows):
+    width = np.maximum(SCATTERS, 0.03 * step)[:, None]
+    for i, w in enumerate(seen):
         if not edges[0] <= w.sent_pps / unit <= edges[-1]:
             continue
         if w.is_bad(threshold):
             says = BAD_SAY if i >= index else 1.0
-            density *= _flag_weights(((w.sent_pps + bracket.rise) / unit - rates) / width) ** says
+            density *= _flag_weights((w.sent_pps / unit + rise - rates) / width) ** says
         elif w.excess(threshold) <= 0:
             density *= _flag_weights((rates - _carried(w) / unit) / width)
     sums = np.concatenate([[0.0], np.cumsum(density.sum(axis=0))])
@@ -170,7 +174,103 @@ def _spread(threshold: float, bracket: _Bracket, windows: Sequence[Window], inde
     return low, middle, high
 
 
-def _flag_weights(widths: Array) -> Array:
-    """Return the likelihood of a window's flag, for knees so many widths on the side that explains it."""
-    likely: Array = OUTLIER / 2 + (1 - OUTLIER) / (1 + np.exp(-np.clip(widths, -30, 30)))
+def _flag_weights(deviations: Array) -> Array:
+    """Return the likelihood of a window's flag, for knees so many deviations on the side that explains it."""
+    likely: Array = OUTLIER / 2 + (1 - OUTLIER) * _rise(deviations)
     return likely
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """All pieces that begin at one window, by last window, scatter and slope; weights: logarithms."""
+
+    weights: Array
+    offered: Array
+    received: Array
+    slope: Array
+    level_var: Array
+    slope_var: Array
+
+
+def _knee_density(offered: Array, received: Array, rates: Array, good: float, kept: float) -> Array:
+    """Return the likelihood of the knee at each rate, for each of SCATTERS, which are weighed against one another.
+
+    All rates as shares of the first bad one. offered, received: of the windows from the first bad one on. rates: evenly
+    spaced. good: the last one that was carried; kept: the share that must arrive. The knee is where the first piece's
+    line meets that share, or, since a bend may hide before the first window, anywhere between there and ``good``: the
+    likelier, the more gently loss sets in. Where only the first window lies on the first piece, that is steeper than
+    the way to the next.
+    """
+    count = len(offered)
+    # One bend is expected in a stretch as long as the first bad rate, as where another queue fills.
+    bends = np.clip(np.diff(offered, prepend=offered[0]), 1e-3, 0.5)
+    after = np.zeros((count + 1, len(SCATTERS)))
+    firsts = []
+    for begin in range(count - 1, -1, -1):
+        found = _pieces_from(offered[begin:], received[begin:])
+        straight = np.concatenate([[0.0], np.cumsum(np.log(1 - bends[begin + 1 :]))])
+        ends = np.append(np.log(bends[begin + 1 :]), 0.0)
+        found.weights[:] += ((straight + ends)[:, None] + after[begin + 1 :])[:, :, None]
+        after[begin] = np.logaddexp.reduce(found.weights, axis=(0, 2))
+        if begin <= 1:
+            firsts.append((begin, found))
+    scale = after[:2].max()
+    density = np.zeros((len(SCATTERS), len(rates)))
+    for begin, found in firsts:
+        likely = np.exp(found.weights - scale) * (STRAY if begin else 1 - STRAY)
+        density += _meeting(found, likely, offered[begin], rates, good, kept, skip=begin == 0 and count > 1)
+        if begin == 0 and count > 1:
+            density += _before_a_bend(offered, received, likely[0].sum(axis=1), rates, good, kept)
+    return density
+
+
+def _pieces_from(offered: Array, received: Array) -> _Pieces:
+    """Straight pieces from the first of these windows to each, with the likelihood of their windows."""
+    x, y = offered - offered[0], received - received[0]
+    m = np.arange(1, len(x) + 1)[:, None, None]
+    xm, ym = np.cumsum(x)[:, None, None] / m, np.cumsum(y)[:, None, None] / m
+    sxx, sxy, syy = (np.cumsum(a * b)[:, None, None] for a, b in ((x, x), (x, y), (y, y)))
+    sxx, sxy, syy = np.maximum(0, sxx - m * xm**2), sxy - m * xm * ym, np.maximum(0, syy - m * ym**2)
+    var, slope_var = SCATTERS[None, :, None] ** 2, SLOPES[None, None, :] ** 2
+    posterior = 1 / (sxx / var + 1 / slope_var)
+    slope = posterior * sxy / var
+    misfit = syy / var - slope**2 / posterior
+    weights = -0.5 * (m * np.log(2 * pi * var) + misfit - np.log(2 * pi * var / m) - np.log(posterior / slope_var))
+    weights -= log(len(SLOPES))
+    return _Pieces(weights, xm + offered[0], ym + received[0], slope, var / m, posterior)
+
+
+def _meeting(found: _Pieces, likely: Array, first: float, rates: Array, good: float, kept: float, skip: bool) -> Array:
+    """Where the lines of pieces meet the share that must arrive. skip: the piece of the first window alone."""
+    at, scatter, spacing = slice(1 if skip else 0, None), SCATTERS[None, :, None], rates[1] - rates[0]
+    closing = np.maximum(CLOSING, kept - found.slope[at])
+    knee = found.offered[at] - (kept * found.offered[at] - found.received[at]) / closing
+    lies_var = found.level_var[at] + found.slope_var[at] * (knee - found.offered[at]) ** 2 + scatter**2
+    error = np.sqrt(lies_var / closing**2 + (0.6 * spacing) ** 2 + (ROUND * (1 - good)) ** 2)
+    hidden = np.where(knee > good, 1 - np.exp(-np.maximum(0, first - knee) / closing), 0.0)
+    apart = (rates - (knee - EARLY * (scatter - SCATTERS[0]))[..., None]) / error[..., None]
+    near = likely[at] * (1 - hidden) / error / (2 * pi) ** 0.5
+    level = likely[at] * hidden / np.maximum(knee - good, spacing)
+    between = (rates >= good) & (rates <= knee[..., None])
+    density: Array = np.einsum("psk,pskr->sr", near, np.exp(-0.5 * apart**2))
+    density += np.einsum("psk,pskr->sr", level, between)
+    return density
+
+
+def _before_a_bend(offered: Array, received: Array, likely: Array, rates: Array, good: float, kept: float) -> Array:
+    """A piece of the first window alone: it is at least as steep as the way to the next window, and less than one."""
+    steep = (received[1] - received[0]) / max(1e-9, offered[1] - offered[0])
+    top = offered[0] - (kept * offered[0] - received[0]) / max(CLOSING, kept - steep)
+    blur = np.hypot(SCATTERS, rates[1] - rates[0])[:, None]
+    if top <= good:
+        return np.zeros((len(SCATTERS), len(rates)))
+    prior = 2 * exp(-0.5 * (steep / SLOPES[-1]) ** 2)
+    inside = _rise((rates - good) / blur) * _rise((top - EARLY * (SCATTERS - SCATTERS[0])[:, None] - rates) / blur)
+    density: Array = prior * likely[:, None] * inside / np.maximum(top - good, blur)
+    return density
+
+
+def _rise(deviations: Array) -> Array:
+    """From 0 to 1 about as a normal distribution does."""
+    risen: Array = 1 / (1 + np.exp(-np.clip(1.7 * deviations, -30, 30)))
+    return risen

@@ -7,24 +7,24 @@ the tagged ones. Every figure includes the tester's own time, from its clock to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
 from statistics import fmean
 from typing import Any
 
 from ..load.plan import LATENCY_LOADS, Direction, Plan
-from ..load.sample import LATENCY_PHASES, LatencyCounters, Phase, Sample
+from ..load.sample import LATENCY_PHASES, LatencyCounters, Phase, Sample, by_trial
 from ..load.windows import RunWindows
 from ..units import format_pps, format_share
 from .blame import misses
 from .model import RunWarning
-from .path import FramePath, find_path
-from .trials import find_held
+from .path import find_path
+from .settle import find_held
 
 TAGGED_PPS, TAGGED_SHARE = 1000.0, 0.1
 """The most tagged frames per second and direction; and the largest share of all frames."""
-HISTORY_LOAD = 0.5
+HISTORY_LOAD = LATENCY_LOADS[1]
 """The share of the throughput whose latency is followed over the nights: far from idle, and from full queues."""
 
 
@@ -79,32 +79,28 @@ def tagged_pps(offered_pps: float) -> float:
 
 def find_latencies(plan: Plan, samples: Sequence[Sample]) -> tuple[Latency, ...]:
     """Every direction at every load that was measured to its end, loads ascending."""
-    ended = sorted({sample.trial for sample in samples if sample.phase is Phase.LATENCY_DRAIN})
-    paths = {direction: find_path(RunWindows(plan, samples), direction) for direction in plan.directions if ended}
-    return tuple(_latency(plan, samples, trial, d, path) for trial in ended for d, path in paths.items())
+    measured, loads = RunWindows(plan, samples), by_trial(samples, Phase.LATENCY_DRAIN)
+    return tuple(_latency(measured, trial, direction) for trial in loads for direction in plan.directions)
 
 
-def find_latency_warnings(latencies: Sequence[Latency]) -> tuple[RunWarning, ...]:
-    """Doubts about these figures."""
-    found = []
+def find_latency_warnings(latencies: Sequence[Latency]) -> Iterator[RunWarning]:
     for one in latencies:
         where = f"latency of {one.direction} at {100 * one.share:g} % of the throughput"
         if one.mean_s is None:
             seen = f"{one.received} tagged frames came back, but the generator reports no average of their times"
             text = seen if one.received else f"none of {one.sent} tagged frames came back"
-            found.append(RunWarning("no-latency", f"{where}: {text}"))
+            yield RunWarning("no-latency", f"{where}: {text}")
         elif one.lossy:
             whose = f" ({one.ierrors} frames by the tester's own port)" if one.ierrors else ""
             text = f"{format_share(one.loss or 0.0)} of the frames were lost{whose}: latency of full queues"
-            found.append(RunWarning("latency-under-loss", f"{where}: {text}"))
+            yield RunWarning("latency-under-loss", f"{where}: {text}")
         if one.short:
             text = f"{where}: the generator sent {format_pps(one.sent_pps)}, asked for {format_pps(one.offered_pps)}"
-            found.append(RunWarning("latency-load", text))
+            yield RunWarning("latency-load", text)
         if one.out_of_order or one.duplicate:
             text = f"{where}: of {one.received} tagged frames {one.out_of_order} came out of order"
             text += f", {one.duplicate} twice" if one.duplicate else ""
-            found.append(RunWarning("reordered", text))
-    return tuple(found)
+            yield RunWarning("reordered", text)
 
 
 def history_latency(latencies: Sequence[Latency]) -> float | None:
@@ -138,8 +134,8 @@ def quantile_s(counters: LatencyCounters, share: float) -> float | None:
     return counters.max_s
 
 
-def _latency(plan: Plan, samples: Sequence[Sample], trial: int, direction: Direction, path: FramePath) -> Latency:
-    held, after, window, offered_pps, sent_pps = find_held(samples, direction, LATENCY_PHASES, trial)
+def _latency(measured: RunWindows, trial: int, direction: Direction) -> Latency:
+    held, after, window, offered_pps, sent_pps = find_held(measured.samples, direction, LATENCY_PHASES, trial)
     last = after.reading.latency.get(direction.tx) or LatencyCounters(0, 0)
     # The first reading still contains effects of the start.
     readings = [s.reading.latency[direction.tx] for s in held[1:] or held if direction.tx in s.reading.latency]
@@ -151,7 +147,7 @@ def _latency(plan: Plan, samples: Sequence[Sample], trial: int, direction: Direc
         offered_pps=offered_pps,
         sent_pps=sent_pps,
         loss=window.loss,
-        lossy=path.correct(window).is_bad(plan.loss_threshold),
+        lossy=find_path(measured, direction).correct(window).is_bad(measured.plan.loss_threshold),
         ierrors=window.ierrors,
         sent=last.sent,
         received=last.received,

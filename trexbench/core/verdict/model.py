@@ -118,7 +118,6 @@ class DirectionResult(Verdict):
 
     @property
     def confirmed_pps(self) -> float | None:
-        """The highest rate that a trial has confirmed."""
         return max((t.offered_pps for t in self.trials if t.passed), default=None)
 
 

@@ -5,7 +5,7 @@ Judged by sums over rows of windows: what two ports' clocks differ by is in a ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, sqrt
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import RunWindows, Window, build_window, measured_windows, near_blanks
+from ..load.windows import RunWindows, Window, build_window, measured_windows, near_blanks, once
 
 ROWS = 6
 """Rows of windows whose shares must agree, but for two neighbours: something else may have happened there."""
@@ -29,7 +29,6 @@ FEWEST_FRAMES = 400
 """Missing frames from which on a share that rises with the rate is seen to rise."""
 APART = 0.5
 """Rates of a search that differ by less than this part are the same: loss that depends on the rate must show it."""
-AT_ONCE_S = 1e-6
 LEAST_EXTRA = 0.001
 """Share of frames received beyond those sent that is a finding: less is what clocks and queues can feign."""
 
@@ -67,14 +66,11 @@ class FramePath:
 SOUND = FramePath()
 
 
+@once
 def find_path(measured: RunWindows, direction: Direction) -> FramePath:
     """Judge the path by the warm-up and the lowest rates, of the ramp and of a search; a router's own limit shows in no
     constant share.
     """
-    return measured.once("path", direction, lambda: _find_path(measured, direction))
-
-
-def _find_path(measured: RunWindows, direction: Direction) -> FramePath:
     plan, samples = measured.plan, measured.samples
     ramp = [w for w in measured.sending(direction) if w.phase is Phase.RAMP]
     ramp = [w for w, near in zip(ramp, near_blanks(ramp), strict=True) if not near]
@@ -109,29 +105,14 @@ def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:
     above, for something else may have happened there, but not less may have been missing.
     """
     lowest = _lowest(ramp)
-    share = _constant_share(lowest, warm, FEWEST_FRAMES)
-    for part in (8, 16, 32):
-        if share is None and len(ramp) // part >= ROWS:
-            share = _constant_share(ramp[: len(ramp) // part], warm, FEWEST_FRAMES)
+    parts = [lowest, *(ramp[: len(ramp) // part] for part in (8, 16, 32) if len(ramp) // part >= ROWS)]
+    shares = (_constant_share(part, warm) for part in parts)
+    share = next((share for share in shares if share is not None), None)
     if share is None and len(ramp) >= 2 * len(lowest):
-        share, below = _constant_share(ramp[len(lowest) : 2 * len(lowest)], warm, FEWEST_FRAMES), _Row.of(lowest)
+        share, below = _constant_share(ramp[len(lowest) : 2 * len(lowest)], warm), _Row.of(lowest)
         if share is not None and share > 0 and below.share < share * (1 - DRIFT) - below.chance(share):
             share = None
     return share or 0.0
-
-
-def find_held(samples: Sequence[Sample]) -> Iterator[tuple[int, int, int]]:
-    """Yield, for each rate held again to its end, indexes of the samples before it, in its middle, and its last.
-
-    The DUT may need its first half to get over what came before: a stall's end, or the load of the hold.
-    """
-    for number in sorted({s.trial for s in samples if s.phase is Phase.RECHECK}):
-        inside = [i for i, s in enumerate(samples) if s.phase is Phase.RECHECK and s.trial == number]
-        before, last = inside[0] - 1, inside[-1]
-        if last + 1 == len(samples):
-            break
-        middle_s = (samples[before].t_s + samples[last].t_s) / 2
-        yield before, next(i for i in range(before, last) if samples[i + 1].t_s > middle_s + AT_ONCE_S), last
 
 
 def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | None:
@@ -143,15 +124,15 @@ def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | No
     return window if window.sent > 0 else None
 
 
-def _constant_share(windows: Sequence[Window], warm: Window | None, fewest: float) -> float | None:
+def _constant_share(windows: Sequence[Window], warm: Window | None) -> float | None:
     """The share missing in these windows, if it is the same in rows of them and in the warm-up; else None.
 
-    fewest: frames that must be missing in rows that agree; the ports' skew may explain as many, too.
+    The ports' skew may explain as many frames as must be missing in rows that agree.
     """
     ends = [len(windows) * row // ROWS for row in range(ROWS + 1)]
     rows = [windows[begin:end] for begin, end in pairwise(ends) if end > begin]
     on_way = [sum(w.pending for w in row) for row in rows]
-    fewest = max(fewest, windows[-1].skew)
+    fewest = max(FEWEST_FRAMES, windows[-1].skew)
     raw = [_Row.of(row) for row in rows]
     # Frames on their way are known no better than to a frame of the warm-up: that may be worse than not at all.
     less = [_Row(row.missing - pending, row.sent) for row, pending in zip(raw, on_way, strict=True)]

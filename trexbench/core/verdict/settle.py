@@ -1,23 +1,67 @@
-"""Tests that a claim of loss must stand: every frame counted after the drain, and the rates that were held again."""
+"""Rates that were held and drained, so that totals can be compared; and the tests that a claim of loss must stand.
+
+Held are confirmation trials and latency loads. A claim is tested against every frame counted after the drain, and
+against the trials.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
+from typing import NamedTuple
 
 from ..load.plan import Direction
-from ..load.sample import CONFIRM_PHASES, Phase
-from ..load.windows import NOTHING_SHARE, RunWindows, build_window
+from ..load.sample import CONFIRM_PHASES, Phase, Sample, by_trial
+from ..load.windows import NOTHING_SHARE, RunWindows, Window, build_window
 from ..units import format_pps, format_share
-from .blame import RX_BLAME_SHARE
+from .blame import RX_BLAME_SHARE, misses
 from .evidence import find_evidence
 from .model import Limit, Trial, Verdict
-from .path import alike
-from .trials import find_held
+from .path import alike, find_path
 
 FAR_MORE = 2.0
 """A DUT that loses no larger share at so many times a rate is not saturated at that rate."""
+
+
+class HeldRate(NamedTuple):
+    """One direction at one rate. samples: while sending; last: after the drain; window: from begin to drained."""
+
+    samples: Sequence[Sample]
+    last: Sample
+    window: Window
+    offered_pps: float
+    sent_pps: float
+
+
+def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Phase, Phase], number: int) -> HeldRate:
+    """The trial of this number, which must have been drained; phases: of sending, and of the drain after it."""
+    inside = by_trial(samples, *phases)[number]
+    held = [i for i in inside if samples[i].phase is phases[0]]
+    # The first sample contains the time that a start takes: the sent rate is that of the others, if there are any.
+    first = held[0] if len(held) > 1 else held[0] - 1
+    return HeldRate(
+        samples=samples[held[0] : held[-1] + 1],
+        last=samples[inside[-1]],
+        window=build_window(direction, samples[inside[0] - 1 : inside[-1] + 1]),
+        offered_pps=samples[held[0]].asked_pps[direction],
+        sent_pps=build_window(direction, samples[first : held[-1] + 1]).sent_pps,
+    )
+
+
+def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]:
+    """Trials that were drained. One passes if the loss beyond the path is within the threshold.
+
+    The trial's own loss is that of all frames; its offered load is what was sent.
+    """
+    trials, path = [], find_path(measured, direction)
+    for number in by_trial(measured.samples, Phase.CONFIRM_DRAIN):
+        _, _, window, offered, sent_pps = find_held(measured.samples, direction, CONFIRM_PHASES, number)
+        beyond = path.correct(window).loss
+        offered = sent_pps if misses(offered, sent_pps) else offered
+        kept = beyond is not None and beyond <= measured.plan.loss_threshold
+        trials.append(Trial(number, offered, window.sent, window.received, window.loss, kept))
+    return tuple(trials)
 
 
 def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials: Sequence[Trial]) -> Verdict:

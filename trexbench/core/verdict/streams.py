@@ -6,7 +6,7 @@ apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,26 +61,20 @@ def find_stream_losses(measured: RunWindows, result: DirectionResult, sizes: Seq
     found = []
     for number, size in enumerate(sizes):
         parts = [_Part(window, one.sent[number], one.received[number]) for window, one in known]
-        found.append(_stream(plan.loss_threshold, plan.windows, result, number, size, parts))
+        first = find_sustained([one.lost > plan.loss_threshold * one.sent for one in parts], plan.windows)
+        begin_s = result.saturated_at_s
+        knee = [] if begin_s is None else [one for one in parts if one.window.begin_s >= begin_s][: plan.windows]
+        loss = StreamLoss(
+            number=number,
+            frame_bytes=size,
+            sent=sum(one.sent for one in parts),
+            received=sum(one.received for one in parts),
+            loss=_share(parts),
+            knee_loss=_share(knee),
+            lossy_from_pps=None if first is None else parts[first].window.sent_pps,
+        )
+        found.append(loss)
     return tuple(found)
-
-
-def _stream(
-    threshold: float, lasting: int, result: DirectionResult, number: int, size: int, parts: Sequence[_Part]
-) -> StreamLoss:
-    first = find_sustained([one.lost > threshold * one.sent for one in parts], lasting)
-    begin_s = result.saturated_at_s
-    knee = [] if begin_s is None else [one for one in parts if one.window.begin_s >= begin_s][:lasting]
-    sent, received = sum(one.sent for one in parts), sum(one.received for one in parts)
-    return StreamLoss(
-        number=number,
-        frame_bytes=size,
-        sent=sent,
-        received=received,
-        loss=(sent - received) / sent if sent else None,
-        knee_loss=_share(knee),
-        lossy_from_pps=None if first is None else parts[first].window.sent_pps,
-    )
 
 
 def _share(parts: Sequence[_Part]) -> float | None:
@@ -102,16 +96,13 @@ def lost_first(streams: Sequence[StreamLoss]) -> tuple[StreamLoss, ...]:
     return tuple(one for one in streams if one.lossy_from_pps == min(rates)) if rates else ()
 
 
-def find_stream_warnings(measured: RunWindows, directions: Sequence[Direction]) -> tuple[RunWarning, ...]:
+def find_stream_warnings(measured: RunWindows, directions: Sequence[Direction]) -> Iterator[RunWarning]:
     """Directions whose frames came back, but not with the marks by which their streams are known."""
-    found = []
     for direction in directions:
-        last = measured.samples[-1] if measured.samples else None
         counted = [one for one in measured.samples if direction.tx in one.reading.streams]
-        if last is None or not counted or not find_unmarked(direction, counted[-1]):
+        if not counted or not find_unmarked(direction, counted[-1]):
             continue
-        ports = [one.reading.ports[direction.rx].ipackets for one in (measured.samples[0], last)]
-        if ports[1] > ports[0]:
+        first, last = (measured.samples[at].reading.ports[direction.rx].ipackets for at in (0, -1))
+        if last > first:
             text = "frames came back without the IP ID that they were sent with: loss per stream is unknown"
-            found.append(RunWarning("unmarked", f"{direction}: {text}"))
-    return tuple(found)
+            yield RunWarning("unmarked", f"{direction}: {text}")

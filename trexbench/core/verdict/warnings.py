@@ -10,59 +10,85 @@ from ..load.sample import CONFIRM_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window, find_gaps, find_spans
 from ..units import format_pps, format_share
 from .blame import misses
-from .conditions import find_condition_warnings
 from .evidence import Evidence, find_evidence
 from .knee import find_sustained
 from .model import DirectionResult, Limit, RunWarning, Stall
-from .trials import find_held
+from .settle import find_held
 
 OFF_SHARE = 0.005
 """A generator whose core is its own sends what is asked, to this share."""
 HELD_UP_S = 0.002
 """Time that others may have the sender's core in a window, since it catches up with shorter pauses."""
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
+TAKEN_SHARE = 0.05
+"""Share of a lab core's time in the deciding windows from which on others may have made the verdict."""
+TAKERS = {
+    "stolen-time": "the hypervisor",
+    "foreign-load": "programs that have no part in the test",
+}
+"""Who took it, by the warning's code."""
 
 
 def find_warnings(
     measured: RunWindows, results: Sequence[DirectionResult], stalls: Sequence[Stall]
-) -> tuple[RunWarning, ...]:
+) -> Iterator[RunWarning]:
     """All warnings, in the order of the directions."""
-    found: list[RunWarning] = []
     plan, samples, ports = measured.plan, measured.samples, measured.plan.tx_ports
     for result in results:
         evidence = find_evidence(measured, result.direction)
-        found.extend(_of_stall(stall) for stall in stalls if stall.direction == result.direction)
-        found.extend(_of_repetition(result, *span) for span in evidence.repeated)
-        found.extend(_of_path(plan, evidence, result))
-        found.extend(_of_windows(plan, evidence.windows, result))
-        found.extend(_of_sender(evidence.windows, result))
+        yield from (_of_stall(stall) for stall in stalls if stall.direction == result.direction)
+        for begin_s, end_s in evidence.repeated:
+            why = "the first bad rate was carried when it was held again, so the ramp was repeated from there"
+            text = f"{result.direction}: {begin_s:.1f} to {end_s:.1f} s are left out: {why}"
+            yield RunWarning("repeated", text)
+        yield from _of_path(plan, evidence, result)
+        yield from _of_windows(plan, evidence.windows, result)
+        yield from _of_sender(evidence.windows, result)
         if not evidence.path.extra:
-            found.extend(_of_foreign_frames(measured, result, evidence.path.foreign))
-        found.extend(_of_trials(measured, result))
+            yield from _of_foreign_frames(measured, result, evidence.path.foreign)
+        yield from _of_trials(measured, result)
     if any(s.reading.queue_full is None and _unreported(s, ports, "queue_full") for s in samples):
-        found.append(RunWarning("no-queue-full", "the generator did not report queue_full: its limit may go unseen"))
+        yield RunWarning("no-queue-full", "the generator did not report queue_full: its limit may go unseen")
     if any(_unreported(s, ports, "cpu_percent") for s in samples):
-        found.append(RunWarning("no-cpu", "the generator did not report its CPU load: its limit may go unseen"))
+        yield RunWarning("no-cpu", "the generator did not report its CPU load: its limit may go unseen")
     for begin_s, end_s in find_gaps(plan, samples):
-        text = f"no sample was taken from {begin_s:.1f} to {end_s:.1f} s: that time is left out"
-        found.append(RunWarning("gap", text))
-    found.extend(find_condition_warnings(measured, results))
-    return tuple(found)
+        yield RunWarning("gap", f"no sample was taken from {begin_s:.1f} to {end_s:.1f} s: that time is left out")
+    for result in results:
+        yield from _of_taken_time(measured, result)
 
 
 def _unreported(sample: Sample, ports: Sequence[int], figure: str) -> bool:
     return any(getattr(sample.reading.ports[port], figure) is None for port in ports)
 
 
+def _of_taken_time(measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:
+    """Report time of a lab's cores that others took where it decided the verdict: it may be that of the machine."""
+    plan, at_s = measured.plan, result.saturated_at_s
+    if at_s is None:  # no loss made the verdict
+        return
+    span = at_s - plan.window_s, at_s + plan.windows * plan.window_s
+    if not plan.seeks_knee:
+        held = [sample.t_s for sample in measured.samples if sample.phase is Phase.HOLD]
+        span = held[0], held[-1]
+    states = [(sample.t_s, sample.conditions.cores) for sample in measured.samples if sample.conditions is not None]
+    before = [one for one in states if one[0] <= span[0] + plan.sample_s / 2]
+    after = [one for one in states if one[0] >= span[1] - plan.sample_s / 2]
+    if not before or not after or after[0][0] <= before[-1][0]:
+        return
+    (begin_s, first), (end_s, last) = before[-1], after[0]
+    for role in first.keys() & last.keys():
+        when = f"from {begin_s:.0f} to {end_s:.0f} s, which decide the verdict"
+        stolen_s, foreign_s = last[role].stolen_s - first[role].stolen_s, last[role].foreign_s - first[role].foreign_s
+        for (code, who), taken_s in zip(TAKERS.items(), (stolen_s, foreign_s), strict=True):
+            if (share := taken_s / (end_s - begin_s)) > TAKEN_SHARE:
+                text = f"{who} took {format_share(share)} of the {role}'s core {when}"
+                yield RunWarning(code, f"{result.direction}: {text}")
+
+
 def _of_stall(stall: Stall) -> RunWarning:
     seen = "nothing was forwarded" if stall.nothing_forwarded else f"{format_share(stall.lost / stall.sent)} was lost"
     when = f"a stall of {stall.length_s:.1f} s at {stall.begin_s:.1f} s"
     return RunWarning("stall", f"{stall.direction}: {when}: {seen}; it did not last, and the rate was carried later")
-
-
-def _of_repetition(result: DirectionResult, begin_s: float, end_s: float) -> RunWarning:
-    why = "the first bad rate was carried when it was held again, so the ramp was repeated from there"
-    return RunWarning("repeated", f"{result.direction}: {begin_s:.1f} to {end_s:.1f} s are left out: {why}")
 
 
 def _of_path(plan: Plan, evidence: Evidence, result: DirectionResult) -> Iterator[RunWarning]:

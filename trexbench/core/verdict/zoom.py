@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from ..load.plan import Direction
-from ..load.sample import Phase, Sample
+from ..load.sample import Phase, by_trial
 from ..load.windows import RunWindows, Window, measured_windows, near_blanks
 from ..units import format_pps
 from .blame import blame
 from .knee import Knee, find_sustained, locate
 from .model import Limit
-from .path import FramePath
+from .path import find_path
 
 MARGIN = 0.03
 """A zoom reaches beyond the knee's interval by this share of its rate, and by a quarter of the interval."""
-SETTLING = 1
-"""Windows at its beginning that say nothing: the load has jumped there from nothing."""
 WIDER = 1.5
 """The interval is so many times as wide as a coarse ramp's would be: many windows lie near the knee, and each of them
 has its say twice, as good or bad, and in the line."""
@@ -47,21 +45,20 @@ def join_spans(intervals: Iterable[tuple[float, float]]) -> list[tuple[float, fl
     return spans
 
 
-def find_zoom(measured: RunWindows, direction: Direction, path: FramePath, about_pps: float) -> Zoom:
+def find_zoom(measured: RunWindows, direction: Direction, about_pps: float) -> Zoom:
     """The direction's knee in the zoom across about_pps, the one that the ramp found: loss sets in, and lasts.
 
     A zoom across another direction's knee says nothing: loss in it is of something else.
     """
-    plan, samples = measured.plan, measured.samples
-    times = [s.t_s for s in samples if s.phase is Phase.ZOOM]
-    if not times:
-        return Zoom(None)
-    skew_s = measured.skew_s(direction)
-    for one in _each(samples):
-        zoom = measured_windows(plan, one, direction, (Phase.ZOOM,), skew_s)
-        if not zoom or zoom[0].asked_pps > about_pps or (zoom[-1].asked_pps < about_pps and _is_whole(one)):
+    plan, samples, path = measured.plan, measured.samples, find_path(measured, direction)
+    zooms = by_trial(samples, Phase.ZOOM)
+    for number, inside in zooms.items():
+        one = [s for s in samples if s.phase is not Phase.ZOOM or s.trial == number]
+        zoom = measured_windows(plan, one, direction, (Phase.ZOOM,), measured.skew_s(direction))
+        is_whole = inside[-1] + 1 < len(samples)
+        if not zoom or zoom[0].asked_pps > about_pps or (zoom[-1].asked_pps < about_pps and is_whole):
             continue
-        found = [path.correct(w) for w in zoom[SETTLING:] if w.sent > 0]
+        found = [path.correct(w) for w in zoom[1:] if w.sent > 0]  # to the first one the load jumps from nothing
         windows, blank_s = _without_blanks(found)
         if len(windows) < plan.windows + 1:
             return Zoom(None, "it was cut short")
@@ -78,19 +75,7 @@ def find_zoom(measured: RunWindows, direction: Direction, path: FramePath, about
         sent = [w.sent_pps for w in windows]
         span = f"loss from {format_pps(min(sent))} on" if index == 0 else f"no loss up to {format_pps(max(sent))}"
         return Zoom(None, span)
-    return Zoom(None, "none went across it")
-
-
-def _each(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
-    """The samples with one of the zooms at a time."""
-    for number in sorted({s.trial for s in samples if s.phase is Phase.ZOOM}):
-        yield [s for s in samples if s.phase is not Phase.ZOOM or s.trial == number]
-
-
-def _is_whole(samples: Sequence[Sample]) -> bool:
-    """Test whether the zoom of these samples went to its end."""
-    last = max(i for i, s in enumerate(samples) if s.phase is Phase.ZOOM)
-    return last + 1 < len(samples)
+    return Zoom(None, "none went across it" if zooms else "")
 
 
 def _without_blanks(windows: Sequence[Window]) -> tuple[list[Window], float | None]:
