@@ -294,17 +294,19 @@ def asked(sample: Sample) -> float:
     return rates.pop()
 
 
-def simulate(plan: Strategy, world: World | None = None, sink: Sink | None = None) -> runner.Outcome:
-    """Run the real loop with this plan in this world."""
-    return simulate_with(plan, world or World(), sink)[0]
+def simulate(
+    plan: Strategy, world: World | None = None, sink: Sink | None = None, of: type[SimulatedGenerator] | None = None
+) -> runner.Outcome:
+    """Run the real loop with this plan in this world; of: a generator of another kind."""
+    return simulate_with(plan, world or World(), sink, of)[0]
 
 
 def simulate_with(
-    plan: Strategy, world: World, sink: Sink | None = None
+    plan: Strategy, world: World, sink: Sink | None = None, of: type[SimulatedGenerator] | None = None
 ) -> tuple[runner.Outcome, SimulatedGenerator, HeldClock]:
     """The outcome, and the generator and the clock to ask what happened to them."""
     clock = HeldClock(late_s=world.late_s, rng=random.Random(world.seed))
-    generator = SimulatedGenerator(plan, world, clock)
+    generator = (of or SimulatedGenerator)(plan, world, clock)
     return runner.run(plan, generator, clock, sink or Silent()), generator, clock
 
 

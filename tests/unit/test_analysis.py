@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
+from runs import SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.errors import DutError
 from trexbench.core.load.plan import Direction, Plan
@@ -17,14 +17,13 @@ from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.knee import find_sustained, scatter_pps
 from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
 from trexbench.core.verdict.warmup import check_warmup
-from trexbench.session.run import run
 
 K = 1e3
 
 
-def judged(world: World, **plan: Any) -> tuple[Plan, Analysis]:
+def judged(world: World, of: type[SimulatedGenerator] | None = None, **plan: Any) -> tuple[Plan, Analysis]:
     made = make_plan(**plan)
-    return made, analyse(made, simulate(made, world).samples)
+    return made, analyse(made, simulate(made, world, of=of).samples)
 
 
 def codes(analysis: Analysis) -> set[str]:
@@ -66,10 +65,8 @@ def test_a_generator_at_its_limit_that_also_loses_is_not_the_dut() -> None:
             full = self.rates.get(direction.tx, 0) > 800 * K
             return int(frames * 0.98) if full else frames
 
-    plan, clock = make_plan(), HeldClock()
     world = World(tx_limit_pps=800 * K, reports_queue_full=False, cpu_at_full_percent=None)
-    outcome = run(plan, Bursty(plan, world, clock), clock, Silent())
-    (result,) = analyse(plan, outcome.samples).directions
+    (result,) = judged(world, Bursty)[1].directions
     assert (result.limit, result.at_least) == (Limit.GENERATOR_TX, True)
     assert result.maximum_pps == pytest.approx(800 * K, rel=0.05)
 
@@ -82,9 +79,8 @@ def test_full_queues_are_no_limit_where_more_is_sent_without_them(per_second: in
         def read(self) -> Reading:
             return replace(super().read(), queue_full=int(per_second * self.clock.now_s))
 
-    plan, clock = make_plan(), HeldClock()
-    outcome = run(plan, Full(plan, World(700 * K), clock), clock, Silent())
-    assert analyse(plan, outcome.samples).directions[0].limit is limit
+    _, analysis = judged(World(700 * K), Full)
+    assert analysis.directions[0].limit is limit
 
 
 @pytest.mark.parametrize(("mean", "limit"), [(80.0, Limit.DUT), (90.0, Limit.GENERATOR_TX)])
@@ -94,9 +90,8 @@ def test_a_nervous_cpu_figure_is_judged_by_its_middle(mean: float, limit: Limit)
             reading, cpu = super().read(), mean + self._rng.choice([-9.0, -1.0, 1.0, 9.0])
             return replace(reading, ports={p: replace(c, cpu_percent=cpu) for p, c in reading.ports.items()})
 
-    plan, clock = make_plan(sample_s=0.1), HeldClock()
-    outcome = run(plan, Nervous(plan, World(700 * K), clock), clock, Silent())
-    assert analyse(plan, outcome.samples).directions[0].limit is limit
+    _, analysis = judged(World(700 * K), Nervous, sample_s=0.1)
+    assert analysis.directions[0].limit is limit
 
 
 def test_directions_are_judged_apart() -> None:
@@ -171,9 +166,7 @@ def test_a_generator_that_stalls_is_a_doubt_and_no_good_rate() -> None:
         def _send(self, number: int, seconds: float) -> int:
             return 0 if 30 < self.clock.now_s <= 36.5 else super()._send(number, seconds)
 
-    plan, clock = make_plan(confirm_s=0.0), HeldClock()
-    outcome = run(plan, Stalls(plan, World(690 * K), clock), clock, Silent())
-    analysis = analyse(plan, outcome.samples)
+    _, analysis = judged(World(690 * K), Stalls, confirm_s=0.0)
     (r,) = analysis.directions
     assert r.limit is Limit.DUT and abs(r.maximum_pps - 691 * K) <= r.uncertainty_pps
     assert r.maximum_pps > 600 * K and codes(analysis) == {"generator-gaps"}
@@ -184,9 +177,8 @@ def test_a_stall_just_before_the_knee_is_not_the_last_good_rate() -> None:
         def _send(self, number: int, seconds: float) -> int:
             return 0 if 33 < self.clock.now_s <= 34 else super()._send(number, seconds)
 
-    plan, clock = make_plan(confirm_s=0.0), HeldClock()
-    outcome = run(plan, Stalls(plan, World(700 * K), clock), clock, Silent())
-    (r,) = analyse(plan, outcome.samples).directions
+    _, analysis = judged(World(700 * K), Stalls, confirm_s=0.0)
+    (r,) = analysis.directions
     assert r.maximum_pps > 600 * K
 
 
@@ -195,9 +187,7 @@ def test_a_trial_confirms_no_more_than_what_was_sent() -> None:
         def _send(self, number: int, seconds: float) -> int:
             return super()._send(number, seconds / (2 if self.clock.now_s > 77 else 1))
 
-    plan, clock = make_plan(), HeldClock()
-    outcome = run(plan, Weak(plan, World(700 * K), clock), clock, Silent())
-    analysis = analyse(plan, outcome.samples)
+    _, analysis = judged(World(700 * K), Weak)
     (trial,) = analysis.directions[0].trials
     assert trial.passed and analysis.directions[0].confirmed_pps == pytest.approx(349 * K, rel=0.01)
     assert "the generator sent 348.8 kpps of 697.6 kpps" in analysis.warnings[0].text, "not what was asked"
@@ -210,9 +200,8 @@ def test_a_router_that_collapses_keeps_its_last_good_rate() -> None:
         def _forward(self, direction: Direction, frames: int, most: float) -> int:
             return frames if frames <= most else int(most * self._rng.uniform(0.5, 0.9))
 
-    plan, clock = make_plan(confirm_s=0.0), HeldClock()
-    outcome = run(plan, Wild(plan, World(700 * K), clock), clock, Silent())
-    (r,) = analyse(plan, outcome.samples).directions
+    _, analysis = judged(World(700 * K), Wild, confirm_s=0.0)
+    (r,) = analysis.directions
     assert r.last_good_pps is not None and r.first_bad_pps is not None
     assert r.last_good_pps <= r.maximum_pps <= r.first_bad_pps
 
@@ -248,9 +237,8 @@ def test_a_line_that_takes_a_moment_to_fill_does_not_blame_the_generator() -> No
             self.clock.now_s += 0.2
             super().update(rates_pps)
 
-    plan, clock = make_plan(kind="saturate", hold_s=10.0), HeldClock()
-    outcome = run(plan, Slow(plan, World(500 * K), clock), clock, Silent())
-    assert analyse(plan, outcome.samples).directions[0].limit is Limit.DUT
+    _, analysis = judged(World(500 * K), Slow, kind="saturate", hold_s=10.0)
+    assert analysis.directions[0].limit is Limit.DUT
 
 
 @pytest.mark.parametrize("keep", range(0, 70, 3))
@@ -312,8 +300,7 @@ def test_frames_that_arrive_elsewhere_are_found() -> None:
             ports[1], ports[2] = replace(ports[1], ipackets=0), replace(ports[2], ipackets=ports[1].ipackets)
             return replace(reading, ports=ports)
 
-    clock = HeldClock()
-    outcome = run(plan, Crossed(plan, World(), clock), clock, Silent())
+    outcome = simulate(plan, World(), of=Crossed)
     assert "the frames arrived on port 2" in str(outcome.error)
 
 
@@ -336,8 +323,7 @@ def test_errors_of_a_router_are_no_swapped_cables(longer: int, words: str) -> No
             back = replace(reading.ports[0], obytes=64 * sent, ipackets=sent, ibytes=(64 + longer) * sent)
             return replace(reading, ports={0: back, 1: replace(reading.ports[1], ipackets=0)})
 
-    clock = HeldClock()
-    outcome = run(plan, Refused(plan, World(), clock), clock, Silent())
+    outcome = simulate(plan, World(), of=Refused)
     assert isinstance(outcome.error, DutError) and words in str(outcome.error)
 
 

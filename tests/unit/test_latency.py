@@ -10,7 +10,7 @@ import pytest
 from documents import to_document
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import HeldClock, Silent, SimulatedGenerator, World, asked, make_plan, make_result, simulate
+from runs import SimulatedGenerator, World, asked, make_plan, make_result, simulate, simulate_with
 
 from trexbench.core.damage import find_damage
 from trexbench.core.errors import GeneratorError, GeneratorLost
@@ -27,7 +27,6 @@ from trexbench.core.verdict.latency import (
 )
 from trexbench.generator.trex.latency import count_tagged
 from trexbench.report.run.text import format_summary
-from trexbench.session.run import run
 
 K = 1e3
 PLAN = make_plan(bidir=True, latency_s=5.0)
@@ -42,9 +41,7 @@ def loads(samples: list[Sample] | tuple[Sample, ...]) -> list[float]:
 
 
 def test_three_loads_follow_the_run_each_with_silence_after_it() -> None:
-    clock = HeldClock()
-    generator = SimulatedGenerator(PLAN, SLOW, clock)
-    outcome = run(PLAN, generator, clock, Silent())
+    outcome, generator, _ = simulate_with(PLAN, SLOW)
     assert outcome.error is None and not outcome.warnings
     throughput = PLAN.throughput(outcome.samples)
     assert throughput == pytest.approx(700 * K, rel=0.03)
@@ -107,7 +104,7 @@ def test_what_tagged_frames_took_is_told_by_load_and_direction() -> None:
         took_s = 20e-6 * (1 + 0.5 * one.offered_pps / (700 * K))
         assert one.mean_s == one.max_s == pytest.approx(took_s)
         assert one.loss == 0 and one.p50_s == one.p99_s == one.max_s, "the bucket's end, but no more than the longest"
-    assert find_latency_warnings(result.latencies) == ()
+    assert not list(find_latency_warnings(result.latencies))
     row = row_of(result, "x.json")
     assert row.get("latency_s") == pytest.approx(20e-6 * 1.25, rel=0.02)
     text = format_summary(result)
@@ -142,9 +139,7 @@ def test_a_generator_that_refuses_to_send_what_it_tagged_costs_the_run_nothing_e
                 raise GeneratorError("TRex server x cannot start", "all counters are used")
             super().start(rates_pps, duration_s)
 
-    clock = HeldClock()
-    generator = Refuses(PLAN, SLOW, clock)
-    outcome = run(PLAN, generator, clock, Silent())
+    outcome, generator, _ = simulate_with(PLAN, SLOW, of=Refuses)
     assert outcome.error is None and [c.code for c in outcome.warnings] == ["no-latency"]
     assert "at 10 % of the throughput and above: TRex server x cannot start" in outcome.warnings[0].text
     assert outcome.samples[-1].phase is Phase.CONFIRM_DRAIN and generator.calls[-1] == ("stop",)
@@ -160,8 +155,8 @@ def test_a_generator_that_takes_long_to_tag_measures_all_the_same(
             super().tag(rates_pps)
             self.clock.now_s += tagging_s
 
-    plan, clock = make_plan(sample_s=sample_s, latency_s=latency_s), HeldClock()
-    outcome = run(plan, Slow(plan, SLOW, clock), clock, Silent())
+    plan = make_plan(sample_s=sample_s, latency_s=latency_s)
+    outcome = simulate(plan, SLOW, of=Slow)
     assert outcome.error is None and not outcome.warnings
     found = find_latencies(plan, outcome.samples)
     assert [one.share for one in found] == list(LATENCY_LOADS)
@@ -177,7 +172,7 @@ def test_doubts_are_told() -> None:
         replace(one, received=0, mean_s=None),
         replace(one, out_of_order=3, duplicate=1),
     )
-    found = find_latency_warnings(doubtful)
+    found = list(find_latency_warnings(doubtful))
     assert [c.code for c in found] == ["latency-under-loss", "no-latency", "reordered"]
     assert "0->1 at 10 % of the throughput" in found[0].text and "full queues" in found[0].text
     assert "3 came out of order, 1 twice" in found[2].text
@@ -206,8 +201,8 @@ def test_a_load_that_the_generator_did_not_send_is_not_the_duts() -> None:
         def _send(self, number: int, seconds: float) -> int:
             return super()._send(number, seconds * (0.9 if self._tagged else 1.0))
 
-    plan, clock = make_plan(latency_s=5.0), HeldClock()
-    outcome = run(plan, Tired(plan, SLOW, clock), clock, Silent())
+    plan = make_plan(latency_s=5.0)
+    outcome = simulate(plan, SLOW, of=Tired)
     found = find_latencies(plan, outcome.samples)
     assert [c.code for c in find_latency_warnings(found)] == ["latency-load"] * 3
     assert all(one.sent_pps == pytest.approx(0.9 * one.offered_pps, rel=0.01) for one in found)

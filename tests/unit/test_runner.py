@@ -141,8 +141,7 @@ def test_a_stop_that_fails_ends_the_run_as_incomplete() -> None:
         def stop(self) -> None:
             raise GeneratorLost("no answer")
 
-    clock = HeldClock()
-    outcome = run(SHORT, Deaf(SHORT, World(), clock), clock, Silent())
+    outcome = simulate(SHORT, World(), of=Deaf)
     assert isinstance(outcome.error, GeneratorLost) and "not-stopped" in [c.code for c in outcome.warnings]
 
 
@@ -221,8 +220,8 @@ def test_counters_that_go_backwards_end_the_run_and_never_become_a_number(counte
             full = 0 if self.clock.now_s >= 30 and counter == "queue_full" else 9
             return Reading(ports, full)
 
-    plan, clock = make_plan(), HeldClock()
-    outcome = run(plan, Restarted(plan, World(), clock), clock, Silent())
+    plan = make_plan()
+    outcome = simulate(plan, World(), of=Restarted)
     assert isinstance(outcome.error, GeneratorError) and outcome.samples[-1].t_s == 30.0
     before = analyse(plan, outcome.samples[:-1])
     after = analyse(plan, outcome.samples)

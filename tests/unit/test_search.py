@@ -11,7 +11,7 @@ import pytest
 from effort import scaled
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate, simulate_with
+from runs import SimulatedGenerator, World, make_plan, make_result, simulate, simulate_with
 
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.plan import Direction
@@ -21,7 +21,6 @@ from trexbench.core.strategy.search import MOST_LOOKS
 from trexbench.core.verdict.belief import Bracket, LookResult, believe
 from trexbench.core.verdict.model import DirectionResult, Limit
 from trexbench.report.run.summary import answer_words
-from trexbench.session.run import run
 
 FORTH, BACK = Direction(0, 1), Direction(1, 0)
 K = 1000.0
@@ -109,9 +108,9 @@ def test_a_trial_that_fails_is_repeated_one_width_lower_and_then_much_lower() ->
         def stops(self) -> int:
             return sum(call[0] == "stop" for call in self.calls)
 
-    plan, clock = make_plan(kind="search", warmup_s=2.0, bidir=True), HeldClock()
+    plan = make_plan(kind="search", warmup_s=2.0, bidir=True)
     world = World({"0->1": 1e6, "1->0": 2.5e5})
-    samples = run(plan, Tired(plan, world, clock), clock, Silent()).samples
+    samples = simulate(plan, world, of=Tired).samples
     analysis = analyse(plan, samples)
     forth, back = analysis.directions
     assert [trial.passed for trial in forth.trials] == [False, False, True] and all(t.passed for t in back.trials)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from effort import scaled
 from faulty import Faults, measure_with
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
+from runs import SimulatedGenerator, World, make_plan, make_result, simulate
 from twins import Twin
 
 from trexbench.core.load.plan import Direction
@@ -17,15 +17,14 @@ from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.units import format_share
 from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
-from trexbench.session.run import run
 
 CAPACITY = 7e5
 FORTH = Direction(0, 1)
 
 
-def searched(world: World, **changes: Any) -> Analysis:
+def searched(world: World, of: type[SimulatedGenerator] | None = None, **changes: Any) -> Analysis:
     plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, **changes)
-    outcome = simulate(plan, world)
+    outcome = simulate(plan, world, of=of)
     assert outcome.error is None
     return analyse(plan, outcome.samples)
 
@@ -62,9 +61,7 @@ def test_what_forwards_nothing_past_its_knee_does_not_stand_still() -> None:
         def _forward(self, direction: Direction, frames: int, most: float) -> int:
             return frames if frames <= most else 0
 
-    plan, clock = make_plan(kind="search", warmup_s=2.0, hold_s=0.0), HeldClock()
-    samples = run(plan, Dead(plan, World(CAPACITY), clock), clock, Silent()).samples
-    analysis = analyse(plan, samples)
+    analysis = searched(World(CAPACITY), Dead)
     assert is_the_knee(analysis.directions[0]) and analysis.stalls == ()
 
 
@@ -99,8 +96,7 @@ def test_loss_that_grows_with_the_rate_is_a_limit(most: float) -> None:
         def _forward(self, direction: Direction, frames: int, _: float) -> int:
             return frames - round(frames * most * self.rates.get(direction.tx, 0) / 1.44e6)
 
-    plan, clock = make_plan(kind="search", warmup_s=2.0, hold_s=0.0), HeldClock()
-    analysis = analyse(plan, run(plan, Growing(plan, World(), clock), clock, Silent()).samples)
+    analysis = searched(World(), Growing)
     (one,) = analysis.directions
     assert one.limit is Limit.DUT and "lossy-path" not in codes(analysis)
     # What frames on their way may look like, 0.01 %, is a tenth of this goal.
@@ -176,9 +172,9 @@ def test_the_offered_load_of_a_look_is_what_was_sent(number: int) -> None:
 
     bidir, noise = rng.random() < 0.5, rng.choice([0.0, 0.002])
     capacity = rng.uniform(0.15, 0.85) * 0.97e9 / 672
-    plan, clock = make_plan(kind="search", bidir=bidir, warmup_s=2.0, hold_s=0.0), HeldClock()
+    plan = make_plan(kind="search", bidir=bidir, warmup_s=2.0, hold_s=0.0)
     world = World(capacity, noise=noise, seed=number)
-    analysis = analyse(plan, run(plan, Lagging(plan, world, clock), clock, Silent()).samples)
+    analysis = analyse(plan, simulate(plan, world, of=Lagging).samples)
     for one in analysis.directions:
         assert one.limit is Limit.DUT, one
         assert one.maximum_pps == pytest.approx(capacity, rel=0.01)

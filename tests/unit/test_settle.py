@@ -7,19 +7,18 @@ from typing import Any
 
 import pytest
 from effort import scaled
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result
+from runs import SimulatedGenerator, World, make_plan, make_result, simulate
 
 from trexbench.core.load.plan import Direction
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
-from trexbench.session.run import run
 
 SEEDS = range(scaled(100, 6))
 
 
 def judged(generator: type[SimulatedGenerator], world: World, **changes: Any) -> Analysis:
-    plan, clock = make_plan(**changes), HeldClock()
-    outcome = run(plan, generator(plan, world, clock), clock, Silent())
+    plan = make_plan(**changes)
+    outcome = simulate(plan, world, of=generator)
     assert outcome.error is None
     return analyse(plan, outcome.samples)
 

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from effort import scaled
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan
+from runs import SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.load.plan import Direction
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.model import Limit
-from trexbench.session.run import run
 
 
 class Wandering(SimulatedGenerator):
@@ -58,9 +57,9 @@ def covered(memory_s: float, seeds: Iterable[int] = range(scaled(60, 6)), **chan
     held = count = 0
     for seed in seeds:
         capacity = random.Random(seed).uniform(3e5, 9e5)
-        plan, clock = make_plan(sample_s=SAMPLE_S, **changes), HeldClock()
+        plan = make_plan(sample_s=SAMPLE_S, **changes)
         kind = type("Drawn", (Wandering,), {"memory_s": memory_s})
-        samples = run(plan, kind(plan, World(capacity, seed=seed), clock), clock, Silent()).samples
+        samples = simulate(plan, World(capacity, seed=seed), of=kind).samples
         (one,) = analyse(plan, samples).directions
         if one.limit is Limit.DUT and one.low_pps is not None and one.high_pps is not None:
             count += 1

@@ -9,12 +9,11 @@ import pytest
 from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
+from runs import SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample, find_setback
 from trexbench.core.load.windows import RunWindows, build_window, last_windows, measured_windows
-from trexbench.session.run import run
 
 D = Direction(0, 1)
 PLAN = make_plan()
@@ -116,8 +115,7 @@ def test_a_millisecond_between_the_ports_never_makes_three_bad_windows(sample_s:
             self.world = replace(self.world, read_s=self._rng.uniform(0, 0.001))
             return super().read()
 
-    clock = HeldClock()
-    outcome = run(plan, Jittery(plan, World(), clock), clock, Silent())
+    outcome = simulate(plan, World(), of=Jittery)
     flags = [w.is_bad(plan.loss_threshold) for w in measured_windows(plan, outcome.samples, D)]
     assert not any(all(flags[i : i + 3]) for i in range(len(flags)))
 

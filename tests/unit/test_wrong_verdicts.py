@@ -16,7 +16,7 @@ import pytest
 from documents import to_document
 from effort import scaled
 from faulty import compare, measure_with, random_mixed
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
+from runs import SimulatedGenerator, World, make_plan, make_result, simulate
 from twins import Box, stream
 
 from trexbench.config import twin as specs
@@ -29,14 +29,15 @@ from trexbench.core.strategy.base import Strategy
 from trexbench.core.strategy.ramp import MAX_RECHECKS
 from trexbench.core.units import format_share
 from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
-from trexbench.session.run import run
 
 CAPACITY = 7e5
 
 
-def measured(world: World, **plan: Any) -> tuple[Strategy, Sequence[Sample], Analysis]:
+def measured(
+    world: World, of: type[SimulatedGenerator] | None = None, **plan: Any
+) -> tuple[Strategy, Sequence[Sample], Analysis]:
     made = make_plan(**plan)
-    outcome = simulate(made, world)
+    outcome = simulate(made, world, of=of)
     assert outcome.error is None
     return made, outcome.samples, analyse(made, outcome.samples)
 
@@ -82,9 +83,7 @@ def test_case_1_saturation_is_no_stall_where_the_first_bad_rate_is_carried_by_ch
         def _forward(self, direction: Direction, frames: int, most: float) -> int:
             return super()._forward(direction, frames, most * (1.04 if self.clock.now_s > 70 else 1.0))
 
-    plan, clock = make_plan(), HeldClock()
-    samples = run(plan, Wavering(plan, World(CAPACITY), clock), clock, Silent()).samples
-    analysis = analyse(plan, samples)
+    _, samples, analysis = measured(World(CAPACITY), Wavering)
     assert ("ramp", 1) in stages(samples), "the first bad rate was carried"
     assert analysis.directions[0].limit is Limit.DUT
     assert analysis.stalls == () and codes(analysis) == ["repeated"], "what is left out is said"
@@ -98,9 +97,7 @@ def test_case_1_the_ramp_goes_on_from_the_first_bad_rate_to_the_target() -> None
             slow = 30 < self.clock.now_s <= 36
             return super()._forward(direction, frames, 0.55 * most) if slow else frames
 
-    plan, clock = make_plan(stop_on_saturation=True), HeldClock()
-    samples = run(plan, Slowed(plan, World(1e6), clock), clock, Silent()).samples
-    analysis = analyse(plan, samples)
+    plan, samples, analysis = measured(World(1e6), Slowed, stop_on_saturation=True)
     assert analysis.directions[0].limit is Limit.NONE
     (direction,) = plan.directions
     assert analysis.directions[0].maximum_pps == pytest.approx(plan.offer(direction).target_pps, rel=1e-3)
@@ -132,9 +129,8 @@ def test_case_1_stalls_without_end_cost_a_bounded_time() -> None:
 
 
 def test_case_1_a_stall_of_one_direction_leaves_the_other_its_knee() -> None:
-    plan = make_plan(bidir=True)
     world = World({"0->1": CAPACITY, "1->0": 4e5}, blips=((18.0, 21.0),))
-    analysis = analyse(plan, simulate(plan, world).samples)
+    _, _, analysis = measured(world, bidir=True)
     assert [str(one.direction) for one in analysis.stalls] == ["0->1", "1->0"]
     assert [one.limit for one in analysis.directions] == [Limit.DUT] * 2
     for one, capacity in zip(analysis.directions, (CAPACITY, 4e5), strict=True):
@@ -189,8 +185,7 @@ def test_case_1_a_rate_that_loses_whenever_it_is_held_is_a_knee_though_more_was_
         def _forward(self, direction: Any, frames: int, most: float) -> int:
             return int(frames * 0.98) if 4e5 < self.rates.get(direction.tx, 0) < 5.5e5 else frames
 
-    plan, clock = make_plan(), HeldClock()
-    analysis = analyse(plan, run(plan, Banded(plan, World(), clock), clock, Silent()).samples)
+    _, _, analysis = measured(World(), Banded)
     (result,) = analysis.directions
     assert result.limit is Limit.DUT and result.first_bad_pps == pytest.approx(4e5, rel=0.07)
     assert codes(analysis) == ["recovered"] and analysis.stalls == ()
@@ -222,9 +217,8 @@ def test_case_8_only_the_direction_that_failed_is_tried_at_less() -> None:
             weak = direction == Direction(1, 0) and self.clock.now_s > 76
             return super()._forward(direction, frames, most * (0.96 if weak else 1.0))
 
-    plan, clock = make_plan(bidir=True), HeldClock()
     world = World({"0->1": 1e6, "1->0": 4e5})
-    analysis = analyse(plan, run(plan, Tired(plan, world, clock), clock, Silent()).samples)
+    _, _, analysis = measured(world, Tired, bidir=True)
     steady, tired = analysis.directions
     assert {t.offered_pps for t in steady.trials} == {steady.confirm_pps} and all(t.passed for t in steady.trials)
     assert [t.passed for t in tired.trials] == [False, True]
@@ -434,9 +428,8 @@ def test_case_5_few_frames_lost_by_chance_ever_more_often_show_no_path(most: flo
             return frames - min(frames, max(0, round(self._rng.gauss(mean, mean**0.5))))
 
     for seed in range(scaled(6, 2)):
-        plan, clock = make_plan(ramp_s=30.0, target_pps=3e5, loss_threshold=1e-4), HeldClock()
         world = World(latency_s=latency_s, seed=seed)
-        analysis = analyse(plan, run(plan, Growing(plan, world, clock), clock, Silent()).samples)
+        _, _, analysis = measured(world, Growing, ramp_s=30.0, target_pps=3e5, loss_threshold=1e-4)
         assert "lossy-path" not in codes(analysis), seed
 
 
@@ -463,8 +456,7 @@ def test_case_5_loss_that_grows_with_the_rate_is_a_limit(ramp_s: float, stops: b
         def _forward(self, direction: Direction, frames: int, _: float) -> int:
             return frames - round(frames * most * (self.rates.get(direction.tx, 0) / 1.44e6) ** power)
 
-    plan, clock = make_plan(ramp_s=ramp_s, stop_on_saturation=stops), HeldClock()
-    analysis = analyse(plan, run(plan, Growing(plan, World(), clock), clock, Silent()).samples)
+    plan, _, analysis = measured(World(), Growing, ramp_s=ramp_s, stop_on_saturation=stops)
     (one,) = analysis.directions
     limit_pps = 1.44e6 * (plan.loss_threshold / most) ** (1 / power)
     assert one.limit is Limit.DUT and "lossy-path" not in codes(analysis)
@@ -477,9 +469,8 @@ def test_case_5_one_direction_loses_and_the_other_is_sound() -> None:
             found = super()._forward(direction, frames, most)
             return found - round(found * 0.002) if direction == Direction(0, 1) else found
 
-    plan, clock = make_plan(bidir=True), HeldClock()
     world = World({"0->1": CAPACITY, "1->0": 4e5})
-    analysis = analyse(plan, run(plan, Half(plan, world, clock), clock, Silent()).samples)
+    _, _, analysis = measured(world, Half, bidir=True)
     there, back = analysis.directions
     assert is_the_knee(there) and is_the_knee(back, 4e5)
     assert [c.text[:4] for c in analysis.warnings if c.code == "lossy-path"] == ["0->1"]
