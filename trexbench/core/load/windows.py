@@ -264,9 +264,10 @@ def once(find: Callable[[RunWindows, Direction], T]) -> Callable[[RunWindows, Di
 
     @wraps(find)
     def find_once(measured: RunWindows, direction: Direction) -> T:
-        if (find, direction) not in measured.kept:
-            measured.kept[find, direction] = find(measured, direction)
-        kept: T = measured.kept[find, direction]
+        key = find.__qualname__, direction
+        if key not in measured.kept:
+            measured.kept[key] = find(measured, direction)
+        kept: T = measured.kept[key]
         return kept
 
     return find_once
@@ -278,7 +279,7 @@ class RunWindows:
 
     plan: Plan
     samples: Sequence[Sample]
-    kept: dict[tuple[object, Direction], Any] = field(default_factory=dict, repr=False)
+    kept: dict[tuple[str, Direction], Any] = field(default_factory=dict, repr=False)
     """Results of functions of a direction; see once."""
 
     @once

@@ -224,7 +224,7 @@ class Search(Strategy):
 
 
 class Searched(NamedTuple):
-    """What a search knows of a direction: every look at its group, and those in which the DUT did not stand still."""
+    """A direction in a search: every look at its group, and those in which the DUT did not stand still."""
 
     every: Sequence[Look]
     looks: Sequence[Look]
