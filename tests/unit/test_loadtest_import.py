@@ -11,12 +11,12 @@ import pytest
 from documents import changed_at
 from runs import World, make_plan, make_result
 
-from trexbench.core.damage import find_damage
 from trexbench.core.errors import StoreError
 from trexbench.core.history.rows import row_of
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import Status
+from trexbench.core.run import find_damage
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.run.summary import summarise
 from trexbench.results.loadtest import run_from_loadtest

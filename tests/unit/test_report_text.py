@@ -12,8 +12,8 @@ import pytest
 from documents import to_document
 from runs import PROFILE, World, make_plan, make_result
 
-from trexbench.core.damage import find_damage
 from trexbench.core.result import RunResult, Status, from_document
+from trexbench.core.run import find_damage
 from trexbench.core.units import nominal
 from trexbench.core.verdict.model import Limit, RunWarning
 from trexbench.report.run.loadtest import to_loadtest

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import World, make_plan, make_result
 
-from trexbench.core.damage import find_damage
 from trexbench.core.dut.telemetry import DutReading, Moment, Observation
 from trexbench.core.errors import StoreError
 from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample
 from trexbench.core.result import RunResult, Status, from_document
+from trexbench.core.run import find_damage
 from trexbench.core.verdict.model import RunWarning
 
 counts = st.integers(0, 2**63)

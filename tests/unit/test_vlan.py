@@ -11,8 +11,8 @@ from configs import errors_of, shipped
 from test_generator_trex import BENCH, Bench
 
 from trexbench.core.errors import ConfigError
+from trexbench.core.load.headers import behind_tags, with_tags
 from trexbench.core.load.profile import resolve_mode
-from trexbench.core.load.vlan import behind_tags, with_tags
 
 LAB = shipped("lab-linux")
 TAGS = {(100,): "81000064", (100, 200): "88a80064810000c8"}

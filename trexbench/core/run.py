@@ -1,4 +1,4 @@
-"""The envelope of a run: what every run has, whatever its load is, and its JSON document."""
+"""The envelope of a run: what every run has, whatever its load is; its JSON document, and damage in one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .errors import NoAnswer
+from .names import is_name, shown
 from .typed import Status
 from .verdict.model import RunWarning
 
@@ -122,3 +123,30 @@ def noted_warnings(values: Any, source: str = "run") -> tuple[RunWarning, ...]:
 def _warning(source: str, warning: RunWarning) -> dict[str, str]:
     """source: ``run`` (noted during it), else what it is derived from."""
     return {"source": source, "code": warning.code, "text": warning.text}
+
+
+_NAMES = ("mode", "suite", "night", "label", "variant")
+
+
+def find_damage(run: Run) -> str | None:
+    """The first value that no run can have produced, in a few words; None when every report can be made of it."""
+    first = next(_odd_values(run), None)
+    if first is not None:
+        return first
+    try:
+        run.without_readings()  # proves that the readings fit together
+    except (ArithmeticError, LookupError) as error:
+        return f"the readings cannot be analysed ({type(error).__name__})"
+    return None
+
+
+def _odd_values(run: Run) -> Iterator[str]:
+    for what in ("reason", "finished"):
+        if not isinstance(getattr(run, what), str | None):
+            yield f"{what} is not text"
+    # Names go into paths, tables and pages.
+    names = {"dut.name": run.dut.get("name")} | {f"command.{key}": run.command.get(key) for key in _NAMES}
+    for key, name in names.items():
+        if name is not None and not is_name(name):
+            yield f"{key} is not a valid name: {shown(name)}"
+    yield from run.odd_values()

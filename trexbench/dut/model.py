@@ -16,7 +16,7 @@ from ..config.readers import Address, Interface, Network
 from ..core.dut.rss import MICROSOFT_KEY, PortHash, Spreading
 from ..core.dut.telemetry import Observation
 from ..core.errors import ConfigError, DutError, NoInterface
-from ..core.load.vlan import NAMES, tag_types
+from ..core.load.headers import NAMES, tag_types
 from ..transport import TIMEOUT_S, Transport
 from ..transport.words import typed
 

@@ -20,11 +20,10 @@ from typing import Any
 
 import msgspec
 
-from ..core.damage import find_damage
 from ..core.errors import StoreError
 from ..core.history.rows import METRICS, RunRow
 from ..core.result import ANALYSIS_VERSION
-from ..core.run import Run
+from ..core.run import Run, find_damage
 from ..core.typed import Status
 from ..processes import Writer, this_writer
 from .loads import figures_of, load_of, read_run

@@ -1,30 +1,27 @@
-"""Where the headers of a frame stand, whatever its address family and its VLAN tags."""
+"""Where the headers of a frame stand, whatever its address family and its VLAN tags; and tags that a port adds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Any
+
+from ..errors import ConfigError
 
 TAG_TYPES = (0x8100, 0x88A8, 0x9100)
 """Ethernet types after which a VLAN tag follows: 802.1Q, 802.1ad, and what was in use before that."""
-ADDRESSES_BYTES, TAG_BYTES = 12, 4
+DOT1Q, DOT1AD = TAG_TYPES[:2]
+NAMES = {DOT1Q: "802.1Q", DOT1AD: "802.1ad"}
+ADDRESSES_BYTES, TAG_BYTES, MOST_TAGS = 12, 4, 2
+_OFFSETS = ("pkt_offset", "l2_len")
 
 
-@dataclass(frozen=True)
-class Layout:
-    """A family's header: its name in profiles, length, and the (offset, length) of its fields by their names."""
-
-    name: str
-    size: int
-    fields: Mapping[str, tuple[int, int]]
-    protocol: str
-
-
-_LAYOUTS = {
-    0x0800: Layout("IP", 20, {"src": (12, 4), "dst": (16, 4), "proto": (9, 1)}, "proto"),
-    0x86DD: Layout("IPv6", 40, {"src": (8, 16), "dst": (24, 16), "nh": (6, 1)}, "nh"),
+_LAYOUTS: Mapping[int, tuple[str, int, Mapping[str, tuple[int, int]]]] = {
+    0x0800: ("IP", 20, {"src": (12, 4), "dst": (16, 4), "proto": (9, 1)}),
+    0x86DD: ("IPv6", 40, {"src": (8, 16), "dst": (24, 16), "nh": (6, 1)}),
 }
+"""By Ethernet type the header's name in profiles, length, and the (offset, length) of its fields, the protocol last."""
 VERSIONS = {"IP": 4, "IPv6": 6}
 """IP versions by the names of their headers."""
 
@@ -60,15 +57,14 @@ class Tuple5:
 def find_tuple5(packet: bytes) -> Tuple5:
     """The 5-tuple of an Ethernet frame, VLAN tags skipped; empty for a frame without a whole IPv4 or IPv6 header."""
     l3 = _header_bytes(packet)
-    layout = _LAYOUTS.get(_u16(packet, l3 - 2))
-    if layout is None or len(packet) < l3 + layout.size:
+    name, size, layout = _LAYOUTS.get(_u16(packet, l3 - 2), ("", 0, {}))
+    if not layout or len(packet) < l3 + size:
         return Tuple5({})
-    fields = {f"{layout.name}.{name}": (l3 + at, size) for name, (at, size) in layout.fields.items()}
-    protocol = packet[fields[f"{layout.name}.{layout.protocol}"][0]]
-    l4 = l3 + (layout.size if layout.name == "IPv6" else (packet[l3] & 15) * 4)
-    name = {17: "UDP", 6: "TCP"}.get(protocol)
-    if name:
-        fields |= {f"{name}.sport": (l4, 2), f"{name}.dport": (l4 + 2, 2)}
+    fields = {f"{name}.{field}": (l3 + at, length) for field, (at, length) in layout.items()}
+    *_, (protocol_at, _) = fields.values()
+    l4 = l3 + (size if name == "IPv6" else (packet[l3] & 15) * 4)
+    if transport := {17: "UDP", 6: "TCP"}.get(packet[protocol_at]):
+        fields |= {f"{transport}.sport": (l4, 2), f"{transport}.dport": (l4 + 2, 2)}
     return Tuple5(fields)
 
 
@@ -100,3 +96,40 @@ def _header_bytes(packet: bytes) -> int:
 
 def _u16(packet: bytes, at: int) -> int:
     return int.from_bytes(packet[at : at + 2], "big")
+
+
+def tag_types(count: int) -> tuple[int, ...]:
+    """The Ethernet type of each of so many tags, outer first: 802.1Q, behind a service provider's 802.1ad."""
+    return (DOT1AD, DOT1Q)[MOST_TAGS - count :]
+
+
+def with_tags(packet: bytes, vlans: Sequence[int]) -> bytes:
+    """The packet with these tags behind its MAC addresses, outer first, and before those that it has."""
+    types = tag_types(len(vlans))
+    tags = b"".join(kind.to_bytes(2, "big") + vlan.to_bytes(2, "big") for kind, vlan in zip(types, vlans, strict=True))
+    return packet[:ADDRESSES_BYTES] + tags + packet[ADDRESSES_BYTES:]
+
+
+def behind_tags(instructions: Sequence[Mapping[str, Any]], count: int) -> list[dict[str, Any]]:
+    """A field engine program for packets with so many tags more; ConfigError where it sets the packet's length."""
+    if count and any(one["type"] == "trim_pkt_size" for one in instructions):
+        raise ConfigError(
+            "a field engine that sets the frames' length (trim_pkt_size)", "it cannot be sent with VLAN tags"
+        )
+    return [
+        {
+            key: value + TAG_BYTES * count if key in _OFFSETS and value >= ADDRESSES_BYTES else value
+            for key, value in one.items()
+        }
+        for one in instructions
+    ]
+
+
+def told_tags(packet: bytes) -> str:
+    """The tags of a packet in words: ``VLAN 100``, ``VLAN 100 (802.1ad) and 200``; empty without any."""
+    found, at = [], ADDRESSES_BYTES
+    while (kind := int.from_bytes(packet[at : at + 2], "big")) in TAG_TYPES:
+        vlan = int.from_bytes(packet[at + 2 : at + 4], "big") & 0xFFF
+        found.append(f"{vlan}{'' if kind == DOT1Q else f' ({NAMES.get(kind, hex(kind))})'}")
+        at += TAG_BYTES
+    return f"VLAN {' and '.join(found)}" if found else ""

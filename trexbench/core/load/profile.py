@@ -19,8 +19,7 @@ from ..errors import ConfigError
 from ..names import nearest
 from ..units import FCS_BYTES, MIN_FRAME_BYTES, line_rate_pps
 from .fieldengine import Instruction, Program, Write
-from .headers import find_tuple5
-from .vlan import told_tags
+from .headers import find_tuple5, told_tags
 
 ENUMERABLE = 1 << 17
 """Flows of a program that repeats within so many packets are counted packet by packet; of a longer one, calculated."""
