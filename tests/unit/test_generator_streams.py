@@ -12,8 +12,7 @@ from test_generator_trex import BENCH, VAR2, Bench, ask
 from trexbench.core.errors import GeneratorError
 from trexbench.core.load.sample import StreamCounters
 from trexbench.generator.trex.client import load_client
-from trexbench.generator.trex.latency import count_streams
-from trexbench.generator.trex.streams import MOST_COUNTED, PortStreams
+from trexbench.generator.trex.streams import MOST_COUNTED, PortStreams, count_streams
 from trexbench.stlserver.engine import MARKS, EngineError, StreamSpec
 from trexbench.stlserver.state.groups import CountedGroup
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import SimulatedGenerator, World, asked, make_plan, make_result, simulate, simulate_with
 
-from trexbench.core.damage import find_damage
 from trexbench.core.errors import GeneratorError, GeneratorLost
 from trexbench.core.history.rows import row_of
 from trexbench.core.load.plan import LATENCY_LOADS, Direction, Plan
 from trexbench.core.load.sample import LatencyCounters, Phase, Sample
 from trexbench.core.result import from_document
+from trexbench.core.run import find_damage
 from trexbench.core.verdict.latency import (
     bucket_end_us,
     find_latencies,
@@ -25,7 +25,7 @@ from trexbench.core.verdict.latency import (
     history_latency,
     quantile_s,
 )
-from trexbench.generator.trex.latency import count_tagged
+from trexbench.generator.trex.streams import count_tagged
 from trexbench.report.run.text import format_summary
 
 K = 1e3

@@ -15,8 +15,7 @@ from typing import Any
 from ...core.errors import BenchError, GeneratorError, PortBusy, PortOwned
 from ...core.protocols import Clock
 from ...signals import uninterrupted
-from .client import Client, load_client
-from .errors import Meaning, brief, meaning_of
+from .client import Client, Meaning, brief, load_client, meaning_of
 from .guard import Guard
 from .ports import IDLE, TrexGenerator, obstacles, status_of
 from .rpc import Channel, Refusal

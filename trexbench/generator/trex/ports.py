@@ -13,8 +13,7 @@ from ...core.errors import ConfigError, GeneratorError, GeneratorLost, PortOwned
 from ...core.load.profile import Profile
 from ...core.load.sample import PortCounters, Reading, SenderCounters
 from ...core.protocols import Clock
-from .client import API, Client
-from .errors import NO_COUNTER, Meaning, meaning_of
+from .client import API, NO_COUNTER, Client, Meaning, meaning_of
 from .guard import Guard
 from .rpc import Answer, Call, Channel, Refusal, ServerClock
 from .streams import PortStreams

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from ...core.errors import ConfigError
-from ...core.load.headers import with_room
+from ...core.load.headers import behind_tags, with_room, with_tags
 from ...core.load.profile import Profile, Stream
-from ...core.load.vlan import behind_tags, with_tags
 from ...core.units import FCS_BYTES
 from .client import CLIENT_NAMES, Client
 
