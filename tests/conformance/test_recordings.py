@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from compare import differences, essence, shape
-from engine_fake import FakeEngine
 
 from trexbench.config.twin import TwinSpec
-from trexbench.stlserver.engine import BUCKETS_US, Engine
+from trexbench.stlserver.engine import BUCKETS_US
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.context import Context
 from trexbench.twin.engine import SimEngine
@@ -26,17 +25,11 @@ FRAMES_APART = 15  # what the recorded server had sent in the milliseconds that 
 # the recorded server had been in use before: which streams and states it began with is its own history
 BEGUN_WITH = ("state", "state_profile", "max_stream_id", "attr")
 
-ENGINES: dict[str, Callable[[Callable[[], float]], Engine]] = {
-    "fake": lambda clock: FakeEngine(clock=clock),
-    "simulated": lambda clock: SimEngine(TwinRouter(TwinSpec(1, 2.2e9, packet_cycles=100.0)), clock=clock),
-}
-
 
 @dataclass
 class Player:
     """Sends recorded requests, its own handlers and API handler put in, and compares the answers."""
 
-    engine: str
     answers: dict[str, Any] = field(default_factory=dict)
     now_s: float = 0.0
     renamed: dict[str, str] = field(default_factory=dict)
@@ -46,7 +39,8 @@ class Player:
 
     def __post_init__(self) -> None:
         # the engine's clock is fast by half a percent: recorded runs of 1 s ended after 0.999 s
-        self.ctx = Context(ENGINES[self.engine](lambda: self.now_s * 1.005))
+        router = TwinRouter(TwinSpec(1, 2.2e9, packet_cycles=100.0))
+        self.ctx = Context(SimEngine(router, clock=lambda: self.now_s * 1.005))
 
     def play(self, at_s: float, recorded: Any) -> None:
         """Send one request frame and hold the answer against the recorded one."""
@@ -125,12 +119,11 @@ def _lines(name: str) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_answers_as_recorded(name: str, engine: str) -> None:
+def test_answers_as_recorded(name: str) -> None:
     lines = list(_lines(name))
     answers = [line["msg"] for line in lines if line["dir"] == "response"]
-    player = Player(engine, {reply["id"]: reply for message in answers for reply in _listed(message)})
+    player = Player({reply["id"]: reply for message in answers for reply in _listed(message)})
     for line in lines:
         if line["dir"] == "request":
             player.play(line["t"], line["msg"])
@@ -139,11 +132,10 @@ def test_answers_as_recorded(name: str, engine: str) -> None:
     assert player.compared_groups == (8 if name == "vms" else 0)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_statistics_events_as_recorded(name: str, engine: str) -> None:
+def test_statistics_events_as_recorded(name: str) -> None:
     """The ``trex-global`` events of the publisher's socket have the same members of the same types."""
-    player = Player(engine)
+    player = Player()
     player.ctx.announce(baseline=False)
     ours = player.ctx.outbox[0]
     for line in _lines(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trexbench.generator.trex.errors import NO_COUNTER, meaning_of
+from trexbench.generator.trex.client import NO_COUNTER, meaning_of
 
 # Answers whose values depend on the moment or the machine: compared by keys and types alone.
 VOLATILE = {

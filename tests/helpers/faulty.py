@@ -21,9 +21,9 @@ from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.strategy.ramp import Ramp
 from trexbench.core.verdict.model import DirectionResult, Limit
-from trexbench.twin.delay import Delay
-from trexbench.twin.ports import Arrival, Router
+from trexbench.twin.latency import Delay
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.world import Arrival, Router
 
 FAR = 0.05
 """A knee that lies above its interval by this share was not found."""

@@ -26,37 +26,15 @@ from trexbench.core.strategy.ramp import Ramp
 from trexbench.session import run as runner
 from trexbench.stlserver.engine import StreamSpec
 from trexbench.stlserver.state.stats import Stats
-from trexbench.stlserver.traffic import frame_bytes
-from trexbench.twin.delay import Delay
 from trexbench.twin.engine import SimEngine
-from trexbench.twin.ports import Arrival, Router
+from trexbench.twin.latency import Delay
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.tester import frame_bytes
+from trexbench.twin.world import Arrival, Router
 
 TRIED_WINDOWS, TRIED_RATES = 201, 40
 TRIED_BOX_WINDOWS, SPAN_S = 15, 0.1
 UDP = bytes(12) + bytes.fromhex("08004500002e0001000040110000100000013000000104010 00c001a0000".replace(" ", ""))
-
-
-class PerfectRouter:
-    """Everything goes through, at once. ``spans``: how its time was cut."""
-
-    def __init__(self) -> None:
-        self.spans: list[float] = []
-        self.seen: list[Sequence[Arrival]] = []
-
-    def spread(self, port: int, packets: Sequence[bytes]) -> tuple[float, ...]:
-        return (1.0,)
-
-    def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
-        self.spans.append(span_s)
-        self.seen.append(arrivals)
-        return [one.frames for one in arrivals]
-
-    def delays(self, port: int, tag: int) -> Sequence[Delay]:
-        return (Delay(1.0, 5e-6, 5e-6),)
-
-    def kept(self, port: int, tag: int) -> float:
-        return 0.0
 
 
 @dataclass

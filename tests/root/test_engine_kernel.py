@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from frames import FIX, FIX_UDP, connect, namespaces, run, udp, var, write
 
 from trexbench.core.load.fieldengine import Program
 from trexbench.lab.steering import steer
@@ -30,27 +31,15 @@ SEED = 12345
 _numbers = itertools.count()
 
 
-def run(*argv: str) -> None:
-    subprocess.run(argv, check=True, timeout=20, capture_output=True)
-
-
 @contextlib.contextmanager
 def veths() -> Iterator[str]:
     """A namespace with the veth pairs p0-q0 and p1-q1 and nothing else that could send."""
     name = f"tbe{os.getpid()}x{next(_numbers)}"
-    run("ip", "netns", "add", name)
-    try:
-        quiet = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
-        for setting in quiet:
-            run("ip", "netns", "exec", name, "sysctl", "-qw", setting)
+    with namespaces(name):
         for number in ("0", "1"):
-            run("ip", "-n", name, "link", "add", f"p{number}", "type", "veth", "peer", "name", f"q{number}")
-            for side in "pq":
-                run("ip", "-n", name, "link", "set", side + number, "up")
+            connect(name, f"p{number}", f"q{number}")
             run("ip", "netns", "exec", name, "ethtool", "-K", f"q{number}", "gro", "on")
         yield name
-    finally:
-        run("ip", "netns", "del", name)
 
 
 @pytest.fixture
@@ -100,42 +89,11 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> bool:
     return met
 
 
-def udp_frame(size: int, fill: bytes = b"", version: int = 4) -> bytes:
-    """An Ethernet frame of ``size`` bytes: IPv4 or IPv6, UDP, a payload in which every word differs."""
-    ethernet = bytes.fromhex("020000000002020000000001") + (b"\x08\x00" if version == 4 else b"\x86\xdd")
-    header = 20 if version == 4 else 40
-    length = size - 14
-    udp = bytes.fromhex("04010c00") + (length - header).to_bytes(2, "big") + b"\0\0"
-    if version == 4:
-        ip = (
-            b"\x45\0"
-            + length.to_bytes(2, "big")
-            + bytes.fromhex("0001000040110000")
-            + bytes([16, 0, 0, 4, 48, 0, 0, 4])
-        )
-    else:
-        ip = b"\x60\0\0\0" + (length - 40).to_bytes(2, "big") + b"\x11\x40" + bytes(range(32))
-    body = ethernet + ip + udp
-    payload = fill or bytes((7 * at + at // 251) % 256 for at in range(size))
-    return (body + payload)[:size]
-
-
-def flow_var(name: str, op: str, size: int, low: int, high: int, **more: Any) -> dict[str, Any]:
-    base = {"type": "flow_var", "name": name, "op": op, "size": size, "min_value": low, "max_value": high}
-    return {**base, "init_value": low, "step": 1, "split_to_cores": False, "next_var": None, **more}
-
-
-def write(name: str, offset: int, big: bool = True, add: int = 0) -> dict[str, Any]:
-    return {"type": "write_flow_var", "name": name, "pkt_offset": offset, "add_value": add, "is_big_endian": big}
-
-
-FIX = {"type": "fix_checksum_ipv4", "pkt_offset": 14}
-FIX_UDP = {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 11}
 FIX_UDP6 = {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 40, "l4_type": 11}
 
 
 SRC, DST = 0x10000004, 0x30000004
-VAR2 = [flow_var("s", "inc", 4, SRC, SRC + 250), flow_var("d", "inc", 4, DST, DST + 250)]
+VAR2 = [var("s", "inc", 4, SRC, SRC + 250), var("d", "inc", 4, DST, DST + 250)]
 VAR2 += [write("s", 26), write("d", 30), FIX]
 TRIM = [{"type": "trim_pkt_size", "name": "n"}, write("n", 16, add=-14), FIX]
 PROGRAMS: dict[str, tuple[int, list[dict[str, Any]]]] = {
@@ -143,19 +101,19 @@ PROGRAMS: dict[str, tuple[int, list[dict[str, Any]]]] = {
     "odd length": (61, []),
     "full length": (1514, []),
     "var2": (60, VAR2),
-    "one byte": (60, [flow_var("a", "inc", 1, 3, 99, step=7), write("a", 43)]),
-    "8 bytes, little endian": (60, [flow_var("a", "inc", 8, 2**40, 2**40 + 99), write("a", 44, False, -9)]),
-    "random": (60, [flow_var("a", "random", 4, SRC, SRC + 250), write("a", 26), FIX]),
+    "one byte": (60, [var("a", "inc", 1, 3, 99, step=7), write("a", 43)]),
+    "8 bytes, little endian": (60, [var("a", "inc", 8, 2**40, 2**40 + 99), write("a", 44, -9, False)]),
+    "random": (60, [var("a", "random", 4, SRC, SRC + 250), write("a", 26), FIX]),
     "UDP checksum, odd and long": (
         1513,
-        [flow_var("s", "inc", 2, 0, 64000, step=77), write("s", 1510), write("s", 700), FIX_UDP],
+        [var("s", "inc", 2, 0, 64000, step=77), write("s", 1510), write("s", 700), FIX_UDP],
     ),
     "UDP checksum over IPv6": (
         90,
-        [flow_var("s", "inc", 8, 2**33, 2**34, step=2**20), write("s", 30), write("s", 70), FIX_UDP6],
+        [var("s", "inc", 8, 2**33, 2**34, step=2**20), write("s", 30), write("s", 70), FIX_UDP6],
     ),
-    "sizes that change": (512, [flow_var("n", "inc", 2, 64, 508, step=5), *TRIM]),
-    "sizes at random": (900, [flow_var("n", "random", 2, 60, 900), *TRIM]),
+    "sizes that change": (512, [var("n", "inc", 2, 64, 508, step=5), *TRIM]),
+    "sizes at random": (900, [var("n", "random", 2, 60, 900), *TRIM]),
 }
 
 
@@ -163,7 +121,7 @@ PROGRAMS: dict[str, tuple[int, list[dict[str, Any]]]] = {
 def test_the_frames_are_those_of_the_field_engines_model(name: str, shared: tuple[KernelEngine, str]) -> None:
     engine, netns = shared
     size, instructions = PROGRAMS[name]
-    packet = udp_frame(size, version=6 if FIX_UDP6 in instructions else 4)
+    packet = udp(size, 6 if FIX_UDP6 in instructions else 4, label=0)
     for cache in (0, 13):
         spec = StreamSpec(1, packet, 50_000.0, "single_burst", 600, instructions=instructions, vm_cache=cache)
         tap = Tap(netns, "q0")
@@ -177,7 +135,7 @@ def test_the_frames_are_those_of_the_field_engines_model(name: str, shared: tupl
 
 
 def test_streams_of_different_sizes_share_pages_and_arrive_whole(engine: KernelEngine, netns: str) -> None:
-    frames = [udp_frame(size, bytes([65 + number]) * size) for number, size in enumerate((60, 590, 1514, 333))]
+    frames = [udp(size, fill=bytes([65 + number]) * size) for number, size in enumerate((60, 590, 1514, 333))]
     specs = [StreamSpec(number, frame, 20_000.0, "single_burst", 500) for number, frame in enumerate(frames)]
     taps = [Tap(netns, "q0"), Tap(netns, "q1")]
     for port in (0, 1):
@@ -192,7 +150,7 @@ def test_streams_of_different_sizes_share_pages_and_arrive_whole(engine: KernelE
 
 
 def burst(number: int, total: int, **more: Any) -> StreamSpec:
-    frame = udp_frame(60, bytes([number]) * 60)
+    frame = udp(60, fill=bytes([number]) * 60)
     return replace(StreamSpec(number, frame, 50_000.0, "single_burst", total), **more)
 
 
@@ -228,7 +186,7 @@ def test_bursts_without_end_do_not_end(engine: KernelEngine) -> None:
 
 
 def continuous(rate_pps: float, **more: Any) -> StreamSpec:
-    return replace(StreamSpec(1, udp_frame(60), rate_pps), **more)
+    return replace(StreamSpec(1, udp(), rate_pps), **more)
 
 
 @pytest.mark.measures
@@ -320,9 +278,7 @@ def refused(engine: KernelEngine, **more: Any) -> str:
 
 
 def test_what_cannot_be_sent_is_refused_by_name(engine: KernelEngine) -> None:
-    assert "1515" in refused(engine, packet=udp_frame(1515))
-    assert "mode 'sometimes'" in refused(engine, mode="sometimes")
-    assert "burst of 0" in refused(engine, mode="single_burst")
+    assert "1515" in refused(engine, packet=udp(1515))
     assert "instruction 'teleport'" in refused(engine, instructions=[{"type": "teleport"}])
 
 
@@ -335,7 +291,6 @@ def test_constructor_errors_name_the_remedy(netns: str) -> None:
         (["p0"], {"netns": "tbe-nowhere"}, "ip netns list"),
         (["p0"], {"cpus": [4096]}, "CPU 4096"),
         (["p0"], {"cpus": sorted(os.sched_getaffinity(0))[:2]}, "one sends for a pair"),
-        ([], {}, "no interfaces"),
     )
     for interfaces, more, text in table:
         with pytest.raises(EngineError, match=text) as caught:
@@ -392,7 +347,7 @@ def test_kill_9_leaves_silent_ports_without_programs(netns: str) -> None:
         "time.sleep(30)\n"
     )
     tap = Tap(netns, "q0")
-    argv = [sys.executable, "-c", script, netns, udp_frame(60).hex()]
+    argv = [sys.executable, "-c", script, netns, udp().hex()]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()}) as child:
         assert child.stdout is not None and child.stdout.readline() == b"sending\n"
         assert tap.take(100)

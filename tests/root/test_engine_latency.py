@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -11,17 +12,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from test_engine_kernel import Tap, continuous, flow_var, netns, run, udp_frame, wait_for, write
+from frames import FIX, ROUTED_MACS, run, udp, var, write
+from frames import routed as namespaces_routed
+from test_engine_kernel import Tap, continuous, netns, wait_for
 
-from trexbench.core.load.fieldengine import checksum
 from trexbench.stlserver.engine import LatencyTotals, StreamSpec
 from trexbench.stlserver.kernel.engine import KernelEngine
-from trexbench.stlserver.kernel.netdev import NetDevice, inside
 
 pytestmark = pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)")
 __all__ = ["netns"]  # a fixture of the other file
 
-MACS = ("02:00:00:00:00:02", "02:00:00:00:01:02")
 HELD_S = 0.005
 _numbers = itertools.count()
 
@@ -29,41 +29,18 @@ _numbers = itertools.count()
 @pytest.fixture
 def routed() -> Iterator[tuple[KernelEngine, list[bytes]]]:
     """Two ports with a Linux router between them, and each port's frame of 64 bytes to the other."""
-    tester, dut = (f"tbl{side}{os.getpid()}x{next(_numbers)}" for side in "td")
-    for name in (tester, dut):
-        run("ip", "netns", "add", name)
-    try:
-        for number, side in enumerate(("16", "48")):
-            near, far, link = f"p{number}", f"d{number}", f"100.65.{number + 1}"
-            peer = ("peer", "name", far, "netns", dut)
-            run("ip", "-n", tester, "link", "add", near, "address", MACS[number], "type", "veth", *peer)
-            run("ip", "netns", "exec", dut, "ethtool", "-K", far, "gro", "on")
-            run("ip", "-n", dut, "addr", "add", f"{link}.1/24", "dev", far)
-            run("ip", "-n", tester, "link", "set", near, "up")
-            run("ip", "-n", dut, "link", "set", far, "up")
-            neighbour = (f"{link}.2", "lladdr", MACS[number], "dev", far, "nud", "permanent")
-            run("ip", "-n", dut, "neigh", "replace", *neighbour)
-            run("ip", "-n", dut, "route", "add", f"{side}.0.0.0/8", "via", f"{link}.2")
-        run("ip", "netns", "exec", dut, "sysctl", "-qw", "net.ipv4.ip_forward=1")
-        macs = inside(dut, lambda: [NetDevice(f"d{number}").mac for number in range(2)])
-        engine = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=tester)
-        try:
+    with namespaces_routed(f"tbl{os.getpid()}x{next(_numbers)}") as (tester, dut, macs):
+        for number in range(2):
+            run("ip", "netns", "exec", dut, "ethtool", "-K", f"d{number}", "gro", "on")
+        with contextlib.closing(KernelEngine(["p0", "p1"], speed_bps=10e9, netns=tester)) as engine:
             yield engine, [routable(number, macs[number]) for number in range(2)]
-        finally:
-            engine.close()
-    finally:
-        for name in (tester, dut):
-            run("ip", "netns", "del", name)
 
 
 def routable(port: int, router_mac: str, size: int = 60) -> bytes:
-    """UDP from the hosts behind one port to those behind the other; the checksum of the IP header is right."""
-    frame = bytearray(udp_frame(size))
-    frame[:12] = bytes.fromhex((router_mac + MACS[port]).replace(":", ""))
-    frame[26:34] = bytes([16, 0, 0, 4, 48, 0, 0, 4] if port == 0 else [48, 0, 0, 4, 16, 0, 0, 4])
-    frame[24:26] = bytes(2)
-    frame[24:26] = checksum(frame[14:34]).to_bytes(2, "big")
-    return bytes(frame)
+    """UDP from the hosts behind one port to those behind the other."""
+    hosts = (bytes([16, 0, 0, 4]), bytes([48, 0, 0, 4]))
+    macs = (router_mac + ROUTED_MACS[port]).replace(":", "")
+    return udp(size, macs=macs, ends=hosts[port] + hosts[1 - port])
 
 
 def timed(pg_id: int, frame: bytes, rate_pps: float = 1000.0, number: int = 1) -> StreamSpec:
@@ -104,8 +81,7 @@ def test_every_frame_through_a_router_is_timed(routed: tuple[KernelEngine, list[
 
 def test_groups_are_told_apart_and_begin_anew(routed: tuple[KernelEngine, list[bytes]]) -> None:
     engine, frames = routed
-    fields = [flow_var("s", "inc", 4, 0x10000004, 0x100000FE), write("s", 26)]
-    fields.append({"type": "fix_checksum_ipv4", "pkt_offset": 14})
+    fields = [var("s", "inc", 4, 0x10000004, 0x100000FE), write("s", 26), FIX]
     specs = [timed(100, frames[0], 400.0), replace(timed(5, frames[0], 100.0, 2), instructions=fields)]
     for _ in range(2):
         engine.start(0, specs, 1.0, 0.5)
@@ -140,7 +116,7 @@ def test_a_hand_that_holds_each_frame_shows_in_the_times(netns: str) -> None:
     thread.start()
     try:
         began_s = time.monotonic()
-        engine.start(0, [timed(3, udp_frame(60), 50.0)], 1.0, 1.0)
+        engine.start(0, [timed(3, udp(), 50.0)], 1.0, 1.0)
         finished(engine, 0)
         (totals,) = engine.latency(0).values()
         assert totals.received == sum(totals.histogram.values()) == totals.sent > 10
@@ -159,7 +135,7 @@ def test_what_never_comes_back_is_missing_not_slow(netns: str) -> None:
     engine = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns)
     try:
         arriving, leaving = Tap(netns, "q0"), Tap(netns, "q1")
-        engine.start(0, [replace(timed(3, udp_frame(60)), mode="single_burst", total_pkts=60)], 1.0, 5.0)
+        engine.start(0, [replace(timed(3, udp()), mode="single_burst", total_pkts=60)], 1.0, 5.0)
         for number, frame in enumerate(arriving.take(60)):
             for _ in range((number % 2) * (2 if number % 6 == 5 else 1)):
                 leaving.socket.send(frame)

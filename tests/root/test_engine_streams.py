@@ -6,7 +6,8 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from test_engine_kernel import Tap, flow_var, netns, udp_frame, wait_for, write
+from frames import FIX, udp, var, write
+from test_engine_kernel import Tap, netns, wait_for
 from test_engine_latency import routable, routed, timed
 
 from trexbench.stlserver.engine import FlowTotals, StreamSpec
@@ -16,18 +17,11 @@ pytestmark = pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (ip
 __all__ = ["netns", "routed"]  # fixtures of the other files
 
 
-def with_size(frame: bytes, size: int) -> bytes:
-    """Return the same frame, longer."""
-    macs = [":".join(f"{byte:02x}" for byte in frame[at : at + 6]) for at in (0, 6)]
-    return routable(0, macs[0], size)
-
-
 def test_streams_are_told_apart_behind_a_router(routed: tuple[KernelEngine, list[bytes]]) -> None:
     """The router drops frames whose header has a wrong checksum: with mark and field engine it is right."""
     engine, frames = routed
-    fields = [flow_var("s", "inc", 4, 0x10000004, 0x100000FE), write("s", 26)]
-    fields.append({"type": "fix_checksum_ipv4", "pkt_offset": 14})
-    long = replace(StreamSpec(2, with_size(frames[0], 586), 2000.0, mark=4), instructions=fields)
+    fields = [var("s", "inc", 4, 0x10000004, 0x100000FE), write("s", 26), FIX]
+    long = replace(StreamSpec(2, routable(0, frames[0][:6].hex(":"), 586), 2000.0, mark=4), instructions=fields)
     specs = [
         StreamSpec(1, frames[0], 1000.0, mark=3),
         long,
@@ -55,11 +49,11 @@ def test_frames_of_others_are_not_counted_in_the_place_of_lost_ones(netns: str) 
     engine = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns)
     try:
         arriving, leaving = Tap(netns, "q0"), Tap(netns, "q1")
-        spec = StreamSpec(1, udp_frame(60), 1000.0, "single_burst", 20, mark=7)
+        spec = StreamSpec(1, udp(), 1000.0, "single_burst", 20, mark=7)
         engine.start(0, [spec], 1.0, 5.0)
         for number, frame in enumerate(arriving.take(20)):
             assert frame[18:20] == b"\xfc\x07"
-            leaving.socket.send(frame if number % 2 else udp_frame(60))
+            leaving.socket.send(frame if number % 2 else udp())
         assert wait_for(lambda: engine.counters(1).ipackets == engine.counters(0).opackets == 20)
         assert engine.flows() == {0: {7: FlowTotals(20, 1280)}, 1: {7: FlowTotals(0, 0, 10, 640)}}
     finally:

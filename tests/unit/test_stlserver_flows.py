@@ -40,15 +40,18 @@ def test_what_leaves_and_what_arrives_is_told_by_port() -> None:
     assert not bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
 
 
-def test_another_start_goes_on_counting_and_a_new_group_begins_at_zero() -> None:
+@pytest.mark.parametrize("make", [latency, stats])
+def test_another_start_goes_on_counting_and_a_new_group_begins_at_zero(make: Any) -> None:
     bench = Bench()
     for version in (0, 1):
-        bench.call("add_stream", stream_id=1, stream=stats())
+        bench.call("add_stream", stream_id=1, stream=make(pps=1000))
         for number in (1, 2):
             bench.start(duration=1)
             bench.wait(1)
             assert of(bench)["rp"]["1"] == 1000 * number
-        assert bench.call("get_pgid_stats", pgids=[])["ver_id"] == {"7": version}
+        found = bench.call("get_pgid_stats", pgids=[])
+        assert found["ver_id"] == {"7": version}
+        assert make is stats or found["latency"]["7"]["lat"]["histogram"] == {"20": 2000}
         bench.call("remove_all_streams")
     assert bench.call("get_pgid_stats", pgids=[7]) == {"flow_stats": None, "latency": {"g": None}, "ver_id": None}
 
@@ -91,28 +94,37 @@ def test_the_counts_go_with_the_last_stream_that_is_active() -> None:
 
 
 TCP_FRAME = frame(0x0800, ipv4(6))
-CONFLICTS = [
-    (
-        "other protocols",
-        stats(),
-        stats(packet=TCP_FRAME),
-        "Can't use same pg_id for streams with different l4 protocol",
-    ),
-    ("timed beside counted", stats(), latency(), "Can't use same pg_id for streams with different l4 protocol"),
+PROTOCOLS = "Can't use same pg_id for streams with different l4 protocol"
+SHORT = " bytes of payload have no room for the time; it needs 16"
+REFUSED: list[tuple[str, Any, Any, str]] = [
+    ("other protocols", stats(), stats(packet=TCP_FRAME), PROTOCOLS),
+    ("timed beside counted", stats(), latency(), PROTOCOLS),
     ("counted beside timed", latency(), stats(), "For payload rules: Can't have two streams with same pg_id"),
     ("no IP", None, stats(packet=frame(0x88B5, b"")), "frames are counted in IPv4 and IPv6 only"),
     ("a short header", None, stats(packet=(ETHERNET + b"\x81\0\0\0" * 11 + b"\x08\0")), "in IPv4 and IPv6 only"),
+    ("no room behind UDP", None, latency(packet=frame(0x0800, ipv4(17, 6))), "14" + SHORT),
+    ("none behind TCP", None, latency(packet=frame(0x0800, ipv4(6) + bytes(12) + b"\x50")), "6" + SHORT),
+    ("nothing behind TCP", None, latency(packet=frame(0x0800, ipv4(6) + bytes(12) + b"\xf0")), "0" + SHORT),
+    ("nor behind IPv6", None, latency(packet=frame(0x86DD, ipv6(58), 69)), "15" + SHORT),
+    ("tagged groups", None, latency(rule_type="tpg"), "flow statistics of type 'tpg' are not there"),
+    ("IEEE 1588", None, latency(ieee_1588=True), "none timed by IEEE 1588"),
+    ("a tunnel", None, latency(vxlan=True), "no frames are counted inside of VXLAN tunnels"),
+    ("a core of its own", None, latency(core_id=0), "a latency stream has no core of its own"),
+    ("no number", None, latency(pg_id=-1), "field 'stream_id' is '-1', expecting a whole number of 32 bits"),
+    ("no kind", None, latency(rule_type=None), "field 'rule_type' is missing"),
 ]
 
 
-@pytest.mark.parametrize(("about", "first", "then", "text"), CONFLICTS, ids=[row[0] for row in CONFLICTS])
-def test_what_trex_refuses_is_refused(about: str, first: Any, then: Any, text: str) -> None:
+@pytest.mark.parametrize(("about", "first", "then", "text"), REFUSED, ids=[row[0] for row in REFUSED])
+def test_what_is_refused_leaves_nothing(about: str, first: Any, then: Any, text: str) -> None:
     bench = Bench()
     if first is not None:
         assert bench.call("add_stream", stream_id=1, stream=first) == {}
-    before = bench.call("get_pgid_stats", pgids=[])
+    before = [bench.call(name) for name in ("get_active_pgids", "get_stream_list")]
+    before.append(bench.call("get_pgid_stats", pgids=[]))
     assert text in bench.call("add_stream", stream_id=2, stream=then)
-    assert bench.call("get_pgid_stats", pgids=[]) == before
+    assert bench.call("get_pgid_stats", pgids=[]) == before.pop()
+    assert [bench.call(name) for name in ("get_active_pgids", "get_stream_list")] == before
 
 
 @pytest.mark.parametrize("packet", [UDP_FRAME.ljust(60, b"x"), frame(0x86DD, ipv6(17), 78)])
@@ -123,10 +135,10 @@ def test_a_core_of_its_own_and_ipv6_are_accepted(packet: bytes) -> None:
 def test_marks_are_handed_out_from_the_lowest_and_run_out() -> None:
     bench = Bench()
     for number in range(MARKS + 1):
-        assert bench.call("add_stream", stream_id=number, stream=stats(5000 + number, 1.0)) == {}
+        assert bench.call("add_stream", stream_id=number, stream=stats(5000 + number, 10.0)) == {}
     assert bench.start().startswith("Failed allocating statistic counter.")
     bench.call("remove_stream", stream_id=5)
     assert bench.start()["multiplier"] == 1
-    bench.wait(10)
+    bench.wait(1)
     found = [bench.call("get_pgid_stats", pgids=[5000 + number])["flow_stats"] for number in (0, 4, 6, MARKS)]
     assert [next(iter(one.values()))["tp"]["0"] for one in found] == [10, 10, 10, 10]

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_stlserver_state import STREAM
 
-from trexbench.stlserver.params import Params
 from trexbench.stlserver.state import graph
 from trexbench.stlserver.state.graph import Multiplier
 from trexbench.stlserver.state.stream import ServerStream, parse_stream
-from trexbench.stlserver.wire import RpcError
+from trexbench.stlserver.wire import Params, RpcError
 
 TEN_GIGABIT = 10e9
 

@@ -13,7 +13,7 @@ from test_stlserver_state import STREAM, Bench
 
 from trexbench.stlserver.engine import BUCKETS_US, LatencyTotals, bucket_us
 from trexbench.stlserver.state.graph import Graph, Multiplier, factor_for
-from trexbench.stlserver.state.groups import GroupMeter, merged
+from trexbench.stlserver.state.stats import GroupMeter, merged
 from trexbench.stlserver.state.stream import StreamRate
 
 ETHERNET = bytes(12)
@@ -40,29 +40,6 @@ def ipv4(protocol: int, words: int = 5) -> bytes:
 
 def ipv6(protocol: int) -> bytes:
     return bytes([0x60]) + bytes(5) + bytes([protocol]) + bytes(33)
-
-
-SHORT = " bytes of payload have no room for the time; it needs 16"
-REFUSED: list[tuple[str, Any, str]] = [
-    ("no room behind UDP", latency(packet=frame(0x0800, ipv4(17, 6))), "14" + SHORT),
-    ("none behind TCP", latency(packet=frame(0x0800, ipv4(6) + bytes(12) + b"\x50")), "6" + SHORT),
-    ("nothing behind TCP", latency(packet=frame(0x0800, ipv4(6) + bytes(12) + b"\xf0")), "0" + SHORT),
-    ("nor behind IPv6", latency(packet=frame(0x86DD, ipv6(58), 69)), "15" + SHORT),
-    ("tagged groups", latency(rule_type="tpg"), "flow statistics of type 'tpg' are not there"),
-    ("IEEE 1588", latency(ieee_1588=True), "none timed by IEEE 1588"),
-    ("a tunnel", latency(vxlan=True), "no frames are counted inside of VXLAN tunnels"),
-    ("a core of its own", latency(core_id=0), "a latency stream has no core of its own"),
-    ("no number", latency(pg_id=-1), "field 'stream_id' is '-1', expecting a whole number of 32 bits"),
-    ("no kind", latency(rule_type=None), "field 'rule_type' is missing"),
-]
-
-
-@pytest.mark.parametrize(("about", "stream", "text"), REFUSED, ids=[row[0] for row in REFUSED])
-def test_streams_that_cannot_be_timed_are_refused(about: str, stream: Any, text: str) -> None:
-    bench = Bench()
-    assert text in bench.call("add_stream", stream_id=1, stream=stream)
-    assert bench.call("get_active_pgids")["ids"] == {"flow_stats": [], "latency": []}
-    assert bench.call("get_stream_list") == []
 
 
 ACCEPTED = [
@@ -200,17 +177,6 @@ def test_statistics_from_the_first_stream_to_the_last_frame() -> None:
     assert after["flow_stats"]["7"]["tps"] == {"0": 0.0, "1": 0.0}
     assert after["latency"]["7"]["lat"]["histogram"] == {"20": 2000}
     assert not bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
-
-
-def test_another_start_goes_on_counting() -> None:
-    bench = Bench()
-    bench.call("add_stream", stream_id=1, stream=latency(pps=1000))
-    for _ in range(2):
-        bench.start(duration=1)
-        bench.wait(1)
-    stats = bench.call("get_pgid_stats", pgids=[7])
-    assert stats["flow_stats"]["7"]["rp"]["1"] == 2000
-    assert stats["latency"]["7"]["lat"]["histogram"] == {"20": 2000}
 
 
 def test_a_start_that_the_engine_refuses_counts_nothing_twice() -> None:

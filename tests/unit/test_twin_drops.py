@@ -23,8 +23,8 @@ from twins import stream
 
 from trexbench.config.twin import TwinSpec
 from trexbench.twin.engine import SimEngine
-from trexbench.twin.ports import Arrival
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.world import Arrival
 
 CLOCK_HZ, CYCLES = 1e9, 1000.0
 KNEE_PPS, LEAST = CLOCK_HZ / CYCLES, 0.05

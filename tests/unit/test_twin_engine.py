@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import floor
 from typing import Any
 
 import pytest
 from effort import examples
-from engine_fake import FakeEngine
+from engine_fake import PerfectRouter
 from hypothesis import example, given
 from hypothesis import strategies as st
-from twins import IMIX, PerfectRouter, QueueRouter, stream
+from twins import IMIX, QueueRouter, stream
 
 from trexbench.config import twin as spec
 from trexbench.stlserver.engine import EngineCounters, EngineError, StreamSpec
-from trexbench.stlserver.params import Params
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.context import Context
+from trexbench.stlserver.wire import Params
 from trexbench.twin.engine import SimEngine
-from trexbench.twin.ports import Router
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.tester import PortTraffic, Tally, frame_bytes
+from trexbench.twin.world import Arrival, Router
 
 LINE_64 = 1e9 / (84 * 8)
 
@@ -37,7 +39,7 @@ class Bench:
         return SimEngine(self.router, speed_bps=1e9, clock=lambda: self.now_s, **options)
 
 
-def counts(engine: SimEngine | FakeEngine, port: int) -> tuple[int, int]:
+def counts(engine: SimEngine, port: int) -> tuple[int, int]:
     found = engine.counters(port)
     return found.opackets, found.ipackets
 
@@ -155,38 +157,40 @@ STEPS = st.lists(st.tuples(st.floats(0, 0.5), st.sampled_from(["look", "update",
 
 @examples(60)
 @given(streams=STREAMS, steps=STEPS, duration_s=st.none() | st.floats(0.01, 3))
-def test_with_a_perfect_router_it_is_the_fake_engine(
+def test_with_a_perfect_router_all_that_the_model_of_traffic_sends_comes_back(
     streams: list[StreamSpec], steps: list[tuple[float, str]], duration_s: float | None
 ) -> None:
     bench = Bench()
     streams = [replace(one, stream_id=number) for number, one in enumerate(streams, 1)]
-    fake = FakeEngine(speed_bps=1e9, clock=lambda: bench.now_s)
-    pair = (bench.engine(step_s=STEP_S), fake)
-    ended: tuple[list[int], list[int]] = ([], [])
-    for engine in pair:
-        engine.start(0, streams, 1.3, duration_s)
+    engine = bench.engine(step_s=STEP_S)
+    engine.start(0, streams, 1.3, duration_s)
+    traffic, sent, ended = PortTraffic.begin(streams, 1.3, 0.0, duration_s), Tally(), list[int]()
+
+    def follow(to_s: float) -> None:
+        for sending, frames in traffic.advance(bench.now_s, to_s):
+            sent.add(frame_bytes(sending), frames)
+        bench.now_s = to_s
+
     for wait_s, action in steps:
         until_s = bench.now_s + wait_s
         # Of two chains that link to one stream with a limited number of entries, the order of a step's streams decides
         # which is first: so both take the same steps.
-        for step in range(floor(bench.now_s / STEP_S) + 1, floor(until_s / STEP_S) + 1):
-            bench.now_s = step * STEP_S
-            ended[1].extend(fake.poll())
-        bench.now_s = until_s
-        for engine, told in zip(pair, ended, strict=True):
-            told += engine.poll()
-            if action != "look" and not told:
-                engine.update(0, 2.0) if action == "update" else getattr(engine, action)(0)
-        if ended[0] != ended[1]:
-            # one may have ended at this very instant, and the other not yet
-            bench.now_s += 1e-6
-            for engine, told in zip(pair, ended, strict=True):
-                told += engine.poll()
-        assert ended[0] == ended[1]
-        for port in (0, 1):
-            found, expected = (counts(engine, port) for engine in pair)
-            # where a whole frame falls on the very instant, the one may have it and the other not yet
-            assert all(abs(a - b) <= len(streams) for a, b in zip(found, expected, strict=True))
+        lines = range(floor(bench.now_s / STEP_S) + 1, floor(until_s / STEP_S) + 1)
+        for line_s in (*(line * STEP_S for line in lines), until_s):
+            follow(line_s)
+        ended += engine.poll()
+        if not ended and action == "update":
+            engine.update(0, 2.0)
+            traffic.factor = 2.0
+        elif not ended and action != "look":
+            getattr(engine, action)(0)
+            traffic.paused = action == "pause"
+        if bool(ended) != traffic.over(bench.now_s):  # one ends at this very instant, the other does not yet
+            follow(bench.now_s + 1e-6)
+            ended += engine.poll()
+        assert ended == [0] * traffic.over(bench.now_s)
+        # where a whole frame falls on the very instant, the one may have it and the other not yet
+        assert all(abs(counts(engine, port)[port] - sent.packets) <= len(streams) for port in (0, 1))
 
 
 def noisy(bench: Bench, **options: Any) -> SimEngine:
@@ -307,19 +311,16 @@ def test_the_server_tells_a_weak_sender_by_port() -> None:
 
 
 def test_frames_go_to_the_neighbour() -> None:
-    ports = 5
-    bench = Bench(TwinRouter(spec.TwinSpec(ports, 2.2e9, packet_cycles=100.0), ports=ports))
-    fake = FakeEngine(ports, clock=lambda: bench.now_s)
-    for engine in (bench.engine(ports=ports), fake):
-        begin_s = bench.now_s
-        for port in range(ports):
-            engine.start(port, [stream(pps=1000.0 * (port + 1), pg_id=port)], 1.0, None)
-        bench.now_s = begin_s + 2.0
-        assert [counts(engine, port)[0] for port in range(ports)] == pytest.approx([2e3, 4e3, 6e3, 8e3, 1e4], abs=1)
-        received = [counts(engine, port)[1] for port in range(ports)]
-        assert received == pytest.approx([4e3, 2e3, 8e3, 6e3, 0], rel=2e-3), "the last has none"
-        assert [engine.latency(port)[port].rx_port for port in range(4)] == [1, 0, 3, 2]
-        assert [one.partner for one in engine.ports] == [1, 0, 3, 2, None]
+    bench = Bench(TwinRouter(spec.TwinSpec(5, 2.2e9, packet_cycles=100.0), ports=5))
+    engine = bench.engine(ports=5)
+    for port in range(5):
+        engine.start(port, [stream(pps=1000.0 * (port + 1), pg_id=port)], 1.0, None)
+    bench.now_s = 2.0
+    assert [counts(engine, port)[0] for port in range(5)] == pytest.approx([2e3, 4e3, 6e3, 8e3, 1e4], abs=1)
+    received = [counts(engine, port)[1] for port in range(5)]
+    assert received == pytest.approx([4e3, 2e3, 8e3, 6e3, 0], rel=2e-3), "the last has none"
+    assert [engine.latency(port)[port].rx_port for port in range(4)] == [1, 0, 3, 2]
+    assert [one.partner for one in engine.ports] == [1, 0, 3, 2, None]
 
 
 def test_a_receiver_at_its_limit_counts_errors() -> None:
@@ -356,17 +357,23 @@ def test_what_the_router_kept_comes_after_the_stop() -> None:
 
 
 def test_the_router_gets_each_flow_with_its_spread() -> None:
-    router = PerfectRouter()
-    bench = Bench(router)
+    carried: list[tuple[float, Sequence[Arrival]]] = []
+
+    class Recorder(PerfectRouter):
+        def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
+            carried.append((span_s, arrivals))
+            return super().carry(span_s, arrivals)
+
+    bench = Bench(Recorder())
     engine = bench.engine()
     engine.start(0, list(IMIX), 10.0, None)
     bench.now_s = 0.0551
     engine.update(0, 20.0)
-    assert router.spans == pytest.approx([0.05, 0.0051])
-    assert [(one.frame_bytes, one.spread, one.frames) for one in router.seen[0]] == [
+    assert [span_s for span_s, _ in carried] == pytest.approx([0.05, 0.0051])
+    assert [(one.frame_bytes, one.spread, one.frames) for one in carried[0][1]] == [
         (64, (1.0,), pytest.approx(14)), (590, (1.0,), pytest.approx(8)), (1514, (1.0,), pytest.approx(2))
     ]  # fmt: skip
-    assert len({one.tag for one in router.seen[0]}) == 3
+    assert len({one.tag for one in carried[0][1]}) == 3
 
 
 def test_frames_that_change_their_size_are_refused() -> None:

@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 from effort import scaled
+from engine_fake import PerfectRouter
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twins import PerfectRouter, stream
+from twins import stream
 
 from trexbench.config import twin as specs
 from trexbench.config.schema import read_dut
 from trexbench.config.twin import TwinSpec
 from trexbench.stlserver.engine import LatencyTotals, StreamSpec, bucket_us
-from trexbench.twin.delay import Delay, Ring, service, standing
 from trexbench.twin.engine import SimEngine
-from trexbench.twin.latency import LatencyGroup
+from trexbench.twin.latency import Delay, LatencyGroup, Ring, service, standing
 from trexbench.twin.model import Costs, Demand, pace
-from trexbench.twin.ports import Arrival, Router
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.world import Arrival, Router
 
 ROOT = Path(__file__).resolve().parents[2]
 TWINS = ("netgate-vpp", "netgate-linux", "netgate-pfsense", "lab-linux", "lab-vpp")

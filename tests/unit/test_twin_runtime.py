@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trexbench.core.dut import runtime as efficiency
 from trexbench.dut.vpp.parse import parse_runtime
 from trexbench.twin import vpp_runtime
-from trexbench.twin.counters import QueueCounters, WorkerCounters
+from trexbench.twin.router import QueueCounters, WorkerCounters
 from trexbench.twin.vpp_runtime import Runtime, node_shares, render_runtime
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from effort import examples
+from frames import FIX, udp, var, write
 from hypothesis import given
 from hypothesis import strategies as st
 from test_xdp_program import Bench
@@ -15,9 +16,8 @@ from test_xdp_program import Bench
 from trexbench.core.load.fieldengine import Program
 from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.kernel.frames import MOST_DRAWN, Frames, make_frames
-from trexbench.stlserver.params import Params
-from trexbench.stlserver.state.field_checks import Instruction, parse_instructions
-from trexbench.stlserver.wire import RpcError
+from trexbench.stlserver.state.stream import Instruction, parse_instructions
+from trexbench.stlserver.wire import Params, RpcError
 
 LEFT_OUT = {"limit_flows": 0, "flags": 0}
 """Fields of tuples that TRex requires and tests may leave out."""
@@ -32,30 +32,6 @@ def frames_of(packet: bytes, instructions: Sequence[Mapping[str, Any]], cache: i
     """Checked by the server, then made by the engine."""
     spec = StreamSpec(1, packet, 1e6, instructions=checked(instructions), vm_cache=cache)
     return make_frames(spec, packet, 99)
-
-
-ETHERNET = bytes.fromhex("0200000000020200000000010800")
-
-
-def frame(size: int = 64, options: int = 0) -> bytes:
-    """IPv4/UDP of ``size`` bytes, the header with so many words of options, a payload of distinct bytes."""
-    length, header = size - 14, 20 + 4 * options
-    ip = bytes([0x45 + options, 0]) + length.to_bytes(2, "big") + bytes.fromhex("0001000040110000")
-    ip += bytes([16, 0, 0, 4, 48, 0, 0, 4]) + b"\x01" * (4 * options)
-    udp = bytes.fromhex("04010c00") + (length - header).to_bytes(2, "big") + b"\0\0"
-    return (ETHERNET + ip + udp + bytes(range(1, 250)) * 7)[:size]
-
-
-def var(name: str, op: str, size: int, low: int, high: int, **more: Any) -> dict[str, Any]:
-    base = {"type": "flow_var", "name": name, "op": op, "size": size, "min_value": low, "max_value": high}
-    return {**base, "init_value": low, "step": 1, "split_to_cores": False, "next_var": None, **more}
-
-
-def write(name: str, offset: int, add: int = 0, big: bool = True) -> dict[str, Any]:
-    return {"type": "write_flow_var", "name": name, "pkt_offset": offset, "add_value": add, "is_big_endian": big}
-
-
-FIX = {"type": "fix_checksum_ipv4", "pkt_offset": 14}
 
 
 TUPLE = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 251, "port_min": 1, "port_max": 300}
@@ -108,7 +84,7 @@ REFUSALS: list[tuple[str, list[dict[str, Any]]]] = [
 @pytest.mark.parametrize(("text", "instructions"), REFUSALS)
 def test_what_cannot_be_done_is_refused_by_name(text: str, instructions: list[dict[str, Any]]) -> None:
     with pytest.raises((EngineError, RpcError)) as caught:
-        frames_of(frame(), instructions)
+        frames_of(udp(64), instructions)
     assert text in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -144,7 +120,7 @@ INSTRUCTIONS = st.one_of(
 def test_whatever_the_server_lets_through_is_made_or_refused(instructions: list[dict[str, Any]], rest: bool) -> None:
     """The engine relies on the server's checks; nothing that passes them may surprise it."""
     try:
-        made = frames_of(frame() if rest else bytes(64), instructions, cache=9)
+        made = frames_of(udp(64) if rest else bytes(64), instructions, cache=9)
     except (EngineError, RpcError) as error:
         assert "\n" not in str(error)
     else:
@@ -166,14 +142,14 @@ def test_whatever_the_server_lets_through_is_made_or_refused(instructions: list[
     ],
 )
 def test_frames_repeat_after_their_period(about: str, instructions: list[Any], cache: int, count: int) -> None:
-    assert frames_of(frame(), instructions, cache).count == count
+    assert frames_of(udp(64), instructions, cache).count == count
 
 
 @st.composite
 def programs(draw: st.DrawFn) -> tuple[bytes, list[dict[str, Any]]]:
     """Variables written here and there, with checksums and lengths."""
     size = draw(st.integers(60, 130))
-    packet, instructions = frame(size, draw(st.integers(0, 2))), []
+    packet, instructions = udp(size, options=draw(st.integers(0, 2))), []
     for number in range(draw(st.integers(1, 3))):
         width = draw(st.sampled_from([1, 2, 4, 8]))
         low = draw(st.integers(0, (1 << 8 * width) - 9))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from bpf_vm import Machine
 from effort import examples
+from frames import FIX_UDP, QINQ, VLAN, tagged, udp, var, write
 from hypothesis import given
 from hypothesis import strategies as st
 from test_xdp_program import EPOCH_NS, Bench
@@ -20,37 +20,22 @@ from trexbench.core.load.fieldengine import checksum
 from trexbench.stlserver.engine import BUCKETS_US, EngineError, LatencyTotals, StreamSpec, bucket_us
 from trexbench.stlserver.kernel.timing import Timing, totals
 from trexbench.stlserver.kernel.xdp_count import map_bytes as flows_bytes
-from trexbench.stlserver.kernel.xdp_latency import LONGEST_NS, MAGIC, SLOTS, LatencyWord, Mark, lines_of, map_bytes
+from trexbench.stlserver.kernel.xdp_latency import (
+    LONGEST_NS,
+    MAGIC,
+    SLOTS,
+    LatencyWord,
+    Mark,
+    lines_of,
+    map_bytes,
+    receiver,
+)
 from trexbench.stlserver.kernel.xdp_layout import Gate, ReceivedWord
 from trexbench.stlserver.kernel.xdp_plan import plan_port
-from trexbench.stlserver.kernel.xdp_receive import receiver
-
-HEADER = bytes.fromhex("0200000000020200000000010800")
-
-
-def udp(size: int = 60, length: int | None = None, protocol: int = 17) -> bytes:
-    """An IPv4 frame with right checksums, that of UDP apart."""
-    length = size - 14 if length is None else length
-    ip = bytearray(bytes.fromhex("4500000000010000400000001000000430000004"))
-    ip[2:4], ip[9] = length.to_bytes(2, "big"), protocol
-    ip[10:12] = checksum(bytes(ip)).to_bytes(2, "big")
-    layer4 = bytes.fromhex("04010c00") + (length - 20).to_bytes(2, "big") + b"\x12\x34"
-    return (HEADER + bytes(ip) + layer4 + bytes(range(256)) * 6)[:size]
-
-
-def udp6(size: int = 82) -> bytes:
-    """An IPv6 frame with a flow label and a UDP checksum of some kind."""
-    header = bytes.fromhex("6ab12345") + (size - 54).to_bytes(2, "big") + bytes([17, 64]) + bytes(range(32))
-    layer4 = bytes.fromhex("04010c00") + (size - 54).to_bytes(2, "big") + b"\x12\x34"
-    return (HEADER[:12] + b"\x86\xdd" + header + layer4 + bytes(range(256)) * 6)[:size]
-
-
-VLAN, QINQ = bytes.fromhex("81000064"), bytes.fromhex("88a800c8")
 
 
 def timed(pg_id: int = 7, packet: bytes | None = None, **more: Any) -> StreamSpec:
-    spec = StreamSpec(1, packet or udp(), 1e5, fixed_rate=True, pg_id=pg_id)
-    return replace(spec, **more)
+    return StreamSpec(1, packet or udp(), 1e5, fixed_rate=True, pg_id=pg_id, **more)
 
 
 class Port:
@@ -74,24 +59,32 @@ class Port:
         return int(memoryview(self.counters).cast("Q")[ReceivedWord.PACKETS])
 
 
+MARK = Mark(3, 9)
+
+
+def ready(spec: StreamSpec | None = None) -> Any:
+    """A port that knows the frames of this stream by MARK."""
+    port: Any = Port()
+    port.plan = plan_port(1, [spec or timed()], marks={7: MARK})
+    Timing().activate(port.plan, None, [port])
+    return port
+
+
 def trailer(mark: Mark, number: int, sent_ns: int) -> bytes:
     return mark.word.to_bytes(4, "little") + number.to_bytes(4, "little") + sent_ns.to_bytes(8, "little")
 
 
-def frame(mark: Mark, number: int, sent_ns: int, size: int = 60, ip_id: int = 0xFFFF) -> bytes:
-    packet = bytearray(udp(size))
+def frame(mark: Mark, number: int, sent_ns: int, ip_id: int = 0xFFFF) -> bytes:
+    packet = bytearray(udp())
     packet[18:20] = ip_id.to_bytes(2, "big")
     return bytes(packet[:-16]) + trailer(mark, number, sent_ns)
 
 
-def booked(latencies_ns: Sequence[int], numbers: Sequence[int] | None = None, size: int = 60) -> LatencyTotals:
+def booked(latencies_ns: Sequence[int], numbers: Sequence[int] | None = None) -> LatencyTotals:
     """Return the totals reported for frames with these latencies."""
-    port: Any = Port()
-    plan = plan_port(1, [timed()], marks={7: Mark(3, 9)})
-    Timing().activate(plan, None, [port])
-    port.plan = plan
+    port = ready()
     for number, latency_ns in zip(numbers or range(1, len(latencies_ns) + 1), latencies_ns, strict=True):
-        assert port.take(frame(Mark(3, 9), number, EPOCH_NS, size), EPOCH_NS + latency_ns) == 1
+        assert port.take(frame(MARK, number, EPOCH_NS), EPOCH_NS + latency_ns) == 1
     assert port.received == len(latencies_ns), "timed frames are counted as all others, too"
     return told(port)
 
@@ -103,9 +96,7 @@ def told(port: Any) -> LatencyTotals:
 
 def test_who_reads_while_a_frame_is_booked_finds_all_of_those_that_are_counted() -> None:
     """The server reads whenever it is asked; a frame that is counted but has no time yet would be the shortest ever."""
-    port: Any = Port()
-    port.plan = plan_port(1, [timed()], marks={7: Mark(3, 9)})
-    Timing().activate(port.plan, None, [port])
+    port = ready()
     seen: list[LatencyTotals] = []
 
     class Watched(Machine):
@@ -114,7 +105,7 @@ def test_who_reads_while_a_frame_is_booked_finds_all_of_those_that_are_counted()
             seen.append(told(port))
 
     for number in (1, 2):
-        port.take(frame(Mark(3, 9), number, EPOCH_NS), EPOCH_NS + 30_000 * number, Watched)
+        port.take(frame(MARK, number, EPOCH_NS), EPOCH_NS + 30_000 * number, Watched)
     assert {one.received for one in seen} == {0, 1, 2}
     for one in seen:
         assert sum(one.histogram.values()) >= one.received
@@ -165,7 +156,6 @@ def test_order_and_loss_show_in_numbers(about: str, numbers: list[int], behind: 
     assert (found.out_of_order, found.duplicate, found.missing) == (behind, twice, missing)
 
 
-MARK = Mark(3, 9)
 STRANGERS = [
     ("another IP ID", frame(MARK, 1, EPOCH_NS, ip_id=0xFFFE)),
     ("another magic", frame(MARK, 1, EPOCH_NS)[:-16] + b"\0\0" + trailer(MARK, 1, EPOCH_NS)[2:]),
@@ -182,18 +172,14 @@ STRANGERS = [
 
 @pytest.mark.parametrize(("about", "packet"), STRANGERS, ids=[row[0] for row in STRANGERS])
 def test_other_frames_are_counted_and_not_timed(about: str, packet: bytes) -> None:
-    port: Any = Port()
-    port.plan = plan_port(1, [timed()], marks={7: MARK})
-    Timing().activate(port.plan, None, [port])
+    port = ready()
     assert port.take(packet, EPOCH_NS + 20_000) == 1
     assert port.received == 1 and told(port).received == 0
     assert not any(port.timed.words[SLOTS:].tolist())
 
 
 def test_random_frames_with_the_ip_id_of_timed_ones_are_not_mistaken() -> None:
-    port: Any = Port()
-    port.plan = plan_port(1, [timed()], marks={7: MARK})
-    Timing().activate(port.plan, None, [port])
+    port = ready()
     chance = random.Random(1)
     for _ in range(300):
         packet = bytearray(udp())
@@ -208,13 +194,13 @@ def test_random_frames_with_the_ip_id_of_timed_ones_are_not_mistaken() -> None:
 def sent(spec: StreamSpec, turns_ns: int = 100_000, longest: int = 60) -> list[bytes]:
     """The frames that the program sends for one port."""
     other = StreamSpec(2, udp(longest), 1.0)
-    bench = Bench([[spec, other]], marks={7: Mark(3, 9)})
+    bench = Bench([[spec, other]], marks={7: MARK})
     bench.open()
     frames = []
     for _ in range(turns_ns // 100):
         if bench.turn() in (3, 4) and len(bench.sent) > 0:
             data = bytes(bench.machine.packet[: bench.machine.size])
-            if data[-16:-12] == Mark(3, 9).word.to_bytes(4, "little"):
+            if data[-16:-12] == MARK.word.to_bytes(4, "little"):
                 frames.append(data)
         bench.now_ns += 100
     return frames
@@ -246,12 +232,7 @@ def test_a_shorter_frame_among_long_ones_is_stamped_at_its_own_end() -> None:
 
 
 def test_a_checksum_that_the_field_engine_renews_is_taken_out_again() -> None:
-    fields = {"op": "inc", "size": 4, "min_value": 0x10000004, "max_value": 0x100000FE, "init_value": 0x10000004}
-    program = [
-        {"type": "flow_var", "name": "s", "step": 1, "split_to_cores": False, "next_var": None, **fields},
-        {"type": "write_flow_var", "name": "s", "pkt_offset": 26, "add_value": 0, "is_big_endian": True},
-        {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 11},
-    ]
+    program = [var("s", "inc", 4, 0x10000004, 0x100000FE), write("s", 26), FIX_UDP]
     frames = sent(timed(instructions=program))
     assert [packet[29] for packet in frames[:3]] == [4, 5, 6]
     for packet in frames:
@@ -259,31 +240,25 @@ def test_a_checksum_that_the_field_engine_renews_is_taken_out_again() -> None:
 
 
 def field(offset: int) -> dict[str, Any]:
-    fields = {"op": "inc", "size": 1, "min_value": 0, "max_value": 9, "init_value": 0, "step": 1}
-    variable = {"type": "flow_var", "name": "a", "split_to_cores": False, "next_var": None, **fields}
-    write = {"type": "write_flow_var", "name": "a", "pkt_offset": offset, "add_value": 0, "is_big_endian": True}
-    return {"instructions": [variable, write]}
+    return {"instructions": [var("a", "inc", 1, 0, 9), write("a", offset)]}
 
 
-def trim() -> dict[str, Any]:
-    fields = {"op": "inc", "size": 2, "min_value": 76, "max_value": 90, "init_value": 76, "step": 1}
-    variable = {"type": "flow_var", "name": "a", "split_to_cores": False, "next_var": None, **fields}
-    return {"packet": udp(90), "instructions": [variable, {"type": "trim_pkt_size", "name": "a"}]}
+TRIM = [var("a", "inc", 2, 76, 90), {"type": "trim_pkt_size", "name": "a"}]
 
 
 REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("padding behind IP", {"packet": udp(60, length=40)}, "ends after 54 bytes of a frame of 60; routers cut"),
     ("IP beyond the frame", {"packet": udp(60, length=47)}, "ends after 61 bytes of a frame of 60"),
-    ("padding behind IPv6", {"packet": udp6(82) + bytes(4)}, "ends after 82 bytes of a frame of 86; routers cut"),
-    ("three VLAN tags", {"packet": HEADER[:12] + 3 * VLAN + udp()[12:]}, "behind 2 VLAN tags at most"),
-    ("no IP", {"packet": HEADER[:12] + b"\x88\xb5" + bytes(46)}, "IPv4 and IPv6 behind 2 VLAN tags at most"),
-    ("a field in the flow label", {"packet": udp6(82), **field(17)}, "writes byte 17, by which"),
-    ("a field in IPv6's length", {"packet": udp6(82), **field(18)}, "writes byte 18, by which"),
-    ("a field in a tag's type", {"packet": HEADER[:12] + VLAN + udp()[12:], **field(16)}, "writes byte 16, by which"),
+    ("padding behind IPv6", {"packet": udp(82, 6) + bytes(4)}, "ends after 82 bytes of a frame of 86; routers cut"),
+    ("three VLAN tags", {"packet": tagged(udp(), VLAN, VLAN, VLAN)}, "behind 2 VLAN tags at most"),
+    ("no IP", {"packet": udp()[:12] + b"\x88\xb5" + bytes(46)}, "IPv4 and IPv6 behind 2 VLAN tags at most"),
+    ("a field in the flow label", {"packet": udp(82, 6), **field(17)}, "writes byte 17, by which"),
+    ("a field in IPv6's length", {"packet": udp(82, 6), **field(18)}, "writes byte 18, by which"),
+    ("a field in a tag's type", {"packet": tagged(udp(), VLAN), **field(16)}, "writes byte 16, by which"),
     ("a field in the time", field(59), "writes byte 59, by which"),
     ("a field in the IP ID", field(18), "writes byte 18, by which"),
     ("a field in the IP length", field(16), "writes byte 16, by which"),
-    ("changing sizes", trim(), "change their size"),
+    ("changing sizes", {"packet": udp(90), "instructions": TRIM}, "change their size"),
 ]
 
 
@@ -295,13 +270,11 @@ def test_what_cannot_be_timed_is_refused(about: str, changes: dict[str, Any], te
 
 
 @pytest.mark.parametrize("tags", [b"", VLAN, QINQ + VLAN, VLAN + VLAN], ids=["plain", "VLAN", "QinQ", "two VLANs"])
-@pytest.mark.parametrize("packet", [udp(), udp6(82)], ids=["IPv4", "IPv6"])
+@pytest.mark.parametrize("packet", [udp(), udp(82, 6)], ids=["IPv4", "IPv6"])
 def test_frames_of_either_family_are_timed_behind_tags(packet: bytes, tags: bytes) -> None:
-    packet = packet[:12] + tags + packet[12:]
+    packet = tagged(packet, tags)
     frames = sent(timed(packet=packet), longest=100)
-    port: Any = Port()
-    port.plan = plan_port(1, [timed(packet=packet)], marks={7: Mark(3, 9)})
-    Timing().activate(port.plan, None, [port])
+    port = ready(timed(packet=packet))
     for one in frames:
         sent_ns = int.from_bytes(one[-8:], "little")
         assert port.take(one, sent_ns + 25_000) == 1

@@ -16,7 +16,7 @@ from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.kernel.bpf_asm import R0, Assembler
 from trexbench.stlserver.kernel.port import CREDIT_NS, CREDIT_PACKETS, OWED_MOST_S, KernelPort
 from trexbench.stlserver.kernel.xdp_count import map_bytes as flows_bytes
-from trexbench.stlserver.kernel.xdp_latency import Mark, map_bytes
+from trexbench.stlserver.kernel.xdp_latency import Mark, map_bytes, receiver
 from trexbench.stlserver.kernel.xdp_layout import (
     CATCH_UP,
     FRACTION_BITS,
@@ -30,7 +30,6 @@ from trexbench.stlserver.kernel.xdp_layout import (
 )
 from trexbench.stlserver.kernel.xdp_plan import plan_port
 from trexbench.stlserver.kernel.xdp_program import SenderProgram
-from trexbench.stlserver.kernel.xdp_receive import receiver
 
 CORE_FD, FIRST_PORT_FD, FIRST_ROWS_FD, DEVICES_FD, EPOCH_NS = 1, 2, 12, 22, 10**15
 XDP_REDIRECT = 4
@@ -357,22 +356,6 @@ def test_idle_time_is_that_of_the_turns_that_do_not_send(turns: int, share: floa
     bench.run(300_000, turn_ns=1000 // turns)
     idle_ns = bench.core[CoreWord.IDLE_TIME] / (1 << FRACTION_BITS)
     assert idle_ns / 300_000 == pytest.approx(share, abs=0.01)
-
-
-REFUSALS: list[tuple[str, StreamSpec]] = [
-    ("mode 'now and then'", stream(1, 1.0, mode="now and then")),
-    ("burst of 0", burst(1, 0)),
-    ("not a rate", stream(1, -1.0)),
-    ("not a rate", stream(1, float("nan"))),
-    ("negative", stream(1, 1.0, isg_us=-1.0)),
-    ("its next stream 7 is not there", stream(1, 1.0, next_stream_id=7)),
-]
-
-
-@pytest.mark.parametrize(("text", "spec"), REFUSALS)
-def test_what_has_no_meaning_is_refused(text: str, spec: StreamSpec) -> None:
-    with pytest.raises(EngineError, match=text):
-        plan_port(1, [spec])
 
 
 def test_too_many_streams_are_refused_not_cut() -> None:

@@ -15,6 +15,7 @@ BUCKETS_US = (0, *(digit * power for power in (10, 100, 1000, 10_000, 100_000, 1
 """Lower bounds of the latency histogram's buckets, of one significant digit as TRex's; the last has no upper bound."""
 
 
+FCS_BYTES = 4
 MARKS = 1023
 """Number of packet groups that can be distinguished by what is written into their frames."""
 
@@ -79,6 +80,10 @@ class StreamSpec:
     instructions: Sequence[dict[str, Any]] = field(default_factory=tuple)
     vm_cache: int = 0
 
+    def refusal(self, text: str) -> EngineError:
+        """Return the error that this stream cannot be sent."""
+        return EngineError(f"stream {self.stream_id}: {text}")
+
 
 @dataclass(frozen=True)
 class EngineCounters:
@@ -135,15 +140,24 @@ def bucket_us(latency_s: float) -> int:
 
 
 @dataclass(frozen=True)
-class PortLoad:
-    """Load of a port's sender. cpu_percent: over the last second or so; queue_full: frames that were due and not sent,
-    since the engine's start. The rest as in ``kernel.taken``; None of an engine whose sender has no core."""
+class Taken:
+    """Totals of what kept a sending thread from its core. waited_ns: ready to run while others ran (its run delay).
+    preempted: involuntary switches to others. stolen_ns: for which the machine's host ran others on its CPU. None where
+    the kernel does not say, or the sender has no core.
+    """
 
-    cpu_percent: float = 0.0
-    queue_full: int = 0
     waited_ns: int | None = None
     preempted: int | None = None
     stolen_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortLoad(Taken):
+    """Load of a port's sender. cpu_percent: over the last second or so; queue_full: frames that were due and not sent,
+    since the engine's start."""
+
+    cpu_percent: float = 0.0
+    queue_full: int = 0
 
 
 @dataclass(frozen=True)
@@ -151,7 +165,6 @@ class EngineLoad:
     """Load of the engine, by sending port and on the whole."""
 
     ports: Mapping[int, PortLoad]
-    rx_cpu_percent: float = 0.0
 
     @property
     def cpu_percent(self) -> float:
@@ -204,3 +217,37 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Stop everything and give every resource back; safe to call twice."""
+
+
+def partners(ports: int) -> dict[int, int]:
+    """By port, the other one of its pair: 0 and 1, 2 and 3 and so on; one that is left over has none."""
+    return {port: port ^ 1 for port in range(ports) if port ^ 1 < ports}
+
+
+def core_of(port: int) -> int:
+    """The sending core of a port: as in TRex, ports 0-1, 2-3 and so on share one each, whatever they are wired to."""
+    return port // 2
+
+
+def core_count(ports: int) -> int:
+    """Number of sending cores that so many ports have; at least one."""
+    return max(1, core_of(ports + 1))
+
+
+def simulated_ports(name: str, ports: int, speed_bps: float) -> tuple[EnginePort, ...]:
+    """Ports of an engine that sends nothing: ``name`` and their number."""
+    partner_of = partners(ports)
+    return tuple(
+        EnginePort(
+            index=port,
+            name=f"{name}{port}",
+            driver="net_simulated",
+            speed_bps=speed_bps,
+            src_mac=f"02:00:00:00:{port + 1:02x}:02",
+            dst_mac=f"02:00:00:00:{port + 1:02x}:01",
+            src_ipv4=f"100.65.{port + 1}.2",
+            dst_ipv4=f"100.65.{port + 1}.1",
+            partner=partner_of.get(port),
+        )
+        for port in range(ports)
+    )

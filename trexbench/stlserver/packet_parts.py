@@ -12,47 +12,36 @@ _EXTENSIONS = (0, 43, 44, 51, 60, 135)
 
 @dataclass(frozen=True)
 class Parts:
-    """Offsets into the frame, None where there is no such part."""
+    """Offsets into the frame. version: of IP; 0 without, then there is a payload only. payload: None where cut off."""
 
-    ipv4: int | None = None
-    ipv6: int | None = None
-    layer4: int | None = None
+    payload: int | None
+    version: int = 0
+    ip: int = 0
+    layer4: int = 0
     protocol: int | None = None
-    payload: int | None = None
-
-    @property
-    def ip(self) -> int | None:
-        """Where the IP header is, whatever its version."""
-        return self.ipv4 if self.ipv6 is None else self.ipv6
 
     @property
     def mark(self) -> tuple[int, int]:
         """The two bytes by which a frame is known: IPv4's ID, the lower part of IPv6's flow label."""
-        if self.ipv6 is not None:
-            return self.ipv6 + 2, self.ipv6 + 3
-        return (self.ipv4 or 0) + 4, (self.ipv4 or 0) + 5
+        return (self.ip + 4, self.ip + 5) if self.version == 4 else (self.ip + 2, self.ip + 3)
 
     def ip_end(self, packet: bytes) -> int:
         """Where the IP packet ends by its own length."""
-        if self.ipv6 is not None:
-            return self.ipv6 + IPV6_BYTES + _u16(packet, self.ipv6 + 4)
-        return (self.ipv4 or 0) + _u16(packet, (self.ipv4 or 0) + 2)
+        return self.ip + (_u16(packet, self.ip + 2) if self.version == 4 else IPV6_BYTES + _u16(packet, self.ip + 4))
 
 
 def find(packet: bytes) -> Parts:
     """The parts of a frame without FCS; of what is not IP, or cut short, all behind the Ethernet header is payload."""
     at, kind = ETHERNET_BYTES, _u16(packet, 12)
-    while kind in (VLAN, QINQ):
-        if at + VLAN_BYTES > len(packet):
-            return Parts(payload=ETHERNET_BYTES)
+    while kind in (VLAN, QINQ) and at + VLAN_BYTES <= len(packet):
         at, kind = at + VLAN_BYTES, _u16(packet, at + 2)
     if kind == IPV4 and at + IPV4_BYTES <= len(packet):
         layer4, protocol = at + 4 * (packet[at] & 15), packet[at + 9]
-        return Parts(at, None, layer4, protocol, _payload(packet, layer4, protocol))
+        return Parts(_payload(packet, layer4, protocol), 4, at, layer4, protocol)
     if kind == IPV6 and at + IPV6_BYTES <= len(packet):
         layer4, protocol = _behind_extensions(packet, at)
-        return Parts(None, at, layer4, protocol, _payload(packet, layer4, protocol))
-    return Parts(payload=ETHERNET_BYTES)
+        return Parts(_payload(packet, layer4, protocol), 6, at, layer4, protocol)
+    return Parts(ETHERNET_BYTES)
 
 
 def _u16(packet: bytes, at: int) -> int:

@@ -18,19 +18,17 @@ from ..stlserver.engine import (
     EngineCounters,
     EngineError,
     EngineLoad,
-    EnginePort,
     FlowTotals,
     LatencyTotals,
     PortLoad,
     StreamSpec,
+    partners,
+    simulated_ports,
 )
-from ..stlserver.traffic import PortTraffic, Tally, frame_bytes
-from ..stlserver.wiring import partners, simulated_ports
 from .latency import LatencyGroup
 from .noise import mixed
-from .ports import Router
-from .tester import between, skew_of
-from .world import FrameClass, TesterPort, World
+from .tester import PortTraffic, Tally, between, frame_bytes, skew_of
+from .world import FrameClass, Router, TesterPort, World
 
 STEP_S = 0.05
 """Distance of the grid's lines."""
@@ -57,23 +55,19 @@ class SimEngine:
     ) -> None:
         self._clock, self._origin_s = clock, clock()
         self._tester, self._seed, self._step_s = tester or TesterSpec(), seed, step_s
-        self._ports = simulated_ports("sim", ports, speed_bps)
+        self.ports = simulated_ports("sim", ports, speed_bps)
         self._world = World(
             router, [TesterPort.of(self._tester, port, speed_bps) for port in range(ports)], partners(ports)
         )
         self._view: tuple[float, World] | None = None
         self._past: deque[tuple[float, list[tuple[Tally, ...]]]] = deque()
-        self._shown = [EngineCounters() for _ in self._ports]
-        self._shown_flows: list[dict[int, FlowTotals]] = [{} for _ in self._ports]
+        self._shown = [EngineCounters() for _ in self.ports]
+        self._shown_flows: list[dict[int, FlowTotals]] = [{} for _ in self.ports]
         self._queue_full = dict.fromkeys(range(ports), 0)
         self._starts = 0
         self._ended: list[int] = []
         self._told: set[int] = set()
         self._remember()
-
-    @property
-    def ports(self) -> Sequence[EnginePort]:
-        return self._ports
 
     def check(self, port: int, stream: StreamSpec) -> None:
         if any(one["type"] == "trim_pkt_size" for one in stream.instructions):
@@ -82,7 +76,7 @@ class SimEngine:
     def start(self, port: int, streams: Sequence[StreamSpec], factor: float, duration_s: float | None) -> None:
         world, state = self._world, self._world.ports[port]
         flows = {spec.stream_id: self._flow(port, spec) for spec in streams}
-        self._settle(split=True)
+        self.settle(split=True)
         for flow in flows.values():
             world.tags.setdefault(flow, len(world.tags))
         state.flows = flows
@@ -95,13 +89,13 @@ class SimEngine:
         self._told.discard(port)
 
     def update(self, port: int, factor: float) -> None:
-        self._settle(split=True)
+        self.settle(split=True)
         traffic = self._world.ports[port].tx.traffic
         if traffic is not None:
             traffic.factor = factor
 
     def pause(self, port: int, paused: bool = True) -> None:
-        self._settle(split=True)
+        self.settle(split=True)
         traffic = self._world.ports[port].tx.traffic
         if traffic is not None:
             traffic.paused = paused
@@ -110,13 +104,13 @@ class SimEngine:
         self.pause(port, False)
 
     def stop(self, port: int) -> None:
-        self._settle(split=True)
+        self.settle(split=True)
         self._world.ports[port].tx.traffic = None
         self._told.discard(port)
         self._ended = [one for one in self._ended if one != port]
 
     def poll(self) -> Sequence[int]:
-        now_s = self._settle()
+        now_s = self.settle()
         for number, port in enumerate(self._world.ports):
             begin_s = self._world.at_s
             if number not in self._told and port.tx.traffic is not None and port.tx.over(begin_s, now_s):
@@ -126,7 +120,7 @@ class SimEngine:
         return ended
 
     def counters(self, port: int) -> EngineCounters:
-        now_s = self._settle()
+        now_s = self.settle()
         sent, received, errors = self._tallies(port, now_s)
         found = {"opackets": sent.packets, "obytes": sent.bytes, "ierrors": errors.packets}
         found |= {"ipackets": received.packets, "ibytes": received.bytes}
@@ -137,13 +131,13 @@ class SimEngine:
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
         """Return the latency counters as of the grid's last line: a frame that has been timed stays so."""
-        self._settle()
+        self.settle()
         world, groups = self._world, self._world.ports[port].groups
         rx_port = world.partners.get(port, port)
         return {mark[0]: group.totals(rx_port, world.kept(port, mark)) for mark, group in groups.items()}
 
     def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
-        for shown, port in zip(self._shown_flows, self._at(self._settle()).ports, strict=True):
+        for shown, port in zip(self._shown_flows, self._at(self.settle()).ports, strict=True):
             for mark in port.flows_sent.keys() | port.flows_received.keys():
                 sent, received = (one.get(mark, Tally()) for one in (port.flows_sent, port.flows_received))
                 found = (sent.packets, sent.bytes, received.packets, received.bytes)
@@ -153,9 +147,9 @@ class SimEngine:
 
     def load(self) -> EngineLoad:
         loads = {}
-        for number, port in enumerate(self._at(self._settle()).ports):
+        for number, port in enumerate(self._at(self.settle()).ports):
             self._queue_full[number] = max(self._queue_full[number], port.tx.queue_full.packets)
-            loads[number] = PortLoad(port.tx.cpu_percent, self._queue_full[number])
+            loads[number] = PortLoad(cpu_percent=port.tx.cpu_percent, queue_full=self._queue_full[number])
         return EngineLoad(loads)
 
     def link_up(self, port: int) -> bool:
@@ -169,17 +163,16 @@ class SimEngine:
             port.tx.traffic = None
         self._view = None
 
-    def settle(self) -> None:
-        """Advance the router to the last line of the grid; call it before reading the router's own counters."""
-        self._settle()
-
     def _flow(self, port: int, spec: StreamSpec) -> FrameClass:
         spread = tuple(self._world.router.spread(port, headers_of(spec.packet, spec.instructions)))
         mark = None if spec.pg_id is None else (spec.pg_id, self._starts)
         return FrameClass(port, frame_bytes(spec), spread, mark, spec.mark)
 
-    def _settle(self, split: bool = False) -> float:
-        """Advance the world to the grid's last line, or with ``split`` to this moment; returns this moment."""
+    def settle(self, split: bool = False) -> float:
+        """Advance the world to the grid's last line, or with ``split`` to this moment; returns this moment.
+
+        To be called before the router's own counters are read.
+        """
         passed_s = self._clock() - self._origin_s
         line_s = round(passed_s / self._step_s) * self._step_s
         now_s = max(line_s if abs(passed_s - line_s) < SAME_INSTANT_S else passed_s, self._world.at_s)

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field, replace
 from math import floor
 from typing import Any
 
-from ..config.twin import TwinSpec
-from ..stlserver.wiring import partners
-from .counters import QueueCounters, WorkerCounters
-from .delay import Delay, Ring, Service, delays, service
-from .model import Pace
-from .noise import normal
-from .ports import Arrival
-from .rss import Rss
-from .shared import Feedback, QueueLoad, Solved, settle
+from ..config.twin import RssSpec, TwinSpec
+from ..core.dut.rss import MICROSOFT_KEY, Toeplitz, queue_of
+from ..stlserver.engine import partners
+from .latency import Delay, Ring, Service, delays, service
+from .model import Feedback, Pace, QueueLoad, Solved, settle
+from .noise import mixed, normal
+from .world import Arrival
 
 NOISE_S = 0.1
 """Time for which a worker keeps the speed that was drawn for it."""
@@ -28,15 +26,43 @@ Key = tuple[int, int]
 
 
 @dataclass
-class Queue(QueueCounters):
-    """One receive queue. held: frames in its ring, by stream. kept: all of them at the end of the last span."""
+class QueueCounters:
+    """One receive queue's frames since the router's start: ``packets`` were fetched, ``drops`` found the ring full.
 
+    held: frames in its ring, by stream. kept: all of them at the end of the last span.
+    """
+
+    port: int
+    queue: int
+    packets: float = 0.0
+    drops: float = 0.0
     held: dict[Key, float] = field(default_factory=dict)
     kept: float = 0.0
 
 
+@dataclass
+class WorkerCounters:
+    """One worker's totals since the router's start; for rates, take differences.
+
+    packets: frames forwarded, in ``vectors`` polls that found frames and ``busy_clocks`` clocks (forwarding them, all
+    nodes but the polling of the NIC when nothing was there). idle_polls: polls that found nothing, which took
+    idle_clocks. time_s: the router's own time since its start. clock_hz: of this worker. queues: those it polls, in
+    the order of registration.
+    """
+
+    name: str
+    packets: float = 0.0
+    vectors: float = 0.0
+    busy_clocks: float = 0.0
+    idle_polls: float = 0.0
+    idle_clocks: float = 0.0
+    time_s: float = 0.0
+    clock_hz: float = 0.0
+    queues: Sequence[QueueCounters] = ()
+
+
 class TwinRouter:
-    """A Router (``ports.py``) made of a spec.
+    """A Router (``world.py``) made of a spec.
 
     rx_queues: per port, None for the spec's own number. seed: of the noise, None for the spec's own; a random RSS key
     is the spec's in any case, as the DUT keeps its own from run to run.
@@ -48,7 +74,7 @@ class TwinRouter:
         self._seed = spec.seed if seed is None else seed
         self._polling = spec.drive == "polling"
         self.rss = Rss(spec.rss, spec.seed)
-        self._queues = [Queue(port, number) for port in range(ports) for number in range(self.rx_queues)]
+        self._queues = [QueueCounters(port, number) for port in range(ports) for number in range(self.rx_queues)]
         self.placement = tuple(place(spec.placement, spec.workers, ports, self.rx_queues))
         name = "vpp_wk_" if self._polling else "cpu"
         self._workers = [WorkerCounters(f"{name}{number}", clock_hz=spec.clock_hz) for number in range(spec.workers)]
@@ -128,10 +154,8 @@ class TwinRouter:
         for worker, places, found in zip(self._workers, self._queues_of, solved.paces, strict=True):
             for number, (at, rate_pps) in enumerate(zip(places, found.rates_pps, strict=True)):
                 queue = self._queues[at]
-                if self._timed and queue.held:
-                    self._fetch_timed(queue, rate_pps, span_s, worker, service(found, number, self._polling))
-                else:
-                    self._fetch(queue, rate_pps, span_s, worker)
+                services = service(found, number, self._polling) if self._timed and queue.held else ()
+                self._fetch(queue, rate_pps, span_s, worker, services)
             self._count(worker, found, span_s)
         return until_s
 
@@ -144,7 +168,7 @@ class TwinRouter:
             self._solved = Solved(tuple(loads), speeds, tuple(paces))
         return self._solved
 
-    def _load(self, queue: Queue, held: Mapping[Key, float], span_s: float) -> QueueLoad:
+    def _load(self, queue: QueueCounters, held: Mapping[Key, float], span_s: float) -> QueueLoad:
         frames = sum(held.values())
         if frames <= 0:
             return QueueLoad(queue.port, 0.0, 0.0, 0.0)
@@ -152,7 +176,7 @@ class TwinRouter:
         kept = self.spec.ring if self._room(queue) <= _FULL else frames
         return QueueLoad(queue.port, frames / span_s, size, kept / span_s)
 
-    def _room(self, queue: Queue) -> float:
+    def _room(self, queue: QueueCounters) -> float:
         return self.spec.ring - queue.kept
 
     def _full_s(self, solved: Solved, span_s: float) -> float:
@@ -166,9 +190,15 @@ class TwinRouter:
                     full_s = min(full_s, span_s * room / more)
         return full_s
 
-    def _fetch(self, queue: Queue, rate_pps: float, span_s: float, worker: WorkerCounters) -> tuple[float, float]:
-        """Frames leave the ring, of every stream the same share; what the ring cannot hold is dropped: both counts."""
-        waiting = sum(queue.held.values())
+    def _fetch(
+        self, queue: QueueCounters, rate_pps: float, span_s: float, worker: WorkerCounters, services: Sequence[Service]
+    ) -> None:
+        """Frames leave the ring, of every stream the same share; what it cannot hold is dropped.
+
+        services: of timed frames, for which it is recorded how long they took.
+        """
+        held, before = queue.held, queue.kept
+        waiting = sum(held.values())
         gone = min(waiting, rate_pps * span_s)
         if waiting - gone < 1e-6:
             gone = waiting
@@ -178,22 +208,11 @@ class TwinRouter:
         queue.drops += dropped
         queue.kept = kept
         worker.packets += gone
-        for key, count in queue.held.items() if waiting else ():
+        for key, count in held.items() if waiting else ():
             self._gone[key] = self._gone.get(key, 0.0) + count * gone / waiting
-        queue.held = {key: count * kept / waiting for key, count in queue.held.items()} if kept else {}
-        return gone, dropped
-
-    def _fetch_timed(
-        self, queue: Queue, rate_pps: float, span_s: float, worker: WorkerCounters, services: Sequence[Service]
-    ) -> None:
-        """Call ``_fetch``, and record how long the timed frames took."""
-        held, before = queue.held, queue.kept
-        gone, dropped = self._fetch(queue, rate_pps, span_s, worker)
-        if not gone:
-            return
-        waiting = sum(held.values())
-        ring = Ring(before, queue.kept, dropped, rate_pps, self.spec.ring)
-        for key in self._timed:
+        queue.held = {key: count * kept / waiting for key, count in held.items()} if kept else {}
+        ring = Ring(before, kept, dropped, rate_pps, self.spec.ring)
+        for key in self._timed if services and gone else ():
             if frames := held.get(key, 0.0) * gone / waiting:
                 self._taken.setdefault(key, []).extend(delays(frames, self.spec.latency_s, services, ring))
 
@@ -214,7 +233,7 @@ class TwinRouter:
 
 
 def _waiting(
-    queues: Sequence[Queue], coming: Sequence[Sequence[tuple[Key, float]]], span_s: float
+    queues: Sequence[QueueCounters], coming: Sequence[Sequence[tuple[Key, float]]], span_s: float
 ) -> list[dict[Key, float]]:
     """Return, for each queue, the frames that it holds or that arrive in the span, by stream."""
     found = []
@@ -236,3 +255,37 @@ def place(how: str, workers: int, ports: int, queues: int) -> list[int]:
     if how == "round-robin":
         return [index % workers for index in range(ports * queues)]
     return [queue % workers for _ in range(ports) for queue in range(queues)]
+
+
+_KEY_BYTES = 40
+
+
+class Rss:
+    """The hash of one NIC, whose table is filled with the queues in turn. seed: where a random key is drawn from."""
+
+    def __init__(self, spec: RssSpec, seed: int) -> None:
+        self._spec = spec
+        self.key = _key_of(spec.key, seed)
+        self._toeplitz = Toeplitz(self.key)
+
+    def table(self, queues: int) -> tuple[int, ...]:
+        """The queue of each entry."""
+        return tuple(entry % queues for entry in range(self._spec.table))
+
+    def shares(self, packets: Sequence[bytes], queues: int) -> tuple[float, ...]:
+        """The share of these packets (without FCS) that each queue gets; sums to 1. What is not IP goes to queue 0."""
+        if queues == 1 or not packets:
+            return (1.0, *(0.0 for _ in range(queues - 1)))
+        counts, table = [0] * queues, self.table(queues)
+        for packet in packets:
+            counts[queue_of(self._toeplitz, packet, self._spec.fields, table)] += 1
+        return tuple(count / len(packets) for count in counts)
+
+
+def _key_of(text: str, seed: int) -> bytes:
+    """The key of an RssSpec."""
+    if text == "microsoft":
+        return MICROSOFT_KEY
+    if text == "random":
+        return b"".join(mixed(seed, part).to_bytes(8, "big") for part in range(_KEY_BYTES // 8))
+    return bytes.fromhex(text)

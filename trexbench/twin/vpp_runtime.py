@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..stlserver.wiring import partners
-from .counters import QueueCounters, WorkerCounters
+from ..stlserver.engine import partners
+from .router import QueueCounters, WorkerCounters
 
 INPUT_NODE = "dpdk-input"
 OUTPUT, TX = "-output", "-tx"

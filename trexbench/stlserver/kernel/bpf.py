@@ -93,31 +93,28 @@ class SharedMap:
         os.close(self.fd)
 
 
-class ProgramSlot:
-    """A one-entry table of programs, for tail calls: the code behind a running program can be exchanged."""
+class MapTable:
+    """A BPF table by 32-bit numbers: of programs, for tail calls, or of interfaces, for programs that send."""
 
-    def __init__(self) -> None:
-        self.fd = _new_map("a BPF program table", _MAP_TYPE_PROG_ARRAY, 4, 1, 0, "trexbench_slot")
+    def __init__(self, what: str, kind: int, entries: int, name: str) -> None:
+        self.fd = _new_map(f"a BPF {what}", kind, 4, entries, 0, name)
 
-    def put(self, program_fd: int) -> None:
-        _put(self.fd, 0, program_fd)
+    def put(self, key: int, value: int) -> None:
+        """Enter a program's descriptor, or an interface of the calling thread's network namespace."""
+        _put(self.fd, key, value)
 
     def close(self) -> None:
         os.close(self.fd)
 
 
-class DeviceTable:
+def program_slot() -> MapTable:
+    """A table of one program: the code behind a running one can be exchanged."""
+    return MapTable("program table", _MAP_TYPE_PROG_ARRAY, 1, "trexbench_slot")
+
+
+def device_table(entries: int) -> MapTable:
     """Interfaces by port number, for programs that send: also from another network namespace than theirs."""
-
-    def __init__(self, entries: int) -> None:
-        self.fd = _new_map("a BPF table of interfaces", _MAP_TYPE_DEVMAP, 4, entries, 0, "trexbench_ports")
-
-    def put(self, port: int, ifindex: int) -> None:
-        """Enter an interface of the calling thread's network namespace."""
-        _put(self.fd, port, ifindex)
-
-    def close(self) -> None:
-        os.close(self.fd)
+    return MapTable("table of interfaces", _MAP_TYPE_DEVMAP, entries, "trexbench_ports")
 
 
 class CpuQueue:

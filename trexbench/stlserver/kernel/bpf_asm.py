@@ -149,6 +149,21 @@ class Assembler:
     def call(self, helper: Helper) -> None:
         self._emit(0x85, imm=int(helper))
 
+    def bounds(self, start: Reg, end: Reg, context: Reg, need: int, otherwise: str) -> None:
+        """``start`` and ``end`` of an XDP program's packet; those shorter than ``need`` go to a label. R4 is lost."""
+        self.load(4, start, context, 0)
+        self.load(4, end, context, 4)
+        self.calc(R4, start, "add", need)
+        self.jump_if("gt", R4, end, otherwise)
+
+    def redirect(self, devices_fd: int, port: Operand) -> None:
+        """Send the packet by the interface of that number in a table, and end."""
+        self.mov(R2, port)
+        self.map_fd(R1, devices_fd)
+        self.mov(R3, 0)
+        self.call(Helper.REDIRECT_MAP)
+        self.exit()
+
     def exit(self, code: int | None = None) -> None:
         """Return ``code``, or what R0 holds."""
         if code is not None:

@@ -24,7 +24,7 @@ class SendingCore:
     """Sends for its ports, which no other core does. devices: the table of all ports; cpu: as in Sender."""
 
     def __init__(
-        self, ports: Sequence[KernelPort], devices: bpf.DeviceTable, *, cpu: int | None, limit_pps: float | None
+        self, ports: Sequence[KernelPort], devices: bpf.MapTable, *, cpu: int | None, limit_pps: float | None
     ) -> None:
         self._ports, self._devices, self._limit_pps = ports, devices, limit_pps
         self._epoch_ns = time.monotonic_ns()
@@ -63,15 +63,9 @@ class SendingCore:
         size = max(self._sender.frame_size, *(plan.frame_size + spare for plan, *_ in plans))
         if self._sender.frame_size < size:
             self._sender.rest()
-        program = SenderProgram(
-            plans,
-            core_fd=self._memory.fd,
-            devices_fd=self._devices.fd,
-            frame_size=size,
-            epoch_ns=self._epoch_ns,
-        )
+        program = SenderProgram(plans, self._memory.fd, self._devices.fd, size, self._epoch_ns)
         descriptor = bpf.load_xdp("trexbench_send", program.code())
-        self._sender.slot.put(descriptor)
+        self._sender.slot.put(0, descriptor)
         os.close(descriptor)
         return size
 
@@ -112,7 +106,7 @@ class SendingCore:
         self._measure_load()
         taken = asdict(self._sender.taken())
         return [
-            PortLoad(percent, round(port.lost_slots) + port.overrun(), **taken)
+            PortLoad(**taken, cpu_percent=percent, queue_full=round(port.lost_slots) + port.overrun())
             for percent, port in zip(self._cpu_percent, self._ports, strict=True)
         ]
 

@@ -15,7 +15,6 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from ..engine import (
     EngineCounters,
@@ -25,8 +24,10 @@ from ..engine import (
     FlowTotals,
     LatencyTotals,
     StreamSpec,
+    core_count,
+    core_of,
+    partners,
 )
-from ..wiring import core_count, core_of, partners
 from . import bpf, xdp_count
 from .core import SendingCore
 from .netdev import inside
@@ -70,7 +71,7 @@ class KernelEngine:
         self._snapshot_until = 0.0
         self._marks: set[int] = set()
         with contextlib.ExitStack() as opened:
-            devices = opened.enter_context(contextlib.closing(bpf.DeviceTable(len(interfaces))))
+            devices = opened.enter_context(contextlib.closing(bpf.device_table(len(interfaces))))
 
             def open_all() -> list[KernelPort]:
                 return [open_port(name, at, devices, modes, limit_pps, opened) for at, name in enumerate(interfaces)]
@@ -84,9 +85,20 @@ class KernelEngine:
                 for at, cpu in enumerate(cpus or [None])
             ]
             self._opened = opened.pop_all()
-        self._described = tuple(
-            self._describe(number, speed_bps, dst_macs[number] if dst_macs else None)
-            for number in range(len(self._ports))
+        self.ports = tuple(
+            EnginePort(
+                index=number,
+                name=one.device.name,
+                driver=one.device.driver,
+                speed_bps=speed_bps or one.device.speed_bps or _ASSUMED_SPEED_BPS,
+                src_mac=one.device.mac,
+                dst_mac=dst_macs[number] if dst_macs else None,
+                partner=partners(len(self._ports)).get(number),
+                mode=one.mode,
+                pci=one.device.pci,
+                remarks=tuple(one.remarks(speed_bps is None)),
+            )
+            for number, one in enumerate(self._ports)
         )
 
     def _ports_of(self, core: int, cores: int) -> list[KernelPort]:
@@ -95,41 +107,20 @@ class KernelEngine:
     def _core(self, port: int) -> SendingCore:
         return self._cores[core_of(port) % len(self._cores)]
 
-    def _describe(self, number: int, speed_bps: float | None, dst_mac: str | None) -> EnginePort:
-        state = self._ports[number]
-        return EnginePort(
-            index=number,
-            name=state.device.name,
-            driver=state.device.driver,
-            speed_bps=speed_bps or state.device.speed_bps or _ASSUMED_SPEED_BPS,
-            src_mac=state.device.mac,
-            dst_mac=dst_mac,
-            partner=partners(len(self._ports)).get(number),
-            mode=state.mode,
-            pci=state.device.pci,
-            remarks=tuple(state.remarks(speed_bps is None)),
-        )
-
-    @property
-    def ports(self) -> Sequence[EnginePort]:
-        return self._described
-
     def check(self, port: int, stream: StreamSpec) -> None:
         state = self._ports[port]
         size, most = len(stream.packet), min(state.device.mtu + 14, _FRAME_ROOM)
         if not 14 <= size <= most:
-            raise EngineError(
-                f"stream {stream.stream_id}: a packet of {size} bytes does not fit port {port} "
+            raise stream.refusal(
+                f"a packet of {size} bytes does not fit port {port} "
                 f"({state.device.name}, MTU {state.device.mtu}: 14 to {most} bytes)"
             )
-        plan_port(port, [replace(stream, next_stream_id=-1)], seed=0)
+        plan_port(port, [stream], seed=0)
 
     def start(self, port: int, streams: Sequence[StreamSpec], factor: float, duration_s: float | None) -> None:
         state, failure = self._ports[port], self._core(port).failure
         if failure is not None:
             raise EngineError(f"the packet engine has failed: {failure}")
-        if not streams:
-            raise EngineError(f"port {port} has no streams to send")
         if not state.device.carrier:
             raise EngineError(f"port {port} ({state.device.name}) has no link")
         core, skb = self._core(port), state.mode == SKB
@@ -184,7 +175,7 @@ class KernelEngine:
         return self._ports[port].counters(self._snapshot.pop(port))
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
-        return totals(port, self._ports, self._described[port].partner)
+        return totals(port, self._ports, self.ports[port].partner)
 
     def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
         """Memory only, what arrived before what was sent: a frame on its way never counts as one too many."""
@@ -213,8 +204,6 @@ class KernelEngine:
 
 
 def _check(interfaces: Sequence[str], cpus: Sequence[int]) -> None:
-    if not interfaces:
-        raise EngineError("no interfaces are named; name at least one port")
     usable = os.sched_getaffinity(0)
     for cpu in cpus:
         if cpu not in usable:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from ...core.errors import ConfigError
 from ...core.load.fieldengine import Program
-from ..engine import EngineError, StreamSpec
+from ..engine import StreamSpec
 
 MOST_FRAMES, MOST_DRAWN = 1 << 16, 1 << 14
 """Frames of a stream that can be kept, and those after which random ones repeat: to draw more would delay its start."""
@@ -69,7 +69,7 @@ def make_frames(spec: StreamSpec, packet: bytes, seed: int) -> Frames:
         frames = Frames(spec, packet, seed, _count(spec, program), _cuts(spec, program, len(packet)), frozenset())
         return replace(frames, changed=_changed(frames))
     except ConfigError as error:
-        raise EngineError(f"stream {spec.stream_id}: {error}") from error
+        raise spec.refusal(str(error)) from error
 
 
 def _count(spec: StreamSpec, program: Program) -> int:

@@ -1,4 +1,4 @@
-"""Facts that the kernel reports about a network interface, and the namespace it is in."""
+"""Facts that the kernel reports about a network interface, the namespace it is in, and frames that a NIC refused."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import fcntl
 import os
 import socket
 import struct
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..engine import EngineError
@@ -172,3 +173,36 @@ def parse_totals(numbers: str) -> LinkCounters:
     return LinkCounters(
         tx_packets=values[9], tx_dropped=values[11], rx_errors=rx_errors + rx_overruns, rx_dropped=rx_dropped
     )
+
+
+_ON_THEIR_WAY = 1024
+"""Frames that a driver may have taken and not counted yet."""
+_DRAINED_S = 0.1
+"""A resting port that has counted no frame for so long has no more on their way."""
+
+
+@dataclass
+class Refusals:
+    """Frames that a NIC's driver refused, so far: it counts one only once it has left the ring, and totals are read one
+    by one.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    unsent: int = 0
+    """Refused for certain while the port sent: they do not count as sent."""
+    known: int = 0
+    """These, and up to _ON_THEIR_WAY that only a port at rest shows."""
+    _still: tuple[int, float] | None = field(default=None, init=False)
+    """The driver's count when the port came to rest, and when that was seen."""
+
+    def see(self, attempted: int, counted: int, resting: bool) -> None:
+        """Take in a reading: frames given to the driver, and those that it has counted."""
+        lacking = attempted - counted
+        self.unsent = max(self.unsent, lacking - _ON_THEIR_WAY)
+        self.known = max(self.known, self.unsent)
+        if not resting:
+            self._still = None
+        elif self._still is None or self._still[0] != counted:
+            self._still = counted, self.clock()
+        elif self.clock() - self._still[1] >= _DRAINED_S:
+            self.known = max(self.known, lacking)

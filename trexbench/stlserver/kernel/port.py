@@ -8,14 +8,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..engine import EngineCounters, EngineError
+from ..engine import FCS_BYTES, EngineCounters, EngineError
 from . import bpf, xdp_count, xdp_latency
-from .netdev import FILTERS_VLANS, STRIPS_VLANS, LinkCounters, NetDevice
-from .refusals import Refusals
+from .netdev import FILTERS_VLANS, STRIPS_VLANS, LinkCounters, NetDevice, Refusals
 from .xdp_layout import (
     BIAS,
     CATCH_UP,
-    FCS_BYTES,
     FRACTION_BITS,
     PORT_WORDS_MAX,
     Gate,
@@ -26,7 +24,6 @@ from .xdp_layout import (
     ticks,
 )
 from .xdp_plan import PortPlan, StreamPlan, bursts_of
-from .xdp_receive import receiver
 
 # How far a port may fall behind and still catch up at once: so many packets, and at high rates so long a time, for
 # others on the sender's core take some tenths of a millisecond. The packets fit into the 256 of a veth's ring.
@@ -67,9 +64,8 @@ class Moved:
 class KernelPort:
     """Memory and bookkeeping; KernelEngine decides what happens when.
 
-    retired: packets, octets and refused frames of programs that have been replaced since; retired_flows: packets and
-    octets of these by mark. rows: what changes in the frames of ``plan``, if anything does. mode: of MODES; lack: why
-    it is no earlier one.
+    retired: packets and octets of programs that have been replaced since, by mark; retired_refused: their refused
+    frames. rows: what changes in the frames of ``plan``, if anything does. mode: of MODES; lack: why none before it.
     """
 
     device: NetDevice
@@ -85,8 +81,8 @@ class KernelPort:
     plan: PortPlan | None = None
     factor: float = 1.0
     rows: bpf.SharedMap | None = None
-    retired: tuple[int, int, int] = (0, 0, 0)
-    retired_flows: dict[int, tuple[int, int]] = field(default_factory=dict)
+    retired: dict[int | None, tuple[int, int]] = field(default_factory=dict)
+    retired_refused: int = 0
     owed_most_s: float = OWED_MOST_S
     lost_slots: float = 0.0
     lost_time_seen: int = 0
@@ -198,41 +194,33 @@ class KernelPort:
     def retire(self) -> None:
         """Move the counts of the streams into the totals, before they are replaced."""
         self.settle_losses()
-        self.retired, self.retired_flows = self._sent(), self.sent_flows()
+        self.retired, self.retired_refused = self.sent_flows(), self.refused
         self.plan = None
         self.drop_rows()
 
-    def _sent(self) -> tuple[int, int, int]:
-        words = self.memory.words
-        packets, octets, refused = self.retired
-        for stream in self.plan.streams if self.plan else ():
-            sent, sent_octets = self._sent_of(stream)
-            packets += sent
-            octets += sent_octets
-        return packets, octets, refused + int(words[PortWord.REFUSED])
+    @property
+    def refused(self) -> int:
+        """Frames counted in packets, but not sent."""
+        return self.retired_refused + int(self.memory.words[PortWord.REFUSED])
 
-    def _sent_of(self, stream: StreamPlan) -> tuple[int, int]:
-        """Packets and octets of the stream since its start."""
-        words = self.memory.words
-        sent = int(words[stream.word(StreamWord.SENT)])
-        size = 0 if stream.frames.cut else len(stream.frames.packet)
-        return sent, sent * (size + FCS_BYTES) + int(words[stream.word(StreamWord.BYTES)])
-
-    def sent_flows(self) -> dict[int, tuple[int, int]]:
-        """Packets and octets sent so far, by mark."""
-        found = dict(self.retired_flows)
+    def sent_flows(self) -> dict[int | None, tuple[int, int]]:
+        """Packets and octets sent so far, by mark; None: those without."""
+        found, words = dict(self.retired), self.memory.words
         for stream in self.plan.streams if self.plan else ():
-            if (mark := stream.spec.mark) is not None:
-                before, now = found.get(mark, (0, 0)), self._sent_of(stream)
-                found[mark] = (before[0] + now[0], before[1] + now[1])
+            before, sent = found.get(stream.spec.mark, (0, 0)), int(words[stream.word(StreamWord.SENT)])
+            size = 0 if stream.frames.cut else len(stream.frames.packet)
+            octets = sent * (size + FCS_BYTES) + int(words[stream.word(StreamWord.BYTES)])
+            found[stream.spec.mark] = before[0] + sent, before[1] + octets
         return found
 
     def moved(self) -> Moved:
         """Read what was sent and received so far, from memory only, so that all ports can be read at one instant."""
-        words = self.received.words
+        words, sent = self.received.words, self.sent_flows().values()
         lines = range(0, self.cpus * ReceivedWord.LINE_WORDS, ReceivedWord.LINE_WORDS)
         return Moved(
-            *self._sent(),
+            sum(packets for packets, _ in sent),
+            sum(octets for _, octets in sent),
+            self.refused,
             sum(words[at + ReceivedWord.PACKETS] for at in lines),
             sum(words[at + ReceivedWord.BYTES] for at in lines),
         )
@@ -317,7 +305,7 @@ def map_rows(rows: bytes) -> bpf.SharedMap | None:
 def open_port(
     name: str,
     number: int,
-    devices: bpf.DeviceTable,
+    devices: bpf.MapTable,
     modes: Sequence[str],
     limit_pps: float | None,
     opened: contextlib.ExitStack,
@@ -336,7 +324,7 @@ def open_port(
         opened.enter_context(contextlib.closing(bpf.SharedMap(f"trexbench_{word}", size)))
         for word, size in sizes.items()
     )
-    program = bpf.load_xdp("trexbench_rx", receiver(received.fd, timed.fd, marked.fd, cpus))
+    program = bpf.load_xdp("trexbench_rx", xdp_latency.receiver(received.fd, timed.fd, marked.fd, cpus))
     try:
         mode, lack = _attach(program, device, modes, opened)
     finally:

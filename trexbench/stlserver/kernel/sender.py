@@ -11,17 +11,18 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from ..engine import EngineError
-from .bpf import XDP_FLAGS_SKB_MODE, ProgramSlot, attach_xdp, load_xdp, run_live
+from ..engine import EngineError, Taken
+from .bpf import XDP_FLAGS_SKB_MODE, attach_xdp, load_xdp, program_slot, run_live
+from .bpf_asm import R0, R1, R2, R3, R7, Assembler, Helper
 from .netdev import CLONE_NEWNET, LIBC
-from .taken import Taken, TakenWatch
-from .xdp_receive import forwarder, trampoline
+from .xdp_layout import PREFIX_BYTES, XDP_DROP
 
 _REPEAT = (1 << 32) - 1
 _BATCH = 64  # turns between two looks at the clock of the kernel's scheduler
 _NICENESS = -20
 _WAKE = signal.SIGRTMIN + 7
 _LOOPBACK_IFINDEX = 1
+_TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 
 
 def _install_wake_handler() -> None:
@@ -67,7 +68,7 @@ class Sender:
 
     def __init__(self, devices_fd: int, *, cpu: int | None) -> None:
         self.cpu = cpu
-        self.slot = ProgramSlot()
+        self.slot = program_slot()
         self._main = load_xdp("trexbench_main", trampoline(self.slot.fd))
         self._held = _hold_dispatcher(self._main)
         self._forwarder = load_xdp("trexbench_fwd", forwarder(devices_fd))
@@ -154,3 +155,76 @@ class Sender:
         for descriptor in (*self._held, self._main, self._forwarder):
             os.close(descriptor)
         self.slot.close()
+
+
+class TakenWatch:
+    """Reads what was taken from the thread that made it, from any thread, also once it has ended. cpu: the one whose
+    stolen time is read; None: none's.
+    """
+
+    def __init__(self, cpu: int | None) -> None:
+        self._cpu = cpu
+        self._files = [_opened(f"/proc/{name}") for name in ("thread-self/schedstat", "thread-self/status", "stat")]
+
+    def read(self) -> Taken:
+        delays, status, totals = map(_content, self._files)
+        return parse_taken(delays, status, totals, self._cpu)
+
+    def close(self) -> None:
+        for descriptor in self._files:
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def _opened(path: str) -> int:
+    """The file's descriptor; -1 where there is no such file."""
+    with contextlib.suppress(OSError):
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return -1
+
+
+def _content(descriptor: int) -> str:
+    """The file's content; "" where there is none, as of a thread that has ended."""
+    with contextlib.suppress(OSError):
+        return os.pread(descriptor, 1 << 16, 0).decode()
+    return ""
+
+
+def parse_taken(schedstat: str, status: str, totals: str, cpu: int | None) -> Taken:
+    """Find the figures in /proc's files of that name (``stat``: of all CPUs)."""
+    delays, switches = schedstat.split(), _after(status, "nonvoluntary_ctxt_switches:")
+    times = _after(totals, f"cpu{cpu} ")
+    return Taken(
+        waited_ns=int(delays[1]) if len(delays) > 1 else None,
+        preempted=int(switches[0]) if switches else None,
+        stolen_ns=int(times[7]) * _TICK_NS if len(times) > 7 else None,
+    )
+
+
+def _after(text: str, name: str) -> list[str]:
+    """Words of the line that begins with this name, behind it."""
+    return next((line[len(name) :].split() for line in text.splitlines() if line.startswith(name)), [])
+
+
+def trampoline(slot_fd: int) -> bytes:
+    """A program that runs the one in the slot, so that streams can be exchanged while it runs."""
+    asm = Assembler()
+    asm.map_fd(R2, slot_fd)
+    asm.mov(R3, 0)
+    asm.call(Helper.TAIL_CALL)
+    asm.exit(XDP_DROP)
+    return asm.assemble()
+
+
+def forwarder(devices_fd: int) -> bytes:
+    """A program that takes the number of a port off each frame, and sends it there as the port's driver can."""
+    asm = Assembler()
+    asm.bounds(R2, R3, R1, PREFIX_BYTES, "dropped")
+    asm.load(8, R7, R2, 0)
+    asm.mov(R2, PREFIX_BYTES)
+    asm.call(Helper.XDP_ADJUST_HEAD)
+    asm.jump_if("ne", R0, 0, "dropped")
+    asm.redirect(devices_fd, R7)
+    asm.label("dropped")
+    asm.exit(XDP_DROP)
+    return asm.assemble()

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..engine import EngineError, LatencyTotals, StreamSpec
+from ..engine import FCS_BYTES, EngineError, LatencyTotals, StreamSpec
 from .port import KernelPort
 from .xdp_latency import SLOTS, LatencyWord, Mark, buckets, lines_of
-from .xdp_layout import FCS_BYTES, Gate, StreamWord
+from .xdp_layout import Gate, StreamWord
 from .xdp_plan import PortPlan, StreamPlan
 
 _ALL_ONES = (1 << 64) - 1

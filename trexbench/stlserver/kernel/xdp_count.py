@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ...core.load.fieldengine import checksum
 from .. import packet_parts
-from ..engine import MARKS, EngineError, StreamSpec
+from ..engine import MARKS, StreamSpec
 from .bpf_asm import R0, R1, R2, R3, R4, R6, R8, R9, Assembler, Helper
 from .frames import Frames
 
@@ -36,33 +36,31 @@ def marked_packet(spec: StreamSpec) -> bytes:
     """The packet with its mark; without one, an ID that is no mark. EngineError where a mark would not be found."""
     packet, parts = spec.packet, packet_parts.find(spec.packet)
     if spec.mark is None:
-        identity = 0 if parts.ip is None else _identity(packet, parts)
+        identity = _identity(packet, parts)
         return with_id(packet, parts, identity & _NOT_RESERVED) if identity >= FIRST_ID else packet
-    if not can_be_found(parts):
-        where = f"stream {spec.stream_id}"
-        raise EngineError(f"{where}: frames are counted in IPv4 and IPv6 behind {MOST_TAGS} VLAN tags at most")
+    require_found(spec, parts, "counted")
     return with_id(packet, parts, FIRST_ID + spec.mark)
 
 
-def can_be_found(parts: packet_parts.Parts) -> bool:
-    """Test whether the receiving program finds the mark of such frames."""
-    return parts.ip is not None and parts.ip <= packet_parts.ETHERNET_BYTES + MOST_TAGS * packet_parts.VLAN_BYTES
+def require_found(spec: StreamSpec, parts: packet_parts.Parts, which: str) -> None:
+    """Raise EngineError where the receiving program does not find the mark of such frames."""
+    if not 0 < parts.ip <= packet_parts.ETHERNET_BYTES + MOST_TAGS * packet_parts.VLAN_BYTES:
+        raise spec.refusal(f"frames are {which} in IPv4 and IPv6 behind {MOST_TAGS} VLAN tags at most")
 
 
 def _identity(packet: bytes, parts: packet_parts.Parts) -> int:
-    if parts.ipv4 is not None:
-        return int.from_bytes(packet[parts.ipv4 + 4 : parts.ipv4 + 6], "big")
-    return int.from_bytes(packet[(at := parts.ipv6 or 0) + 1 : at + 4], "big") & 0xFFFFF
+    """IPv4's ID, or IPv6's flow label; 0 of what is neither."""
+    first = parts.mark[0] - (parts.version == 6)
+    found = int.from_bytes(packet[first : parts.mark[1] + 1], "big")
+    return found & 0xFFFFF if parts.version else 0
 
 
 def with_id(packet: bytes, parts: packet_parts.Parts, identity: int) -> bytes:
     """The packet with this IPv4 ID, or IPv6 flow label."""
-    changed = bytearray(packet)
-    if parts.ipv6 is not None:
-        at = parts.ipv6
+    changed, at = bytearray(packet), parts.ip
+    if parts.version == 6:
         changed[at + 1 : at + 4] = (packet[at + 1] & 0xF0, identity >> 8, identity & 0xFF)
         return bytes(changed)
-    at = parts.ipv4 or 0
     changed[at + 4 : at + 6] = identity.to_bytes(2, "big")
     # RFC 1624: a checksum that is wrong on purpose stays wrong
     taken_out = bytes(byte ^ 0xFF for byte in packet[at + 10 : at + 12] + packet[at + 4 : at + 6])
@@ -78,13 +76,12 @@ def check_marked(frames: Frames) -> None:
 def refuse_writes(frames: Frames, kept: set[int], which: str) -> None:
     """Raise EngineError for a field engine program that changes any of these bytes."""
     if hit := kept & frames.changed:
-        where = f"stream {frames.spec.stream_id}"
-        raise EngineError(f"{where}: its field engine writes byte {min(hit)}, by which {which} frames are known")
+        raise frames.spec.refusal(f"its field engine writes byte {min(hit)}, by which {which} frames are known")
 
 
 def found_by(parts: packet_parts.Parts) -> set[int]:
     """The bytes in which the receiving program looks for a mark: Ethernet's types, and the mark."""
-    types = range(12, parts.ip or 0, packet_parts.VLAN_BYTES)
+    types = range(12, parts.ip, packet_parts.VLAN_BYTES)
     return {*types, *(one + 1 for one in types), *parts.mark}
 
 

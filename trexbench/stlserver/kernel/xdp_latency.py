@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from .. import packet_parts
-from ..engine import BUCKETS_US, EngineError, StreamSpec
+from ..engine import BUCKETS_US, FCS_BYTES, StreamSpec
 from .bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper, Reg
 from .frames import Frames
-from .xdp_count import MOST_TAGS, U16, can_be_found, found_by, refuse_writes, with_id
+from .xdp_count import U16, count, found_by, refuse_writes, require_found, with_id
+from .xdp_layout import XDP_DROP, ReceivedWord
 
 SLOTS = 128
 TRAILER_BYTES = 16
@@ -77,18 +78,16 @@ def timed_packet(spec: StreamSpec) -> bytes:
 
     The server has seen to it that there is room for the time; EngineError where it would not come through a router.
     """
-    packet, where = spec.packet, f"stream {spec.stream_id}"
-    parts = packet_parts.find(packet)
-    if not can_be_found(parts):
-        raise EngineError(f"{where}: frames are timed in IPv4 and IPv6 behind {MOST_TAGS} VLAN tags at most")
+    packet, parts = spec.packet, packet_parts.find(spec.packet)
+    require_found(spec, parts, "timed")
     end = parts.ip_end(packet)
     if end != len(packet):
-        raise EngineError(
-            f"{where}: its IP packet ends after {end} bytes of a frame of {len(packet)}; routers cut frames there, and "
+        raise spec.refusal(
+            f"its IP packet ends after {end} bytes of a frame of {len(packet)}; routers cut frames there, and "
             "their last 16 bytes carry the time: make both equally long"
         )
     marked = bytearray(with_id(packet, parts, IP_ID))
-    if parts.protocol == packet_parts.UDP and parts.layer4 is not None:
+    if parts.protocol == packet_parts.UDP:
         marked[parts.layer4 + 6 : parts.layer4 + 8] = bytes(2)
     return bytes(marked)
 
@@ -96,11 +95,10 @@ def timed_packet(spec: StreamSpec) -> bytes:
 def check_timed(frames: Frames) -> None:
     """Refuse a field engine program that writes bytes by which the receiver recognises a timed frame."""
     if frames.cut:
-        where = f"stream {frames.spec.stream_id}"
-        raise EngineError(f"{where}: frames that change their size (trim_pkt_size) are not timed")
+        raise frames.spec.refusal("frames that change their size (trim_pkt_size) are not timed")
     parts, size = packet_parts.find(frames.packet), len(frames.packet)
-    at = parts.ip or 0
-    length = (at + 2, at + 3) if parts.ipv6 is None else (at + 4, at + 5)
+    at = parts.ip
+    length = (at + 2, at + 3) if parts.version == 4 else (at + 4, at + 5)
     refuse_writes(frames, {at, *length, *found_by(parts), *range(size - TRAILER_BYTES, size)}, "timed")
 
 
@@ -116,6 +114,35 @@ def stamp(asm: Assembler, frames: Frames, mark: Mark, sent_at: int) -> None:
     asm.store(4, R7, end - 12, R1)
     asm.call(Helper.KTIME_GET_NS)
     asm.store(8, R7, end - 8, R0)
+
+
+def receiver(counters_fd: int, timed_fd: int, flows_fd: int, cpus: int) -> bytes:
+    """Drops every frame, counts those with a unicast destination and marked ones, and books timed ones.
+
+    A router's ARP, IPv6 neighbour discovery and the like are no test traffic and are not counted. The host's own
+    stack sees nothing of the port, as with TRex. Each CPU has a cache line of its own, so that no atomic operation is
+    needed. cpus: a power of two.
+    """
+    asm = Assembler()
+    asm.bounds(R2, R3, R1, 14, "dropped")
+    asm.load(1, R7, R2, 0)
+    asm.alu("and", R7, 1)
+    asm.calc(R6, R3, "sub", R2)
+    asm.alu("add", R6, FCS_BYTES)
+    count(asm, flows_fd, cpus)
+    receive(asm, timed_fd, cpus)
+    asm.label("counted")
+    asm.call(Helper.GET_SMP_PROCESSOR_ID)
+    asm.alu("and", R0, cpus - 1)
+    asm.alu("lsh", R0, 6)
+    asm.map_value(R1, counters_fd)
+    asm.alu("add", R1, R0)
+    asm.jump_if("ne", R7, 0, "dropped")
+    for word, step in ((ReceivedWord.PACKETS, 1), (ReceivedWord.BYTES, R6)):
+        asm.change("add", R1, 8 * word, step, R2)
+    asm.label("dropped")
+    asm.exit(XDP_DROP)
+    return asm.assemble()
 
 
 def receive(asm: Assembler, timed_fd: int, cpus: int) -> None:

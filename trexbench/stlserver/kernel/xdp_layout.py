@@ -15,7 +15,6 @@ NO_DEADLINE = (1 << 64) - 1
 PORT_WORDS_MAX = 4000
 CATCH_UP = 64
 """A port that was held up sends faster by one part in so many, until it has sent what it owes."""
-FCS_BYTES = 4
 XDP_ABORTED, XDP_DROP, XDP_PASS = 0, 1, 2
 PREFIX_BYTES = 8
 """Before a frame that goes through the stack: the number of its port. It fits where the kernel needs room itself."""

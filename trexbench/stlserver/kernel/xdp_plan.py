@@ -82,9 +82,6 @@ def plan_port(
     plans: list[StreamPlan] = []
     base, rows_at = int(PortWord.STREAMS), 0
     for spec in specs:
-        if spec.next_stream_id >= 0 and spec.next_stream_id not in slots:
-            raise EngineError(f"stream {spec.stream_id}: its next stream {spec.next_stream_id} is not there")
-        check_mode(spec)
         timed = spec.pg_id is not None
         packet = timed_packet(spec) if timed else marked_packet(spec)
         frames = make_frames(spec, packet, seed if seed is not None else secrets.randbits(32))
@@ -102,19 +99,6 @@ def plan_port(
         text = f"{len(specs)} streams send {different} different packets, {PORT_FRAMES_MAX} fit a port"
         raise EngineError(f"{text}; use smaller ranges, limit_flows or cache, or TRex")
     return PortPlan(port, tuple(plans), limited, skb)
-
-
-def check_mode(spec: StreamSpec) -> None:
-    """Raise EngineError for a mode, rate or count that has no exact meaning."""
-    where = f"stream {spec.stream_id}"
-    if spec.mode not in ("continuous", "single_burst", "multi_burst"):
-        raise EngineError(f"{where}: mode '{spec.mode}' is not supported")
-    if not 0 <= spec.rate_pps < float("inf"):
-        raise EngineError(f"{where}: {spec.rate_pps} packets per second is not a rate")
-    if spec.mode != "continuous" and not 0 < spec.total_pkts < 1 << 32:
-        raise EngineError(f"{where}: a burst of {spec.total_pkts} packets cannot be sent")
-    if min(spec.isg_us, spec.ibg_us, spec.count, spec.vm_cache) < 0:
-        raise EngineError(f"{where}: gaps and counts cannot be negative")
 
 
 def bursts_of(spec: StreamSpec) -> int:

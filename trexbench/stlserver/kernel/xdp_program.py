@@ -11,6 +11,7 @@ packet from then on comes a STEP earlier. What goes beyond OWED_MOST is given up
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from .bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper
 from .xdp_latency import stamp
@@ -35,33 +36,27 @@ _SMALL = 1 << 31
 _IDLE_TURN_AT_MOST_NS = 2000
 
 
+@dataclass
 class SenderProgram:
     """Generates the code for a set of ports. epoch_ns: what the clock shows at time zero.
 
     ports: each with the descriptors of its map, and of that of its rows.
     """
 
-    def __init__(
-        self,
-        ports: Sequence[tuple[PortPlan, int, int]],
-        *,
-        core_fd: int,
-        devices_fd: int,
-        frame_size: int,
-        epoch_ns: int,
-    ) -> None:
-        self.ports, self.core_fd, self.devices_fd = list(ports), core_fd, devices_fd
-        self.frame_size, self.epoch_ns = frame_size, epoch_ns
-        self.asm = Assembler()
+    ports: Sequence[tuple[PortPlan, int, int]]
+    core_fd: int
+    devices_fd: int
+    frame_size: int
+    epoch_ns: int
+    asm: Assembler = field(default_factory=Assembler)
 
     def code(self) -> bytes:
-        asm = self.asm
+        asm, number = self.asm, 0
         asm.mov(R6, R1)
         asm.map_value(R1, self.core_fd)
         asm.load(8, R8, R1, 8 * CoreWord.NOW)
         asm.mov(R7, _MAX)
         asm.mov(R5, 0)
-        number = 0
         for plan, fd, _ in self.ports:
             self._scan(plan, fd, number)
             number += len(plan.streams)
@@ -69,14 +64,12 @@ class SenderProgram:
         self._read_clock()
         asm.label("dispatch")
         self._dispatch(0, number)
-        number = 0
-        for plan, fd, rows_fd in self.ports:
-            for stream in plan.streams:
-                self._stream(number, plan, stream, fd)
-                self._packet(plan, stream, rows_fd)
-                asm.label(f"late{number}")
-                self._late(f"on_time{number}")
-                number += 1
+        streams = [(plan, stream, fd, rows_fd) for plan, fd, rows_fd in self.ports for stream in plan.streams]
+        for number, (plan, stream, fd, rows_fd) in enumerate(streams):
+            self._stream(number, plan, stream, fd)
+            self._packet(plan, stream, rows_fd)
+            asm.label(f"late{number}")
+            self._late(f"on_time{number}")
         asm.label("idle")
         asm.store(8, R1, 8 * CoreWord.IDLE_BEFORE, 1)
         asm.exit(XDP_DROP)
@@ -315,10 +308,7 @@ class SenderProgram:
 
     def _packet(self, plan: PortPlan, stream: StreamPlan, rows_fd: int) -> None:
         asm, packet = self.asm, stream.frames.packet
-        asm.load(4, R7, R6, 0)
-        asm.load(4, R2, R6, 4)
-        asm.calc(R3, R7, "add", len(packet))
-        asm.jump_if("gt", R3, R2, "refused")
+        asm.bounds(R7, R2, R6, len(packet), "refused")
         self._write_constants(packet)
         if stream.frames.row_bytes:
             self._write_row(stream, rows_fd)
@@ -328,11 +318,7 @@ class SenderProgram:
         if plan.skb:
             self._pass_up(plan.port)
             return
-        asm.map_fd(R1, self.devices_fd)
-        asm.mov(R2, plan.port)
-        asm.mov(R3, 0)
-        asm.call(Helper.REDIRECT_MAP)
-        asm.exit()
+        asm.redirect(self.devices_fd, plan.port)
 
     def _pass_up(self, port: int) -> None:
         """Hand the frame to the stack, where ``forwarder`` finds the number of its port before it."""
@@ -341,10 +327,7 @@ class SenderProgram:
         asm.mov(R2, -PREFIX_BYTES)
         asm.call(Helper.XDP_ADJUST_HEAD)
         asm.jump_if("ne", R0, 0, "refused")
-        asm.load(4, R7, R6, 0)
-        asm.load(4, R2, R6, 4)
-        asm.calc(R3, R7, "add", PREFIX_BYTES)
-        asm.jump_if("gt", R3, R2, "refused")
+        asm.bounds(R7, R2, R6, PREFIX_BYTES, "refused")
         asm.store(8, R7, 0, port)
         asm.exit(XDP_PASS)
 

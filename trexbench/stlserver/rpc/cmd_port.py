@@ -6,10 +6,9 @@ import ipaddress
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..params import Params
 from ..state.port import UNOWNED, PortState, ServerPort, mac_bytes
 from ..state.server_state import engine_refusals
-from ..wire import Json, bad_params, cannot_execute
+from ..wire import Json, Params, bad_params, cannot_execute
 from .context import Context, Method, Table, of_port, owned, refused
 
 T = TypeVar("T")
@@ -22,14 +21,6 @@ _OF_A_STACK = """
 def acquire(ctx: Context, port: ServerPort, p: Params) -> Json:
     user, force, session_id = p.string("user"), p.boolean("force"), p.uint32("session_id")
     return ctx.state.acquire(port, user, session_id, force)
-
-
-def release(ctx: Context, port: ServerPort, p: Params) -> None:
-    ctx.state.release(port)
-
-
-def get_owner(ctx: Context, port: ServerPort, p: Params) -> Json:
-    return {"owner": port.owner.name if port.owner else UNOWNED}
 
 
 def attributes(port: ServerPort) -> dict[str, Json]:
@@ -153,8 +144,8 @@ def capture(ctx: Context, p: Params) -> Json:
 
 METHODS: Table = {
     "acquire": of_port(acquire),
-    "release": owned(release),
-    "get_owner": of_port(get_owner),
+    "release": owned(lambda ctx, port, p: ctx.state.release(port)),
+    "get_owner": of_port(lambda ctx, port, p: {"owner": port.owner.name if port.owner else UNOWNED}),
     "get_port_status": of_port(get_port_status),
     "set_port_attr": of_port(set_port_attr),
     "set_l2": of_port(set_l2),

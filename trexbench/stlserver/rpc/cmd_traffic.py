@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ..params import Params
 from ..state import graph
-from ..state.graph import Multiplier, RateEvent
+from ..state.graph import Multiplier
 from ..state.port import PortProfile, ServerPort
 from ..state.server_state import ServerState
-from ..state.stream import StreamRate, parse_stream
-from ..wire import Json, RpcError, bad_params, cannot_execute
+from ..state.stream import parse_stream
+from ..wire import Json, Params, RpcError, bad_params, cannot_execute
 from .context import Context, Method, Table, of_port, owned, refused
 
 KINDS = ("raw", "bps", "bpsl1", "pps", "percentage")
@@ -127,27 +127,16 @@ def validate(ctx: Context, port: ServerPort, p: Params) -> Json:
         raise cannot_execute("no streams attached to port")
     ctx.state.check_profile(profile)
     found = graph.build(profile.streams, port.info.speed_bps)
-    rate = {**_rate_json("max", found.at(1.0), port), **_rate_json("min", found.fixed, port)}
-    events = [_event_json(event) for event in found.events[:MAX_EVENTS_SHOWN]]
+    rate: dict[str, Any] = {}
+    for which, one in (("max", found.at(1.0)), ("min", found.fixed)):
+        # 100.01 is TRex's own factor
+        rate |= {**one.to_json(f"{which}_"), f"{which}_line_util": one.bps_l1 / port.info.speed_bps * 100.01}
+    events = [
+        {"time_usec": event.time_us, "stream_id": event.stream_id, **event.change.to_json("diff_")}
+        for event in found.events[:MAX_EVENTS_SHOWN]
+    ]
     duration = {"expected_duration": found.duration_us, "events_count": len(found.events)}
     return {"rate": rate, "graph": {**duration, "events": events}}
-
-
-def _rate_json(which: str, rate: StreamRate, port: ServerPort) -> dict[str, Json]:
-    # 100.01 is TRex's own factor
-    utilisation = rate.bps_l1 / port.info.speed_bps * 100.01
-    values = {"pps": rate.pps, "bps_l1": rate.bps_l1, "bps_l2": rate.bps_l2, "line_util": utilisation}
-    return {f"{which}_{unit}": value for unit, value in values.items()}
-
-
-def _event_json(event: RateEvent) -> Json:
-    return {
-        "time_usec": event.time_us,
-        "diff_pps": event.change.pps,
-        "diff_bps_l1": event.change.bps_l1,
-        "diff_bps_l2": event.change.bps_l2,
-        "stream_id": event.stream_id,
-    }
 
 
 METHODS: Table = {

@@ -7,13 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..engine import Engine
-from ..params import Params
+from ..engine import Engine, core_count
 from ..state.port import PortState, ServerPort
 from ..state.server_state import ServerState
-from ..state.stats import Stats
-from ..wire import Json, cannot_execute
-from ..wiring import core_count
+from ..wire import Json, Params, cannot_execute
 
 API_NAME = "STL"
 API_MAJOR, API_MINOR = 5, 1
@@ -23,7 +20,8 @@ class Context:
     """One server. shutdown: asked for by a client."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine, self.state, self.stats = engine, ServerState(engine), Stats(engine)
+        self.engine, self.state = engine, ServerState(engine)
+        self.stats = self.state.stats
         self.api_handler = secrets.token_urlsafe(6)
         self.uptime = time.strftime("%b %d %Y @ %H:%M:%S")
         self.shutdown = False

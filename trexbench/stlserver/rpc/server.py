@@ -84,11 +84,6 @@ class StlServer:
         """Ask the serving thread to end; may be called from a signal handler, returns at once."""
         self._stopping.set()
 
-    @property
-    def alive(self) -> bool:
-        """True if it serves, or will once started."""
-        return not self._stopping.is_set()
-
     def run(self) -> None:
         """Serve in this thread until asked to stop, or until a client calls ``shutdown``."""
         try:

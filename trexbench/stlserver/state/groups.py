@@ -6,35 +6,18 @@ Rules and texts are those of TRex v3.08 without hardware filters (trex_stl_fs.cp
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Protocol
 
 from .. import packet_parts
 from ..engine import MARKS, EnginePort, FlowTotals, LatencyTotals
 from ..wire import Json, cannot_execute
-from .meters import FlowRates, GroupMeter, merged
+from .stats import FlowRates, GroupMeter, Stats, merged
 from .stream import ServerStream
 
 MAX_LATENCY_GROUPS = 128
 MAX_GROUPS_ASKED = 1024 + 128
 HEADER_BYTES = 16  # what a latency frame carries at its end
-
-
-class CountSource(Protocol):
-    """Where counts are read: an engine, or what shares its readings."""
-
-    def latency(self, port: int, /) -> Mapping[int, LatencyTotals]: ...
-
-    def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]: ...
-
-
-class OneReading:
-    """One reading for several groups."""
-
-    def __init__(self, reading: CountSource) -> None:
-        self.latency, self.flows = cache(reading.latency), cache(reading.flows)
 
 
 def check_timed(stream: ServerStream) -> None:
@@ -48,7 +31,7 @@ def check_timed(stream: ServerStream) -> None:
 def check_counted(stream: ServerStream) -> int | None:
     """The protocol above IP of a stream with statistics; refused where there is no IP header to mark."""
     parts = packet_parts.find(stream.packet)
-    if parts.ipv4 is None and parts.ipv6 is None:
+    if not parts.version:
         raise cannot_execute("frames are counted in IPv4 and IPv6 only")
     return parts.protocol
 
@@ -66,11 +49,11 @@ class PacketGroup(ABC):
     rates: FlowRates = field(default_factory=FlowRates)
 
     @abstractmethod
-    def flows(self, reading: CountSource) -> Mapping[int, FlowTotals]:
+    def flows(self, reading: Stats) -> Mapping[int, FlowTotals]:
         """Totals of its frames since it was first started, by port."""
 
     @abstractmethod
-    def settle(self, reading: CountSource) -> None:
+    def settle(self, reading: Stats) -> None:
         """A period of the latencies ends."""
 
 
@@ -85,12 +68,12 @@ class CountedGroup(PacketGroup):
     mark: int | None = None
     before: Mapping[int, Mapping[int, FlowTotals]] = field(default_factory=dict)
 
-    def flows(self, reading: CountSource) -> Mapping[int, FlowTotals]:
+    def flows(self, reading: Stats) -> Mapping[int, FlowTotals]:
         if self.mark is None:
             return {}
         return {port: _since(self.before, port, self.mark, now) for port, now in reading.flows().items()}
 
-    def settle(self, reading: CountSource) -> None:
+    def settle(self, reading: Stats) -> None:
         """It has none."""
 
 
@@ -115,20 +98,23 @@ class TimedGroup(PacketGroup):
     past: LatencyTotals | None = None
     meter: GroupMeter = field(default_factory=GroupMeter)
 
-    def totals(self, reading: CountSource) -> LatencyTotals:
+    def totals(self, reading: Stats) -> LatencyTotals:
         """Totals of its frames since it was first started."""
         now = reading.latency(self.port).get(self.pg_id) if self.started else None
         return merged(self.past, now or LatencyTotals(rx_port=self.partner))
 
-    def flows(self, reading: CountSource) -> Mapping[int, FlowTotals]:
+    def flows(self, reading: Stats) -> Mapping[int, FlowTotals]:
         totals = self.totals(reading)
         sent, received = (totals.sent, totals.sent_bytes), (totals.received, totals.received_bytes)
         if totals.rx_port == self.port:
             return {self.port: FlowTotals(*sent, *received)}
         return {self.port: FlowTotals(*sent), totals.rx_port: FlowTotals(0, 0, *received)}
 
-    def settle(self, reading: CountSource) -> None:
+    def settle(self, reading: Stats) -> None:
         self.meter.add(self.totals(reading))
+
+
+Counted = list[tuple[ServerStream, PacketGroup, LatencyTotals | None]]
 
 
 class Groups:
@@ -178,7 +164,7 @@ class Groups:
     def _of(self, streams: Iterable[ServerStream]) -> list[tuple[ServerStream, PacketGroup]]:
         return [(one, self._groups[one.group_id]) for one in streams if one.group_id is not None]
 
-    def prepare(self, streams: Iterable[ServerStream], reading: CountSource) -> None:
+    def prepare(self, streams: Iterable[ServerStream], reading: Stats) -> None:
         """Give these streams' groups their counters, before a start; refused where TRex has no more of them."""
         groups = [group for _, group in self._of(streams)]
         timed = {one.pg_id for one in self._groups.values() if isinstance(one, TimedGroup) and one.started}
@@ -198,28 +184,24 @@ class Groups:
         group = None if stream.group_id is None else self._groups.get(stream.group_id)
         return (group.mark or 0) if isinstance(group, CountedGroup) else None
 
-    def counted(
-        self, streams: Iterable[ServerStream], reading: CountSource
-    ) -> list[tuple[ServerStream, LatencyTotals | None]]:
+    def counted(self, streams: Iterable[ServerStream], reading: Stats) -> Counted:
         """Return what the engine has timed of each so far, before a start that lets it begin at zero again."""
         return [
-            (stream, group.totals(reading) if isinstance(group, TimedGroup) and group.started else None)
+            (stream, group, group.totals(reading) if isinstance(group, TimedGroup) and group.started else None)
             for stream, group in self._of(streams)
         ]
 
-    def started(self, counted: Sequence[tuple[ServerStream, LatencyTotals | None]], now_s: float) -> None:
+    def started(self, counted: Counted, now_s: float) -> None:
         """The start was not refused: what was counted before it is kept beside what comes."""
-        groups = self._of(stream for stream, _ in counted)
-        for (stream, past), (_, group) in zip(counted, groups, strict=True):
+        for stream, group, past in counted:
             if isinstance(group, TimedGroup):
                 group.past, group.started = past, True
             if not group.active:
                 group.rates.begin(now_s)
             group.active.add(id(stream))
 
-    def filters_removed(self, streams: Iterable[ServerStream], reading: CountSource, now_s: float) -> None:
+    def filters_removed(self, streams: Iterable[ServerStream], reading: Stats, now_s: float) -> None:
         """Nobody counts them any more: rates are zero from here on."""
-        reading = OneReading(reading)
         for stream, group in self._of(streams):
             if id(stream) in group.active:
                 group.active.discard(id(stream))
@@ -227,9 +209,8 @@ class Groups:
                     group.rates.end(now_s, group.flows(reading))
                     group.settle(reading)
 
-    def advance(self, reading: CountSource, now_s: float) -> None:
+    def advance(self, reading: Stats, now_s: float) -> None:
         """Renew the averages and rates that are due."""
-        reading = OneReading(reading)
         for group in self._groups.values():
             if group.active and group.rates.due(now_s):
                 group.rates.add(now_s, group.flows(reading))
@@ -248,7 +229,7 @@ class Groups:
             "latency": [pg_id for pg_id in timed if timed[pg_id]],
         }
 
-    def to_json(self, pg_ids: list[int], reading: CountSource) -> Json:
+    def to_json(self, pg_ids: list[int], reading: Stats) -> Json:
         """The answer to ``get_pgid_stats``: of these groups, or of all when none is named."""
         if len(pg_ids) > MAX_GROUPS_ASKED:
             raise cannot_execute(f"{len(pg_ids)} packet groups are asked for; {MAX_GROUPS_ASKED} can be")

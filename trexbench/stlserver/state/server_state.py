@@ -19,6 +19,7 @@ from .events import EventCode, EventQueues
 from .graph import Multiplier
 from .groups import Groups
 from .port import UNOWNED, Owner, PortProfile, PortState, ServerPort
+from .stats import Stats
 from .stream import ServerStream
 
 MAX_STREAMS = 20_000
@@ -49,7 +50,7 @@ class ServerState:
         self.now_s = now_s
         self.events = EventQueues()
         self.ports: Mapping[int, ServerPort] = {info.index: ServerPort.of(info) for info in engine.ports}
-        self.groups = Groups(engine.ports)
+        self.groups, self.stats = Groups(engine.ports), Stats(engine)
 
     # ownership
 
@@ -136,16 +137,17 @@ class ServerState:
         if profile.graph.at(1.0).bps_l1 <= 0 and mul.kind != "raw":
             self.check_profile(profile)
         factor = graph.factor_for(profile.graph, mul, profile.factor, speed_bps, force)
-        self.groups.prepare(profile.streams.values(), self.engine)
+        self.groups.prepare(profile.streams.values(), self.stats)
         self.check_profile(profile)
         busy = next((p.name for p in port.profiles.values() if p.state in PortState.ACTIVE), None)
         if busy is not None:
             text = f"port {port.index} is sending profile {busy}: this server sends one profile a port; stop it first"
             raise cannot_execute(text)
         specs = tuple(self._spec(port, stream) for stream in profile.streams.values() if stream.enabled)
-        counted = self.groups.counted(profile.streams.values(), self.engine)
+        counted = self.groups.counted(profile.streams.values(), self.stats)
         with engine_refusals():
             self.engine.start(port.index, specs, factor, duration_s if duration_s > 0 else None)
+        self.stats.forget()
         self.groups.started(counted, self.now_s)
         profile.factor, profile.duration_s = factor, duration_s
         self._enter(port, profile, PortState.TX, EventCode.PROFILE_STARTED)
@@ -193,7 +195,8 @@ class ServerState:
             for profile in port.profiles.values():
                 if profile.state in PortState.ACTIVE:
                     self._enter(port, profile, PortState.STREAMS, EventCode.PROFILE_FINISHED_TX)
-        self.groups.advance(self.engine, self.now_s)
+        self.stats.forget()
+        self.groups.advance(self.stats, self.now_s)
 
     def watch_links(self, attributes: Callable[[ServerPort], Json]) -> None:
         """Post an event, with the port's attributes, for each link that went up or down since the last look."""
@@ -216,7 +219,7 @@ class ServerState:
     def remove_rx_filters(self, port: ServerPort, profile: PortProfile) -> None:
         """Frames of the profile's packet groups that arrive from now on are not counted."""
         profile.require("remove_rx_filters", PortState.STREAMS)
-        self.groups.filters_removed(profile.streams.values(), self.engine, self.now_s)
+        self.groups.filters_removed(profile.streams.values(), self.stats, self.now_s)
 
     def _check_layer2(self, port: ServerPort, profile: PortProfile) -> None:
         if not self.engine.link_up(port.index):

@@ -1,18 +1,31 @@
-"""Counters and what TRex makes of them: raw totals read at the call, rates smoothed once a second."""
+"""Counters and what TRex makes of them: raw totals read at the call, rates by port and by packet group, latencies."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 
-from ..engine import Engine, EngineCounters, EngineLoad, FlowTotals, LatencyTotals
+from ..engine import BUCKETS_US, Engine, EngineCounters, EngineLoad, FlowTotals, LatencyTotals, core_count, core_of
 from ..wire import Json
-from ..wiring import core_count, core_of
 
-RATE_PERIOD_S = 1.0
+RATE_PERIOD_S, GROUP_PERIOD_S = 1.0, 0.5
 CPU_HISTORY = 20
-_METERED = ("opackets", "ipackets", "obytes", "ibytes")
 CPU_KEPT = 0.75  # weight of the past in the smoothed CPU utilisation, renewed once a second
+TICKS_PER_S = 1_000_000_000
+_METERED = ("opackets", "ipackets", "obytes", "ibytes")
+_NAMES = {"t": "sent", "r": "received"}
+_SUMMED = ("sent", "sent_bytes", "received", "received_bytes", "sum_s", "out_of_order", "missing", "duplicate")
+_ZERO_INTEGERS = """
+    m_active_sockets m_total_alloc_error m_total_clients m_total_nat_active m_total_nat_learn_error m_total_nat_no_fid
+    m_total_nat_open m_total_nat_syn_wait m_total_nat_time_out m_total_nat_time_out_wait_ack m_total_queue_drop
+    m_total_servers
+"""
+_ZERO_FLOATS = """
+    m_active_flows m_open_flows m_rx_core_pps m_rx_cpu_util m_socket_util m_tx_cps m_tx_expected_bps m_tx_expected_cps
+    m_tx_expected_pps
+"""
 
 
 class RateMeter:
@@ -43,7 +56,11 @@ class Snapshot:
 
 
 class Stats:
-    """Reads the engine, keeps the meters."""
+    """Reads the engine, keeps the meters.
+
+    Calls of ``read``, ``latency`` (by port) and ``flows`` between two ``forget`` share one reading, so that all ports'
+    are of one moment.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -52,18 +69,14 @@ class Stats:
         self._cpu_percent = 0.0
         self._port_cpu_percent = dict.fromkeys(self._meters, 0.0)
         self.cpu_history = {core: [0] * CPU_HISTORY for core in range(core_count(len(self._meters)))}
-        self._snapshot: Snapshot | None = None
-        self._latency: dict[int, Mapping[int, LatencyTotals]] = {}
-        self._flows: Mapping[int, Mapping[int, FlowTotals]] | None = None
+        self.forget()
 
     def forget(self) -> None:
         """The next reading goes to the engine again."""
-        self._snapshot = None
-        self._latency.clear()
-        self._flows = None
+        self._snapshot: Snapshot | None = None
+        self.latency, self.flows = cache(self._engine.latency), cache(self._engine.flows)
 
     def read(self, now_s: float) -> Snapshot:
-        """The counters; calls between two ``forget`` share one reading, so that all ports' are of one moment."""
         if self._snapshot is None:
             counters = {index: self._engine.counters(index) for index in self._meters}
             load = self._engine.load()
@@ -74,18 +87,6 @@ class Stats:
             self._note_cpu(now_s, load)
             self._snapshot = Snapshot(counters, rates, load)
         return self._snapshot
-
-    def latency(self, port: int) -> Mapping[int, LatencyTotals]:
-        """Totals of the latency streams that the port sends, by packet group; shared as counters are."""
-        if port not in self._latency:
-            self._latency[port] = self._engine.latency(port)
-        return self._latency[port]
-
-    def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
-        """By port and mark, what was counted of marked frames; shared likewise."""
-        if self._flows is None:
-            self._flows = self._engine.flows()
-        return self._flows
 
     def _note_cpu(self, now_s: float, load: EngineLoad) -> None:
         if self._cpu_s is None or now_s - self._cpu_s >= RATE_PERIOD_S:
@@ -123,7 +124,6 @@ class Stats:
             "m_platform_factor": 1.0,
             "m_cpu_util": cpu,
             "m_cpu_util_raw": float(snapshot.load.cpu_percent),
-            "m_rx_cpu_util": float(snapshot.load.rx_cpu_percent),
             "m_bw_per_core": 2 * (tx_bps / 1e9) * 100.0 / (cpu * cores) if cpu >= 0.0001 else 0.0,
             "m_tx_bps": tx_bps,
             "m_rx_bps": rx_bps,
@@ -144,24 +144,112 @@ class Stats:
             data.update({f"{name}-{port}": v for name, v in self.port_json(now_s, port, active).items()})
         data["ts"] = {"value": int(now_s * TICKS_PER_S), "freq": TICKS_PER_S}
         data.update(template=[0] * 32, unknown=0)
-        event: dict[str, Json] = {"name": "trex-global", "type": 0, "data": data}
-        if baseline:
-            event["baseline"] = True
-        return event
-
-
-TICKS_PER_S = 1_000_000_000
-
-_ZERO_INTEGERS = """
-    m_active_sockets m_total_alloc_error m_total_clients m_total_nat_active m_total_nat_learn_error m_total_nat_no_fid
-    m_total_nat_open m_total_nat_syn_wait m_total_nat_time_out m_total_nat_time_out_wait_ack m_total_queue_drop
-    m_total_servers
-"""
-_ZERO_FLOATS = """
-    m_active_flows m_open_flows m_rx_core_pps m_socket_util m_tx_cps m_tx_expected_bps m_tx_expected_cps
-    m_tx_expected_pps
-"""
+        return {"name": "trex-global", "type": 0, "data": data, **({"baseline": True} if baseline else {})}
 
 
 def _smoothed_cpu(before: float, now: float) -> float:
     return CPU_KEPT * before + (1 - CPU_KEPT) * now
+
+
+class FlowRates:
+    """Packets/s and L2 bit/s of a packet group by port, to two decimals, smoothed over periods of half a second."""
+
+    def __init__(self) -> None:
+        self._rates: dict[tuple[int, str], float] = {}
+        self._at_s = 0.0
+        self._before: Mapping[int, FlowTotals] = {}
+
+    def begin(self, now_s: float) -> None:
+        self._at_s = now_s
+        self._rates = {}
+
+    def due(self, now_s: float) -> bool:
+        return now_s >= self._at_s + GROUP_PERIOD_S
+
+    def add(self, now_s: float, flows: Mapping[int, FlowTotals]) -> None:
+        """Close a period."""
+        elapsed_s = now_s - self._at_s
+        for port, totals in flows.items():
+            before = self._before.get(port, FlowTotals())
+            for counter in _NAMES.values():
+                for name, unit in ((counter, 1), (f"{counter}_bytes", 8)):
+                    rate = (getattr(totals, name) - getattr(before, name)) * unit / elapsed_s
+                    self._rates[port, name] = round(_halved(self._rates.get((port, name), 0.0), rate), 2)
+        self._at_s, self._before = now_s, flows
+
+    def end(self, now_s: float, flows: Mapping[int, FlowTotals]) -> None:
+        """Close the last period, however short; nobody counts from here on."""
+        self.begin(now_s)
+        self._before = flows
+
+    def to_json(self, flows: Mapping[int, FlowTotals]) -> Json:
+        """The member of ``flow_stats``: these totals and the rates, by port."""
+        told: dict[str, dict[str, Json]] = {}
+        for letter, counter in _NAMES.items():
+            for kind, name in (("p", counter), ("b", f"{counter}_bytes")):
+                told[letter + kind] = {str(port): getattr(totals, name) for port, totals in flows.items()}
+                told[f"{letter}{kind}s"] = {str(port): self._rates.get((port, name), 0.0) for port in flows}
+        return told
+
+
+class GroupMeter:
+    """Latencies of a packet group: averages smoothed over FlowRates' periods."""
+
+    def __init__(self) -> None:
+        self.average_s = 0.0
+        self.last_max_s = 0.0
+        self._before: LatencyTotals | None = None
+
+    def add(self, totals: LatencyTotals) -> None:
+        """Close a period."""
+        before = self._before or LatencyTotals(rx_port=totals.rx_port)
+        self._before = totals
+        received = totals.received - before.received
+        if received > 0:
+            self.average_s = _halved(self.average_s, (totals.sum_s - before.sum_s) / received)
+            self.last_max_s = _period_max_s(before, totals)
+
+    def to_json(self, totals: LatencyTotals) -> Json:
+        """Microseconds: whole ones as TRex's, the average with three decimals."""
+        # TRex has no average within the first period
+        average_s = self.average_s or (totals.sum_s / totals.received if totals.received else 0.0)
+        lat: dict[str, Json] = {
+            "average": round(average_s * 1e6, 3),
+            "jit": int(totals.jitter_s * 1e6),
+            "last_max": int((self.last_max_s or totals.max_s) * 1e6),
+            "total_max": int(totals.max_s * 1e6),
+            "total_min": int(totals.min_s * 1e6),
+        }
+        if totals.received:
+            lat["histogram"] = {str(bound): count for bound, count in sorted(totals.histogram.items()) if count}
+        errors = {"drp": totals.missing, "ooo": totals.out_of_order, "dup": totals.duplicate}
+        errors["stl"] = totals.out_of_order + totals.duplicate
+        told = {name: count for name, count in errors.items() if count}
+        return {"lat": lat, "er": told} if told else {"lat": lat}
+
+
+def _halved(former: float, period: float) -> float:
+    """Half the former rate, if any, and half the period's."""
+    return 0.5 * (former + period) if former else period
+
+
+def _period_max_s(before: LatencyTotals, totals: LatencyTotals) -> float:
+    """The period's maximum: exact where it is the greatest ever, else the end of the highest bucket that grew."""
+    if totals.max_s > before.max_s:
+        return totals.max_s
+    grown = [bound for bound, count in totals.histogram.items() if count > before.histogram.get(bound, 0)]
+    above = [bound for bound in BUCKETS_US if bound > max(grown, default=0)]
+    return min(totals.max_s, min(above) / 1e6) if above else totals.max_s
+
+
+def merged(first: LatencyTotals | None, then: LatencyTotals) -> LatencyTotals:
+    """Both together; the port of arrival and the jitter are those of the later one that received any."""
+    if first is None:
+        return then
+    return replace(
+        then if then.received else first,
+        **{name: getattr(first, name) + getattr(then, name) for name in _SUMMED},
+        min_s=min((one.min_s for one in (first, then) if one.received), default=0.0),
+        max_s=max(first.max_s, then.max_s),
+        histogram=Counter(first.histogram) + Counter(then.histogram),
+    )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from ..engine import StreamSpec
-from ..params import Params
-from ..wire import Json, bad_params, cannot_execute
-from . import field_checks
+from ..engine import FCS_BYTES, StreamSpec
+from ..wire import Json, Params, RpcError, bad_params, cannot_execute
 
 MIN_PKT_BYTES = 14
 MAX_PKT_BYTES = 9 * 1024 + 22
 SHORTEST_FRAME_BYTES = 60  # without FCS; shorter packets are padded with zeroes
-FCS_BYTES = 4
 L1_OVERHEAD_BYTES = 20
 RATE_KINDS = ("pps", "bps_L1", "bps_L2", "percentage")
 
@@ -35,6 +33,9 @@ class StreamRate:
 
     def plus(self, other: StreamRate) -> StreamRate:
         return StreamRate(self.pps + other.pps, self.bps_l1 + other.bps_l1, self.bps_l2 + other.bps_l2)
+
+    def to_json(self, prefix: str) -> dict[str, Json]:
+        return {f"{prefix}{name}": value for name, value in vars(self).items()}
 
     def scaled(self, factor: float) -> StreamRate:
         return StreamRate(self.pps * factor, self.bps_l1 * factor, self.bps_l2 * factor)
@@ -104,8 +105,8 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
         raise cannot_execute(f"there is no core {core_id}: there are {core_count}")
     packet = _parse_packet(p.object("packet"))
     program = p.object("vm")
-    instructions = field_checks.parse_instructions(program)
-    lengths = field_checks.packet_lens(instructions, len(packet))
+    instructions = parse_instructions(program)
+    lengths = packet_lens(instructions, len(packet))
     vm_cache = program.uint16("cache", 0)
     rule, group_id = _parse_group(p.object("flow_stats"), stream_id, core_id)
     if flags & FLAG_DUMMY:
@@ -175,3 +176,91 @@ def _parse_packet(p: Params) -> bytes:
         raise cannot_execute(f"a packet of {len(packet)} bytes: {MIN_PKT_BYTES} to {MAX_PKT_BYTES} can be sent")
     p.string("meta")
     return packet.ljust(SHORTEST_FRAME_BYTES, b"\0")
+
+
+UINT64_MAX = 2**64 - 1
+LONGEST_LIST = 65535
+
+Instruction = dict[str, Any]
+"""One instruction of a field engine program, as the client's JSON has it."""
+
+_FIELDS: Mapping[str, str] = {
+    "fix_checksum_hw": "uint16 l2_len l3_len l4_type",
+    "fix_checksum_ipv4": "uint16 pkt_offset",
+    "flow_var": "string name next_var size op",
+    "write_flow_var": "string name, uint16 pkt_offset, integer add_value, boolean is_big_endian",
+    "tuple_flow_var": "string name, uint32 ip_min ip_max, uint16 port_min port_max, uint32 limit_flows, uint16 flags",
+    "trim_pkt_size": "string name",
+    "write_mask_flow_var": "string name, uint16 pkt_offset pkt_cast_size, uint32 mask, integer shift add_value, "
+    "boolean is_big_endian",
+    "flow_var_rand_limit": "string name next_var size, uint64 seed limit min_value max_value, boolean split_to_cores",
+}
+"""By type of instruction its fields, in the order in which TRex reads them, each behind its type."""
+_OWN: Mapping[str, Callable[[Params], Any]] = {
+    "next_var": lambda p: p.string("next_var", None),
+    "size": lambda p: p.choice("size", (1, 2, 4, 8)),
+    "op": lambda p: p.choice("op", ("inc", "dec", "random")),
+    "split_to_cores": lambda p: p.boolean("split_to_cores", True),
+}
+"""Fields that need more than a type."""
+
+
+def parse_instructions(program: Params) -> tuple[Instruction, ...]:
+    """Every instruction's fields, checked; ranges of ``flow_var`` padded to whole steps as TRex pads them."""
+    array = program.array("instructions")
+    return tuple(_parse_instruction(array.object(index)) for index in range(len(array.value)))
+
+
+def _parse_instruction(p: Params) -> Instruction:
+    kind = p.choice("type", tuple(_FIELDS))
+    found: Instruction = {"type": kind}
+    for reader, *names in map(str.split, _FIELDS[kind].split(", ")):
+        found |= {name: _OWN[name](p) if name in _OWN else getattr(p, reader)(name) for name in names}
+    if kind == "flow_var":
+        return _flow_var(p, found)
+    if kind == "flow_var_rand_limit":
+        if found["limit"] < 1:
+            raise _bad(found, "its limit is 0")
+        _check_range(found, found["min_value"], 1, found["min_value"], found["max_value"])
+    return found
+
+
+def _bad(one: Instruction, why: str) -> RpcError:
+    return bad_params(f"field engine variable '{one['name']}': {why}")
+
+
+def _flow_var(p: Params, head: Instruction) -> Instruction:
+    head.update(step=p.uint64("step"), split_to_cores=p.boolean("split_to_cores", True))
+    if p.get("value_list") is not None:
+        listed = p.array("value_list")
+        values = [listed.uint64(index) for index in range(len(listed.value))]
+        if len(values) > LONGEST_LIST or not 0 < head["step"] <= len(values) or max(values) >= 256 ** head["size"]:
+            raise _bad(head, f"steps by {head['step']} through a list of {len(values)} values of {head['size']} bytes")
+        return {**head, "value_list": values}
+    initial, low, high = p.uint64("init_value"), p.uint64("min_value"), p.uint64("max_value")
+    _check_range(head, initial, head["step"], low, high)
+    low, high = _pad_range(head, low, high)
+    return {**head, "init_value": initial, "min_value": low, "max_value": high}
+
+
+def _check_range(one: Instruction, initial: int, step: int, low: int, high: int) -> None:
+    if step == 0 or not low <= initial <= high or max(high, step) >= 256 ** one["size"]:
+        raise _bad(one, f"steps by {step} from {initial} in {low} to {high}, with {one['size']} bytes")
+
+
+def _pad_range(one: Instruction, low: int, high: int) -> tuple[int, int]:
+    """Widen the range so that whole steps fill it: TRex's implicit padding."""
+    missing = 0 if one["op"] == "random" else -(high - low + 1) % one["step"]
+    low, high = (low, high + missing) if one["op"] == "inc" else (low - missing, high)
+    if low < 0 or high > UINT64_MAX:
+        raise _bad(one, "its range is no true cycle: (max_value - min_value + 1) % step must be zero")
+    return low, high
+
+
+def packet_lens(instructions: Sequence[Instruction], packet_len: int) -> Sequence[int]:
+    """Frame lengths without FCS after ``trim_pkt_size``, as a list or by their ends; their mean is the stream's."""
+    names = [one["name"] for one in instructions if one["type"] == "trim_pkt_size"]
+    variable = next((v for v in instructions if v["type"] == "flow_var" and v["name"] in names), None)
+    if variable is None:
+        return (packet_len,)
+    return variable.get("value_list") or (variable["min_value"], variable["max_value"])
