@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from pathlib import Path
 
+import _ratios  # noqa: F401  # for the path to the tests' helpers
 import numpy as np
+from nights import make_row
+from runs import make_plan, make_result
+from twins import Twin, stream
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
-
-from nights import make_row  # noqa: E402
-from runs import make_plan, make_result  # noqa: E402
-from twins import Twin, stream  # noqa: E402
-
-from trexbench.core.history.regression import judge_rows  # noqa: E402
-from trexbench.core.history.rows import RATE, RunRow, row_of  # noqa: E402
-from trexbench.core.strategy.ramp import Ramp  # noqa: E402
+from trexbench.core.history.regression import judge_rows
+from trexbench.core.history.rows import RATE, RunRow, row_of
+from trexbench.core.strategy.ramp import Ramp
 
 BEFORE, WITHIN, LONGEST = 60, 3, 40
 LEVEL, DROP = 5e6, 0.05

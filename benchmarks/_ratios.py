@@ -1,4 +1,4 @@
-"""Ratios that a benchmark notes, for benchmarks/nightly.py to compare with those of earlier nights.
+"""Ratios that a benchmark notes, for benchmarks/nightly.py to compare with those of earlier nights; and its options.
 
 A ratio is dimensionless and of one run: two times taken in turns, a share, a count of wrong verdicts. Machines differ,
 so an absolute time is none; ``yardstick_s`` makes one of a CPU time.
@@ -6,11 +6,22 @@ so an absolute time is none; ``yardstick_s`` makes one of a CPU time.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import re
+import subprocess
 import sys
 import time
-from typing import Literal, NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / folder) for folder in ("", "tests/helpers", "tests/unit", "tests/truth")]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+"""Environment of commands: the package that they run is this one."""
 
 FILE = "TREXBENCH_RATIOS"
 """Variable with the name of the file that the notes are appended to, a line of JSON each."""
@@ -19,6 +30,41 @@ SEEDED = 0.02
 numpy's rounding; other seeds would differ by a half. A change beyond it is the product's, to be looked at."""
 SKIPPED = 77
 """Exit code of a benchmark that cannot run here; its last line on standard error is the reason."""
+TREXBENCH = (sys.executable, "-m", "trexbench")
+Options = argparse.Namespace
+
+
+def options(doc: str | None, **defaults: Any) -> Options:
+    """A benchmark's options by their defaults; the docstring says what they mean.
+
+    False: a flag. A type: of an option without a default; in a list: of one that takes several values.
+    """
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in defaults.items():
+        kind: dict[str, Any] = {"type": type(default), "default": default}
+        if default is False:
+            kind = {"action": "store_true"}
+        elif isinstance(default, list):
+            kind = {"type": default[0], "nargs": "+", "default": []}
+        elif isinstance(default, type):
+            kind = {"type": default}
+        parser.add_argument(f"--{name.replace('_', '-')}", **kind)
+    return parser.parse_args()
+
+
+@contextmanager
+def fake_server(ports: int) -> Iterator[tuple[int, int]]:
+    """The RPC and event ports of an embedded server that moves no packets, in a process of its own."""
+    argv = ["--ports", str(ports), "--rpc-port", "0", "--pub-port", "0", "--die-with-parent"]
+    command = [sys.executable, str(ROOT / "tests/helpers/engine_fake.py"), *argv]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as server:
+        assert server.stdout is not None and server.stdin is not None
+        try:
+            rpc, pub = re.findall(r":(\d+)", server.stdout.readline())[:2]
+            yield int(rpc), int(pub)
+        finally:
+            server.stdin.close()
+            server.wait(10)
 
 
 def note(name: str, value: float, *, noise: float, better: Literal["lower", "higher"] = "lower") -> None:

@@ -12,7 +12,6 @@ Aim: handing on takes under 50 us, and sample 10 000 costs at most 1.5 times wha
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
@@ -21,18 +20,15 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
+from _ratios import note, options
+from runs import make_plan, make_result
 
-from _ratios import note  # noqa: E402
-from runs import make_plan, make_result  # noqa: E402
-
-from trexbench.core.load.sample import Phase, Sample, stored  # noqa: E402
-from trexbench.core.result import Status  # noqa: E402
-from trexbench.core.strategy.base import LoadStep  # noqa: E402
-from trexbench.results.document import encode_line  # noqa: E402
-from trexbench.results.journal import Journal  # noqa: E402
-from trexbench.results.store import RunWriter  # noqa: E402
+from trexbench.core.load.sample import Phase, Sample, stored
+from trexbench.core.result import Status
+from trexbench.core.strategy.base import LoadStep
+from trexbench.results.document import encode_line
+from trexbench.results.journal import Journal
+from trexbench.results.store import RunWriter
 
 PLACES = (10, 1000, 10_000)
 AIM_US, AIM_TIMES = 50.0, 1.5
@@ -57,11 +53,7 @@ class Disk:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--samples", type=int, default=200, help="so many are timed at each place")
-    options.add_argument("--runs", type=int, default=5)
-    options.add_argument("--results", type=Path, help="where to make the directory; it is removed afterwards")
-    chosen = options.parse_args()
+    chosen = options(__doc__, samples=200, runs=5, results=Path)
     runs = [run_of_all_places(chosen.samples, chosen.results) for _ in range(chosen.runs)]
     print(f"{'sample':>8}{'handed on':>12}{'kept':>8}{'plain append':>15}{'CPU':>8}   (us)")
     medians = {}

@@ -19,30 +19,24 @@ default (with a zoom) and without.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, product
-from pathlib import Path
 
 import numpy as np
+from _cells import BEFORE, CHANGES, LONGEST, RUN_NOISES, SLOW, exact, ramps, recoveries
+from _cells import found as found_cells
+from _ratios import SEEDED, note, options
 from numpy.typing import NDArray
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from _cells import BEFORE, CHANGES, LONGEST, RUN_NOISES, SLOW, exact, ramps, recoveries  # noqa: E402
-from _cells import found as found_cells  # noqa: E402
-from _ratios import SEEDED, note  # noqa: E402
-
-from trexbench.core.history.detect import FIRST_NIGHTS, Shape, Smallest, find_changes  # noqa: E402
-from trexbench.core.history.levels import NEEDED_NIGHTS  # noqa: E402
-from trexbench.core.history.regression import judge_rows  # noqa: E402
-from trexbench.core.history.rows import RunRow  # noqa: E402
-from trexbench.session.request import NIGHT_DEFAULTS  # noqa: E402
+from trexbench.core.history.detect import FIRST_NIGHTS, Shape, Smallest, find_changes
+from trexbench.core.history.levels import NEEDED_NIGHTS
+from trexbench.core.history.regression import judge_rows
+from trexbench.core.history.rows import RunRow
+from trexbench.session.request import NIGHT_DEFAULTS
 
 try:
     import jumpavg
@@ -357,12 +351,7 @@ def print_row(name: str, cells: Sequence[str], mark: str = "") -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a fifth of the histories")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--slow", action="store_true", help="the slow cells alone")
-    parser.add_argument("--ours", action="store_true", help="our rule alone")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, quick=False, seed=1, slow=False, ours=False)
     asked = methods()[:1] if arguments.ours else methods()
     count = 60 if arguments.quick else 300
     if arguments.slow:

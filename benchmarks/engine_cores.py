@@ -8,14 +8,14 @@ compared. As root:
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
 import time
+from statistics import median
 
 import _veth as veth
-from _ratios import note
+from _ratios import note, options
 from _veth import EngineError, KernelEngine
 
 CORES = (veth.SENDER_CPU, veth.RECEIVER_CPU)
@@ -38,26 +38,21 @@ def compare(repeats: int, seconds: float) -> tuple[float, float]:
     """Frames per second by one core and by two."""
     with veth.veth_pair() as (netns, *names):
         more = [f"{name[0]}2{os.getpid()}"[:15] for name in names]
-        veth.run("ip", "-n", netns, "link", "add", more[0], "type", "veth", "peer", "name", more[1])
-        for name in more:
-            veth.run("ip", "-n", netns, "link", "set", name, "up")
+        veth.connect(netns, *more)
         seen: dict[int, list[float]] = {1: [], 2: []}
         for number in range(repeats):
             for cores in seen:
-                options = {"speed_bps": 100e9, "netns": netns, "cpus": CORES[:cores]}
-                with contextlib.closing(KernelEngine([*names, *more], **options)) as engine:  # type: ignore[arg-type]
+                engine = KernelEngine([*names, *more], speed_bps=100e9, netns=netns, cpus=CORES[:cores])
+                with contextlib.closing(engine):
                     seen[cores].append(arriving_pps(engine, seconds))
             one, two = seen[1][-1], seen[2][-1]
             load = os.getloadavg()[0]
             print(f"run {number + 1}: {one / 1e6:.2f} and {two / 1e6:.2f} Mpps: {two / one:.2f}x (load {load:.1f})")
-    return veth.median(seen[1]), veth.median(seen[2])
+    return median(seen[1]), median(seen[2])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.5)
-    args = parser.parse_args()
+    args = options(__doc__, repeats=5, seconds=1.5)
     veth.need_root()
     try:
         one, two = compare(args.repeats, args.seconds)

@@ -1,24 +1,25 @@
 """The kernel engine's rate beside the asked one: one-second windows of a ramp to 70 % of its maximum.
 
 The ramp runs on a veth pair whose sink drops, or (--router, --bidir) through a Linux router in a namespace; there
-the loss beside each rate shows the router's knee. As root:
+the loss beside each rate shows the router's knee. --give-up: catch up with nothing that is late beyond the credit. As
+root:
 
-    python benchmarks/engine_fidelity.py [--seconds 30] [--share 0.7] [--router] [--bidir]
+    python benchmarks/engine_fidelity.py [--seconds 30] [--share 0.7] [--router] [--bidir] [--give-up]
 """
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import itertools
-import json
 import math
 import os
 import sys
 import time
 from dataclasses import dataclass
+from statistics import median
 
 import _veth as veth
-from _ratios import leave_out, note
+from _ratios import Options, leave_out, note, options
 from _veth import EngineError, KernelEngine
 
 from trexbench.stlserver.engine import EngineCounters, EngineLoad
@@ -30,10 +31,6 @@ LOOKS, SNAPSHOT_S = 3, 0.006
 """Looks at the engine at a window's edge, and between them, since a look's counters last so long."""
 QUIET_SHARE = 0.3
 """Share of windows that must be undisturbed for ratios to be noted."""
-RATIOS = {
-    "off the asked rate, median": "quiet_median_miss",
-    "windows within 0.5 % of the asked rate": "quiet_share_within",
-}
 
 
 def maximum_pps(engine: KernelEngine, ports: list[int], streams: list[veth.StreamSpec]) -> float:
@@ -120,101 +117,84 @@ def row(port: int, then: Edge, now: Edge, rates: list[tuple[float, float]]) -> d
     }
 
 
-def report(rows: list[dict[str, float]], show_loss: bool) -> dict[str, float]:
-    for row in rows:
-        loss = f", loss {100 * row['loss']:6.2f} %" if show_loss else ""
-        print(
-            f"port {row['port']:.0f}: asked {row['asked'] / row['seconds'] / 1e6:7.4f} Mpps, sent "
-            f"{row['sent'] / row['seconds'] / 1e6:7.4f}, off by {100 * row['miss']:+7.3f} %{loss}"
-            f"; late {100 * row['late'] / row['asked']:6.3f} %, else {100 * row['unexplained']:+7.3f} %, edges "
-            f"{1e3 * row['edges']:.1f} ms; waited {1e3 * row['waited']:.1f} ms in {row['preempted']:.0f} times, stolen "
-            f"{1e3 * row['stolen']:.0f} ms"
-        )
-    misses = [abs(row["miss"]) for row in rows]
-    quiet = [abs(row["miss"]) for row in rows if row["waited"] + row["stolen"] <= TAKEN_S]
-    else_off = [abs(row["unexplained"]) for row in rows]
-    return {
-        "quiet_windows": len(quiet),
-        "quiet_median_miss": veth.median(quiet or [0.0]),
-        "quiet_worst_miss": max(quiet, default=0.0),
-        "quiet_share_within": sum(miss <= ALLOWED for miss in quiet) / max(len(quiet), 1),
-        "unexplained_median": veth.median(else_off),
-        "unexplained_within": sum(miss <= ALLOWED for miss in else_off) / len(rows),
-        "windows": len(rows),
-        "median_miss": veth.median(misses),
-        "worst_miss": max(misses),
-        "share_within": sum(miss <= ALLOWED for miss in misses) / len(misses),
-    }
+def show(row: dict[str, float], with_loss: bool) -> None:
+    loss = f", loss {100 * row['loss']:6.2f} %" if with_loss else ""
+    print(
+        f"port {row['port']:.0f}: asked {row['asked'] / row['seconds'] / 1e6:7.4f} Mpps, sent "
+        f"{row['sent'] / row['seconds'] / 1e6:7.4f}, off by {100 * row['miss']:+7.3f} %{loss}"
+        f"; late {100 * row['late'] / row['asked']:6.3f} %, else {100 * row['unexplained']:+7.3f} %, edges "
+        f"{1e3 * row['edges']:.1f} ms; waited {1e3 * row['waited']:.1f} ms in {row['preempted']:.0f} times, stolen "
+        f"{1e3 * row['stolen']:.0f} ms"
+    )
 
 
-def measure(args: argparse.Namespace) -> dict[str, float]:
+def within(misses: list[float]) -> float:
+    """The share of the windows that were near enough."""
+    return sum(miss <= ALLOWED for miss in misses) / max(len(misses), 1)
+
+
+def told(misses: list[float]) -> str:
+    """How far off so many windows were."""
+    middle, worst = median(misses or [0.0]), max(misses, default=0.0)
+    return (
+        f"{100 * within(misses):.1f} % within 0.5 % of asked; off by {100 * middle:.3f} % in the median, "
+        f"{100 * worst:.3f} % at worst"
+    )
+
+
+def measure(args: Options) -> tuple[float, list[dict[str, float]]]:
+    """The maximum of a port, and the windows."""
     ports = [0, 1] if args.bidir else [0]
     if args.router or args.bidir:
         with veth.router() as (netns, macs):
             streams = [veth.var2(veth.MACS[n], macs[n], mirrored=n == 1) for n in (0, 1)]
-            return on(["p0", "p1"], netns, ports, streams, args, pin=False)
+            return on(["p0", "p1"], netns, ports, streams, args)
     with veth.veth_pair() as (netns, out, into):
-        return on([out, into], netns, ports, [veth.var2(*veth.MACS)] * 2, args, pin=True)
+        return on([out, into], netns, ports, [veth.var2(*veth.MACS)] * 2, args)
 
 
 def on(
-    names: list[str],
-    netns: str,
-    ports: list[int],
-    streams: list[veth.StreamSpec],
-    args: argparse.Namespace,
-    *,
-    pin: bool,
-) -> dict[str, float]:
+    names: list[str], netns: str, ports: list[int], streams: list[veth.StreamSpec], args: Options
+) -> tuple[float, list[dict[str, float]]]:
     engine = KernelEngine(names, speed_bps=100e9, netns=netns, cpus=[veth.SENDER_CPU])
     for port in engine._ports if args.give_up else ():
         port.owed_most_s = 0.0
-    try:
-        if pin:
+    with contextlib.closing(engine):
+        if not (args.router or args.bidir):
             veth.pin_napi(names[1], netns, veth.RECEIVER_CPU)
         os.sched_setaffinity(0, {veth.RECEIVER_CPU})
         most = maximum_pps(engine, ports, streams)
-        rows = ramp(engine, ports, streams, most * args.share, args.seconds)
-        return {"maximum_pps": most, **report(rows, show_loss=not pin)}
-    finally:
-        engine.close()
+        return most, ramp(engine, ports, streams, most * args.share, args.seconds)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seconds", type=int, default=30, help="length of the ramp")
-    parser.add_argument("--share", type=float, default=0.7, help="of the engine's maximum")
-    parser.add_argument("--router", action="store_true")
-    parser.add_argument("--bidir", action="store_true")
-    parser.add_argument("--give-up", action="store_true", help="catch up with nothing that is late beyond the credit")
-    parser.add_argument("--json", action="store_true", help="one line of JSON at the end")
-    args = parser.parse_args()
+    args = options(__doc__, seconds=30, share=0.7, router=False, bidir=False, give_up=False)
     veth.need_root()
     try:
-        result = measure(args)
+        most, rows = measure(args)
     except EngineError as error:
         sys.exit(str(error))
+    for row in rows:
+        show(row, args.router or args.bidir)
+    misses = [abs(row["miss"]) for row in rows]
+    quiet = [abs(row["miss"]) for row in rows if row["waited"] + row["stolen"] <= TAKEN_S]
     print(
-        f"maximum {result['maximum_pps'] / 1e6:.3f} Mpps a port; of {result['windows']} windows up to "
-        f"{100 * args.share:.0f} % of it, {100 * result['share_within']:.1f} % within 0.5 % of asked; "
-        f"off by {100 * result['median_miss']:.3f} % in the median, {100 * result['worst_miss']:.3f} % at worst"
+        f"maximum {most / 1e6:.3f} Mpps a port; of {len(misses)} windows up to {100 * args.share:.0f} % of it, "
+        f"{told(misses)}"
     )
     print(
         f"undisturbed windows (others, the host among them, had the sender's CPU for {1e3 * TAKEN_S:.0f} ms at most): "
-        f"{result['quiet_windows']}, {100 * result['quiet_share_within']:.1f} % within 0.5 %; off by "
-        f"{100 * result['quiet_median_miss']:.3f} % in the median, {100 * result['quiet_worst_miss']:.3f} % at worst"
+        f"{len(quiet)}, {told(quiet)}"
     )
-    print(
-        f"with frames given up as late (queue_full): {100 * result['unexplained_within']:.1f} % within 0.5 %, off by "
-        f"{100 * result['unexplained_median']:.3f} % in the median; load {os.getloadavg()[0]:.1f}"
-    )
-    for name, ratio in RATIOS.items():
-        if result["quiet_windows"] >= QUIET_SHARE * result["windows"]:
-            note(name, result[ratio], noise=0.5, better="higher" if "within" in ratio else "lower")
-        else:
-            leave_out(name, f"{result['quiet_windows']:.0f} of {result['windows']:.0f} windows were undisturbed")
-    if args.json:
-        print(json.dumps(result))
+    unexplained = told([abs(row["unexplained"]) for row in rows])
+    print(f"with frames given up as late (queue_full): {unexplained}; load {os.getloadavg()[0]:.1f}")
+    names = ("off the asked rate, median", "windows within 0.5 % of the asked rate")
+    if len(quiet) >= QUIET_SHARE * len(rows):
+        note(names[0], median(quiet), noise=0.5)
+        note(names[1], within(quiet), noise=0.5, better="higher")
+    else:
+        for name in names:
+            leave_out(name, f"{len(quiet)} of {len(rows)} windows were undisturbed")
     return 0
 
 

@@ -12,7 +12,6 @@ looked up, leased, committed and noted, but not measured, by testers in one proc
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import logging
 import os
@@ -33,12 +32,10 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-from _ratios import note, skip
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
-
+import _ratios  # noqa: F401  # first, for the path to the tests' helpers
 import cut_lines
 import lost_testers
+from _ratios import note, options, skip
 
 from trexbench.fleet.guard import LeaseGuard
 
@@ -304,10 +301,7 @@ def in_this_process(reach: Mapping[str, Sequence[str]], lease_s: float, _scratch
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("faults", 80), ("seed", 1), ("cells", 1000), ("testers", 50)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    asked = parser.parse_args()
+    asked = options(__doc__, faults=80, seed=1, cells=1000, testers=50)
     if find_spec("distributed") is None:
         skip("needs trexbench[fleet]")
     storm = Storm(asked.faults, random.Random(asked.seed))

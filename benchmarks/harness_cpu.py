@@ -1,6 +1,6 @@
 """The cost of the harness itself: CPU time of a whole ramp (loop, client, document, live view) over its wall time.
 
-    python benchmarks/harness_cpu.py [--seconds 30]
+    python benchmarks/harness_cpu.py [--seconds 20] [--repeat 3]
 
 The embedded server runs in a process of its own and moves no packets, so that what is counted is the harness alone.
 Aims: 1 Hz on 2 ports under 3 % of a core, 10 Hz on 8 ports under 15 %.
@@ -8,19 +8,15 @@ Aims: 1 Hz on 2 ports under 3 % of a core, 10 Hz on 8 ports under 15 %.
 
 from __future__ import annotations
 
-import argparse
 import io
-import os
-import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from _ratios import note, yardstick_s
+from _ratios import ROOT, fake_server, note, options, yardstick_s
 
 from trexbench.core.load.plan import Offer, pair_directions
 from trexbench.core.result import RunResult, Status
@@ -45,67 +41,44 @@ class _Terminal(io.StringIO):
 
 def measure(port_count: int, sample_s: float, seconds: float) -> float:
     """Percent of a core."""
-    server = subprocess.Popen(
-        [sys.executable, _SERVER, "--ports", str(port_count), *_FREE, "--die-with-parent"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
-    )  # fmt: skip
-    assert server.stdout is not None and server.stdin is not None
-    try:
-        found = re.findall(r":(\d+)", server.stdout.readline())
-        rpc, pub = int(found[0]), int(found[1])
-        ports, clock = tuple(range(port_count)), RunClock()
-        with connect(ServerAddress("127.0.0.1", rpc, pub), ports, clock) as generator:
-            directions = pair_directions(ports, bidir=True)
-            profile = generator.load(_BENCH, {"size": "64", "vm": "var2"}, ports)[0]
-            line = profile.line_rate_pps(10e9)
-            offers = tuple(Offer(one, 10e9, profile.mean_frame_bytes, line, 0.97 * line) for one in directions)
-            plan = Ramp(
-                offers,
-                warmup_s=2.0, ramp_s=seconds, hold_s=0.0, confirm_s=0.0, sample_s=sample_s,
-            )  # fmt: skip
-            command = {"verb": "ramp", "mode": "var2-64b", "direction": "bidir"}
-            result = RunResult(
-                id="x", started="2000-01-01T00:00:00Z", status=Status.RUNNING, command=command, plan=plan,
-                profiles={}, dut={"name": "none"}, generator={}, host={}, samples=(),
-            )  # fmt: skip
-            with tempfile.TemporaryDirectory() as folder:
-                writer = RunWriter(Path(folder), print).begin(result)
-                with open_live(result, _Terminal()) as live:
-                    cpu, wall = time.process_time(), time.monotonic()
-                    outcome = run(plan, generator, clock, SinkGroup([writer, live]))
-                    writer.end(replace(result, samples=tuple(outcome.samples), status=Status.COMPLETE))
-                    cpu, wall = time.process_time() - cpu, time.monotonic() - wall
-            if outcome.error is not None:
-                raise outcome.error
-            return 100 * cpu / wall
-    finally:
-        server.stdin.close()
-        server.wait(10)
-
-
-_SERVER = str(Path(__file__).resolve().parents[1] / "tests/helpers/engine_fake.py")
-_FREE = ("--rpc-port", "0", "--pub-port", "0")
-_BENCH = Path(__file__).resolve().parents[1] / "stl_profiles" / "bench.py"
+    ports, clock = tuple(range(port_count)), RunClock()
+    with (
+        fake_server(port_count) as (rpc, pub),
+        connect(ServerAddress("127.0.0.1", rpc, pub), ports, clock) as generator,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        directions = pair_directions(ports, bidir=True)
+        profile = generator.load(ROOT / "stl_profiles" / "bench.py", {"size": "64", "vm": "var2"}, ports)[0]
+        line = profile.line_rate_pps(10e9)
+        offers = tuple(Offer(one, 10e9, profile.mean_frame_bytes, line, 0.97 * line) for one in directions)
+        plan = Ramp(offers, warmup_s=2.0, ramp_s=seconds, hold_s=0.0, confirm_s=0.0, sample_s=sample_s)
+        result = RunResult(
+            id="x", started="2000-01-01T00:00:00Z", status=Status.RUNNING, plan=plan, profiles={}, generator={},
+            command={"verb": "ramp", "mode": "var2-64b", "direction": "bidir"}, dut={"name": "none"}, host={},
+            samples=(),
+        )  # fmt: skip
+        writer = RunWriter(Path(folder), print).begin(result)
+        with open_live(result, _Terminal()) as live:
+            cpu, wall = time.process_time(), time.monotonic()
+            outcome = run(plan, generator, clock, SinkGroup([writer, live]))
+            writer.end(replace(result, samples=tuple(outcome.samples), status=Status.COMPLETE))
+            cpu, wall = time.process_time() - cpu, time.monotonic() - wall
+        if outcome.error is not None:
+            raise outcome.error
+        return 100 * cpu / wall
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=20.0, help="length of each ramp")
-    parser.add_argument("--repeat", type=int, default=3)
-    options = parser.parse_args()
+    asked = options(__doc__, seconds=20.0, repeat=3)
     failed = False
     for port_count, sample_s, aim in CASES:
-        found = [measure(port_count, sample_s, options.seconds) for _ in range(options.repeat)]
+        found = [measure(port_count, sample_s, asked.seconds) for _ in range(asked.repeat)]
         middle = statistics.median(found)
         failed |= middle > aim
-        note(
-            f"{port_count} ports at {1 / sample_s:g} Hz, CPU of a second / yardstick",
-            middle / 100 / yardstick_s(),
-            noise=0.5,
-        )
+        what = f"{port_count} ports at {1 / sample_s:g} Hz"
+        note(f"{what}, CPU of a second / yardstick", middle / 100 / yardstick_s(), noise=0.5)
         shown = ", ".join(f"{one:.2f}" for one in found)
-        print(f"{port_count} ports at {1 / sample_s:g} Hz: {middle:.2f} % of a core (median of {shown}); aim {aim:g} %")
+        print(f"{what}: {middle:.2f} % of a core (median of {shown}); aim {aim:g} %")
     return int(failed)
 
 

@@ -8,7 +8,6 @@ shares of intervals that hold the mean limit of a router whose limit wanders by 
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -16,13 +15,9 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers"), str(ROOT / "tests" / "unit")]
-
-from _ratios import SEEDED, note  # noqa: E402
+from _ratios import SEEDED, note, options
 
 MODULES = ("test_settle", "test_search", "test_levels")
 MEMORIES_S = (0.05, 2.0, 10.0)
@@ -63,11 +58,7 @@ def covered(plan: str, memory_s: float, seed: int) -> tuple[int, int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=100_000, help="the first of the worlds")
-    parser.add_argument("--only", default="", help="laws whose module or name contains this")
-    asked = parser.parse_args()
+    asked = options(__doc__, runs=60, seed=100_000, only="")
     seeds, every, all_held = range(asked.seed, asked.seed + asked.runs), 0, 0
     with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
         for module, name in laws():

@@ -11,15 +11,13 @@ https://ipng.ch/s/articles/2021/11/26/netgate-6100.html. --placement-only leaves
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from pathlib import Path
 
-from _ratios import SEEDED, note
+from _ratios import ROOT, SEEDED, note, options
 
 from trexbench.config.lookup import find_profile
 from trexbench.config.schema import read_dut
@@ -31,11 +29,10 @@ from trexbench.dut.vpp.parse import parse_runtime
 from trexbench.generator.trex.client import load_client
 from trexbench.generator.trex.profile_loader import load_profile
 from trexbench.stlserver.engine import StreamSpec
-from trexbench.twin.ports import Arrival
 from trexbench.twin.router import TwinRouter
 from trexbench.twin.vpp_runtime import Runtime
+from trexbench.twin.world import Arrival
 
-ROOT = Path(__file__).resolve().parents[1]
 LINE_BPS, TOP, LOSS, IN_A_ROW, NEAR = 10e9, 0.97, 0.001, 3, 2.0
 COLUMNS = (("pfsense", 4), ("linux", 4), ("vpp", 1), ("vpp", 2), ("vpp", 3))
 ARTICLE = {
@@ -137,11 +134,7 @@ def table(duts: Mapping[str, TwinSpec], load: Callable[[str, int], Profile], ste
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The Netgate 6100's twins beside the measured figures")
-    parser.add_argument("--step", type=float, default=0.2, help="percent of line rate per second")
-    parser.add_argument("--placement-only", action="store_true", help="workers cost one another nothing")
-    parser.add_argument("--seed", type=int, help="of the noise; the twins' own when left out")
-    asked = parser.parse_args()
+    asked = options(__doc__, step=0.2, placement_only=False, seed=int)
     begun, duts = time.monotonic(), {}
     for name in ("pfsense", "linux", "vpp"):
         spec = read_dut(ROOT / "dut_configs" / f"netgate-{name}.yaml").twin

@@ -14,7 +14,6 @@ under 1 s. Only the size fails the benchmark: seconds are this machine's, a nigh
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
@@ -23,15 +22,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
+from _ratios import Options, leave_out, note, options, yardstick_s
+from browser import Page, find_chromium, open_chromium
+from year import SUITE, make_report
 
-from _ratios import leave_out, note, yardstick_s  # noqa: E402
-from browser import Page, find_chromium, open_chromium  # noqa: E402
-from year import SUITE, make_report  # noqa: E402
-
-from trexbench.report.page.html import render  # noqa: E402
-from trexbench.review.report import load_library  # noqa: E402
+from trexbench.report.page.html import render
+from trexbench.review.report import load_library
 
 ROUNDS = 5
 SIZE = 1440, 900
@@ -64,13 +60,7 @@ def opening(browser: Page, address: str) -> list[float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", type=int, default=40)
-    parser.add_argument("--nights", type=int, default=365)
-    parser.add_argument("--samples", type=int, default=660)
-    parser.add_argument("--keep", type=Path, help="leave the page here")
-    parser.add_argument("--beside", type=Path, action="append", default=[], help="another page, to be opened in turns")
-    given = parser.parse_args()
+    given = options(__doc__, cells=40, nights=365, samples=660, keep=Path, beside=[Path])
     with tempfile.TemporaryDirectory() as place:
         path = given.keep or Path(place) / "report.html"
         made_s = make(Path(place) / "results", path, given)
@@ -101,7 +91,7 @@ def main() -> int:
         return int(not small)
 
 
-def make(results: Path, path: Path, given: argparse.Namespace) -> float:
+def make(results: Path, path: Path, given: Options) -> float:
     """Seconds from reading the documents until the page is there."""
     report, read_s, older_s, read_cpu_s = make_report(results, given.cells, given.nights, given.samples)
     library = load_library()

@@ -14,7 +14,6 @@ Exit code 0 if the aims hold, else 1.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import sys
@@ -22,21 +21,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import Pool
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _ratios import SEEDED, leave_out, note, options
+from runs import make_plan
+from twins import QueueRouter, Twin
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
-
-from _ratios import SEEDED, leave_out, note  # noqa: E402
-from runs import make_plan  # noqa: E402
-from twins import QueueRouter, Twin  # noqa: E402
-
-from trexbench.core.strategy.analysis import analyse  # noqa: E402
-from trexbench.core.strategy.base import Strategy  # noqa: E402
-from trexbench.twin.ports import Arrival  # noqa: E402
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.strategy.base import Strategy
+from trexbench.twin.world import Arrival
 
 try:
     import MLRsearch as mlr
@@ -316,15 +310,11 @@ def ratios(figures: Mapping[int, Figures]) -> Iterator[tuple[str, float]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=60, help="simulated DUTs of each row (60)")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", nargs="+", default=[""], help="columns whose headings begin so, as in `search`")
-    args = parser.parse_args()
+    args = options(__doc__, runs=60, seed=1, only=[str])
     columns = [
         at
         for at, column in enumerate(COLUMNS)
-        if column.head.startswith(tuple(args.only)) and (mlr is not None or column.head != "MLRsearch")
+        if column.head.startswith(tuple(args.only or [""])) and (mlr is not None or column.head != "MLRsearch")
     ]
     if mlr is None:
         print("MLRsearch is not installed (pip install MLRsearch): its columns are '-', its times are not compared")

@@ -12,12 +12,10 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-from _ratios import note
+from _ratios import ROOT, note
 
 ROUNDS, AIM_S = 15, 0.3
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def children_cpu_s() -> float:

@@ -12,7 +12,6 @@ Aim: index rebuilt at 500 runs/s on one core; `results list` and `regress` in un
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import shutil
@@ -27,16 +26,13 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from _ratios import ROOT, TREXBENCH, note, options
 
-from _ratios import note  # noqa: E402
-
-from trexbench.core.history.rows import Figure, RunRow  # noqa: E402
-from trexbench.results import document  # noqa: E402
-from trexbench.results.document import read_sealed, seal  # noqa: E402
-from trexbench.results.index import INDEX_FILE, open_index  # noqa: E402
-from trexbench.results.store import load_rows  # noqa: E402
+from trexbench.core.history.rows import Figure, RunRow
+from trexbench.results import document
+from trexbench.results.document import read_sealed, seal
+from trexbench.results.index import INDEX_FILE, open_index
+from trexbench.results.store import load_rows
 
 SAMPLES, AIM_RUNS_S, AIM_S = 660, 500.0, 2.0
 DUTS = ("pfsense", "linux", "vpp-1q", "vpp-2q", "vpp-3q")
@@ -44,7 +40,6 @@ MODES = tuple(f"{flows}-{size}" for flows in ("var2", "1flow") for size in ("151
 CELLS = [(dut, mode) for dut in DUTS for mode in MODES]
 MARK, END = b'\n "samples": [\n', b',\n "derived": '
 PLAIN_RUNS, DERIVED_RUNS, ROUNDS = 500, 100, 5
-VERB = "import sys; sys.path.insert(0, {root!r}); from trexbench.cli import main; main({argv!r})"
 
 
 def measure_one(place: Path) -> Path:
@@ -58,8 +53,7 @@ def measure_one(place: Path) -> Path:
 def run_verb(argv: list[str], codes: tuple[int, ...] = (0,)) -> float:
     """Seconds that a whole command takes."""
     begun = time.perf_counter()
-    code = VERB.format(root=str(ROOT), argv=argv)
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([*TREXBENCH, *argv], cwd=ROOT, capture_output=True, text=True)
     if done.returncode not in codes:
         raise SystemExit(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr[-500:]}")
     return time.perf_counter() - begun
@@ -138,10 +132,7 @@ def rows_of(results: Path, expected: int) -> None:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--runs", type=int, default=10_000)
-    options.add_argument("--results", type=Path, help="where to make the directory; it is removed afterwards")
-    chosen = options.parse_args()
+    chosen = options(__doc__, runs=10_000, results=Path)
     runs: int = chosen.runs
     with tempfile.TemporaryDirectory(prefix="trexbench-store-", dir=chosen.results) as folder:
         template = Template(measure_one(Path(folder) / "one"))

@@ -7,7 +7,6 @@ Runs alternate; medians are compared, of the payload that the receiver got:
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -17,7 +16,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 
-from _ratios import note, skip
+from _ratios import note, options, skip
 
 from trexbench.core.tcp.model import HostReading, Leg, TcpPlan, Way
 from trexbench.endpoint import Embedded, EndpointHost, Iperf3, TcpEngine, run_leg
@@ -67,11 +66,7 @@ def compare_readings(repeats: int, seconds: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--iperf3", default="iperf3", metavar="PROGRAM")
-    asked = parser.parse_args()
+    asked = options(__doc__, repeats=5, seconds=3.0, iperf3="iperf3")
     if shutil.which(asked.iperf3) is None:
         skip(f"{asked.iperf3} is missing; install it: apt-get install iperf3")
     engines: Mapping[str, TcpEngine] = {"iperf3": Iperf3(asked.iperf3), "embedded": Embedded()}

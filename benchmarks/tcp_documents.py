@@ -10,14 +10,12 @@ The exit code is 1 if less than nine in ten cells of the tables are near.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from _ratios import SEEDED, note
+from _ratios import ROOT, SEEDED, note, options
 
 from trexbench.config.schema import read_dut
 from trexbench.core.dut.telemetry import Moment
@@ -27,7 +25,6 @@ from trexbench.core.tcp.result import TcpResult
 from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.simulate import SimulatedBench
 
-ROOT = Path(__file__).resolve().parents[1]
 NEAR, NEAR_POINTS, AIM = 0.05, 5.0, 0.9
 FAST = 1e9
 """Simulated seconds per real second."""
@@ -164,10 +161,7 @@ def told(title: str, cells: list[Cell]) -> list[Cell]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--details", action="store_true")
-    args = parser.parse_args()
+    args = options(__doc__, seed=1, details=False)
     tables = told("Raspberry Pi Router Benchmark, 2015", [*raspberry(args.seed)])
     tables += told("Opinionated Router Benchmark, 2022", [*home(args.seed)])
     if args.details:

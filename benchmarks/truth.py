@@ -9,25 +9,19 @@ above the maximum (aim: 40 to 60 %); of runs that the generator limits, how many
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _ratios import SEEDED, note, options
+from test_twin_truth import all_verdicts, beside, limited, verdicts
+from twins import Box, Twin, random_box, random_twin
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers"), str(ROOT / "tests" / "truth")]
-
-from _ratios import SEEDED, note  # noqa: E402
-from test_twin_truth import all_verdicts, beside, limited, verdicts  # noqa: E402
-from twins import Box, Twin, random_box, random_twin  # noqa: E402
-
-from trexbench.core.strategy.ramp import Ramp  # noqa: E402
-from trexbench.core.verdict.model import DirectionResult, Limit  # noqa: E402
+from trexbench.core.strategy.ramp import Ramp
+from trexbench.core.verdict.model import DirectionResult, Limit
 
 AIM = 0.95
 Make = Callable[[random.Random, int, float], Twin | Box]
@@ -99,12 +93,7 @@ def blamed(runs: int, seed: int, kind: str, noisy: bool) -> tuple[int, int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--runs", type=int, default=200, help="measurements of each class; half as many where they take long"
-    )
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
+    args = options(__doc__, runs=200, seed=1)
     heads = ("median err", "95 % err", "stated +-", "covered", "of it above")
     print(f"{'limited by the DUT':64}{'n':>6}" + "".join(f"{head:>13}" for head in heads))
     everything: list[Judged] = []

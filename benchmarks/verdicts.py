@@ -10,21 +10,16 @@ direction that the DUT ended and that is not laid to it.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
+from _ratios import SEEDED, note, options
+from faulty import Mixed, compare, random_mixed
 
-from _ratios import SEEDED, note  # noqa: E402
-from faulty import Mixed, compare, random_mixed  # noqa: E402
-
-from trexbench.core.verdict.model import DirectionResult  # noqa: E402
+from trexbench.core.verdict.model import DirectionResult
 
 
 def judge(number: int, seed: int) -> list[tuple[str, str, str]]:
@@ -48,12 +43,7 @@ def _words(number: int, mixed: Mixed, one: DirectionResult, pps: float) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--faults", type=int, default=300, help="how many measurements")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", type=int, nargs="+", metavar="NUMBER", help="these measurements instead")
-    parser.add_argument("--show", action="store_true", help="the measurements that were not right")
-    args = parser.parse_args()
+    args = options(__doc__, faults=300, seed=1, only=[int], show=False)
     numbers = args.only or range(args.faults)
     counts: Counter[tuple[str, str]] = Counter()
     with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:

@@ -12,7 +12,6 @@ fails may leave the lab up. Every third machine starts from a disk.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import json
@@ -30,12 +29,10 @@ from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import Any
 
-from _ratios import note, skip
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
-
+import _ratios  # noqa: F401  # first, for the path to the tests' helpers
 import vm_disks
 import vm_labs
+from _ratios import note, options, skip
 from packet_lab import namespaces
 from tools import begin, trexbench
 
@@ -240,10 +237,7 @@ def table(faults: Counter[tuple[str, str]]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("faults", 200), ("seed", 1)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    asked = parser.parse_args()
+    asked = options(__doc__, faults=200, seed=1)
     if os.geteuid() != 0 or shutil.which(vm.QEMU) is None:
         skip(f"needs root and {vm.QEMU}")
     begun_s = time.monotonic()

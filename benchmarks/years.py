@@ -18,7 +18,6 @@ second list took 0.5 to 0.7 s of CPU (0.9 to 1.6 s by the clock), regress 4.2 to
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -37,15 +36,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+import numpy as np
+from _ratios import ROOT, TREXBENCH, note, options, skip
+from store import CELLS, Template, measure_one
 
-import numpy as np  # noqa: E402
-from _ratios import note, skip  # noqa: E402
-from store import CELLS, Template, measure_one  # noqa: E402
-
-from trexbench.core.history.night import Attempt, CellRecord, CellState, Night  # noqa: E402
-from trexbench.core.history.rows import RunRow  # noqa: E402
+from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
+from trexbench.core.history.rows import RunRow
 
 LAST, KEPT, SUITE = date(2026, 11, 20), 400, "site-00"
 OPENED = (0, 1, 30, 365)
@@ -201,7 +197,7 @@ def run(argv: list[str], log: Path | None) -> Timed:
     before = log.read_bytes().count(b"HTTP/1.1") if log else 0
     begun = time.perf_counter()
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen([sys.executable, "-m", "trexbench", *argv], cwd=ROOT, stdout=output, stderr=output)
+        process = subprocess.Popen([*TREXBENCH, *argv], cwd=ROOT, stdout=output, stderr=output)
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - begun
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -254,12 +250,7 @@ def put_all(store: Path, endpoint: str) -> None:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--sites", type=int, default=70)
-    options.add_argument("--years", type=int, default=10)
-    options.add_argument("--s3", action="store_true", help="also at an S3 server on loopback")
-    options.add_argument("--place", type=Path, help="where to make the store; it is removed afterwards")
-    chosen = options.parse_args()
+    chosen = options(__doc__, sites=70, years=10, s3=False, place=Path)
     try:
         import duckdb  # noqa: F401
         import fsspec  # noqa: F401
