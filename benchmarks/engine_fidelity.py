@@ -134,7 +134,7 @@ def within(misses: list[float]) -> float:
 
 
 def told(misses: list[float]) -> str:
-    """How far off so many windows were."""
+    """The errors of so many windows."""
     middle, worst = median(misses or [0.0]), max(misses, default=0.0)
     return (
         f"{100 * within(misses):.1f} % within 0.5 % of asked; off by {100 * middle:.3f} % in the median, "

@@ -40,7 +40,7 @@ def measure(cells: int, folder: Path) -> tuple[float, float, float, int]:
     suite.write_text(SUITE.format(duts=", ".join(names), modes=", ".join(MODES)))
 
     def timed(verb: str, *more: str) -> tuple[str, float]:
-        """What the verb prints, and the seconds that it takes."""
+        """Return what the verb prints, and the seconds that it takes."""
         begun = time.monotonic()
         argv = [*TREXBENCH, "suite", verb, str(suite), "--configs-dir", str(folder / "duts"), *more]
         environment = {**ENVIRONMENT, "TREXBENCH_RUN_DIR": str(folder / "run")}
