@@ -75,7 +75,7 @@ def journals(folder: Path) -> list[str]:
 def die(fleet: Fleet, tester: str, folder: Path) -> None:
     """Leave what a tester leaves that is killed while it measures."""
     for join in fleet.joins(tester, DUT):
-        _set(join, open_transport("local"), folder / ".fleet")
+        _set(join, open_transport(TransportConfig("local")), folder / ".fleet")
     assert LeaseFolder(folder / ".fleet" / PORTS, tester).append(LeaseRecord(1, f"{tester}-dead", 0.01))
 
 
@@ -163,7 +163,7 @@ class Host:
         if len(self.ran) >= self.fails:
             raise DutError("r1 is not reached")
         self.ran.append((tuple(argv), input))
-        return Completed(tuple(argv), 0, "", "", 0.0)
+        return Completed(tuple(argv), 0, "", "")
 
     @contextmanager
     def reach(self, _way: TransportConfig) -> Iterator[Transport]:
