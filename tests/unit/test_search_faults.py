@@ -157,7 +157,7 @@ def test_the_offered_load_of_a_look_is_what_was_sent(number: int) -> None:
     rng = random.Random(4100 + number)
     behind, jitter = rng.uniform(0.0, 0.08), rng.choice([0.0, 0.002, 0.01])
     if number % 4 == 3:
-        behind /= -4  # as much as a sender that catches up, and more
+        behind *= -1
 
     class Lagging(SimulatedGenerator):
         """Sends less than is asked for, or more, at every rate, and more of it at one time than at another."""

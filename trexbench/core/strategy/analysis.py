@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import median
 
 from ..load.plan import MIN_OFFERED_PPS, Direction
 from ..load.sample import Phase, Sample, find_setback
@@ -17,6 +18,9 @@ TRIALS_LOWER = (0.03, 2 * 0.03)
 """Shares by which later confirmation trials are lower than a direction's first, after failures: a router that fails
 twice is erratic over a wide band.
 """
+
+NEAR = 3
+"""Windows whose median says by how much too much a generator sends: one may be that in which it caught up."""
 
 
 def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
@@ -73,12 +77,20 @@ def next_trial(
     trial = history[-1].trial if history[-1].phase is Phase.CONFIRM_DRAIN else 0
     if plan.length_s(Phase.CONFIRM) == 0 or trial > len(lower):
         return None
-    results = analyse(plan, history).directions
+    results, measured = analyse(plan, history).directions, RunWindows(plan, history)
     rates = {result.direction: _trial_pps(result, lower) for result in results}
     due = [one.direction for one in results if _is_doubtful(one) or (always and not trial)]
     if not any(rates[direction] >= MIN_OFFERED_PPS for direction in due):
         return None
-    return plan.begin(Phase.CONFIRM, history, {d: plan.offer(d).within(pps) for d, pps in rates.items()}, trial + 1)
+    asked = {d: plan.offer(d).within(pps / _sent_of_asked(measured, d, pps)) for d, pps in rates.items()}
+    return plan.begin(Phase.CONFIRM, history, asked, trial + 1)
+
+
+def _sent_of_asked(measured: RunWindows, direction: Direction, pps: float) -> float:
+    """The factor by which a generator that sends too much did so near this rate, else 1."""
+    windows = measured_windows(measured.plan, measured.samples, direction, measured.plan.curve_phases)
+    near = sorted((w for w in windows if w.asked_pps), key=lambda w: abs(w.sent_pps - pps))[:NEAR]
+    return max(1.0, median(w.sent_pps / w.asked_pps for w in near)) if near else 1.0
 
 
 def _is_doubtful(result: DirectionResult) -> bool:

@@ -58,7 +58,7 @@ def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]
     for number in by_trial(measured.samples, Phase.CONFIRM_DRAIN):
         _, _, window, offered, sent_pps = find_held(measured.samples, direction, CONFIRM_PHASES, number)
         beyond = path.correct(window).loss
-        offered = sent_pps if misses(offered, sent_pps) else offered
+        offered = sent_pps if misses(offered, sent_pps) or misses(sent_pps, offered) else offered
         kept = beyond is not None and beyond <= measured.plan.loss_threshold
         trials.append(Trial(number, offered, window.sent, window.received, window.loss, kept))
     return tuple(trials)
