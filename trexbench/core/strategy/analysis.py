@@ -82,15 +82,16 @@ def next_trial(
     due = [one.direction for one in results if _is_doubtful(one) or (always and not trial)]
     if not any(rates[direction] >= MIN_OFFERED_PPS for direction in due):
         return None
-    asked = {d: plan.offer(d).within(pps / _sent_of_asked(measured, d, pps)) for d, pps in rates.items()}
+    asked = {d: plan.offer(d).within(pps / _sent_of_asked(plan, measured, d, pps)) for d, pps in rates.items()}
     return plan.begin(Phase.CONFIRM, history, asked, trial + 1)
 
 
-def _sent_of_asked(measured: RunWindows, direction: Direction, pps: float) -> float:
-    """The factor by which a generator that sends too much did so near this rate, else 1."""
-    windows = measured_windows(measured.plan, measured.samples, direction, measured.plan.curve_phases)
+def _sent_of_asked(plan: Strategy, measured: RunWindows, direction: Direction, pps: float) -> float:
+    """The factor by which a generator sends too much near this rate; 1 where the surplus alone fails no trial."""
+    windows = measured_windows(plan, measured.samples, direction, plan.curve_phases)
     near = sorted((w for w in windows if w.asked_pps), key=lambda w: abs(w.sent_pps - pps))[:NEAR]
-    return max(1.0, median(w.sent_pps / w.asked_pps for w in near)) if near else 1.0
+    factor = median(w.sent_pps / w.asked_pps for w in near) if near else 1.0
+    return factor if factor > 1 + plan.loss_threshold else 1.0
 
 
 def _is_doubtful(result: DirectionResult) -> bool:
