@@ -27,6 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import Popen
@@ -225,6 +226,7 @@ def empty_cells(count: int, testers: int, folder: Path) -> tuple[int, float, flo
     setup, results = Setup(sim=True, configs_dir=folder / "dut_configs"), folder / "results"
     found, jobs = read_jobs(str(suite), setup)
     memory: list[float] = []
+    empty_result()
 
     def said(_line: str) -> None:
         memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
@@ -248,18 +250,13 @@ def empty_cells(count: int, testers: int, folder: Path) -> tuple[int, float, flo
 
 
 def empty_cell(order: Mapping[str, Any]) -> dict[str, Any]:
-    from runs import make_result
-
     from trexbench.fleet.task import measure_cell
-    from trexbench.results.document import encode
     from trexbench.session.keep import Measured, Output
     from trexbench.suite.jobs import Job
 
     def drive(_job: Job, output: Output) -> Measured[Any]:
         assert output.results is not None
-        if not EMPTY:
-            EMPTY.append((make_result(), encode(make_result())))
-        result, data = EMPTY[0]
+        result, data = empty_result()
         path = output.results / "empty.json"
         path.write_bytes(data)
         return Measured(result, None, path)
@@ -274,7 +271,15 @@ class Unguarded(LeaseGuard):
         pass
 
 
-EMPTY: list[tuple[Any, bytes]] = []
+@cache
+def empty_result() -> tuple[Any, bytes]:
+    """A run and its document, made once before the clock starts."""
+    from runs import make_result
+
+    from trexbench.results.document import encode
+
+    result = make_result()
+    return result, encode(result)
 
 
 @contextlib.contextmanager
