@@ -21,6 +21,7 @@ from trexbench.core.history.cell import EFFICIENCY, TCP_KIND, Cell, is_chosen
 from trexbench.core.history.known import Known
 from trexbench.core.tcp.model import TcpMode, Way
 from trexbench.core.tcp.path import TrafficPath
+from trexbench.core.tcp.tunnel import NOT_READ
 from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.report.commands import acknowledge, compare, doctor, measure, run_again, show
 from trexbench.session import keep
@@ -132,22 +133,43 @@ def test_a_rerun_by_hand_plans_the_same_cell(cell: Cell, monkeypatch: pytest.Mon
     assert cell == Cell(request.dut.name, request.mode, request.bidir, queues, kind, request.sim, variant, over, held)
 
 
-IPV4 = replace(TCP, dut="lab-linux", mode=replace(TCP.tcp, version=4), variant="pppoe")
+IPV4 = replace(TCP, dut="lab-linux", mode=replace(TCP.tcp, version=4))
+THROUGH = {
+    "relay,client-dut,mtu=1400": TrafficPath(
+        tunnel="relay", tunnel_between="client-dut", tunnel_by="trexbench", tunnel_mtu=1400
+    ),
+    "openvpn,mtu=1432,cipher=AES-128-GCM": TrafficPath(
+        parse_wan("20ms,1gbit"), "netem", "openvpn", "client-server", "OpenVPN 2.6.14, AES-128-GCM", 1432
+    ),
+    "ipsec,mtu=1440": TrafficPath(
+        tunnel="ipsec", tunnel_between="client-server", tunnel_by="the kernel, AES-256-GCM", tunnel_mtu=1440
+    ),
+    "6in4": TrafficPath(tunnel="6in4", tunnel_by="tc-bpf"),
+    "none": TrafficPath(parse_wan("20ms,1gbit,loss=0.01%,jitter=1ms"), "netem"),
+}
 
 
 @pytest.mark.usefixtures("empty_directory")
-def test_a_rerun_of_tcp_goes_over_the_same_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = replace(IPV4, over=TrafficPath(parse_wan("20ms,1gbit,loss=0.01%,jitter=1ms"), "netem"))
+@pytest.mark.parametrize(("tunnel", "over"), THROUGH.items())
+def test_a_rerun_of_tcp_goes_through_the_same_line_and_tunnel(
+    tunnel: str, over: TrafficPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = replace(IPV4, variant="pppoe", over=over) if tunnel == "none" else replace(IPV4, over=over)
     request = planned(measure(cell, None, "results") or "", monkeypatch)
-    assert (request.dut.name, request.dut.variant, request.plan.streams) == ("lab-linux", "pppoe", 4)
+    assert (request.dut.name, request.dut.variant, request.plan.streams) == ("lab-linux", cell.variant, 4)
     assert [leg.kind for leg in request.plan.legs] == [cell.tcp and cell.tcp.leg]
-    assert (request.dut.endpoints.tunnel, request.dut.wan, request.apply) == ("none", cell.over and cell.over.wan, True)
+    assert (request.dut.endpoints.tunnel, request.dut.wan, request.apply) == (tunnel, over.wan, True)
+    as_it_is = replace(cell, over=TrafficPath(tunnel="6in4", tunnel_by=NOT_READ), variant=None)
+    assert not planned(measure(as_it_is, None, "results") or "", monkeypatch).apply
 
 
 NO_COMMAND = [
     replace(TCP, over=TrafficPath(Wan(0.0123456, 1e9), "netem")),
     replace(TCP, over=TrafficPath(Wan(60.0, 1e13), "netem")),
-    replace(TCP, over=TrafficPath(tunnel="relay", tunnel_between="client-dut", tunnel_by="trexbench")),
+    replace(TCP, over=TrafficPath(tunnel="a later one")),
+    replace(TCP, over=TrafficPath(tunnel="relay", tunnel_between="client-moon")),
+    replace(TCP, over=TrafficPath(tunnel="gre", tunnel_mtu=100)),
+    replace(TCP, over=TrafficPath(tunnel="openvpn", tunnel_by="OpenVPN 2.6.14")),
     *(replace(CELL, kind=EFFICIENCY, held_pps=pps) for pps in (0.0, 1e-7, 1e300)),
     replace(CELL, mode="my-profile"),
     replace(CELL, mode="var2-imix,0123abcd"),

@@ -16,6 +16,7 @@ from ..core.strategy.mlrsearch import MlrSearch
 from ..core.strategy.search import Search
 from ..core.tcp.model import TcpMode
 from ..core.tcp.path import TrafficPath
+from ..core.tcp.tunnel import KINDS, NOT_READ, Tunnel, parse_tunnel
 from ..core.tcp.wan import parse_wan
 from ..core.units import Rate, format_pps, nominal, parse_rate
 
@@ -52,22 +53,39 @@ def run_again(suite: str, results: str) -> str:
 
 
 def measure(cell: Cell, suite: str | None, results: str) -> str | None:
-    """Measure the cell again, as its suite does it, or by hand; None where no command says all that it was.
-
-    A run by hand through a tunnel is not said: who made it knows the options.
-    """
+    """Measure the cell again, as its suite does it, or by hand; None where no command says all that it was."""
     sim = ("--sim",) if cell.simulated else ()
     if suite:
         only = escape(str(cell.unmarked))
         return _line("suite", "run", suite, "--only", only, *sim, *_results(results))
-    load, path = ("tcp", *_tcp(cell.tcp)) if cell.tcp else _packets(cell), cell.over or TrafficPath()
-    through = path.tunnel and not (cell.simulated and path.tunnel_between)  # a twin has the tunnel that it describes
-    if load is None or through or (path.wan is not None and not _is_said(parse_wan, path.wan.asked, path.wan)):
+    load = ("tcp", *_tcp(cell.tcp)) if cell.tcp else _packets(cell)
+    through = _through(cell.over or TrafficPath(), cell.simulated)
+    if load is None or through is None:
         return None
     variant = ("--variant", cell.variant) if cell.variant else ()
-    line = ("--wan", path.wan.asked) if path.wan is not None else ()
     verb, *options = load
-    return _line(*verb.split(), "--dut", cell.dut, *options, *variant, *line, *sim, *_results(results))
+    return _line(*verb.split(), "--dut", cell.dut, *options, *variant, *through, *sim, *_results(results))
+
+
+def _through(path: TrafficPath, simulated: bool) -> tuple[str, ...] | None:
+    """The options for a line and a tunnel; None for those that no option says exactly.
+
+    A twin has the tunnel that it describes, unless that is one of the DUT's own configuration.
+    """
+    if path.wan is not None and not _is_said(parse_wan, path.wan.asked, path.wan):
+        return None
+    line = ("--wan", path.wan.asked) if path.wan is not None else ()
+    if not path.tunnel or (simulated and path.tunnel_between):
+        return line
+    if (kind := KINDS.get(path.tunnel)) is None:
+        return None
+    ciphers = [one for one in kind.ciphers or ("",) if not one or path.tunnel_by.endswith(f", {one}")]
+    if not ciphers:
+        return None
+    tunnel = Tunnel(path.tunnel, path.tunnel_between or kind.betweens[0], path.tunnel_mtu, ciphers[0])
+    if not _is_said(parse_tunnel, str(tunnel), tunnel):
+        return None
+    return *line, "--tunnel", str(tunnel), *(("--no-apply",) if path.tunnel_by == NOT_READ else ())
 
 
 def _is_said(parse: Callable[[str], object], text: str, value: object) -> bool:

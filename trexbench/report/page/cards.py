@@ -41,7 +41,7 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
     latest = rows[-1] if rows and night_of(rows[-1]) >= since else None
     steps = [("see the latest run", show(latest, report.results))] if latest else []
     steps += [("compare before and now", compare(before, latest, report.results))] if before and latest else []
-    again = measure(first.cell, latest.suite if latest else None, report.results)
+    again = measure(first.cell, rows[-1].suite if rows else None, report.results)
     steps += [("measure this cell again", again)] if again else []
     if first.worse and first.note is None:
         steps += [("or take it as known", command) for command in acknowledge(event.group, report.results)]
