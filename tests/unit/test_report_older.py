@@ -12,17 +12,21 @@ from documents import to_document
 from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import make_change, make_costs, make_row, make_run
+from runs import World, make_plan, make_result
 from seen import kernel, run_of, vpp
+from test_stream_losses import run as counted_run
 
 from trexbench.core.errors import StoreError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding
 from trexbench.core.history.rows import RATE, RunRow, row_of
+from trexbench.core.load.sample import Sample
 from trexbench.core.result import RunResult, from_document
 from trexbench.report.page.older import MOST_POINTS, REASONS, Older, choose_older, with_figures
 from trexbench.report.page.overlay import Curve, find_curves
 from trexbench.report.page.trends import TrendChange
+from trexbench.results.document import seal
 from trexbench.results.store import RunWriter, load_run
 from trexbench.review.report import changes_of, collect
 
@@ -165,14 +169,47 @@ def test_a_stored_verdict_is_the_derived_one(tmp_path: Path) -> None:
     assert older_curves(ROW, load_run(path)) == older_curves(ROW, RUN), "edited by hand: derived anew"
 
 
-@pytest.mark.parametrize(
-    "run", [make_run(CELL, latency_s=3.0), run_of(vpp(), vpp(), bidir=True), run_of(kernel(0.0), kernel(60.0))]
-)
+def without_tags(sample: Sample) -> Sample:
+    """The sample of a tester that got none of its tagged frames back."""
+    none = {
+        port: replace(one, received=0, average_s=None, histogram={}) for port, one in sample.reading.latency.items()
+    }
+    return replace(sample, reading=replace(sample.reading, latency=none))
+
+
+LATENT = make_run(CELL, latency_s=3.0)
+OF_ANALYSES = {
+    "latency": LATENT,
+    "of both directions": run_of(vpp(), vpp(), bidir=True),
+    "of a kernel": run_of(kernel(0.0), kernel(60.0)),
+    "counted streams": counted_run(),
+    "frames without their marks": counted_run(marked=0.0),
+    "no tagged frame came back": replace(LATENT, samples=[without_tags(one) for one in LATENT.samples]),
+    "a stall": make_result(make_plan(), World(700e3, blips=((20.0, 26.0),))),
+}
+
+
+@pytest.mark.parametrize("run", OF_ANALYSES.values(), ids=OF_ANALYSES)
 def test_what_is_stored_of_an_analysis_is_all_of_it(tmp_path: Path, run: RunResult) -> None:
     stored = load_run(RunWriter(tmp_path, pytest.fail).end(run))
     for name in ("analysis", "losses", "streams"):
         assert vars(stored)[name] == getattr(run, name)
     assert [*stored.derived_warnings()] == [*run.derived_warnings()]
+
+
+def test_these_runs_have_what_is_stored() -> None:
+    assert OF_ANALYSES["a stall"].analysis.stalls and OF_ANALYSES["counted streams"].streams
+    for name, code in (("frames without their marks", "unmarked"), ("no tagged frame came back", "no-latency")):
+        assert code in {one.code for one in OF_ANALYSES[name].analysis_warnings}
+
+
+@pytest.mark.parametrize(("name", "value"), [("stalls", None), ("losses", "x"), ("analysis", [1])])
+def test_figures_of_a_sealed_document_that_are_none_are_derived_anew(tmp_path: Path, name: str, value: object) -> None:
+    path = tmp_path / "x.json"
+    changed = json.dumps(json.loads(TEXT) | {name: value}).encode()
+    path.write_bytes(seal(changed[:-1], [ROW]))
+    stored = load_run(path)
+    assert (stored.analysis, stored.losses) == (RUN.analysis, RUN.losses)
 
 
 def test_costs_and_latencies_of_an_older_night_come_along() -> None:

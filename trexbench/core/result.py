@@ -248,13 +248,16 @@ def reuse_verdicts(result: RunResult, document: Mapping[str, Any]) -> None:
 
     warnings = noted_warnings(document["warnings"], "analysis")
     own = warnings[: len(warnings) - len(result._further_warnings)]
-    vars(result)["analysis"] = Analysis(read("analysis", DirectionResult), own, read("stalls", Stall))
-    vars(result)["losses"] = msgspec.convert(document["losses"], LossReport | None)
-    vars(result)["streams"] = {
-        Direction.parse(one["direction"]): msgspec.convert(one["streams"], tuple[StreamLoss, ...])
-        for one in document["analysis"]
-        if "streams" in one
+    verdicts = {
+        "analysis": Analysis(read("analysis", DirectionResult), own, read("stalls", Stall)),
+        "losses": msgspec.convert(document["losses"], LossReport | None),
+        "streams": {
+            Direction.parse(one["direction"]): msgspec.convert(one["streams"], tuple[StreamLoss, ...])
+            for one in document["analysis"]
+            if "streams" in one
+        },
     }
+    vars(result).update(verdicts)  # all of them or none
 
 
 def from_document(document: Any) -> RunResult:

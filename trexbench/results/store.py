@@ -165,11 +165,18 @@ def load_document(path: Path) -> Run:
     with naming(path):
         data = read_bytes(path)
         document, result = _read(data, path)
-        if is_sealed(data):  # it was checked when it was written
-            load_of(result).reuse(result, document)
-        else:
+        if not is_sealed(data) or not _reuse(result, document):
             checked_rows(result)
         return result
+
+
+def _reuse(result: Run, document: dict[str, Any]) -> bool:
+    """Take a sealed document's figures, checked when they were written; False where some are none: it has no key."""
+    try:
+        load_of(result).reuse(result, document)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+        return False
+    return True
 
 
 def load_run(path: Path) -> RunResult:
