@@ -287,6 +287,15 @@ def test_what_others_sent_can_be_said_so_that_it_stands_beside_ours(capfd: pytes
     assert "1flow-64b" in out
 
 
+def test_other_files_are_refused_by_name_and_stop_no_other(capfd: pytest.CaptureFixture[str]) -> None:
+    bad = ["bad.json", "worse.json", "missing.json"]
+    Path("bad.json").write_text("{}")
+    Path("worse.json").write_text("[")
+    out, err = said(capfd, "results", "import", "--speed", "1gbit", *bad, loadtest("good.json"), code=9)
+    assert len(out.splitlines()) == 1 and len(rows()) == 1
+    assert [name for name in bad if f"trexbench: {name}: " in err] == bad
+
+
 def test_exports_of_several_duts_do_not_overwrite_one_another(capfd: pytest.CaptureFixture[str]) -> None:
     paths = [str(store(1)), str(store(1, dut="other")), str(store(2))]
     out, _ = said(capfd, "results", "export", "--loadtest", *paths, "-o", "out/")

@@ -14,6 +14,7 @@ from trexbench.cli import watch
 from trexbench.cli.watch import SLOWEST_NIGHT_S, Site, own_hosts
 from trexbench.core.errors import StoreError
 from trexbench.results.nights import KNOWN_FILE, NightWriter, find_nights, load_known
+from trexbench.results.testers import keep_ratios
 from trexbench.review.find import Warn
 from trexbench.suite.underway import suite_lock
 
@@ -55,6 +56,14 @@ def test_a_page_that_cannot_be_made_again_stays_and_says_why(fault: str, tmp_pat
     known.unlink() if fault == "half a file" else (tmp_path / "away").rename(results)
     assert site.page() == before and lines(site) == []
     store_night(results, "2026-11-20", CELLS[:1])
+    assert site.page() != before
+
+
+def test_the_page_is_made_again_when_testers_were_calibrated(tmp_path: Path) -> None:
+    store_night(tmp_path, "2026-11-19", CELLS[:1])
+    site = site_of(tmp_path, [])
+    before = site.page()
+    keep_ratios(tmp_path, [])
     assert site.page() != before
 
 

@@ -24,6 +24,7 @@ from ..core.errors import ConfigError, as_bench_error
 from ..core.history.night import Night
 from ..results.nights import KNOWN_FILE, KNOWN_FOLDER, find_nights, written_ns
 from ..results.scan import scan
+from ..results.testers import ratios_file
 from ..review.find import Warn
 from ..review.progress import progress_lines
 from ..suite.underway import is_of_another, is_under_way
@@ -120,6 +121,7 @@ class Site:
         ended = sorted((path, stamp) for path, stamp in found.stamps.items() if path not in passed_over)
         own = [(one.started, one.finished, one.error, len(one.failed)) for one in nights if one not in others]
         known = [written_ns(self.results / name) for name in (KNOWN_FILE, KNOWN_FOLDER)]
+        known.append(written_ns(ratios_file(self.results)))
         return sha256(repr((ended, own, known)).encode()).hexdigest()[:16]
 
     def _progress(self, found: list[tuple[Path, Night]]) -> Iterator[str]:
