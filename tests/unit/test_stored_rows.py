@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import math
 import os
@@ -9,10 +11,12 @@ import random
 import signal
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from children import start_child
@@ -28,9 +32,10 @@ fsspec = pytest.importorskip("fsspec")
 
 import pyarrow.parquet as pq  # noqa: E402
 
+from trexbench import files  # noqa: E402
 from trexbench.core.errors import ConfigError, StoreError  # noqa: E402
 from trexbench.core.history.cell import TCP_KIND, Cell  # noqa: E402
-from trexbench.core.history.known import Known  # noqa: E402
+from trexbench.core.history.known import Known, known_to_dict  # noqa: E402
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night  # noqa: E402
 from trexbench.core.history.rows import METRICS, UNFOLLOWED, Figure, RunRow  # noqa: E402
 from trexbench.core.tcp.model import TcpMode, Way  # noqa: E402
@@ -38,7 +43,14 @@ from trexbench.core.tcp.path import TrafficPath  # noqa: E402
 from trexbench.results import sql  # noqa: E402
 from trexbench.results.columns import column_names  # noqa: E402
 from trexbench.results.index import open_index  # noqa: E402
-from trexbench.results.nights import NightWriter, add_known, find_nights, load_known, remove_known  # noqa: E402
+from trexbench.results.nights import (  # noqa: E402
+    KNOWN_FILE,
+    NightWriter,
+    add_known,
+    find_nights,
+    load_known,
+    remove_known,
+)
 from trexbench.results.parquet import make_table, merge, read_rows, write_table  # noqa: E402
 from trexbench.results.prune import find_old, remove  # noqa: E402
 from trexbench.results.published import keep_night  # noqa: E402
@@ -205,12 +217,14 @@ def test_months_and_years_that_are_over_are_merged_once(tmp_path: Path) -> None:
     for row in rows:
         write_table(tmp_path / f"{row.path}.parquet", make_table([row], ["x"]))
     whole, gone = merge(tmp_path)
+    assert not gone and len(merge(tmp_path)[1]) == 7, "files go once what has their rows was seen to be there"
     left = ["2025.parquet", "2026-01.parquet", "2026-02-01.parquet", "2026-02-02.parquet"]
-    assert files_of(tmp_path) == left and sorted(path.name for path in whole) == left[:2] and len(gone) == 7
+    assert files_of(tmp_path) == left and {*left[:2]} <= {path.name for path in whole}
     late = replace(rows[1], label="again")
     write_table(tmp_path / "2025-12-30.parquet", make_table([late], ["x"]))  # as after a kill before it was removed
     assert counting(os.listdir(tmp_path)) == left
-    merge(tmp_path)
+    for _ in range(2):
+        merge(tmp_path)
     found = [row for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
     assert sorted(found, key=lambda row: row.path) == [rows[0], late, *rows[2:]]
 
@@ -429,6 +443,63 @@ def test_rows_of_damaged_documents_never_replace_the_stores(tmp_path: Path, monk
     assert len(all_rows(other, told.append)) == 5, "it is made again"
 
 
+def test_of_two_that_merge_at_once_neither_loses_a_late_nights_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = memory_store(1)
+    theirs = fresh(tmp_path, monkeypatch)
+
+    def put(results: Path, number: int) -> None:
+        monkeypatch.setenv("TREXBENCH_STATE_DIR", str(results.parents[1]))
+        keep_night(results, ended_night(results, number), refused)
+
+    def slow(folder: Path) -> tuple[list[Path], list[Path]]:
+        """Merge, and let another one put a late night meanwhile."""
+        monkeypatch.setattr("trexbench.results.published.merge", merge)
+        merged = merge(folder)
+        put(theirs, 5)
+        monkeypatch.setenv("TREXBENCH_STATE_DIR", str(ours.parents[1]))
+        return merged
+
+    monkeypatch.setattr("trexbench.results.published.merge", slow)
+    for number in (31, 32, 33):
+        put(ours, number)
+    rows = all_rows(fresh(tmp_path, monkeypatch), refused)
+    assert [row.night for row in rows] == [date(at) for at in (0, 5, 31, 32, 33)]
+    assert [path.rpartition("/")[2] for path in fsspec.filesystem("memory").find("/lab/results/rows")] == [
+        "2026-01.parquet",
+        *(f"{date(at)}.parquet" for at in (31, 32, 33)),
+    ]
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("how", ["did not arrive", "was replaced at once"])
+def test_a_merged_file_that_is_not_in_the_store_costs_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool, how: str
+) -> None:
+    address, place = f"file://{tmp_path}/store", tmp_path / "store" / "rows" / "nightly" / "2026-01.parquet"
+    ours, replace_file = mirror_of(address), files.replace_file
+    for number in (0, 31) if late else (0,):
+        keep_night(ours, ended_night(ours, number), refused)
+    former = pq.read_table(place if late else place.with_name(f"{date(0)}.parquet"))
+    write_table(tmp_path / "former.parquet", former if late else former.slice(0, 0))
+
+    def other(path: Path, *more: Any, **options: Any) -> None:
+        if path == place and how == "did not arrive":
+            raise OSError("no such host")
+        replace_file(path, *more, **options)
+        if path == place:
+            replace_file(path, (tmp_path / "former.parquet").read_bytes())
+
+    with monkeypatch.context() as patched, contextlib.suppress(StoreError):
+        patched.setattr(files, "replace_file", other)
+        keep_night(ours, ended_night(ours, 5 if late else 31), refused)
+    for number in (32, 33):
+        keep_night(ours, ended_night(ours, number), refused)
+    rows = all_rows(fresh(tmp_path, monkeypatch, address), refused)
+    assert [row.night for row in rows] == [date(at) for at in ((0, 5) if late else (0,)) + (31, 32, 33)]
+
+
 def test_a_store_that_is_gone_is_not_one_without_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory_store(1)
     memory, place = fsspec.filesystem("memory"), f"/lab/results/rows/nightly/{date(0)}.parquet"
@@ -491,6 +562,9 @@ def test_a_query_of_a_store_without_duckdb_is_refused(monkeypatch: pytest.Monkey
     results = memory_store(1)
     monkeypatch.setattr("trexbench.review.query.can_import", lambda _: False)
     with pytest.raises(ConfigError, match="memory://lab/results needs duckdb"):
+        query("select 1", results, refused)
+    monkeypatch.setattr("trexbench.results.remote.has_parquet", lambda: False)
+    with pytest.raises(ConfigError, match="results at memory:// need pyarrow"):
         query("select 1", results, refused)
 
 
@@ -662,3 +736,62 @@ def test_acknowledgements_by_two_at_one_store_overwrite_nothing(
     assert load_known(own) == [first, second] and remove_known(own, 2) == second
     monkeypatch.setenv("TREXBENCH_STATE_DIR", str(other.parents[1]))
     assert load_known(other) == [first]
+
+
+def test_a_removed_acknowledgement_of_an_earlier_version_counts_in_no_mirror(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, known, memory = memory_store(1), Known("2026-11-20", "a *", None, "old"), fsspec.filesystem("memory")
+    memory.pipe_file(f"/lab/results/{KNOWN_FILE}", json.dumps(known_to_dict([known])).encode())
+    other = fresh(tmp_path, monkeypatch)
+    assert load_known(other) == [known]
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(own.parents[1]))
+    assert remove_known(own, 1) == known
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(other.parents[1]))
+    assert load_known(other) == []
+
+
+def test_an_acknowledgement_that_could_not_be_stored_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = memory_store(1)
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("no such host")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(fsspec.filesystem("memory")), "pipe_file", broken)
+        with pytest.raises(StoreError, match="no such host"):
+            add_known(own, Known("2026-11-20", "a *", None, ""))
+    assert load_known(own) == []
+
+
+def test_a_local_stores_files_are_found_without_links_to_directories(tmp_path: Path) -> None:
+    address = f"file://{tmp_path}/store"
+    results = mirror_of(address)
+    keep_night(results, ended_night(results), refused)
+    store = store_of(results)
+    assert store is not None
+    before = store.find("rows")
+    (tmp_path / "store" / "rows" / "nightly" / "up").symlink_to("..")
+    (tmp_path / "store" / "rows" / "gone").symlink_to("nowhere")
+    assert store.find("rows") == before and len(before) == 1
+
+
+class Circle:
+    own: Circle
+
+
+def test_rows_are_frozen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = memory_store(1)
+    monkeypatch.setattr("trexbench.results.stored.MANY", 1)
+    gc.unfreeze()
+    try:
+        all_rows(results, refused)
+        assert gc.get_freeze_count()
+        circle = Circle()
+        circle.own, gone = circle, weakref.ref(circle)
+        del circle
+        all_rows(results, refused)
+        gc.collect()
+        assert gone() is None, "what a page leaves goes when it is made again"
+    finally:
+        gc.unfreeze()

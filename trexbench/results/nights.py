@@ -25,7 +25,7 @@ FOLDER, KNOWN_FOLDER = "nights", "acknowledged"
 KNOWN_FILE = "acknowledged.json"
 """Known changes of earlier versions, all in one file."""
 TESTERS = ".fleet"
-"""Below the results: leases, and what is being measured by a fleet; no reader of results looks there."""
+"""Below the results: leases, what a fleet is measuring, and by how much its testers differ."""
 MAX_BYTES = 8 << 20
 """Larger files are not read: a night of a thousand cells has half a megabyte."""
 
@@ -167,8 +167,8 @@ def _known_with_files(results: Path) -> list[tuple[Path, Known]]:
         there = store.find(KNOWN_FOLDER)
         store.mirror_files(there)
     files = sorted(folder.glob("*.json"))
-    if store is not None:
-        files = [path for path in files if f"{KNOWN_FOLDER}/{path.name}" in there or not _is_sent(path)]
+    if store is not None:  # what was removed there, or never arrived, does not count
+        files = [path for path in files if f"{KNOWN_FOLDER}/{path.name}" in there]
     for path in [old, *files] if old.exists() else files:
         with naming(path):
             found += [(path, one) for one in known_from_dict(read_object(path, MAX_BYTES))]
@@ -192,7 +192,7 @@ def remove_known(results: Path, number: int) -> Known:
         raise StoreError(f"no known change {number}", "trexbench regress --known lists them")
     path, gone = known.pop(number - 1)
     left, store = [one for file, one in known if file == path], store_of(results)
-    if left:  # of a file with several, as earlier versions made them
+    if left or path.name == KNOWN_FILE:  # the latter stays, empty: mirrors have copies of it
         replace_file(path, encode_json(known_to_dict(left)))
         if store is not None:
             store.replace(path.relative_to(results).as_posix())

@@ -151,39 +151,44 @@ def drop_removed(results: Path, path: Path) -> None:
 def merge(folder: Path) -> tuple[list[Path], list[Path]]:
     """Merge the files of months and years that are over, and late ones; what was written, and what is gone.
 
-    Of a document that two files have, the rows of the younger file count: after a kill, its next call does the rest.
+    A file goes only when a former call merged it: of two that merge at once the later one's file stays, and the next
+    call merges what that lacks. Of a document that two files have, the rows of the younger file count.
     """
-    whole: list[Path] = []
+    written: list[Path] = []
     gone: list[Path] = []
     for length in PERIODS:
         names = sorted(path.name.removesuffix(ENDING) for path in folder.glob(f"*{ENDING}"))
         newest = max((name[:10] for name in names), default="")
         for period in sorted({name[:length] for name in names if len(name) > length}):
             if period < newest[:length] or period in names:
-                parts = [folder / (name + ENDING) for name in names if len(name) > length and name[:length] == period]
-                if not _merge_into(folder / (period + ENDING), parts):
-                    continue
-                whole.append(folder / (period + ENDING))
-                gone += parts
-    return [path for path in whole if path not in gone], gone
+                own = [name for name in names if len(name) > length and name[:length] == period]
+                months = {name for name in own if len(name) in PERIODS}
+                parts = [folder / (name + ENDING) for name in own if name[:7] not in months - {name}]
+                merged, needless = _merge_into(folder / (period + ENDING), parts)
+                written += merged
+                gone += needless
+    return [path for path in written if path not in gone], gone
 
 
-def _merge_into(whole: Path, parts: Sequence[Path]) -> bool:
-    """Merge whole files of this version; others stay as they are."""
+def _merge_into(whole: Path, parts: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Merge whole files of this version, and remove those whose rows were merged before; others stay as they are."""
     import pyarrow.compute as pc
 
     try:
-        tables = [read_table(path) for path in parts]
+        tables = {path: read_table(path) for path in parts}
         before = [read_table(whole)] if whole.exists() else []
     except StoreError:
-        return False
-    schemas = [table.schema for table in [*tables, *before]]
+        return [], []
+    schemas = [table.schema for table in [*tables.values(), *before]]
     if any(_PARTIAL in schema.metadata or not schema.equals(schemas[0], check_metadata=True) for schema in schemas):
-        return False
-    known = pa.chunked_array([chunk for table in tables for chunk in table.column("path").chunks], pa.string())
-    for table in before:
-        tables.append(table.filter(pc.invert(pc.is_in(table.column("path"), value_set=known.combine_chunks()))))
-    write_table(whole, pa.concat_tables(tables))
-    for path in parts:
+        return [], []
+    known = {row for table in before for row in table.column("row").to_pylist()}
+    gone = [path for path in parts if before and known.issuperset(tables[path].column("row").to_pylist())]
+    new = [table for path, table in tables.items() if path not in gone]
+    if new:
+        paths = pa.chunked_array([chunk for table in new for chunk in table.column("path").chunks], pa.string())
+        old = [one.filter(pc.invert(pc.is_in(one.column("path"), value_set=paths.combine_chunks()))) for one in before]
+        write_table(whole, pa.concat_tables([*new, *old]))
+    for path in gone:
         path.unlink(missing_ok=True)
-    return True
+    return [whole] if new else [], gone

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ..core.errors import StoreError
 from .document import decode
-from .nights import FOLDER, read_night
+from .nights import FOLDER, read_night, written_ns
 from .parquet import drop_removed, merge, write_night
-from .remote import Store, store_of
+from .remote import SENT_BEFORE_NS, Store, store_of
 from .rowfiles import ENDING, PERIODS, ROWS, documents_of, rows_file
 from .store import make_directory
 
@@ -78,6 +78,7 @@ def keep_night(results: Path, path: Path, warn: Warn) -> None:
             refresh(results, warn, made.parent.name)
             _make_missing(results, made.parent, warn)
             merge(made.parent)
+            merge(made.parent)  # removes what the former has merged
         except Exception as error:  # they are only a cache
             warn(f"the rows of {path} are not kept: {error}")
         return
@@ -136,10 +137,15 @@ def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
         store.replace(rows)
     store.replace(name) if before is not None else store.create(name)
     folder = made.parent
-    store.mirror_files(store.find(folder.relative_to(results).as_posix()))
-    whole, gone = merge(folder)
-    for path in whole:
+    there = store.find(folder.relative_to(results).as_posix())
+    for other in folder.glob(f"*{ENDING}"):
+        if written_ns(other) >= SENT_BEFORE_NS or other.relative_to(results).as_posix() not in there:
+            other.unlink(missing_ok=True)  # it never arrived, or was removed: what is in it is not in the store
+    store.mirror_files(there)
+    merged, gone = merge(folder)
+    for path in merged:
         store.replace(path.relative_to(results).as_posix())
+        store.mark(path.relative_to(results).as_posix(), "")  # another one may have been put in its place already
     store.remove(path.relative_to(results).as_posix() for path in gone)
 
 

@@ -342,12 +342,12 @@ def _find_local(folder: str, begins: tuple[str, ...] = ()) -> dict[str, Mapping[
         for entry in entries:
             if begins and not entry.name.startswith(begins):
                 continue
-            if entry.is_dir():
-                found |= _find_local(entry.path)
-                continue
             with contextlib.suppress(FileNotFoundError):  # gone in the meantime
-                about = entry.stat()
-                found[entry.path] = {"size": about.st_size, "mtime": about.st_mtime}
+                if entry.is_dir(follow_symlinks=False):
+                    found |= _find_local(entry.path)
+                elif entry.is_file():
+                    about = entry.stat()
+                    found[entry.path] = {"size": about.st_size, "mtime": about.st_mtime}
     return found
 
 

@@ -41,8 +41,10 @@ def read_stored_rows(
     parts = mirror.read_days(since or "") if by_date else mirror.read(lambda path: _read_rows(path, since, **wanted))
     with without_collection():
         rows = tuple(row for part in parts for row in part)
-        if len(rows) >= MANY:
-            gc.freeze()  # rows live as long as the command, and have no circles: each search among them takes a second
+        # Rows live as long as the command, and have no circles: each search among them takes a second. Once only, since
+        # a page that is made again would leave its circles for ever.
+        if len(rows) >= MANY and not gc.get_freeze_count():
+            gc.freeze()
     return Index({"": IndexEntry("", rows)}, ()).rows(since=since, limit=None, **wanted)
 
 
@@ -99,7 +101,7 @@ class _Mirror:
 
     def read_days(self, since: str) -> Iterator[list[RunRow]]:
         """Yield the rows, but not always those of runs that began before ``since``."""
-        dates = {_date_of(name) for name in self._found}
+        dates = {_date_of(name) for name in _counting(self._found, "")}
         for day, some in groupby(sorted(self._names, key=_date_of), _date_of):
             names = [*some]
             if not is_date(day):  # merged
@@ -113,9 +115,10 @@ class _Mirror:
                 if len(parts) == len(names) and written == self._written_ns(names):  # else some could not be read
                     last = max((row.started for row in rows), default="")
                     write_day(place, written, [one for stored, _ in parts for one in stored], last)
-                    for old in place.parent.glob("*.json"):
-                        if old.stem not in dates:
-                            old.unlink(missing_ok=True)
+                    with contextlib.suppress(OSError):
+                        for old in place.parent.glob("*.json"):
+                            if old.stem not in dates:
+                                old.unlink(missing_ok=True)
             yield rows
         yield from self._read_missing(lambda path: _read_rows(path, since))
 
