@@ -6,6 +6,8 @@ import json
 import struct
 import sys
 import zlib
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from test_stlserver_state import STREAM
 from trexbench.stlserver import wire
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.context import Context
+from trexbench.stlserver.state.stream import RATE_KINDS
 from trexbench.stlserver.wire import BadRequest, RpcRequest
 
 JSON = st.recursive(
@@ -190,8 +193,58 @@ def test_every_method_with_any_params(method: str, params: dict[str, Any], port:
     assert_answered(ctx, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 
 
+EXTREMES = (5e-324, 1e-308, 1e308)
+NUMBERS = st.floats(min_value=0, allow_nan=False, allow_infinity=False) | st.sampled_from(EXTREMES)
+MODES = ("continuous", "single_burst", "multi_burst")
+
+
+def stream_of(mode: str, kind: str, value: float, isg: float, ibg: float) -> dict[str, Any]:
+    """STREAM with these numbers; bursts are of 1000 packets."""
+    bursts = {"total_pkts": 1000, "pkts_per_burst": 1000, "count": 3, "ibg": ibg}
+    return {**STREAM, "isg": isg, "mode": {"type": mode, "rate": {"type": kind, "value": value}, **bursts}}
+
+
+def assert_served(streams: Sequence[Any], mul: dict[str, Any], *, force: bool, duration: float) -> None:
+    """The streams are added, validated, started, updated and stopped."""
+    ctx, handler = owned_context()
+    common = {"api_h": ctx.api_handler, "handler": handler, "port_id": 0}
+    calls: list[tuple[str, dict[str, Any]]] = [
+        *(("add_stream", {"stream_id": number, "stream": stream}) for number, stream in enumerate(streams, 1)),
+        ("validate", {}),
+        (
+            "start_traffic",
+            {"duration": duration, "force": force, "mul": {**mul, "op": "abs", "value": abs(mul["value"])}},
+        ),
+        ("update_traffic", {"force": force, "mul": mul}),
+        ("get_port_status", {"profile_id": "*"}),
+        ("stop_traffic", {}),
+    ]
+    for number, (method, params) in enumerate(calls):
+        assert_answered(ctx, {"jsonrpc": "2.0", "id": number, "method": method, "params": {**common, **params}})
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", RATE_KINDS)
+def test_numbers_that_a_float_can_hardly_hold(mode: str, kind: str) -> None:
+    for value, isg, ibg in product((*EXTREMES, 1000.0), (0.0, 1e308), (0.0, 1e308)):
+        stream = stream_of(mode, kind, value, isg, ibg)
+        assert_served([stream, stream], {"type": "raw", "op": "abs", "value": 1}, force=True, duration=1e308)
+
+
+@pytest.mark.parametrize(("kind", "value"), [("percentage", 1e308), ("bps_L1", 5e-324)])
+def test_a_rate_that_is_no_number_is_refused_when_the_stream_is_added(kind: str, value: float) -> None:
+    ctx, handler = owned_context()
+    params = {"api_h": ctx.api_handler, "handler": handler, "port_id": 0, "stream_id": 1}
+    params["stream"] = stream_of("single_burst", kind, value, 0, 0)
+    request = {"jsonrpc": "2.0", "id": 1, "method": "add_stream", "params": params}
+    (reply,) = replies(dispatch.handle(ctx, json.dumps(request).encode(), 0.0))
+    assert "packets per second cannot be sent" in reply["error"]["specific_err"]
+    assert not ctx.state.ports[0].profile("_").streams
+
+
 @examples(400)
 @given(
+    right=st.builds(stream_of, st.sampled_from(MODES), st.sampled_from(RATE_KINDS), NUMBERS, NUMBERS, NUMBERS),
     changes=st.dictionaries(st.sampled_from(sorted(STREAM)), VALUES, max_size=3),
     instructions=st.lists(PARAMS, max_size=3),
     mul=st.fixed_dictionaries(
@@ -202,22 +255,16 @@ def test_every_method_with_any_params(method: str, params: dict[str, Any], port:
         }
     ),
     force=st.booleans(),
+    duration=NUMBERS,
 )
 def test_streams_nearly_right(
-    changes: dict[str, Any], instructions: list[Any], mul: dict[str, Any], force: bool
+    right: dict[str, Any],
+    changes: dict[str, Any],
+    instructions: list[Any],
+    mul: dict[str, Any],
+    force: bool,
+    duration: float,
 ) -> None:
-    """One stream, bent here and there, is added, started, updated, validated and stopped."""
-    ctx, handler = owned_context()
-    stream = {**STREAM, "vm": {"instructions": instructions}, **changes}
-    common = {"api_h": ctx.api_handler, "handler": handler, "port_id": 0}
-    calls: list[tuple[str, dict[str, Any]]] = [
-        ("add_stream", {"stream_id": 1, "stream": stream}),
-        ("add_stream", {"stream_id": 2, "stream": STREAM}),
-        ("validate", {}),
-        ("start_traffic", {"duration": 1, "force": force, "mul": {**mul, "op": "abs", "value": abs(mul["value"])}}),
-        ("update_traffic", {"force": force, "mul": mul}),
-        ("get_port_status", {"profile_id": "*"}),
-        ("stop_traffic", {}),
-    ]
-    for number, (method, params) in enumerate(calls):
-        assert_answered(ctx, {"jsonrpc": "2.0", "id": number, "method": method, "params": {**common, **params}})
+    """A stream of any numbers, and one bent here and there."""
+    bent = {**STREAM, "vm": {"instructions": instructions}, **changes}
+    assert_served([right, bent, STREAM], mul, force=force, duration=duration)

@@ -20,11 +20,13 @@ from trexbench.stlserver.kernel.xdp_latency import Mark, map_bytes, receiver
 from trexbench.stlserver.kernel.xdp_layout import (
     CATCH_UP,
     FRACTION_BITS,
+    NEVER,
     PORT_WORDS_MAX,
     XDP_PASS,
     CoreWord,
     Gate,
     PortWord,
+    StreamWord,
     interval,
     ticks,
 )
@@ -356,6 +358,15 @@ def test_idle_time_is_that_of_the_turns_that_do_not_send(turns: int, share: floa
     bench.run(300_000, turn_ns=1000 // turns)
     idle_ns = bench.core[CoreWord.IDLE_TIME] / (1 << FRACTION_BITS)
     assert idle_ns / 300_000 == pytest.approx(share, abs=0.01)
+
+
+def test_numbers_that_no_word_holds_are_never() -> None:
+    slow, fast = stream(2, 5e-324), stream(3, 1e306)
+    (port,) = Bench([[burst(1, 2, mode="multi_burst", isg_us=1e308, ibg_us=1e308), slow, fast]]).ports
+    port.prepare(port.plan, 1.0, duration_s=1e308)
+    words = port.memory.words
+    pause = port.plan.streams[1].word(StreamWord.INTERVAL)
+    assert {words[at] for at in (PortWord.DURATION, PortWord.OWED_MOST, pause)} == {NEVER}
 
 
 def test_too_many_streams_are_refused_not_cut() -> None:

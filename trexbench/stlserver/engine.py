@@ -177,13 +177,17 @@ class EngineLoad:
 
 
 class Engine(Protocol):
-    """Moves packets. All calls come from the server's one thread; none may block for more than some 50 ms."""
+    """Moves packets. All calls come from the server's one thread; none may block for more than some 50 ms.
+
+    The server has checked of every stream that its mode is one of the three, its rate above 0 and finite, a burst of 1
+    to 2^32 - 1 packets, and gaps and counts not negative; and that ``start`` brings at least one stream.
+    """
 
     @property
     def ports(self) -> Sequence[EnginePort]: ...
 
     def check(self, port: int, stream: StreamSpec) -> None:
-        """Raise EngineError, naming the instruction or mode, if this stream cannot be sent exactly as asked."""
+        """Raise EngineError, naming what is in the way, if this stream cannot be sent exactly as asked."""
 
     def start(self, port: int, streams: Sequence[StreamSpec], factor: float, duration_s: float | None) -> None:
         """Begin sending ``streams`` at ``factor`` times their rates; None lasts until stopped."""

@@ -88,17 +88,17 @@ class KernelEngine:
         self.ports = tuple(
             EnginePort(
                 index=number,
-                name=one.device.name,
-                driver=one.device.driver,
-                speed_bps=speed_bps or one.device.speed_bps or _ASSUMED_SPEED_BPS,
-                src_mac=one.device.mac,
+                name=port.device.name,
+                driver=port.device.driver,
+                speed_bps=speed_bps or port.device.speed_bps or _ASSUMED_SPEED_BPS,
+                src_mac=port.device.mac,
                 dst_mac=dst_macs[number] if dst_macs else None,
                 partner=partners(len(self._ports)).get(number),
-                mode=one.mode,
-                pci=one.device.pci,
-                remarks=tuple(one.remarks(speed_bps is None)),
+                mode=port.mode,
+                pci=port.device.pci,
+                remarks=tuple(port.remarks(speed_bps is None)),
             )
-            for number, one in enumerate(self._ports)
+            for number, port in enumerate(self._ports)
         )
 
     def _ports_of(self, core: int, cores: int) -> list[KernelPort]:

@@ -15,6 +15,7 @@ from .xdp_layout import (
     BIAS,
     CATCH_UP,
     FRACTION_BITS,
+    NEVER,
     PORT_WORDS_MAX,
     Gate,
     PortWord,
@@ -145,7 +146,7 @@ class KernelPort:
         credit = min(max(CREDIT_NS, CREDIT_PACKETS / rate * 1e9), CREDIT_AT_MOST_NS)
         words[PortWord.CREDIT] = ticks(credit)
         words[PortWord.STEP] = interval(CATCH_UP * rate)
-        words[PortWord.OWED_MOST] = round(self.owed_most_s * CATCH_UP * rate)
+        words[PortWord.OWED_MOST] = round(min(self.owed_most_s * CATCH_UP * rate, NEVER))
 
     def update(self, factor: float) -> None:
         """New rates, which the program sees at its next turn; the next packet's due time moves with them.
@@ -205,13 +206,13 @@ class KernelPort:
 
     def sent_flows(self) -> dict[int | None, tuple[int, int]]:
         """Packets and octets sent so far, by mark; None: those without."""
-        found, words = dict(self.retired), self.memory.words
+        flows, words = dict(self.retired), self.memory.words
         for stream in self.plan.streams if self.plan else ():
-            before, sent = found.get(stream.spec.mark, (0, 0)), int(words[stream.word(StreamWord.SENT)])
+            before, sent = flows.get(stream.spec.mark, (0, 0)), int(words[stream.word(StreamWord.SENT)])
             size = 0 if stream.frames.cut else len(stream.frames.packet)
             octets = sent * (size + FCS_BYTES) + int(words[stream.word(StreamWord.BYTES)])
-            found[stream.spec.mark] = before[0] + sent, before[1] + octets
-        return found
+            flows[stream.spec.mark] = before[0] + sent, before[1] + octets
+        return flows
 
     def moved(self) -> Moved:
         """Read what was sent and received so far, from memory only, so that all ports can be read at one instant."""

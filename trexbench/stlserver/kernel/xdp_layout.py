@@ -81,8 +81,8 @@ class ReceivedWord(IntEnum):
 
 
 def ticks(nanoseconds: float) -> int:
-    """A duration as the program counts it."""
-    return min(round(nanoseconds * (1 << FRACTION_BITS)), NEVER)
+    """A duration as the program counts it; NEVER of one that is too long for it, even infinite."""
+    return round(min(nanoseconds * (1 << FRACTION_BITS), NEVER))
 
 
 def interval(rate_pps: float) -> int:

@@ -126,16 +126,16 @@ def validate(ctx: Context, port: ServerPort, p: Params) -> Json:
     if not profile.streams:
         raise cannot_execute("no streams attached to port")
     ctx.state.check_profile(profile)
-    found = graph.build(profile.streams, port.info.speed_bps)
+    built = graph.build(profile.streams, port.info.speed_bps)
     rate: dict[str, Any] = {}
-    for which, one in (("max", found.at(1.0)), ("min", found.fixed)):
+    for which, total in (("max", built.at(1.0)), ("min", built.fixed)):
         # 100.01 is TRex's own factor
-        rate |= {**one.to_json(f"{which}_"), f"{which}_line_util": one.bps_l1 / port.info.speed_bps * 100.01}
+        rate |= {**total.to_json(f"{which}_"), f"{which}_line_util": total.bps_l1 / port.info.speed_bps * 100.01}
     events = [
         {"time_usec": event.time_us, "stream_id": event.stream_id, **event.change.to_json("diff_")}
-        for event in found.events[:MAX_EVENTS_SHOWN]
+        for event in built.events[:MAX_EVENTS_SHOWN]
     ]
-    duration = {"expected_duration": found.duration_us, "events_count": len(found.events)}
+    duration = {"expected_duration": built.duration_us, "events_count": len(built.events)}
     return {"rate": rate, "graph": {**duration, "events": events}}
 
 

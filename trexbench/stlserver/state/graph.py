@@ -55,9 +55,15 @@ def build(streams: Mapping[int, ServerStream], speed_bps: float) -> Graph:
     for root in reversed(enabled.values()):
         if root.self_start:
             endless |= _walk(root, enabled, speed_bps, events, fixed)
+    for event in events:
+        if not math.isfinite(event.time_us):
+            raise cannot_execute(f"stream {event.stream_id}: its gaps and bursts last longer than can be counted")
     events.sort(key=lambda event: event.time_us)
     duration_us = -1 if endless else int(events[-1].time_us) if events else 0
-    return Graph(_peak(events), duration_us, tuple(events), functools.reduce(StreamRate.plus, fixed, NO_RATE))
+    built = Graph(_peak(events), duration_us, tuple(events), functools.reduce(StreamRate.plus, fixed, NO_RATE))
+    if not math.isfinite(built.at(1.0).bps_l1):
+        raise cannot_execute("the streams' rates add up to more than can be counted")
+    return built
 
 
 def _walk(

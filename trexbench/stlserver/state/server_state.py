@@ -96,12 +96,13 @@ class ServerState:
 
     def _ask_engine(self, port: ServerPort, stream: ServerStream) -> None:
         """The engine's veto, now rather than at start. A program that TRex's compiler refuses is refused at start."""
+        spec = self._spec(port, stream)
         try:
             _check_program(stream)
         except RpcError:
             return
         with engine_refusals():
-            self.engine.check(port.index, self._spec(port, stream))
+            self.engine.check(port.index, spec)
 
     def remove_stream(self, port: ServerPort, profile: PortProfile, stream_id: int) -> None:
         profile.require("remove_stream", PortState.STREAMS)

@@ -58,8 +58,8 @@ class Snapshot:
 class Stats:
     """Reads the engine, keeps the meters.
 
-    Calls of ``read``, ``latency`` (by port) and ``flows`` between two ``forget`` share one reading, so that all ports'
-    are of one moment.
+    Between two ``forget``, ``read``, ``latency`` (by port) and ``flows`` go to the engine at most once each; ``read``
+    reads the counters of all ports at one moment.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -184,12 +184,12 @@ class FlowRates:
 
     def to_json(self, flows: Mapping[int, FlowTotals]) -> Json:
         """The member of ``flow_stats``: these totals and the rates, by port."""
-        told: dict[str, dict[str, Json]] = {}
+        member: dict[str, dict[str, Json]] = {}
         for letter, counter in _NAMES.items():
             for kind, name in (("p", counter), ("b", f"{counter}_bytes")):
-                told[letter + kind] = {str(port): getattr(totals, name) for port, totals in flows.items()}
-                told[f"{letter}{kind}s"] = {str(port): self._rates.get((port, name), 0.0) for port in flows}
-        return told
+                member[letter + kind] = {str(port): getattr(totals, name) for port, totals in flows.items()}
+                member[f"{letter}{kind}s"] = {str(port): self._rates.get((port, name), 0.0) for port in flows}
+        return member
 
 
 class GroupMeter:
@@ -224,8 +224,8 @@ class GroupMeter:
             lat["histogram"] = {str(bound): count for bound, count in sorted(totals.histogram.items()) if count}
         errors = {"drp": totals.missing, "ooo": totals.out_of_order, "dup": totals.duplicate}
         errors["stl"] = totals.out_of_order + totals.duplicate
-        told = {name: count for name, count in errors.items() if count}
-        return {"lat": lat, "er": told} if told else {"lat": lat}
+        seen = {name: count for name, count in errors.items() if count}
+        return {"lat": lat, "er": seen} if seen else {"lat": lat}
 
 
 def _halved(former: float, period: float) -> float:

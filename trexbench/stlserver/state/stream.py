@@ -69,7 +69,7 @@ class ServerStream(StreamSpec):
         return (self.flags >> DST_MAC_MODE_SHIFT) & 3 == DST_MAC_MODE_PKT
 
     def rate(self, speed_bps: float) -> StreamRate:
-        """The stream's rate at factor 1 on a port of that L1 speed."""
+        """The stream's rate at factor 1 on a port of that L1 speed; refused if no float holds it."""
         l2_bits = (self.mean_len_bytes + FCS_BYTES) * 8
         l1_bits = l2_bits + L1_OVERHEAD_BYTES * 8
         pps = {
@@ -78,7 +78,10 @@ class ServerStream(StreamSpec):
             "bps_L2": self.rate_value / l2_bits,
             "percentage": self.rate_value / 100.0 * speed_bps / l1_bits,
         }[self.rate_kind]
-        return StreamRate(pps, pps * l1_bits, pps * l2_bits)
+        rate = StreamRate(pps, pps * l1_bits, pps * l2_bits)
+        if pps <= 0 or not math.isfinite(rate.bps_l1):
+            raise cannot_execute(f"stream {self.stream_id}: a rate of {pps:g} packets per second cannot be sent")
+        return rate
 
     def spec(self, speed_bps: float, src_mac: bytes, dst_mac: bytes, mark: int | None = None) -> StreamSpec:
         """Spec of what the engine is to send, the port's MACs filled in where the stream does not bring its own."""
