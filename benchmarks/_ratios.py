@@ -9,12 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -41,30 +37,15 @@ def options(doc: str | None, **defaults: Any) -> Options:
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in defaults.items():
-        kind: dict[str, Any] = {"type": type(default), "default": default}
+        kind: dict[str, Any] = {"type": type(default), "default": default, "help": "default: %(default)s"}
         if default is False:
             kind = {"action": "store_true"}
         elif isinstance(default, list):
-            kind = {"type": default[0], "nargs": "+", "default": []}
+            kind = {"type": default[0], "nargs": "+", "action": "extend", "default": []}
         elif isinstance(default, type):
             kind = {"type": default}
         parser.add_argument(f"--{name.replace('_', '-')}", **kind)
     return parser.parse_args()
-
-
-@contextmanager
-def fake_server(ports: int) -> Iterator[tuple[int, int]]:
-    """The RPC and event ports of an embedded server that moves no packets, in a process of its own."""
-    argv = ["--ports", str(ports), "--rpc-port", "0", "--pub-port", "0", "--die-with-parent"]
-    command = [sys.executable, str(ROOT / "tests/helpers/engine_fake.py"), *argv]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as server:
-        assert server.stdout is not None and server.stdin is not None
-        try:
-            rpc, pub = re.findall(r":(\d+)", server.stdout.readline())[:2]
-            yield int(rpc), int(pub)
-        finally:
-            server.stdin.close()
-            server.wait(10)
 
 
 def note(name: str, value: float, *, noise: float, better: Literal["lower", "higher"] = "lower") -> None:

@@ -16,7 +16,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from _ratios import ROOT, fake_server, note, options, yardstick_s
+from _ratios import ROOT, note, options, yardstick_s
+from tools import fake_server
 
 from trexbench.core.load.plan import Offer, pair_directions
 from trexbench.core.result import RunResult, Status
@@ -43,8 +44,8 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
     """Percent of a core."""
     ports, clock = tuple(range(port_count)), RunClock()
     with (
-        fake_server(port_count) as (rpc, pub),
-        connect(ServerAddress("127.0.0.1", rpc, pub), ports, clock) as generator,
+        fake_server(ports=port_count) as server,
+        connect(ServerAddress("127.0.0.1", server.rpc_port, server.pub_port), ports, clock) as generator,
         tempfile.TemporaryDirectory() as folder,
     ):
         directions = pair_directions(ports, bidir=True)

@@ -1,6 +1,6 @@
 """The search beside ramps and FD.io's MLRsearch, on the same simulated DUTs whose knees are known.
 
-    python benchmarks/search.py [--runs 60] [--seed 1]
+    python benchmarks/search.py [--runs 60] [--seed 1] [--only search ramp]
 
 DUTs of one queue: 2 to 13 Mpps of 14.88, a ring of 512; the capacity is drawn anew every 100 ms. A dropped frame costs
 a share of what a forwarded one does: nothing (plain), half (collapsing past the knee), 90 % (livelock). The knee of a
@@ -9,7 +9,7 @@ goal is the rate at which half of the windows of 1 s lose more than the goal; th
 Time is seconds from the first frame to the end; a search's is without its confirmation, which MLRsearch does not have.
 A search's and a ramp's error is that of the maximum, that of MLRsearch (1.2.1, with CSIT's settings) the relevant lower
 bound's. Of two goals the worse one's errors, and share of intervals that hold its knee, are shown.
-Exit code 0 if the aims hold, else 1.
+--only: columns whose heads begin so. Exit code 0 if the aims hold, else 1.
 """
 
 from __future__ import annotations

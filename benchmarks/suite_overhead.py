@@ -15,7 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from _ratios import ENVIRONMENT, ROOT, TREXBENCH, fake_server, note, options
+from _ratios import ENVIRONMENT, ROOT, TREXBENCH, note, options
+from tools import fake_server
 
 AIM_S = 3.0
 MODES = ("var2-1514b", "var2-imix", "var2-64b", "1flow-64b")
@@ -47,10 +48,9 @@ def measure(cells: int, folder: Path) -> tuple[float, float, float, int]:
         done = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, text=True, check=True, cwd=folder)
         return done.stdout, time.monotonic() - begun
 
-    with fake_server(2) as (rpc, pub):
+    with fake_server() as server:
         planned, planning_s = timed("plan", "--json")
-        server = ("--server", "127.0.0.1", "--rpc-port", str(rpc), "--pub-port", str(pub))
-        _, wall_s = timed("run", "--no-apply", "-q", *server)
+        _, wall_s = timed("run", "-q", *server.options)
     plan = json.loads(planned)
     return wall_s, planning_s, plan["expected_s"], len(plan["cells"])
 

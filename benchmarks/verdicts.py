@@ -1,11 +1,11 @@
 """Who is blamed when several things go wrong at once, over random simulated routers.
 
-    python benchmarks/verdicts.py [--faults 300] [--seed 1] [--only 153 396]
+    python benchmarks/verdicts.py [--faults 300] [--seed 1] [--only 153 396] [--show]
 
 Every run is a whole measurement through the simulating engine on a held clock, with stalls, a cable that loses, frames
 that come twice, a receiver that loses silently, a weak sender and counters of different instants mixed in at random.
 Wrong is a direction laid to the DUT that something else ended, or far below the DUT's knee (aim: none); a bound is a
-direction that the DUT ended and that is not laid to it.
+direction that the DUT ended and that is not laid to it. --show: name every direction that is not right.
 """
 
 from __future__ import annotations

@@ -172,4 +172,8 @@ def fake_server(*faults: str, ports: int = 2) -> Iterator[Server]:
             yield Server(process, int(rpc), int(pub))
         finally:
             process.stdin.close()
-            process.wait(10)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()  # or Popen's own end waits for ever
+                raise
