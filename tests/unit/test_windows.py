@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from runs import SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample, find_setback
-from trexbench.core.load.windows import RunWindows, build_window, last_windows, measured_windows
+from trexbench.core.load.windows import RunWindows, build_window, last_windows, measured_windows, once
 
 D = Direction(0, 1)
 PLAN = make_plan()
@@ -27,6 +28,18 @@ def sample(
     zero = PortCounters(t_s, sent, sent * 64, 0, 0, 0, 0, cpu_percent=more.get("cpu"))
     one = PortCounters(t_s + skew, 0, 0, received, received * 64, int(more.get("ierrors", 0)), 0)
     return Sample(phase, t_s, {D: asked}, Reading({0: zero, 1: one}))
+
+
+def test_functions_of_one_name_in_two_modules_keep_their_own_results() -> None:
+    def named(module: str) -> Callable[[RunWindows, Direction], str]:
+        def find(measured: RunWindows, direction: Direction) -> str:
+            return module
+
+        find.__module__ = module
+        return once(find)
+
+    measured = RunWindows(PLAN, ())
+    assert [named(module)(measured, D) for module in ("here", "there", "here")] == ["here", "there", "here"]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ STEADY = 6
 NOTHING_SHARE = 0.99
 """A window that loses more than this was one in which nothing was forwarded."""
 
-MARKED_SHARE = 1 - NOTHING_SHARE
+MARKED_SHARE = 0.01
 """Less than this share of the streams' frames recognised on their return, of all so far: their marks were changed."""
 
 CATCH_UP = 1.5
@@ -264,7 +264,7 @@ def once(find: Callable[[RunWindows, Direction], T]) -> Callable[[RunWindows, Di
 
     @wraps(find)
     def find_once(measured: RunWindows, direction: Direction) -> T:
-        key = find.__qualname__, direction
+        key = find.__module__, find.__qualname__, direction
         if key not in measured.kept:
             measured.kept[key] = find(measured, direction)
         kept: T = measured.kept[key]
@@ -279,7 +279,7 @@ class RunWindows:
 
     plan: Plan
     samples: Sequence[Sample]
-    kept: dict[tuple[str, Direction], Any] = field(default_factory=dict, repr=False)
+    kept: dict[tuple[str, str, Direction], Any] = field(default_factory=dict, repr=False)
     """Results of functions of a direction; see once."""
 
     @once

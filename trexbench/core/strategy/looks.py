@@ -214,7 +214,7 @@ def looks_of(look_s: float, width: float, group: DirectionGroup, measured: RunWi
 
     Those cut short, with a gap, or without a frame sent are left out.
     """
-    plan, history, found = measured.plan, measured.samples, list[dict[Direction, Window]]()
+    plan, history, looked = measured.plan, measured.samples, list[dict[Direction, Window]]()
     paths = {direction: find_path(measured, direction) for direction in group.directions}
     skew_s = _skew_s(measured)
     length_s = _length_s(look_s, width, skew_s)
@@ -222,12 +222,12 @@ def looks_of(look_s: float, width: float, group: DirectionGroup, measured: RunWi
         ends = history[_look_begun(history, indexes[0])], history[indexes[-1]]
         if length_s - look_s / 2 < ends[1].t_s - ends[0].t_s < length_s + plan.gap_s:
             windows = {d: path.correct(build_window(d, ends, skew_s=skew_s)) for d, path in paths.items()}
-            found += [windows] if all(w.sent for w in windows.values()) else []
+            looked += [windows] if all(w.sent for w in windows.values()) else []
     ramp = {d: measured_windows(plan, history, d, (Phase.RAMP,)) for d in paths}
-    most = {d: max(w.sent_pps for w in (*ramp[d], *(windows[d] for windows in found))) for d in paths if found}
+    most = {d: max(w.sent_pps for w in (*ramp[d], *(windows[d] for windows in looked))) for d in paths if looked}
     return [
         Look({d: _part(window, plan.offer(d).target_pps, most[d], width) for d, window in windows.items()})
-        for windows in found
+        for windows in looked
     ]
 
 
@@ -310,7 +310,7 @@ def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:
     if max(below, above) > (1 - SURE) / 2:
         return low if below >= above else high
     # What was sent is not quite what was asked for.
-    near = width / HALF
+    near = width / 4
     good = sum(low * (1 - near) <= one.share <= belief.median and not one.lossy for one in tried)
     lossy = sum(belief.median <= one.share <= high * (1 + near) and one.lossy for one in tried)
     return low if good <= lossy else high

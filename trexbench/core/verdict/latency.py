@@ -24,7 +24,7 @@ from .settle import find_held
 
 TAGGED_PPS, TAGGED_SHARE = 1000.0, 0.1
 """The most tagged frames per second and direction; and the largest share of all frames."""
-HISTORY_LOAD = LATENCY_LOADS[1]
+HISTORY_LOAD = 0.5
 """The share of the throughput whose latency is followed over the nights: far from idle, and from full queues."""
 
 
