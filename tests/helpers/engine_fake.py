@@ -44,7 +44,11 @@ class PerfectRouter:
 
 
 class FakeEngine(SimEngine):
-    """Perfect forwarding between the ports of a pair, on a clock that the test may hold in its hand."""
+    """Perfect forwarding between the ports of a pair, on a clock that the test may hold in its hand.
+
+    It is the simulating engine with another router: in tests/conformance, ``embedded`` and ``simulated`` are servers
+    with one engine.
+    """
 
     def __init__(
         self,
