@@ -85,3 +85,11 @@ def test_a_guest_that_refuses_a_command_keeps_nothing(tmp_path: Path, refuses: s
     with pytest.raises(DutError, match=f"{refuses}.* failed on console of tbm-dut"):
         CommandedEnd(there, OPTIONS)
     assert guest.typed[-1] == "ip link del dev tbvpn1" and not there.journal.entries()
+
+
+def test_an_end_that_cannot_be_taken_away_hides_no_error_of_the_run(tmp_path: Path) -> None:
+    guest = Guest("nft delete")
+    with pytest.raises(DutError, match="the leg broke off"), CommandedEnd(connected(guest, tmp_path), OPTIONS):
+        raise DutError("the leg broke off")
+    with pytest.raises(DutError, match="nft delete"), CommandedEnd(connected(guest, tmp_path), OPTIONS):
+        pass

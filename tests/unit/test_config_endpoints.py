@@ -135,7 +135,7 @@ VM = shipped("lab-vm-linux")
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("  prefix: tbm", "  endpoints: {offloads: packet}\n  prefix: tbm", "machine merges packets by itself"),
+        ("driver: linux", "driver: pfsense", "driver pfsense sets no interfaces to endpoints in a virtual machine"),
         ("  20ms: {wan", "  ppp: {pppoe: true}\n  20ms: {wan", "pppd would have to run on a virtual machine, whose"),
         ("20ms: {wan: 20ms}", "20ms: {tunnel: {kind: openvpn, between: client-dut}}", "take wireguard, or one between"),
     ],
@@ -144,7 +144,7 @@ def test_what_a_console_cannot_hold_open(old: str, new: str, words: str) -> None
     told = errors_of(VM, old, new)
     assert any(words in one for one in told), told
     by_ssh = VM.replace("type: console ", "type: ssh ").replace(old, new)
-    assert "packet" in new or dut_of(FILE, by_ssh).in_vm
+    assert "driver" in new or dut_of(FILE, by_ssh).in_vm
 
 
 def test_a_router_that_dials_in_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,6 +178,12 @@ TOGETHER = [
         "variants.ppp.pppoe: the router's side of the server's cable is not known",
     ),
     (GOOD + DIALS + PPP, "variants.ppp.pppoe: the router dials in by itself (endpoints.pppoe)"),
+    (
+        VM.replace("\n# The same router", DIALS + "\n# The same").replace(
+            "  20ms: {", "  ppp: {pppoe: true}\n  20ms: {"
+        ),
+        "variants.ppp.pppoe: the router dials in by itself (endpoints.pppoe)",
+    ),
 ]
 
 

@@ -92,16 +92,50 @@ def test_perf_is_told_beside_cpu_time_and_doubted_where_they_differ(perf_hz: flo
     assert found.perf_cycles_per_packet == pytest.approx(perf_hz / PPS)
 
 
-def test_a_look_in_the_silence_after_the_load_counts_the_loaded_time_only() -> None:
+def cost_around(before: Observation, after: Observation, taken: list[Sample] | None = None) -> Cost:
     """From 0 to 10 s it forwards; it is looked at two seconds later."""
-    loaded = samples()
+    loaded = samples() if taken is None else taken
     silence = [Sample(Phase.CONFIRM_DRAIN, t_s, {}, loaded[-1].reading) for t_s in (11.0, 12.0)]
-    after = replace(kernel(10.0, 0.6), cpus=(CpuTime(1, 112.0, 56.0, 3.0, 2e9),), at_s=112.0)
-    looks = [look(Moment.BEGIN, 0.0, replace(kernel(0.0, 0.6), at_s=100.0)), look(Moment.END, 12.0, after)]
+    looks = [look(Moment.BEGIN, 0.0, replace(before, at_s=100.0)), look(Moment.END, 12.0, replace(after, at_s=112.0))]
     (found,) = find_costs(PLAN, [*loaded, *silence], looks)
+    return found
+
+
+def later(pps: float = PPS, total_s: float = 112.0) -> Observation:
+    """A reading in the silence after the load."""
+    return replace(kernel(10.0, 0.6, pps), cpus=(CpuTime(1, total_s, 56.0, 3.0, 2e9),))
+
+
+def test_a_look_in_the_silence_after_the_load_counts_the_loaded_time_only() -> None:
+    found = cost_around(kernel(0.0, 0.6), later())
     assert found.forwarded_pps == pytest.approx(PPS) and found.offered_pps == pytest.approx(PPS)
     assert found.cpus[0].busy == pytest.approx(0.6) and found.cycles_per_packet == pytest.approx(0.6 * 2e9 / PPS)
     assert not found.warnings
+
+
+def test_counters_that_disagree_are_a_doubt_from_the_silence_too() -> None:
+    assert codes(cost_around(kernel(0.0, 0.6), later(1.1 * PPS))) == ["packets-unclear"]
+
+
+def test_times_that_advance_otherwise_than_the_clock_give_no_figure() -> None:
+    """An emulated machine whose clock loses ticks."""
+    found = cost_around(kernel(0.0, 0.6), later(total_s=106.0))
+    assert found.cycles_per_packet is None and not found.cpus
+    assert "CPU 1: its times advanced by 6.0 s in 12.0 s" in [one.text for one in found.warnings]
+
+
+def test_what_was_measured_in_silence_too_is_not_the_loads() -> None:
+    before, after = replace(kernel(0.0, 0.6), energy_j=0.0), replace(later(), energy_j=240.0, power_w=20.0, perf_hz=1e9)
+    found = cost_around(before, after)
+    assert found.cycles_per_packet is not None and found.perf_cycles_per_packet is None
+    assert found.power_w is None and found.uj_per_packet is None
+    (thread,) = runtime(358.0, 50_000_000, 195_312)
+    vpp = Observation(threads=(replace(thread, time_s=12.0, in_pps=50e6 / 12),), clock_hz=2.2e9)
+    found = cost_around(Observation(), vpp, samples(5e6, 5e6))
+    (worker,) = found.workers
+    assert found.cycles_per_packet == pytest.approx(358) and not found.warnings
+    assert found.with_polling is None and worker.cycles_with_polling is None and len(worker.nodes) == 1
+    assert worker.pps == pytest.approx(5e6)
 
 
 def test_short_stretches_give_no_figure() -> None:

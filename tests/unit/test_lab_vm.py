@@ -14,13 +14,17 @@ import pytest
 from sshd import eventually
 from tools import ROOT
 
+from trexbench.config.endpoints import TransportConfig
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.schema import dut_of
 from trexbench.config.vm import ConsoleLogin, LabVm
-from trexbench.core.errors import ConfigError, DutError, LabError
-from trexbench.lab import LabSpec, Placement, image, vm, vppimage
+from trexbench.core.errors import ConfigError, DutError, LabError, NoInterface
+from trexbench.dut import Wanted
+from trexbench.lab import LabSpec, Placement, image, state, vm, vppimage
 from trexbench.lab.cpio import archive_of
+from trexbench.lock import RUN_DIR_ENV
+from trexbench.session.dut import connect_dut
 
 KERNEL = (Path("/k/vmlinuz"), Path("/k/initrd"))
 
@@ -284,3 +288,15 @@ def test_the_archive_is_one_that_cpio_unpacks(tmp_path: Path) -> None:
     assert (tmp_path / "init").read_bytes() == b"#!/bin/sh\n" and (tmp_path / "init").stat().st_mode & 0o777 == 0o755
     assert (tmp_path / "lib/a/b").stat().st_size == 4097 and (tmp_path / "proc").is_dir()
     assert str((tmp_path / "bin/ls").readlink()) == "/bin/busybox"
+
+
+@pytest.mark.parametrize(("whose", "told"), [("lab-vm-linux", True), ("lab-vm-linux-client", False)])
+def test_what_the_machine_said_is_told_where_an_interface_of_its_own_is_missing(
+    whose: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RUN_DIR_ENV, str(tmp_path))
+    state.update(state.new_state(spec_of(), "persistent"), said="its console said: eth1 failed")
+    wanted = Wanted(replace(load_dut("lab-vm-linux"), transport=TransportConfig("local")))
+    with pytest.raises(NoInterface) as raised, connect_dut(wanted, "a test", temporary=True):
+        raise NoInterface(f"{whose}: interface x0 is not there")
+    assert ("eth1 failed" in str(raised.value)) is told

@@ -228,3 +228,20 @@ def test_without_evidence_against_it_the_dut_is_never_blamed(
     path = Path(bps=bps, cores={"dut": (busy,)}, threads={"client": (0.1, 0.3, waiting)})
     for setup in (TcpEnvironment(), SHARED, APART, GIGABIT):
         assert verdict(path, setup=setup, ceiling=Path(bps=ceiling)).limit is not DUT
+
+
+@pytest.mark.parametrize(("ticks", "limit"), [(1.0, DUT), (0.5, UNKNOWN)])
+def test_a_virtual_machine_is_read_around_the_leg_and_judged_by_the_time_that_payload_flowed(
+    ticks: float, limit: TcpLimit
+) -> None:
+    """ticks: share of the time that its clock counts."""
+    setup = replace(APART, dut_is_guest=True)
+    result = make_tcp_result(Path(bps=80e6, cores={"dut": (1.0,)}), legs=FORWARD, setup=setup)
+    (leg,) = result.legs
+    (begin, core), (end, _) = ((one, one.observation.cpus[0]) for one in leg.dut)
+    after = replace(core, total_s=core.total_s + ticks * 11.2, busy_s=core.busy_s + ticks * 10)
+    after = replace(after, packet_s=(core.packet_s or 0.0) + ticks * 9)
+    begin = replace(begin, t_s=begin.t_s - 0.6, observation=replace(begin.observation, at_s=500.0))
+    end = replace(end, t_s=end.t_s + 0.6, observation=replace(end.observation, at_s=511.2, cpus=(after,)))
+    (flow,) = replace(result, legs=(replace(leg, dut=(begin, end)),)).flows
+    assert flow.verdict.limit is limit

@@ -135,13 +135,15 @@ def test_of_one_kernel_each_process_is_told_once() -> None:
         "dut": [kernel, beside],
     }
     shares = flow(took, setup=APART).shares
-    once = told_processes(shares, one_kernel=True)
+    once = told_processes(shares, APART)
     assert {host: [one.process for one in ones] for host, ones in once.items()} == {
         "client": [1, 9, 8],
         "server": [2],
         "dut": [],
     }
-    assert [len(ones) for ones in told_processes(shares, one_kernel=False).values()] == [4, 4, 2]
+    assert [len(ones) for ones in told_processes(shares, TcpEnvironment()).values()] == [4, 4, 2]
+    guest = told_processes(shares, replace(APART, dut_is_guest=True))
+    assert [len(ones) for ones in guest.values()] == [3, 1, 2]
 
 
 def test_bits_for_each_cpu_second_of_tunnel_and_endpoints() -> None:
@@ -151,7 +153,7 @@ def test_bits_for_each_cpu_second_of_tunnel_and_endpoints() -> None:
         "dut": [process(5, 0.05, 0.05, "tunnel")],
     }
     shares = flow(took).shares
-    assert bits_per_cpu_second(shares, False, 900e6) == pytest.approx(900e6 / 1.0)
+    assert bits_per_cpu_second(shares, TcpEnvironment(), 900e6) == pytest.approx(900e6 / 1.0)
     assert flow(took).bits_per_cpu_second == pytest.approx(flow(took).flow.received_bps)
     assert flow({**took, "server": []}).bits_per_cpu_second is None
     assert columns(shares) == {

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import pytest
-from runs import HeldClock, World, make_plan, simulate
+from runs import HeldClock, SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.dut.telemetry import Observation
 from trexbench.core.errors import DutError
 from trexbench.core.load.plan import Plan
-from trexbench.core.load.sample import Phase, Sample
+from trexbench.core.load.sample import Phase, Sample, by_trial
 from trexbench.core.strategy.base import LoadStep
 from trexbench.host.power import PowerReading
+from trexbench.session.run import run
 from trexbench.session.watch import Watcher, WithMeter
 
 
 @dataclass
 class Box:
-    """fails: looks that are refused, by their number."""
+    """fails: looks that are refused, by their number. takes_s: of the clock, each of them."""
 
     fails: tuple[int, ...] = ()
+    clock: HeldClock = field(default_factory=HeldClock)
+    takes_s: float = 0.0
     looks: list[bool] = field(default_factory=list)
 
     def observe(self, clear: bool = False) -> Observation:
         self.looks.append(clear)
+        self.clock.now_s += self.takes_s
         if len(self.looks) in self.fails:
             raise DutError("the box is gone")
         return Observation(power_w=float(len(self.looks)))
 
 
-def watched(plan: Plan, mode: str, box: Box | None = None, around: bool = False) -> Watcher:
+def watched(
+    plan: Plan, mode: str, box: Box | None = None, around: bool = False, capacity_pps: float = 0.66e6
+) -> Watcher:
     """A run, and who looked on."""
     clock = HeldClock()
     watcher = Watcher(box or Box(), plan, clock, mode, background=False, around=around)
@@ -42,7 +49,7 @@ def watched(plan: Plan, mode: str, box: Box | None = None, around: bool = False)
             watcher.sampled(samples, step)
 
     watcher.start()
-    simulate(plan, World(capacity_pps=0.66e6), sink=Follow())
+    simulate(plan, World(capacity_pps), sink=Follow())
     watcher.finish()
     return watcher
 
@@ -70,6 +77,23 @@ def test_trials_of_a_dut_that_a_look_slows_down_are_looked_at_from_the_silence_a
     begin, end = watcher.dut_readings[1:3]
     assert end.t_s - begin.t_s == pytest.approx(10.0 + plan.drain_s)
     assert seen(watched(make_plan(hold_s=10.0, confirm_s=0.0), "hold", around=True)) == [*HOLD[:3], HOLD[-1]]
+
+
+@pytest.mark.parametrize("confirm_s", [2.0, 4.0])
+def test_a_look_that_takes_time_shortens_no_trial(confirm_s: float) -> None:
+    plan, clock = make_plan(hold_s=10.0, confirm_s=confirm_s), HeldClock()
+    watcher = Watcher(Box(clock=clock, takes_s=0.8), plan, clock, "hold", background=False, around=True)
+    outcome = run(plan, SimulatedGenerator(plan, World(0.66e6), clock), clock, watcher)
+    (trial,) = by_trial(outcome.samples, Phase.CONFIRM).values()
+    before, last = outcome.samples[trial[0] - 1], outcome.samples[trial[-1]]
+    sent = last.reading.ports[0].opackets - before.reading.ports[0].opackets
+    assert outcome.error is None and sent == pytest.approx(confirm_s * last.asked_of_port(0), rel=1e-3)
+
+
+def test_that_there_was_no_trial_to_look_at_is_told() -> None:
+    watcher = watched(make_plan(hold_s=10.0, confirm_s=10.0), "hold", around=True, capacity_pps=inf)
+    (warning,) = watcher.warnings
+    assert seen(watcher) == [HOLD[0], HOLD[-1]] and "--confirm 0 reads it in the hold" in warning.text
 
 
 @pytest.mark.parametrize("kind", ["ramp", "search", "saturate"])

@@ -149,11 +149,11 @@ def _check_pppoe(root: Value, dut: DutConfig, found: EndpointsConfig) -> Iterato
     for here in dialled:
         if found.server.dut is None:
             yield here.wrong("the router's side of the server's cable is not known", "name it as endpoints.server.dut")
+        elif found.pppoe is not None:
+            yield here.wrong("the router dials in by itself (endpoints.pppoe)", "take one of the two out")
         elif dut.transport.type == "console":
             what = "pppd would have to run on a virtual machine, whose console holds no program open"
             yield here.wrong(what, "take it out, or write transport: {type: ssh}")
-        elif found.pppoe is not None:
-            yield here.wrong("the router dials in by itself (endpoints.pppoe)", "take one of the two out")
     dialled += [root.at("endpoints", "pppoe")] if found.pppoe is not None else []
     for whose, addresses in (("server", found.server.addresses), ("router", found.server.hops)):
         for here in dialled if 4 not in {each.version for each in addresses} else ():
@@ -183,7 +183,10 @@ def _check_bypass(value: Value, found: EndpointsConfig) -> Iterator[ConfigError]
 
 def _check_lab(root: Value, dut: DutConfig, lab: LabConfig, found: EndpointsConfig) -> Iterator[ConfigError]:
     value = root.at("endpoints")
-    if lab.router == "bypass" or dut.driver == "vpp":
+    if dut.in_vm and dut.driver != "linux":
+        what = f"driver {dut.driver} sets no interfaces to endpoints in a virtual machine"
+        yield value.wrong(what, "take it out, or write driver: linux")
+    elif lab.router == "bypass" or dut.driver == "vpp":
         yield value.wrong(
             f"lab.router: {lab.router} has no cables to endpoints", "take it out, or write router: kernel"
         )
@@ -197,9 +200,6 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig, found: EndpointsConf
             yield here.wrong(what, "give each cable of a lab an interface of its own")
         else:
             names[one.dut.interface] = f"the {role}"
-    if dut.in_vm and lab.endpoints.offloads == "packet":
-        here = root.at("lab", "endpoints", "offloads")
-        yield here.wrong("the kernel of a virtual machine merges packets by itself", "write full or mtu")
     if lab.endpoints.line_bps is not None and lab.endpoints.offloads == "full":
         here = root.at("lab", "endpoints", "offloads")
         yield here.wrong("a line carries no frames of 64 KB", "write mtu or packet, or take line: out")

@@ -67,7 +67,7 @@ def tune(spec: LabSpec, placement: Placement) -> None:
 def facts_of(spec: LabSpec) -> dict[str, Any]:
     """Cabling of the endpoints, as facts of a run: the namespaces do not report it."""
     mode = spec.settings.endpoints.mode
-    way = "threaded" if mode == "mtu" and not spec.is_vm else "rps"
+    way = "threaded" if mode == "mtu" else "rps"
     return {"offloads": mode, "line_bps": spec.settings.endpoints.line_bps, "steer": way}
 
 

@@ -85,8 +85,10 @@ def connect_dut(
             try:
                 yield ConnectedDut(dut, transport, journal, observed, wanted.variant, config.is_unsteady)
             except NoInterface as error:
-                said = said_of(config.lab.prefix) if config.lab is not None else ""
-                raise NoInterface(f"{error}; {said}" if said else str(error)) from None
+                own = config.lab is not None and str(error).startswith(f"{config.name}: ")  # not an endpoint's
+                if own and config.lab is not None and (said := said_of(config.lab.prefix)):
+                    raise NoInterface(f"{error}; {said}") from None
+                raise
 
 
 @contextmanager

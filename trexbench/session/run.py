@@ -23,6 +23,9 @@ SLACK_S = 5.0
 Each phase may end late by almost half a sample.
 """
 
+BRIEF = 0.1
+"""Share of a sample's interval by which a load may be shortened: by so much do samples come late anyhow."""
+
 STANDSTILL_S = 10.0
 """A sending port's counters may stand still for so long; a shorter standstill invalidates windows, not the run."""
 
@@ -128,6 +131,10 @@ def _drive(
         _check_links(samples[-1])
         if step.phase is Phase.WARMUP:
             _check_path(plan, samples)
+        if not step.offered_pps and clock.now() - samples[-1].t_s > BRIEF * plan.sample_s:
+            # The sink has read the DUT: that time is silence, too, and no part of the load that follows.
+            samples.append(Sample(step.phase, clock.now(), {}, generator.read(), step.trial, watch()))
+            _check_counters(plan, samples)
     _name_missing_loads(plan, samples, warnings)
 
 

@@ -56,6 +56,7 @@ class Watcher:
         self._thread: threading.Thread | None = None
         self._begun: tuple[Phase, int] | None = None
         self._ended: tuple[Phase, int] | None = None
+        self._around_any = False
         self._tick_s = 0.0
         self._took_s = 0.0
         self._failures: list[str] = []
@@ -81,6 +82,9 @@ class Watcher:
                 self._failures.append("the DUT is still being read from the hold")
                 return
         self._read(Moment.FINISH, None, 0)
+        if self._around and self._plan.length_s(Phase.CONFIRM) and not self._around_any:
+            text = "a virtual machine is read around trials, and there was none: --confirm 0 reads it in the hold"
+            self._failures.append(f"no cycles per packet: {text}")
 
     def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
         if self._mode == "off":
@@ -108,6 +112,7 @@ class Watcher:
         if self._thread is not None:
             self._thread.join(PATIENCE_S)
         if last.phase is Phase.CONFIRM_DRAIN:
+            self._around_any = True
             self._read(Moment.END, Phase.CONFIRM, last.trial)
         if following is not None and following.phase is Phase.CONFIRM:
             self._read(Moment.BEGIN, Phase.CONFIRM, following.trial, clear=True)

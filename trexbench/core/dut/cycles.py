@@ -19,7 +19,7 @@ from ..units import format_pps, format_share
 from ..verdict.model import RunWarning
 from . import runtime
 from .losses import passed
-from .runtime import Budget, WorkerEfficiency
+from .runtime import Budget, ThreadRuntime, WorkerEfficiency
 from .telemetry import DutReading, Moment, Observation
 
 MIN_SPAN_S = 1.0
@@ -30,6 +30,8 @@ COUNTERS_APART = 0.02
 """Tolerance between the DUT's count of sent packets and the tester's of received ones; also for coarse CPU time."""
 CLEARED_WITHIN_S, CLEARED_WITHIN = 1.0, 0.1
 """Tolerance between an interval and the time VPP's counters ran: seconds, or a share of it, whichever is more."""
+TIMES_APART = 0.1
+"""Tolerance between a CPU's times and the time between their readings: an emulated machine's clock loses ticks."""
 PERF_APART = 0.1
 """Tolerance between the cycles that perf counted and busy time x clock."""
 
@@ -48,10 +50,11 @@ class CpuShare:
 class Cost:
     """One interval at one rate. Rates are of all directions together, in frames per second, as the tester counted them.
 
-    begin_s, end_s: on the run's clock; span_s: between them, by the DUT's clock where it is known. forwarded_pps: what
-    the DUT says it sent, else what came back. cycles_per_packet: for VPP of all nodes but the input nodes, and
-    with_polling with them; for a kernel of all busy time, and with_polling None. source: where the cycles were counted.
-    clock_hz: what the budget is compared with. uj_per_packet: energy of the whole box. warnings: what is missing.
+    begin_s, end_s: on the run's clock; span_s: between them, by the DUT's clock where it is known, or of the load that
+    it was read around. forwarded_pps: what the DUT says it sent, else what came back. cycles_per_packet: for VPP of all
+    nodes but the input nodes, and with_polling with them; for a kernel of all busy time, and with_polling None. source:
+    where the cycles were counted. clock_hz: what the budget is compared with. uj_per_packet: energy of the whole box.
+    warnings: what is missing.
     """
 
     phase: Phase
@@ -119,9 +122,9 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
     begin_s, end_s = _loaded(samples, before, after)
     offered, received = _rates(plan, samples, begin_s, end_s)
     sent = _sent_by_dut(before.observation, after.observation)
-    loaded = 1.0
-    if end_s < after.t_s and sent and received and span_s > 0:  # read in the silence around it
-        loaded, span_s = sent / received / span_s, sent / received
+    loaded, around = 1.0, end_s < after.t_s
+    if around and span_s > 0:
+        loaded, span_s = (end_s - begin_s) / span_s, end_s - begin_s
     forwarded = received if sent is None or span_s <= 0 else sent / span_s
     warnings = [RunWarning("telemetry-missing", f"{one.what}: {one.reason}") for one in after.observation.missing]
     cost = Cost(after.phase or Phase.HOLD, after.trial, before.t_s, after.t_s, offered, received, forwarded, span_s)
@@ -137,22 +140,34 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
     lossy = offered > 0 and (offered - received) / offered > plan.loss_threshold
     if after.observation.threads:
         counted_s = after.t_s - before.t_s - before.took_s  # a reading that begins an interval clears the counters last
-        cost = _of_vpp(cost, after.observation, counted_s, lossy, warnings)
+        cost = _of_vpp(cost, after.observation, counted_s, lossy, warnings, span_s if around else None)
     else:
-        cost = _of_kernel(cost, before.observation, after.observation, warnings, loaded)
-    return replace(_powered(cost, before, after), warnings=tuple(warnings))
+        # perf counted for a time of its own, of which the load was an unknown part.
+        last = replace(after.observation, perf_hz=None) if around else after.observation
+        cost = _of_kernel(cost, before.observation, last, warnings, loaded)
+    return replace(cost if around else _powered(cost, before, after), warnings=tuple(warnings))
 
 
-def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, warnings: list[RunWarning]) -> Cost:
-    """counted_s: how long VPP's runtime counters have run, if they were cleared when the interval began."""
+def _of_vpp(
+    cost: Cost, after: Observation, counted_s: float, lossy: bool, warnings: list[RunWarning], loaded_s: float | None
+) -> Cost:
+    """counted_s: how long VPP's runtime counters have run, if they were cleared when the interval began.
+
+    loaded_s: of it, where it was read around the load: then it also polled in silence, and that is left out.
+    """
     slack_s = max(CLEARED_WITHIN_S, CLEARED_WITHIN * counted_s)
     other_s = [one.time_s for one in after.threads if one.time_s is not None and abs(one.time_s - counted_s) > slack_s]
     if other_s:
         text = f"show runtime covers {other_s[0]:g} s of {counted_s:.1f} s: it was cleared at another time"
         warnings.append(RunWarning("no-cycles", f"no cycles per packet: {text}"))
         return cost
-    workers = runtime.of_threads(after.threads)
+    workers = runtime.of_threads(_under_load(after.threads, loaded_s))
     together = runtime.overall(workers)
+    if loaded_s is not None:
+        workers = tuple(
+            replace(one, cycles_with_polling=None, nodes=tuple(node for node in one.nodes if not node.is_input))
+            for one in workers
+        )
     # An idle worker casts no doubt on the others.
     warnings += runtime.efficiency_warnings([worker for worker in workers if together is None or not worker.idle])
     busiest = max(workers, key=lambda worker: (worker.vectors_per_call or 0.0, worker.pps or 0.0), default=None)
@@ -170,17 +185,22 @@ def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, warni
         cost,
         source="VPP's show runtime",
         cycles_per_packet=together.cycles_per_packet if together else None,
-        with_polling=together.cycles_with_polling if together else None,
+        with_polling=together.cycles_with_polling if together and loaded_s is None else None,
         vectors_per_call=busiest.vectors_per_call if busiest else None,
     )
 
 
+def _under_load(threads: Sequence[ThreadRuntime], loaded_s: float | None) -> Sequence[ThreadRuntime]:
+    """Threads' counters as those of the load alone, in which all their packets came; None: they are."""
+    return threads if loaded_s is None else [replace(one, time_s=loaded_s, in_pps=None) for one in threads]
+
+
 def _loaded(samples: Sequence[Sample], before: DutReading, after: DutReading) -> tuple[float, float]:
     """Times of the load that these readings are of: in it, or in the silence before and after it."""
-    between = [sample for sample in samples if before.t_s <= sample.t_s <= after.t_s]
-    loaded_s = [sample.t_s for sample in between if sample.asked_pps]
-    if loaded_s and not between[-1].asked_pps:
-        return loaded_s[0], loaded_s[-1]
+    between = [at for at, sample in enumerate(samples) if before.t_s <= sample.t_s <= after.t_s]
+    loaded = [at for at in between if samples[at].asked_pps]
+    if loaded and not samples[between[-1]].asked_pps:
+        return samples[max(0, loaded[0] - 1)].t_s, samples[loaded[-1]].t_s
     return before.t_s + before.took_s, after.t_s
 
 
@@ -193,7 +213,12 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, warnings: li
         if then is None or now.total_s <= then.total_s or now.busy_s < then.busy_s:
             warnings.append(RunWarning("no-cycles", f"CPU {now.cpu}: its times did not advance between two readings"))
             continue
-        total = loaded * (now.total_s - then.total_s)
+        advanced_s, elapsed_s = now.total_s - then.total_s, cost.span_s / loaded
+        if abs(advanced_s / elapsed_s - 1) > TIMES_APART:
+            text = f"CPU {now.cpu}: its times advanced by {advanced_s:.1f} s in {elapsed_s:.1f} s"
+            warnings.append(RunWarning("no-cycles", text))
+            continue
+        total = loaded * advanced_s
         known = now.packet_s is not None and then.packet_s is not None
         packets = ((now.packet_s or 0.0) - (then.packet_s or 0.0)) / total if known else None
         clocks = [clock for clock in (then.clock_hz, now.clock_hz) if clock]

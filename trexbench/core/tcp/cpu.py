@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
-from ..dut.cycles import CpuShare
+from ..dut.cycles import TIMES_APART, CpuShare
 from ..dut.telemetry import CpuTime, DutReading
 from .model import HostReading, LegReadings, Processes, TcpEnvironment, ThreadTime
 
@@ -118,21 +118,42 @@ def share_of_host(
 
 
 def share_of_dut(
-    readings: Sequence[DutReading], setup: TcpEnvironment, took: tuple[ProcessShare, ...] = ()
+    readings: Sequence[DutReading], setup: TcpEnvironment, took: tuple[ProcessShare, ...], flowed_s: float
 ) -> HostShare:
-    return share_of_host("dut", [HostReading(one.t_s, cpus=one.observation.cpus) for one in readings], setup, took)
+    """flowed_s: for which payload flowed between the readings of a virtual machine, which is read around the leg."""
+    seen = [HostReading(one.t_s, cpus=one.observation.cpus) for one in readings]
+    if setup.dut_is_guest and len(readings) > 1:
+        first, last = readings[0], readings[-1]
+        then_s, now_s = first.observation.at_s, last.observation.at_s
+        elapsed_s = last.t_s - first.t_s if then_s is None or now_s is None else now_s - then_s
+        flowed = _while_flowing(first.observation.cpus, last.observation.cpus, elapsed_s, flowed_s)
+        seen[-1] = replace(seen[-1], cpus=tuple(flowed))
+    return share_of_host("dut", seen, setup, took)
 
 
-def told_processes(shares: Mapping[str, HostShare], one_kernel: bool) -> Mapping[str, tuple[ProcessShare, ...]]:
+def _while_flowing(
+    before: Sequence[CpuTime], after: Sequence[CpuTime], elapsed_s: float, flowed_s: float
+) -> Iterator[CpuTime]:
+    """Cores' times without the idle time before and after; none of a core whose clock lost ticks."""
+    old_s = {one.cpu: one.total_s for one in before}
+    for now in after:
+        advanced_s = now.total_s - old_s.get(now.cpu, now.total_s)
+        if abs(advanced_s - elapsed_s) <= TIMES_APART * elapsed_s:
+            yield replace(now, total_s=now.total_s - max(0.0, advanced_s - flowed_s))
+
+
+def told_processes(shares: Mapping[str, HostShare], setup: TcpEnvironment) -> Mapping[str, tuple[ProcessShare, ...]]:
     """By host, each process once: of one kernel, its threads and what is elsewhere go with the first host alone."""
-    ends = shares.values() if one_kernel else ()
-    own = {one.process for share in ends for one in share.processes if not one.whose}
+    shared = [host for host in shares if _on_one_kernel(host, setup)]
+    own = {one.process for host in shared for one in shares[host].processes if not one.whose}
     told: set[int] = set()
     found = {}
     for host, share in shares.items():
-        ones = [one for one in share.processes if one.process not in (told | own if one.whose else told)]
-        told |= {one.process for one in ones} if one_kernel else set()
-        found[host] = tuple(ones)
+        ones = share.processes
+        if host in shared:
+            ones = tuple(one for one in ones if one.process not in (told | own if one.whose else told))
+            told |= {one.process for one in ones}
+        found[host] = ones
     return found
 
 
@@ -140,12 +161,12 @@ CARRY = ("tunnel", "endpoint")
 """Parts of those processes that move the payload."""
 
 
-def bits_per_cpu_second(shares: Mapping[str, HostShare], one_kernel: bool, bps: float) -> float | None:
+def bits_per_cpu_second(shares: Mapping[str, HostShare], setup: TcpEnvironment, bps: float) -> float | None:
     """Payload bits for each second of CPU that the tunnel's and the endpoints' processes took on all hosts.
 
     None unless the programs of both endpoints are among them.
     """
-    told = told_processes(shares, one_kernel)
+    told = told_processes(shares, setup)
     busy = sum(one.busy for ones in told.values() for one in ones if one.role in CARRY)
     ends = [shares[host].of_role("endpoint") for host in ("client", "server") if host in shares]
     return bps / busy if len(ends) == 2 and all(ends) and busy > 0 else None
@@ -187,8 +208,13 @@ def _processes(found: Processes, flowed_s: float) -> Iterator[ProcessShare]:
         yield ProcessShare(one.process, one.name, *times, one.cpus, thread, one.role, one.whose)
 
 
+def _on_one_kernel(host: str, setup: TcpEnvironment) -> bool:
+    """True if the host shares its kernel with the others, and so the numbers of processes and cores."""
+    return setup.one_kernel and not (host == "dut" and setup.dut_is_guest)
+
+
 def _own(host: str, cpus: Iterator[CoreShare], setup: TcpEnvironment) -> tuple[CoreShare, ...]:
-    named = setup.cpus.get(host) if setup.one_kernel and not (host == "dut" and setup.dut_is_guest) else None
+    named = setup.cpus.get(host) if _on_one_kernel(host, setup) else None
     return tuple(one for one in cpus if not named or one.cpu in named)
 
 

@@ -228,7 +228,7 @@ class TcpResult(Run):
         version, idle = leg.leg.version, self._ping_times(leg.leg.version, loaded=False)
         counted = leg.dut_while_counted(self.plan.omit_s)
         took = {host: process_shares(leg, host) for host in (*HOSTS, "dut")}
-        dut = share_of_dut(counted, self.setup, took["dut"])
+        dut = share_of_dut(counted, self.setup, took["dut"], leg.length_s)
         for flow in find_flows(self.plan, leg):
             ends = dict(zip((flow.sender, flow.receiver), (flow.sending, flow.receiving), strict=True))
             shares = {host: share_of_host(host, ends[host], self.setup, took[host]) for host in HOSTS} | {"dut": dut}
@@ -242,7 +242,7 @@ class TcpResult(Run):
                 verdict=find_limit(evidence),
                 power_w=mean_power(counted),
                 ceiling_bps=ceiling_bps,
-                bits_per_cpu_second=bits_per_cpu_second(shares, self.setup.one_kernel, flow.received_bps or 0.0),
+                bits_per_cpu_second=bits_per_cpu_second(shares, self.setup, flow.received_bps or 0.0),
             )
 
     def _ping_times(self, version: int, loaded: bool, kind: Leg | None = None) -> list[float]:

@@ -154,7 +154,7 @@ def process_sheet(report: Report) -> Sheet:
     )
     lines = []
     for one in tunnel_cells(report):
-        told = told_processes(one.flows[0].shares, one.result.setup.one_kernel)
+        told = told_processes(one.flows[0].shares, one.result.setup)
         every = [(host, process) for host, some in told.items() for process in some]
         for host, process in sorted(every, key=lambda item: not item[1].role):
             names = (process.whose or host, process.role or "-", process.name)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
 from ...core.tcp.cpu import HostShare, ProcessShare, told_processes
 from ...core.tcp.laws import SENDABLE, window_rule
-from ...core.tcp.model import Way
+from ...core.tcp.model import TcpEnvironment, Way
 from ...core.tcp.result import FlowResult, TcpResult
 from ...core.tcp.statistics import PingStatistics
 from ...core.tcp.tunnel import hosts_of
@@ -40,7 +40,7 @@ _FOR = "for each second of CPU that the endpoints' programs and the tunnel's too
 def sheets_of_run(result: TcpResult) -> Iterator[Sheet]:
     """Yield the run's tables that have a row: of its ways, pings and CPUs."""
     pings = (_ping_row(f"{one.leg}, {_load(one.loaded)}", one.statistics) for one in result.ping_results)
-    cpus = (row for flow in result.flows for row in _cpu_rows(flow, result.setup.one_kernel))
+    cpus = (row for flow in result.flows for row in _cpu_rows(flow, result.setup))
     every = (
         make_sheet(_FLOWS, map(_flow_row, result.flows), "ways", "Ways"),
         make_sheet(_PINGS, pings, "pings", "Pings"),
@@ -131,9 +131,9 @@ def _ping_row(name: str, one: PingStatistics) -> tuple[Item | str, ...]:
     return (name, *map(of_time, times), figure(one.loss, format_share))
 
 
-def _cpu_rows(flow: FlowResult, one_kernel: bool) -> Iterator[tuple[str, ...]]:
+def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ...]]:
     """Each host, its busiest cores, its program, the tunnel's processes and those that took most."""
-    processes = told_processes(flow.shares, one_kernel)
+    processes = told_processes(flow.shares, setup)
     for host, share in flow.shares.items():
         if not share.cpus and not share.threads and not processes[host]:
             continue

@@ -48,5 +48,8 @@ class CommandedEnd(TunnelEnd):
     def hear(self, within_s: float = 0.0) -> None:
         """No program says anything."""
 
+    def __exit__(self, *how: Any) -> None:
+        self._made.__exit__(*how)
+
     def close(self) -> None:
-        self._made.__exit__(None, None, None)
+        self.__exit__(None, None, None)
