@@ -244,4 +244,4 @@ def test_a_virtual_machine_is_read_around_the_leg_and_judged_by_the_time_that_pa
     begin = replace(begin, t_s=begin.t_s - 0.6, observation=replace(begin.observation, at_s=500.0))
     end = replace(end, t_s=end.t_s + 0.6, observation=replace(end.observation, at_s=511.2, cpus=(after,)))
     (flow,) = replace(result, legs=(replace(leg, dut=(begin, end)),)).flows
-    assert flow.verdict.limit is limit
+    assert flow.verdict.limit is limit and len(flow.shares["dut"].cpus) == int(ticks)
