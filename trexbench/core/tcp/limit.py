@@ -108,4 +108,4 @@ def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
         text = f"the DUT's CPU {full[0][0]} had no time left, most of it for other work than packets"
         yield RunWarning("foreign-load", text)
     elif limit is TcpLimit.UNKNOWN and not dut.cpus:
-        yield RunWarning("dut-unread", "the DUT's CPUs were not read: whether it was the limit is not known")
+        yield RunWarning("dut-unread", "no CPU time of the DUT is known: it may have been the limit")
