@@ -169,7 +169,7 @@ TUNNEL = "wireguard,client-dut"
 @pytest.mark.parametrize(
     "option",
     [
-        ("--wan", "20ms"),
+        ("--wan", "60ms"),
         pytest.param(
             ("--tunnel", TUNNEL),
             marks=[
@@ -180,7 +180,10 @@ TUNNEL = "wireguard,client-dut"
     ],
 )
 def test_tcp_passes_its_own_kernel(tmp_path: Path, up: Path, option: tuple[str, str]) -> None:
-    """Over a line of netem, and through WireGuard that ends in it, between two hosts; nothing of that is left there."""
+    """Over a line of netem, and through WireGuard that ends in it, between two hosts; nothing of that is left there.
+
+    A busy machine adds milliseconds to round trips, which a run refuses where they are much of the delay.
+    """
     tcp = ("tcp", "--dut", "own.yaml", "--forward", "--time", "2s", "--interval", "500ms", "--ping", "3")
     done = succeed(tmp_path, *tcp, *option, "--no-picture")
     found = document(tmp_path)
@@ -188,7 +191,7 @@ def test_tcp_passes_its_own_kernel(tmp_path: Path, up: Path, option: tuple[str, 
     assert found["dut"]["accelerator"] == "tcg"
     (leg,) = found["legs"]
     assert leg["server"][-1]["streams"][0]["payload_bytes"] > 1e5 and len(leg["dut"]) == 2
-    assert (found["setup"].get("wan_by") == "netem") == (option[0] == "--wan") == (pings(found) >= 0.02)
+    assert (found["setup"].get("wan_by") == "netem") == (option[0] == "--wan") == (pings(found) >= 0.06)
     assert ("tunnel: wireguard" in done.stderr and "by the kernel" in done.stderr) == (option[1] == TUNNEL)
     there = open_transport(TransportConfig("console", f"{PREFIX}-dut"), tmp_path / "run")
     left = there.run(("sh", "-c", "ip link; tc qdisc; nft list tables"), 20).stdout
