@@ -8,11 +8,13 @@ import socket
 import ssl
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tools import trexbench
 
 from suites import FOUR
+from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.results.nights import load_nights
 from trexbench.results.store import load_run
 
@@ -103,12 +105,11 @@ def test_a_person_reverts_what_a_testers_journal_has(tmp_path: Path, monkeypatch
     with monkeypatch.context() as of_tester:
         of_tester.setenv("TREXBENCH_JOURNAL_DIR", str(tmp_path / "results" / ".fleet"))
         assert trexbench(tmp_path, "dut", "apply", "box").returncode == 0 and flag.exists()
-    lease = tmp_path / "results" / ".fleet" / "leases" / "box" / "1"
-    lease.parent.mkdir(parents=True)
-    lease.write_text('{"number": 1, "holder": "t1-a", "length_s": 30.0, "until": "2100-01-01T00:00:00Z"}')
-    refused = trexbench(tmp_path, "dut", "revert", "box")
-    assert refused.returncode and "box is leased by t1-a until 2100" in refused.stderr and flag.exists()
-    lease.unlink()
+    leases = LeaseFolder(tmp_path / "results" / ".fleet" / "leases", "box")
+    with leased(leases, "t1-a", 2.0, SimpleNamespace(kill_at=lambda _: None)):
+        refused = trexbench(tmp_path, "dut", "revert", "box")
+        assert refused.returncode and "box is leased by t1-a until 2" in refused.stderr and flag.exists()
+        assert refused.stdout == "", "nothing was tried before"
     done = trexbench(tmp_path, "dut", "revert", "box")
     assert "1 reverted" in done.stdout and not flag.exists(), done.stderr
     assert "nothing to revert" in trexbench(tmp_path, "dut", "revert", "box").stdout

@@ -8,7 +8,7 @@ import pytest
 
 from trexbench.config.fleet import Fleet, address_of, find_fleet, fleet_of, read_fleet
 from trexbench.core.errors import ConfigError
-from trexbench.core.fleet.roster import make_roster
+from trexbench.core.fleet.roster import assign_testers, make_roster
 
 pytestmark = pytest.mark.portable
 
@@ -77,7 +77,7 @@ def test_what_is_wrong_names_file_line_and_remedy(
 
 def test_the_longest_duts_are_given_first_and_each_to_one_tester() -> None:
     cells = [("a", 10.0), ("b", 30.0), ("a", 10.0), ("c", 5.0), ("x", 1.0)]
-    roster = make_roster(cells, {"t1": ["a", "b", "c"], "t2": ["a", "c"]})
+    roster = make_roster(cells, assign_testers(cells, {"t1": ["a", "b", "c"], "t2": ["a", "c"]}))
     assert [turn.tester for turn in roster.turns] == ["t2", "t1", "t2", "t2", None]
     assert [turn.end_s for turn in roster.turns] == [10.0, 30.0, 20.0, 25.0, 0.0] and roster.length_s == 30.0
     assert roster.turns[4].reason == "no tester has links to all ports of x"

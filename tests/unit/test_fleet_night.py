@@ -38,7 +38,21 @@ def test_an_idle_tester_gets_the_cell_that_needs_it_most(
     wiring: dict[str, str], left: dict[str, int], idle: list[str], chosen: dict[str, str]
 ) -> None:
     able = {dut: {tester for tester, duts in wiring.items() if dut in duts} for dut in "ab"}
-    assert choose_testers(left, idle, able) == chosen
+    assert choose_testers(left, idle, able, {}) == chosen
+
+
+def test_a_dut_keeps_its_tester_until_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(nights.time, "monotonic", lambda: clock[0])
+    night, client, orders = night_of("abc", [])
+    night._own = {"a": "t1", "b": "t2", "c": "t1"}
+    night._give(client, "a", night._chosen({"t1": [], "t2": []})["a"], orders)
+    assert night._chosen({"t1": [], "t2": []}) == {"b": "t2"}, "c waits for t1"
+    night._forget(client.tasks[0].key)
+    night._waiting["b"].clear()
+    for later_s, chosen in ((0.0, {}), (night.fleet.lease_s, {}), (1.0, {"c": "t2"})):
+        clock[0] += later_s
+        assert night._chosen({"t2": []}) == chosen
 
 
 @dataclass

@@ -173,15 +173,16 @@ class Host:
 def test_whoever_logs_in_at_the_dut_is_shown_who_measures_it() -> None:
     host, text = Host(), sign_words("t1", "2026-11-24-lab", "r1 64b uni", 600.0)
     assert text.startswith("trexbench measures this machine until about 2") and "tester t1, night 2026-11-24" in text
-    with sign_at(TransportConfig("ssh", host="r1"), text, host.reach):
-        assert host.ran[-1] == (("tee", SIGN), text)
-    assert host.ran[-1] == (("rm", "-f", SIGN), None)
+    for mine, last in ((False, (("tee", SIGN), text)), (True, (("rm", "-f", SIGN), None))):
+        with sign_at(TransportConfig("ssh", host="r1"), text, lambda mine=mine: mine, host.reach):  # type: ignore[misc]
+            assert host.ran[-1] == (("tee", SIGN), text)
+        assert host.ran[-1] == last, "whoever lost the lease leaves the next tester's sign"
 
 
-@pytest.mark.parametrize("fails", [0, 1, 2])
+@pytest.mark.parametrize("fails", [0, 1, 2, 3])
 def test_no_cell_fails_for_its_sign(fails: int) -> None:
     host, done = Host(fails=fails), list[int]()
-    with sign_at(TransportConfig("ssh", host="r1"), "text", host.reach):
+    with sign_at(TransportConfig("ssh", host="r1"), "text", lambda: True, host.reach):
         done.append(1)
     assert done == [1] and len(host.ran) == fails
 
@@ -189,6 +190,6 @@ def test_no_cell_fails_for_its_sign(fails: int) -> None:
 def test_a_namespace_and_a_prompt_get_no_sign() -> None:
     host = Host()
     for kind in ("netns", "cli", "none"):
-        with sign_at(TransportConfig(kind), "text", host.reach):
+        with sign_at(TransportConfig(kind), "text", lambda: True, host.reach):
             pass
     assert host.ran == []

@@ -13,8 +13,8 @@ from runs import make_result
 from trexbench.core.errors import StoreError
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Judgement, judge_rows
-from trexbench.core.history.rows import RunRow, row_of
-from trexbench.core.history.testers import FigureRatio, find_ratios, join_testers
+from trexbench.core.history.rows import Figure, RunRow, row_of
+from trexbench.core.history.testers import FigureRatio, find_ratios, histories_of
 from trexbench.results.store import RunWriter
 from trexbench.results.testers import keep_ratios, load_ratios, ratios_file
 from trexbench.review.judge import judge
@@ -38,8 +38,7 @@ def history(drop: float = 1.0, nights: int = NIGHTS, low: float = LOW) -> list[R
 
 
 def judged(rows: list[RunRow], *ratios: FigureRatio) -> Judgement:
-    rows, joined = join_testers(rows, ratios)
-    return judge_rows(rows, joined=joined)
+    return judge_rows(rows, ratios=ratios)
 
 
 def test_a_cell_that_another_tester_measures_is_no_regression_of_the_dut() -> None:
@@ -86,7 +85,8 @@ def test_a_calibration_of_something_else_joins_nothing(changes: dict[str, Any]) 
 
 def test_testers_are_joined_by_what_both_differ_from() -> None:
     ratios = [ratio(0.5, 0.03, tester="t1", reference="t0"), ratio(0.6, 0.04, reference="t0")]
-    (row, _), _ = join_testers([make_row(0, 5e6, tester="t1", uncertainty_pps=1e4), make_row(1, tester="t2")], ratios)
+    rows = [make_row(0, 5e6, tester="t1", uncertainty_pps=1e4), make_row(1, tester="t2")]
+    row = histories_of(rows, ratios)[0].rows[0]
     figure = row.figures["total_pps"]
     assert (row.tester, figure.value, figure.apart) == ("t2", pytest.approx(6e6), pytest.approx(0.05))
     assert figure.uncertainty == pytest.approx((1.2e4**2 + 3e5**2) ** 0.5)
@@ -96,13 +96,49 @@ def test_the_ratio_of_the_cells_own_dut_counts_and_of_these_the_latest() -> None
     others = [ratio(0.5, dut="cable", measured="2026-03-01"), ratio(0.9), ratio(LOW, measured="2026-02-01")]
     for ratios in (others, others[::-1]):
         assert judged(history(), *ratios).findings == ()
-    assert judged(history(), replace(others[2], dut="cable")).findings == ()
+    assert [one.kind for one in judged(history(), others[0]).findings] == [Kind.INSUFFICIENT]
 
 
-def test_figures_that_were_not_compared_are_left_out() -> None:
-    rows = [make_row(0, cycles_per_packet=170.0, tester="t1"), make_row(1, cycles_per_packet=170.0, tester="t2")]
-    joined, _ = join_testers(rows, [ratio()])
-    assert [sorted(row.figures) for row in joined] == [["total_pps"], ["cycles_per_packet", "total_pps"]]
+def test_figures_that_were_not_compared_are_as_measured() -> None:
+    rows = [replace(row, figures={**row.figures, "hold_loss": Figure(0.02 if row.tester == "t2" else 0.0)})
+            for row in history()]  # fmt: skip
+    (finding,) = judged(rows, ratio()).findings
+    assert (finding.kind, finding.metric.column, finding.after) == (Kind.REGRESSION, "hold_loss", 0.02)
+    assert not any("as calibrated" in line for line in finding.explanation)
+
+
+@pytest.mark.parametrize("nights", [1, 6, 20])
+@pytest.mark.parametrize("ratios", [(), (ratio(),)], ids=["apart", "joined"])
+def test_a_regression_stands_whoever_measures_then(nights: int, ratios: tuple[FigureRatio, ...]) -> None:
+    values = [value * (0.9 if night >= 20 else 1.0) for night, value in enumerate(noisy(30 + nights))]
+    rows = [make_row(night, value * (LOW if night >= 30 else 1.0), tester="t2" if night >= 30 else "t1")
+            for night, value in enumerate(values)]  # fmt: skip
+    judgement = judged(rows, *ratios)
+    (finding,) = judgement.findings
+    assert finding.kind is Kind.REGRESSION and finding.since == date(20) and judgement.exit_code == 3
+    assert ratios or f"as t1 measured until {date(29)}; t2 has no such history yet" in finding.explanation
+
+
+def test_a_regression_that_the_new_tester_would_show_itself_ends_with_it() -> None:
+    """Both measure in turns; the DUT is mended after t1's last night."""
+    values = [value * (0.9 if 30 <= night < 40 else 1.0) for night, value in enumerate(noisy(60))]
+    turns = [make_row(night, value, tester="t1" if night < 40 and night % 2 else "t2")
+             for night, value in enumerate(values)]  # fmt: skip
+    assert not judged(turns).regressions
+
+
+def test_a_calibration_hides_nothing_once_a_tester_has_its_own_history() -> None:
+    values = noisy(60)
+    rows = [make_row(night, value * (0.9 if night >= 50 else 1.0), tester="t1" if night < 30 else "t2")
+            for night, value in enumerate(values)]  # fmt: skip
+    (finding,) = judged(rows, ratio(1.0, share=1.2)).findings
+    assert finding.kind is Kind.REGRESSION and finding.since == date(50)
+
+
+def test_no_calibration_is_asked_for_with_the_tester_of_the_machine() -> None:
+    rows = [replace(row, tester="" if row.tester == "t1" else "t1") for row in history()]
+    (remark,) = judged(rows).remarks
+    assert "tester that of the machine -> t1" in remark and "calibrate" not in remark
 
 
 def test_ratios_of_rounds() -> None:
@@ -122,18 +158,20 @@ def test_bounds_and_single_pairs_tell_no_ratio() -> None:
     assert find_ratios([{"t1": [make_row(0)], "t2": [make_row(0)]}], "t1", "") == []
 
 
-def test_only_testers_of_a_fleet_yaml_are_told_apart() -> None:
-    result = make_result()
+def test_simulated_testers_of_one_machine_are_not_told_apart() -> None:
+    """Clusters of earlier versions gave no digest of their fleet.yaml."""
     by_name = {"tester": "t1", "mode": "64b", "direction": "uni"}
-    assert row_of(replace(result, command=by_name), "").tester == ""
+    result = replace(make_result(), command=by_name, simulated=True)
+    assert row_of(result, "").tester == "" and row_of(replace(result, simulated=False), "").tester == "t1"
     assert row_of(replace(result, command=by_name | {"fleet": "abc"}), "").tester == "t1"
 
 
 def test_ratios_are_kept_and_the_judgement_takes_them_into_account(tmp_path: Path) -> None:
     assert load_ratios(tmp_path) == []
     keep_ratios(tmp_path, [ratio(0.5), ratio(0.9, dut="cable")])
+    keep_ratios(tmp_path, [ratio(), ratio(tester="t3")])
     keep_ratios(tmp_path, [ratio()])
-    assert load_ratios(tmp_path) == [ratio(0.9, dut="cable"), ratio()]
+    assert load_ratios(tmp_path) == [ratio(0.9, dut="cable"), ratio(tester="t3"), ratio()]
     for text in ("{", "{}", '{"schema": "trexbench/testers", "version": 2, "ratios": []}'):
         ratios_file(tmp_path).write_text(text)
         with pytest.raises(StoreError, match=r"testers\.json"):
@@ -149,12 +187,12 @@ def test_regress_reads_who_measured_and_the_calibration(tmp_path: Path) -> None:
     assert apart.remarks == collect(tmp_path, pytest.fail).remarks
     assert any("tester t1 -> t2" in remark for remark in apart.remarks)
     row = row_of(result, "")
-    keep_ratios(tmp_path, [ratio(load=str(row.cell.load), dut="", simulated=row.cell.simulated)])
-    joined = judge(tmp_path, pytest.fail)
-    assert not collect(tmp_path, pytest.fail).remarks
+    keep_ratios(tmp_path, [ratio(load=str(row.cell.load), dut=row.cell.dut, simulated=row.cell.simulated)])
+    joined, page = judge(tmp_path, pytest.fail), collect(tmp_path, pytest.fail)
+    assert not page.remarks and [one.tester for one in page.rows] == ["t1", "t2"], "as measured"
     assert not joined.remarks and {one.nights for one in joined.findings if one.metric.name == "maximum rate"} == {2}
 
 
 def test_rows_without_testers_are_as_before() -> None:
     rows = make_rows(noisy(30))
-    assert join_testers(rows, [ratio()]) == (rows, {})
+    assert [one.rows for one in histories_of(rows, [ratio()])] == [rows]

@@ -366,12 +366,16 @@ def revert_dut(target: Target, results: Path) -> None:
     """Undo what `apply` and later runs have changed, also after a crash, and also on its endpoints and WAN host."""
     from ..results.nights import TESTERS
 
-    done = _revert(target)
-    if any((results / TESTERS / "changes").glob("*.json")):
-        from ..fleet.reverting import changes_of_fleet
+    if not (below := results / TESTERS).is_dir():
+        done = _revert(target)
+    else:
+        from ..fleet.reverting import changes_of_fleet, lease_to_revert
 
-        with changes_of_fleet(results / TESTERS, load_dut(target.name, target.configs_dir, target.prefix).name):
-            done += _revert(target)
+        with lease_to_revert(below, load_dut(target.name, target.configs_dir, target.prefix).name, note):
+            done = _revert(target)
+            if any((below / "changes").glob("*.json")):
+                with changes_of_fleet(below):
+                    done += _revert(target)
     for name, one in done:
         for step in one.forgotten:
             click.echo(f"# {step.what}: {name} was restarted since, and has forgotten it")

@@ -15,7 +15,7 @@ from ..config.fleet import HERE, INSECURE, Cluster, Fleet, address_of, find_flee
 from ..config.option import NIGHT_SPEEDUP
 from ..config.suite import Instead
 from ..core.errors import BenchError, ConfigError
-from ..core.fleet.roster import Roster, make_roster
+from ..core.fleet.roster import Roster, assign_testers, make_roster
 from ..core.history.rows import METRICS
 from ..core.units import format_duration, format_share
 from ..report.clean import clean
@@ -59,6 +59,8 @@ Examples:
   trexbench fleet status --watch
 """
 WATCH_EVERY_S = 1.0
+LEAST_ROUNDS = 4
+"""With fewer turns the ratios' intervals are too wide to be of use."""
 
 
 @verbs(epilog=_EXAMPLES)
@@ -79,7 +81,8 @@ def plan_(name: str, only: Sequence[str], instead: Instead, setup: Setup, fleet:
 
     suite, jobs = read_jobs(name, setup, only, instead)
     check_twins(jobs)
-    show_roster(suite, jobs, fleet, setup, form)
+    _, every = read_jobs(name, setup, (), instead)
+    show_roster(suite, jobs, every, fleet, setup, form)
 
 
 def _with_scheduler(found: Fleet, scheduler: str | None) -> Fleet:
@@ -101,7 +104,9 @@ _SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="tls://HOST:878
 @fleet.command("calibrate")
 @click.argument("name", metavar="SUITE", shell_complete=complete_suites)
 @ONLY
-@click.option("--rounds", type=click.IntRange(2, 100), default=5, show_default=True, help="Each tester's turns.")
+@click.option(
+    "--rounds", type=click.IntRange(LEAST_ROUNDS, 100), default=6, show_default=True, help="Each tester's turns."
+)
 @asked("instead", Instead)
 @asked("setup", Setup, speedup=NIGHT_SPEEDUP, kept="the runs", server=f"{SERVER}its lab's")
 @_HERE
@@ -115,8 +120,8 @@ def calibrate_(
 ) -> None:  # fmt: skip
     """Measure by how much testers differ: each that reaches a DUT measures the suite's cells, in turns.
 
-    It is kept in the results. Histories of cells that another tester measures then go on, with figures divided by the
-    ratio, and no longer begin anew.
+    It is kept in the results. Histories of these DUTs' cells that another tester measures then go on, with figures
+    converted by the ratio, and no longer begin anew.
     """
     from ..fleet.calibrate import FleetComparison
     from ..fleet.choose import by_fleet
@@ -126,7 +131,8 @@ def calibrate_(
     _, jobs = read_jobs(name, setup, only, instead)
     check_twins(jobs)
     options = NightOptions(results, setup, Output(results=results, warn=warn), say_unless(quiet), instead=instead)
-    ratios = FleetComparison(by_fleet(name, fleet, options, insecure), jobs, options, rounds).run()
+    comparison = FleetComparison(by_fleet(name, fleet, options, insecure), jobs, options, rounds, LEAST_ROUNDS)
+    ratios = comparison.run()
     form.write_sheet(_ratio_sheet(ratios), lambda: [asdict(one) for one in ratios])
 
 
@@ -253,11 +259,14 @@ def _status_lines(now: FleetNow, sheet: Sheet, room: int | None) -> Iterator[str
             yield from wrapped([f"failed   {clean(cell)}: {clean(why)}"], room)
 
 
-def show_roster(suite: Suite, jobs: Sequence[Job], text: str, setup: Setup, form: OutputForm) -> None:
-    """Write which tester would measure which cell."""
+def show_roster(
+    suite: Suite, jobs: Sequence[Job], every: Sequence[Job], text: str, setup: Setup, form: OutputForm
+) -> None:
+    """Write which tester would measure which cell. every: the suite's, by which each DUT has its tester."""
     found = find_fleet(text, setup.configs_dir, setup.sim)
     reach = found.reach(job.cell.dut for job in jobs)
-    roster = make_roster([(job.cell.dut, job.expected_s) for job in jobs], reach)
+    own = assign_testers([(job.cell.dut, job.expected_s) for job in every], found.reach(job.cell.dut for job in every))
+    roster = make_roster([(job.cell.dut, job.expected_s) for job in jobs], own)
     pairs = list(zip(jobs, roster.turns, strict=True))
     values = [
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Sequence
@@ -89,9 +90,10 @@ class FileJournal:
         self._write([*self.entries(), entry])
 
     def remove(self, entry: Entry) -> None:
-        """Remove an entry that was reverted: the last one that equals it."""
+        """Remove an entry that was reverted: the last one that equals it, unless another has removed it."""
         left = list(reversed(self.entries()))
-        left.remove(entry)
+        with contextlib.suppress(ValueError):
+            left.remove(entry)
         self._write(left[::-1])
 
     def _write(self, entries: Sequence[Entry]) -> None:

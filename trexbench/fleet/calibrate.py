@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import queue
 import secrets
 import shutil
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import BenchError, ConfigError
-from ..core.history.rows import RunRow
+from ..core.history.rows import METRICS, RunRow
 from ..core.history.testers import FigureRatio, find_ratios
+from ..core.units import format_share
 from ..results.nights import TESTERS
 from ..results.store import load_rows, make_directory, safe_name
 from ..results.testers import keep_ratios
@@ -22,7 +24,8 @@ from ..session.process import signals_as_exceptions
 from ..suite.jobs import Job
 from ..suite.night import NightOptions
 from .cluster import as_one_line, needs_of, testers_there
-from .night import LOOK_EVERY_S, MISSING_LEASES, START_S, FleetNight, outcome_of
+from .leases import DutLeased
+from .night import LEASED_S, LOOK_EVERY_S, MISSING_LEASES, START_S, FleetNight, outcome_of
 from .task import CellOrder
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ class FleetComparison:
     jobs: Sequence[Job]
     options: NightOptions
     rounds: int
+    least: int = 2
+    """Where a later round fails, so many are enough."""
 
     def run(self) -> list[FigureRatio]:
         """Measure, and keep the ratios; ConfigError where no two testers reach a DUT, BenchError where one fails."""
@@ -59,16 +64,46 @@ class FleetComparison:
                 there = self._await_testers(client, orders[0], {name for names in able.values() for name in names})
                 able = {dut: [name for name in names if name in there] for dut, names in able.items()}
                 self._check(able)
-                found = [self._round(client, order, able) for order in orders]
+                found = self._measure(client, orders, able)
         finally:
             for folder in folders:
                 shutil.rmtree(folder, ignore_errors=True)
         ratios = [one for dut, names in able.items() for one in find_ratios(_of_dut(found, dut), names[0], date)]
-        if not ratios:
-            what = "no figure could be compared: they are bounds, as where the generator is the limit"
-            raise BenchError(what, f"see {self._results / TESTERS / KEPT}")
+        self._judge(ratios, found[0])
         keep_ratios(self._results, ratios)
+        for order in orders:
+            shutil.rmtree(self._results / TESTERS / KEPT / order.night, ignore_errors=True)
         return ratios
+
+    def _measure(
+        self, client: Client, orders: Sequence[CellOrder], able: dict[str, list[str]]
+    ) -> list[dict[str, list[RunRow]]]:
+        """The rounds up to one that fails; its error if too few are left."""
+        found = list[dict[str, list[RunRow]]]()
+        for order in orders:
+            try:
+                found.append(self._round(client, order, able))
+            except BenchError as error:
+                if len(found) < self.least:
+                    raise
+                self.options.output.warn(f"{error}; compared are the {len(found)} rounds before")
+                break
+        return found
+
+    def _judge(self, ratios: Sequence[FigureRatio], rows_of: Mapping[str, Sequence[RunRow]]) -> None:
+        """Warn of ratios that join no history or hide changes; BenchError where all are of no use. rows_of: a round."""
+        useful = {(one.dut, one.load, one.metric, name) for one in ratios for name in (one.tester, one.reference)}
+        rows = [(row, name, row.cell.dut, str(row.cell.load)) for name, some in rows_of.items() for row in some]
+        without = [(row, name) for row, name, dut, load in rows if (dut, load, row.aim, name) not in useful]
+        bound = "could not be compared: bounds, as where the generator is the limit"
+        if len(without) == len(rows):
+            raise BenchError(f"the cells' figures {bound}", f"see {self._results / TESTERS / KEPT}")
+        for row, name in without:
+            self.options.output.warn(f"{row.cell} by {name}: {row.metric.name} {bound}; its history is not joined")
+        for one in ratios:
+            if one.share > (metric := METRICS[one.metric]).minimum:
+                words = f"{one.dut} {one.load} by {one.tester}: {metric.name} is known to {format_share(one.share)}"
+                self.options.output.warn(f"{words}, which hides smaller changes: more --rounds narrow it")
 
     def _check(self, able: dict[str, list[str]]) -> None:
         """Leave out, with a warning, DUTs that less than two testers reach; ConfigError if none is left."""
@@ -81,7 +116,7 @@ class FleetComparison:
         """Testers that are there, once all are or a while has passed."""
         ends_s = time.monotonic() + START_S
         while True:
-            with as_one_line():
+            with as_one_line(AGAIN):
                 there = {*self.night.testers(client, order, self.options)}
             if not wanted - there or time.monotonic() > ends_s:
                 break
@@ -91,7 +126,7 @@ class FleetComparison:
         return there
 
     def _round(self, client: Client, common: CellOrder, able: dict[str, list[str]]) -> dict[str, list[RunRow]]:
-        """Rows of each tester. Every second round goes the other way, so that a drift of the DUT favours none."""
+        """Rows of each tester. Every second round goes the other way: of an even number a drift favours none."""
         found: dict[str, list[RunRow]] = {}
         odd = int(common.night.rpartition("-")[2]) % 2 == 1
         for job in self.jobs if odd else self.jobs[::-1]:
@@ -107,17 +142,25 @@ class FleetComparison:
     def _measured(self, client: Client, order: CellOrder, tester: str, dut: str) -> Sequence[RunRow]:
         """The rows of one measurement; BenchError where there is none."""
         self.options.say(f"{order.night.rpartition('-')[2]} of {self.rounds} by {tester}: {order.cell}")
-        future = client.submit(
-            self.night.work,
-            asdict(order),
-            key=order.place,
-            workers=[tester],
-            resources=needs_of(dut),
-            retries=1,
-            pure=False,
-        )
-        self._await(client, future, tester)
-        outcome = outcome_of(future)
+        ends_s = time.monotonic() + LEASED_S
+        for number in itertools.count():
+            future = client.submit(
+                self.night.work,
+                asdict(order),
+                key=f"{order.place}/{number}",
+                workers=[tester],
+                resources=needs_of(dut),
+                retries=1,
+                pure=False,
+            )
+            self._await(client, future, tester)
+            try:
+                outcome = outcome_of(future, AGAIN)
+                break
+            except DutLeased as error:
+                if time.monotonic() > ends_s:
+                    raise
+                self.options.say(f"{order.cell} waits: {error}")
         if outcome is None:
             raise BenchError(f"tester {tester} was lost while it measured {order.cell}", AGAIN)
         if outcome.place is None or outcome.error is not None:

@@ -21,6 +21,7 @@ PRELOAD = "trexbench.fleet.tester"
 """Module that every tester runs at its start."""
 LOST_AFTER = 1.0
 """A tester that says nothing for so many lengths of a lease is lost; its cell goes to another."""
+RESUME = "the same command with --resume goes on"
 LOGS = "distributed.admin.log-length", "distributed.admin.low-level-log-length"
 """Lines that Dask keeps in memory, which would grow with every cell."""
 
@@ -117,7 +118,7 @@ def settings(lease_s: float) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def as_one_line(remedy: str = "the same command with --resume goes on") -> Iterator[None]:
+def as_one_line(remedy: str = RESUME) -> Iterator[None]:
     """Dask's own failures as a BenchError."""
     try:
         yield

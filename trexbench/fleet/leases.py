@@ -160,13 +160,14 @@ def leased(
     guard: KillAt,
     sleep: Callable[[float], None] = time.sleep,
     cell: str = "",
+    patience: float = PATIENCE,
 ) -> Iterator[Lease]:
     """Hold the DUT's lease for the block; DutLeased names who has it for long, StoreError a store that fails.
 
     The process is killed before the lease's own end, unless it was renewed or given back. cell: what is measured.
     """
     try:
-        lease = Lease(folder, *_take(folder, holder, length_s, sleep, cell), guard)
+        lease = Lease(folder, *_take(folder, holder, length_s, sleep, cell, patience), guard)
     except OSError as error:
         raise StoreError(f"the lease of {folder.dut} cannot be taken: {error.strerror}", "look at --results") from error
     guard.kill_at(lease.holding.stop_s)
@@ -184,7 +185,7 @@ def leased(
 
 
 def _take(
-    folder: LeaseFolder, holder: str, length_s: float, sleep: Callable[[float], None], cell: str
+    folder: LeaseFolder, holder: str, length_s: float, sleep: Callable[[float], None], cell: str, patience: float
 ) -> tuple[Holding, bool]:
     """The lease, and whether the one before was never given back."""
     begun_s, sight = now(), Sight(None, now())
@@ -196,7 +197,7 @@ def _take(
             if folder.append(record) and not (held := Holding(record, asked_s)).is_over(now()):
                 folder.tidy()
                 return held, sight.latest is not None and sight.latest.length_s > 0
-        elif (other := sight.latest) and asked_s - begun_s > PATIENCE * max(length_s, other.length_s):
+        elif (other := sight.latest) and asked_s - begun_s > patience * max(length_s, other.length_s):
             raise DutLeased(f"{folder.dut} is leased by {other.holder} until {other.until}", "wait for it to end")
         sleep(min(length_s / 50, 0.5))
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import Fleet
 from ..core.errors import BenchError, ConfigError, TesterBusy, as_bench_error
-from ..core.fleet.roster import choose_testers
+from ..core.fleet.roster import assign_testers, choose_testers
 from ..core.history.night import Attempt, CellState, Night
 from ..results.nights import NightWriter
 from ..results.store import make_directory
@@ -29,7 +29,7 @@ from ..session.run import Interrupted, as_error
 from ..suite.jobs import Job
 from ..suite.night import NightOptions, read_jobs
 from ..suite.run import nothing_measured
-from .cluster import as_one_line, needs_of, on_this_machine, testers_there
+from .cluster import RESUME, as_one_line, needs_of, on_this_machine, testers_there
 from .kept import place_kept
 from .leases import DutLeased
 from .task import CellOrder, CellOutcome, digest_of, facts_of_tester, measure_cell, place_of, plain, versions
@@ -93,6 +93,10 @@ class FleetNight:
     _keys: itertools.count[int] = field(default_factory=itertools.count)
     _able: dict[str, set[str]] = field(default_factory=dict)
     """DUT -> testers that reach it."""
+    _own: dict[str, str] = field(default_factory=dict)
+    """DUT -> its tester of the roster: another measures it only while that one is lost."""
+    _seen_s: dict[str, float] = field(default_factory=dict)
+    """Tester -> when it was there, or was looked for first."""
     _next_write_s: float = 0.0
     _done: int = 0
 
@@ -102,6 +106,10 @@ class FleetNight:
         self._reach = self.fleet.reach(job.cell.dut for job in jobs)
         for dut in {job.cell.dut for job in jobs}:
             self._able[dut] = {name for name, duts in self._reach.items() if dut in duts}
+        # by the whole suite, so that nights of some of its cells have the same roster
+        _, every = read_jobs(self.suite, options.setup, (), options.instead)
+        reach = self.fleet.reach(job.cell.dut for job in every)
+        self._own = assign_testers([(job.cell.dut, job.expected_s) for job in every], reach)
         orders, self._done = self._orders(), len(jobs) - len(writer.night.left)
         for at in writer.night.left:
             self._waiting.setdefault(jobs[at].cell.dut, deque()).append(at)
@@ -123,7 +131,7 @@ class FleetNight:
         common = CellOrder(
             suite, found.name, plain(options.setup), plain_instead(options), "", 0, date, name,
             str(options.results.resolve()), "", digest_of(found, options.setup), self.fleet.lease_s,
-            self.fleet.digest[:12],
+            self.fleet.digest[:12] if self.is_cluster else "",
         )  # fmt: skip
         return common, {str(job.cell): number for number, job in enumerate(every)}
 
@@ -204,10 +212,13 @@ class FleetNight:
     def _chosen(self, there: Mapping[str, Sequence[Any]]) -> Mapping[str, str]:
         """DUT -> the tester for its next cell. there: keys of the cells at each tester."""
         given = {one.tester for one in self._running.values()}
-        # by name, so that a DUT has the same tester every night, where that is idle: histories are by tester
         idle = sorted(name for name, keys in there.items() if not keys and name not in given)
         left = {dut: len(cells) for dut, cells in self._waiting.items() if dut not in self._futures}
-        return choose_testers(left, idle, self._able)
+        now_s = time.monotonic()
+        self._seen_s |= dict.fromkeys(there, now_s)
+        away_s = {name: now_s - self._seen_s.setdefault(name, now_s) for name in self._own.values()}
+        own = {dut: name for dut, name in self._own.items() if away_s[name] <= self.fleet.lease_s}
+        return choose_testers(left, idle, self._able, own)
 
     def _give(self, client: Client, dut: str, tester: str, orders: Sequence[CellOrder]) -> None:
         at = self._waiting[dut].popleft()
@@ -304,10 +315,10 @@ def plain_instead(options: NightOptions) -> dict[str, Any]:
     return {"dut": list(instead.dut), "variant": list(instead.variant), "time": instead.time}
 
 
-def outcome_of(future: Future) -> CellOutcome | None:
+def outcome_of(future: Future, remedy: str = RESUME) -> CellOutcome | None:
     """DutLeased where another has its DUT. None: its tester died, or its answer with it."""
     if future.status == "cancelled":
-        raise BenchError("the fleet's scheduler was lost", "the same command with --resume goes on")
+        raise BenchError("the fleet's scheduler was lost", remedy)
     if future.status not in ("finished", "error"):
         return None
     try:

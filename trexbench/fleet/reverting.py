@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ..config.fleet import Fleet
 from ..config.lookup import load_dut
-from ..core.errors import TesterBusy
 from ..dut.apply import revert
 from ..dut.journal import JOURNAL_DIR_ENV, FileJournal, journal_dir
 from ..results.store import safe_name
 from ..session.dut import connect_target
 from ..session.options import Target
 from ..session.tcp.endpoints import revert_endpoints
-from .leases import LeaseFolder, end_words
+from .guard import LeaseGuard
+from .leases import LeaseFolder, leased
+
+PATIENCE = 1.5
+"""Lengths of its lease for which a DUT is waited for: one that a dead tester left behind is over after one."""
 
 
 def revert_changes(request: Any) -> None:
@@ -33,14 +38,25 @@ def revert_changes(request: Any) -> None:
 
 
 @contextlib.contextmanager
-def changes_of_fleet(below: Path, dut: str) -> Iterator[None]:
-    """Make the journals of a fleet this process's own until the end of the block; TesterBusy if a tester has the DUT.
+def lease_to_revert(below: Path, dut: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the DUT's lease until the end of the block; DutLeased if a tester goes on renewing it.
 
-    below: ``results/.fleet``.
+    below: ``results/.fleet``. Where the block ends well nothing is left to be undone by the next.
     """
-    record = LeaseFolder(below / "leases", safe_name(dut, "._-")).latest()
-    if record is not None and record.length_s > 0 and record.until >= end_words(0.0):
-        raise TesterBusy(f"{dut} is leased by {record.holder} until {record.until}", "wait for it to end")
+    folder = LeaseFolder(below / "leases", safe_name(dut, "._-"))
+    latest = folder.latest()
+    length_s = (latest.length_s if latest is not None else 0.0) or Fleet.lease_s
+    if latest is not None and latest.length_s:
+        say(f"waits up to {PATIENCE * length_s:g} s for the lease of {dut}, which {latest.holder} has or left behind")
+    holder = f"revert-{secrets.token_hex(4)}"
+    with leased(folder, holder, length_s, LeaseGuard(), cell="revert", patience=PATIENCE) as lease:
+        yield
+        lease.abandoned = False
+
+
+@contextlib.contextmanager
+def changes_of_fleet(below: Path) -> Iterator[None]:
+    """Make the journals of a fleet this process's own until the end of the block. below: ``results/.fleet``."""
     former = os.environ.get(JOURNAL_DIR_ENV)
     os.environ[JOURNAL_DIR_ENV] = str(below)
     try:

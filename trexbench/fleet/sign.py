@@ -13,7 +13,7 @@ from ..session.dut import reached
 from ..transport import TIMEOUT_S, Transport
 
 FOLDER = "/var/run/motd.d"
-"""Files that Linux shows at a login; a restart of the DUT removes them."""
+"""Files that Linux shows at a login, which also has /run; a restart of the DUT removes them."""
 SIGN = f"{FOLDER}/trexbench"
 _WAYS = ("local", "ssh")
 """Transports to hosts at which people log in, and which have files."""
@@ -21,16 +21,20 @@ Reach = Callable[[TransportConfig], AbstractContextManager[Transport]]
 
 
 @contextlib.contextmanager
-def sign_at(way: TransportConfig, text: str, reach: Reach = reached) -> Iterator[None]:
-    """Leave the text there until the end of the block, where that can be done: nothing fails for it."""
+def sign_at(way: TransportConfig, text: str, is_mine: Callable[[], bool], reach: Reach = reached) -> Iterator[None]:
+    """Leave the text there until the end of the block, where that can be done: nothing fails for it.
+
+    is_mine: test whether it is still this tester's.
+    """
     if way.type not in _WAYS:
         yield
         return
-    _try(way, reach, (("mkdir", "-p", FOLDER), ("tee", SIGN)), text)
+    _try(way, reach, (("test", "-d", "/run"), ("mkdir", "-p", FOLDER), ("tee", SIGN)), text)
     try:
         yield
     finally:
-        _try(way, reach, (("rm", "-f", SIGN),), "")
+        if is_mine():
+            _try(way, reach, (("rm", "-f", SIGN),), "")
 
 
 def sign_words(tester: str, night: str, cell: str, expected_s: float) -> str:

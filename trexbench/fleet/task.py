@@ -66,7 +66,7 @@ class CellOrder:
     """Digest of suite, DUTs' configs with their files, profile and version, which must be those of the tester."""
     lease_s: float
     fleet: str = ""
-    """Digest of the fleet.yaml; empty: its testers are processes of one machine, which no history tells apart."""
+    """Digest of a cluster's fleet.yaml; empty: the testers are processes of one machine, and one to histories."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,11 @@ def _files_of(suite: Suite, setup: Setup) -> tuple[Path, ...]:
 
 def _digest(files: Iterable[Path]) -> str:
     version = str(versions()["trexbench"]).encode()
-    return sha256(b"\0".join([version, *(file.read_bytes() for file in files)])).hexdigest()
+    try:
+        return sha256(b"\0".join([version, *(file.read_bytes() for file in files)])).hexdigest()
+    except OSError as error:
+        remedy = "put it back, or start a new night"
+        raise ConfigError(f"{error.filename}: {error.strerror}", remedy) from error
 
 
 def place_of(started: str, night: str, cell: Cell) -> str:
@@ -210,7 +214,8 @@ def _prepared(job: Job, wish: CellOrder, lease: Lease, taker: PortTaker) -> Iter
         yield
         return
     text = sign_words(taker.tester, wish.night, wish.cell, job.expected_s)
-    signs = sign_at(job.request.dut.transport, text) if job.request.apply else contextlib.nullcontext()
+    sign = sign_at(job.request.dut.transport, text, lambda: not lease.is_lost)
+    signs = sign if job.request.apply else contextlib.nullcontext()
     with joined_ports(OWN.read_fleet(), job.cell.dut, lease, taker), signs:
         yield
 

@@ -25,7 +25,7 @@ def load_ratios(results: Path) -> list[FigureRatio]:
 
 
 def keep_ratios(results: Path, new: Sequence[FigureRatio]) -> Path:
-    """Store ratios in the place of former ones of the same traffic and DUT."""
+    """Store ratios in the place of former ones of the same traffic, DUT and testers."""
     path, kinds = ratios_file(results), {_kind(one) for one in new}
     kept = [one for one in load_ratios(results) if _kind(one) not in kinds]
     make_directory(path.parent)
@@ -34,4 +34,4 @@ def keep_ratios(results: Path, new: Sequence[FigureRatio]) -> Path:
 
 
 def _kind(one: FigureRatio) -> tuple[object, ...]:
-    return one.load, one.metric, one.dut, one.simulated
+    return one.load, one.metric, one.dut, one.simulated, one.tester, one.reference

@@ -13,7 +13,6 @@ from ..core.history.known import Known, is_date
 from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, judge_rows
 from ..core.history.series import night_of
-from ..core.history.testers import join_testers
 from ..core.load.modes import full_mode_name
 from ..report.commands import REASON
 from ..results.index import without_collection
@@ -51,8 +50,8 @@ def judge(
     def is_named(cell: Cell) -> bool:
         return dut in (None, cell.dut) and mode in (None, str(cell.mode)) and is_chosen(cell, only)
 
-    rows, joined = join_testers(rows, load_ratios(results))
-    return with_differences(judge_rows(rows, known, nights, since, is_named, joined), rows, results, warn)
+    judged = judge_rows(rows, known, nights, since, is_named, load_ratios(results))
+    return with_differences(judged, rows, results, warn)
 
 
 def acknowledge(

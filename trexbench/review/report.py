@@ -16,7 +16,6 @@ from ..core.history.night import Night
 from ..core.history.regression import Finding, Judgement, judge_rows
 from ..core.history.rows import RunRow, cells_of
 from ..core.history.series import night_of
-from ..core.history.testers import join_testers
 from ..core.result import RunResult
 from ..core.run import Run
 from ..core.tcp.result import TcpResult
@@ -64,13 +63,13 @@ def collect(
     rows, problems = read_index(results, warn, suite=suite)
     stored = find_nights(results, warn, suite=suite, since=None if night else since)
     nights = [_chosen(one, duts, only) for _, one in stored if suite in (None, one.suite)]
-    rows, joined = join_testers(_chosen_rows(rows, duts, only), load_ratios(results))
+    rows = _chosen_rows(rows, duts, only)
     if (suite or duts) and not rows and not any(one.cells or one.error for one in nights):
         raise StoreError(
             f"no run in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
             "`trexbench results list` shows what there is",
         )
-    judgement = _judge_then(results, rows, nights, night, joined, warn)
+    judgement = _judge_then(results, rows, nights, night, warn)
     groups = groups_of(judgement)
     changes = [one for group in groups for finding in group.findings for one in changes_of(finding, rows)]
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
@@ -103,17 +102,12 @@ def collect(
 
 
 def _judge_then(
-    results: Path,
-    rows: Sequence[RunRow],
-    nights: Sequence[Night],
-    night: str | None,
-    joined: Mapping[Cell, str],
-    warn: Warn,
+    results: Path, rows: Sequence[RunRow], nights: Sequence[Night], night: str | None, warn: Warn
 ) -> Judgement:
     """The judgement of the whole history; of another night than the last as it was then."""
     known = [row for row in rows if night is None or night_of(row) <= night]
     then = [one for one in nights if night is None or one.night <= night]
-    judged = judge_rows(known, load_known(results), then, joined=joined)
+    judged = judge_rows(known, load_known(results), then, ratios=load_ratios(results))
     return with_differences(judged, known, results, warn)
 
 

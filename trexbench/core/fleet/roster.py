@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -28,12 +28,11 @@ class Roster:
         return max((turn.end_s for turn in self.turns), default=0.0)
 
 
-def make_roster(cells: Sequence[tuple[str, float]], reach: Mapping[str, Sequence[str]]) -> Roster:
-    """Return the turns of cells, each of a DUT and a time in seconds. reach: tester -> DUTs that are wired to it.
+def assign_testers(cells: Iterable[tuple[str, float]], reach: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """DUT -> the tester that measures all its cells, so that it has one history. cells: each a DUT and a time in s.
 
-    Cells of one DUT come one after the other by one tester. The DUT that fewest testers reach is given first, of these
-    the one that takes longest, and to the tester that is then done first: a tester that alone reaches a DUT is kept for
-    it.
+    reach: tester -> DUTs that are wired to it. The DUT that fewest testers reach is given first, of these the one that
+    takes longest, and to the tester that is then done first: a tester that alone reaches a DUT is kept for it.
     """
     total: dict[str, float] = {}
     for dut, length_s in cells:
@@ -44,7 +43,12 @@ def make_roster(cells: Sequence[tuple[str, float]], reach: Mapping[str, Sequence
         if able[dut]:
             chosen[dut] = min(able[dut], key=lambda tester: busy_s[tester] + total[dut])
             busy_s[chosen[dut]] += total[dut]
-    busy_s, turns = dict.fromkeys(reach, 0.0), []
+    return chosen
+
+
+def make_roster(cells: Sequence[tuple[str, float]], chosen: Mapping[str, str]) -> Roster:
+    """Return the turns of cells, which come one after the other at each tester. chosen: as of assign_testers."""
+    busy_s, turns = dict.fromkeys(chosen.values(), 0.0), list[Turn]()
     for dut, length_s in cells:
         tester = chosen.get(dut)
         if tester is None:
@@ -56,15 +60,18 @@ def make_roster(cells: Sequence[tuple[str, float]], reach: Mapping[str, Sequence
 
 
 def choose_testers(
-    left: Mapping[str, int], idle: Collection[str], able: Mapping[str, Collection[str]]
+    left: Mapping[str, int], idle: Collection[str], able: Mapping[str, Collection[str]], own: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """DUT -> the idle tester that measures its next cell, in the order of make_roster.
+    """DUT -> the idle tester that measures its next cell.
 
-    left: DUT that nobody measures now -> its cells that are left. A DUT whose testers are all busy waits.
+    left: DUT that nobody measures now -> its cells that are left. own: DUT -> its tester of the roster; one without is
+    measured by any that reaches it. A DUT whose testers are all busy waits.
     """
     free, chosen = list(idle), dict[str, str]()
-    for dut in _by_need({dut: count for dut, count in left.items() if count}, able):
-        tester = next((name for name in free if name in able[dut]), None)
+    by_need = _by_need({dut: count for dut, count in left.items() if count}, able)
+    for dut in sorted(by_need, key=lambda dut: dut not in own):
+        testers = (own[dut],) if dut in own else able[dut]
+        tester = next((name for name in free if name in testers), None)
         if tester is not None:
             chosen[dut] = tester
             free.remove(tester)

@@ -13,7 +13,8 @@ from .known import NEWS_NIGHTS, Known, day_number
 from .levels import NEEDED_NIGHTS, Event, Kind, Usual, follow
 from .night import CellState, Night
 from .rows import METRICS, Metric, RunRow, cells_of
-from .series import FigureSeries, night_of, series_of
+from .series import OWN_TESTER, FigureSeries, night_of, series_of
+from .testers import FigureRatio, histories_of
 
 STALE_NIGHTS = 30
 """A cell that was not measured in so many nights is no longer judged."""
@@ -156,11 +157,11 @@ def judge_rows(
     nights: Sequence[Night] = (),
     since: str | None = None,
     wanted: Callable[[Cell], bool] = lambda cell: True,
-    joined: Mapping[Cell, str] | None = None,
+    ratios: Sequence[FigureRatio] = (),
 ) -> Judgement:
     """The verdict on every cell. nights: of all suites, oldest first; wanted: which of their cells count.
 
-    joined: a line for each cell with rows that join_testers has changed.
+    ratios: by how much testers differ.
     """
     rows = sorted(rows, key=lambda row: row.started)
     cells = cells_of(rows)
@@ -174,15 +175,18 @@ def judge_rows(
     usual: dict[tuple[Cell, str], Usual] = {}
     judged = 0
     for cell in sorted(cells.keys() - stale, key=str):
-        found = [one for one in series_of(cell, cells[cell], METRICS.values()) if one.points]
-        line = (joined or {}).get(cell)
-        remarks += _remarks(found)
-        for series in found:
-            new, level = judge_series(series, known)
-            new = [replace(one, explanation=(*one.explanation, line)) for one in new] if line else new
+        histories = [(series_of(cell, one.rows, METRICS.values()), one) for one in histories_of(cells[cell], ratios)]
+        remarks += _remarks([one for one in histories[0][0] if one.points])
+        for several in zip(*(some for some, _ in histories), strict=True):
+            lines = [history.lines.get(several[0].metric.column) for _, history in histories]
+            figures = [(one, line) for one, line in zip(several, lines, strict=True) if one.points]
+            if not figures:
+                continue
+            new, level = _judge_testers(figures, known)
+            name = several[0].metric.name
             findings += new
-            usual |= {} if level is None else {(cell, series.metric.name): level}
-            steady += [] if new else [(cell, series.metric.name)]
+            usual |= {} if level is None else {(cell, name): level}
+            steady += [] if new else [(cell, name)]
             judged += level is not None
     if stale:
         remarks.append(
@@ -201,6 +205,28 @@ def judge_rows(
         resting=frozenset(cell for cell in cells.keys() - stale if night_of(cells[cell][-1]) < last),
         without=tuple(row for row in rows if not row.complete and wanted(row.cell)),
     )
+
+
+def _judge_testers(
+    figures: Sequence[tuple[FigureSeries, str | None]], known: Sequence[Known]
+) -> tuple[list[Finding], Usual | None]:
+    """The judgement of the first of a figure's histories, and of others the regressions that it is too young to show.
+
+    Each comes with a line for its findings.
+    """
+    (series, line), *others = figures
+    new, level = judge_series(series, known)
+    new = [_with_line(one, line) for one in new]
+    for other, words in others:
+        for one in judge_series(other, known)[0]:
+            nights = sum(point.night < (one.since or "") for point in series.points)
+            if one.kind is Kind.REGRESSION and nights < NEEDED_NIGHTS and one.kind not in [two.kind for two in new]:
+                new = [*(two for two in new if two.kind is not Kind.INSUFFICIENT), _with_line(one, words)]
+    return new, level
+
+
+def _with_line(finding: Finding, line: str | None) -> Finding:
+    return replace(finding, explanation=(*finding.explanation, line)) if line else finding
 
 
 def judge_series(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[list[Finding], Usual | None]:
@@ -313,7 +339,7 @@ def _remarks(found: Sequence[FigureSeries]) -> Iterable[str]:
     """Report one cell's changed conditions, and figures that the generator limits."""
     for series in found[:1]:
         if series.since and sum(point.night >= series.since for point in series.points) <= NEWS_NIGHTS:
-            others = any(one.startswith("tester ") for one in series.changed)
+            others = any(one.startswith("tester ") and OWN_TESTER not in one for one in series.changed)
             remedy = " (`trexbench fleet calibrate` joins testers' histories)" if others else ""
             changes = ", ".join(series.changed)
             yield f"{series.cell}: {changes} since {series.since}; its history starts again{remedy}"

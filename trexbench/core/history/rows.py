@@ -30,7 +30,7 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
     at_least: bool = False
     """The value is only a lower bound."""
     apart: float = 0.0
-    """Share of the value that a calibration of testers leaves open, see testers.join_testers; 0: it is as measured."""
+    """Share of the value that a calibration of testers leaves open, see testers.histories_of; 0: it is as measured."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,8 @@ def header_of(run: Run, path: str) -> dict[str, Any]:
     texts = {name: text_of(run.command.get(name)) for name in ("suite", "night", "label")}
     facts = text_of(run.dut.get("facts_sha256"))
     own = {"id": run.id, "started": run.started, "status": run.status.value, "accelerator": run.accelerator}
-    tester = text_of(run.command.get("tester")) if text_of(run.command.get("fleet")) else None
+    # without a fleet.yaml simulated testers are processes of one machine
+    tester = text_of(run.command.get("tester")) if text_of(run.command.get("fleet")) or not run.simulated else None
     return {"path": path, **own, "facts": facts, "tester": tester or "", **texts}
 
 

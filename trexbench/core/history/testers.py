@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import exp, hypot, log, sqrt
 from statistics import fmean, stdev
 from typing import Any
@@ -12,7 +12,9 @@ from ..means import student
 from ..typed import read_stored
 from ..units import format_share
 from .cell import Cell
+from .levels import NEEDED_NIGHTS
 from .rows import METRICS, Figure, RunRow
+from .series import OWN_TESTER, night_of
 
 SCHEMA, VERSION = "trexbench/testers", 1
 
@@ -77,65 +79,88 @@ def _mean_ratio(logs: Sequence[float]) -> tuple[float, float]:
     return ratio, ratio * student(len(logs) - 1) * stdev(logs) / sqrt(len(logs))
 
 
-def join_testers(rows: Iterable[RunRow], ratios: Sequence[FigureRatio]) -> tuple[list[RunRow], dict[Cell, str]]:
-    """Rows by other testers than a cell's last one as that would have measured them, where a calibration knows.
+@dataclass(frozen=True)
+class TesterHistory:
+    """Rows of one cell of which those like the last one are one history. lines: what to add to findings, by column."""
 
-    The others stay as they are: they have a history of their own. Also returns, for each cell with such rows, a line.
+    rows: Sequence[RunRow]
+    lines: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A figure by one tester as a multiple of what another measures. share: what that leaves open; day: calibrated."""
+
+    value: float
+    share: float
+    day: str
+
+
+def histories_of(rows: Sequence[RunRow], ratios: Sequence[FigureRatio]) -> list[TesterHistory]:
+    """The histories of a cell by its testers, of which the first is judged; the others may show older regressions.
+
+    rows: complete ones in the order of time. With the last tester's own go rows of others where a calibration with the
+    cell's DUT and traffic says by how much they differ, until it has nights enough to be judged by.
     """
-    rows = sorted(rows, key=lambda row: row.started)
-    if not ratios:
-        return rows, {}
-    last = {row.cell: row for row in rows if row.complete}
-    last |= {row.cell: row for row in rows if row.complete and row.night}  # others then do not count
-    joined, lines = list[RunRow](), dict[Cell, dict[str, None]]()
-    known: dict[tuple[Cell, str, str], dict[str, tuple[float, float, str]]] = {}
-    for row in rows:
-        to = last[row.cell].tester if row.cell in last else ""
-        if to and row.tester not in ("", to):
-            key = row.cell, row.tester, to
-            if key not in known:
-                known[key] = _factors(ratios, *key)
-            if row.aim in known[key]:
-                lines.setdefault(row.cell, {})[_line(row.tester, to, *known[key][row.aim])] = None
-                row = _as_by(row, to, known[key])
-        joined.append(row)
-    return joined, {cell: "; ".join(words) for cell, words in lines.items()}
-
-
-def _line(tester: str, to: str, factor: float, share: float, measured: str) -> str:
-    how = f"times {factor:.4f}, +- {format_share(share)}, as calibrated on {measured}"
-    return f"measured by {to}, before by {tester}, whose figures count {how}"
-
-
-def _as_by(row: RunRow, to: str, factors: Mapping[str, tuple[float, float, str]]) -> RunRow:
-    """The row as that tester would have measured it, without figures of which that is not known."""
-    figures = {name: _times(one, *factors[name][:2]) for name, one in row.figures.items() if name in factors}
-    return replace(row, tester=to, figures=figures)
-
-
-def _factors(ratios: Sequence[FigureRatio], cell: Cell, tester: str, to: str) -> dict[str, tuple[float, float, str]]:
-    """Column -> factor from the one tester to the other, its uncertainty as a share, and when it was measured."""
-    load, found = str(cell.load), dict[str, tuple[float, float, str]]()
-    alike = [one for one in ratios if one.load == load and one.simulated == cell.simulated]
-    # the latest counts, of the same DUT if there is one
-    for one in sorted(alike, key=lambda one: (one.dut == cell.dut, one.measured)):
-        group = [two for two in alike if _of_one(one, two)]
-        known = {one.reference: (1.0, 0.0)} | {two.tester: (two.ratio, two.share) for two in group}
-        if tester in known and to in known:
-            (own, own_share), (other, other_share) = known[tester], known[to]
-            found[one.metric] = (other / own, hypot(own_share, other_share), one.measured)
+    rows = [row for row in rows if row.night] or list(rows)
+    if len({row.tester for row in rows}) < 2:
+        return [TesterHistory(rows)]
+    cell, to = rows[-1].cell, rows[-1].tester
+    nights = {row.tester: night_of(row) for row in rows}
+    factors = {name: _factors(ratios, cell, name, to) for name in nights if name != to}
+    aims = {row.tester: row.aim for row in rows}
+    joined = [name for name, known in factors.items() if aims[name] in known]
+    found = [TesterHistory(rows)]
+    if joined:
+        converted = [_as_by(row, to, factors[row.tester]) if row.tester in joined else row for row in rows]
+        lines = _lines({name: factors[name] for name in joined}, to)
+        found = [TesterHistory([row for row in rows if row.tester not in joined])]
+        own = {night_of(row) for row in rows if row.tester == to}
+        found.insert(int(len(own) >= NEEDED_NIGHTS), TesterHistory(converted, lines))
+    for name in factors.keys() - joined:
+        words = f"as {name or OWN_TESTER} measured until {nights[name]}; {to or OWN_TESTER} has no such history yet"
+        found.append(TesterHistory([row for row in rows if row.tester == name], dict.fromkeys(METRICS, words)))
     return found
 
 
-def _of_one(one: FigureRatio, other: FigureRatio) -> bool:
-    """Test whether two ratios have the same reference in the same calibration."""
-    names = "metric", "dut", "reference", "measured"
-    return all(getattr(one, name) == getattr(other, name) for name in names)
+def _lines(factors: Mapping[str, Mapping[str, _Factor]], to: str) -> dict[str, str]:
+    """Column -> how the other testers' figures were converted."""
+    words: dict[str, list[str]] = {}
+    for tester, known in factors.items():
+        for column, one in known.items():
+            how = f"times {one.value:.4f}, +- {format_share(one.share)}, as calibrated on {one.day}"
+            words.setdefault(column, []).append(f"before by {tester}, whose figures count {how}")
+    return {column: ", ".join([f"measured by {to}", *some]) for column, some in words.items()}
 
 
-def _times(figure: Figure, factor: float, share: float) -> Figure:
-    value = figure.value * factor
-    return Figure(value, hypot(figure.uncertainty * factor, value * share), figure.at_least, share)
+def _as_by(row: RunRow, to: str, factors: Mapping[str, _Factor]) -> RunRow:
+    """The row as that tester would have measured it; figures without a ratio as they are."""
+    figures = {name: _times(one, factors[name]) if name in factors else one for name, one in row.figures.items()}
+    return replace(row, tester=to, figures=figures)
+
+
+def _factors(ratios: Sequence[FigureRatio], cell: Cell, tester: str, to: str) -> dict[str, _Factor]:
+    """Column -> factor from the one tester to the other, of which the latest counts."""
+    of = str(cell.load), cell.dut, cell.simulated
+    known: dict[tuple[str, str], dict[str, FigureRatio]] = {}
+    for one in sorted(ratios, key=lambda one: one.measured):
+        if (one.load, one.dut, one.simulated) == of:
+            itself = replace(one, tester=one.reference, ratio=1.0, uncertainty=0.0, measured="9999")
+            known.setdefault((one.metric, one.reference), {one.reference: itself})[one.tester] = one
+    found: dict[str, _Factor] = {}
+    for (metric, _), by in known.items():
+        if tester in by and to in by:
+            own, other = by[tester], by[to]
+            day = min(own.measured, other.measured)
+            if metric not in found or found[metric].day < day:
+                found[metric] = _Factor(other.ratio / own.ratio, hypot(own.share, other.share), day)
+    return found
+
+
+def _times(figure: Figure, factor: _Factor) -> Figure:
+    value = figure.value * factor.value
+    uncertainty = hypot(figure.uncertainty * factor.value, value * factor.share)
+    return Figure(value, uncertainty, figure.at_least, factor.share)
 
 
 @dataclass(frozen=True)
