@@ -115,7 +115,7 @@ def start(folder: Path, what: str, *arguments: object) -> subprocess.Popen[bytes
         return subprocess.Popen([sys.executable, "-c", code], env=env, stdout=log, stderr=log)
 
 
-def assign_testers(*parents: int) -> list[int]:
+def testers_of(*parents: int) -> list[int]:
     """Process ids of testers, children of these processes."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -132,7 +132,7 @@ def assign_testers(*parents: int) -> list[int]:
 
 def driving(folder: Path, *parents: int) -> list[int]:
     """Process ids of testers that drive a DUT now, children of these processes."""
-    found, alive = [], assign_testers(*parents)
+    found, alive = [], testers_of(*parents)
     for path in (folder / "drivers").glob("*.pid"):
         try:
             found.append(int(path.read_text()))

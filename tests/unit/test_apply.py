@@ -84,6 +84,15 @@ def test_applied_once_twice_and_taken_back(journal: FileJournal) -> None:
     assert revert(dut, transport, journal).reverted == ()
 
 
+def test_an_entry_that_another_has_removed_is_no_fault(journal: FileJournal) -> None:
+    steps = [Entry("box", "here", Change(what, None, "on", (), ())) for what in ("flag", "other")]
+    for step in steps:
+        journal.add(step)
+    for _ in range(2):
+        journal.remove(steps[0])
+        assert list(journal.entries()) == [steps[1]]
+
+
 def test_two_applies_are_taken_back_to_the_first_state(journal: FileJournal) -> None:
     transport = BoxTransport(KeyBox(firewall="on"))
     apply(KeyDut(transport), transport, journal)

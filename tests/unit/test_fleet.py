@@ -291,6 +291,11 @@ def test_the_digest_is_of_files_that_a_config_names_too(tmp_path: Path) -> None:
     assert digest_of(read_suite(suite, tmp_path), setup) != before
     with pytest.raises(errors.ConfigError, match="are others at tester"):
         task._job_of(order)
+    rules.write_text(shipped.read_text())
+    task._job_of(order)
+    rules.unlink()
+    with pytest.raises(errors.ConfigError, match=r"own\.nft: No such file"):
+        task._job_of(order)
 
 
 def test_options_travel_as_plain_values() -> None:

@@ -119,6 +119,16 @@ def test_a_regression_stands_whoever_measures_then(nights: int, ratios: tuple[Fi
     assert ratios or f"as t1 measured until {date(29)}; t2 has no such history yet" in finding.explanation
 
 
+@pytest.mark.parametrize("clean", [0, 3, 4, 5, 8])
+def test_a_regression_soon_after_another_tester_measures_is_found_once(clean: int) -> None:
+    for nights in (3, 8, 20):
+        values = [
+            value * (0.9 if night >= 30 + clean else 1.0) for night, value in enumerate(noisy(30 + clean + nights))
+        ]
+        rows = [make_row(night, value, tester="t1" if night < 30 else "t2") for night, value in enumerate(values)]
+        assert len(judged(rows, ratio(1.0)).regressions) == 1
+
+
 def test_a_regression_that_the_new_tester_would_show_itself_ends_with_it() -> None:
     """Both measure in turns; the DUT is mended after t1's last night."""
     values = [value * (0.9 if 30 <= night < 40 else 1.0) for night, value in enumerate(noisy(60))]

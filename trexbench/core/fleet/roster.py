@@ -47,7 +47,7 @@ def assign_testers(cells: Iterable[tuple[str, float]], reach: Mapping[str, Seque
 
 
 def make_roster(cells: Sequence[tuple[str, float]], chosen: Mapping[str, str]) -> Roster:
-    """Return the turns of cells, which come one after the other at each tester. chosen: as of assign_testers."""
+    """Return the turns of cells, which come one after the other at each tester. chosen: as by assign_testers."""
     busy_s, turns = dict.fromkeys(chosen.values(), 0.0), list[Turn]()
     for dut, length_s in cells:
         tester = chosen.get(dut)

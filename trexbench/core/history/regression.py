@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cell import Cell
-from .detect import Shape, nights_of_change
+from .detect import FIRST_NIGHTS, Shape, nights_of_change
 from .differences import Difference
 from .explain import explain
 from .known import NEWS_NIGHTS, Known, day_number
@@ -217,11 +217,16 @@ def _judge_testers(
     (series, line), *others = figures
     new, level = judge_series(series, known)
     new = [_with_line(one, line) for one in new]
+
+    def is_older(one: Finding) -> bool:
+        """Test whether it is a regression that began before the first history shows one, or at its very begin."""
+        nights = sum(point.night < (one.since or "") for point in series.points)
+        return one.kind is Kind.REGRESSION and nights < FIRST_NIGHTS
+
     for other, words in others:
-        for one in judge_series(other, known)[0]:
-            nights = sum(point.night < (one.since or "") for point in series.points)
-            if one.kind is Kind.REGRESSION and nights < NEEDED_NIGHTS and one.kind not in [two.kind for two in new]:
-                new = [*(two for two in new if two.kind is not Kind.INSUFFICIENT), _with_line(one, words)]
+        older = [_with_line(one, words) for one in judge_series(other, known)[0] if is_older(one)]
+        if older and not any(is_older(one) for one in new):
+            return [*(one for one in new if one.kind is not Kind.INSUFFICIENT), *older], level
     return new, level
 
 

@@ -1,0 +1,84 @@
+"""Calibrations of testers of which a part fails, or says little."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from nights import make_row
+
+from trexbench.core.errors import BenchError
+from trexbench.core.history.cell import Cell
+from trexbench.core.history.rows import RunRow
+from trexbench.core.history.testers import find_ratios
+from trexbench.fleet.calibrate import FleetComparison
+from trexbench.fleet.leases import DutLeased
+from trexbench.fleet.task import CellOrder
+
+pytestmark = pytest.mark.portable
+
+
+def comparison(said: list[str], warned: list[str]) -> FleetComparison:
+    """A comparison of six rounds, of which four are needed."""
+    options: Any = SimpleNamespace(say=said.append, output=SimpleNamespace(warn=warned.append))
+    night: Any = SimpleNamespace(work=None)
+    found = FleetComparison(night, (), options, 6, 4)
+    found._results = Path("results")
+    return found
+
+
+@pytest.mark.parametrize("whole", [3, 4])
+def test_rounds_before_a_fault_count_if_they_are_enough(whole: int) -> None:
+    warned, rounds = list[str](), [{"t1": [make_row(at)]} for at in range(whole)]
+    found = comparison([], warned)
+
+    def measure(*_: object) -> dict[str, list[RunRow]]:
+        if not rounds:
+            raise BenchError("tester t2 was lost", "the same command measures all again")
+        return rounds.pop(0)
+
+    found._round = measure  # type: ignore[method-assign]
+    orders: Any = range(6)
+    if whole < 4:
+        with pytest.raises(BenchError, match="t2 was lost"):
+            found._measure(None, orders, {})  # type: ignore[arg-type]
+    else:
+        assert len(found._measure(None, orders, {})) == 4  # type: ignore[arg-type]
+        assert len(warned) == 1 and "compared are the 4 rounds before" in warned[0]
+
+
+def test_a_dut_that_another_has_is_waited_for() -> None:
+    said, keys = list[str](), list[str]()
+
+    def submit(*_: object, key: str, **__: object) -> Any:
+        keys.append(key)
+        raised = DutLeased("a is leased by t9") if len(keys) == 1 else BenchError("no answer")
+        return SimpleNamespace(status="error", exception=lambda timeout: raised)
+
+    found, client = comparison(said, []), SimpleNamespace(submit=submit)
+    found._await = lambda *_: None  # type: ignore[method-assign]
+    order = CellOrder("lab", "lab", {}, {}, "a 64b", 0, "", "n-1", "", "x.json", "", 9.0)
+    with pytest.raises(BenchError, match="a 64b by t1: no answer"):
+        found._measured(client, order, "t1", "a")  # type: ignore[arg-type]
+    assert len({*keys}) == 2 and said[-1] == "a 64b waits: a is leased by t9"
+
+
+def test_figures_without_a_ratio_and_wide_intervals_are_reported() -> None:
+    other = Cell("box", "var2-64b", False, 1)
+    rounds = [
+        {
+            tester: [make_row(0, pps), make_row(0, 1e6, other, at_least=True)]
+            for tester, pps in (("t1", 5e6), ("t2", low))
+        }
+        for low in (4e6, 6e6)
+    ]
+    ratios, warned = find_ratios(rounds, "t1", "2026-01-01"), list[str]()
+    comparison([], warned)._judge(ratios, rounds[0])
+    unjoined, wide = warned[:2], warned[2:]
+    heads = [f"{other} by {name}: maximum rate could not be compared" for name in ("t1", "t2")]
+    assert all(line.startswith(head) for line, head in zip(unjoined, heads, strict=True))
+    assert len(wide) == 1 and "netgate-vpp var2-64b uni by t2: maximum rate is known to" in wide[0]
+    with pytest.raises(BenchError, match="could not be compared"):
+        comparison([], [])._judge([], rounds[0])
