@@ -165,7 +165,8 @@ def test_many_differences_are_counted(tmp_path: Path) -> None:
 
 
 def test_values_of_the_config_file_are_compared(tmp_path: Path) -> None:
-    rows = make_rows([*noisy(30), *noisy(3, 4.5e6, seed=2)])
+    rows = make_rows([*noisy(30), *noisy(3, 4.5e6, seed=2)], tester="t1")
+    rows.append(make_row(33, 4.5e6, tester="t2"))  # which has no such history
     for number, row in enumerate(rows):
         written = document()
         written["dut"] |= {"config": f"# {number}\ntwin: {{workers: {3 if number < 30 else 2}}}\n"}

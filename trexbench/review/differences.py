@@ -42,12 +42,18 @@ def with_differences(judgement: Judgement, rows: Sequence[RunRow], results: Path
 
 
 def _runs_around(group: FindingGroup, cells: Mapping[Cell, Sequence[RunRow]]) -> tuple[RunRow, RunRow] | None:
-    """The last run before and the first since; None for a drift, which has no such night."""
-    every = cells.get(group.first.cell, ())
-    rows = like_the_last([row for row in every if row.night] or list(every)) if every else []
-    before = [row for row in rows if night_of(row) < group.since]
-    since = [row for row in rows if night_of(row) >= group.since]
-    return None if group.first.shape is Shape.DRIFT or not before or not since else (before[-1], since[0])
+    """The last run before and the first since; None for a drift, which has no such night.
+
+    Runs like the last one; else, as another tester measures now, like the first one since.
+    """
+    every = [row for row in cells.get(group.first.cell, ()) if row.night] or cells.get(group.first.cell, ())
+    first = sum(night_of(row) < group.since for row in every)
+    for rows in (every, every[: first + 1]) if group.first.shape is not Shape.DRIFT and first < len(every) else ():
+        alike = like_the_last(rows)
+        before = [row for row in alike if night_of(row) < group.since]
+        if before and len(before) < len(alike):
+            return before[-1], alike[len(before)]
+    return None
 
 
 def _read(path: Path) -> dict[str, Any]:
