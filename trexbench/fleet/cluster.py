@@ -57,7 +57,7 @@ def on_this_machine(reach: Mapping[str, Sequence[str]], lease_s: float, scratch:
     from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 
     with dask.config.set(settings(lease_s)), contextlib.ExitStack() as stack:
-        with as_one_line():
+        with as_one_line("try again with fewer testers"):
             security = Security.temporary()
             here = {"host": LOOPBACK, "protocol": "tls://", "security": security}
             here |= {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
