@@ -30,8 +30,10 @@ COUNTERS_APART = 0.02
 """Tolerance between the DUT's count of sent packets and the tester's of received ones; also for coarse CPU time."""
 CLEARED_WITHIN_S, CLEARED_WITHIN = 1.0, 0.1
 """Tolerance between an interval and the time VPP's counters ran: seconds, or a share of it, whichever is more."""
-TIMES_APART = 0.1
-"""Tolerance between a CPU's times and the time between their readings: an emulated machine's clock loses ticks."""
+TIMES_APART = 1 / 3
+"""Tolerance between a CPU's times and the time between their readings: an emulated machine loses half of its ticks,
+a kernel in a virtual machine a quarter where the CPU is often idle.
+"""
 PERF_APART = 0.1
 """Tolerance between the cycles that perf counted and busy time x clock."""
 
