@@ -137,5 +137,6 @@ def test_simulated_testers_do_not_differ(folder: Path) -> None:
     words = ("fleet", "calibrate", "one", "--sim", "--rounds", "4", "-q", "--only", "* uni*")
     done = succeed(folder, *words)
     assert "1.0000" in done.stdout and "t2" in done.stdout and done.stderr == ""
+    assert len(table := done.stdout.splitlines()) > 1 and all(", simulated " in line for line in table[1:])
     alone = trexbench(folder, *words, "--fleet", "local:1")
     assert alone.returncode == 2 and "no two testers that are there reach one DUT" in alone.stderr

@@ -141,7 +141,7 @@ def _ratio_sheet(ratios: Sequence[FigureRatio]) -> Sheet:
         (
             one.tester,
             one.reference,
-            one.load,
+            f"{one.load}, simulated" if one.simulated else one.load,
             METRICS[one.metric].name,
             figure(one.ratio, lambda ratio: f"{ratio:.4f}"),
             figure(one.share, format_share),

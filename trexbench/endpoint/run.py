@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import select
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from ..core.errors import BenchError, ConfigError, DutError
@@ -56,17 +56,9 @@ def run_leg(
             seen(name, reading)
 
         error = _listen([agents["client"], agents["server"]], plan.omit_s + plan.time_s + GRACE_S + READY_S, noted)
-    found: dict[str, tuple[HostReading, ...]] = {}
-    told: list[BenchError] = []
-    for role in ("client", "server"):
-        engine, part = parts[role]
-        try:
-            found[role] = engine.readings(agents[role], part)
-        except DutError as failure:
-            found[role] = tuple(agents[role].readings)
-            told.append(failure)
-    if told and not any(agent.error for agent in agents.values()):
-        error = told[0]  # says more than that the other end did not end in time
+    found, said = _read_ends(parts, agents)
+    if said is not None and not any(agent.error for agent in agents.values()):
+        error = said  # says more than that the other end did not end in time
     carried = any(stream.payload_bytes for one in (*found["client"], *found["server"]) for stream in one.streams)
     if not carried:
         what = f"no payload came from {client.place} to {server.place}"
@@ -80,6 +72,21 @@ def run_leg(
         processes={role: one.processes for role, one in agents.items() if one.processes is not None},
         error=str(error) if error else None,
     )
+
+
+def _read_ends(
+    parts: Mapping[str, tuple[TcpEngine, LegPart]], agents: Mapping[str, Agent]
+) -> tuple[dict[str, tuple[HostReading, ...]], BenchError | None]:
+    """The readings of both ends, and what the first said that has none of its own."""
+    found, said = dict[str, tuple[HostReading, ...]](), None
+    for role in ("client", "server"):
+        engine, part = parts[role]
+        try:
+            found[role] = engine.readings(agents[role], part)
+        except DutError as failure:
+            found[role] = tuple(agents[role].readings)
+            said = said or failure
+    return found, said
 
 
 def _address(host: EndpointHost, version: int) -> str:
