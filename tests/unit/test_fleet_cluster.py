@@ -92,6 +92,20 @@ def test_results_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     assert process.returncode == FAILED and said.count("\n") == 1 and "Not a directory" in said
 
 
+LOGGED = """
+from trexbench.fleet.tester import dask_setup
+dask_setup(None)
+import logging
+for name in ("distributed.worker", "tornado.general", "tornado.application"):
+    logging.getLogger(name).error("Exception in callback")
+"""
+
+
+def test_a_tester_prints_nothing_of_dasks_own() -> None:
+    logged = subprocess.run([sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True)
+    assert logged.stdout + logged.stderr == ""
+
+
 def test_a_tester_keeps_its_own_directories_and_generator() -> None:
     order = OWN.own_order(ORDER)
     assert order.results == "/mine" and order.setup == {"configs_dir": "/own", "seed": 1, "server": "10.0.0.1"}

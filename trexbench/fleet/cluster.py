@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import BenchError, ConfigError
+from .tester import quiet
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
@@ -53,6 +54,7 @@ def on_this_machine(reach: Mapping[str, Sequence[str]], lease_s: float, scratch:
     reach: tester -> DUTs that it can measure. scratch: for files of Dask.
     """
     require_dask()
+    quiet()
     import dask
     from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 
@@ -69,9 +71,7 @@ def on_this_machine(reach: Mapping[str, Sequence[str]], lease_s: float, scratch:
             }
             scheduler = {"cls": Scheduler, "options": {**here, "port": 0}}
             with _ctrl_c_is_ours():
-                cluster = SpecCluster(
-                    workers=workers, scheduler=scheduler, security=security, silence_logs=logging.CRITICAL
-                )
+                cluster = SpecCluster(workers=workers, scheduler=scheduler, security=security)
                 stack.enter_context(cluster)
             client = stack.enter_context(Client(cluster, set_as_default=False))
         yield client

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import CERTIFICATE_FILES, Cluster
 from .cluster import as_one_line, require_dask, settings
+from .tester import quiet
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler, Security
@@ -90,11 +90,3 @@ async def _serve(cluster: Cluster, say: Callable[[str], None]) -> None:
         setattr(scheduler, LOST, {})
         say(f"scheduler {scheduler.address}")
         await scheduler.finished()
-
-
-def quiet() -> None:
-    """Keep Dask's own log lines off the terminal: what they report, a night says in its own words."""
-    import distributed  # noqa: F401  # which sets its levels when it is imported
-
-    for name in ("distributed", "tornado"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)

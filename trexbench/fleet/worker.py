@@ -27,8 +27,9 @@ from ..results.nights import TESTERS
 from ..results.store import make_directory
 from . import task
 from .cluster import LOOPBACK, as_one_line, resources_of, settings
-from .join import CONNECT_S, quiet, security_of
+from .join import CONNECT_S, security_of
 from .task import OwnSettings
+from .tester import quiet
 
 if TYPE_CHECKING:
     from distributed import Worker
