@@ -294,6 +294,17 @@ def test_a_run_uses_the_lab_that_is_up(up: DutConfig) -> None:
     assert status(spec.prefix).condition == "up"
 
 
+def test_no_sender_keeps_those_waiting_who_answer(up: DutConfig) -> None:
+    """The server's own thread and those of ZMQ, which each request and reply passes, run before its sender."""
+
+    def before_all_others(pid: int) -> set[str]:
+        threads = [one for one in Path(f"/proc/{pid}/task").iterdir() if os.sched_getscheduler(int(one.name)) & 1]
+        return {"main" if one.name == str(pid) else (one / "comm").read_text().strip() for one in threads}
+
+    with Lab(LabSpec.from_config(up)).running() as running:
+        eventually(lambda: before_all_others(running.server.process.pid) == {"main", "ZMQbg/Reaper", "ZMQbg/IO/0"})
+
+
 def test_one_run_at_a_time_until_force_takes_it_its_own_lab(config: DutConfig, spec: LabSpec) -> None:
     with user_of(config) as user:
         until(user, "up")
