@@ -15,7 +15,7 @@ from trexbench.doctor.dut import _judge_clock, check_lab
 from trexbench.doctor.examine import judge_tester
 from trexbench.doctor.host import HostFacts, check_results, check_software, judge_host, read_host
 from trexbench.generator.trex.connect import ServerFacts
-from trexbench.generator.trex.ports import lack_of_destination
+from trexbench.generator.trex.ports import lack_of_destination, nominal_bps
 
 GOOD_HOST = HostFacts(
     cpus=8,
@@ -113,6 +113,7 @@ def test_a_tester_with_two_free_ports_is_good() -> None:
         (port(1), status(attr={"speed": 1.0}), "port 1 speed", State.DOUBTFUL),
         (port(1), status(attr={"layer_cfg": {"ether": {"state": "unconfigured"}}}), "port 1 destination", State.BAD),
         (port(1), status(attr={"layer_cfg": {"ipv4": {"state": "unresolved"}}}), "port 1 destination", State.BAD),
+        (port(1), status(attr={"fc": {"mode": 3}}), "port 1 flow control", State.DOUBTFUL),
         (port(1, numa=1), status(), "NUMA", State.DOUBTFUL),
         (port(1, is_virtual=True, driver="net_af_packet"), status(), "driver", State.DOUBTFUL),
         (port(1, is_virtual=True, driver="net_simulated"), status(), "driver", State.DOUBTFUL),
@@ -130,6 +131,12 @@ def test_what_is_wrong_with_a_port(described: dict[str, Any], told: dict[str, An
 def test_the_remedy_for_no_destination_is_the_servers_own(built_by: str, words: str) -> None:
     layers = {"layer_cfg": {"ether": {"state": "unconfigured"}}}
     assert words in str(lack_of_destination(status(attr=layers), {"built_by": built_by}))
+
+
+@pytest.mark.parametrize(("driver", "virtual", "known"), [("net_virtio", True, 0.0), ("net_ice", False, 2e11)])
+def test_a_virtual_ports_200_gbps_are_no_speed(driver: str, virtual: bool, known: float) -> None:
+    described = port(0, driver=driver, is_virtual=virtual)
+    assert nominal_bps(described, status(attr={"speed": 200.0})) == known
 
 
 def test_the_exit_code_is_the_first_bad_ones() -> None:

@@ -23,6 +23,7 @@ from trexbench.generator.trex.client import load_client
 from trexbench.generator.trex.connect import ServerAddress, connect, reach
 from trexbench.generator.trex.ports import TrexGenerator
 from trexbench.generator.trex.rpc import Answer, Call, Channel, Refusal
+from trexbench.stlserver.engine import EngineCounters
 from trexbench.stlserver.rpc.server import StlServer
 
 pytestmark = pytest.mark.portable
@@ -47,10 +48,21 @@ class HandClock:
         self.time_s = max(self.time_s, t_s)
 
 
+class ArpSender(FakeEngine):
+    """Counts frames of its own for a while, as TRex does with ARP until it takes them out."""
+
+    own_frames = 0
+
+    def counters(self, port: int) -> EngineCounters:
+        found = super().counters(port)
+        own = self.own_frames
+        return replace(found, opackets=found.opackets + own, obytes=found.obytes + 64 * own)
+
+
 class Bench:
     def __init__(self, ports: int = 2, **engine: Any) -> None:
         self.clock = HandClock()
-        self.engine = FakeEngine(ports, clock=self.clock, **engine)
+        self.engine = ArpSender(ports, clock=self.clock, **engine)
         self.server = StlServer(self.engine, clock=self.clock)
 
     @property
@@ -87,6 +99,20 @@ def test_counters_are_those_of_the_server(bench: Bench, generator: TrexGenerator
     assert reading.ports[0].t_s - base.ports[0].t_s == pytest.approx(2)
     assert (reading.ports[0].ierrors, reading.ports[0].oerrors, reading.queue_full) == (0, 0, 0)
     assert all(port.cpu_percent is not None and port.link_up for port in reading.ports.values())
+
+
+@pytest.mark.parametrize(("own_frames", "least"), [(2, 102), (9, 100)], ids=["its own ARP", "a reset"])
+def test_frames_that_trex_takes_back_as_its_own_are_no_reset(
+    bench: Bench, generator: TrexGenerator, own_frames: int, least: int
+) -> None:
+    generator.start({0: 1000.0}, 30)
+    bench.clock.time_s += 0.1
+    generator.stop()
+    bench.engine.own_frames = own_frames
+    assert generator.read().ports[0].opackets == 100 + own_frames
+    bench.engine.own_frames = 0
+    port = generator.read().ports[0]
+    assert (port.opackets, port.obytes) == (least, 64 * least)
 
 
 def test_an_update_is_absolute_and_for_all_streams_of_a_port_together(bench: Bench) -> None:
@@ -209,6 +235,15 @@ def test_a_port_that_is_taken_is_noticed(bench: Bench, is_read: bool) -> None:
         ask(bench.server.rpc_port, "acquire", port_id=1, user="bob", session_id=7, force=True)
         if is_read:
             generator.read()
+
+
+def test_a_server_that_was_restarted_is_not_somebody_elses(bench: Bench) -> None:
+    with bench.connect() as generator:
+        generator.load(BENCH, VAR2, (0, 1))
+        bench.server._ctx.api_handler = "anotherone"
+        with pytest.raises(GeneratorLost, match="was restarted"):
+            generator.read()
+        bench.server._ctx.api_handler = generator._channel.api_h
 
 
 @pytest.mark.parametrize("hangs", [False, True])

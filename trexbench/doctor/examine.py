@@ -20,7 +20,7 @@ from ..core.checks import Area, Check, State, failed, judge
 from ..core.errors import BenchError
 from ..core.units import format_bits, format_pps
 from ..generator.trex.connect import ServerAddress, ServerFacts, describe
-from ..generator.trex.ports import SIMULATED, lack_of_destination, obstacles
+from ..generator.trex.ports import SIMULATED, lack_of_destination, nominal_bps, obstacles
 from ..lab import LabSpec, net
 from ..lab.lab import status
 from ..session.dut import endpoint_of
@@ -109,7 +109,7 @@ def _judge_port(
     version: Mapping[str, Any],
     speed_bps: float | None,
 ) -> Iterator[Check]:
-    speed = float(status["attr"].get("speed") or 0.0) * 1e9
+    speed = nominal_bps(described, status)
     ether = status["attr"].get("layer_cfg", {}).get("ether", {})
     driver, place = described.get("driver", "driver unknown"), described.get("pci_addr")
     text = f"{driver}{f' at {place}' if place not in (None, 'N/A') else ''}, MAC {ether.get('src', 'unknown')}"
@@ -117,6 +117,9 @@ def _judge_port(
     if speed and speed_bps and speed < speed_bps:
         found = f"{format_bits(speed)}, less than the {format_bits(speed_bps)} of the DUT's config"
         yield _check(f"{name} speed", State.DOUBTFUL, found, "correct speed: or use a faster port")
+    if int(status["attr"].get("fc", {}).get("mode", -1)) > 0:
+        found = "on: PAUSE frames hold a sender back where frames should be lost"
+        yield _check(f"{name} flow control", State.DOUBTFUL, found, "start TRex without --no-flow-control-change")
     for what, found, remedy in obstacles(status):
         yield _check(f"{name} {what}", State.BAD, found, remedy)
     if (lack := lack_of_destination(status, version)) is not None:

@@ -225,6 +225,7 @@ class Meaning(Enum):
     NOT_OURS = "the port belongs to somebody else, or to nobody"
     WRONG_STATE = "the port is in the wrong state for this command: it sends nothing any more, or still sends"
     TOO_FAST = "more than the line's rate is asked for"
+    RESTARTED = "the server is not the one that this session began with"
 
 
 _MEANINGS = (
@@ -236,6 +237,7 @@ _MEANINGS = (
     ("not owned", Meaning.NOT_OURS),  # errors: port is not owned by you or your current executing session
     ("please acquire the port", Meaning.NOT_OURS),  # conversation: ... before modifying port state
     ("current state", Meaning.WRONG_STATE),  # conversation: command 'add_stream' cannot be executed on current state
+    ("API verification failed", Meaning.RESTARTED),  # not recorded: each start of TRex draws a handler of its own
     ("exceeds port line rate", Meaning.TOO_FAST),  # errors: Expected L1 B/W: '20 Gbps' exceeds port line rate
 )
 

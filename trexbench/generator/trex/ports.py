@@ -50,6 +50,7 @@ class TrexGenerator:
         self._streams = PortStreams(client, stl, channel.where, ports)
         self._status: dict[int, Mapping[str, Any]] = {}
         self._status_at = -math.inf
+        self._sent: dict[int, tuple[int, int]] = {}
         self.guard: Guard | None = None
         """Ended when the ports are given back."""
         self.lost_a_port = False
@@ -132,12 +133,12 @@ class TrexGenerator:
     @property
     def can_tag(self) -> bool:
         """True if every port times the frames of latency streams that come back to it."""
-        described = {int(one["index"]): one for one in self._stl.get_server_system_info()["ports"]}
+        described = self._described()
         return all("latency" in described[port].get("rx", {}).get("caps", ()) for port in self.ports)
 
     def speed_bps(self, port: int) -> float:
         """The port's nominal L1 speed; 0 when it does not know one."""
-        return float(self._port_status(port)["attr"].get("speed") or 0) * 1e9
+        return nominal_bps(self._described()[port], self._port_status(port))
 
     def mac(self, port: int) -> str | None:
         """The MAC of any of the server's ports, taken or not; None where it names none."""
@@ -147,7 +148,7 @@ class TrexGenerator:
     def facts(self) -> dict[str, Any]:
         """Who generates here, for the result document."""
         version, system = self._stl.get_server_version(), self._stl.get_server_system_info()
-        described = {int(one["index"]): one for one in system["ports"]}
+        described = self._described()
         embedded = is_embedded(version)
         return {
             "kind": "embedded STL server" if embedded else "TRex",
@@ -199,8 +200,11 @@ class TrexGenerator:
         # TRex's value smoothed over half a second: the raw one is of a tenth, and varies too much to blame anybody
         # with. Where the server does not tell the port's own: that of all cores.
         cpu = raw.get("m_cpu_util", total.get("m_cpu_util"))
+        sent = self._sent[port] = _without_arp(self._sent.get(port, (0, 0)), (int(raw["opackets"]), int(raw["obytes"])))
         return PortCounters(
             t_s=time_s,
+            opackets=sent[0],
+            obytes=sent[1],
             **{key: int(raw[key]) for key in _COUNTERS},
             link_up=link_up(self._status[port]),
             queue_full=_whole(raw.get("queue_full")),
@@ -233,6 +237,9 @@ class TrexGenerator:
         for port, status in zip(self.ports, answer.results, strict=True):
             if not isinstance(status, Refusal) and status.get("owner"):
                 self._still_ours(port, status)
+
+    def _described(self) -> dict[int, Mapping[str, Any]]:
+        return {int(one["index"]): one for one in self._stl.get_server_system_info()["ports"]}
 
     def _port_status(self, port: int) -> Mapping[str, Any]:
         if port not in self._status:
@@ -267,6 +274,8 @@ class TrexGenerator:
             raise PortOwned(f"TRex server {where}: {text}", "somebody took the port by force; agree, then rerun")
         if doing == "update" and meaning is Meaning.WRONG_STATE:
             raise GeneratorLost(f"TRex server {where}: traffic ended by itself", f"see its log; it says: {text}")
+        if meaning is Meaning.RESTARTED:
+            raise GeneratorLost(f"TRex server {where} was restarted, its ports are not ours", "see its log; rerun")
         if meaning is Meaning.TOO_FAST:
             raise GeneratorError(f"TRex server {where} cannot {doing}: {text}", "ask for less, or check the speed")
         raise GeneratorError(f"TRex server {where} cannot {doing}", text)
@@ -278,9 +287,15 @@ _EMBEDDED, SIMULATED = "trexbench", "net_simulated"
 _DST_MAC = "name it with `trexbench lab serve --dst-mac`"
 _RESOLVE = "check the cable and the address, then resolve it: in TRex's console, service mode and `arp`"
 _DEST_MAC = "set dest_mac in TRex's trex_cfg.yaml"
+MOST_GBPS = 200
+"""TRexPortAttr::get_link_speed cuts any speed to this, DPDK's RTE_ETH_SPEED_NUM_UNKNOWN too."""
 _VERSION = ("version", "mode", "build_date", "build_time", "built_by")
 _OF_SENDER = ("waited_ns", "preempted", "stolen_ns")
-_COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
+_COUNTERS = ("ipackets", "ibytes", "ierrors", "oerrors")
+MOST_ARP = 8
+"""Frames by which opackets may fall short: TRex takes the ARP frames that it sends of its own accord out of it at once,
+and the port may count them before or after.
+"""
 
 
 def status_of(port: int) -> dict[str, Any]:
@@ -290,6 +305,12 @@ def status_of(port: int) -> dict[str, Any]:
 def _multiplier(pps: float) -> dict[str, Any]:
     """An absolute rate of all the port's streams together."""
     return {"mul": {"type": "pps", "op": "abs", "value": round(pps, 6)}, "force": False}
+
+
+def nominal_bps(described: Mapping[str, Any], status: Mapping[str, Any]) -> float:
+    """A port's L1 speed; 0 where it is unknown: TRex shows that, as of a virtio port, as the most that it knows."""
+    speed = float(status["attr"].get("speed") or 0)
+    return 0.0 if described.get("is_virtual") and speed == MOST_GBPS else speed * 1e9
 
 
 def link_up(status: Mapping[str, Any]) -> bool:
@@ -321,6 +342,11 @@ def lack_of_destination(status: Mapping[str, Any], version: Mapping[str, Any]) -
     if ipv4.get("state", "none") == "none" and ether.get("state") == "unconfigured":
         return "no destination MAC address is configured", _DST_MAC if is_embedded(version) else _DEST_MAC
     return None
+
+
+def _without_arp(before: tuple[int, int], now: tuple[int, int]) -> tuple[int, int]:
+    """Frames and bytes sent, which grow also where TRex has just subtracted frames of its own."""
+    return before if 0 < before[0] - now[0] <= MOST_ARP else now
 
 
 def _sender(raw: Mapping[str, Any]) -> SenderCounters | None:

@@ -50,7 +50,7 @@ def _run(ctx: Context, call: RpcRequest) -> Json:
         ctx.stats.forget()
     p = Params(call.params)
     if method.needs_api and p.string("api_h") != ctx.api_handler:
-        raise cannot_execute("'api_h' is not the API handler that api_sync_v2 answered")
+        raise cannot_execute("API verification failed - API handler provided mismatch for class: 'STL'")
     if method.needs_owner:
         handler, port = p.string("handler"), ctx.port(p)
         if port.owner is None:
