@@ -56,7 +56,8 @@ def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path
     """TRex's own binary, not its script ``t-rex-64``: that kills other TRex's helpers on this host when it ends."""
     binary = find_trex(directory)
     config_file.write_text(trex_config(spec, placement))
-    argv = (str(binary), "-i", "--stl", "--software", "--no-scapy-server", "--cfg", str(config_file))
+    quiet = ("--no-scapy-server", "--iom", "0")  # no screen of figures in the log
+    argv = (str(binary), "-i", "--stl", "--software", *quiet, "--cfg", str(config_file))
     library_path = f"{directory}:{directory / 'so' / os.uname().machine}"
     return Launch("trex", argv, {"LD_LIBRARY_PATH": library_path}, str(directory))
 

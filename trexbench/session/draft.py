@@ -52,11 +52,10 @@ def _queues(listing: Listing, interface: str, transport: Transport, timeout_s: f
 def ask_tester(draft: Draft, endpoint: ServerAddress, ports: Sequence[int], trex_dir: Path | None) -> Draft:
     """With the MACs of the tester's ports, and the speed of the slowest."""
     facts = describe(endpoint, trex_dir)
-    chosen = [facts.ports[port] for port in ports if port in facts.ports]
-    ethers = {p: facts.ports[p]["attr"].get("layer_cfg", {}).get("ether", {}) for p in ports if p in facts.ports}
-    speeds = [float(one["attr"].get("speed") or 0.0) for one in chosen]
-    slowest = round(1000 * min(speeds)) if speeds and all(speeds) else None
-    speed = None if slowest is None else _SPEED_WORDS.get(slowest, f"{slowest / 1000:g}gbit")
+    chosen = [port for port in ports if port in facts.ports]
+    ethers = {port: facts.ports[port]["attr"].get("layer_cfg", {}).get("ether", {}) for port in chosen}
+    slowest = round(min(map(facts.speed_bps, chosen), default=0) / 1e6)
+    speed = _SPEED_WORDS.get(slowest, f"{slowest / 1000:g}gbit") if slowest else None
     macs = {port: str(ether["src"]) for port, ether in ethers.items() if ether.get("src")}
     return replace(draft, macs=macs, speed=draft.speed or speed)
 

@@ -28,7 +28,8 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
         return LINK_DOWN
     ierrors, lost = sum(w.ierrors for w in windows), sum(w.lost for w in windows)
     if ierrors and ierrors >= RX_BLAME_SHARE * lost:
-        return Limit.GENERATOR_RX, (f"the tester's receiving port lost {ierrors} of {lost} frames itself (ierrors)",)
+        own = min(ierrors, lost)  # read a little earlier or later than the frames
+        return Limit.GENERATOR_RX, (f"the tester's receiving port lost {own} of {lost} frames itself (ierrors)",)
     behind, strained = _behind(windows), _strained(plan, windows)
     unknown = all(w.queue_full is w.queue_full_anywhere is w.cpu_percent is None for w in windows)
     if strained or (behind and (unknown or not any(w.is_bad(plan.loss_threshold) for w in windows))):

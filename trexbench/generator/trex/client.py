@@ -30,8 +30,6 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
 TREX_DIR_VARIABLE = "TREXBENCH_TREX_DIR"
-API = (5, 1)
-"""Version of the STL RPC interface that TRex v2.88 to v3.08 speak, and the client with them."""
 
 _INTERACTIVE = Path("automation", "trex_control_plane", "interactive")
 _FROM_PYPI = "lbr_trex_client"
@@ -237,7 +235,7 @@ _MEANINGS = (
     ("not owned", Meaning.NOT_OURS),  # errors: port is not owned by you or your current executing session
     ("please acquire the port", Meaning.NOT_OURS),  # conversation: ... before modifying port state
     ("current state", Meaning.WRONG_STATE),  # conversation: command 'add_stream' cannot be executed on current state
-    ("API verification failed", Meaning.RESTARTED),  # not recorded: each start of TRex draws a handler of its own
+    ("API verification failed", Meaning.RESTARTED),  # seen, in no recording: each TRex draws a handler of its own
     ("exceeds port line rate", Meaning.TOO_FAST),  # errors: Expected L1 B/W: '20 Gbps' exceeds port line rate
 )
 

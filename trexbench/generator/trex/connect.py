@@ -17,7 +17,7 @@ from ...core.protocols import Clock
 from ...signals import uninterrupted
 from .client import Client, Meaning, brief, load_client, meaning_of
 from .guard import Guard
-from .ports import IDLE, TrexGenerator, obstacles, status_of
+from .ports import IDLE, TrexGenerator, nominal_bps, obstacles, status_of
 from .rpc import Channel, Refusal
 
 RPC_PORT, EVENT_PORT = 4501, 4500
@@ -84,6 +84,10 @@ class ServerFacts:
     version: Mapping[str, Any]
     system: Mapping[str, Any]
     ports: Mapping[int, Mapping[str, Any]]
+
+    def speed_bps(self, port: int) -> float:
+        described = {int(one["index"]): one for one in self.system["ports"]}
+        return nominal_bps(described[port], self.ports[port])
 
 
 def describe(endpoint: ServerAddress, trex_dir: str | os.PathLike[str] | None = None) -> ServerFacts:

@@ -13,7 +13,7 @@ from ...core.errors import ConfigError, GeneratorError, GeneratorLost, PortOwned
 from ...core.load.profile import Profile
 from ...core.load.sample import PortCounters, Reading, SenderCounters
 from ...core.protocols import Clock
-from .client import API, NO_COUNTER, Client, Meaning, meaning_of
+from .client import NO_COUNTER, Client, Meaning, meaning_of
 from .guard import Guard
 from .rpc import Answer, Call, Channel, Refusal, ServerClock
 from .streams import PortStreams
@@ -51,6 +51,10 @@ class TrexGenerator:
         self._status: dict[int, Mapping[str, Any]] = {}
         self._status_at = -math.inf
         self._sent: dict[int, tuple[int, int]] = {}
+        self._marked: set[int] = set()
+        """Ports whose counted streams were started before. TRex would start them again without the marks that it counts
+        frames by, unless their filters are removed; its client does so at each stop, which would miss the last frames.
+        """
         self.guard: Guard | None = None
         """Ended when the ports are given back."""
         self.lost_a_port = False
@@ -66,12 +70,14 @@ class TrexGenerator:
             ("start_traffic", {**self._owned(port), **_multiplier(pps), "duration": seconds, **_START})
             for port, pps in rates_pps.items()
         ]
-        answer = self._channel.batch(calls)
+        unmark: list[Call] = [("remove_rx_filters", self._owned(port)) for port in rates_pps if port in self._marked]
+        answer = self._channel.batch([*unmark, *calls])
         if self._streams.counted and any(NO_COUNTER in one.text for one in answer.refusals()):
             self._channel.batch([("stop_traffic", self._owned(port)) for port in rates_pps])
             self._streams.uncount("packet groups of others hold the server's counters")
             answer = self._channel.batch(calls)
         self._running = dict(rates_pps)
+        self._marked = self._streams.counted.keys() & {*self._marked, *rates_pps}
         if answer.refusals():
             with suppress(GeneratorError):  # the refusal of the start says more than one of the stop
                 self.stop()
@@ -91,6 +97,7 @@ class TrexGenerator:
         self._running = {}
 
     def tag(self, rates_pps: Mapping[int, float]) -> None:
+        self._marked = set()
         self._streams.tag(rates_pps)
 
     def read(self) -> Reading:
@@ -128,6 +135,7 @@ class TrexGenerator:
         """
         for port in tx_ports:
             self._require_destination(port)
+        self._marked = set()
         return self._streams.load(path, tunables, tx_ports, vlans)
 
     @property
@@ -148,14 +156,15 @@ class TrexGenerator:
     def facts(self) -> dict[str, Any]:
         """Who generates here, for the result document."""
         version, system = self._stl.get_server_version(), self._stl.get_server_system_info()
-        described = self._described()
+        described, spoken = self._described(), self._stl.ctx.api_ver
+        api = f"{spoken['major']}.{spoken['minor']}"
         embedded = is_embedded(version)
         return {
             "kind": "embedded STL server" if embedded else "TRex",
             "simulated": embedded and any(one.get("driver") == SIMULATED for one in described.values()),
             "server": {"address": self._channel.where, **{key: version.get(key) for key in _VERSION}},
             "host": {key: system.get(key) for key in ("hostname", "core_type", "dp_core_count", "uptime")},
-            "client": {"origin": self.client.origin, "version": self.client.version, "api": ".".join(map(str, API))},
+            "client": {"origin": self.client.origin, "version": self.client.version, "api": api},
             "ports": [self._port_facts(port, described[port]) for port in self.ports],
             "streams_not_counted": self._streams.uncounted,
         }

@@ -180,9 +180,14 @@ class Groups:
                     raise _no_counter()
 
     def mark_of(self, stream: ServerStream) -> int | None:
-        """Mark that is written into the stream's frames: any before there is one; None where nothing is."""
+        """Mark that is written into the stream's frames: any before there is one; None where nothing is.
+
+        As in TRex, a stream that is started again before its filters are removed sends frames without one.
+        """
         group = None if stream.group_id is None else self._groups.get(stream.group_id)
-        return (group.mark or 0) if isinstance(group, CountedGroup) else None
+        if not isinstance(group, CountedGroup) or id(stream) in group.active:
+            return None
+        return group.mark or 0
 
     def counted(self, streams: Iterable[ServerStream], reading: Stats) -> Counted:
         """Return what the engine has timed of each so far, before a start that lets it begin at zero again."""
