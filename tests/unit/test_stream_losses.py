@@ -164,6 +164,8 @@ PAIRS = [
     ("counted anew", FIRST, StreamCounters(2.0, (5, 210), {1: (5, 200)}), (1000, 900, 1000.0)),
     ("other streams", FIRST, StreamCounters(2.0, (200,), {1: (200,)}), (1000, 900, 1000.0)),
     ("at one moment", FIRST, StreamCounters(0.0, (20, 20), {1: (20, 20)}), (1000, 900, 1000.0)),
+    ("unmarked from here", FIRST, StreamCounters(2.0, (510, 510), {1: (10, 10)}), (1000, 900, 1000.0)),
+    ("lost from here", FIRST, StreamCounters(2.0, (910, 910), {1: (10, 10)}), (1800, 0, 900.0)),
     ("nowhere back", FIRST, StreamCounters(2.0, (9000, 9000), {0: (9000, 9000)}), (1000, 900, 1000.0)),
     ("elsewhere too", FIRST, StreamCounters(2.0, (110, 110), {0: (50, 50), 1: (60, 60)}), (200, 100, 100.0)),
 ]
