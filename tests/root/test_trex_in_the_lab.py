@@ -114,6 +114,22 @@ def test_a_search_with_it_finds_a_routers_rate(folder: Path) -> None:
     assert_nothing_left()
 
 
+def test_a_second_start_is_counted_too(folder: Path) -> None:
+    """The confirmation follows a silence; TRex starts counted streams without their marks if their filters remain."""
+    succeed(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR)
+    succeed(folder, "search", "--dut", "own", "--mode", "imix", "--ramp-to", "3kpps", "--confirm", "2s")
+    (found,) = documents(folder)
+    before, after = (
+        next(sample for sample in samples if sample["phase"] == "confirm")["streams"]["0"]
+        for samples in (found["samples"], found["samples"][::-1])
+    )
+    sent, received = (
+        sum(end) - sum(begin)
+        for begin, end in ((before["sent"], after["sent"]), (before["received"]["1"], after["received"]["1"]))
+    )
+    assert received > 0.5 * sent > 0
+
+
 def test_a_session_of_cells_on_it(folder: Path) -> None:
     said = succeed(folder, "suite", "run", "two", "--trex-dir", TREX_DIR).stderr
     assert "2 of 2 cells measured" in said
