@@ -82,6 +82,15 @@ def test_queues_of_a_nic_are_set_read_back_predicted_and_counted(tmp_path: Path,
     assert [abs(one["deviation"]) < 0.02 for one in measured["compared"]] == [True] * queues
 
 
+def test_a_full_queue_does_not_end_all_reception(tmp_path: Path, up: Path) -> None:
+    """QEMU stops reading where one of several queues is full: what nudges it makes this an overload like any other."""
+    up.write_text(up.read_text().replace("ramp_to: 5kpps", "ramp_to: 300kpps"))
+    succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--rx-queues", "2", "--no-picture", "-q")
+    (direction,) = document(tmp_path)["analysis"]
+    assert direction["received"] < 0.9 * direction["sent"], "a queue was full"
+    assert document(tmp_path)["status"] == "complete"
+
+
 @pytest.mark.nightly
 def test_queues_that_qemu_leaves_empty(tmp_path: Path) -> None:
     """vmxnet3 has as many as the guest has cores, and a table without a key; QEMU's fills only the first of them."""

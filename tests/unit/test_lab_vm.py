@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -48,7 +50,30 @@ def test_qemu_gets_a_nic_for_each_port_and_restarts_nothing() -> None:
     assert "virtio-net-pci,netdev=n1,mac=02:7b:78:00:01:01,addr=0x5,romfile=,mq=on,vectors=8,rss=on" in said
     ends = "-netdev tap,id=n3,ifname=e1,script=no,downscript=no -device virtio-net-pci,netdev=n3,mac=02:7b:78:00:03:01"
     assert said.endswith(f"{ends},addr=0x7,romfile="), "NICs of the hosts that test it with TCP"
-    assert "rss" not in words_of(spec_of(rss=False))
+    assert "socket,id=monitor,path=trexbench-monitor,abstract=on,server=on,wait=off -mon chardev=monitor" in said
+    said = words_of(spec_of(rss=False))
+    assert "rss" not in said and "monitor" not in said
+
+
+def test_links_of_the_ports_are_nudged_until_qemu_ends() -> None:
+    """QEMU's events come between its replies."""
+    launch, name = vm.nudger(spec_of()), f"trexbench-test-{os.getpid()}"
+    argv = [name if word == "trexbench-monitor" else word for word in launch.argv]
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"\0{name}")
+        listening.listen()
+        with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as nudging:
+            line, _ = listening.accept()
+            with line, line.makefile("rwb", buffering=0) as stream:
+                stream.write(b'{"QMP": {}}\r\n')
+                asked = []
+                for _ in range(5):
+                    asked.append(json.loads(stream.readline()))
+                    stream.write(b'{"event": "RTC_CHANGE"}\r\n{"return": {}}\r\n')
+            assert nudging.stderr is not None and "QEMU has ended" in nudging.stderr.read()
+    assert asked[0]["execute"] == "qmp_capabilities"
+    links = [(one["execute"], one["arguments"]) for one in asked[1:]]
+    assert links == [("set_link", {"name": name, "up": True}) for name in ("n0", "n1", "n0", "n1")]
 
 
 def test_qemus_words_follow_the_config() -> None:

@@ -165,6 +165,8 @@ def _start_vm(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Cal
         Path(f"/proc/{process.pid}/autogroup").write_text(str(vm.NICENESS))
     lab = state.update(lab, said=boot.await_shell(spec, process, router.log, cancelled))
     vm.pin(process.pid, placement.router)
+    if vm.spreads_itself(spec):
+        server.start(spec, vm.nudger(spec), with_parent=lab.ephemeral, namespace=spec.tester)
     if spec.endpoints:
         vm.hand_out_taps(spec)
         endpoints.make_cables(spec)

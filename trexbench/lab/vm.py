@@ -12,6 +12,7 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,7 +26,7 @@ from ..core.run import EMULATOR
 from ..lock import run_dir
 from ..transport.cli import stated_password
 from ..transport.console import console_socket
-from . import image, net, server, tap
+from . import image, net, nudge, server, tap
 from .server import Launch
 from .spec import LabSpec, Placement
 
@@ -46,6 +47,10 @@ _LONGEST_SOCKET = 107
 _FIRST_SLOT = 4
 _MANAGEMENT_MAC = "02:7b:78:00:02:00"
 _ENDPOINT_MAC = "02:7b:78:00:03:{:02x}"
+_LINK = "n{}"
+"""QEMU's name of the end of a NIC outside of the machine, by its number."""
+_MONITOR = "trexbench-monitor"
+"""Name of its socket for commands among the abstract ones of the tester's namespace."""
 _TAP = "e{}"
 """Interface of an endpoint, by its number, until QEMU has opened it and it is moved to where the endpoint is."""
 
@@ -122,6 +127,9 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
     argv = [QEMU, *processor, "-smp", str(cores), "-m", str(machine.memory_mib), *_ALONE]
     argv += ["-sandbox", _SANDBOX, "-name", f"{spec.dut},debug-threads=on"]
     argv += ["-chardev", f"socket,id=console,path={_value(console)},server=on,wait=off", "-serial", "chardev:console"]
+    if spreads_itself(spec):
+        argv += ["-chardev", f"socket,id=monitor,path={_MONITOR},abstract=on,server=on,wait=off"]
+        argv += ["-mon", "chardev=monitor,mode=control"]
     if machine.image is not None:
         with files[0].open("rb") as disk:
             kind = "qcow2" if disk.read(len(_QCOW2)) == _QCOW2 else "raw"
@@ -151,9 +159,10 @@ def _nic(machine: LabVm, index: int, name: str, mac: str, queues: int) -> list[s
     queues = queues if machine.nic == "virtio" else 1
     several = f",mq=on,vectors={2 * queues + 2}" if queues > 1 else ""
     several += ",rss=on" if queues > 1 and machine.rss else ""
-    tap_words = f"tap,id=n{index},ifname={name},script=no,downscript=no" + (f",queues={queues}" if queues > 1 else "")
+    link = _LINK.format(index)
+    tap_words = f"tap,id={link},ifname={name},script=no,downscript=no" + (f",queues={queues}" if queues > 1 else "")
     slot = _FIRST_SLOT + index
-    device = f"{NICS[machine.nic]},netdev=n{index},mac={mac},addr={slot:#x},romfile={several}"
+    device = f"{NICS[machine.nic]},netdev={link},mac={mac},addr={slot:#x},romfile={several}"
     return ["-netdev", tap_words, "-device", device]
 
 
@@ -191,6 +200,18 @@ def launch(spec: LabSpec, placement: Placement, accelerator: str) -> Launch:
     argv = command_line(spec, accelerator, boot_files(spec.settings.vm), console, cores)
     pinned = ["taskset", "-c", ",".join(map(str, placement.router))] if placement.router else []
     return Launch(KIND, ("nice", "-n", str(NICENESS), *pinned, *argv), {})
+
+
+def spreads_itself(spec: LabSpec) -> bool:
+    """Does QEMU spread frames over a NIC's queues, and so need a nudge?"""
+    machine = spec.settings.vm
+    return machine.nic == "virtio" and machine.rss and spec.most_queues > 1
+
+
+def nudger(spec: LabSpec) -> Launch:
+    """Return how to start what nudges the links of the ports; it ends with QEMU."""
+    links = (_LINK.format(index) for index in range(len(spec.tester_interfaces)))
+    return Launch("nudge", (sys.executable, "-IS", nudge.__file__, _MONITOR, *links), {})
 
 
 def count_cores(spec: LabSpec, router: Sequence[int]) -> int:

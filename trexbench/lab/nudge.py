@@ -1,0 +1,48 @@
+"""Program beside QEMU that keeps a virtual machine's NICs receiving, by itself: it imports nothing of this package.
+
+QEMU that cannot load its eBPF (Debian's 7.2) spreads frames over a NIC's queues itself. If the queue of one is full,
+it reads no more from the TAP's queue that this came by until the guest has refilled the NIC's queue of the same number.
+The guest does not say so, since that queue is not empty: nothing is received any more, for good. A link that is set to
+what it is makes QEMU try again.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from typing import BinaryIO
+
+PERIOD_S = 0.002
+"""A TAP holds the frames of such a time."""
+
+
+def main(monitor: str, links: Sequence[str]) -> None:
+    """Nudge these links until QEMU ends. monitor: abstract name of its socket; links: its names of NICs' far ends."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(f"\0{monitor}")
+        with line.makefile("rwb") as stream:
+            stream.readline()  # its greeting
+            _ask(stream, "qmp_capabilities")
+            while True:
+                for link in links:
+                    _ask(stream, "set_link", name=link, up=True)
+                time.sleep(PERIOD_S)
+
+
+def _ask(stream: BinaryIO, command: str, **arguments: object) -> None:
+    """Have it done; SystemExit once QEMU ends or refuses. Events come in between."""
+    stream.write(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+    stream.flush()
+    while b'"return"' not in (reply := stream.readline()):
+        if not reply or b'"error"' in reply:
+            raise SystemExit(reply.decode(errors="replace") or "QEMU has ended")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], sys.argv[2:])
+    except OSError as error:
+        raise SystemExit(f"QEMU has ended: {error}") from None
