@@ -211,7 +211,7 @@ def spreads_itself(spec: LabSpec) -> bool:
 def nudger(spec: LabSpec) -> Launch:
     """Return how to start what nudges the links of the ports; it ends with QEMU."""
     links = (_LINK.format(index) for index in range(len(spec.tester_interfaces)))
-    return Launch("nudge", (sys.executable, "-IS", nudge.__file__, _MONITOR, *links), {})
+    return Launch("nudge", ("nice", "-n", str(NICENESS), sys.executable, "-IS", nudge.__file__, _MONITOR, *links), {})
 
 
 def count_cores(spec: LabSpec, router: Sequence[int]) -> int:
