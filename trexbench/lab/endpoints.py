@@ -103,6 +103,8 @@ def _set_offloads(space: str, name: str, off: Sequence[str], gro: bool) -> None:
                         features[feature] = on
             device.set_features(features)
         except (OSError, EthtoolError) as error:
+            if not error.args:
+                return  # the kernel keeps a wish: a TAP grants it once its guest's driver has said what it takes
             raise LabError(f"offloads of {name}: {error}", "correct lab.endpoints.offloads of the DUT config") from None
 
 

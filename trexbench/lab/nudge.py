@@ -23,20 +23,19 @@ def main(monitor: str, links: Sequence[str]) -> None:
     """Nudge these links until QEMU ends. monitor: abstract name of its socket; links: its names of NICs' far ends."""
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(f"\0{monitor}")
-        with line.makefile("rwb") as stream:
-            stream.readline()  # its greeting
-            _ask(stream, "qmp_capabilities")
+        with line.makefile("rb") as replies:
+            replies.readline()  # its greeting
+            _ask(line, replies, "qmp_capabilities")
             while True:
                 for link in links:
-                    _ask(stream, "set_link", name=link, up=True)
+                    _ask(line, replies, "set_link", name=link, up=True)
                 time.sleep(PERIOD_S)
 
 
-def _ask(stream: BinaryIO, command: str, **arguments: object) -> None:
+def _ask(line: socket.socket, replies: BinaryIO, command: str, **arguments: object) -> None:
     """Have it done; SystemExit once QEMU ends or refuses. Events come in between."""
-    stream.write(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
-    stream.flush()
-    while b'"return"' not in (reply := stream.readline()):
+    line.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+    while b'"return"' not in (reply := replies.readline()):
         if not reply or b'"error"' in reply:
             raise SystemExit(reply.decode(errors="replace") or "QEMU has ended")
 
