@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 PERIOD_S = 0.001
-"""In such a time at most all free buffers of a NIC's queues are filled: 256 each."""
+"""In such a time at most all free buffers of a NIC's queues are filled: vm.RING each."""
 
 
 def main(monitor: str, links: Sequence[str]) -> None:

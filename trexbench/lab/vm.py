@@ -42,6 +42,8 @@ _ALONE = ("-nodefaults", "-nographic", "-no-reboot", "-no-user-config")
 _VPP_PROCESSOR = ("-cpu", "Nehalem")
 """The first with what Debian's VPP is compiled for (x86-64-v2)."""
 NICENESS = -20
+RING = 1024
+"""Buffers of each of several queues, QEMU's most: one that is full stops all of them until the next nudge."""
 _SANDBOX = "on,spawn=deny,elevateprivileges=deny,resourcecontrol=deny"
 _LONGEST_SOCKET = 107
 _FIRST_SLOT = 4
@@ -157,7 +159,7 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
 def _nic(machine: LabVm, index: int, name: str, mac: str, queues: int) -> list[str]:
     """A NIC without the firmware that would start from a network, in the slots' order."""
     queues = queues if machine.nic == "virtio" else 1
-    several = f",mq=on,vectors={2 * queues + 2}" if queues > 1 else ""
+    several = f",mq=on,vectors={2 * queues + 2},rx_queue_size={RING}" if queues > 1 else ""
     several += ",rss=on" if queues > 1 and machine.rss else ""
     link = _LINK.format(index)
     tap_words = f"tap,id={link},ifname={name},script=no,downscript=no" + (f",queues={queues}" if queues > 1 else "")
