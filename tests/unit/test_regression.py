@@ -212,7 +212,7 @@ def test_a_rate_is_told_beside_what_a_packet_costs(rate: float, cycles: float, w
 
 
 def point(nodes: dict[str, float]) -> Point:
-    return Point("2026-11-20", 0.0, False, sum(nodes.values()), nodes)
+    return Point("2026-11-20", 0.0, False, [replace(make_row(), nodes=nodes)])
 
 
 NODES = st.dictionaries(st.sampled_from("abcdefg"), st.floats(0, 500), max_size=7)

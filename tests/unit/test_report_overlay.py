@@ -9,9 +9,8 @@ from runs import World, make_plan, make_result
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellState
 from trexbench.core.history.rows import RATE
-from trexbench.core.load.sample import Phase
 from trexbench.core.load.windows import measured_windows
-from trexbench.report.page.overlay import AROUND_KNEE, MOST_POINTS, find_curves, reduce_windows
+from trexbench.report.page.overlay import AROUND_KNEE, MOST_POINTS, find_curves
 from trexbench.report.page.report import Report
 from trexbench.report.page.trends import find_trends, instant_of
 
@@ -58,14 +57,14 @@ def test_a_line_filled_at_once_is_points_at_its_one_rate() -> None:
 def test_reduced_windows_are_few_and_whole_at_the_knee(most: int) -> None:
     run = make_result(make_plan(ramp_s=600.0), World(capacity_pps=660e3))
     one = run.analysis.directions[0]
-    windows = measured_windows(run.plan, run.samples, one.direction, (Phase.RAMP,))
-    points = reduce_windows(windows, one.first_bad_pps, most)
-    assert len(points) <= most + 2
-    assert points == sorted(points)
+    windows = measured_windows(run.plan, run.samples, one.direction, run.plan.curve_phases)
+    (curve,) = find_curves(CELL, run, most)
+    assert len(curve.offered_pps) <= most + 2
+    assert list(curve.offered_pps) == sorted(curve.offered_pps)
     at = next(i for i, w in enumerate(windows) if w.sent_pps >= (one.first_bad_pps or 0))
     kept = {window.sent_pps for window in windows[at - AROUND_KNEE : at + AROUND_KNEE + 1]}
-    assert kept <= {x for x, _, _ in points}
-    assert max(loss for *_, loss in points) == pytest.approx(max(w.loss or 0 for w in windows), rel=0.05)
+    assert kept <= {*curve.offered_pps}
+    assert max(curve.loss) == pytest.approx(max(w.loss or 0 for w in windows), rel=0.05)
 
 
 def test_a_trend_has_every_run_and_every_night_without_one() -> None:

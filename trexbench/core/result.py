@@ -94,7 +94,7 @@ class RunResult(Run):
     def streams(self) -> Mapping[Direction, tuple[StreamLoss, ...]]:
         """Losses of each stream, by direction; directions whose streams were not counted are missing."""
         losses = {
-            one.direction: find_stream_losses(self._measured, one, self._frame_sizes(one.direction))
+            one.direction: find_stream_losses(self.measured, one, self._frame_sizes(one.direction))
             for one in (self.analysis.directions if self._counts_streams else ())
         }
         return {direction: found for direction, found in losses.items() if found}
@@ -104,7 +104,7 @@ class RunResult(Run):
         return any(sample.reading.streams for sample in self.samples)
 
     @cached_property
-    def _measured(self) -> RunWindows:
+    def measured(self) -> RunWindows:
         """The samples that count."""
         return RunWindows(self.plan, until_setback(self.plan, self.samples)[0])
 
@@ -118,7 +118,7 @@ class RunResult(Run):
     def _seen(self) -> tuple[Observation, Observation] | None:
         """The DUT before and after; None if it was not read, or a tester's counter went back."""
         seen = {one.moment: one.observation for one in tuple(self.dut_readings)}
-        whole = 2 <= len(self.samples) == len(self._measured.samples)
+        whole = 2 <= len(self.samples) == len(self.measured.samples)
         if Moment.START not in seen or Moment.FINISH not in seen or not whole:
             return None
         return seen[Moment.START], seen[Moment.FINISH]
@@ -134,7 +134,7 @@ class RunResult(Run):
         if self._seen is None:
             return {}
         gone = {d: passed(*self._seen, d.rx, "tx_packets") for d in self.plan.directions}
-        return {d: find_twice(self._measured, d, gone[d], self._total(d.rx, "ipackets")) for d in gone}
+        return {d: find_twice(self.measured, d, gone[d], self._total(d.rx, "ipackets")) for d in gone}
 
     @cached_property
     def losses(self) -> LossReport | None:
@@ -171,7 +171,7 @@ class RunResult(Run):
     @property
     def _further_warnings(self) -> tuple[RunWarning, ...]:
         """Doubts about streams and latencies."""
-        unmarked = find_stream_warnings(self._measured, self.plan.directions) if self._counts_streams else ()
+        unmarked = find_stream_warnings(self.measured, self.plan.directions) if self._counts_streams else ()
         return (*unmarked, *find_latency_warnings(self.latencies))
 
     def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
@@ -186,7 +186,7 @@ class RunResult(Run):
     @cached_property
     def analysis(self) -> Analysis:
         """Derived once: plan, samples and readings are frozen."""
-        return hear(self._measured, analyse(self.plan, self.samples), self.losses, self._twice)
+        return hear(self.measured, analyse(self.plan, self.samples), self.losses, self._twice)
 
     @property
     def directions(self) -> tuple[DirectionResult, ...]:

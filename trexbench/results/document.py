@@ -22,6 +22,7 @@ import msgspec
 
 from ..core.errors import StoreError
 from ..core.history.rows import METRICS, RunRow
+from ..core.load.sample import StoredSample
 from ..core.result import ANALYSIS_VERSION
 from ..core.run import Run, find_damage
 from ..core.typed import Status
@@ -48,6 +49,7 @@ class Derived:
 
 _derived = msgspec.json.Decoder(Derived)
 _rows = msgspec.json.Decoder(tuple[RunRow, ...])
+_samples = msgspec.json.Decoder(list[StoredSample])
 _line = msgspec.json.Encoder(enc_hook=str)
 
 
@@ -206,6 +208,15 @@ def decode(data: bytes) -> Any:
         raise StoreError("nested too deeply", "it was not written by trexbench") from error
     except ValueError as error:
         raise StoreError(f"not JSON ({error})", "the file is damaged") from error
+
+
+def decode_sealed(data: bytes) -> Any:
+    """A sealed document's values, its samples as StoredSample: they are most of it. StoreError as decode."""
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        samples = {"samples": _samples.decode(parts.pop("samples"))} if "samples" in parts else {}
+        return {name: msgspec.json.decode(part) for name, part in parts.items()} | samples
+    return decode(data)
 
 
 def dump(document: Mapping[str, Any]) -> str:

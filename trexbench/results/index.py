@@ -81,11 +81,11 @@ class Index:
             row
             for entry in self.entries.values()
             for row in entry.rows
-            if dut in (None, row.cell.dut)
-            and mode in (None, str(row.cell.mode))
-            and suite in (None, row.suite)
-            and label in (None, row.label)
-            and row.started >= (since or "")
+            if (dut is None or row.cell.dut == dut)
+            and (mode is None or str(row.cell.mode) == mode)
+            and (suite is None or row.suite == suite)
+            and (label is None or row.label == label)
+            and (since is None or row.started >= since)
         ]
         found.sort(key=lambda row: (row.started, night_of(row), row.path))  # simulated nights may begin in one second
         return found if limit is None else found[max(0, len(found) - limit) :]

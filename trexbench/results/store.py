@@ -34,6 +34,7 @@ from ..core.typed import Status
 from .document import (
     checked_rows,
     decode,
+    decode_sealed,
     encode,
     is_interrupted,
     is_sealed,
@@ -164,8 +165,9 @@ def load_document(path: Path) -> Run:
     """
     with naming(path):
         data = read_bytes(path)
-        document, result = _read(data, path)
-        if not is_sealed(data) or not _reuse(result, document):
+        sealed = is_sealed(data)
+        document, result = _read(data, path, decode_sealed if sealed else decode)
+        if not sealed or not _reuse(result, document):
             checked_rows(result)
         return result
 
@@ -209,7 +211,7 @@ def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
         return tuple(replace(row, path=name) for row in rows)
 
 
-def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Run]:
+def _read(data: bytes, path: Path, decode: Callable[[bytes], Any] = decode) -> tuple[dict[str, Any], Run]:
     """The document in the path's data, with what its journal holds; and its run, unchecked."""
     document = decode(data)
     interrupted = is_interrupted(document)

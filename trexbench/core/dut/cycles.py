@@ -6,9 +6,11 @@ cost of dropped packets is part of it.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -22,6 +24,7 @@ from .losses import passed
 from .runtime import Budget, ThreadRuntime, WorkerEfficiency
 from .telemetry import DutReading, Moment, Observation
 
+_TIME = attrgetter("t_s")
 MIN_SPAN_S = 1.0
 """Counters are read tens of milliseconds apart, which would matter in a shorter interval."""
 TICKS_S = (1 / 100, 1 / 127, 1 / 128)
@@ -199,7 +202,7 @@ def _under_load(threads: Sequence[ThreadRuntime], loaded_s: float | None) -> Seq
 
 def _loaded(samples: Sequence[Sample], before: DutReading, after: DutReading) -> tuple[float, float]:
     """Times of the load that these readings are of: in it, or in the silence before and after it."""
-    between = [at for at, sample in enumerate(samples) if before.t_s <= sample.t_s <= after.t_s]
+    between = range(bisect_left(samples, before.t_s, key=_TIME), bisect_right(samples, after.t_s, key=_TIME))
     loaded = [at for at in between if samples[at].asked_pps]
     if loaded and not samples[between[-1]].asked_pps:
         return samples[max(0, loaded[0] - 1)].t_s, samples[loaded[-1]].t_s
@@ -286,8 +289,7 @@ def _rates(plan: Plan, samples: Sequence[Sample], begin_s: float, end_s: float) 
     """Frames per second that the tester sent and received, between the samples nearest to these times."""
     if len(samples) < 2:
         return 0.0, 0.0
-    first = min(samples, key=lambda sample: abs(sample.t_s - begin_s))
-    last = min(samples, key=lambda sample: abs(sample.t_s - end_s))
+    first, last = _nearest(samples, begin_s), _nearest(samples, end_s)
     if last.t_s <= first.t_s:
         return 0.0, 0.0
     offered = received = 0.0
@@ -298,6 +300,11 @@ def _rates(plan: Plan, samples: Sequence[Sample], begin_s: float, end_s: float) 
             offered += (sent[1].opackets - sent[0].opackets) / (sent[1].t_s - sent[0].t_s)
             received += (came[1].ipackets - came[0].ipackets) / (came[1].t_s - came[0].t_s)
     return offered, received
+
+
+def _nearest(samples: Sequence[Sample], t_s: float) -> Sample:
+    at = bisect_left(samples, t_s, key=_TIME)
+    return min(samples[max(0, at - 1) : at + 1], key=lambda sample: abs(sample.t_s - t_s))
 
 
 def _sent_by_dut(before: Observation, after: Observation) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import median
 
 import msgspec
@@ -17,16 +18,26 @@ from .rows import COST, Metric, RunRow
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):
-    """One night of a series: the median of its runs. bound: the value is only a lower bound for the DUT.
-
-    nodes: VPP's cycles per packet by node.
-    """
+    """One night of a series: the median of its runs. bound: the value is only a lower bound for the DUT."""
 
     night: str
     value: float
     bound: bool
-    cycles: float | None
-    nodes: Mapping[str, float]
+    rows: Sequence[RunRow]
+    """Its runs with this figure."""
+
+    @property
+    def cycles(self) -> float | None:
+        """Cycles per packet."""
+        return median_of(COST.of(row) for row in self.rows)
+
+    @property
+    def nodes(self) -> Mapping[str, float]:
+        """VPP's cycles per packet by node."""
+        if len(self.rows) == 1:
+            return self.rows[0].nodes
+        names = sorted({name for row in self.rows for name in row.nodes})
+        return {name: median(row.nodes.get(name, 0.0) for row in self.rows) for name in names}
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,7 @@ class FigureSeries:
         return tuple(point for point in self.silent if point.night > last)
 
 
+_CONDITIONS = attrgetter("traffic", "through", "line_rate_bps", "accelerator", "tester", "loss_threshold")
 OWN_TESTER = "that of the machine"
 """Words for the tester of runs without a fleet."""
 
@@ -78,42 +90,42 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
     by_night: dict[str, list[RunRow]] = {}
     for row in alike:
         by_night.setdefault(night_of(row), []).append(row)
-    found, nights = [], sorted(by_night)
-    present = {column for row in rows for column in row.figures}
+    found, nights = [], sorted(by_night.items())
+    present = set[str]().union(*(row.figures for row in alike))
     for metric in metrics:
         of = nights if metric.column in present else ()
-        points = [point for night in of if (point := _point(night, by_night[night], metric)) is not None]
+        points, apart = _points(of, metric)
         counted, silent = _split_bounds(points, metric)
-        shares = (one.apart for row in alike if of and (one := row.figures.get(metric.column)) is not None)
-        apart = max(shares, default=0.0)
         found.append(FigureSeries(cell, metric, tuple(counted), tuple(silent), since, changed, apart))
     return found
 
 
 def like_the_last(rows: Sequence[RunRow]) -> list[RunRow]:
     """The runs under the conditions of the last one, see differences: others have another history."""
-    return [row for row in rows if not any(differences(row, rows[-1]))]
+    same = [_CONDITIONS(row) for row in rows[-1:]]
+    return [row for row in rows if _CONDITIONS(row) in same or not any(differences(row, rows[-1]))]
 
 
-def _point(night: str, rows: Sequence[RunRow], metric: Metric) -> Point | None:
-    if len(rows) == 1 and (value := metric.of(row := rows[0])) is not None and math.isfinite(value):  # as nearly always
-        cycles = row.get(COST.column)
-        known = cycles if cycles is not None and math.isfinite(cycles) else None
-        return Point(night, value, metric.bounded and row.at_least, known, row.nodes)
-    values = [(value, row) for row in rows if (value := metric.of(row)) is not None and math.isfinite(value)]
-    if not values:
-        return None
-    nodes = values[0][1].nodes
-    if len(values) > 1:
-        names = sorted({name for _, row in values for name in row.nodes})
-        nodes = {name: median(row.nodes.get(name, 0.0) for _, row in values) for name in names}
-    return Point(
-        night=night,
-        value=median(value for value, _ in values),
-        bound=metric.bounded and 2 * sum(row.at_least for _, row in values) > len(values),
-        cycles=median_of(COST.of(row) for _, row in values),
-        nodes=nodes,
-    )
+def _points(nights: Iterable[tuple[str, Sequence[RunRow]]], metric: Metric) -> tuple[list[Point], float]:
+    """The nights with a figure, and the largest share of it that calibrations leave open."""
+    column, bounded, points, apart = metric.column, metric.bounded, list[Point](), 0.0
+    for night, rows in nights:
+        values: list[float] = []
+        shown: list[RunRow] = []
+        bounds = 0
+        for row in rows:  # written out for speed: a suite of ten years has half a million
+            figure = row.figures.get(column)
+            if figure is None or (bounded and row.aim != column) or not math.isfinite(figure.value):
+                continue
+            values.append(metric.scale * figure.value)
+            shown.append(row)
+            bounds += figure.at_least
+            if figure.apart > apart:
+                apart = figure.apart
+        if values:
+            value = values[0] if len(values) == 1 else median(values)
+            points.append(Point(night, value, bounded and 2 * bounds > len(values), shown))
+    return points, apart
 
 
 def median_of(values: Iterable[float | None]) -> float | None:

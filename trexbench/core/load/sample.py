@@ -238,7 +238,7 @@ def stored(sample: Sample) -> StoredSample:
 
 def sample_from_dict(values: Any) -> Sample:
     """The sample; ValueError for anything else. Whether it fits its run is for find_damage to decide."""
-    one = convert(values, StoredSample, str_keys=True)
+    one = values if isinstance(values, StoredSample) else convert(values, StoredSample, str_keys=True)
     asked = {Direction.parse(name): pps for name, pps in one.asked_pps.items()}
     reading = Reading(one.ports, one.queue_full, one.latency, one.streams, one.senders)
     return Sample(one.phase, one.t_s, asked, reading, one.trial, one.conditions)

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.history.cell import Cell
-from ...core.load.windows import Window, measured_windows
+from ...core.load.plan import Direction
+from ...core.load.sample import Sample
+from ...core.load.windows import build_window, find_spans
 from ...core.result import RunResult
 from ...core.units import format_pps, format_share
 from ...core.verdict.latency import Latency
@@ -57,10 +59,14 @@ class Curve:
 
 def find_curves(cell: Cell, result: RunResult, most: int = MOST_POINTS) -> tuple[Curve, ...]:
     """A curve for every direction that was measured at all, of about ``most`` points."""
-    plan, curves = result.plan, []
+    plan, samples, curves = result.plan, result.measured.samples, []
     for one in result.directions:
-        windows = [w for w in measured_windows(plan, result.samples, one.direction, plan.curve_phases) if w.sent]
-        points = sorted(reduce_windows(windows, one.first_bad_pps, most))  # a search, and a ramp's zoom, go back
+        ways = one.direction, samples
+        spans = [span for span in find_spans(plan, samples, one.direction, plan.curve_phases) if _sent_pps(*ways, span)]
+        joined = join_spans(spans, [_sent_pps(*ways, span) for span in spans], one.first_bad_pps, most)
+        windows = (build_window(one.direction, (samples[first], samples[last])) for first, last in joined)
+        # a search, and a ramp's zoom, go back
+        points = sorted((w.sent_pps, w.received_pps, w.loss or 0.0) for w in windows if w.sent)
         if points:
             line_pps = plan.offer(one.direction).line_rate_pps
             offered, received, loss = zip(*points, strict=True)
@@ -68,34 +74,28 @@ def find_curves(cell: Cell, result: RunResult, most: int = MOST_POINTS) -> tuple
     return tuple(curves)
 
 
-Point = tuple[float, float, float]
+def _sent_pps(direction: Direction, samples: Sequence[Sample], span: tuple[int, int]) -> float:
+    first, last = (samples[at].reading.ports[direction.tx] for at in span)
+    return (last.opackets - first.opackets) / (last.t_s - first.t_s)
 
 
-def reduce_windows(windows: Sequence[Window], knee_pps: float | None, most: int = MOST_POINTS) -> list[Point]:
-    """(sent, received, loss) of about ``most`` points; neighbouring windows are pooled, except around the knee.
+def join_spans(
+    spans: Sequence[tuple[int, int]], sent_pps: Sequence[float], knee_pps: float | None, most: int = MOST_POINTS
+) -> list[tuple[int, int]]:
+    """About ``most`` spans of samples: neighbours are joined, except around the knee.
 
-    A pool has the rates and the loss of one long window: no window is left out.
+    What is joined has the rates and the loss of one long window: no window is left out.
     """
-    at = next((i for i, w in enumerate(windows) if knee_pps is not None and w.sent_pps >= knee_pps), None)
-    kept = range(0) if at is None else range(max(0, at - AROUND_KNEE), min(len(windows), at + AROUND_KNEE + 1))
-    size = -(-(len(windows) - len(kept)) // max(1, most - len(kept))) if len(windows) > most else 1
-    pools: list[list[Window]] = []
-    for i, window in enumerate(windows):
-        if pools and i not in kept and i - 1 not in kept and len(pools[-1]) < size:
-            pools[-1].append(window)
-        else:
-            pools.append([window])
-    return [_pooled(pool) for pool in pools]
-
-
-def _pooled(windows: Sequence[Window]) -> Point:
-    span_s = [window.end_s - window.begin_s for window in windows]
-    sent, received = sum(window.sent for window in windows), sum(window.received for window in windows)
-    rates = [
-        sum(getattr(window, name) * span for window, span in zip(windows, span_s, strict=True)) / sum(span_s)
-        for name in ("sent_pps", "received_pps")
-    ]
-    return rates[0], rates[1], (sent - received) / sent if sent else 0.0
+    at = next((i for i, pps in enumerate(sent_pps) if knee_pps is not None and pps >= knee_pps), None)
+    kept = range(0) if at is None else range(max(0, at - AROUND_KNEE), min(len(spans), at + AROUND_KNEE + 1))
+    size = -(-(len(spans) - len(kept)) // max(1, most - len(kept))) if len(spans) > most else 1
+    joined: list[tuple[int, int]] = []
+    count = size
+    for i, (first, last) in enumerate(spans):
+        joins = count < size and i not in kept and i - 1 not in kept and joined[-1][1] == first
+        joined[-1:] = [(joined[-1][0], last)] if joins else [*joined[-1:], (first, last)]
+        count = count + 1 if joins else 1
+    return joined
 
 
 @dataclass(frozen=True)
