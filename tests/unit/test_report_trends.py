@@ -126,3 +126,21 @@ def test_a_sparkline_breaks_at_failed_nights_and_says_where_it_is_cut_off() -> N
     assert svg.count("M") == 3 and 'class="cut"' in svg, "two stretches, and the mark"
     assert max(path_of(svg)) <= HEIGHT
     assert sparks([trend], [RATE])(trend, POWER) == "" == sparks([trend_of(rows[:1])], [RATE])(trend_of(rows[:1]), RATE)
+
+
+def test_other_testers_runs_are_drawn_apart_and_named_and_change_no_level() -> None:
+    rows = [replace(row, tester="t1") for row in make_rows(noisy(4, 4e6))]
+    rows += [replace(make_row(4 + at, value), tester="t2") for at, value in enumerate(noisy(3))]
+    rows[0] = replace(rows[0], line_rate_bps=1.0)  # of other conditions as well
+    trend = trend_of(rows)
+    usual, data = trend.usual(RATE), page_data(Report(rows), ())
+    (line,) = lines_of(data, "trends", RATE.name)
+    assert trend.runs == tuple(rows[4:]) and trend.others == tuple(rows[1:4])
+    assert usual is not None and usual.values == tuple(row.get("total_pps") for row in rows[4:])
+    assert (line["x"], [value is None for value in line["y"]]) == (
+        [0, 1, 2, 3, 3, 4, 5],
+        [False] * 3 + [True] + [False] * 3,
+    )
+    assert line["texts"].endswith(", by {tester}") and line["more"]["tester"] == [*["t1"] * 3, "", *["t2"] * 3]
+    assert data["trends"][0]["failed"] == [] and data["trends"][0]["documents"][3] is None
+    assert line["levels"][0]["begin"] == 3, "the level is the last tester's"

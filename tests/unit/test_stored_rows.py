@@ -10,9 +10,10 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -54,7 +55,7 @@ from trexbench.results.nights import (  # noqa: E402
 from trexbench.results.parquet import make_table, merge, read_rows, write_table  # noqa: E402
 from trexbench.results.prune import find_old, remove  # noqa: E402
 from trexbench.results.published import keep_night  # noqa: E402
-from trexbench.results.remote import is_inside, mirror_of, store_of  # noqa: E402
+from trexbench.results.remote import Store, is_inside, mirror_of, store_of  # noqa: E402
 from trexbench.results.rowfiles import counting  # noqa: E402
 from trexbench.results.store import RunWriter, load_run  # noqa: E402
 from trexbench.review.find import all_rows, find_document, find_rows, latest_run  # noqa: E402
@@ -222,11 +223,12 @@ def test_months_and_years_that_are_over_are_merged_once(tmp_path: Path) -> None:
     assert files_of(tmp_path) == left and {*left[:2]} <= {path.name for path in whole}
     late = replace(rows[1], label="again")
     write_table(tmp_path / "2025-12-30.parquet", make_table([late], ["x"]))  # as after a kill before it was removed
-    assert counting(os.listdir(tmp_path)) == left
+    assert counting(os.listdir(tmp_path)) == ["2025-12-30.parquet", *left[2:], left[1], left[0]]
     for _ in range(2):
         merge(tmp_path)
     found = [row for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
     assert sorted(found, key=lambda row: row.path) == [rows[0], late, *rows[2:]]
+    assert files_of(tmp_path)[0] == "2025.2.parquet", "a merged file never changes"
 
 
 WRITE_FOR_EVER = """
@@ -356,9 +358,10 @@ def test_files_of_dates_go_when_their_month_is_merged(tmp_path: Path) -> None:
     results = memory_store(2)
     all_rows(results, refused, since=date(0))
     assert len([*results.glob("days/*.json")]) == 2
-    keep_night(results, ended_night(results, 31), refused)
-    all_rows(results, refused, since=date(30))
-    assert [path.stem for path in results.glob("days/*.json")] == [date(31)]
+    for number in (31, 32):
+        keep_night(results, ended_night(results, number), refused)
+    all_rows(results, refused, since=date(31))
+    assert sorted(path.stem for path in results.glob("days/*.json")) == [date(31), date(32)]
 
 
 READ = """
@@ -472,24 +475,132 @@ def test_of_two_that_merge_at_once_neither_loses_a_late_nights_rows(
     ]
 
 
+class Turns:
+    """Lets one thread at a time use a store, and says who is next after each use. order: numbers that choose them."""
+
+    def __init__(self, order: Sequence[int]) -> None:
+        self._order, self._changed = iter(order), threading.Condition()
+        self._alive: list[int] = []
+        self._next: int | None = None
+        self._errors: list[BaseException] = []
+
+    def run(self, *writers: Callable[[], None]) -> None:
+        threads = [threading.Thread(target=self._write, args=(one,), daemon=True) for one in writers]
+        for thread in threads:
+            thread.start()
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._alive) == len(writers))
+            self._alive.sort()
+            self._go_on()
+        for thread in threads:
+            thread.join()
+        assert not self._errors, self._errors
+
+    def _write(self, writer: Callable[[], None]) -> None:
+        with self._changed:
+            self._alive.append(threading.get_ident())
+            self._changed.notify_all()
+        self.wait()
+        try:
+            writer()
+        except BaseException as error:
+            self._errors.append(error)
+        finally:
+            with self._changed:
+                self._alive.remove(threading.get_ident())
+                self._go_on()
+
+    def wait(self) -> None:
+        with self._changed:
+            if threading.get_ident() in self._alive:
+                self._go_on() if self._next == threading.get_ident() else None
+                self._changed.wait_for(lambda: self._next == threading.get_ident())
+
+    def _go_on(self) -> None:
+        self._next = self._alive[next(self._order, 0) % len(self._alive)] if self._alive else None
+        self._changed.notify_all()
+
+
+@given(st.lists(st.integers(0, 95), min_size=3, max_size=9, unique=True), st.lists(st.integers(0, 2), max_size=300))
+@examples(20)
+def test_writers_that_stall_anywhere_lose_and_double_no_row(
+    tmp_path_factory: pytest.TempPathFactory, nights: list[int], order: list[int]
+) -> None:
+    """Three mirrors put late nights of three months into one store, in turns that change at each use of the store."""
+    memory = fsspec.filesystem("memory")
+    memory.store.clear()
+    turns = Turns(order)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TREXBENCH_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+        patched.setattr(os, "fsync", lambda _: None)  # no power is lost here, and it takes most of the time
+        mirrors = [mirror_of(f"memory:{'/' * slashes}lab/results") for slashes in (2, 3, 4)]
+        keep_night(mirrors[0], ended_night(mirrors[0], 100), refused)
+        for name in ("find", "fetch", "read", "create", "replace", "remove"):
+            use = getattr(Store, name)
+
+            def in_turn(store: Store, *given: Any, use: Callable[..., Any] = use, **options: Any) -> Any:
+                turns.wait()
+                return use(store, *given, **options)
+
+            patched.setattr(Store, name, in_turn)
+
+        def writer(at: int) -> Callable[[], None]:
+            own = [(mirrors[at], ended_night(mirrors[at], number)) for number in nights[at::3]]
+            return lambda: [keep_night(*one, list[str]().append) for one in own] and None
+
+        turns.run(*map(writer, range(3)))
+        for number in (101, 102, None):
+            reader = mirror_of("memory://///lab/results")
+            wanted = sorted([*nights, 100, *range(101, number or 103)])
+            assert [row.night for row in all_rows(reader, refused)] == [date(one) for one in wanted]
+            assert query("select count(*) from runs", reader, refused)[1] == [(len(wanted),)]
+            if number is not None:
+                keep_night(mirrors[0], ended_night(mirrors[0], number), list[str]().append)
+
+
+@pytest.mark.parametrize("how", ["damaged", "damaged, as a document is"])
+def test_a_damaged_merged_month_is_repaired_in_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    ours, memory, told = memory_store(2), fsspec.filesystem("memory"), list[str]()
+    for number in (31, 32):
+        keep_night(ours, ended_night(ours, number), refused)
+    place, document = "/lab/results/rows/nightly/2026-01.parquet", memory.find(f"/lab/results/{date(0)}")[0]
+    wanted, whole = all_rows(ours, refused), memory.cat_file(document)
+    memory.pipe_file(place, memory.cat_file(place)[:-100])
+    if how != "damaged":
+        memory.pipe_file(document, b"{")
+        other = fresh(tmp_path, monkeypatch)
+        keep_night(other, ended_night(other, 33), told.append)
+        assert "not made anew" in told[-1] and "the next `trexbench nightly` repairs it" in told[-1]
+        memory.pipe_file(document, whole)
+    other = fresh(tmp_path, monkeypatch)
+    keep_night(other, ended_night(other, 34), told.append)
+    assert "made anew of its documents, as memory://lab/results/rows/nightly/2026-01.2.parquet" in told[-1]
+    assert not memory.exists(place)
+    rows = all_rows(fresh(tmp_path, monkeypatch), refused)
+    assert rows[: len(wanted)] == wanted and rows[-1].night == date(34)
+
+
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("how", ["did not arrive", "was replaced at once"])
+@pytest.mark.parametrize("how", ["did not arrive", "another one was first"])
 def test_a_merged_file_that_is_not_in_the_store_costs_no_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool, how: str
 ) -> None:
-    address, place = f"file://{tmp_path}/store", tmp_path / "store" / "rows" / "nightly" / "2026-01.parquet"
+    address, folder = f"file://{tmp_path}/store", tmp_path / "store" / "rows" / "nightly"
+    place = folder / ("2026-01.2.parquet" if late else "2026-01.parquet")
     ours, replace_file = mirror_of(address), files.replace_file
     for number in (0, 31) if late else (0,):
         keep_night(ours, ended_night(ours, number), refused)
-    former = pq.read_table(place if late else place.with_name(f"{date(0)}.parquet"))
+    former = pq.read_table(folder / ("2026-01.parquet" if late else f"{date(0)}.parquet"))
     write_table(tmp_path / "former.parquet", former if late else former.slice(0, 0))
 
     def other(path: Path, *more: Any, **options: Any) -> None:
         if path == place and how == "did not arrive":
             raise OSError("no such host")
-        replace_file(path, *more, **options)
         if path == place:
             replace_file(path, (tmp_path / "former.parquet").read_bytes())
+        replace_file(path, *more, **options)
 
     with monkeypatch.context() as patched, contextlib.suppress(StoreError):
         patched.setattr(files, "replace_file", other)

@@ -1,7 +1,9 @@
 """results/rows/<suite>/<date>.parquet: the rows of one night, made of its documents; never the only copy of anything.
 
 Files of months that are over are merged into ``<year>-<month>.parquet``, and these into ``<year>.parquet``: ten years
-of a suite are some fifty files. One whose dates a shorter name covers does not count. Needs pyarrow.
+of a suite are some fifty files. A merged file never changes: what comes later makes a next version, such as
+``2026-01.2.parquet``, of which there can be but one, and which has all rows of the former. So what is in the last
+version stays in it, and only that is removed elsewhere. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -23,7 +25,19 @@ from .columns import COUNTS, FLAGS, NUMBERS, column_names, columns_of, unit_of
 from .document import naming, read_bytes
 from .nights import read_night
 from .remote import fetch_missing, is_inside
-from .rowfiles import ENDING, PERIODS, STORED_ONLY, decode_rows, documents_of, made_by, rows_file
+from .rowfiles import (
+    ENDING,
+    PERIODS,
+    STORED_ONLY,
+    counting,
+    decode_rows,
+    documents_of,
+    is_merged,
+    made_by,
+    next_version,
+    period_of,
+    rows_file,
+)
 from .scan import plain
 from .store import load_rows, make_directory
 
@@ -151,32 +165,45 @@ def drop_removed(results: Path, path: Path) -> None:
 def merge(folder: Path) -> tuple[list[Path], list[Path]]:
     """Merge the files of months and years that are over, and late ones; what was written, and what is gone.
 
-    A file goes only when a former call merged it: of two that merge at once the later one's file stays, and the next
-    call merges what that lacks. Of a document that two files have, the rows of the younger file count.
+    A file goes only when a former call merged it: of two that merge at once the next version is one's only, and the
+    next call merges what that lacks.
     """
     written: list[Path] = []
     gone: list[Path] = []
     for length in PERIODS:
-        names = sorted(path.name.removesuffix(ENDING) for path in folder.glob(f"*{ENDING}"))
-        newest = max((name[:10] for name in names), default="")
-        for period in sorted({name[:length] for name in names if len(name) > length}):
-            if period < newest[:length] or period in names:
-                own = [name for name in names if len(name) > length and name[:length] == period]
-                months = {name for name in own if len(name) in PERIODS}
-                parts = [folder / (name + ENDING) for name in own if name[:7] not in months - {name}]
-                merged, needless = _merge_into(folder / (period + ENDING), parts)
-                written += merged
-                gone += needless
+        every = [path.name for path in folder.glob(f"*{ENDING}")]
+        names = counting(every)
+        whole = {period_of(name): name for name in names if is_merged(name)}
+        newest = max((period_of(name)[:10] for name in names), default="")
+        needless = [folder / name for name in every if is_merged(name) and name not in names]
+        for period in sorted({period_of(name)[:length] for name in names if len(period_of(name)) > length}):
+            former = whole.get(period)
+            if former is None and (period >= newest[:length] or period[:4] in whole):
+                continue  # late nights of a year that is merged go into its file
+            parts = [
+                folder / name
+                for name in names
+                if len(period_of(name)) > length
+                and period_of(name)[:length] == period
+                and (is_merged(name) or length == 7 or period_of(name)[:7] not in whole)
+            ]
+            merged, others = _merge_into(folder, period, former, parts)
+            written += merged
+            needless += others
+        for path in needless:
+            path.unlink(missing_ok=True)
+        gone += needless
     return [path for path in written if path not in gone], gone
 
 
-def _merge_into(whole: Path, parts: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Merge whole files of this version, and remove those whose rows were merged before; others stay as they are."""
-    import pyarrow.compute as pc
+def _merge_into(folder: Path, period: str, former: str | None, parts: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Merge whole files of this version; the new file, and those whose rows were merged before.
 
+    former: the last version of the merged file.
+    """
     try:
         tables = {path: read_table(path) for path in parts}
-        before = [read_table(whole)] if whole.exists() else []
+        before = [read_table(folder / former)] if former is not None else []
     except StoreError:
         return [], []
     schemas = [table.schema for table in [*tables.values(), *before]]
@@ -185,10 +212,19 @@ def _merge_into(whole: Path, parts: Sequence[Path]) -> tuple[list[Path], list[Pa
     known = {row for table in before for row in table.column("row").to_pylist()}
     gone = [path for path in parts if before and known.issuperset(tables[path].column("row").to_pylist())]
     new = [table for path, table in tables.items() if path not in gone]
-    if new:
-        paths = pa.chunked_array([chunk for table in new for chunk in table.column("path").chunks], pa.string())
-        old = [one.filter(pc.invert(pc.is_in(one.column("path"), value_set=paths.combine_chunks()))) for one in before]
-        write_table(whole, pa.concat_tables([*new, *old]))
-    for path in gone:
-        path.unlink(missing_ok=True)
-    return [whole] if new else [], gone
+    if not new:
+        return [], gone
+    path = folder / (next_version(former) if former is not None else period + ENDING)
+    write_table(path, join([*new, *before]))
+    return [path], gone
+
+
+def join(tables: Sequence[pa.Table]) -> pa.Table:
+    """One table of these; of a document that several have, the rows of the first."""
+    import pyarrow.compute as pc
+
+    joined = tables[0]
+    for table in tables[1:]:
+        known = pc.is_in(table.column("path"), value_set=joined.column("path").combine_chunks())
+        joined = pa.concat_tables([joined, table.filter(pc.invert(known))])
+    return joined

@@ -6,15 +6,15 @@ Needs pyarrow, as `parquet`, which see.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..core.errors import StoreError
 from .document import decode
 from .nights import FOLDER, read_night, written_ns
-from .parquet import drop_removed, merge, write_night
+from .parquet import drop_removed, merge, read_table, write_night
 from .remote import SENT_BEFORE_NS, Store, store_of
-from .rowfiles import ENDING, PERIODS, ROWS, documents_of, rows_file
+from .rowfiles import ENDING, PERIODS, ROWS, counting, documents_of, is_merged, next_version, period_of, rows_file
 from .store import make_directory
 
 Warn = Callable[[str], None]
@@ -25,7 +25,7 @@ _UNSENT = "unsent"
 def _nights_of(results: Path, store: Store | None, name: str) -> list[Path]:
     """The nights whose rows the file of this name has."""
     path = Path(name)
-    period = path.name.removesuffix(ENDING)
+    period = period_of(name)
     if store is not None:
         suffix = f"-{path.parent.name}"
         there = store.find(FOLDER, period[:10])
@@ -110,7 +110,7 @@ def refresh(results: Path, warn: Warn, suite: str = "*") -> None:
 
 def _make_missing(results: Path, folder: Path, warn: Warn) -> None:
     """Make the rows of nights that have none, such as those from before pyarrow was there."""
-    there = {path.stem for path in folder.glob(f"*{ENDING}")}
+    there = {period_of(path.name) for path in folder.glob(f"*{ENDING}")}
     for file in sorted((results / FOLDER).glob(f"*-{folder.name}*.json")):
         name = file.stem[:10] + file.stem[11 + len(folder.name) :]
         if not there & {name, *(name[:length] for length in PERIODS)}:
@@ -142,11 +142,46 @@ def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
         if written_ns(other) >= SENT_BEFORE_NS or other.relative_to(results).as_posix() not in there:
             other.unlink(missing_ok=True)  # it never arrived, or was removed: what is in it is not in the store
     store.mirror_files(there)
+    _repair(results, store, there, warn)
     merged, gone = merge(folder)
     for path in merged:
-        store.replace(path.relative_to(results).as_posix())
-        store.mark(path.relative_to(results).as_posix(), "")  # another one may have been put in its place already
+        if not _create(store, path.relative_to(results).as_posix()):
+            path.unlink(missing_ok=True)  # another one made this version: the next night merges what it lacks
     store.remove(path.relative_to(results).as_posix() for path in gone)
+
+
+def _create(store: Store, name: str) -> bool:
+    """Put the mirror's file in this place; False if another one is there."""
+    try:
+        store.create(name)
+    except StoreError:
+        if store.read(name) is None:
+            raise
+        return False
+    return True
+
+
+def _repair(results: Path, store: Store, there: Mapping[str, str], warn: Warn) -> None:
+    """Make a next version of each merged file that is damaged in the store, of its nights' documents."""
+    for name in filter(is_merged, counting({Path(one).name: one for one in there})):
+        path = Path(next(iter(there))).with_name(name)
+        with contextlib.suppress(StoreError):
+            read_table(results / path)
+            continue
+        store.fetch([path.as_posix()])  # the copy may be torn
+        store.mark(path.as_posix(), there[path.as_posix()])
+        try:
+            read_table(results / path)
+        except StoreError as error:
+            new = path.with_name(next_version(name))
+            nights = _nights_of(results, store, path.as_posix())
+            unread = write_night(results, nights, results / new)[1] if nights else ["its nights are not there"]
+            if not unread and _create(store, new.as_posix()):
+                warn(f"{error}: made anew of its documents, as {store.address}/{new}")
+                continue
+            (results / new).unlink(missing_ok=True)
+            remedy = f"mend or remove that, or remove {store.address}/{path}; the next `trexbench nightly` repairs it"
+            warn(f"{error}: not made anew: {(unread or ['another one does'])[0]}; {remedy}")
 
 
 def keep_judgement(results: Path, path: Path) -> None:

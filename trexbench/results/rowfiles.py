@@ -52,11 +52,40 @@ def documents_of(night: Night) -> list[str]:
     return [*dict.fromkeys(one.path for cell in night.cells for one in cell.attempts if one.path is not None)]
 
 
+def period_of(name: str) -> str:
+    """The date, the month or the year of a file: of ``2026-01.2.parquet`` 2026-01."""
+    return name.rpartition("/")[2].removesuffix(ENDING).partition(".")[0]
+
+
+def is_merged(name: str) -> bool:
+    return len(period_of(name)) in PERIODS
+
+
+def version_of(name: str) -> int:
+    """The version of a merged file: that without a number is the first."""
+    number = name.removesuffix(ENDING).partition(".")[2]
+    return int(number) if is_merged(name) and number.isdecimal() else 1
+
+
+def next_version(name: str) -> str:
+    """The name of the file that takes the place of this one of a month or a year."""
+    return f"{period_of(name)}.{version_of(name) + 1}{ENDING}"
+
+
 def counting(names: Iterable[str]) -> list[str]:
-    """The names of files that count, in the order of their dates: a month is not read beside its year."""
-    dates = sorted(name.removesuffix(ENDING) for name in names if name.endswith(ENDING) and name[:1].isdigit())
-    merged = {date for date in dates if len(date) in PERIODS}
-    return [date + ENDING for date in dates if not any(date[:length] in merged - {date} for length in PERIODS)]
+    """The names of files that count, in the order in which they do: nights, months, years, of these the last version.
+
+    Of a document that several have, the rows of the first count.
+    """
+    dated = [name for name in names if name.endswith(ENDING) and name[:1].isdigit()]
+    last = {period_of(name): name for name in sorted(dated, key=version_of)}
+    return [last[period] for period in sorted(last, key=lambda one: (-min(len(one), 10), one))]
+
+
+def overlap(names: Iterable[str]) -> bool:
+    """Test whether several of these files may have the same rows."""
+    periods = {*map(period_of, names)}
+    return any(one[:length] in periods - {one} for one in periods for length in PERIODS)
 
 
 def decode_rows(stored: Sequence[bytes], path: Path) -> list[RunRow]:

@@ -21,7 +21,20 @@ from .columns import column_names
 from .index import Index, IndexEntry, without_collection
 from .nights import FOLDER, read_night, written_ns
 from .remote import Store, require_parquet
-from .rowfiles import ENDING, ROWS, counting, decode_rows, folder_of, read_day, rows_file, write_day
+from .rowfiles import (
+    ENDING,
+    ROWS,
+    counting,
+    decode_rows,
+    folder_of,
+    is_merged,
+    overlap,
+    period_of,
+    read_day,
+    rows_file,
+    write_day,
+)
+from .store import make_directory
 
 R = TypeVar("R")
 Warn = Callable[[str], None]
@@ -40,7 +53,7 @@ def read_stored_rows(
     by_date = since is not None and wanted.get("suite") is None
     parts = mirror.read_days(since or "") if by_date else mirror.read(lambda path: _read_rows(path, since, **wanted))
     with without_collection():
-        rows = tuple(row for part in parts for row in part)
+        rows = tuple(_each_once(parts) if mirror.overlaps else (row for part in parts for row in part))
         # Rows live as long as the command, and have no circles: each search among them takes a second. Once only, since
         # a page that is made again would leave its circles for ever.
         if len(rows) >= MANY and not gc.get_freeze_count():
@@ -56,15 +69,22 @@ def newest_row(results: Path, store: Store, warn: Warn) -> RunRow | None:
 
 
 def current_files(results: Path, store: Store, warn: Warn) -> list[Path]:
-    """Files of rows in the mirror, each whole and up to date with the store."""
+    """Files in the mirror that together have the store's rows, each row once."""
+    from .parquet import join, read_table, write_table
 
     def read(path: Path) -> Path:
-        from .parquet import read_table
-
         read_table(path, column_names())
         return path
 
-    return [*_Mirror(results, store, warn).read(read)]
+    found: list[Path] = []
+    for folder, some in groupby(_Mirror(results, store, warn).read(read), lambda path: path.parent):
+        paths = [*some]
+        if overlap(path.name for path in paths):
+            joined = make_directory(results / DAYS) / f"{folder.name}{ENDING}"
+            write_table(joined, join([read_table(path) for path in paths]))
+            paths = [joined]
+        found += paths
+    return found
 
 
 def _read_rows(path: Path, since: str | None = None, **wanted: str | None) -> list[RunRow]:
@@ -81,6 +101,15 @@ def _read_both(path: Path) -> tuple[list[bytes], list[RunRow]]:
     return stored, decode_rows(stored, path)
 
 
+def _each_once(parts: Iterable[list[RunRow]]) -> Iterator[RunRow]:
+    """Yield rows; of a document that several files have, those of the first."""
+    seen: set[tuple[str | None, str]] = set()
+    for part in parts:
+        new = [row for row in part if (row.suite, row.path) not in seen]
+        seen.update((row.suite, row.path) for row in new)
+        yield from new
+
+
 class _Mirror:
     """The files of rows of a store that count, in the mirror as they are now. since: of nights, by their names."""
 
@@ -91,6 +120,8 @@ class _Mirror:
         self._suite, self._since = suite, _day_before(since)
         self._found = store.find(ROWS if suite is None else folder_of(Path(), suite).as_posix())
         self._names = [*_counting(self._found, self._since)]
+        folders = groupby(self._names, lambda name: name.rpartition("/")[0])
+        self.overlaps = any(overlap(some) for _, some in folders)
         store.mirror_files({name: self._found[name] for name in self._names})
 
     def read(self, read: Callable[[Path], R]) -> Iterator[R]:
@@ -102,7 +133,8 @@ class _Mirror:
     def read_days(self, since: str) -> Iterator[list[RunRow]]:
         """Yield the rows, but not always those of runs that began before ``since``."""
         dates = {_date_of(name) for name in _counting(self._found, "")}
-        for day, some in groupby(sorted(self._names, key=_date_of), _date_of):
+        nights_first = sorted(self._names, key=lambda name: (is_merged(name), _date_of(name)))
+        for day, some in groupby(nights_first, _date_of):
             names = [*some]
             if not is_date(day):  # merged
                 yield from (part for name in names for part in self._read_one(name, lambda p: _read_rows(p, since)))
@@ -137,7 +169,8 @@ class _Mirror:
         except StoreError as error:
             from .published import remake
 
-            self._warn(f"reading the documents anew: {error}")
+            remedy = "; the suite's next `trexbench nightly` repairs it" if is_merged(name) else ""
+            self._warn(f"reading the documents anew: {error}{remedy}")
             if remake(self._results, self._store, name, self._warn, stamp=self._found[name]):
                 yield read(self._results / name)
 
@@ -173,7 +206,7 @@ class _Mirror:
 
 
 def _date_of(name: str) -> str:
-    return name.rpartition("/")[2].removesuffix(ENDING)[:10]
+    return period_of(name)[:10]
 
 
 def _counting(found: Iterable[str], since: str) -> Iterator[str]:
@@ -184,7 +217,7 @@ def _counting(found: Iterable[str], since: str) -> Iterator[str]:
         folders.setdefault(folder, []).append(name)
     for folder, names in sorted(folders.items()):
         for name in counting(names):
-            if name.removesuffix(ENDING)[:10] >= since[: len(name.removesuffix(ENDING))]:
+            if period_of(name)[:10] >= since[: len(period_of(name))]:
                 yield f"{folder}/{name}"
 
 

@@ -13,7 +13,7 @@ from ...core.history.levels import Usual
 from ...core.history.night import CellState, Night
 from ...core.history.regression import Finding
 from ...core.history.rows import METRICS, Metric, RunRow, cells_of
-from ...core.history.series import like_the_last
+from ...core.history.series import differences, like_the_last
 from ..words import status_words
 from .grid import reason_of
 
@@ -49,7 +49,7 @@ def place_of(row: RunRow) -> str:
 class Trend:
     """One cell's history: runs under the last one's conditions, oldest first. failed: when and why it has no figure.
 
-    levels: last stable ones, by cell and metric.
+    levels: last stable ones, by cell and metric. others: runs of other testers, under the same conditions besides.
     """
 
     cell: Cell
@@ -57,6 +57,7 @@ class Trend:
     failed: tuple[tuple[str, str], ...]
     changes: tuple[TrendChange, ...]
     levels: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
+    others: tuple[RunRow, ...] = ()
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -69,10 +70,11 @@ class Trend:
     @cached_property
     def instants(self) -> Mapping[str, str]:
         """The runs' places on the time axis, by document."""
-        return {row.path: place_of(row) for row in self.runs}
+        return {row.path: place_of(row) for row in (*self.runs, *self.others)}
 
     def instant_of_change(self, change: TrendChange) -> str:
-        return max((self.instants[row.path] for row in self.runs if row.started == change.at), default=change.at)
+        rows = (row for row in (*self.runs, *self.others) if row.started == change.at)
+        return max((self.instants[row.path] for row in rows), default=change.at)
 
     def middle(self, metric: Metric) -> float | None:
         known = [value for _, value in self.values(metric)]
@@ -124,6 +126,13 @@ def find_trends(
             tuple(sorted(failed.get(cell, {}).items())),
             tuple(change for change in changes if change.finding.cell == cell),
             levels or {},
+            tuple(_of_other_testers(runs.get(cell, ()))),
         )
         for cell in by_given_rate([*(row.cell for row in rows), *failed])
     )
+
+
+def _of_other_testers(rows: Sequence[RunRow]) -> list[RunRow]:
+    """The runs that differ from the last one in their tester alone."""
+    others = (row for row in rows if row.tester != rows[-1].tester)
+    return [row for row in others if [what for what, _ in differences(row, rows[-1])] == ["tester"]]
