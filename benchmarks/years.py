@@ -197,7 +197,8 @@ def run(argv: list[str], log: Path | None) -> Timed:
     before = log.read_bytes().count(b"HTTP/1.1") if log else 0
     begun = time.perf_counter()
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen([*TREXBENCH, *argv], cwd=ROOT, stdout=output, stderr=output)
+        compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        process = subprocess.Popen([*TREXBENCH, *argv], cwd=ROOT, stdout=output, stderr=output, env=compiled)
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - begun
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -522,7 +522,7 @@ class Turns:
 
 
 @given(st.lists(st.integers(0, 95), min_size=3, max_size=9, unique=True), st.lists(st.integers(0, 2), max_size=300))
-@examples(20)
+@examples(60)
 def test_writers_that_stall_anywhere_lose_and_double_no_row(
     tmp_path_factory: pytest.TempPathFactory, nights: list[int], order: list[int]
 ) -> None:
