@@ -521,12 +521,15 @@ class Turns:
         self._changed.notify_all()
 
 
-@given(st.lists(st.integers(0, 95), min_size=3, max_size=9, unique=True), st.lists(st.integers(0, 2), max_size=300))
+@given(
+    st.lists(st.integers(0, 95).map(lambda one: 5 * one), min_size=3, max_size=9, unique=True),
+    st.lists(st.integers(0, 2), max_size=300),
+)
 @examples(60)
 def test_writers_that_stall_anywhere_lose_and_double_no_row(
     tmp_path_factory: pytest.TempPathFactory, nights: list[int], order: list[int]
 ) -> None:
-    """Three mirrors put late nights of three months into one store, in turns that change at each use of the store."""
+    """Three mirrors put late nights of two years into one store, in turns that change at each use of the store."""
     memory = fsspec.filesystem("memory")
     memory.store.clear()
     turns = Turns(order)
@@ -534,7 +537,7 @@ def test_writers_that_stall_anywhere_lose_and_double_no_row(
         patched.setenv("TREXBENCH_STATE_DIR", str(tmp_path_factory.mktemp("state")))
         patched.setattr(os, "fsync", lambda _: None)  # no power is lost here, and it takes most of the time
         mirrors = [mirror_of(f"memory:{'/' * slashes}lab/results") for slashes in (2, 3, 4)]
-        keep_night(mirrors[0], ended_night(mirrors[0], 100), refused)
+        keep_night(mirrors[0], ended_night(mirrors[0], 500), refused)
         for name in ("find", "fetch", "read", "create", "replace", "remove"):
             use = getattr(Store, name)
 
@@ -549,9 +552,9 @@ def test_writers_that_stall_anywhere_lose_and_double_no_row(
             return lambda: [keep_night(*one, list[str]().append) for one in own] and None
 
         turns.run(*map(writer, range(3)))
-        for number in (101, 102, None):
+        for number in (501, 502, None):
             reader = mirror_of("memory://///lab/results")
-            wanted = sorted([*nights, 100, *range(101, number or 103)])
+            wanted = sorted([*nights, *range(500, number or 503)])
             assert [row.night for row in all_rows(reader, refused)] == [date(one) for one in wanted]
             assert query("select count(*) from runs", reader, refused)[1] == [(len(wanted),)]
             if number is not None:
