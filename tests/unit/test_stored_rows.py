@@ -523,16 +523,16 @@ class Turns:
 
 @given(
     st.lists(st.integers(0, 95).map(lambda one: 5 * one), min_size=3, max_size=9, unique=True),
-    st.lists(st.integers(0, 2), max_size=300),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 80)), max_size=16),
 )
 @examples(60)
 def test_writers_that_stall_anywhere_lose_and_double_no_row(
-    tmp_path_factory: pytest.TempPathFactory, nights: list[int], order: list[int]
+    tmp_path_factory: pytest.TempPathFactory, nights: list[int], stretches: list[tuple[int, int]]
 ) -> None:
     """Three mirrors put late nights of two years into one store, in turns that change at each use of the store."""
     memory = fsspec.filesystem("memory")
     memory.store.clear()
-    turns = Turns(order)
+    turns = Turns([writer for writer, count in stretches for _ in range(count)])
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TREXBENCH_STATE_DIR", str(tmp_path_factory.mktemp("state")))
         patched.setattr(os, "fsync", lambda _: None)  # no power is lost here, and it takes most of the time
