@@ -5,7 +5,8 @@
 Nights of four DUTs by three testers, each a process of this machine; a fault is kill -9 of a tester, SIGSTOP and later
 SIGCONT, or kill -9 of scheduler and client, after which the same command goes on. Every second night is a cluster's,
 whose scheduler, client, testers and their commands are killed apart, and whose connections are cut or held up and
-healed. A fifth are two at once. Aim: no
+healed. Half of the nights are for an S3 server on loopback, which is killed and started again, stopped, cut off, full
+or in trouble, too; judged is what another machine sees there. A fifth are two at once. Aim: no
 document lost, torn or doubled, no moment with two drivers of a DUT, every night ends. Then empty cells, which are
 looked up, leased, committed and noted, but not measured, by testers in one process. Aim: under 20 ms of a core each.
 """
@@ -27,14 +28,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from subprocess import Popen
+from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 import _ratios  # noqa: F401  # first, for the path to the tests' helpers
 import cut_lines
+import lasting_s3
 import lost_testers
 from _ratios import note, options, skip
 
@@ -42,18 +44,24 @@ from trexbench.fleet.guard import LeaseGuard
 
 LEASE_S, TESTERS, DUTS = 2.0, 3, 4
 AIM_MS = 20.0
-NIGHT_LIMIT_S = 400.0
-FAULTS_A_NIGHT = 8
+NIGHT_LIMIT_S = 900.0
+FAULTS_A_NIGHT = 40
+MODES = "64b, 128b, 512b, 1518b"
+FAULTS_OF_STORES = {
+    "kill -9 of the store": 8, "SIGSTOP of the store": 8, "store cut and healed": 8, "store held up and healed": 8,
+    "errors of the store": 8, "store full": 8,
+}  # fmt: skip
 
 
 class Night:
     """A night's process, whose children are its testers."""
 
-    faults: Mapping[str, int] = {"kill -9": 45, "SIGSTOP": 40, "kill -9 of the night": 15}
+    faults: Mapping[str, int] = {"kill -9": 40, "SIGSTOP": 54, "kill -9 of the night": 6}
     """Fault -> its weight."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, store: FaultyStore | None) -> None:
+        self.folder, self.store = folder, store
+        self.faults = {**self.faults, **(FAULTS_OF_STORES if store is not None else {})}
 
     def __enter__(self) -> Night:
         self.begin()
@@ -75,6 +83,9 @@ class Night:
 
     def do(self, kind: str, rng: random.Random) -> bool:
         """Return whether the fault was made."""
+        if self.store is not None and kind in FAULTS_OF_STORES:
+            self.store.do(kind, rng.uniform(0.1, 2.0) * LEASE_S)
+            return True
         if kind == "kill -9 of the night":
             self.night.kill()
             return True
@@ -93,8 +104,8 @@ class ClusterNight(Night):
     """Scheduler, client and testers apart, each connection through a line that can be cut."""
 
     faults: Mapping[str, int] = {
-        "kill -9": 20, "SIGSTOP": 20, "kill -9 of the night": 8, "kill -9 of a tester's command": 8,
-        "kill -9 of the scheduler": 8, "connection cut and healed": 18, "connection held up and healed": 18,
+        "kill -9": 20, "SIGSTOP": 24, "kill -9 of the night": 5, "kill -9 of a tester's command": 5,
+        "kill -9 of the scheduler": 5, "connection cut and healed": 20, "connection held up and healed": 21,
     }  # fmt: skip
 
     def __enter__(self) -> Night:
@@ -110,6 +121,8 @@ class ClusterNight(Night):
         for command in self._commands.values():
             command.kill()
             command.wait()
+        for line in self._lines:
+            line.end()
 
     def begin(self) -> None:
         address = f"tcp://127.0.0.1:{self._lines[TESTERS].port}"
@@ -144,6 +157,66 @@ class ClusterNight(Night):
         return True
 
 
+class FaultyStore:
+    """An S3 server with a line to it, and the address of a night's results there."""
+
+    address = "s3://lab/results"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __enter__(self) -> FaultyStore:
+        self._server = lasting_s3.LastingServer(self.folder)
+        self._server.wait()
+        self._line = cut_lines.Line(self._server.port)
+        os.environ |= {**lasting_s3.CREDENTIALS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self._server.port}"}
+        self._bucket().mkdir("lab")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.go_on()
+        self._server.kill()
+        self._line.end()
+
+    def _bucket(self) -> Any:
+        import fsspec
+
+        return fsspec.filesystem("s3", skip_instance_cache=True)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Of the processes of its night."""
+        return {lost_testers.STORE: self.address, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self._line.port}"}
+
+    def do(self, kind: str, for_s: float) -> None:
+        """One fault, which is over after this time."""
+        server, line = self._server, self._line
+        faults: Mapping[str, tuple[Callable[[], None], Callable[[], None]]] = {
+            "kill -9 of the store": (server.kill, server.revive),
+            "SIGSTOP of the store": (server.stop, server.go_on),
+            "store cut and healed": (line.cut, line.heal),
+            "store held up and healed": (line.hold, line.heal),
+            "errors of the store": (
+                partial(server.have_trouble, lasting_s3.ERRORS),
+                partial(server.have_trouble, lasting_s3.ERRORS, True),
+            ),
+            "store full": (
+                partial(server.have_trouble, lasting_s3.FULL),
+                partial(server.have_trouble, lasting_s3.FULL, True),
+            ),
+        }
+        begin, end = faults[kind]
+        begin()
+        later(for_s, end)
+
+    def fetch(self, to: Path) -> Path:
+        """All that is there, as another machine sees it."""
+        self._server.heal()
+        self._server.wait()
+        self._bucket().get(self.address.removeprefix("s3://"), str(to), recursive=True)
+        return to
+
+
 @dataclass
 class Storm:
     """Faults that are still to come, and what they left."""
@@ -156,22 +229,28 @@ class Storm:
     seconds: float = 0.0
 
     def strike(self, there: Night) -> None:
-        """One fault, or two at once."""
-        for _ in range(2 if self.rng.random() < 0.2 else 1):
-            kind = self.rng.choices(*zip(*there.faults.items(), strict=True))[0]
+        """One fault, or two at once; while no DUT is driven, only of the store: else nights would not get that far."""
+        is_busy, faults = bool(lost_testers.driving(there.folder, *there.parents)), there.faults
+        if not is_busy:
+            faults = FAULTS_OF_STORES if there.store is not None and self.rng.random() < 0.2 else {}
+        for _ in range(2 if faults and self.rng.random() < 0.2 else 1 if faults else 0):
+            kind = self.rng.choices([*faults], [*faults.values()])[0]
             if there.do(kind, self.rng):
                 self.faults[kind] += 1
                 self.left -= 1
 
     def night(self, folder: Path) -> None:
         """A night under faults, gone on with by the same command until it has ended."""
-        lost_testers.make_place(folder, DUTS)
         begun_s, self.nights = time.monotonic(), self.nights + 1
         spared = max(0, self.left - FAULTS_A_NIGHT)
-        with ClusterNight(folder) if self.nights % 2 == 0 else Night(folder) as there:
+        kind = ClusterNight if self.nights % 2 == 0 else Night
+        with contextlib.ExitStack() as stack:
+            store = stack.enter_context(FaultyStore(folder.with_name("s3"))) if self.nights % 4 > 1 else None
+            lost_testers.make_place(folder, DUTS, MODES, **(store.variables if store is not None else {}))
+            there = stack.enter_context(kind(folder, store))
             while time.monotonic() - begun_s < NIGHT_LIMIT_S:
-                with contextlib.suppress(Exception):
-                    there.night.wait(self.rng.uniform(0.3, 3.0))
+                with contextlib.suppress(TimeoutExpired):
+                    there.night.wait(self.rng.uniform(0.1, 1.2))
                 there.mend()
                 if there.night.poll() is None:
                     if self.left > spared and (folder / "results" / "nights").exists():
@@ -182,15 +261,16 @@ class Storm:
                     there.begin()
             else:
                 self.bad["nights without an end"] += 1
-        self.seconds += time.monotonic() - begun_s
-        self._judge(folder)
+            self.seconds += time.monotonic() - begun_s
+            self._judge(folder, store)
 
-    def _judge(self, folder: Path) -> None:
-        after = lost_testers.aftermath(folder)
+    def _judge(self, folder: Path, store: FaultyStore | None) -> None:
+        after = lost_testers.aftermath(folder, store.fetch(folder.with_name("seen")) if store is not None else None)
         for name in ("lost", "torn", "doubled", "two_drivers", "left"):
             self.bad[name] += getattr(after, name)
         self.bad["failed cells"] += len(after.failed)
-        print(f"night {self.nights}: {after}", flush=True)
+        where = "a cluster's" * (self.nights % 2 == 0) + ", to S3" * (store is not None)
+        print(f"night {self.nights} {where}, {self.faults.total()} faults, {self.seconds:.0f} s: {after}", flush=True)
         if not after.is_clean or after.failed:
             shutil.copytree(folder, Path(tempfile.gettempdir()) / f"fleet-night-{self.nights}", dirs_exist_ok=True)
 
@@ -307,8 +387,8 @@ def in_this_process(reach: Mapping[str, Sequence[str]], lease_s: float, _scratch
 
 def main() -> int:
     asked = options(__doc__, faults=80, seed=1, cells=1000, testers=50)
-    if find_spec("distributed") is None:
-        skip("needs trexbench[fleet]")
+    if any(find_spec(package) is None for package in ("distributed", "moto", "s3fs")):
+        skip("needs trexbench[fleet,store], moto and s3fs")
     storm = Storm(asked.faults, random.Random(asked.seed))
     while storm.left > 0:
         with tempfile.TemporaryDirectory() as place:

@@ -19,7 +19,8 @@ class Line:
         self._flows.set()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         begun = asyncio.run_coroutine_threadsafe(asyncio.start_server(self._serve, "127.0.0.1", 0), self._loop)
-        self.port: int = begun.result(30).sockets[0].getsockname()[1]
+        self._server = begun.result(30)
+        self.port: int = self._server.sockets[0].getsockname()[1]
 
     def cut(self) -> None:
         """End every connection, and refuse others until it is healed."""
@@ -32,8 +33,14 @@ class Line:
     def heal(self) -> None:
         self._do(self._heal)
 
-    def _do(self, what: Callable[[], object]) -> None:
-        self._loop.call_soon_threadsafe(what)
+    def end(self) -> None:
+        """End every connection, and give the port back."""
+        self._do(self._server.close)
+        self._do(self._cut)
+        self._do(self._loop.call_later, 1.0, self._loop.stop)
+
+    def _do(self, what: Callable[..., object], *arguments: object) -> None:
+        self._loop.call_soon_threadsafe(what, *arguments)
 
     def _cut(self) -> None:
         self._is_cut = True

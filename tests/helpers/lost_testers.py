@@ -5,7 +5,9 @@ A DUT notices two drivers: who drives it holds a lock of the kernel, which ends 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import json
 import os
 import random
 import signal
@@ -24,7 +26,9 @@ from trexbench.fleet.join import joined, serve_scheduler
 from trexbench.fleet.night import FleetNight
 from trexbench.fleet.task import OwnSettings, measure_cell, measure_job
 from trexbench.fleet.worker import keep_working
+from trexbench.lock import RUN_DIR_ENV
 from trexbench.results.nights import TESTERS, read_night
+from trexbench.results.remote import mirror_of
 from trexbench.results.store import load_document
 from trexbench.session.keep import Measured, Output
 from trexbench.session.options import Setup
@@ -41,8 +45,15 @@ plan: {{warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 10s, hold: 2s, confirm: 
 DATE = "2026-11-21"
 
 
-def make_place(folder: Path, duts: int) -> Path:
-    """A directory with a suite of so many simulated DUTs, two cells each."""
+STORE = "FLEET_STORE"
+"""Variable with the address of the store that the night's results go to, if any."""
+
+
+def make_place(folder: Path, duts: int, modes: str = "64b", **store: str) -> Path:
+    """A directory with a suite of so many simulated DUTs, two cells each and mode.
+
+    store: variables of the processes of its night, one of them STORE.
+    """
     (folder / "suites").mkdir(parents=True)
     (folder / "dut_configs").mkdir(parents=True)
     (folder / "drivers").mkdir()
@@ -50,13 +61,26 @@ def make_place(folder: Path, duts: int) -> Path:
     names = [f"box{number}" for number in range(duts)]
     for name in names:
         (folder / "dut_configs" / f"{name}.yaml").write_text(text)
-    (folder / "suites" / "faults.yaml").write_text(SUITE.format(duts=", ".join(names)))
+    suite = SUITE.format(duts=", ".join(names)).replace("64b", modes)
+    (folder / "suites" / "faults.yaml").write_text(suite)
+    (folder / "env.json").write_text(json.dumps(store))
     return folder
+
+
+def results_of(folder: Path) -> Path:
+    """The results of the night there, by the variables of its processes; ``results`` leads to a mirror."""
+    results = folder / "results"
+    if STORE not in os.environ:
+        return results
+    mirror = mirror_of(os.environ[STORE])
+    with contextlib.suppress(FileExistsError):
+        results.symlink_to(mirror)
+    return mirror
 
 
 def measure_noticed(order: Mapping[str, Any]) -> dict[str, Any]:
     """The task of a tester, at a DUT that notices."""
-    drivers = Path(str(order["results"])).with_name("drivers")
+    drivers = Path(os.environ[RUN_DIR_ENV]).with_name("drivers")
 
     def drive(job: Job, output: Output) -> Measured[Any]:
         with (drivers / job.cell.dut).open("ab") as lock:
@@ -81,12 +105,14 @@ def run_night(folder: Path, testers: int, lease_s: float, address: str | None = 
     if address is not None:
         cluster = Cluster(address, None, False)
         night = replace(night, opened=lambda *_: joined(cluster, lease_s), is_cluster=True)
-    results = folder / "results"
-    options = NightOptions(results, setup, Output(results=results), lambda _: None, DATE, by_fleet=night)
+    results = results_of(folder)
+    output = Output(results=results, warn=lambda line: print(line, flush=True))
+    options = NightOptions(results, setup, output, lambda _: None, DATE, by_fleet=night)
     try:
-        run_suite(name, options, resume=True)
-    except ConfigError:  # there is none yet
-        run_suite(name, options)
+        run_suite(name, options, resume=any((results / "nights").glob("*.json")))
+    except ConfigError as error:
+        if "is unfinished" not in str(error):  # it was killed when all was done
+            raise
 
 
 def run_scheduler(folder: Path, address: str, lease_s: float) -> None:
@@ -97,7 +123,7 @@ def run_tester(folder: Path, name: str, address: str, lease_s: float) -> None:
     """Work as a tester that reaches every DUT."""
     duts = sorted(path.stem for path in (folder / "dut_configs").iterdir())
     os.chdir(folder)
-    own = OwnSettings(name, str(folder / "results"), {"configs_dir": str(folder / "dut_configs")}, duts, "")
+    own = OwnSettings(name, str(results_of(folder)), {"configs_dir": str(folder / "dut_configs")}, duts, "")
     keep_working(own, Cluster(address, None, False), lease_s, print)
 
 
@@ -110,7 +136,8 @@ def start(folder: Path, what: str, *arguments: object) -> subprocess.Popen[bytes
     """Run_<what> in a process of its own."""
     paths = f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'helpers'}"
     code = f"import pathlib, lost_testers as f; f.run_{what}(pathlib.Path({str(folder)!r}), *{arguments!r})"
-    env = {**os.environ, "PYTHONPATH": paths, "TREXBENCH_RUN_DIR": str(folder / "run")}
+    env = {**os.environ, "PYTHONPATH": paths, RUN_DIR_ENV: str(folder / "run")}
+    env |= {"TREXBENCH_STATE_DIR": str(folder / "state"), **json.loads((folder / "env.json").read_text())}
     with (folder / f"{what}.log").open("ab") as log:
         return subprocess.Popen([sys.executable, "-c", code], env=env, stdout=log, stderr=log)
 
@@ -167,8 +194,9 @@ class Aftermath:
         return not (self.lost or self.torn or self.doubled or self.two_drivers or self.left or self.leftovers)
 
 
-def aftermath(folder: Path) -> Aftermath:
-    results = folder / "results"
+def aftermath(folder: Path, seen: Path | None = None) -> Aftermath:
+    """What a night left. seen: what another machine has of the store's; None: there is no store."""
+    results = seen or folder / "results"
     (path,) = (results / "nights").glob("*.json")
     night = read_night(path)
     complete = torn = 0
@@ -190,7 +218,7 @@ def aftermath(folder: Path) -> Aftermath:
         torn=torn,
         doubled=abs(complete - len({cell.path for cell in done})),
         two_drivers=sum(1 for _ in (folder / "drivers").glob("*.two-*")),
-        leftovers=sum(1 for one in (results / TESTERS).iterdir() if one.name != "leases"),
+        leftovers=sum(1 for one in (folder / "results" / TESTERS).iterdir() if one.name != "leases"),
     )
 
 

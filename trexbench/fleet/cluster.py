@@ -98,6 +98,7 @@ def settings(lease_s: float) -> dict[str, Any]:
     return {
         "distributed.scheduler.worker-ttl": f"{LOST_AFTER * lease_s:g}s",
         "distributed.scheduler.allowed-failures": 0,  # see night.py
+        "distributed.deploy.lost-worker-timeout": "1000h",  # else one that starts slowly is never started again
         "distributed.comm.timeouts.connect": "10s",
         "distributed.comm.timeouts.tcp": f"{max(15.0, LOST_AFTER * lease_s):g}s",
         "distributed.comm.retry.count": 2,

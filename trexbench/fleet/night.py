@@ -98,6 +98,7 @@ class FleetNight:
     _seen_s: dict[str, float] = field(default_factory=dict)
     """Tester -> when it was there, or was looked for first."""
     _next_write_s: float = 0.0
+    _is_store_away: bool = False
     _done: int = 0
 
     def __call__(self, jobs: Sequence[Job], writer: NightWriter, options: NightOptions) -> Night:
@@ -294,6 +295,9 @@ class FleetNight:
         words = outcome.error or " ".join(filter(None, (outcome.answer or "measured before", outcome.place)))
         by = f" by {outcome.tester}" if outcome.tester else ""
         self._options.say(f"{self._done} of {len(night.cells)}{by}: {job.cell}: {words}")
+        if outcome.unsent is not None and not self._is_store_away:
+            self._options.output.warn(f"{outcome.unsent}; what is not there is put when the night ends")
+        self._is_store_away |= outcome.unsent is not None
         if (begun_s := time.monotonic()) > self._next_write_s:
             self._writer.write(night)
             took_s = time.monotonic() - begun_s

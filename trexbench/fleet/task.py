@@ -36,6 +36,7 @@ from .leases import Lease, LeaseFolder, SharedGuard, leased
 from .marked import marked
 from .reverting import revert_changes
 from .sign import sign_at, sign_words
+from .stored import fetch_document, put_document
 from .switches import PortTaker, joined_ports
 
 NO_FLEET = Fleet((), (), ())
@@ -121,6 +122,8 @@ class CellOutcome:
     answer: str = ""
     error: str | None = None
     code: int = 0
+    unsent: str | None = None
+    """Reason why its document is not in the store that the results mirror."""
 
 
 def plain(options: Any) -> dict[str, Any]:
@@ -171,9 +174,16 @@ def measure_cell(
     An error that is worth a second try is raised. drive: measures it while the DUT is leased.
     """
     wish = CellOrder(**order) if OWN is None else OWN.own_order(CellOrder(**order))
+    outcome = _measured(wish, drive or measure_job)
+    if outcome.place is not None:
+        outcome = replace(outcome, unsent=put_document(Path(wish.results), outcome.place, wish.lease_s))
+    return asdict(outcome)
+
+
+def _measured(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) -> CellOutcome:
     tester, target = _tester_name(), Path(wish.results) / wish.place
     if target.exists():
-        return asdict(CellOutcome(tester, wish.place))
+        return CellOutcome(tester, wish.place)
     labels = {"tester": tester} | ({"fleet": wish.fleet} if wish.fleet else {})
     job = of_night(_job_of(wish), wish.suite_name, wish.date, wish.night).with_labels(labels, None)
     if OWN is not None:
@@ -184,9 +194,9 @@ def measure_cell(
     folder, name = LeaseFolder(below / "leases", safe_name(job.cell.dut, "._-")), f"{tester}-{token}"
     try:
         with leased(folder, name, wish.lease_s, guard.one(), cell=f"{wish.night} {wish.cell}") as lease:
-            if target.exists():
-                return asdict(CellOutcome(tester, wish.place))
             make_directory(target.parent)
+            if target.exists() or fetch_document(Path(wish.results), wish.place, wish.lease_s):
+                return CellOutcome(tester, wish.place)
             staging = make_directory(below / wish.night / name)
             with contextlib.ExitStack() as remains:
                 remains.callback(shutil.rmtree, staging, ignore_errors=True)
@@ -194,17 +204,17 @@ def measure_cell(
                     revert_changes(job.request)
                     lease.abandoned = False
                 with _prepared(job, wish, lease, PortTaker(tester, token, wish.lease_s, below, guard)):
-                    done = (drive or measure_job)(job, Output(results=staging))
+                    done = drive(job, Output(results=staging))
                 lease.require()
                 try:
-                    return asdict(_committed(done, job, wish, staging, token, tester))
+                    return _committed(done, job, wish, staging, token, tester)
                 except StoreError:
                     remains.pop_all()  # the document may still be there
                     raise
     except RETRIED as error:
         raise type(error)(str(error)) from None  # without the run, which it may hold
     except BenchError as error:
-        return asdict(CellOutcome(tester, error=str(error), code=error.exit_code))
+        return CellOutcome(tester, error=str(error), code=error.exit_code)
 
 
 @contextlib.contextmanager

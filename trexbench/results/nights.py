@@ -16,7 +16,7 @@ from ..core.errors import StoreError
 from ..core.history.known import Known, is_date, known_from_dict, known_to_dict
 from ..core.history.night import Night, night_from_dict, night_to_dict
 from .document import naming, read_object
-from .remote import SENT_BEFORE_NS, store_of
+from .remote import SENT_BEFORE_NS, address_of, store_of
 from .store import create_file, encode_json, replace_file, safe_name
 
 PAGE_PREFIX = "report-"
@@ -73,12 +73,14 @@ def find_nights(
     newest: int | None = None,
     suite: str | None = None,
     since: str | None = None,
+    is_begun_here: bool = False,
 ) -> list[tuple[Path, Night]]:
     """Every night with its file, oldest first. Of a file that cannot be read ``warn`` gets one line that names it.
 
     newest: only the last so many that were written. suite, since: of a store, others and older ones are left out.
+    is_begun_here: of a mirror, only those that its store does not have yet as they are, which is not asked.
     """
-    found, files = [], _files(results, warn, suite and safe_name(suite, "._-"), since)
+    found, files = [], _files(results, warn, suite and safe_name(suite, "._-"), since, is_begun_here)
     if newest is not None:
         files = sorted(files, key=written_ns)[-newest:]
     for path in files:
@@ -123,16 +125,19 @@ def load_nights(
     return [night for _, night in find_nights(results, warn, suite=suite, since=since)]
 
 
-def _files(results: Path, warn: Callable[[str], None], suite: str | None, since: str | None) -> list[Path]:
+def _files(
+    results: Path, warn: Callable[[str], None], suite: str | None, since: str | None, is_begun_here: bool
+) -> list[Path]:
     """The files of nights. suite, since: as in their names."""
-    folder, begin = results / FOLDER, since or ""
-    if (store := store_of(results)) is not None:
+    folder, begin, there = results / FOLDER, since or "", dict[str, str]()
+    is_mirror = address_of(results) is not None
+    if not is_begun_here and (store := store_of(results)) is not None:
         there = {Path(name).name: stamp for name, stamp in store.find(FOLDER, *_months(begin)).items()}
         there = {name: stamp for name, stamp in there.items() if name >= begin and name[11:].startswith(suite or "")}
         store.mirror_files({f"{FOLDER}/{name}": stamp for name, stamp in there.items()})
     try:
         found = sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
-        return found if store is None else [path for path in found if path.name in there or not _is_sent(path)]
+        return [path for path in found if path.name in there or not is_sent(path)] if is_mirror else found
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -149,8 +154,8 @@ def _months(since: str) -> list[str]:
     return [*(f"{year}-{one:02}" for one in range(month, 13)), *later]
 
 
-def _is_sent(path: Path) -> bool:
-    """Test whether a night in a mirror is one of the store's, not one that is measured here."""
+def is_sent(path: Path) -> bool:
+    """Test whether the store has this file of a mirror, which was not written here since."""
     return written_ns(path) < SENT_BEFORE_NS
 
 

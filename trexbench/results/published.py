@@ -11,15 +11,12 @@ from pathlib import Path
 
 from ..core.errors import StoreError
 from .document import decode
-from .nights import FOLDER, read_night, written_ns
+from .nights import FOLDER, find_nights, is_sent, read_night
 from .parquet import drop_removed, merge, read_table, write_night
-from .remote import SENT_BEFORE_NS, Store, store_of
+from .remote import Store, store_of
 from .rowfiles import ENDING, PERIODS, ROWS, counting, documents_of, is_merged, next_version, period_of, rows_file
-from .store import make_directory
 
 Warn = Callable[[str], None]
-_UNSENT = "unsent"
-"""Below a mirror: a file for each night that has ended and is not in the store as a whole."""
 
 
 def _nights_of(results: Path, store: Store | None, name: str) -> list[Path]:
@@ -82,20 +79,14 @@ def keep_night(results: Path, path: Path, warn: Warn) -> None:
         except Exception as error:  # they are only a cache
             warn(f"the rows of {path} are not kept: {error}")
         return
-    unsent = results / _UNSENT
-    make_directory(unsent)
-    own = unsent / path.stem
-    own.touch()
-    for mark in [own, *sorted({*unsent.iterdir()} - {own})]:
+    begun = find_nights(results, warn, is_begun_here=True)
+    for file in [path, *(one for one, night in begun if night.finished is not None and one != path)]:
         try:
-            if (night := path.with_name(f"{mark.name}.json")).exists():
-                _put(results, store, night, warn)
+            _put(results, store, file, warn)
         except (StoreError, OSError) as error:
-            if mark == own:
+            if file == path:
                 raise
-            warn(f"{night.name} is not in the store yet: {error}")
-        else:
-            mark.unlink()
+            warn(f"{file.name} is not in the store yet: {error}")
 
 
 def refresh(results: Path, warn: Warn, suite: str = "*") -> None:
@@ -126,7 +117,7 @@ def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
     if before is not None and decode(before).get("started") != night.started:
         raise StoreError(f"{store.address}/{name} is there already, of another night", "measure it with another --date")
     for place in documents_of(night):
-        if (results / place).exists():
+        if not is_sent(results / place):
             store.create(place)
     made, unread = write_night(results, [path])
     _warn_of(unread, warn)
@@ -139,7 +130,7 @@ def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
     folder = made.parent
     there = store.find(folder.relative_to(results).as_posix())
     for other in folder.glob(f"*{ENDING}"):
-        if written_ns(other) >= SENT_BEFORE_NS or other.relative_to(results).as_posix() not in there:
+        if not is_sent(other) or other.relative_to(results).as_posix() not in there:
             other.unlink(missing_ok=True)  # it never arrived, or was removed: what is in it is not in the store
     store.mirror_files(there)
     _repair(results, store, there, warn)
@@ -186,5 +177,5 @@ def _repair(results: Path, store: Store, there: Mapping[str, str], warn: Warn) -
 
 def keep_judgement(results: Path, path: Path) -> None:
     """Put a night of the store there once more, as it is now that it is judged; StoreError where that fails."""
-    if (store := store_of(results)) is not None and not (results / _UNSENT / path.stem).exists():
+    if (store := store_of(results)) is not None:
         store.replace(path.relative_to(results).as_posix())

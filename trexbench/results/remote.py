@@ -98,13 +98,19 @@ def _place(address: str) -> Path:
     return Path(state, "stores", sha256(address.encode()).hexdigest()[:16]).absolute()
 
 
-def store_of(results: Path) -> Store | None:
-    """The store that this directory mirrors; None for a directory of its own."""
+def address_of(results: Path) -> str | None:
+    """The address of the store that this directory mirrors; None for a directory of its own."""
     try:
         address = (results / _MARK).read_text()
     except (OSError, UnicodeDecodeError):
         return None
-    return Store(address, results) if _place(address) == results else None  # not what somebody put beside a file
+    return address if _place(address).resolve() == results.resolve() else None  # not what somebody put beside a file
+
+
+def store_of(results: Path) -> Store | None:
+    """The store that this directory mirrors, opened; None for a directory of its own."""
+    address = address_of(results)
+    return None if address is None else Store(address, results)
 
 
 def fetch_missing(path: Path) -> bool:
@@ -128,7 +134,7 @@ def _open(address: str) -> tuple[Any, str]:
         import fsspec
 
         options = {"host_key_policy": _known_hosts_only()} if address.startswith(("sftp:", "ssh:")) else {}
-        system, root = fsspec.core.url_to_fs(address, **options)
+        system, root = fsspec.core.url_to_fs(address, skip_instance_cache=True, **options)
         if options:
             system.client.get_transport().set_keepalive(60)  # between a night's begin and its end nothing else is sent
         return system, root.rstrip("/")
@@ -254,7 +260,9 @@ class Store:
                 self._rename(data, place, self._system.ftp.posix_rename)
             else:
                 self._system.pipe_file(place, data)
-        self._mark_sent(name)
+        with _saying(self.address):
+            self._system.invalidate_cache()
+            self.mark(name, _stamp(self._system.info(self._at(name))))
 
     def _rename(self, data: bytes, place: str, rename: Callable[[str, str], None]) -> None:
         """Write a file of another name beside the place, and rename it."""
@@ -267,13 +275,11 @@ class Store:
                 self._system.rm_file(temporary)
             raise
 
-    def _mark_sent(self, name: str) -> None:
-        with _saying(self.address):
-            self._system.invalidate_cache()
-            self.mark(name, _stamp(self._system.info(self._at(name))))
-
     def create(self, name: str) -> None:
-        """Put the mirror's file in this place unless there is one, which must be the same; StoreError for another."""
+        """Put the mirror's file in this place unless there is one, which must be the same; StoreError for another.
+
+        The mirror's is marked as sent, with no stamp of the store's, which would be one more request.
+        """
         self._make_folder(name)
         with _saying(self.address):
             place, data = self._at(name), (self.mirror / name).read_bytes()
@@ -282,7 +288,7 @@ class Store:
             except FileExistsError:
                 if self.read(name) != data:
                     raise StoreError(f"{self.address}/{name} is there already, and another one") from None
-        self._mark_sent(name)
+        self.mark(name, "")
 
     def _create(self, place: str, data: bytes) -> None:
         if "file" in self._protocols:
@@ -379,5 +385,6 @@ def _saying(address: str) -> Iterator[None]:
         remedy = f"pip install {cause.name.partition('.')[0]}" if cause.name else INSTALL
         raise ConfigError(f"{address} cannot be read: {error}", remedy) from None
     except Exception as error:  # each library has errors of its own
+        _open.cache_clear()  # a connection that was lost is not used again
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise StoreError(f"{address} cannot be reached: {text}", "check the address, and its credentials") from None

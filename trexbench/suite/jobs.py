@@ -21,6 +21,7 @@ from ..core.run import Run
 from ..core.units import format_pps, format_share
 from ..report.tcp.text import answer_words
 from ..results.nights import NightWriter, find_nights
+from ..results.remote import address_of
 from ..results.store import load_document
 from ..session.keep import Measured, Output, Say, keep
 from ..session.measure import Session
@@ -196,8 +197,9 @@ def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error
 
 
 def find_unfinished(results: Path, suite: str, warn: Callable[[str], None]) -> list[tuple[Path, Night]]:
-    """Nights of the suite that have not finished, the latest last."""
-    return [one for one in find_nights(results, warn, suite=suite) if one[1].suite == suite and one[1].finished is None]
+    """Nights of the suite that have not finished, or are not in the store that the results mirror; the latest last."""
+    begun, is_mirror = find_nights(results, warn, suite=suite, is_begun_here=True), address_of(results) is not None
+    return [one for one in begun if one[1].suite == suite and (is_mirror or one[1].finished is None)]
 
 
 def resumed(results: Path, path: Path, night: Night, jobs: Sequence[Job]) -> NightWriter:
@@ -209,6 +211,8 @@ def resumed(results: Path, path: Path, night: Night, jobs: Sequence[Job]) -> Nig
     if night.simulated != any(job.request.sim for job in jobs):
         kind = "simulated" if night.simulated else "measured"
         raise ConfigError(f"{path} is {kind}", "resume it as it was started, or start a new night without --resume")
+    if night.finished is not None:
+        return NightWriter(path, night)
     paired = zip(night.cells, jobs, strict=True)
     cells = tuple(replace(_resumed_cell(results, cell), expected_s=job.expected_s) for cell, job in paired)
     writer = NightWriter(path, night)

@@ -14,8 +14,8 @@ from ..config.suite import AS_IT_IS, Instead, Suite
 from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError, StoreError
 from ..core.history.night import Night
-from ..results.nights import NightWriter
-from ..results.remote import has_parquet, store_of
+from ..results.nights import NightWriter, is_sent
+from ..results.remote import has_parquet
 from ..session.keep import Output
 from ..session.options import Setup
 from ..session.process import utc_now
@@ -99,7 +99,9 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
     """Measure the cells that are left of the night, and say how many were measured and which failed."""
     options.say(f"night    {writer.path}")
     output = replace(options.output, results=options.results)
-    if options.by_fleet is not None:
+    if writer.night.finished is not None:  # it is only not in the store yet
+        night = writer.night
+    elif options.by_fleet is not None:
         night = options.by_fleet(jobs, writer, options)
     else:
         runs = labelled(jobs, suite, writer)
@@ -113,9 +115,11 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
     options.say(f"night    {night.measured}")
 
 
-def keep_judged(writer: NightWriter, options: NightOptions) -> None:
-    """Put the night into the store again, if there is one, with its judgement."""
-    if store_of(options.results) is not None:
+def keep_judged(writer: NightWriter, night: Night, options: NightOptions) -> None:
+    """Write the night with its judgement, also into the store if it is there."""
+    is_kept = is_sent(writer.path)
+    writer.write(night)
+    if is_kept:
         from ..results.published import keep_judgement
 
         keep_judgement(options.results, writer.path)

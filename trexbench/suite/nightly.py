@@ -138,9 +138,8 @@ class Nightly:
                 self.findings += [f"    {line}" for line in event.lines if event.group.section is Section.REGRESSION]
         if judgement.exit_code != TOO_LITTLE or self.strict:
             self._set_code(judgement.exit_code)
-        self._writer.write(replace(self.night, judged=self.verdict))
-        self.night = self._writer.night
-        keep_judged(self._writer, self.options)
+        self.night = replace(self.night, judged=self.verdict)
+        keep_judged(self._writer, self.night, self.options)
 
     def _report(self, suite: str) -> None:
         """results/report.html, of this suite's nights; and the same under the night's own name, to stay."""
