@@ -1,0 +1,162 @@
+"""A cell's document in the store that the results mirror: there before its task returns, and not lost without it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import make_result
+
+from suites import TWO
+from trexbench.config.lookup import read_suite
+from trexbench.core.errors import StoreError
+from trexbench.fleet import stored, task
+from trexbench.fleet.stored import put_document
+from trexbench.fleet.task import CellOrder, digest_of, measure_cell, plain
+from trexbench.results.document import encode
+from trexbench.results.nights import is_sent
+from trexbench.results.remote import mirror_of
+from trexbench.session.keep import Measured, Output
+from trexbench.session.options import Setup
+from trexbench.suite.night import NightOptions, run_suite
+
+PLACE = "2026-11-21/netgate-linux/x.json"
+THERE = f"/lab/results/{PLACE}"
+
+
+class Unguarded:
+    """A guard that ends nobody."""
+
+    def kill_at(self, _when_s: float | None) -> None: ...
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    for package in ("distributed", "pyarrow"):
+        pytest.importorskip(package)
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(task, "_GUARD", Unguarded())
+    yield (memory := pytest.importorskip("fsspec").filesystem("memory"))
+    memory.store.clear()
+
+
+def order_of(tmp_path: Path, results: Path) -> CellOrder:
+    suite = tmp_path / "mine.yaml"
+    suite.write_text("duts: [netgate-linux]\nmodes: [64b]\ndirections: [uni]\n")
+    setup = Setup(sim=True, configs_dir=Path(__file__).parents[2] / "dut_configs")
+    digest = digest_of(read_suite(suite, setup.configs_dir), setup)
+    return CellOrder(
+        str(suite), "mine", plain(setup), {}, "", 0, "2026-11-21", "2026-11-21-mine", str(results), PLACE, digest, 9.0
+    )
+
+
+def measured(words: str) -> Callable[[object, Output], Measured[Any]]:
+    def drive(_job: object, output: Output) -> Measured[Any]:
+        assert output.results is not None
+        path = output.results / "2026-11-21" / "netgate-linux" / "measured.json"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(encode(make_result(id=words)))
+        return Measured(make_result(), None, path)
+
+    return drive
+
+
+def unneeded(*_: object) -> Measured[Any]:
+    raise AssertionError("it is measured once more")
+
+
+def broken(*_: object, **__: object) -> None:
+    raise OSError("no such host")
+
+
+def test_a_document_is_in_the_store_before_its_task_returns_by_one_request(
+    tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, asked = mirror_of("memory://lab/results"), list[str]()
+    for name in ("pipe_file", "cat_file", "info", "ls", "find"):
+        real = getattr(memory, name)
+        monkeypatch.setattr(
+            type(memory),
+            name,
+            lambda _, path, *a, name=name, real=real, **k: (asked.append(name), real(path, *a, **k))[1],
+        )
+    order = asdict(order_of(tmp_path, results))
+    assert measure_cell(order, measured("first"))["unsent"] is None
+    assert [name for name in asked if name != "info"] == ["cat_file", "pipe_file"], "looked for, then created"
+    monkeypatch.undo()
+    assert memory.cat_file(THERE) == (results / PLACE).read_bytes() and is_sent(results / PLACE)
+
+
+def test_a_cell_that_the_store_has_is_not_measured_again(tmp_path: Path, memory: Any) -> None:
+    results = mirror_of("memory://lab/results")
+    order = asdict(order_of(tmp_path, results))
+    measure_cell(order, measured("first"))
+    (results / PLACE).unlink()  # another machine's mirror, or one that was lost
+    again = measure_cell(order, unneeded)
+    assert again["place"] == PLACE and again["unsent"] is again["error"] is None
+    assert (results / PLACE).read_bytes() == memory.cat_file(THERE)
+
+
+def test_a_store_that_is_away_loses_nothing(tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = mirror_of("memory://lab/results")
+    order = asdict(order_of(tmp_path, results))
+    with monkeypatch.context() as patched:
+        for name in ("pipe_file", "cat_file"):
+            patched.setattr(type(memory), name, broken)
+        done = measure_cell(order, measured("first"))
+    assert done["place"] == PLACE and done["error"] is None
+    assert done["unsent"].startswith("memory://lab/results cannot be reached: OSError: no such host")
+    assert not memory.exists(THERE) and not is_sent(results / PLACE)
+    assert measure_cell(order, unneeded)["unsent"] is None, "the next that looks puts it"
+    assert memory.cat_file(THERE) == (results / PLACE).read_bytes()
+
+
+def test_a_store_that_hangs_is_not_waited_for(tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    results, over = mirror_of("memory://lab/results"), threading.Event()
+    path, real = results / PLACE, memory.pipe_file
+    path.parent.mkdir(parents=True)
+    path.write_text("whole")
+    monkeypatch.setattr(stored, "WAIT_S", 0.01)
+    monkeypatch.setattr(type(memory), "pipe_file", lambda _, *a, **k: (over.wait(60), real(*a, **k)))
+    assert put_document(results, PLACE, 9.0) == "memory://lab/results does not answer within 0.01 s"
+    over.set()
+    (late,) = [one for one in threading.enumerate() if one.name == "store"]
+    late.join(60)
+    assert memory.cat_file(THERE) == b"whole" and put_document(results, PLACE, 9.0) is None
+
+
+def test_another_document_in_its_place_is_reported_and_stays(memory: Any) -> None:
+    results = mirror_of("memory://lab/results")
+    memory.pipe_file(THERE, b"theirs")
+    (results / PLACE).parent.mkdir(parents=True)
+    (results / PLACE).write_text("ours")
+    assert str(put_document(results, PLACE, 9.0)).endswith("x.json is there already, and another one")
+    assert memory.cat_file(THERE) == b"theirs" and not is_sent(results / PLACE)
+
+
+def test_a_night_that_is_only_not_in_the_store_is_put_by_resume(
+    tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = tmp_path / "two.yaml"
+    suite.write_text(TWO)
+    results, said = mirror_of("memory://lab/results"), list[str]()
+    options = NightOptions(results, Setup(sim=True), Output(warn=said.append), lambda _: None, "2026-11-21")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "pipe_file", broken)
+        with pytest.raises(StoreError, match="no such host"):
+            run_suite(str(suite), options)
+        patched.setattr(type(memory), "find", broken)
+        with pytest.raises(StoreError, match="no such host"):
+            run_suite(str(suite), options, resume=True)
+    before = (results / "nights" / "2026-11-21-two.json").read_bytes()
+    writer = run_suite(str(suite), replace(options, by_fleet=unneeded), resume=True)  # type: ignore[arg-type]
+    assert memory.cat_file("/lab/results/nights/2026-11-21-two.json") == before == writer.path.read_bytes()
+    assert all(memory.exists(f"/lab/results/{cell.path}") for cell in writer.night.cells)
+    assert json.loads(before)["finished"] and not said
+    with pytest.raises(Exception, match="is unfinished"):
+        run_suite(str(suite), options, resume=True)
