@@ -50,6 +50,14 @@ def link_new(file: Path, path: Path) -> None:
     _sync_directory(path.parent)
 
 
+@contextlib.contextmanager
+def changed_alone(path: Path) -> Iterator[None]:
+    """Wait until nobody else is in such a block for this file, on any machine that shares its directory."""
+    with path.with_name(f".{path.name}.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def sweep(directory: Path) -> None:
     """Remove what killed writers left behind; a live writer holds the lock of its file."""
     for path in directory.glob(f".*{_TEMPORARY}"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -174,6 +176,13 @@ def test_simulated_testers_of_one_machine_are_not_told_apart() -> None:
     result = replace(make_result(), command=by_name, simulated=True)
     assert row_of(result, "").tester == "" and row_of(replace(result, simulated=False), "").tester == "t1"
     assert row_of(replace(result, command=by_name | {"fleet": "abc"}), "").tester == "t1"
+
+
+def test_calibrations_at_once_lose_nothing(tmp_path: Path) -> None:
+    new, begin = [ratio(tester=f"t{number}") for number in range(2, 18)], Barrier(16)
+    with ThreadPoolExecutor(16) as pool:
+        [*pool.map(lambda one: (begin.wait(60), keep_ratios(tmp_path, [one])), new)]
+    assert sorted(one.tester for one in load_ratios(tmp_path)) == sorted(one.tester for one in new)
 
 
 def test_ratios_are_kept_and_the_judgement_takes_them_into_account(tmp_path: Path) -> None:

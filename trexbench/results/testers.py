@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..core.errors import StoreError
 from ..core.history.testers import FigureRatio, ratios_from_dict, ratios_to_dict
+from ..files import changed_alone
 from .document import naming, read_object
 from .nights import MAX_BYTES, TESTERS
 from .store import encode_json, make_directory, replace_file
@@ -27,9 +29,13 @@ def load_ratios(results: Path) -> list[FigureRatio]:
 def keep_ratios(results: Path, new: Sequence[FigureRatio]) -> Path:
     """Store ratios in the place of former ones of the same traffic, DUT and testers."""
     path, kinds = ratios_file(results), {_kind(one) for one in new}
-    kept = [one for one in load_ratios(results) if _kind(one) not in kinds]
     make_directory(path.parent)
-    replace_file(path, encode_json(ratios_to_dict([*kept, *new])))
+    try:
+        with changed_alone(path):
+            kept = [one for one in load_ratios(results) if _kind(one) not in kinds]
+            replace_file(path, encode_json(ratios_to_dict([*kept, *new])))
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", "make it writable, on a file system with locks") from None
     return path
 
 
