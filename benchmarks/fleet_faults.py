@@ -56,7 +56,7 @@ FAULTS_OF_STORES = {
 class Night:
     """A night's process, whose children are its testers."""
 
-    faults: Mapping[str, int] = {"kill -9": 40, "SIGSTOP": 54, "kill -9 of the night": 6}
+    faults: Mapping[str, int] = {"kill -9": 30, "SIGSTOP": 65, "kill -9 of the night": 5}
     """Fault -> its weight."""
 
     def __init__(self, folder: Path, store: FaultyStore | None) -> None:
@@ -84,7 +84,7 @@ class Night:
     def do(self, kind: str, rng: random.Random) -> bool:
         """Return whether the fault was made."""
         if self.store is not None and kind in FAULTS_OF_STORES:
-            self.store.do(kind, rng.uniform(0.1, 2.0) * LEASE_S)
+            self.store.do(kind, length_s(rng))
             return True
         if kind == "kill -9 of the night":
             self.night.kill()
@@ -96,7 +96,7 @@ class Night:
         if not lost_testers.send(pid, number):
             return False
         if number is signal.SIGSTOP:
-            later(rng.uniform(0.1, 2.0) * LEASE_S, go_on, os.pidfd_open(pid))
+            later(length_s(rng), go_on, os.pidfd_open(pid))
         return True
 
 
@@ -104,8 +104,8 @@ class ClusterNight(Night):
     """Scheduler, client and testers apart, each connection through a line that can be cut."""
 
     faults: Mapping[str, int] = {
-        "kill -9": 20, "SIGSTOP": 24, "kill -9 of the night": 5, "kill -9 of a tester's command": 5,
-        "kill -9 of the scheduler": 5, "connection cut and healed": 20, "connection held up and healed": 21,
+        "kill -9": 16, "SIGSTOP": 32, "kill -9 of the night": 4, "kill -9 of a tester's command": 4,
+        "kill -9 of the scheduler": 4, "connection cut and healed": 15, "connection held up and healed": 25,
     }  # fmt: skip
 
     def __enter__(self) -> Night:
@@ -151,7 +151,7 @@ class ClusterNight(Night):
         elif kind.startswith("connection"):
             line = rng.choice(self._lines)
             (line.cut if "cut" in kind else line.hold)()
-            later(rng.uniform(0.1, 2.0) * LEASE_S, line.heal)
+            later(length_s(rng), line.heal)
         else:
             return super().do(kind, rng)
         return True
@@ -250,7 +250,7 @@ class Storm:
             there = stack.enter_context(kind(folder, store))
             while time.monotonic() - begun_s < NIGHT_LIMIT_S:
                 with contextlib.suppress(TimeoutExpired):
-                    there.night.wait(self.rng.uniform(0.1, 1.2))
+                    there.night.wait(self.rng.uniform(0.1, 2.5))
                 there.mend()
                 if there.night.poll() is None:
                     if self.left > spared and (folder / "results" / "nights").exists():
@@ -273,6 +273,11 @@ class Storm:
         print(f"night {self.nights} {where}, {self.faults.total()} faults, {self.seconds:.0f} s: {after}", flush=True)
         if not after.is_clean or after.failed:
             shutil.copytree(folder, Path(tempfile.gettempdir()) / f"fleet-night-{self.nights}", dirs_exist_ok=True)
+
+
+def length_s(rng: random.Random) -> float:
+    """The length of a fault: as often a shorter as a longer one than what costs a tester its lease."""
+    return LEASE_S * rng.choice((0.1, 1.0)) * rng.uniform(0.2, 2.0)
 
 
 def later(after_s: float, what: Callable[..., object], *arguments: object) -> None:
