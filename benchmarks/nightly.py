@@ -47,7 +47,7 @@ OPTIONS = {
     "engine_cores": "",
     "engine_fidelity": "",
     "engine_speed": "",
-    "fleet_faults": "--faults 8 --cells 1000",
+    "fleet_faults": "--faults 16 --cells 1000",
     "harness_cpu": "--seconds 8",
     "laws": "--runs 8",
     "netgate6100": "",

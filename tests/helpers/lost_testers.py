@@ -195,7 +195,7 @@ class Aftermath:
 
 
 def aftermath(folder: Path, seen: Path | None = None) -> Aftermath:
-    """What a night left. seen: what another machine has of the store's; None: there is no store."""
+    """Judge what a night left. seen: the copy that another machine fetched of its store; None: it has none."""
     results = seen or folder / "results"
     (path,) = (results / "nights").glob("*.json")
     night = read_night(path)
