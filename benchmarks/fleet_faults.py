@@ -18,6 +18,7 @@ import logging
 import random
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -37,10 +38,11 @@ from _ratios import note, options, skip
 
 from trexbench.fleet.guard import LeaseGuard
 
-DUTS, MOST_A_NIGHT = 4, 40
+DUTS, MOST_A_NIGHT = 4, 20
 AIM_MS = 20.0
-NIGHT_LIMIT_S = 900.0
-MODES = "64b, 128b, 512b, 1518b"
+NIGHT_LIMIT_S = 400.0
+"""A night ends so long after its last fault."""
+MODES = "64b, 512b"
 
 
 @dataclass
@@ -55,8 +57,12 @@ class Storm:
     nights: int = 0
     seconds: float = 0.0
 
-    def strike(self, there: Night) -> None:
-        """One fault, or two at once; while no DUT is driven, only of the store: else nights would not get that far."""
+    def strike(self, there: Night) -> bool:
+        """One fault, or two at once; while no DUT is driven, only of the store: else nights would not get that far.
+
+        Return whether there was one.
+        """
+        before = self.left
         is_busy, faults = bool(lost_testers.driving(there.folder, *there.parents)), there.faults
         if not is_busy:
             faults = FAULTS_OF_STORES if there.store is not None and self.rng.random() < 0.2 else {}
@@ -65,6 +71,7 @@ class Storm:
             if there.do(kind, self.rng):
                 self.faults[kind] += 1
                 self.left -= 1
+        return self.left < before
 
     def night(self, folder: Path) -> None:
         """A night under faults, gone on with by the same command until it has ended."""
@@ -75,13 +82,14 @@ class Storm:
             store = stack.enter_context(FaultyStore(folder.with_name("s3"))) if self.nights % 4 > 1 else None
             lost_testers.make_place(folder, DUTS, MODES, **(store.variables if store is not None else {}))
             there = stack.enter_context(kind(folder, store))
-            while time.monotonic() - begun_s < NIGHT_LIMIT_S:
+            struck_s = begun_s
+            while time.monotonic() - struck_s < NIGHT_LIMIT_S:
                 with contextlib.suppress(TimeoutExpired):
                     there.night.wait(self.rng.uniform(0.1, 2.5))
                 there.mend()
                 if there.night.poll() is None:
                     if self.left > spared and (folder / "results" / "nights").exists():
-                        self.strike(there)
+                        struck_s = time.monotonic() if self.strike(there) else struck_s
                 elif there.night.returncode == 0:
                     break
                 else:
@@ -203,6 +211,7 @@ def main() -> int:
     asked = options(__doc__, faults=80, seed=1, cells=1000, testers=50)
     if any(find_spec(package) is None for package in ("distributed", "moto", "s3fs")):
         skip("needs trexbench[fleet,store], moto and s3fs")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # with all that it has started
     storm = Storm(asked.faults, min(MOST_A_NIGHT, max(1, asked.faults // 4)), random.Random(asked.seed))
     while storm.left > 0:
         with tempfile.TemporaryDirectory() as place:
