@@ -20,9 +20,10 @@ from trexbench.core import errors
 from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.dut.journal import JOURNAL_DIR_ENV
 from trexbench.fleet import reverting
+from trexbench.fleet.cluster import settings
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.marked import marked
-from trexbench.fleet.night import FleetNight
+from trexbench.fleet.night import LEASED_S, FleetNight
 from trexbench.fleet.status import read_status
 from trexbench.fleet.task import CellOrder, OwnSettings, versions
 from trexbench.fleet.worker import FAILED, make_worker
@@ -78,6 +79,15 @@ def test_without_certificates_a_tester_listens_on_loopback_only(host: str, tmp_p
                 return str(worker.listener.listen_address)
 
     assert asyncio.run(listen()).rpartition(":")[0] == f"tcp://{host.replace('localhost', '127.0.0.1')}"
+
+
+def test_a_tester_that_starts_slowly_is_still_waited_for() -> None:
+    """Dask ends the keeper of a lost worker's process for good after a time of its own."""
+    pytest.importorskip("distributed")
+    from dask import config, utils
+
+    name = "distributed.deploy.lost-worker-timeout"
+    assert utils.parse_timedelta(config.get(name)) < 60 < LEASED_S < utils.parse_timedelta(settings(2.0)[name])
 
 
 def test_results_that_cannot_be_written_are_named(tmp_path: Path) -> None:
