@@ -19,7 +19,7 @@ import cut_lines
 import lasting_s3
 import lost_testers
 
-LEASE_S, TESTERS = 2.0, 3
+LEASE_S, TESTERS = 4.0, 3
 FAULTS_OF_STORES = {
     "kill -9 of the store": 8, "SIGSTOP of the store": 8, "store cut and healed": 8, "store held up and healed": 8,
     "errors of the store": 8, "store full": 8,
