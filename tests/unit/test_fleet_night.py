@@ -11,10 +11,12 @@ import pytest
 
 from trexbench.config.fleet import Fleet
 from trexbench.core.fleet.roster import choose_testers
+from trexbench.core.history.cell import Cell
+from trexbench.core.history.night import CellRecord, Night
 from trexbench.fleet import night as nights
 from trexbench.fleet.leases import DutLeased
 from trexbench.fleet.night import DEATHS, LEASED_S, UNPLACED_S, FleetNight
-from trexbench.fleet.task import CellOrder
+from trexbench.fleet.task import CellOrder, CellOutcome
 
 pytestmark = pytest.mark.portable
 
@@ -157,3 +159,18 @@ def test_a_cell_that_is_at_no_tester_for_long_is_given_again(monkeypatch: pytest
     night._take_back_unplaced({"t1": []})
     assert task.status == "cancelled" and list(night._waiting["a"]) == [0] and not night._running
     assert night._chosen({"t2": []}) == {"a": "t2"}
+
+
+def test_a_store_that_is_away_is_reported_once() -> None:
+    said, warned = list[str](), list[str]()
+    night, _, _ = night_of("aa", said)
+    cell = Cell("a", "var2-64b", False, 1)
+    stored = Night("lab", "2026-11-21", "2026-11-21T03:00:00Z", True, (CellRecord(cell), CellRecord(cell)))
+    night._writer = SimpleNamespace(night=stored, write=lambda _night: None)  # type: ignore[assignment]
+    night._options = SimpleNamespace(say=said.append, output=SimpleNamespace(warn=warned.append))  # type: ignore[assignment]
+    for at in range(2):
+        night._note(
+            at, "2026-11-21T03:00:00Z", CellOutcome("t1", "x.json", "5 Mpps", unsent="s3://lab does not answer")
+        )
+    assert warned == ["s3://lab does not answer; what is not there is put when the night ends"]
+    assert len(said) == 2 and not night._writer.night.failed

@@ -20,7 +20,7 @@ from trexbench.fleet.stored import put_document
 from trexbench.fleet.task import CellOrder, digest_of, measure_cell, plain
 from trexbench.results.document import encode
 from trexbench.results.nights import is_sent
-from trexbench.results.remote import mirror_of
+from trexbench.results.remote import mirror_of, store_of
 from trexbench.session.keep import Measured, Output
 from trexbench.session.options import Setup
 from trexbench.suite.night import NightOptions, run_suite
@@ -128,6 +128,18 @@ def test_a_store_that_hangs_is_not_waited_for(tmp_path: Path, memory: Any, monke
     (late,) = [one for one in threading.enumerate() if one.name == "store"]
     late.join(60)
     assert memory.cat_file(THERE) == b"whole" and put_document(results, PLACE, 9.0) is None
+
+
+def test_a_connection_that_was_lost_is_not_used_again(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = mirror_of("memory://lab/results")
+    first, second = store_of(results), store_of(results)
+    assert first is not None and second is not None and first._system is second._system
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "cat_file", broken)
+        with pytest.raises(StoreError, match="no such host"):
+            first.read(PLACE)
+    again = store_of(results)
+    assert again is not None and again._system is not first._system and again.read(PLACE) is None
 
 
 def test_another_document_in_its_place_is_reported_and_stays(memory: Any) -> None:
