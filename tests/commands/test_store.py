@@ -162,10 +162,14 @@ def test_trouble_with_the_store_costs_a_night_no_later_step(tmp_path: Path, monk
     assert (end.code, end.findings) == (0, [])
     assert json.loads(memory.cat("/nights/results/nights/2026-03-01-tiny.json"))["judged"] == end.verdict
     assert "pruned   nothing: keep_nights is only for directories" in said
-    monkeypatch.setattr(type(memory), "pipe_file", broken)
-    end = measured("2026-03-02")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "pipe_file", broken)
+        end = measured("2026-03-02")
     assert end.code == StoreError.exit_code and len(end.findings) == 1
     assert end.findings[0].startswith("rows: memory://nights/results cannot be reached: OSError: no room is left")
+    assert measured("2026-03-02").code == 0, "another night, which is put with the one that could not be"
+    nights = [path.rpartition("/")[2] for path in memory.find("/nights/results/nights")]
+    assert nights == ["2026-03-01-tiny.json", "2026-03-02-tiny-2.json", "2026-03-02-tiny.json"]
 
 
 def test_a_tester_of_a_fleet_needs_a_directory(tmp_path: Path) -> None:

@@ -120,6 +120,8 @@ class Nightly:
         """Resume an unfinished night: a recent one, or that of the date that was given; else start a new one."""
         results, warn = self.options.results, self.options.output.warn
         for path, night in reversed(find_unfinished(results, suite, warn)):
+            if night.finished is not None:  # it is put into the store with this one
+                continue
             begun_s = seconds_of(night.started)
             fresh = begun_s is not None and time.time() - begun_s < RESUME_WITHIN_S
             if fresh if self.options.date is None else night.night == self.options.date:
