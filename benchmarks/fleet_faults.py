@@ -213,12 +213,14 @@ def main() -> int:
         skip("needs trexbench[fleet,store], moto and s3fs")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # with all that it has started
     storm = Storm(asked.faults, min(MOST_A_NIGHT, max(1, asked.faults // 4)), random.Random(asked.seed))
-    while storm.left > 0:
-        with tempfile.TemporaryDirectory() as place:
-            storm.night(Path(place) / "night")
-    bad = +storm.bad
-    print(f"{storm.faults.total()} faults in {storm.nights} nights, {storm.seconds:.0f} s: {dict(storm.faults)}")
-    print(f"bad: {dict(bad) or 'nothing'}")
+    try:
+        while storm.left > 0:
+            with tempfile.TemporaryDirectory() as place:
+                storm.night(Path(place) / "night")
+    finally:  # also of a storm that is ended early
+        bad = +storm.bad
+        print(f"{storm.faults.total()} faults in {storm.nights} nights, {storm.seconds:.0f} s: {dict(storm.faults)}")
+        print(f"bad: {dict(bad) or 'nothing'}")
     with tempfile.TemporaryDirectory() as place:
         cells, cpu_ms, took_s, more_mb = empty_cells(asked.cells, asked.testers, Path(place) / "empty")
     print(f"{cells} empty cells by {asked.testers} testers in {took_s:.1f} s: {cpu_ms:.1f} ms of CPU each")
