@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -98,12 +99,23 @@ def make_worker(own: OwnSettings, cluster: Cluster, scratch: str) -> Worker:
     here: dict[str, Any] = {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0", "security": security_of(cluster)}
     if cluster.is_loopback or not (cluster.certificates or cluster.is_insecure):
         host = LOOPBACK if cluster.host == "localhost" else cluster.host
-        here["host"] = f"[{host}]" if ":" in host else host
+    else:
+        host = own_address(cluster)
+    here["host"] = f"[{host}]" if ":" in host else host
     here |= {"protocol": f"{cluster.address.partition('://')[0]}://", "local_directory": scratch}
     return Worker(
         cluster.address, name=own.name, nthreads=1, memory_limit=None, death_timeout=CONNECT_S,
         resources=resources_of(own.duts), **here,
     )  # fmt: skip
+
+
+def own_address(cluster: Cluster) -> str:
+    """Return the address by which this machine reaches the scheduler; Dask would ask for the way to the Internet."""
+    kind, port = socket.SOCK_DGRAM, int(cluster.address.rpartition(":")[2])
+    family, _, _, _, where = socket.getaddrinfo(cluster.host, port, type=kind)[0]
+    with socket.socket(family, kind) as asked:
+        asked.connect(where)  # sends nothing
+        return str(asked.getsockname()[0])
 
 
 async def _work(own: OwnSettings, cluster: Cluster, scratch: str) -> None:
