@@ -17,6 +17,7 @@ from tools import documents, fake_server, folder_with, succeed, trexbench
 
 from suites import PLAN
 from trexbench.config.fleet import read_fleet
+from trexbench.core.errors import BenchError
 from trexbench.fleet.calibrate import FleetComparison
 from trexbench.fleet.night import FleetNight
 from trexbench.results.testers import load_ratios
@@ -111,7 +112,7 @@ def test_the_plan_says_through_which_ports_and_vlans(folder: Path) -> None:
 
 
 def test_testers_are_compared_and_their_nights_joined(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One measures 3 % low: nights by both are one history once that is known."""
+    """One measures 3 % low: nights by both are one history once that is known. The command goes on where it ended."""
     monkeypatch.chdir(folder)
     text = SUITE.replace(QUICK, PLAN).replace("uni, bidir", "uni")
     folder_with(folder, one=text)
@@ -119,9 +120,19 @@ def test_testers_are_compared_and_their_nights_joined(folder: Path, monkeypatch:
     wiring.write_text(WIRING + section_of(folder / "table"))
     fleet, results = read_fleet(wiring, folder / "dut_configs"), folder / "results"
     setup = Setup(sim=True, speedup=10_000.0, configs_dir=folder / "dut_configs")
-    options = NightOptions(results, setup, Output(results=results, warn=pytest.fail), lambda _: None, DATE)
+    said = list[str]()
+
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) == 4:
+            raise BenchError("interrupted")
+
+    options = NightOptions(results, setup, Output(results=results, warn=pytest.fail), say, DATE)
     _, jobs = read_jobs("one", setup)
+    with pytest.raises(BenchError, match="interrupted"):
+        FleetComparison(FleetNight("one", fleet, measure_skewed), jobs, options, 3).run()
     ratios = FleetComparison(FleetNight("one", fleet, measure_skewed), jobs, options, 3).run()
+    assert [line.endswith(": measured before") for line in said[4:]] == [True, True, True, False, False, False]
     (rate,) = [one for one in ratios if one.metric == "total_pps"]
     assert (rate.tester, rate.reference, rate.count, rate.dut) == ("t2", "t1", 3, "box")
     assert rate.ratio == pytest.approx(LOW, abs=0.005) and rate.uncertainty < 0.01

@@ -13,7 +13,7 @@ from trexbench.core.errors import BenchError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.rows import RunRow
 from trexbench.core.history.testers import find_ratios
-from trexbench.fleet.calibrate import FleetComparison
+from trexbench.fleet.calibrate import AGAIN, FleetComparison
 from trexbench.fleet.leases import DutLeased
 from trexbench.fleet.task import CellOrder
 
@@ -25,7 +25,7 @@ def comparison(said: list[str], warned: list[str]) -> FleetComparison:
     options: Any = SimpleNamespace(say=said.append, output=SimpleNamespace(warn=warned.append))
     night: Any = SimpleNamespace(work=None)
     found = FleetComparison(night, (), options, 6, 4)
-    found._results = Path("results")
+    found._results, found._runs = Path("results"), []
     return found
 
 
@@ -36,7 +36,7 @@ def test_rounds_before_a_fault_count_if_they_are_enough(whole: int) -> None:
 
     def measure(*_: object) -> dict[str, list[RunRow]]:
         if not rounds:
-            raise BenchError("tester t2 was lost", "the same command measures all again")
+            raise BenchError("tester t2 was lost", AGAIN)
         return rounds.pop(0)
 
     found._round = measure  # type: ignore[method-assign]

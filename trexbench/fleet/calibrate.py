@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,9 +32,11 @@ from .task import CellOrder
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-AGAIN = "the same command measures all again"
+AGAIN = "the same command goes on"
 KEPT = "calibrations"
 """Folder of the runs' documents below ``results/.fleet``: no history has them."""
+RESUMED_S = 24 * 3600.0
+"""A calibration that was interrupted goes on for so long; older measurements are not paired with new ones."""
 
 
 @dataclass
@@ -53,9 +56,11 @@ class FleetComparison:
         able = {job.cell.dut: [name for name, duts in reach.items() if job.cell.dut in duts] for job in self.jobs}
         self._check(able)
         date = self.options.night
-        common, self._numbers = self.night.common_order(self.options, date, f"{date}-testers-{secrets.token_hex(4)}")
+        common, self._numbers = self.night.common_order(self.options, date, "")
         self._results = Path(common.results)
-        orders = [replace(common, night=f"{common.night}-{number}") for number in range(1, self.rounds + 1)]
+        orders = [replace(common, night=f"{self._name(common)}-{number}") for number in range(1, self.rounds + 1)]
+        self._runs = [self._results / TESTERS / KEPT / order.night for order in orders]
+        _remove_old(self._results / TESTERS / KEPT)
         folders = [self._results / TESTERS / order.night for order in orders]  # as of nights: testers look for them
         try:
             for folder in folders:
@@ -71,9 +76,14 @@ class FleetComparison:
         ratios = [one for dut, names in able.items() for one in find_ratios(_of_dut(found, dut), names[0], date)]
         self._judge(ratios, found[0])
         keep_ratios(self._results, ratios)
-        for order in orders:
-            shutil.rmtree(self._results / TESTERS / KEPT / order.night, ignore_errors=True)
+        for folder in self._runs:
+            shutil.rmtree(folder, ignore_errors=True)
         return ratios
+
+    def _name(self, common: CellOrder) -> str:
+        """Name of the calibration, by which the same command finds what it has measured on this day or the last."""
+        asked = {**asdict(common), "date": "", "wiring": self.night.fleet.digest}
+        return f"testers-{sha256(repr(sorted(asked.items())).encode()).hexdigest()[:12]}"
 
     def _measure(
         self, client: Client, orders: Sequence[CellOrder], able: dict[str, list[str]]
@@ -97,6 +107,8 @@ class FleetComparison:
         without = [(row, name) for row, name, dut, load in rows if (dut, load, row.aim, name) not in useful]
         bound = "could not be compared: bounds, as where the generator is the limit"
         if len(without) == len(rows):
+            for folder in filter(Path.exists, self._runs):  # to be seen; the same command measures again
+                folder.rename(f"{folder}-{secrets.token_hex(4)}")
             raise BenchError(f"the cells' figures {bound}", f"see {self._results / TESTERS / KEPT}")
         for row, name in without:
             self.options.output.warn(f"{row.cell} by {name}: {row.metric.name} {bound}; its history is not joined")
@@ -141,7 +153,8 @@ class FleetComparison:
 
     def _measured(self, client: Client, order: CellOrder, tester: str, dut: str) -> Sequence[RunRow]:
         """The rows of one measurement; BenchError where there is none."""
-        self.options.say(f"{order.night.rpartition('-')[2]} of {self.rounds} by {tester}: {order.cell}")
+        known = ": measured before" if (self._results / order.place).exists() else ""
+        self.options.say(f"{order.night.rpartition('-')[2]} of {self.rounds} by {tester}: {order.cell}{known}")
         ends_s = time.monotonic() + LEASED_S
         for number in itertools.count():
             future = client.submit(
@@ -182,6 +195,14 @@ class FleetComparison:
                 seen_s = time.monotonic()
             elif time.monotonic() - seen_s > max(START_S, MISSING_LEASES * self.night.fleet.lease_s):
                 raise BenchError(f"tester {tester} is not there any more", AGAIN)
+
+
+def _remove_old(kept: Path) -> None:
+    """Remove runs of calibrations that nobody goes on with."""
+    with contextlib.suppress(FileNotFoundError):  # there are none, or another removes them
+        for folder in kept.iterdir():
+            if time.time() - folder.stat().st_mtime > RESUMED_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _of_dut(rounds: Sequence[Mapping[str, Sequence[RunRow]]], dut: str) -> list[dict[str, list[RunRow]]]:
