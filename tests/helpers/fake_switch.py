@@ -2,8 +2,10 @@
 
     python fake_switch.py TABLE set PORT VLAN
     python fake_switch.py TABLE unset PORT
+    python fake_switch.py TABLE show PORT
 
-TABLE.log gets each command, with all ports after it. A port that TABLE.broken names refuses.
+TABLE.log gets each change, with all ports after it. A port that TABLE.broken names refuses; one that TABLE.deaf names
+stays as it is.
 """
 
 from __future__ import annotations
@@ -20,6 +22,12 @@ def main(table: str, verb: str, port: str, vlan: str = "") -> int:
     with Path(f"{table}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         ports = vlans_of(Path(table))
+        if verb == "show":
+            print(f"{port} VLAN {ports.get(port, 1)}")
+            return 0
+        deaf = Path(f"{table}.deaf")
+        if deaf.exists() and port in deaf.read_text().split():
+            return 0
         broken = Path(f"{table}.broken")
         if broken.exists() and port in broken.read_text().split():
             print(f"% port {port} refuses", file=sys.stderr)
@@ -50,6 +58,8 @@ switches:
     transport: {{type: local}}
     set: [{words}, set, '{{port}}', '{{vlan}}']
     unset: [{words}, unset, '{{port}}']
+    check: [{words}, show, '{{port}}']
+    matches: ^{{port}} VLAN {{vlan}}$
     undone_if: has no VLAN
 """
 

@@ -181,6 +181,9 @@ def test_a_dut_may_be_wired_to_a_tester_and_to_a_switch(tmp_path: Path) -> None:
         ("type: local", "type: console", ("fleet.yaml:7:", "a switch is reached by netns, local, ssh, cli")),
         ("'{vlan}'", "'7'", ("fleet.yaml:8:", "no command has {vlan}")),
         ("[vlan-unset, '{port}']", "'vlan-unset {port}'", ("fleet.yaml:9:", "a line, which transport local")),
+        ("set: [", "check: [show, '{port}']\n    set: [", ("fleet.yaml:6:", "sw1 has one of check and matches")),
+        ("set: [", "check: [show]\n    matches: '{vlan}'\n    set: [", ("fleet.yaml:8:", "no command has {port}")),
+        ("set: [", "check: [show, '{port}']\n    matches: up\n    set: [", ("fleet.yaml:9:", "it has no {vlan}")),
         ("sw1:p8", "sw2:p8", ("fleet.yaml:18:", "nothing is called sw2", "sw1")),
         ("name: sw1", "name: t1", ("fleet.yaml:11:", "t1 is a tester and a switch", "rename the tester")),
         ("[t1:0, sw1:p1]", "[t1:0, sw1:p1, 7, 8]", ("fleet.yaml:11:", "4 ends")),
@@ -194,6 +197,14 @@ def test_what_is_wrong_with_a_switch_names_file_line_and_remedy(
         fleet_in(tmp_path, SWITCHED.replace(before, after, 1))
     line = str(raised.value)
     assert line.count("\n") == 0 and all(word in line for word in words), line
+
+
+def test_a_trunk_between_switches_is_refused(tmp_path: Path) -> None:
+    """The second switch is as the first."""
+    first, rest = SWITCHED.split("links:\n")
+    second = first.partition("switches:\n")[2].replace("sw1", "sw2")
+    with pytest.raises(ConfigError, match=r"fleet.yaml:19: links\[4\]: joins two switches: trunks are not supported"):
+        fleet_in(tmp_path, f"{first}{second}links:\n{rest.replace('netgate-vpp:TenGigabitEthernet3/0/0', 'sw2:p1')}")
 
 
 def test_a_switch_cannot_join_ports_of_two_speeds(tmp_path: Path) -> None:

@@ -127,6 +127,14 @@ def test_a_port_that_refuses_fails_the_cell_and_the_others_are_undone(fleet: Fle
         assert vlans_of(tmp_path / "table") == OF_T2
 
 
+def test_a_port_that_is_not_where_it_was_put_fails_the_cell(fleet: Fleet, tmp_path: Path) -> None:
+    (tmp_path / "table.deaf").write_text("p6")
+    what = r"sw1 port p6 is not in VLAN 102: .* show p6 prints no /\^p6 VLAN 102\$/ \(p6 VLAN 1\)"
+    with pytest.raises(DutError, match=what), joined(fleet, "t1", tmp_path):
+        raise AssertionError("nothing can be measured")
+    assert vlans_of(tmp_path / "table") == {}
+
+
 def test_what_cannot_be_undone_is_said_and_kept(
     fleet: Fleet, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

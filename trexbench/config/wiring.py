@@ -11,7 +11,7 @@ from ..core.names import nearest
 from ..core.units import format_bits
 from . import readers as r
 from .check_endpoints import check_way
-from .commands import Argvs, commands
+from .commands import Argvs, command, commands, pattern
 from .endpoints import TransportConfig
 from .model import DutConfig
 from .readers import section
@@ -40,7 +40,8 @@ class FleetTester:
 class FleetSwitch:
     """A switch. setting, unsetting: commands that put its port ``{port}`` into the VLAN ``{vlan}``, and out of it.
 
-    undone_if: words in its output that mean that nothing was left to undo. timeout_s: of each command.
+    undone_if: words in its output that mean that nothing was left to undo. timeout_s: of each command. check: shows
+    the port, which is in the VLAN where ``matches`` is found in what is printed.
     """
 
     name: Annotated[str, NAME]
@@ -49,6 +50,8 @@ class FleetSwitch:
     unsetting: Annotated[Argvs, commands, "unset"]
     undone_if: Annotated[str | None, r.text] = None
     timeout_s: Annotated[float, r.seconds, "timeout"] = 15.0
+    check: Annotated[tuple[str, ...] | None, command] = None
+    matches: Annotated[str | None, pattern()] = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,13 @@ def check_switches(items: Sequence[Value], switches: Sequence[FleetSwitch]) -> I
     for item, switch in zip(items, switches, strict=True):
         way = switch.transport.type
         yield from check_way(item.at("transport"), way, "a switch", _WAYS)
-        for key, needed in (("set", (PORT, VLAN)), ("unset", (PORT,))):
+        if (switch.check is None) != (switch.matches is None):
+            remedy = "write both, to have what was set read back, or neither"
+            yield item.wrong(f"{switch.name} has one of check and matches", remedy)
+        needs = {"set": (PORT, VLAN), "unset": (PORT,)} | ({"check": (PORT,)} if switch.check is not None else {})
+        if switch.matches is not None and VLAN not in switch.matches:
+            yield item.at("matches").wrong(f"it has no {VLAN}", f"write '{VLAN}' where the switch prints it")
+        for key, needed in needs.items():
             one = item.at(key)
             words = [text.text() for text in one.texts()]
             for name in needed:
@@ -216,6 +225,8 @@ def _check_pair(item: Value, link: Link, wiring: Wiring) -> Iterator[ConfigError
         yield item.wrong(f"a loop: both ends are at {first}", remedy)
     elif len(kinds) < 2:
         (kind,) = kinds
+        if kind == "switch":
+            remedy = "trunks are not supported: wire a DUT and its testers to one switch"
         yield item.wrong(f"joins two {kind}{'es' if kind == 'switch' else 's'}", remedy)
     elif kinds.keys() == {"DUT", "switch"}:
         if link.vlan is None:

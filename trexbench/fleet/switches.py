@@ -7,6 +7,7 @@ is written by whoever has it leased. What a dead tester has set is undone by who
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +17,14 @@ from pathlib import Path
 
 from ..config.fleet import Fleet
 from ..config.wiring import PORT, VLAN, FleetSwitch, Join
-from ..core.errors import BenchError
+from ..core.errors import BenchError, DutError
+from ..core.patterns import find
 from ..dut.apply import revert, run
 from ..dut.journal import Entry, FileJournal
 from ..dut.model import Change, Command
 from ..session.dut import reached
 from ..transport import Transport
+from ..transport.words import shown
 from .leases import Lease, LeaseFolder, SharedGuard, leased
 
 PORTS = "ports"
@@ -115,6 +118,21 @@ def _set(join: Join, transport: Transport, below: Path) -> None:
         journal_of(join.switch, owner, below).add(Entry("", transport.place, change))
         for command in change.do:
             run(transport, command)
+    for _, port in join.ports:
+        _read_back(join, port, transport)
+
+
+def _read_back(join: Join, port: str, transport: Transport) -> None:
+    """DutError unless the switch shows that its port is in the VLAN, where it is described how it does."""
+    switch = join.switch
+    if switch.check is None or switch.matches is None:
+        return
+    argv = _filled(switch.check, port, join)
+    printed = transport.run(argv, switch.timeout_s)
+    (looked_for,) = _filled((switch.matches,), re.escape(port), join)
+    if find(looked_for, printed.stdout) is None:
+        what = f"{switch.name} port {port} is not in VLAN {join.vlan}: {shown(argv)} prints no /{looked_for}/"
+        raise DutError(f"{what} ({printed.complaint[:80]})", "correct set or matches: of the switch in fleet.yaml")
 
 
 def _undo(switch: FleetSwitch, transport: Transport, owner: str, below: Path) -> None:
