@@ -9,7 +9,7 @@ import pytest
 
 from trexbench.config.endpoints import TransportConfig
 from trexbench.core.errors import DutError
-from trexbench.transport import LocalTransport, NetnsTransport, Running, Transport, open_transport
+from trexbench.transport import Completed, LocalTransport, NetnsTransport, Running, Transport, open_transport
 
 pytestmark = pytest.mark.portable
 
@@ -26,6 +26,8 @@ def test_feeds_input_and_keeps_the_exit_code() -> None:
     assert done.returncode != 0
     assert "No such file" in done.complaint
     assert LocalTransport().run(["false"], 10).complaint == "exit code 1"
+    for marked in ("Error: no such file\ndelete table ip x\n             ^^", "Error: no such file"):
+        assert Completed((), 1, "", f"{marked}\n").complaint == "Error: no such file"
 
 
 def test_output_that_is_no_text() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -37,8 +38,12 @@ class Completed:
 
     @property
     def complaint(self) -> str:
-        """The last line of its output, or its exit code: for messages about its failure."""
-        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        """The last line of its output, or its exit code: for messages about its failure.
+
+        nft shows below a message what it is about, and marks it: neither is the message.
+        """
+        said = self.stderr.strip() or self.stdout.strip()
+        lines = re.sub(r"\n.*\n[\s^~]*\^[\s^~]*$", "", said).splitlines()
         return lines[-1].strip() if lines else f"exit code {self.returncode}"
 
 
