@@ -12,7 +12,7 @@ import pytest
 from trexbench.config.fleet import Fleet
 from trexbench.core.fleet.roster import choose_testers
 from trexbench.core.history.cell import Cell
-from trexbench.core.history.night import CellRecord, Night
+from trexbench.core.history.night import CellRecord, CellState, Night
 from trexbench.fleet import night as nights
 from trexbench.fleet.leases import DutLeased
 from trexbench.fleet.night import DEATHS, LEASED_S, UNPLACED_S, FleetNight
@@ -100,6 +100,11 @@ def night_of(duts: str, notes: list[str]) -> tuple[FleetNight, Any, list[CellOrd
     jobs: Any = [SimpleNamespace(cell=SimpleNamespace(dut=dut)) for dut in duts]
     options: Any = SimpleNamespace(say=notes.append)
     night._jobs, night._options = jobs, options
+    records = tuple(CellRecord(Cell(dut, "64b", False, 1)) for dut in duts)
+    stored = Night("lab", "2026-11-21", "2026-11-21T02:00:00Z", False, records)
+    writer: Any = SimpleNamespace(night=stored)
+    writer.write = lambda latest: setattr(writer, "night", latest)
+    night._writer = writer
     orders = [CellOrder("lab", "lab", {}, {}, dut, 0, "", "n", "", "", "", 9.0) for dut in duts]
     return night, Given(), orders
 
@@ -140,9 +145,12 @@ def test_an_answer_that_was_lost_is_not_waited_for() -> None:
     night, client, orders = night_of("a", [])
     night._give(client, "a", "t1", orders)
     (task,) = client.tasks
+    (given,) = night._writer.night.cells
+    assert given.state is CellState.RUNNING and [one.error for one in given.attempts] == [None]
     task.status = "lost"
     night._end(night._forget(task.key), task)  # type: ignore[arg-type]
-    assert list(night._waiting["a"]) == [0]
+    (given,) = night._writer.night.cells
+    assert list(night._waiting["a"]) == [0] and given == CellRecord(given.cell)
 
 
 def test_a_cell_that_is_at_no_tester_for_long_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,9 +50,15 @@ def test_a_night_of_an_older_version_does_not_say_what_is_left() -> None:
     assert list(progress_lines(older, NOW_S))[2:] == []
 
 
-def test_a_night_by_a_fleet_says_only_what_is_done() -> None:
-    by_fleet = night((DONE, "02:00:00", None), WAITS, WAITS)
-    assert list(progress_lines(by_fleet, NOW_S)) == ["Night of 2026-11-20, nightly: 1 of 3 cells measured"]
+def test_a_night_by_a_fleet_names_all_that_is_measured() -> None:
+    by_fleet = night(NOW, NOW, WAITS)
+    assert by_fleet.left_s(NOW_S) == (30 + 30 + 60) / 2
+    assert list(progress_lines(by_fleet, NOW_S))[1:] == [
+        "Now vpp 64b uni 1q, since 02:01 UTC",
+        "Now vpp 64b uni 2q, since 02:01 UTC",
+        "About 1 min left",
+    ]
+    assert list(progress_lines(night(WAITS, WAITS, WAITS), NOW_S))[1:] == []
 
 
 def test_a_cell_that_has_not_begun_is_named_without_a_time() -> None:

@@ -99,6 +99,7 @@ class FleetNight:
     """Tester -> when it was there, or was looked for first."""
     _next_write_s: float = 0.0
     _is_store_away: bool = False
+    _written: Night | None = None
     _done: int = 0
 
     def __call__(self, jobs: Sequence[Job], writer: NightWriter, options: NightOptions) -> Night:
@@ -120,6 +121,8 @@ class FleetNight:
             with signals_as_exceptions(), self.opened(self._reach, self.fleet.lease_s, scratch) as client:
                 self._measure(client, orders)
         except (BenchError, Interrupted, KeyboardInterrupt) as error:
+            for given in self._running.values():
+                self._wait_again(given)
             writer.write(replace(writer.night, error=str(as_error(error))))
             raise
         writer.write(replace(writer.night, finished=utc_now(), error=nothing_measured(writer.night)))
@@ -166,6 +169,7 @@ class FleetNight:
             self._give_up_unreached(there, missing_s)
             for dut, tester in self._chosen(there).items():
                 self._give(client, dut, tester, orders)
+            self._write_if_due()
             with contextlib.suppress(queue.Empty):
                 future = self._ended.get(timeout=LOOK_EVERY_S)
                 while True:  # all that ended by now
@@ -227,7 +231,8 @@ class FleetNight:
         future = client.submit(
             self.work, asdict(orders[at]), key=key, workers=[tester], resources=needs_of(dut), retries=1, pure=False
         )
-        self._futures[dut], self._running[key] = future, GivenCell(at, tester, utc_now(), time.monotonic())
+        self._futures[dut], self._running[key] = future, GivenCell(at, tester, since := utc_now(), time.monotonic())
+        self._keep(at, CellState.RUNNING, Attempt(since))
         future.add_done_callback(self._ended.put)
 
     def _forget(self, key: Any) -> GivenCell:
@@ -237,6 +242,7 @@ class FleetNight:
 
     def _wait_again(self, given: GivenCell) -> None:
         self._waiting[self._jobs[given.at].cell.dut].appendleft(given.at)
+        self._keep(given.at, CellState.WAITING)
 
     def _end(self, given: GivenCell, future: Future) -> None:
         try:
@@ -286,24 +292,28 @@ class FleetNight:
                 self._give_up(dut, utc_now(), f"no tester that reaches {dut} is there ({', '.join(sorted(able))})")
 
     def _note(self, at: int, since: str, outcome: CellOutcome) -> None:
-        night, job = self._writer.night, self._jobs[at]
         state = CellState.DONE if outcome.error is None else CellState.FAILED
-        attempt = Attempt(since, outcome.place, outcome.error, outcome.code)
-        record = night.cells[at]
-        night = night.with_cell(at, replace(record, state=state, attempts=(*record.attempts, attempt)))
         self._done += 1
         words = outcome.error or " ".join(filter(None, (outcome.answer or "measured before", outcome.place)))
         by = f" by {outcome.tester}" if outcome.tester else ""
-        self._options.say(f"{self._done} of {len(night.cells)}{by}: {job.cell}: {words}")
+        self._options.say(f"{self._done} of {len(self._jobs)}{by}: {self._jobs[at].cell}: {words}")
         if outcome.unsent is not None and not self._is_store_away:
             self._options.output.warn(f"{outcome.unsent}; what is not there is put when the night ends")
         self._is_store_away |= outcome.unsent is not None
-        if (begun_s := time.monotonic()) > self._next_write_s:
-            self._writer.write(night)
+        self._keep(at, state, Attempt(since, outcome.place, outcome.error, outcome.code))
+
+    def _keep(self, at: int, state: CellState, *attempt: Attempt) -> None:
+        """Note the cell's state, with an attempt in the place of one that runs."""
+        night, record = self._writer.night, self._writer.night.cells[at]
+        before = record.attempts[:-1] if record.state is CellState.RUNNING else record.attempts
+        self._writer.night = night.with_cell(at, replace(record, state=state, attempts=(*before, *attempt)))
+        self._write_if_due()
+
+    def _write_if_due(self) -> None:
+        if self._writer.night is not self._written and (begun_s := time.monotonic()) > self._next_write_s:
+            self._writer.write(self._writer.night)
             took_s = time.monotonic() - begun_s
-            self._next_write_s = begun_s + max(WRITE_EVERY_S, WRITE_SHARE * took_s)
-        else:
-            self._writer.night = night
+            self._next_write_s, self._written = begun_s + max(WRITE_EVERY_S, WRITE_SHARE * took_s), self._writer.night
 
 
 def _facts_at(client: Client, address: str, order: CellOrder) -> Any:

@@ -15,11 +15,12 @@ def progress_lines(night: Night, now_s: float) -> Iterator[str]:
     failed = f", {len(night.failed)} failed" if night.failed else ""
     of = format_count(len(night.cells), "cell")
     yield f"Night of {night.night}, {night.suite}: {done} of {of} measured{failed}"
-    at = next((at for at, record in enumerate(night.cells) if record.state is CellState.RUNNING), None)
-    if at is None:  # between two cells, or by a fleet, which measures several at once
+    running = [at for at, record in enumerate(night.cells) if record.state is CellState.RUNNING]
+    if not running:  # between two cells
         return
-    started = night.cells[at].attempts[-1].started if night.cells[at].attempts else ""
-    yield f"Now {night.of[at]}" + (f", since {started[11:16]} UTC" if seconds_of(started) is not None else "")
+    for at in running:
+        started = night.cells[at].attempts[-1].started if night.cells[at].attempts else ""
+        yield f"Now {night.of[at]}" + (f", since {started[11:16]} UTC" if seconds_of(started) is not None else "")
     if (left_s := night.left_s(now_s)) is not None:
         minutes = max(1, round(left_s / 60))
         yield f"About {minutes // 60} h {minutes % 60} min left" if minutes >= 100 else f"About {minutes} min left"

@@ -116,7 +116,7 @@ class Night:
     def left_s(self, now_s: float) -> float | None:
         """Real seconds until the last cell is done, at the pace of those that are; None: it is not known.
 
-        now_s: since 1970. Pauses, and what opening a session takes, are not counted.
+        now_s: since 1970. Pauses, and what opening a session takes, are not counted. Testers go on as many as measure.
         """
         took = [(one.attempts[-1].took_s, one.expected_s) for one in self.cells if one.attempts]
         done = [(took_s, asked_s) for took_s, asked_s in took if took_s is not None and asked_s]
@@ -128,7 +128,7 @@ class Night:
             is_begun = cell.state is CellState.RUNNING and cell.attempts
             begun_s = seconds_of(cell.attempts[-1].started) if is_begun else None
             left_s += max(0.0, pace * cell.expected_s - (now_s - begun_s if begun_s is not None else 0.0))
-        return left_s
+        return left_s / max(1, sum(cell.state is CellState.RUNNING for cell in self.cells))
 
     @property
     def of(self) -> tuple[Cell, ...]:
