@@ -29,8 +29,8 @@ LEFT_OUT = {
     r"suite run vpn-tunnel-2020 --dut lab-linux .*": "no twin has this tunnel: tests/root/test_tunnels_in_the_lab.py",
     r"lab serve --interfaces .*": "sends on real interfaces: tests/root/test_engine_kernel.py",
     r"lab serve --sim .*": "serves until it is ended: tests/commands/test_sim.py",
-    r"fleet (scheduler|worker .*|status.*)": "serves until it is ended: tests/root/test_fleet_in_the_lab.py",
-    r"nightly .* --fleet fleet.yaml --results /srv/.*": "writes to /srv: tests/root/test_fleet_in_the_lab.py",
+    r"fleet (scheduler|worker .*|status.*)": "serves until it is ended: tests/root/test_fleet_page.py",
+    r"(nightly .* --fleet fleet.yaml|fleet calibrate .*) --results /srv/.*": "in /srv: tests/root/test_fleet_page.py",
     r"report --watch": "serves until it is ended: tests/commands/test_watch.py",
 }
 """Commands that are not run (a regular expression of the whole line) -> the reason."""

@@ -26,7 +26,7 @@ from trexbench.fleet.marked import marked
 from trexbench.fleet.night import LEASED_S, FleetNight
 from trexbench.fleet.status import read_status
 from trexbench.fleet.task import CellOrder, OwnSettings, versions
-from trexbench.fleet.worker import FAILED, make_worker
+from trexbench.fleet.worker import FAILED, make_worker, own_address
 from trexbench.suite.jobs import LOADS
 
 OWN = OwnSettings("t1", "/mine", {"configs_dir": "/own", "server": "10.0.0.1"}, ("r1",), "f" * 64)
@@ -65,6 +65,11 @@ def test_certificates_are_looked_for_before_anything_is_opened(
     (certificates / "key.pem").unlink()
     with pytest.raises(errors.ConfigError, match=r"key\.pem cannot be read"):
         make_cluster("tls://h:1", None, insecure=False)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_a_tester_names_the_address_that_leads_to_its_scheduler(host: str) -> None:
+    assert own_address(Cluster(f"tls://{host}:8786", Path("certificates"), False)) == host.strip("[]")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "[::1]", "localhost"])
