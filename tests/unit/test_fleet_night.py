@@ -153,6 +153,14 @@ def test_an_answer_that_was_lost_is_not_waited_for() -> None:
     assert list(night._waiting["a"]) == [0] and given == CellRecord(given.cell)
 
 
+@pytest.mark.parametrize(("answer", "took_s"), [("5 Mpps", 0.0), ("", None)])
+def test_only_what_was_measured_now_has_taken_its_time(answer: str, took_s: float | None) -> None:
+    night, _, _ = night_of("a", [])
+    night._note(0, "2126-11-21T02:00:00Z", CellOutcome("t1", "x.json", answer))
+    (noted,) = night._writer.night.cells
+    assert noted.state is CellState.DONE and [one.took_s for one in noted.attempts] == [took_s]
+
+
 def test_a_cell_that_is_at_no_tester_for_long_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
     night, client, orders = night_of("a", [])
     clock = [100.0]

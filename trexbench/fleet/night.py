@@ -22,6 +22,7 @@ from ..config.fleet import Fleet
 from ..core.errors import BenchError, ConfigError, TesterBusy, as_bench_error
 from ..core.fleet.roster import assign_testers, choose_testers
 from ..core.history.night import Attempt, CellState, Night
+from ..core.units import seconds_of
 from ..results.nights import NightWriter
 from ..results.store import make_directory
 from ..session.process import signals_as_exceptions, utc_now
@@ -300,7 +301,8 @@ class FleetNight:
         if outcome.unsent is not None and not self._is_store_away:
             self._options.output.warn(f"{outcome.unsent}; what is not there is put when the night ends")
         self._is_store_away |= outcome.unsent is not None
-        self._keep(at, state, Attempt(since, outcome.place, outcome.error, outcome.code))
+        took_s = _seconds_since(since) if outcome.answer else None  # else it was measured before, or not at all
+        self._keep(at, state, Attempt(since, outcome.place, outcome.error, outcome.code, took_s))
 
     def _keep(self, at: int, state: CellState, *attempt: Attempt) -> None:
         """Note the cell's state, with an attempt in the place of one that runs."""
@@ -314,6 +316,11 @@ class FleetNight:
             self._writer.write(self._writer.night)
             took_s = time.monotonic() - begun_s
             self._next_write_s, self._written = begun_s + max(WRITE_EVERY_S, WRITE_SHARE * took_s), self._writer.night
+
+
+def _seconds_since(utc: str) -> float | None:
+    begun_s, now_s = seconds_of(utc), seconds_of(utc_now())
+    return None if begun_s is None or now_s is None else max(0.0, now_s - begun_s)
 
 
 def _facts_at(client: Client, address: str, order: CellOrder) -> Any:
