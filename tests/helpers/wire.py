@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from trexbench.endpoint.programs.common import ProgramFailure
-from trexbench.endpoint.programs.pppoe import require
+from trexbench.endpoint.programs.pppoe import require_kernel
 
 
 def ip(*words: str) -> str:
@@ -54,7 +55,8 @@ def told_to(pid: int) -> bytes:
 def lacks_pppoe() -> str:
     """Reason why no PPPoE session can come up on this machine, for a skip; empty where one can."""
     try:
-        require("server")
+        require_kernel()
     except ProgramFailure as failure:
         return failure.what
-    return ""
+    missing = [name for name in ("pppd", "pppoe-server") if shutil.which(name) is None]
+    return f"{missing[0]} is not installed" if missing else ""

@@ -68,7 +68,7 @@ def with_cables(config: DutConfig, **settings: object) -> DutConfig:
 def test_a_run_of_its_own_lab(config: DutConfig) -> None:
     """Both families through the router, and around it; the router's CPU and the endpoints' are apart."""
     with open_endpoints(config, "test") as found:
-        ways = prove_path(found)
+        ways = prove_path(found, (4, 6))
         assert [(one.version, one.asked_by, one.ttl) for one in ways] == [
             (4, "client", 63),
             (4, "server", 63),
@@ -76,7 +76,7 @@ def test_a_run_of_its_own_lab(config: DutConfig) -> None:
             (6, "server", 63),
         ]
         assert all(one.times_s for one in ways), "the first may be lost while neighbours are sought"
-        assert [one.routers for one in prove_bypass(found)] == [0, 0, 0, 0]
+        assert [one.routers for one in prove_bypass(found, (4, 6))] == [0, 0, 0, 0]
         assert found.attestation.attested and found.client.attestation.attested
         assert apply(found.dut.dut, found.dut.transport, found.dut.journal) == ()
         assert found.client.connected.dut.plan() == [] and found.server.connected.dut.plan() == []
@@ -193,4 +193,4 @@ def test_offloads_and_steering(
         shaped = "tbf" in there("client", "tc", "qdisc", "show", "dev", "c0")
         assert shaped == ("line_bps" in settings)
     with open_endpoints(config, "test") as found:
-        prove_path(found)
+        prove_path(found, (4, 6))

@@ -100,7 +100,7 @@ def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> No
             assert files() == before, "the hosts' own secrets are neither read nor changed"
             assert {ip("netns", "exec", name, "sysctl", "-n", DEFAULT6) for name in NAMES.values()} == {"1\n"}
             assert (there["own"], there["peer"], there["mtu"], there["auth"]) == (PEER, OWN, 1492, method)
-            assert here["user"] == "router" and here["session"] == there["session"] and here["auth"] == method
+            assert here["user"] == "router" and here["auth"] == method
             assert pings(OWN) and pings(OWN6)
             for version in (4, 6):
                 found = run(None, version=version, client=host("client"), server=host("server"), time_s=0.5)
@@ -137,12 +137,6 @@ def test_a_client_that_asks_for_no_service_is_served_whatever_is_offered(wire: N
     with server(service="internet") as one, client() as other:
         other.wait_up(60)
         one.wait_up(60)
-    assert_nothing_is_left()
-
-
-def test_a_server_that_is_forgotten_ends(wire: None) -> None:
-    with server(idle_s=1) as one, pytest.raises(DutError, match="nobody has dialled in for 1 s"):
-        one.wait_up(30)
     assert_nothing_is_left()
 
 

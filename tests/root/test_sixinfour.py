@@ -190,7 +190,7 @@ def test_all_of_ipv6_is_protocol_41_between_router_and_server(config: DutConfig,
         assert config.lab is not None
         config = replace(config, lab=replace(config.lab, endpoints=LabEndpoints(offloads)))
     with open_endpoints(config, "test") as found:
-        ways = prove_path(found)
+        ways = prove_path(found, (4, 6))
         assert [(one.version, one.ttl) for one in ways] == [(4, 63), (4, 63), (6, 63), (6, 63)]
         assert found.attestation.facts["tunnel"] and found.server.attestation.facts["tunnel"]
         bench = HostsBench(found, Buffers(found.hosts), RunClock())
@@ -212,7 +212,7 @@ def test_the_firewall_of_the_document_sees_the_inner_packets(config: DutConfig) 
     """IPv6 from the client's network passes FORWARD by its own rule; the server opens no connection to the client."""
     with open_endpoints(config.with_variant("firewall").with_tunnel("6in4"), "test") as found:
         assert found.dut.dut.plan() == []
-        prove_path(found)
+        prove_path(found, (4, 6))
         bench = HostsBench(found, Buffers(found.hosts), RunClock())
         leg = Leg(Way.REVERSE, 6)
         assert bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, False).error is None

@@ -115,9 +115,8 @@ def test_packets_of_strangers_are_dropped(wire: None) -> None:
         for wrong in (b"", b"\0" * 60, token[:-1] + b"\0" + echo, echo):
             send(OUTER["client"], PORT, wrong)
         send(OUTER["client"], PORT, token + echo)
-        eventually(lambda: received("server") == 1, "the last one has passed", 10)
-    # what came from another port never reached it; an empty packet, and three without the token, were refused
-    assert server.counters["strangers"] == 4 and server.counters["from_line"] == 1
+        eventually(lambda: received("server") > 0, "the last one has passed", 10)
+        assert received("server") == 1, "they pass in the order in which they came"
     assert nothing_is_left()
 
 

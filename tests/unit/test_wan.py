@@ -8,14 +8,14 @@ import pytest
 from documents import to_document
 from hypothesis import given
 from hypothesis import strategies as st
-from tcp_runs import Path, make_leg, make_tcp_result
+from tcp_runs import Path, make_tcp_result
 
 from trexbench.config.lookup import load_dut
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.plan import Direction
-from trexbench.core.tcp.calibration import LineCalibration, LineTrial, wrong_delay
+from trexbench.core.tcp.calibration import LineCalibration, wrong_delay
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import Leg, Ping, TcpEnvironment, TcpMode, TcpPlan, Way
+from trexbench.core.tcp.model import Leg, Ping, TcpEnvironment, TcpMode, Way
 from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.wan import Wan, format_size, parse_size, parse_wan
 from trexbench.core.units import tcp_payload_bps
@@ -117,8 +117,7 @@ def test_a_round_trip_may_be_a_little_late_and_hardly_early() -> None:
 
 
 def test_the_calibration_is_in_the_document_and_the_line_is_the_limit_in_spite_of_a_slow_start() -> None:
-    trial = LineTrial(LINE, make_leg(TcpPlan((LEG,)), LEG, Path(bps=PAYLOAD_BPS)))
-    known = LineCalibration((Ping(LEG, False, 1, (0.0201,)),), (trial,))
+    known = LineCalibration((Ping(LEG, False, 1, (0.0201,)),))
     slow = Path(bps=[0.2 * PAYLOAD_BPS] * 3 + [0.985 * PAYLOAD_BPS] * 7, rtt_s=0.03, min_rtt_s=0.02)
     setup = TcpEnvironment(wan=LINE, wan_by="netem")
     result = make_tcp_result(slow, (LEG,), setup=setup, calibration=known)

@@ -15,14 +15,13 @@ LONGEST_S = 7 * 86400.0
 
 
 class HeldEnd(HostProgram):
-    """An end that is kept up. down: why it has ended so far. counters: of the last that ended."""
+    """An end that is kept up. down: why it has ended so far."""
 
     program, what, thing, remedy = "", "", "", ""
 
     def __init__(self, name: str, transport: Transport, options: Mapping[str, Any]) -> None:
         self.up: Mapping[str, Any] | None = None
         self.down: list[str] = []
-        self.counters: Mapping[str, int] = {}
         self.listening = False
         told = {**options, "deadline_s": options.get("deadline_s", LONGEST_S)}
         super().__init__(f"{name} ({transport.place})", transport, self.program, told)
@@ -58,7 +57,7 @@ class HeldEnd(HostProgram):
             raise self.error
 
     def close(self) -> None:
-        """End it, and hear what it counted."""
+        """End it, and wait until nothing of it is left."""
         self.running.end_input()
         self.listen_until(lambda: self.ended, 2.0)
         super().close()
@@ -73,15 +72,13 @@ class HeldEnd(HostProgram):
         return f" ({self.down[-1]})" if self.down else ""
 
     def take(self, what: str, value: Any) -> None:
-        if what in ("listening", "dialling"):
+        if what == "listening":
             self.listening = True
         elif what == "up":
             self.up = dict(value)
         elif what == "down":
             self.up = None
             self.down.append(str(value["why"]))
-        elif what == "counters":
-            self.counters = {str(name): int(count) for name, count in value.items()}
 
     def fail(self, what: str, remedy: str = "") -> None:
         super().fail(f"{self.what}: {what}", remedy)

@@ -132,7 +132,7 @@ class NetemLine:
     """
 
     def __init__(self, host: ConnectedDut, interfaces: Sequence[str], wan: Wan) -> None:
-        self._host, self._wan, self.by = host, wan, made_by(wan)
+        self._host, self.wan, self.by = host, wan, made_by(wan)
         self._mtus: dict[str, int] = dict.fromkeys(interfaces, 0)
         self._made = Temporary(host)
 
@@ -162,9 +162,9 @@ class NetemLine:
                 f"take it away for the test (tc qdisc del dev {interface} root), or name a wan_host:",
             )
         was = next((one.kind for one in there if one.root), "none")
-        do, undo = commands(self._wan, interface, self._mtus[interface]), (removal(interface),)
-        self._made.make(Change(f"{_WHAT} {interface}", was, str(self._wan), do, undo, variant=NAME))
-        self._require(self._wan, interface)
+        do, undo = commands(self.wan, interface, self._mtus[interface]), (removal(interface),)
+        self._made.make(Change(f"{_WHAT} {interface}", was, str(self.wan), do, undo, variant=NAME))
+        self._require(self.wan, interface)
 
     def _require(self, wan: Wan, interface: str) -> None:
         off = "; ".join(deviations(wan, self._mtus[interface], self._read(interface)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ..units import format_time
-from .model import LegReadings, Ping
+from .model import Ping
 from .wan import Wan
 
 PINGS = 5
@@ -16,20 +16,10 @@ LATE, LATE_S, EARLY = 0.1, 0.002, 0.02
 
 
 @dataclass(frozen=True)
-class LineTrial:
-    """One flow, while the line was set like this."""
-
-    wan: Wan
-    readings: LegReadings
-
-
-@dataclass(frozen=True)
 class LineCalibration:
     """Observations of the line before the legs."""
 
     pings: tuple[Ping, ...] = ()
-    trials: tuple[LineTrial, ...] = ()
-    """In documents of former releases, whose lines could be programs, too."""
 
 
 def wrong_delay(wan: Wan, times_s: Sequence[float]) -> str | None:

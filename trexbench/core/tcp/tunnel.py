@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from ..errors import ConfigError
 
 NO_TUNNEL = "none"
-NOT_READ = "not read"
-"""Means by which there is a tunnel that was taken as it is."""
+SIT, NOT_READ = "sit", "not read"
+"""Means of 6in4: the kernel's device; or whatever there is of it, taken as it is."""
 CLIENT_SERVER, CLIENT_DUT, DUT_SERVER = "client-server", "client-dut", "dut-server"
 SMALLEST_MTU, LARGEST_MTU = 576, 9000
 _ENDS = (CLIENT_SERVER, CLIENT_DUT)

@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
 
 FOLDER, NOTES, CONCENTRATOR = "/etc/ppp", "/var/run", "trexbench"
 CONF6 = "/proc/sys/net/ipv6/conf"
-PACKAGES = {"pppd": "ppp", "pppoe-server": "pppoe", "ip": "iproute2"}
-"""Programs, and Debian's packages of them."""
-IDLE_S = 600.0
-"""Without any session; a server that was forgotten, since its connection to whoever started it hangs, ends then."""
 OPTIONS = """plugin pppoe.so
 nic-{interface}
 ifname {tun}
@@ -61,14 +56,11 @@ echo "pppoe-server names no session: $*"
 """
 SAID = {
     "pid": r"^pppd (\d+), PPP session",
-    "session": r"PPP session is (\d+)",
-    "mac": r"Connected to ([0-9A-Fa-f:]{17}) via",
     "auth": r"(?:sent|rcvd) \[(?=CHAP Success|PAP AuthAck)(CHAP|PAP) ",
     "user": r'rcvd \[(?:CHAP Response.* name = |PAP AuthReq.* user=)"(.*?)"',
     "own": r"local IP address (\S+)",
     "peer": r"remote IP address (\S+)",
     "ipv6": r"remote (LL) address",
-    "no ipv6": r"(0x8057|IPV6CP: timeout)",
 }
 """Lines of pppd's log, of whose blanks in a row one is left, and what each says."""
 REASON = re.compile(
@@ -79,10 +71,10 @@ REASON = re.compile(
 
 
 class PppdLog:
-    """Lines of pppd's log, of one session after the other. six: it is up only with IPv6, or without where refused."""
+    """Lines of pppd's log, of one session after the other. six: it is up only with IPv6, too."""
 
     def __init__(self, six: bool) -> None:
-        self.six, self.rest = six, b""
+        self.wanted, self.rest = {"own", "peer", *(["ipv6"] if six else [])}, b""
         self.begin()
 
     def begin(self) -> None:
@@ -107,15 +99,14 @@ class PppdLog:
             self.why = line
         if line == "Connection terminated.":
             return "down"
-        agreed = self.said.keys() >= {"own", "peer"} and (not self.six or self.said.keys() & {"ipv6", "no ipv6"})
-        if self.is_up or not agreed:
+        if self.is_up or not self.said.keys() >= self.wanted:
             return ""
         self.is_up, self.why = True, ""
         return "up"
 
 
-def require(role: str) -> None:
-    """ProgramFailure where the kernel or a program is missing; nothing is changed."""
+def require_kernel() -> None:
+    """ProgramFailure where the kernel has no PPPoE."""
     remedy = "as root: modprobe pppoe; without it take a kernel that has it (Debian: linux-image-amd64)"
     try:
         socket.socket(24, socket.SOCK_STREAM, 0).close()  # AF_PPPOX, PX_PROTO_OE
@@ -124,9 +115,6 @@ def require(role: str) -> None:
         raise ProgramFailure(f"PPP is not for this user ({error.strerror})", "run as root") from None
     except OSError as error:
         raise ProgramFailure(f"the kernel has no PPPoE ({error.strerror})", remedy) from None
-    for name in PACKAGES:
-        if shutil.which(name) is None and (role == "server" or name != "pppoe-server"):
-            raise ProgramFailure(f"{name} is not installed", f"install it (Debian: package {PACKAGES[name]})")
 
 
 def hide_folders() -> None:
@@ -191,13 +179,12 @@ class PppoeLine:
     def __init__(self, options: Options, serves: bool) -> None:
         self.options, self.serves = options, serves
         self.log = PppdLog(bool(options.get("ipv6")))
-        self.used_s = time.monotonic()
         self.pids: set[int] = set()
 
     def hold(self, running: subprocess.Popen[bytes]) -> None:
         """Until stdin has its end; ProgramFailure where a client's session ends, or pppoe-server."""
         assert running.stdout is not None
-        out, idle_s = running.stdout.fileno(), float(self.options.get("idle_s", IDLE_S))
+        out = running.stdout.fileno()
         while True:
             ready = select.select([0, out], [], [], 0.5)[0]
             if 0 in ready and not os.read(0, 4096):
@@ -208,10 +195,6 @@ class PppoeLine:
             if not part and running.poll() is not None:
                 who, why = "pppoe-server" if self.serves else "pppd", self.log.why or f"exit code {running.returncode}"
                 raise ProgramFailure(f"{who} has ended ({why})", "see what the other end says")
-            if self.log.is_up:
-                self.used_s = time.monotonic()
-            elif self.serves and time.monotonic() > self.used_s + idle_s:
-                raise ProgramFailure(f"nobody has dialled in for {idle_s:g} s", "see what the router says")
 
     def end_sessions(self) -> None:
         """Once pppoe-server has ended, which asks the processes of its sessions to: they are children of this one."""
@@ -225,7 +208,7 @@ class PppoeLine:
 
     def take(self, line: str) -> None:
         change = self.log.take(line)
-        if self.log.six and line == f"Using interface {self.options['tun']}":  # pppd has yet to agree on anything
+        if self.options.get("ipv6") and line == f"Using interface {self.options['tun']}":  # nothing is agreed on yet
             allow_ipv6(self.options["tun"])
         if "pid" in self.log.said:
             self.pids.add(int(self.log.said["pid"]))
@@ -240,31 +223,22 @@ class PppoeLine:
 
     def _up(self, said: dict[str, str]) -> None:
         """Set what pppd does not, and say what it has said."""
-        name, six = self.options["tun"], "ipv6" in said
-        if six:
+        name = self.options["tun"]
+        if self.options.get("ipv6"):
             own6, other6 = self.options["ipv6"]
             ip("-6", "addr", "add", own6 + "/128", "dev", name, "nodad")
             ip("-6", "route", "replace", other6 + "/128", "dev", name)
         for route in self.options.get("routes", []):
-            if six or ":" not in route:
-                ip("-6" if ":" in route else "-4", "route", "replace", route, "dev", name)
+            ip("-6" if ":" in route else "-4", "route", "replace", route, "dev", name)
         told: dict[str, Any] = {"interface": name, "own": said["own"], "peer": said["peer"]}
-        # 0 or empty: its log does not say so, or it has gone by now
-        told.update(mtu=int(text_of(f"/sys/class/net/{name}/mtu") or 0), session=int(said.get("session", 0)))
-        told.update(auth=said.get("auth", "none").lower(), mac=said.get("mac", "").lower())
-        if self.serves:
-            told["user"] = said.get("user", "")
-        if six:
-            told["ipv6"] = self.options["ipv6"]
+        told.update(user=said.get("user", ""), auth=said.get("auth", "none").lower())
+        told["mtu"] = int(text_of(f"/sys/class/net/{name}/mtu") or 0)  # 0: it has gone by now
         say("up", told)
 
 
 def run(options: Options) -> None:
     serves = options["role"] == "server"
-    require(options["role"])
-    if options.get("only_check"):
-        say("listening", {})
-        return
+    require_kernel()
     stay_on(options.get("cpus"))
     end_on_signals()
     signal.signal(signal.SIGALRM, overdue)
@@ -279,7 +253,7 @@ def run(options: Options) -> None:
         with child(command(options, serves)) as running:
             if serves:
                 wait_for(running, "pppoe-server", path=f"{FOLDER}/pid")
-            say("listening" if serves else "dialling", {"interface": options["interface"]})
+                say("listening", {})
             line.hold(running)
     finally:
         line.end_sessions()

@@ -69,12 +69,14 @@ class HostsBench:
 
     @property
     def setup(self) -> TcpEnvironment:
-        lab, tunnel, pppoe = self.found.lab, self.found.tunnel, self.found.pppoe
+        lab, pppoe = self.found.lab, self.found.pppoe
         found = TcpEnvironment(_slowest(self.found, self.speed_bps), _mtu(self.found), pppoe=pppoe is not None)
-        found = replace(found, tunnel=tunnel.tunnel, tunnel_by=tunnel.by)
+        if self.found.sit:
+            found = replace(found, tunnel="6in4", tunnel_by=self.found.sit)
         if self.found.line is not None:
-            found = replace(found, wan=self.found.wan, wan_by=self.found.line.by)
+            found = replace(found, wan=self.found.line.wan, wan_by=self.found.line.by)
         if (opened := self.found.opened) is not None:
+            found = replace(found, tunnel=opened.tunnel.kind, tunnel_by=opened.by)
             found = replace(found, tunnel_between=opened.tunnel.between, tunnel_mtu=opened.mtu)
         if lab is None:
             return found
@@ -95,8 +97,8 @@ class HostsBench:
             if not attestation.attested:
                 text = f"the {host}'s configuration was neither applied nor read back ({attestation.reason})"
                 found.append(RunWarning("not-attested", text))
-        if self.found.line is not None and not self.tries_line:
-            text = f"the WAN of {self.found.wan} was not tried: all ways from client to server lead through the tunnel"
+        if (line := self.found.line) is not None and not self.tries_line:
+            text = f"the WAN of {line.wan} was not tried: all ways from client to server lead through the tunnel"
             found.append(RunWarning("wan-untried", text))
         return tuple(found)
 

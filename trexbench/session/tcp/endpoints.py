@@ -10,9 +10,7 @@ from typing import Any
 
 from ...config.endpoints import EndpointConfig
 from ...config.model import DutConfig
-from ...core.tcp.model import TUNNELS
-from ...core.tcp.tunnel import DUT_SERVER, NOT_READ
-from ...core.tcp.wan import Wan
+from ...core.tcp.tunnel import DUT_SERVER, NOT_READ, SIT
 from ...dut import Attestation, Change, Wanted, not_attested
 from ...dut.apply import Reverted, apply, revert, summary
 from ...dut.endpoints import endpoint_wanted, router_wanted
@@ -21,18 +19,7 @@ from ...endpoint import EndpointHost
 from ...lab import Lab, LabSpec, RunningLab
 from ..dut import ConnectedDut, connect_dut
 from ..wan import NetemLine, open_line, require_wan, wan_host_wanted
-from .tunnels import OpenTunnel, Pppoe, dialled, require_pppoe, tunnelled
-
-SIT = "sit"
-"""Means of 6in4: the kernel's device."""
-
-
-@dataclass(frozen=True)
-class TunnelUse:
-    """The tunnel of a run, in TcpEnvironment's words."""
-
-    tunnel: str = TUNNELS[0]
-    by: str = ""
+from .tunnels import OpenTunnel, Pppoe, dialled, tunnelled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +40,8 @@ class Endpoint(EndpointHost):
 class Endpoints:
     """The three hosts of a run. dut: the router, whose ``observed`` has its counters. lab: None where it is in none.
 
-    tunnel, pppoe, wan: between DUT and server; None: there is no such session, no such line. line: the WAN. opened: a
-    tunnel between others, whose inner addresses its ends have then; outside: theirs without it. runs_linux: the
-    DUT is known as Linux.
+    pppoe: between DUT and server. line: the WAN. opened: a tunnel that programs hold open, whose inner addresses its
+    ends have then; outside: theirs without it. runs_linux: the DUT is known as Linux.
     """
 
     client: Endpoint
@@ -63,12 +49,12 @@ class Endpoints:
     dut: ConnectedDut
     attestation: Attestation
     lab: RunningLab | None = None
-    tunnel: TunnelUse = field(default_factory=TunnelUse)
+    sit: str = ""
+    """Means of 6in4 between DUT and server, as in TcpEnvironment; empty: there is none."""
     pppoe: Pppoe | None = None
     runs_linux: bool = False
     opened: OpenTunnel | None = None
     outside: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    wan: Wan | None = None
     line: NetemLine | None = None
 
     @property
@@ -79,18 +65,12 @@ class Endpoints:
         client, server = (
             replace(one, addresses=self.outside.get(one.name, one.addresses)) for one in (self.client, self.server)
         )
-        return replace(self, client=client, server=server, tunnel=TunnelUse(), opened=None)
+        return replace(self, client=client, server=server, opened=None)
 
     @property
     def hosts(self) -> tuple[ConnectedDut, ConnectedDut]:
         """Client and server."""
         return self.client.connected, self.server.connected
-
-    @property
-    def versions(self) -> tuple[int, ...]:
-        """IP versions that both endpoints have an address of, and that a session between DUT and server carries."""
-        carried = self.pppoe.versions if self.pppoe is not None else (4, 6)
-        return tuple(one for one in sorted(self.client.addresses) if one in carried)
 
 
 @contextmanager
@@ -105,16 +85,15 @@ def open_endpoints(
     with ExitStack() as stack:
         lab = None
         require_wan(config)
-        require_pppoe(config)
         if config.lab is not None:
             say(f"bringing up the lab of {config.name}")
             spec = LabSpec.from_config(config, 1 if config.in_vm else None)
             lab = stack.enter_context(Lab(spec, config.command_name).running())
         facts = _facts(lab.host_facts) if lab is not None else {}
         temporary = lab is not None and lab.ephemeral
-        tunnel = _tunnel_of(config, apply_it)
-        if tunnel.by:
-            say(f"tunnel: {tunnel.tunnel} by {tunnel.by}")
+        sit = "" if config.hosts.through.between != DUT_SERVER else SIT if apply_it else NOT_READ
+        if sit:
+            say(f"tunnel: {config.hosts.tunnel} by {sit}")
 
         def opened(wanted: Wanted, what: str, change: bool) -> tuple[ConnectedDut, Callable[[], Attestation]]:
             """Return the host and a read-back for later: a cable has no carrier until its other end is up as well."""
@@ -127,13 +106,13 @@ def open_endpoints(
             return there, lambda: replace(there.dut.verify(), changed=changed).require_match()
 
         if config.driver == "linux":
-            dut, read_back = opened(router_wanted(config, facts, tunnel.by == SIT), "the DUT", apply_it)
+            dut, read_back = opened(router_wanted(config, facts, sit == SIT), "the DUT", apply_it)
         else:
             why = f"driver {config.driver}: for TCP it is taken as it is"
             dut, _ = opened(Wanted(config, host_facts=facts), "the DUT", change=False)
             read_back = partial(not_attested, config, why)
         ends = [
-            (role, one, *opened(endpoint_wanted(config, role, tunnelled=tunnel.by == SIT), f"the {role}", apply_it))
+            (role, one, *opened(endpoint_wanted(config, role, tunnelled=sit == SIT), f"the {role}", apply_it))
             for role, one, _ in config.hosts.roles
         ]
         say("reading them back")
@@ -144,11 +123,11 @@ def open_endpoints(
         pppoe = stack.enter_context(dialled(config, server.transport, dut.transport, cpus, say))
         line = stack.enter_context(open_line(config, dut, doing))
         if line is not None:
-            say(f"WAN: {config.wan}, by {line.by}")
+            say(f"WAN: {line.wan}, by {line.by}")
         ways = {"client": client.transport, "server": server.transport, "dut": dut.transport}
         through = stack.enter_context(tunnelled(config, ways, {**cpus, "client": client.cpus}, dut, say))
         runs_linux = config.driver == "linux"
-        found = Endpoints(client, server, dut, attestation, lab, tunnel, pppoe, runs_linux, wan=config.wan, line=line)
+        found = Endpoints(client, server, dut, attestation, lab, sit, pppoe, runs_linux, line=line)
         yield found if through is None else _inside(found, through)
 
 
@@ -158,8 +137,7 @@ def _inside(found: Endpoints, opened: OpenTunnel) -> Endpoints:
         replace(one, addresses=opened.addresses.get(one.name, one.addresses)) for one in (found.client, found.server)
     )
     outside = {one.name: one.addresses for one in (found.client, found.server)}
-    use = TunnelUse(opened.tunnel.kind, opened.by)
-    return replace(found, client=client, server=server, tunnel=use, opened=opened, outside=outside)
+    return replace(found, client=client, server=server, opened=opened, outside=outside)
 
 
 def revert_endpoints(
@@ -201,11 +179,3 @@ def _endpoint(
         connected=there,
         attestation=attestation,
     )
-
-
-def _tunnel_of(config: DutConfig, apply_it: bool) -> TunnelUse:
-    """The tunnel between DUT and server, if any. apply_it: without it the tunnel is taken as it is."""
-    through = config.hosts.through
-    if through.between != DUT_SERVER:
-        return TunnelUse()
-    return TunnelUse(through.kind, SIT if apply_it else NOT_READ)

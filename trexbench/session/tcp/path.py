@@ -35,8 +35,8 @@ class ProvedPath:
         return self.sent_ttl - self.ttl
 
 
-def prove_path(found: Endpoints, versions: Sequence[int] = ()) -> tuple[ProvedPath, ...]:
-    """Both ways through the router, of these versions of IP (none: all); DutError names what is wrong with one.
+def prove_path(found: Endpoints, versions: Sequence[int]) -> tuple[ProvedPath, ...]:
+    """Both ways through the router, of these versions of IP; DutError names what is wrong with one.
 
     An answer has a TTL (hop limit) exactly one lower than its sender's default, no redirect comes, and no answer twice.
     Of a tunnel between them, outside; inside of it no router is seen.
@@ -44,12 +44,12 @@ def prove_path(found: Endpoints, versions: Sequence[int] = ()) -> tuple[ProvedPa
     outside: tuple[ProvedPath, ...] = ()
     if found.opened is not None and not found.opened.masquerades:
         outside = _prove(found.beneath, (4,), around=False)
-    return (*outside, *_prove(found, versions or found.versions, around=False))
+    return (*outside, *_prove(found, versions, around=False))
 
 
-def prove_bypass(found: Endpoints, versions: Sequence[int] = ()) -> tuple[ProvedPath, ...]:
+def prove_bypass(found: Endpoints, versions: Sequence[int]) -> tuple[ProvedPath, ...]:
     """Back to back, around the router: the TTL is undiminished. Nothing where the endpoints have no such cable."""
-    return _prove(found, [one for one in versions or found.versions if one in found.client.bypass], around=True)
+    return _prove(found, [one for one in versions if one in found.client.bypass], around=True)
 
 
 def _prove(found: Endpoints, versions: Sequence[int], around: bool) -> tuple[ProvedPath, ...]:

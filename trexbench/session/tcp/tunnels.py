@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
-from ...config.endpoints import PPP_INTERFACE, End, TransportConfig
+from ...config.endpoints import PPP_INTERFACE, End
 from ...config.model import DutConfig
 from ...core.errors import ConfigError, DutError
 from ...core.tcp.tunnel import CLIENT_SERVER, Tunnel
 from ...endpoint import PppEnd, TunnelEnd, lost_of
 from ...host.ping import ping, ping_argv, ping_limit_s
 from ...transport import Transport, run_checked
-from ..dut import ConnectedDut, reached
+from ..dut import ConnectedDut
 from .commanded import CommandedEnd
 from .keys import make_keys
 
@@ -184,31 +184,9 @@ class Pppoe:
         return int(self.told["mtu"])
 
     @property
-    def versions(self) -> tuple[int, ...]:
-        """IP versions that the session carries."""
-        return (4, 6) if self.told.get("ipv6") else (4,)
-
-    @property
     def lost(self) -> str:
         """Reason why the session has gone down; empty while it is up."""
         return lost_of(filter(None, (self.server, self.client)))
-
-
-def require_pppoe(config: DutConfig) -> None:
-    """DutError where the config asks for a session and one of its hosts cannot have one; nothing is changed there."""
-    if not config.dials_in:
-        return
-    hosts = {"server": config.hosts.server.transport}
-    if config.hosts.pppoe is None:
-        hosts["the DUT"] = config.transport
-    for name, to in hosts.items():
-        role = "server" if name == "server" else "client"
-        here = TransportConfig("local")  # a lab's namespaces may not be there yet; its kernel is this one
-        with (
-            reached(to if config.lab is None else here) as transport,
-            PppEnd(name, transport, role, {"only_check": True}) as end,
-        ):
-            end.wait_listening(_PPP_S)
 
 
 @contextmanager
@@ -242,7 +220,7 @@ def dialled(
         "peer": theirs[4],
         "service": own.service if own is not None else "",
         "cpus": cpus["server"][:1],
-        "routes": [str(one.network) for one in ends.client.addresses],
+        "routes": [str(one.network) for one in ends.client.addresses if six or one.version == 4],
         **({"ipv6": [ours[6], theirs[6]]} if six else {}),
     }
     with ExitStack() as stack:
