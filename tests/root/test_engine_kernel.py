@@ -62,6 +62,17 @@ def shared(request: pytest.FixtureRequest) -> Iterator[tuple[KernelEngine, str]]
         yield made, name
 
 
+def test_each_port_has_the_mode_that_the_kernel_reports(netns: str) -> None:
+    """In the driver, but for the port whose peer sends frames too long for XDP; ``ip`` shows the same."""
+    run("ip", "-n", netns, "link", "set", "q1", "mtu", "9000")
+    with contextlib.closing(KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns)) as engine:
+        assert [port.mode for port in engine.ports] == ["driver", "skb"]
+        assert not engine.ports[0].remarks and "skb mode" in engine.ports[1].remarks[0]
+        for name, word in (("p0", "xdp"), ("p1", "xdpgeneric")):
+            argv = ["ip", "-n", netns, "link", "show", name]
+            assert word in subprocess.run(argv, check=True, capture_output=True, text=True, timeout=10).stdout.split()
+
+
 class Tap:
     """Everything that arrives at an interface, in its order."""
 

@@ -116,12 +116,20 @@ def test_doubts_of_run_and_analysis_are_both_told() -> None:
     assert any(line.startswith("warning    0->1: more frames came back") for line in lines)
 
 
-@pytest.mark.parametrize("mode", ["driver", "skb"])
-def test_a_generator_without_xdp_in_its_drivers_says_so(mode: str) -> None:
+@pytest.mark.parametrize(
+    ("modes", "words"),
+    [
+        (("driver", "driver"), ""),
+        (("skb", "skb"), ", in skb mode"),
+        (("driver", "skb"), ", in skb mode at port 1"),
+    ],
+)
+def test_a_generator_without_xdp_in_its_drivers_says_so(modes: tuple[str, ...], words: str) -> None:
     server = {"version": "v3.08", "address": "127.0.0.1:4501"}
-    generator = {"kind": "embedded STL server", "server": server, "ports": [{"port": 0, "xdp_mode": mode}]}
+    ports = [{"port": port, "xdp_mode": mode} for port, mode in enumerate(modes)]
+    generator = {"kind": "embedded STL server", "server": server, "ports": ports}
     text = format_summary(make_result(generator=generator, simulated=False))
-    assert ("at 127.0.0.1:4501, in skb mode" in text) is (mode == "skb")
+    assert [line.partition("4501")[2] for line in text.splitlines() if "127.0.0.1:4501" in line] == [words]
 
 
 def test_many_directions_are_laid_out_in_several_tables() -> None:

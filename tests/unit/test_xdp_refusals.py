@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ import pytest
 
 from trexbench.stlserver.engine import EngineError, StreamSpec, Taken
 from trexbench.stlserver.kernel import bpf
-from trexbench.stlserver.kernel.netdev import LinkCounters, Refusals, enter_netns, parse_speed, parse_totals
+from trexbench.stlserver.kernel.netdev import LinkCounters, Refusals, enter_netns, parse_speed, parse_totals, parse_xdp
 from trexbench.stlserver.kernel.port import DRIVER, SKB, KernelPort
 from trexbench.stlserver.kernel.sender import TakenWatch, parse_taken
 from trexbench.stlserver.kernel.xdp_layout import PORT_WORDS_MAX, Gate, ReceivedWord, StreamWord
@@ -144,3 +145,15 @@ def test_a_thread_that_has_ended_has_nothing_taken_from_it() -> None:
         time.sleep(0.001)
     assert watch.read() == Taken()
     watch.close()
+
+
+def test_the_mode_is_read_from_what_the_kernel_says_of_a_link() -> None:
+    def attribute(number: int, value: bytes) -> bytes:
+        return struct.pack("=HH", 4 + len(value), number) + value + bytes(-len(value) % 4)
+
+    name, fd = attribute(3, b"p0\0"), attribute(4, b"\7\0\0\0")
+    for nested in (43, 43 | 0x8000):
+        xdp = attribute(nested, attribute(2, b"\2") + fd)
+        assert parse_xdp(bytes(32) + name + xdp) == parse_xdp(bytes(32) + xdp + name) == 2
+    assert parse_xdp(bytes(32) + name) == parse_xdp(bytes(32) + attribute(43, fd)) == parse_xdp(bytes(20)) == 0
+    assert parse_xdp(bytes(32) + attribute(43, b"\x20\0\2\0\1")) == 1, "cut off"

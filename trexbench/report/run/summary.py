@@ -277,6 +277,8 @@ def _generator(generator: Mapping[str, Any]) -> str:
         return " ".join(text_of(generator, key, "") for key in ("kind", "version")).strip() or "?"
     kind = text_of(generator, "kind", "STL server")
     version = text_of(server, "version", "of unknown version")
-    ports = generator.get("ports")
-    skb = isinstance(ports, list) and any(isinstance(one, Mapping) and one.get("xdp_mode") == "skb" for one in ports)
-    return f"{kind}, {version}, at {text_of(server, 'address', '?')}{', in skb mode' if skb else ''}"
+    listed = generator.get("ports")
+    ports = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+    skb = [str(one.get("port")) for one in ports if one.get("xdp_mode") == "skb"]
+    mode = ", in skb mode" + (f" at port {' and '.join(skb)}" if len(skb) < len(ports) else "") if skb else ""
+    return f"{kind}, {version}, at {text_of(server, 'address', '?')}{mode}"

@@ -25,6 +25,7 @@ STRIPS_VLANS, FILTERS_VLANS = 1 << 8, 1 << 9
 """Features: takes the tags off received frames before a program sees them; drops those of VLANs that it is not in."""
 _NO_BUS = ("tap", "tun", "N/A")
 """Words of virtual interfaces for the place of a NIC."""
+_GETLINK, _IFLA_XDP, _IFLA_XDP_ATTACHED = 18, 43, 2
 _IFF_UP, _IFF_RUNNING, _IFF_PROMISC = 0x1, 0x40, 0x100
 _ARPHRD_ETHER = 1
 
@@ -78,6 +79,7 @@ class NetDevice:
             raise EngineError(f"'{name}' is not an interface name; see 'ip link'")
         self.name = name
         self._ioctl = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         # The file stays that of this namespace, whichever thread reads it later.
         self._totals = os.open("/proc/thread-self/net/dev", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -121,6 +123,13 @@ class NetDevice:
         return 0
 
     @property
+    def xdp_attached(self) -> int:
+        """Place of the XDP program, by the kernel's number: 1 in the driver, 2 behind it; 0: none is attached."""
+        message = struct.pack("=IHHII BxHiII", 32, _GETLINK, 1, 0, 0, 0, 0, self.ifindex, 0, 0)
+        self._netlink.send(message)
+        return parse_xdp(self._netlink.recv(1 << 16))
+
+    @property
     def mtu(self) -> int:
         return int(struct.unpack_from("i", self._ask(_SIOCGIFMTU), 16)[0])
 
@@ -152,11 +161,27 @@ class NetDevice:
 
     def close(self) -> None:
         self._ioctl.close()
+        self._netlink.close()
         os.close(self._totals)
 
 
 def _text(field: bytes) -> str:
     return field.split(b"\0")[0].decode(errors="replace")
+
+
+def parse_xdp(answer: bytes) -> int:
+    """IFLA_XDP_ATTACHED in an answer about a link; 0 where there is none."""
+    attributes = _attributes(answer[32:])
+    return (_attributes(attributes.get(_IFLA_XDP, b"")).get(_IFLA_XDP_ATTACHED) or b"\0")[0]
+
+
+def _attributes(data: bytes) -> dict[int, bytes]:
+    """Netlink's attributes by their numbers, without the flag of those that have others inside."""
+    found: dict[int, bytes] = {}
+    while len(data) >= 4 and (size := struct.unpack_from("=H", data)[0]) >= 4:
+        found[struct.unpack_from("=H", data, 2)[0] & 0x3FFF] = data[4:size]
+        data = data[size + -size % 4 :]
+    return found
 
 
 def parse_speed(settings: bytes) -> float | None:

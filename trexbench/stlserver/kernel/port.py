@@ -36,6 +36,8 @@ _FORGIVE_TURNS = 16
 DRIVER, SKB = MODES = ("driver", "skb")
 """Ways to send and receive: frames of XDP in the driver; packets of the stack (sk_buff), as any driver can."""
 _FLAGS = {DRIVER: bpf.XDP_FLAGS_DRV_MODE, SKB: bpf.XDP_FLAGS_SKB_MODE}
+_ATTACHED = {1: DRIVER, 2: SKB}
+"""By the kernel's number of how a program is attached."""
 _COUNTING = ("virtio_net",)
 """Drivers that count XDP's frames as sent once they have taken them; in skb mode all do. Its last ones a ring of virtio
 may count only when the next come."""
@@ -337,7 +339,7 @@ def open_port(
 
 
 def _attach(program: int, device: NetDevice, modes: Sequence[str], opened: contextlib.ExitStack) -> tuple[str, str]:
-    """Attach in the first mode that the driver can; that mode, and what was in the way of an earlier one."""
+    """Attach in the first mode that the driver can; the mode read back, and what was in the way of an earlier one."""
     lack = ""
     for mode in modes:
         try:
@@ -347,8 +349,10 @@ def _attach(program: int, device: NetDevice, modes: Sequence[str], opened: conte
                 raise EngineError(_attach_error(error, device)) from None
             lack = str(error.strerror)
         else:
-            return mode, lack
-    raise AssertionError(modes)
+            break
+    if (read := _ATTACHED.get(number := device.xdp_attached)) is None:
+        raise EngineError(f"interface {device.name}: the kernel reports no mode of its XDP program (but {number})")
+    return read, lack
 
 
 _NO_MATTER_OF_MODE = (errno.EPERM, errno.EACCES, errno.EBUSY, errno.EEXIST)
