@@ -103,6 +103,8 @@ class VppBox:
         self.files.setdefault("/proc/sys/kernel/random/boot_id", "11111111-2222\n")
         self.files.setdefault("/proc/sys/kernel/osrelease", "5.15.0-generic\n")
         self.files.setdefault("/sys/devices/system/cpu/online", "0-3\n")
+        for slot in (4, 5):
+            self.files.setdefault(f"/sys/bus/pci/devices/0000:00:0{slot}.0/class", "0x020000\n")
         for at, name in enumerate(self.linux):
             self.files.setdefault(f"/sys/class/net/{name}/address", f"02:7b:78:00:01:{at:02x}\n")
         if not self.cards:

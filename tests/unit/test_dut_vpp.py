@@ -18,7 +18,7 @@ from trexbench.config.settings import VppSettings
 from trexbench.config.twin import RssSpec
 from trexbench.core.dut.rss import MICROSOFT_KEY, PortHash, QueuePlace, Spreading
 from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
-from trexbench.core.errors import ConfigError, DutError
+from trexbench.core.errors import ConfigError, DutError, NoInterface
 from trexbench.dut import Wanted, plan_from_nothing
 from trexbench.dut.journal import FileJournal
 from trexbench.dut.model import with_config_rss
@@ -513,6 +513,12 @@ def test_interfaces_of_vpps_own_drivers(tmp_path: Path) -> None:
     assert done[at + 1] == "create interface vmxnet3 0000:00:04.0 num-rx-queues 2" and bench.wrong() == []
     with pytest.raises(ConfigError, match=r"host-d0 names no driver of VPP's own and PCI device: write virtio-0/0/4/0"):
         Bench(tmp_path, VppBox(), replace(config, cables=VPP_HOST.cables)).apply()
+    box = VppBox()
+    del box.files["/sys/bus/pci/devices/0000:00:05.0/class"]
+    lacking = r"lab-vm-vpp: no NIC for virtio-0/0/5/0: there is no /sys/bus/pci/devices/0000:00:05\.0: correct"
+    with pytest.raises(NoInterface, match=lacking):
+        Bench(tmp_path, box, config).apply()
+    assert not box.cards, "nothing is changed"
 
 
 def test_af_packets_full_transmit_ring_is_a_loss_and_its_timer_is_none(host: Bench) -> None:

@@ -41,6 +41,12 @@ def linux_file(interface: str, name: str) -> str:
     return f"/sys/class/net/{interface.removeprefix(AF_PACKET)}/{name}"
 
 
+def pci_device(native: re.Match[str]) -> str:
+    """Linux's name of the device in a match of NATIVE."""
+    domain, bus, slot, function = (int(one, 16) for one in native.groups()[1:])
+    return f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}"
+
+
 def cli(
     wanted: Wanted, words: str, why: str, says: str = "", fine_if: tuple[str, ...] = (), retry_s: float = 0.0
 ) -> Command:
@@ -58,11 +64,10 @@ def command(wanted: Wanted, key: str, why: str = "", **values: object) -> Comman
 def create(wanted: Wanted, name: str, queues: int, mac: str | None) -> Command:
     """On af_packet with the MAC of the Linux interface, which the tester sends to: VPP would make one up."""
     if (native := NATIVE.fullmatch(name)) is not None:
-        kind, *numbers = native.groups()
-        domain, bus, slot, function = (int(one, 16) for one in numbers)
+        kind = native[1]
         # a virtio NIC is used with all queues that it has
         more = "rss-enabled" if kind == "virtio" else f"num-rx-queues {queues}"
-        words = f"create interface {kind} {domain:04x}:{bus:02x}:{slot:02x}.{function:x} {more}"
+        words = f"create interface {kind} {pci_device(native)} {more}"
         says = name if kind == "vmxnet3" else ""
         return cli(wanted, words, "on the PCI device", says, ("address in use",))
     address = f" hw-addr {mac}" if mac else ""

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...config.model import DutConfig, Route
-from ...core.errors import DutError
+from ...core.errors import DutError, NoInterface
 from ...transport import TIMEOUT_S, Transport
 from ...transport.words import shown
 from ..model import ends_of
 from . import parse_show as show
+from .commands import NATIVE, pci_device
 from .parse import FibEntry, parse_fib
 
 _MARK = "=== "
@@ -132,10 +133,17 @@ def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str,
 
 
 def read(transport: Transport, config: DutConfig) -> VppFacts:
-    """Everything that plan and verify need."""
-    asked = [str(one) for route in config.routes for one in (route.to, *ends_of(route.to))]
-    of = {one: f"show {'ip6' if ':' in one else 'ip'} fib table 0 {one}" for one in asked}
-    said = ask(transport, config.vpp.socket, [_VERSION, *(one for one, _ in _TABLES.values()), *of.values()])
+    """Everything that plan and verify need; NoInterface where there is no NIC for a driver of VPP's own."""
+    routed = [str(one) for route in config.routes for one in (route.to, *ends_of(route.to))]
+    of = {one: f"show {'ip6' if ':' in one else 'ip'} fib table 0 {one}" for one in routed}
+    native = {port.interface: NATIVE.fullmatch(port.interface) for port in config.ports}
+    devices = {f"/sys/bus/pci/devices/{pci_device(one)}/class": name for name, one in native.items() if one}
+    asked = [_VERSION, *(one for one, _ in _TABLES.values()), *of.values(), *devices]
+    said = ask(transport, config.vpp.socket, asked)
+    for path, name in devices.items():
+        if not said[path].strip():
+            what = f"{config.name}: no NIC for {name}: there is no {path.rpartition('/')[0]}"
+            raise NoInterface(what, "correct ports[].interface")
     version = show.parse_version(said[_VERSION])[0]
     tables = {field: parse(said[command]) for field, (command, parse) in _TABLES.items()}
     routes = {one: parse_fib(said[command]) for one, command in of.items()}
