@@ -245,3 +245,7 @@ def test_a_virtual_machine_is_read_around_the_leg_and_judged_by_the_time_that_pa
     end = replace(end, t_s=end.t_s + 0.6, observation=replace(end.observation, at_s=511.2, cpus=(after,)))
     (flow,) = replace(result, legs=(replace(leg, dut=(begin, end)),)).flows
     assert flow.verdict.limit is limit and len(flow.shares["dut"].cpus) == int(ticks)
+    unread = [one.text for one in flow.verdict.warnings if one.code == "dut-unread"]
+    assert [text.partition(",")[0] for text in unread] == (
+        ["the guest's CPU times run at another pace than the clock"] if limit is UNKNOWN else []
+    )

@@ -19,6 +19,7 @@ ONE_KERNEL = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (1,
     ("setup", "words"),
     [
         (ONE_KERNEL, "CPU client 20.0 %, CPU server 50.0 %, CPU DUT 80.0 %"),
+        (replace(ONE_KERNEL, dut_is_guest=True), "CPU client 20.0 %, CPU server 50.0 %"),
         (TcpEnvironment(), "CPU client 50.0 %, CPU server 50.0 %"),
     ],
 )

@@ -108,4 +108,7 @@ def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
         text = f"the DUT's CPU {full[0][0]} had no time left, most of it for other work than packets"
         yield RunWarning("foreign-load", text)
     elif limit is TcpLimit.UNKNOWN and not dut.cpus:
-        yield RunWarning("dut-unread", "no CPU time of the DUT is known: it may have been the limit")
+        why = "no CPU time of the DUT is known"
+        if evidence.setup.dut_is_guest and any(one.observation.cpus for one in evidence.dut):
+            why = "the guest's CPU times run at another pace than the clock, as an emulated processor's do"
+        yield RunWarning("dut-unread", f"{why}: the DUT may have been the limit")

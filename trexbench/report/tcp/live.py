@@ -57,7 +57,7 @@ class TcpLive:
         """The share of each host's CPUs that was busy between its last two readings."""
         own = self._setup.cpus if self._setup.one_kernel else {}
         found = {host: _busy_share(*pair, own.get(host)) for host, pair in sorted(self._last.items())}
-        if own.get("dut") and self._last:  # any host of its kernel reads them
+        if own.get("dut") and self._last and not self._setup.dut_is_guest:  # any host of its kernel reads them
             found["DUT"] = _busy_share(*next(iter(self._last.values())), own["dut"])
         return found
 
