@@ -66,7 +66,7 @@ def test_no_vpp_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         (tmp_path / name).write_text("")
         (tmp_path / name).chmod(0o755)
     vpp.check(SPEC)
-    with pytest.raises(LabError, match="its prefix is too long"):
+    with pytest.raises(LabError, match="is too long for a socket"):
         vpp.check(replace(SPEC, prefix="x" * 100))
 
 

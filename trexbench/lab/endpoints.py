@@ -13,15 +13,12 @@ Offloads are set once, before there is traffic: changing them under load can fre
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Any
 
-from pyroute2 import IPRoute
 from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
-from pyroute2.netlink.exceptions import NetlinkError
 
 from ..config.endpoints import endpoint_namespace
 from ..core.errors import LabError
@@ -81,15 +78,11 @@ def make_cables(spec: LabSpec) -> None:
     ends = [(endpoint_namespace(spec.prefix, one.role), one) for one in spec.endpoints]
     cables = [((space, one.interface), (spec.dut, one.dut)) for space, one in ends if not spec.is_vm]
     cables += [((a, x.bypass), (b, y.bypass)) for (a, x), (b, y) in pairwise(ends) if x.bypass and y.bypass]
-    try:
-        with IPRoute() as ip:
-            for (here, name), (there, far) in cables:
-                peer = {"ifname": far, "net_ns_fd": there, **common}
-                ip.link("add", kind="veth", ifname=name, net_ns_fd=here, peer=peer, **common)
-    except NetlinkError as error:
-        reason = os.strerror(error.code) if error.code else str(error)
-        names = ", ".join(f"{name}-{far}" for (_, name), (_, far) in cables)
-        raise LabError(f"veth pairs {names} of lab {spec.prefix}: {reason}", "correct endpoints: of the DUT") from None
+    names = ", ".join(f"{name}-{far}" for (_, name), (_, far) in cables)
+    with net.netlink(f"veth pairs {names} of lab {spec.prefix}", "correct endpoints: of the DUT") as ip:
+        for (here, name), (there, far) in cables:
+            peer = {"ifname": far, "net_ns_fd": there, **common}
+            ip.link("add", kind="veth", ifname=name, net_ns_fd=here, peer=peer, **common)
 
 
 def _set_offloads(space: str, name: str, off: Sequence[str], gro: bool) -> None:

@@ -22,7 +22,7 @@ from ..core.errors import BenchError
 from . import state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .spec import LabSpec
-from .state import REQUEST_ENV
+from .state import REQUEST_ENV, LabState
 
 
 def main() -> int:
@@ -36,7 +36,7 @@ def main() -> int:
         with lab_lock(spec.prefix):
             if request["what"] == "down":
                 if (found := state.load(spec.prefix)) is not None:
-                    take_down(found)
+                    _end(found)
                 return 0
             clean_leftovers(spec.prefix)
             _keep(spec, request["what"], trex_dir, request["user"])
@@ -59,7 +59,13 @@ def _keep(spec: LabSpec, mode: str, trex_dir: Path | None, user: int) -> None:
             continue
     finally:
         if over:
-            take_down(state.load(spec.prefix) or lab)
+            _end(state.load(spec.prefix) or lab)
+
+
+def _end(lab: LabState) -> None:
+    """Take it down, and let no signal leave half of it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    take_down(lab)
 
 
 def _run_over(wait_s: float = 0.0) -> bool:
@@ -74,7 +80,8 @@ def _reply(document: dict[str, object]) -> None:
         return  # the run is over; the pipe on stdin says so too
 
 
-def _on_sigterm(_number: int, _frame: object) -> None:
+def _on_sigterm(number: int, _frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # a second one would end what the first one began
     raise SystemExit(0)
 
 

@@ -109,16 +109,20 @@ class Lab:
     @contextlib.contextmanager
     def running(self, trex_dir: Path | None = None) -> Iterator[RunningLab]:
         """The lab for one run: the persistent one if it is up, else one of its own that cannot outlive the run."""
+        host.check(embedded=trex_dir is None and self._standing() is None)
+        with contextlib.ExitStack() as stack:
+            if (found := self._standing()) is not None:
+                self._require_same(found, trex_dir)
+                stack.enter_context(
+                    locked(f"{self.spec.prefix}.use", f"lab {self.spec.prefix} is in use by another run")
+                )
+                found = self._standing()  # 'lab down' may have been faster
+            yield self._running(found or stack.enter_context(_kept(self.spec, "ephemeral", trex_dir)))
+
+    def _standing(self) -> LabState | None:
+        """The persistent lab, if it is up."""
         found = state.load(self.spec.prefix)
-        is_up = found is not None and not found.ephemeral and found.ready
-        host.check(embedded=trex_dir is None and not is_up)
-        if found is not None and is_up:
-            self._require_same(found, trex_dir)
-            with locked(f"{self.spec.prefix}.use", f"lab {self.spec.prefix} is in use by another run"):
-                yield self._running(found)
-            return
-        with _kept(self.spec, "ephemeral", trex_dir) as found:
-            yield self._running(found)
+        return found if found is not None and not found.ephemeral and found.ready else None
 
     def _running(self, found: LabState) -> RunningLab:
         if found.server is None:

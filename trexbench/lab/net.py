@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import LabError
 from ..host.files import mask
@@ -15,6 +15,9 @@ from ..stlserver.kernel.netdev import CLONE_NEWNET, LIBC, enter_netns
 from ..transport import NetnsTransport
 from .host import processes
 from .spec import LabSpec
+
+if TYPE_CHECKING:
+    from pyroute2 import IPRoute
 
 _TAGS_APART = frozenset({"tx-vlan-hw-insert", "tx-vlan-stag-hw-insert"})
 
@@ -52,6 +55,19 @@ def returning() -> Iterator[None]:
             os.close(home)
 
 
+@contextlib.contextmanager
+def netlink(what: str, remedy: str) -> Iterator[IPRoute]:
+    """The kernel's links, in the calling thread's namespace. what, remedy: of the LabError where it refuses."""
+    from pyroute2 import IPRoute
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    try:
+        with IPRoute() as ip:
+            yield ip
+    except NetlinkError as error:
+        raise LabError(f"{what}: {os.strerror(error.code) if error.code else error}", remedy) from None
+
+
 def make_namespace(name: str) -> None:
     """A namespace without IPv6, whose router solicitations and the like would count as traffic."""
     from pyroute2 import netns
@@ -86,9 +102,6 @@ def make_cables(spec: LabSpec) -> None:
     The tester has one transmit queue: a veth with an XDP program needs at least as many receive queues as its peer has
     transmit queues, so that the DUT's could not be set. The sender's CPU selects the receive queue in any case.
     """
-    from pyroute2 import IPRoute
-    from pyroute2.netlink.exceptions import NetlinkError
-
     settings = spec.settings
     queues = max(spec.most_queues, settings.queues)
     common = {"mtu": settings.mtu, "txqlen": settings.txqueuelen, "num_rx_queues": queues}
@@ -98,35 +111,23 @@ def make_cables(spec: LabSpec) -> None:
     cables = list(zip(range(len(near)), near, spec.dut_interfaces, strict=True))
     if spec.bypass:
         cables, dut = [(index, near[index], near[index + 1]) for index in range(0, len(near), 2)], tester
-    try:
-        with IPRoute() as ip:
-            for index, here, far in cables:
-                peer = {"ifname": far, "address": spec.far_macs[index], **dut}
-                ip.link("add", kind="veth", ifname=here, address=spec.tester_macs[index], peer=peer, **tester)
-        for name in spec.namespaces:
-            set_up(name)
-    except NetlinkError as error:
-        reason = os.strerror(error.code) if error.code else str(error)
-        raise LabError(f"veth pair of lab {spec.prefix}: {reason}", "see whether the kernel has veth") from None
+    with netlink(f"veth pair of lab {spec.prefix}", "see whether the kernel has veth") as ip:
+        for index, here, far in cables:
+            peer = {"ifname": far, "address": spec.far_macs[index], **dut}
+            ip.link("add", kind="veth", ifname=here, address=spec.tester_macs[index], peer=peer, **tester)
+    for name in spec.namespaces:
+        set_up(name)
 
 
 def set_link(space: str, name: str, **attributes: Any) -> None:
     """Attributes of an interface, as ``ip link set`` has them."""
-    from pyroute2 import IPRoute
-    from pyroute2.netlink.exceptions import NetlinkError
-
-    try:
-        with inside(space), IPRoute() as ip:
-            ip.link("set", index=ip.link_lookup(ifname=name)[0], **attributes)
-    except NetlinkError as error:
-        raise LabError(f"{name} in namespace {space}: {os.strerror(error.code)}", "correct lab: of the DUT") from None
+    with inside(space), netlink(f"{name} in namespace {space}", "correct lab: of the DUT") as ip:
+        ip.link("set", index=ip.link_lookup(ifname=name)[0], **attributes)
 
 
 def set_up(name: str) -> None:
     """All links of a namespace."""
-    from pyroute2 import IPRoute
-
-    with inside(name), IPRoute() as ip:
+    with inside(name), netlink(f"links of namespace {name}", "see what ip link says there") as ip:
         for link in ip.get_links():
             ip.link("set", index=link["index"], state="up")
 

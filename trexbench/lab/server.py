@@ -24,6 +24,7 @@ from .state import Process, Server
 READY_S = {"embedded": 20.0, "trex": 90.0}
 _STOP_S = 5.0
 _PR_SET_PDEATHSIG = 1
+_LONGEST_SOCKET = 107
 _COMPLAINT = re.compile(r"\b(error|cannot|fail\w*|unable)\b|vlib_|clib_", re.IGNORECASE)
 
 
@@ -129,6 +130,12 @@ def die_with_parent() -> Callable[[], None]:
     return prepare
 
 
+def require_short(spec: LabSpec, path: Path) -> None:
+    """LabError, before anything is made, for a socket whose path the kernel does not take."""
+    if len(os.fsencode(path)) > _LONGEST_SOCKET:
+        raise LabError(f"lab {spec.prefix}: {path} is too long for a socket", "write a shorter lab.prefix")
+
+
 def await_ready(
     name: str,
     process: subprocess.Popen[bytes],
@@ -171,16 +178,17 @@ def stop(prefix: str, netns_inode: int, known: Sequence[Process] = ()) -> None:
         return {*state.server_processes(prefix, netns_inode), *(process for process in known if process.alive)}
 
     for number, patience_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, 2.0)):
-        deadline = time.monotonic() + patience_s
-        for process in there():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, number)
+        deadline, asked = time.monotonic() + patience_s, set[Process]()
         while time.monotonic() < deadline:
-            if not there():
+            if not (left := there()):
                 return
+            for process in left - asked:  # those that begin meanwhile, too
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, number)
+            asked |= left
             time.sleep(0.05)
-    left = ", ".join(str(process.pid) for process in there())
-    raise LabError(f"the server of lab {prefix} does not end (process {left})", "see 'ps' and 'dmesg'")
+    pids = ", ".join(str(process.pid) for process in there())
+    raise LabError(f"the server of lab {prefix} does not end (process {pids})", "see 'ps' and 'dmesg'")
 
 
 def telling_line(log: str, longest: int = 300) -> str:

@@ -45,7 +45,6 @@ NICENESS = -20
 RING = 1024
 """Buffers of each of several queues, QEMU's most: one that is full stops all of them until the next nudge."""
 _SANDBOX = "on,spawn=deny,elevateprivileges=deny,resourcecontrol=deny"
-_LONGEST_SOCKET = 107
 _FIRST_SLOT = 4
 _MANAGEMENT_MAC = "02:7b:78:00:02:00"
 _ENDPOINT_MAC = "02:7b:78:00:03:{:02x}"
@@ -69,10 +68,7 @@ def check(spec: LabSpec) -> None:
             raise LabError(f"lab {spec.prefix}: {path} is not there", made)
     if (login := spec.settings.vm.login) is not None:
         stated_password(login.password_env, login.password_file)
-    if len(str(console_socket(run_dir(), spec.dut))) > _LONGEST_SOCKET:
-        raise LabError(
-            f"lab {spec.prefix}: {run_dir()} is too long for its console's socket", "write a shorter lab.prefix"
-        )
+    server.require_short(spec, console_socket(run_dir(), spec.dut))
 
 
 def boot_files(machine: LabVm) -> tuple[Path, ...]:
@@ -230,7 +226,7 @@ def count_cores(spec: LabSpec, router: Sequence[int]) -> int:
 
 def pin(process: int, router: Sequence[int]) -> None:
     """Give each processor of a machine a core of its own, where there are several. router: the cores that forward."""
-    for task in Path(f"/proc/{process}/task").iterdir() if len(router) > 1 else ():
+    for task in Path("/proc").glob(f"{process}/task/*") if len(router) > 1 else ():
         with suppress(OSError):
             match = _PROCESSOR.match((task / "comm").read_text())
             if match is not None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from ..config.model import vpp_socket
 from ..core.errors import LabError
+from . import server
 from .server import Launch
 from .spec import LabSpec, Placement
 
 READY_S = 30.0
 _PROGRAMS = ("vpp", "vppctl")
-_LONGEST_SOCKET = 107
 
 
 def check(spec: LabSpec) -> None:
@@ -26,8 +26,7 @@ def check(spec: LabSpec) -> None:
             f"lab {spec.prefix} uses VPP as its router, but {' and '.join(missing)} cannot be found in PATH",
             "install the packages vpp and vpp-plugin-core (https://fd.io), or use the kernel: --dut lab-linux",
         )
-    if len(str(vpp_socket(spec.prefix))) > _LONGEST_SOCKET:
-        raise LabError(f"lab {spec.prefix}: its prefix is too long for VPP's socket", "write a shorter lab.prefix")
+    server.require_short(spec, Path(vpp_socket(spec.prefix)))
 
 
 def launch(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> Launch:
