@@ -121,8 +121,8 @@ def test_in_a_lab_that_stays_a_variant_is_set_once_and_all_is_reverted(config: D
 
 
 @pytest.mark.skipif(not lacks_pppoe(), reason="this machine has PPPoE")
-def test_a_kernel_without_pppoe_is_refused_before_the_lab_is_made(config: DutConfig) -> None:
-    lack = rf"^server \(this machine\): PPPoE: {re.escape(lacks_pppoe())}: "
+def test_a_kernel_without_pppoe_is_named_and_nothing_is_left(config: DutConfig) -> None:
+    lack = rf"^server \(namespace {PREFIX}-server\): PPPoE: {re.escape(lacks_pppoe())}: "
     with pytest.raises(DutError, match=lack), open_endpoints(config.with_variant("pppoe"), "a test"):
         pass
     assert not [*Path("/run/netns").glob(f"{PREFIX}-*")]
