@@ -113,7 +113,7 @@ def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> No
             one.require_up()
         # The concentrator serves whoever dials next, once pppd has left.
         eventually(lambda: devices(NAMES["server"]) == {"lo", "v0"}, "the first session is gone", 30)
-        with client() as other:
+        with client(ipv6=[PEER6, OWN6]) as other:
             other.wait_up(60)
             one.wait_up(60)
             assert pings(OWN)
