@@ -74,10 +74,10 @@ def exact(number: int, capacity_pps: float) -> RunRow:
     return make_row(number, capacity_pps)
 
 
-def ramps(count: int, noise: float, zoom_s: float) -> Ramps:
-    """Run ``count`` real ramps, with this zoom, through the simulating engine, over all capacities of slow cells."""
+def ramps(count: int, noise: float) -> Ramps:
+    """Run ``count`` real ramps through the simulating engine, over all capacities of slow cells."""
     defaults = {one.name: one.default for one in fields(Ramp) if one.default is not MISSING}
-    plan: Ramp = make_plan(line_rate_bps=10e9, **defaults | {"zoom_s": zoom_s})
+    plan: Ramp = make_plan(line_rate_bps=10e9, **defaults)
     template = make_result()
     capacities = np.linspace(SLOW[0] * (1 - max(CHANGES) - 0.03), SLOW[1] * 1.03, count)
     rows = []

@@ -13,8 +13,7 @@ Noise is independent and normal but where a line says otherwise (Student's t; ni
 cell of five noisy figures makes the false alarms of all five.
 
 Recoveries and slow cells (``_cells.py``) are judged as ``regress`` judges rows, with what a run leaves open. A slow
-cell's night is a whole ramp through the simulating engine, against a router of that capacity, as suites make them by
-default (with a zoom) and without.
+cell's night is a whole ramp through the simulating engine, against a router of that capacity.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ from trexbench.core.history.detect import FIRST_NIGHTS, Shape, Smallest, find_ch
 from trexbench.core.history.levels import NEEDED_NIGHTS
 from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows import RunRow
-from trexbench.session.request import NIGHT_DEFAULTS
 
 try:
     import jumpavg
@@ -317,11 +315,10 @@ def print_slow(count: int, runs: int, seed: int) -> None:
     print(f"{count} histories; a night is one of {runs} simulated ramps, or the capacity itself")
     nights: list[tuple[str, Callable[[int, float], RunRow]]] = []
     for noise in RUN_NOISES:
-        for zoom_s in (0.0, NIGHT_DEFAULTS.zoom_s or 0.0):
-            words = f"ramp{f', zoom {zoom_s:g} s' if zoom_s else ''}, {noise:.1%} within a run"
-            measured = ramps(runs, noise, zoom_s)
-            print(f"{words}: {measured.errors}", flush=True)
-            nights.append((words, measured.night))
+        words = f"ramp, {noise:.1%} within a run"
+        measured = ramps(runs, noise)
+        print(f"{words}: {measured.errors}", flush=True)
+        nights.append((words, measured.night))
     told: dict[float, list[float]] = {0.0: [], 0.03: []}
     for between in (0.003, 0.01):
         print_row(f"{between:.1%} from night to night", names)

@@ -25,7 +25,7 @@ SUITE = """
 duts: [{duts}]
 modes: [{modes}]
 directions: [uni, bidir]
-plan: {{warmup: "1kpps:2s", ramp_duration: 4s, hold: 1s, confirm: 0s, zoom: 0s, drain: 200ms}}
+plan: {{warmup: "1kpps:2s", ramp_duration: 4s, hold: 1s, confirm: 0s, drain: 200ms}}
 """
 
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from _ratios import SEEDED, note, options
@@ -25,7 +24,6 @@ from trexbench.core.verdict.model import DirectionResult, Limit
 
 AIM = 0.95
 Make = Callable[[random.Random, int, float], Twin | Box]
-ZOOM = {"ramp_s": 60.0, "zoom_s": 60.0}
 CLASSES: tuple[tuple[str, Make, float, float], ...] = (
     ("queues of fixed capacity, steady", random_twin, 0.0, 0.0),
     ("  counters of different instants", random_twin, 0.0, 1.0),
@@ -36,7 +34,6 @@ CLASSES: tuple[tuple[str, Make, float, float], ...] = (
     ("  noise up to 2 %, different instants", random_box, 0.02, 1.0),
 )
 """Name, twins, noise at most, skew at most (a share of what the threshold takes)."""
-ZOOMED = (CLASSES[0], CLASSES[2], CLASSES[3], CLASSES[5])
 
 
 @dataclass(frozen=True)
@@ -64,14 +61,11 @@ class Judged:
         return ((self.result.high_pps or 0.0) - (self.result.low_pps or 0.0)) / 2
 
 
-def judged(
-    make: Make, runs: int, seed: int, noise: float, skew: float, changes: Mapping[str, Any] | None = None
-) -> Iterator[Judged]:
-    """Twins that the DUT limits. changes: of their plans."""
+def judged(make: Make, runs: int, seed: int, noise: float, skew: float) -> Iterator[Judged]:
+    """Twins that the DUT limits."""
     rng, twins = random.Random(seed), []
     for number in range(runs // 2 if make is random_box else runs):
         twin = make(rng, number, noise)
-        twin = replace(twin, plan=replace(twin.plan, **(changes or {})))
         twins.append(replace(twin, tester=beside(twin, rng, skew)))
     return (Judged(twin, result, knee_pps) for twin, result, knee_pps in all_verdicts(twins))
 
@@ -108,10 +102,6 @@ def main() -> int:
         chosen = [one for one in everything if isinstance(one.twin.plan, Ramp) and one.twin.plan.ramp_s == ramp_s]
         print(row(f"of all these, ramps of {ramp_s:g} s", chosen))
     print(row("all", everything))
-    print()
-    for name, make, noise, skew in ZOOMED:
-        found = list(judged(make, args.runs // 2, args.seed, noise, skew, ZOOM))
-        print(row(f"60 s and a zoom of 60 s: {name.strip()}", found), flush=True)
     wrong = 0
     print(f"\n{'limited by the generator':44}{'n':>6}{'laid to DUT':>13}")
     for kind in ("stretch", "queue-full", "rx"):

@@ -61,7 +61,7 @@ KINDS = {
 }
 
 
-SHORT = ("--ramp-duration", "60", "--hold", "4", "--confirm", "2", "--zoom", "30")
+SHORT = ("--ramp-duration", "60", "--hold", "4", "--confirm", "2")
 
 
 def some(*by_day: str) -> pytest.MarkDecorator:
@@ -109,7 +109,7 @@ def test_it_is_ramped_one_way(tmp_path: Path, kind: Kind) -> None:
 @some("four ports of IPv6")
 def test_suites_of_ramps_and_of_searches_measure_it_both_ways(tmp_path: Path, kind: Kind) -> None:
     cells = f"duts: [box]\nmodes: [{kind.mode}]\ndirections: [bidir]\n"
-    short = "plan: {ramp_duration: 60s, hold: 4s, confirm: 2s, zoom: 30s}\n"
+    short = "plan: {ramp_duration: 60s, hold: 4s, confirm: 2s}\n"
     folder_with(tmp_path, ramps=cells + short, searches=f"method: search\n{cells}")
     for name in ("ramps", "searches"):
         succeed(tmp_path, "suite", "run", name, "--sim")

@@ -47,7 +47,7 @@ links:
   - [box:lan, sw1:p5, 101]
   - [box:wan, sw1:p6, 102]
 """
-QUICK = "plan: {warmup: 1kpps:2s, sample: 500ms, ramp_to: 40%, ramp_duration: 4s, hold: 2s, confirm: 0s, zoom: 0s}"
+QUICK = "plan: {warmup: 1kpps:2s, sample: 500ms, ramp_to: 40%, ramp_duration: 4s, hold: 2s, confirm: 0s}"
 SUITE = f"duts: [box]\nmodes: [64b]\ndirections: [uni, bidir]\n{QUICK}\n"
 DATE = "2026-11-21"
 

@@ -17,7 +17,7 @@ SUITE = """
 duts: [netgate-linux, {name: netgate-vpp, rx_queues: [1]}]
 modes: [var2-64b, var2-1514b]
 directions: [uni, bidir]
-plan: {ramp_duration: 30s, hold: 5s, confirm: 2s, zoom: 0s, warmup: "1kpps:5s"}
+plan: {ramp_duration: 30s, hold: 5s, confirm: 2s, warmup: "1kpps:5s"}
 """
 NIGHTS = ("2026-03-01", "2026-03-02")
 

@@ -101,7 +101,7 @@ def test_a_name_that_no_result_could_have_is_refused_at_once(tmp_path: Path) -> 
 
 
 def test_tunables_that_change_what_is_sent_have_a_name_and_a_history_of_their_own(tmp_path: Path) -> None:
-    quick = (*SHORT, *QUICK.split(), "--ramp-duration", "20", "--zoom", "0s")
+    quick = (*SHORT, *QUICK.split(), "--ramp-duration", "20")
     for tunables in ((), ("-t", "size=64"), ("-t", "size=imix,vm=var2")):
         succeed(tmp_path, "ramp", "--mode", "imix", *quick, *tunables)
     own = tmp_path / "mine.py"

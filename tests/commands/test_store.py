@@ -32,7 +32,7 @@ SUITE = """
 duts: [{name: netgate-vpp, rx_queues: [1]}]
 modes: [var2-64b]
 directions: [uni, bidir]
-plan: {ramp_duration: 30s, hold: 5s, confirm: 2s, zoom: 0s, warmup: "1kpps:5s"}
+plan: {ramp_duration: 30s, hold: 5s, confirm: 2s, warmup: "1kpps:5s"}
 """
 
 

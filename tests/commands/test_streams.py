@@ -20,7 +20,7 @@ from suites import TWO
 
 RAMP = (
     "ramp --dut netgate-vpp --mode 64b --sim --speedup 10000 --no-picture "
-    "--warmup 10kpps:2s --ramp-duration 20 --hold 5 --confirm 2 --zoom 0s"
+    "--warmup 10kpps:2s --ramp-duration 20 --hold 5 --confirm 2"
 )
 TCP = "tcp --dut raspberry-pi --sim --speedup 10000 --time 4s --ping 0 --no-picture"
 LOST = "trexbench: standard output is lost: "

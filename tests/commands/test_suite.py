@@ -181,7 +181,7 @@ def test_cells_of_one_session_share_the_tester(tmp_path: Path) -> None:
     )
     local = "".join(line for line in local.splitlines(True) if "{wan: " not in line)  # between endpoints
     (tmp_path / "dut_configs" / "mine.yaml").write_text(local)
-    times = "ramp_duration: 2s, hold: 400ms, confirm: 0s, zoom: 0s, sample: 200ms, window: 200ms"
+    times = "ramp_duration: 2s, hold: 400ms, confirm: 0s, sample: 200ms, window: 200ms"
     quick = f"plan: {{warmup: 10kpps:400ms, {times}}}"
     folder_with(tmp_path, two=f"duts: [mine]\nmodes: [64b, imix]\ndirections: [bidir]\n{quick}\n")
     with fake_server() as server:

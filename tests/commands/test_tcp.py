@@ -94,7 +94,7 @@ def test_without_telemetry_nothing_is_read_of_the_dut(tmp_path: Path) -> None:
         ("trexbench lab pro", {"profile"}),
         ("trexbench bdp --dut mini", {"mininet-lab8"}),
         ("trexbench tcp --bd", {"--bdp"}),
-        ("trexbench ramp --zo", {"--zoom"}),
+        ("trexbench ramp --lat", {"--latency"}),
         ("trexbench tcp --bdp --dut mini", {"mininet-lab8"}),
         ("trexbench tcp --engine ", {"embedded", "iperf3"}),
         ("trexbench tcp --ip ", {"4", "6", "both"}),

@@ -13,7 +13,7 @@ duts: [box]
 variants: [none, stateful]
 modes: [var2-64b]
 directions: [uni]
-plan: {ramp_duration: 20s, zoom: 0s, confirm: 2s, hold: 2s}
+plan: {ramp_duration: 20s, confirm: 2s, hold: 2s}
 """
 
 

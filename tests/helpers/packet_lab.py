@@ -16,7 +16,6 @@ PLAN = {
     "ramp_duration": "1s",
     "hold": "800ms",
     "confirm": "0s",
-    "zoom": "0s",
     "drain": "300ms",
     "sample": "200ms",
     "window": "200ms",

@@ -261,7 +261,7 @@ SIMULATED = """
 duts: [{name: netgate-vpp, rx_queues: 1}, netgate-linux]
 modes: [var2-64b]
 directions: [uni, bidir]
-plan: {warmup: 10kpps:2s, ramp_duration: 20s, hold: 4s, confirm: 2s, zoom: 0s, latency: 2s}
+plan: {warmup: 10kpps:2s, ramp_duration: 20s, hold: 4s, confirm: 2s, latency: 2s}
 """
 
 

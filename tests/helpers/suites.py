@@ -15,7 +15,7 @@ from typing import Any
 
 from tools import ROOT
 
-PLAN = "plan: {warmup: 10kpps:2s, ramp_duration: 20s, hold: 4s, confirm: 2s, zoom: 0s}"
+PLAN = "plan: {warmup: 10kpps:2s, ramp_duration: 20s, hold: 4s, confirm: 2s}"
 TINY = f"""
 duts: [{{name: netgate-vpp, rx_queues: [1, 3]}}]
 modes: [64b]
@@ -27,7 +27,7 @@ FOUR = """
 duts: [{name: netgate-vpp, rx_queues: 1}, netgate-linux]
 modes: [64b]
 directions: [uni, bidir]
-plan: {warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 20s, hold: 4s, confirm: 2s, zoom: 0s}
+plan: {warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 20s, hold: 4s, confirm: 2s}
 """
 
 

@@ -23,7 +23,7 @@ SUITE = """
 duts: [own]
 modes: [64b, imix]
 directions: [bidir]
-plan: {warmup: 1kpps:2s, ramp_to: 20kpps, ramp_duration: 4s, hold: 1s, confirm: 0s, zoom: 0s, latency: 2s}
+plan: {warmup: 1kpps:2s, ramp_to: 20kpps, ramp_duration: 4s, hold: 1s, confirm: 0s, latency: 2s}
 """
 
 pytestmark = pytest.mark.skipif(not TREX_DIR, reason="TREXBENCH_TREX_DIR names no TRex installation")

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from effort import examples, scaled
@@ -205,3 +206,21 @@ def test_the_first_step_warms_up_and_after_the_last_comes_nothing() -> None:
     first = plan.next_step(samples[:1])
     assert first is not None and (first.phase, first.until_s) == (Phase.WARMUP, 1.0)
     assert plan.next_step(samples) is None
+
+
+def hints_of(world: World, **changes: Any) -> list[str]:
+    plan = make_plan(stop_on_saturation=True, **changes)
+    return list(plan.hints(analyse(plan, simulate(plan, world).samples).directions))
+
+
+def test_a_coarse_step_is_hinted_at_with_the_search_that_resolves_more() -> None:
+    (hint,) = hints_of(World(7e5), ramp_s=60.0)
+    assert hint.startswith("0->1: a step of the ramp is ") and "trexbench search" in hint
+    assert not hints_of(World(7e5), ramp_s=600.0), "0.3 % is fine"
+
+
+def test_a_ramp_that_goes_far_beyond_the_dut_is_told_what_would_fit() -> None:
+    (hint,) = hints_of(World(1.2e5), ramp_s=600.0)
+    assert "more than 8." in hint and hint.endswith(
+        ("--ramp-to 240kpps fits this DUT", "--ramp-to 250kpps fits this DUT")
+    )

@@ -110,6 +110,17 @@ def test_analysis_is_not_read_but_derived_anew() -> None:
     assert again.analysis == make_result(world=World(0.7e6)).analysis and again.warnings == ()
 
 
+def test_a_document_of_a_ramp_with_a_zoom_says_what_its_ramp_found() -> None:
+    result = make_result(world=World(0.7e6))
+    document = to_document(result)
+    document["plan"]["zoom_s"] = 60.0
+    for one in document["samples"]:
+        one["phase"] = one["phase"].replace("confirm", "zoom")
+    again = from_document(json.loads(json.dumps(document)))
+    (found,), (ramp,) = again.analysis.directions, result.analysis.directions
+    assert (found.limit, found.maximum_pps, found.trials) == (ramp.limit, ramp.maximum_pps, ()) and ramp.trials
+
+
 def test_a_document_without_samples_says_the_rest() -> None:
     result = make_result()
     brief, whole = result.without_readings(), to_document(result)

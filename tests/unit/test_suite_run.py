@@ -269,23 +269,31 @@ def test_how_long_a_night_takes() -> None:
     assert sum(job.expected_s for job in jobs) == 40 * 752
     quick = jobs_of("netgate-6100", setup=Setup(sim=True, speedup=10.0))
     assert quick[0].expected_s == 75.2
-    assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, zoom_s=30.0, hold_s=10.0, latency_s=5.0).duration_s
+    assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, hold_s=10.0, latency_s=5.0).duration_s
 
 
 @pytest.mark.parametrize(
-    ("of_dut", "of_suite", "zoom_s"),
-    [("", "", 60.0), ("", "plan: {zoom: 0s}", 0.0), ("zoom: 20s", "", 20.0), ("zoom: 20s", "plan: {zoom: 0s}", 0.0)],
+    ("of_dut", "of_suite", "refused"),
+    [
+        ("", "", False),
+        ("zoom: 20s", "", True),
+        ("zoom: 20s", "plan: {zoom: 0s}", False),
+        ("zoom: 20s", "method: search", False),
+    ],
 )
-def test_a_cell_zooms_unless_its_suite_or_dut_says_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_dut: str, of_suite: str, zoom_s: float
+def test_a_ramp_that_is_to_zoom_is_refused_with_what_replaced_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_dut: str, of_suite: str, refused: bool
 ) -> None:
     text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
     (tmp_path / "own.yaml").write_text(f"{text}\nplan:\n  ramp_duration: 60s\n  {of_dut}\n")
     monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", str(tmp_path))
     file = tmp_path / "one.yaml"
     file.write_text(f"duts: [own]\nmodes: [64b]\ndirections: [uni]\n{of_suite}\n")
-    (job,) = make_jobs(read_suite(file), SETUP)
-    assert job.request.wished.zoom_s == zoom_s
+    if refused:
+        with pytest.raises(ConfigError, match=r"a ramp has no zoom: leave it out; trexbench search"):
+            make_jobs(read_suite(file), SETUP)
+    else:
+        assert len(make_jobs(read_suite(file), SETUP)) == 1
 
 
 def test_a_simulated_cell_has_noise_of_its_own_each_night(tmp_path: Path) -> None:

@@ -121,13 +121,13 @@ class Plan:
             f"use at least {2 * self.sample_s:g} s",
         )
 
-    def require_length(self, length_s: float, option: str, beside: int = 1) -> None:
-        """ConfigError for a phase too short for sustained loss, with so many windows beside it."""
-        needed = (self.windows + beside) * max(self.window_s, self.sample_s)
+    def require_length(self, length_s: float, option: str) -> None:
+        """ConfigError for a phase too short for sustained loss, with a window beside it."""
+        needed = (self.windows + 1) * max(self.window_s, self.sample_s)
         require(
             length_s >= needed,
             f"{option} of {length_s:g} s is too short to see saturation",
-            f"use at least {needed:g} s ({self.windows} windows of loss, and {beside} beside them)",
+            f"use at least {needed:g} s ({self.windows} windows of loss, and 1 beside them)",
         )
 
     @cached_property

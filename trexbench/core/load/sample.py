@@ -25,6 +25,7 @@ class Phase(str, Enum):
     RECHECK = "recheck"
     DRAIN = "drain"
     ZOOM = "zoom"
+    """A second, fine ramp, of documents that are older than searches in its place."""
     ZOOM_DRAIN = "zoom-drain"
     CONFIRM = "confirm"
     CONFIRM_DRAIN = "confirm-drain"
@@ -32,7 +33,6 @@ class Phase(str, Enum):
     LATENCY_DRAIN = "latency-drain"
 
 
-ZOOM_PHASES = (Phase.ZOOM, Phase.ZOOM_DRAIN)
 CONFIRM_PHASES = (Phase.CONFIRM, Phase.CONFIRM_DRAIN)
 LATENCY_PHASES = (Phase.LATENCY, Phase.LATENCY_DRAIN)
 
@@ -142,7 +142,7 @@ class Conditions:
 class Sample:
     """A reading, with the rate asked of every direction since the sample before it (frames per second; {}: silence).
 
-    trial: number of the zoom, the confirmation trial, the latency load, or the look of a search, from 1. In a ramp's
+    trial: number of the confirmation trial, the latency load, or the look of a search, from 1. In a ramp's
     other phases how often the first bad rate had been held before (Phase.RECHECK). conditions: about once a second,
     in a lab.
     """

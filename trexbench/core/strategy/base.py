@@ -11,7 +11,7 @@ from math import ceil
 from typing import ClassVar
 
 from ..load.plan import Direction, Plan, require
-from ..load.sample import CONFIRM_PHASES, LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
+from ..load.sample import CONFIRM_PHASES, LATENCY_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window, measured_windows
 from ..units import format_share
 from ..verdict.evidence import find_evidence
@@ -193,7 +193,7 @@ def curve_windows(plan: Strategy, samples: Sequence[Sample], direction: Directio
 
 
 _ORDER = {phase: place for place, phase in enumerate(Phase)}
-_PARTS = (ZOOM_PHASES, CONFIRM_PHASES, LATENCY_PHASES)
+_PARTS = (CONFIRM_PHASES, LATENCY_PHASES)
 _LATER = {phase: part for part, phases in enumerate(_PARTS, 1) for phase in phases}
 _DRAINS = dict(_PARTS)
 _SILENT = (Phase.DRAIN, *_DRAINS.values())

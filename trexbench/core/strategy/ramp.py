@@ -10,15 +10,14 @@ from statistics import median
 from typing import ClassVar
 
 from ..load.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Direction, require
-from ..load.sample import LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
+from ..load.sample import LATENCY_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows
 from ..units import format_duration, format_pps, format_rate, format_share
 from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
-from ..verdict.model import DirectionResult, Limit, RunWarning, Verdict
+from ..verdict.model import DirectionResult, Limit, Verdict
 from ..verdict.path import alike
-from ..verdict.zoom import find_zoom, join_spans
 from .analysis import TRIALS_LOWER, analyse, next_trial
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 
@@ -32,23 +31,21 @@ MAX_RECHECKS = 3
 
 @dataclass(frozen=True)
 class Ramp(Strategy):
-    """A linear ramp, a hold at the target, the first bad rate once more, a zoom, confirmation, latency.
+    """A linear ramp, a hold at the target, the first bad rate once more, confirmation, latency.
 
-    ramp_s: from zero to the target. zoom_s: of a second, fine ramp across the knee that was found; 0: none. confirm_s:
-    how long the rate found is held in the end to confirm it; 0: not at all, and the first bad rate is not held again
-    either. latency_s: how long each of LATENCY_LOADS is held after that, with tagged frames; 0: not at all.
-    stop_on_saturation: the ramp ends once every direction is saturated.
+    ramp_s: from zero to the target. confirm_s: how long the rate found is held in the end to confirm it; 0: not at all,
+    and the first bad rate is not held again either. latency_s: how long each of LATENCY_LOADS is held after that, with
+    tagged frames; 0: not at all. stop_on_saturation: the ramp ends once every direction is saturated.
     """
 
     ramp_s: float = 600.0
-    zoom_s: float = 0.0
     confirm_s: float = 10.0
     latency_s: float = 0.0
     stop_on_saturation: bool = False
 
     kind: ClassVar[str] = "ramp"
     seeks_knee: ClassVar[bool] = True
-    curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.RAMP, Phase.ZOOM)
+    curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.RAMP,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,8 +55,6 @@ class Ramp(Strategy):
             f"use at least {2 * self.sample_s:g} s, or 0",
         )
         self.require_length(self.ramp_s, "--ramp-duration")
-        if self.zoom_s:
-            self.require_length(self.zoom_s, "--zoom", beside=2 * self.windows)
 
     def step_pps(self, direction: Direction) -> float:
         return self.offer(direction).target_pps * max(self.window_s, self.sample_s) / self.ramp_s
@@ -71,8 +66,6 @@ class Ramp(Strategy):
             # Twice as long as loss must last: the second half decides.
             stages.append(Stage(Phase.RECHECK, 2 * self.windows * max(self.window_s, self.sample_s)))
         stages.append(Stage(Phase.DRAIN, self.drain_s))
-        if self.zoom_s:
-            stages += [Stage(Phase.ZOOM, self.zoom_s, 1), Stage(Phase.ZOOM_DRAIN, self.drain_s, 1)]
         if self.confirm_s:
             stages += [Stage(Phase.CONFIRM, self.confirm_s, 1), Stage(Phase.CONFIRM_DRAIN, self.drain_s, 1)]
         for load in range(1, len(LATENCY_LOADS) + 1) if self.latency_s else ():
@@ -83,7 +76,7 @@ class Ramp(Strategy):
         last = history[-1]
         if last.phase is Phase.RAMP and self.stop_on_saturation and self._all_saturated(history):
             return self._recheck(history, last.trial) or self.drain(history)
-        going_on = {Phase.RAMP: self._climb, Phase.ZOOM: self._go_on_zooming}.get(last.phase, self.keep_rates)
+        going_on = self._climb if last.phase is Phase.RAMP else self.keep_rates
         if (step := going_on(history)) is not None:
             return step
         if last.phase is Phase.WARMUP:
@@ -98,8 +91,7 @@ class Ramp(Strategy):
         if last.phase is Phase.LATENCY_DRAIN:
             return self._next_load(history, last.trial + 1)
         again = self._resume(history) or self._recheck(history, last.trial + 1) if last.phase is Phase.DRAIN else None
-        again = again or self._next_zoom(history) or next_trial(self, history, TRIALS_LOWER)
-        return again or self._next_load(history, 1)
+        return again or next_trial(self, history, TRIALS_LOWER) or self._next_load(history, 1)
 
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """The knee; without one, the rate carried without loss, and what limited it."""
@@ -113,35 +105,20 @@ class Ramp(Strategy):
         if limit is not Limit.DUT:
             bounds = (knee.last_good_pps, knee.first_bad_pps, since_s)
             return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
-        knee = find_zoom(history, direction, knee.maximum_pps).knee or knee
         slow = 2 * slow_share([w for w in windows if w.phase is Phase.HOLD]) * knee.maximum_pps
         low, high = (hypot(end - knee.maximum_pps, slow) for end in knee.interval_pps)
         low = max(0.0, knee.maximum_pps - low - evidence.path.doubtful * knee.maximum_pps)
         high += knee.maximum_pps
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, since_s)
 
-    def warnings(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
-        """Zooms that say otherwise than the ramp."""
-        for result in results:
-            if result.limit is not Limit.DUT or not result.maximum_pps:
-                continue
-            name = result.direction
-            zoom = find_zoom(history, name, result.maximum_pps)
-            if zoom.problem:
-                yield RunWarning(
-                    "zoom", f"{name}: the fine ramp found no knee ({zoom.problem}): the figure is the ramp's"
-                )
-            if zoom.blank_s is not None:
-                when = f"a stall at {zoom.blank_s:.0f} s, in the fine ramp"
-                yield RunWarning("stall", f"{name}: {when}: nothing was forwarded; it did not last")
-
     def hints(self, results: Sequence[DirectionResult]) -> Iterator[str]:
         """That the ramp's step is coarse for the knee found, and that it went on far beyond that."""
         found = [result for result in results if result.limit is Limit.DUT and result.maximum_pps]
         for result in found:
             share = self.step_pps(result.direction) / result.maximum_pps
-            if share > COARSE_STEP and not self.zoom_s:
-                yield f"{result.direction}: a step of the ramp is {format_share(share)} of the rate found: add --zoom"
+            if share > COARSE_STEP:
+                words = f"{result.direction}: a step of the ramp is {format_share(share)} of the rate found"
+                yield f"{words}: trexbench search finds it to 0.5 %"
         most = max((result.maximum_pps / self.offer(result.direction).target_pps for result in found), default=1.0)
         if len(found) == len(results) and most < FAR_BELOW:
             fits = ENOUGH * max(result.maximum_pps for result in found)
@@ -151,8 +128,6 @@ class Ramp(Strategy):
     def words(self, target: str) -> Iterator[str]:
         yield f"ramp to {target} in {format_duration(self.ramp_s)}"
         yield f"hold {format_duration(self.hold_s)}"
-        if self.zoom_s:
-            yield f"a fine ramp across the knee in {format_duration(self.zoom_s)}"
         if self.confirm_s:
             yield f"confirm {format_duration(self.confirm_s)}"
         if self.latency_s:
@@ -226,39 +201,6 @@ class Ramp(Strategy):
         if not found:
             return None
         return self.begin(Phase.RAMP, history, _asked_at(history, min(found)), history[-1].trial + 1)
-
-    def _next_zoom(self, history: Sequence[Sample]) -> LoadStep | None:
-        """The next ramp across knees; in all directions, as the first one was: they may depend on one another."""
-        if self.zoom_s == 0 or history[-1].phase not in (Phase.DRAIN, Phase.ZOOM_DRAIN):
-            return None
-        number = history[-1].trial + 1 if history[-1].phase is Phase.ZOOM_DRAIN else 1
-        span = self._zoom_span(history, number)
-        return self.begin(Phase.ZOOM, history, self._rates_at(span[0]), number) if span else None
-
-    def _go_on_zooming(self, history: Sequence[Sample]) -> LoadStep | None:
-        """The next step of a zoom, whose first two steps tell the others; None at its end."""
-        last, at, until_s = history[-1], phase_first(history), self.go_on(history)
-        if until_s is None:
-            return None
-        first = self._share(history[at].asked_pps)
-        if history[at] is last:
-            low, high = self._zoom_span(history, last.trial) or (first, first)
-            rise = (high - low) * self.sample_s / (self.zoom_s - self.sample_s)
-        else:
-            rise = self._share(history[at + 1].asked_pps) - first
-        steps = (until_s - phase_begun(history)) / self.sample_s - 1
-        return LoadStep(Phase.ZOOM, self._rates_at(first + steps * rise), until_s, last.trial)
-
-    def _zoom_span(self, history: Sequence[Sample], number: int) -> tuple[float, float] | None:
-        """From where to where the zoom of this number goes, as shares of the target; None where no such zoom is due."""
-        ramp = RunWindows(self, [s for s in history if s.phase not in ZOOM_PHASES])
-        found = [(self.conclude(ramp, one), self.offer(one).target_pps) for one in self.directions]
-        spans = join_spans(
-            (v.low_pps / target, v.high_pps / target)
-            for v, target in found
-            if v.limit is Limit.DUT and v.last_good_pps and v.low_pps is not None and v.high_pps is not None
-        )
-        return spans[number - 1] if number <= len(spans) else None
 
     def _next_load(self, history: Sequence[Sample], first: int) -> LoadStep | None:
         """The next load of the latency, from number ``first`` on, that is high enough to be sent evenly."""

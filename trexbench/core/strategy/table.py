@@ -35,7 +35,7 @@ def plan_to_dict(plan: Strategy) -> dict[str, Any]:
 
 def plan_from_dict(values: Mapping[str, Any]) -> Strategy:
     """KeyError, TypeError, ValueError or ConfigError for what is not a plan."""
-    figures = dict(values)
+    figures = {name: value for name, value in values.items() if name != "zoom_s"}  # of ramps that had a zoom
     if (kind := figures.pop("kind")) not in STRATEGIES:
         raise ValueError(f"plan: no strategy {kind!r}")
     strategy = STRATEGIES[kind]

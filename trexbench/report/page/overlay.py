@@ -65,7 +65,7 @@ def find_curves(cell: Cell, result: RunResult, most: int = MOST_POINTS) -> tuple
         spans = [span for span in find_spans(plan, samples, one.direction, plan.curve_phases) if _sent_pps(*ways, span)]
         joined = join_spans(spans, [_sent_pps(*ways, span) for span in spans], one.first_bad_pps, most)
         windows = (build_window(one.direction, (samples[first], samples[last])) for first, last in joined)
-        # a search, and a ramp's zoom, go back
+        # a search goes back
         points = sorted((w.sent_pps, w.received_pps, w.loss or 0.0) for w in windows if w.sent)
         if points:
             line_pps = plan.offer(one.direction).line_rate_pps
