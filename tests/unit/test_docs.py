@@ -115,8 +115,8 @@ def test_who_was_the_limit_has_the_thresholds_of_the_code() -> None:
 def test_who_lost_the_frames_has_the_thresholds_of_the_code() -> None:
     rows = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.*) \|$", DOCS[0].with_name("measurement.md").read_text()))
     stated = {name: [float(share) for share in re.findall(r"(\d+) %", rows[name])] for name in rows}
-    missed = 100 * blame.TX_MISS_SHARE
-    assert stated["generator-rx"] == [100 * blame.RX_BLAME_SHARE]
+    missed = 100 * blame.BLAME_SHARE
+    assert stated["generator-rx"] == [100 * blame.BLAME_SHARE]
     assert stated["generator-tx"] == [missed, blame.CPU_LIMIT_PERCENT, missed]
     assert {limit.value for limit in Limit} <= rows.keys()
 

@@ -9,7 +9,7 @@ from math import sqrt
 from ..load.plan import Direction
 from ..load.windows import RunWindows
 from ..units import format_share
-from ..verdict.blame import RX_BLAME_SHARE
+from ..verdict.blame import BLAME_SHARE
 from ..verdict.evidence import find_evidence
 from ..verdict.knee import find_loss
 from ..verdict.model import Analysis, DirectionResult, Limit
@@ -56,7 +56,7 @@ def _hear(measured: RunWindows, result: DirectionResult, losses: LossReport, twi
     direction, once = result.direction, result.received - twice
     lost = result.sent - once
     after = sum(one.frames for one in losses.places if one.kind == AFTER and one.directions == (str(direction),))
-    enough = max(FEW + 1, RX_BLAME_SHARE * lost)
+    enough = max(FEW + 1, BLAME_SHARE * lost)
     if result.limit is not Limit.DUT or after < enough:
         return result
     # What is lost at every rate, on a bad cable behind the DUT, says nothing about its limit.

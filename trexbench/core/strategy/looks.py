@@ -15,7 +15,7 @@ from ..load.windows import RunWindows, Window, build_window, measured_windows
 from ..verdict.belief import Belief, Bracket, believe
 from ..verdict.belief import LookResult as Tried
 from ..verdict.blame import misses
-from ..verdict.evidence import STOOD
+from ..verdict.evidence import AT_ONCE, STOOD
 from ..verdict.knee import find_sustained
 from ..verdict.path import find_path
 
@@ -32,8 +32,6 @@ SURE, STEADY = 0.75, 0.9
 """The probability with which the knee must lie between its ends; the second where no lossy rate is below a good one."""
 STATED = 0.97
 """The probability of the interval that is stated where some are: 95 of 100 hold the knee (benchmarks/search.py)."""
-ULPS = 1e-9
-"""Shares that differ by no more are the same."""
 HALF = 4
 """Rates lie on a grid of an eighth of the width asked for; an interval reaches so many steps down and up."""
 
@@ -93,7 +91,7 @@ class Look(NamedTuple):
     @property
     def together(self) -> bool:
         """True if all directions were asked for one share."""
-        return all(self.asked - part.asked <= ULPS * self.asked for part in self.parts.values())
+        return all(self.asked - part.asked <= AT_ONCE * self.asked for part in self.parts.values())
 
     @property
     def unreached(self) -> bool:

@@ -10,11 +10,10 @@ from ..load.windows import Window
 from ..units import format_pps, format_share
 from .model import Goal, Limit, Verdict
 
-TX_MISS_SHARE = 0.01
-"""Sent this much less than asked: the generator did not keep up."""
+BLAME_SHARE = 0.01
+"""The generator did not keep up if it sent this much less than asked, or as many frames met a full queue; its
+receiver is to blame from this share of the loss on (tests/truth/test_mixed_faults.py)."""
 CPU_LIMIT_PERCENT = 85.0
-RX_BLAME_SHARE = 0.01
-"""Share of the loss from which on the receiving port's own errors explain it: the generator's receiver is to blame."""
 LINK_DOWN = (Limit.LINK, ("a link went down",))
 
 
@@ -27,7 +26,7 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
     if not all(w.link_up for w in windows):
         return LINK_DOWN
     ierrors, lost = sum(w.ierrors for w in windows), sum(w.lost for w in windows)
-    if ierrors and ierrors >= RX_BLAME_SHARE * lost:
+    if ierrors and ierrors >= BLAME_SHARE * lost:
         own = min(ierrors, lost)  # read a little earlier or later than the frames
         return Limit.GENERATOR_RX, (f"the tester's receiving port lost {own} of {lost} frames itself (ierrors)",)
     behind, strained = _behind(windows), _strained(plan, windows)
@@ -49,7 +48,7 @@ def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) 
     limit, reasons = blame(plan, onset)
     if limit is not Limit.GENERATOR_TX:
         return limit, reasons
-    more_pps = max(w.sent_pps for w in onset) * (1 + TX_MISS_SHARE)
+    more_pps = max(w.sent_pps for w in onset) * (1 + BLAME_SHARE)
     above = [w for w in windows if w.sent_pps > more_pps and w.is_bad(plan.loss_threshold) and not _strained(plan, [w])]
     if len(above) < plan.windows or blame(plan, above)[0] not in (Limit.DUT, Limit.GENERATOR_TX):
         return limit, reasons
@@ -70,7 +69,7 @@ def _strained(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
     """Evidence that the generator was at its own limit, where its frames come in bursts."""
     reasons = []
     queue_full = _queue_full(windows, len(plan.directions))
-    if queue_full > TX_MISS_SHARE * sum(w.sent for w in windows):
+    if queue_full > BLAME_SHARE * sum(w.sent for w in windows):
         reasons.append(f"its transmit queue was full {queue_full:.0f} times")
     cpu = [w.cpu_percent for w in windows if w.cpu_percent is not None]
     if cpu and median(cpu) >= CPU_LIMIT_PERCENT:
@@ -93,7 +92,7 @@ def _queue_full(windows: Sequence[Window], directions: int) -> float:
 
 def misses(asked_pps: float, sent_pps: float) -> bool:
     """Test whether less was sent than a generator that keeps up would send."""
-    return sent_pps < asked_pps * (1 - TX_MISS_SHARE)
+    return sent_pps < asked_pps * (1 - BLAME_SHARE)
 
 
 def limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:

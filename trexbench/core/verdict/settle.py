@@ -15,7 +15,7 @@ from ..load.plan import Direction
 from ..load.sample import CONFIRM_PHASES, Phase, Sample, by_trial
 from ..load.windows import NOTHING_SHARE, RunWindows, Window, build_window
 from ..units import format_pps, format_share
-from .blame import RX_BLAME_SHARE, misses
+from .blame import BLAME_SHARE, misses
 from .evidence import find_evidence
 from .model import Limit, Trial, Verdict
 from .path import alike, find_path
@@ -98,7 +98,7 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
 def _receiver_lost(measured: RunWindows, direction: Direction, trial: Trial) -> bool:
     """Test for a trial whose loss is that of the tester's receiving port: it says nothing of the DUT."""
     window = find_held(measured.samples, direction, CONFIRM_PHASES, trial.number).window
-    return bool(window.ierrors) and window.ierrors >= RX_BLAME_SHARE * window.lost
+    return bool(window.ierrors) and window.ierrors >= BLAME_SHARE * window.lost
 
 
 def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> str:
