@@ -109,7 +109,8 @@ def test_it_is_ramped_one_way(tmp_path: Path, kind: Kind) -> None:
 @some("four ports of IPv6")
 def test_suites_of_ramps_and_of_searches_measure_it_both_ways(tmp_path: Path, kind: Kind) -> None:
     cells = f"duts: [box]\nmodes: [{kind.mode}]\ndirections: [bidir]\n"
-    short = "plan: {ramp_duration: 60s, hold: 4s, confirm: 2s}\n"
+    to = min(97.0, 400 * kind.pps / kind.ports / kind.line_rate_pps)  # four times what the DUT carries, for fine steps
+    short = f"plan: {{ramp_to: {to:.1f}%, ramp_duration: 60s, hold: 4s, confirm: 2s}}\n"
     folder_with(tmp_path, ramps=cells + short, searches=f"method: search\n{cells}")
     for name in ("ramps", "searches"):
         succeed(tmp_path, "suite", "run", name, "--sim")

@@ -266,7 +266,7 @@ def test_a_night_of_other_cells_is_not_resumed(tmp_path: Path) -> None:
 def test_how_long_a_night_takes() -> None:
     jobs = jobs_of("netgate-6100")
     assert expected_s(jobs[0].request) == 10 + 600 + 30 + 6 + 1 + 10 + 1 + 3 * (10 + 1)
-    assert sum(job.expected_s for job in jobs) == 40 * 752
+    assert sum(job.expected_s for job in jobs) == 40 * 691
     quick = jobs_of("netgate-6100", setup=Setup(sim=True, speedup=10.0))
     assert quick[0].expected_s == 69.1
     assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, hold_s=10.0, latency_s=5.0).duration_s
