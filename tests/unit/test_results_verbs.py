@@ -150,12 +150,11 @@ def test_without_costs_and_without_a_failure_efficiency_has_no_answer() -> None:
 
 def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
     store(1, dut='a,"b"')
-    sql = "select dut, round(total_pps) as pps, night from runs"
-    assert said(capfd, "results", "query", sql)[0].splitlines() == ["dut    pps       night", 'a,"b"  599936.0  -']
-    assert said(capfd, "results", "query", "--csv", sql)[0] == 'dut,pps,night\n"a,""b""",599936.0,\n'
-    assert json.loads(said(capfd, "results", "query", "--json", sql)[0]) == [
-        {"dut": 'a,"b"', "pps": 599936.0, "night": None}
-    ]
+    sql = "select dut, round(total_pps / 1000) as kpps, night from runs"
+    assert said(capfd, "results", "query", sql)[0].splitlines() == ["dut    kpps   night", 'a,"b"  600.0  -']
+    assert said(capfd, "results", "query", "--csv", sql)[0] == 'dut,kpps,night\n"a,""b""",600.0,\n'
+    table = json.loads(said(capfd, "results", "query", "--json", sql)[0])
+    assert table == [{"dut": 'a,"b"', "kpps": 600.0, "night": None}]
     for wrong in ("drop view runs", "", " ; ", "/* nothing */", "select 1; select 2"):
         out, err = said(capfd, "results", "query", wrong, code=2)
         assert out == "" and "SELECT" in err and len(err.splitlines()) == 1 and ".:" not in err
