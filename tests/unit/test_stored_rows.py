@@ -644,6 +644,26 @@ def test_a_place_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         keep_night(other, path, refused)
 
 
+def test_nights_of_others_that_were_fetched_in_part_are_not_put(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory_store(3)
+    other, memory = fresh(tmp_path, monkeypatch), fsspec.filesystem("memory")
+    monkeypatch.setattr("trexbench.results.remote._AT_ONCE", 2)
+    read = type(memory).cat_file
+
+    def broken(self: object, path: str, *more: object, **options: object) -> bytes:
+        if path.endswith(f"{date(2)}-nightly.json"):
+            raise OSError("no such host")
+        return bytes(read(self, path, *more, **options))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "cat_file", broken)
+        with pytest.raises(StoreError, match="no such host"):
+            find_nights(other, refused)
+    assert len([*other.glob("nights/*.json")]) == 2 and not find_nights(other, refused, is_begun_here=True)
+
+
 def test_a_night_that_could_not_be_put_is_put_with_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = mirror_of("memory://lab/results")
     memory, told = type(fsspec.filesystem("memory")), "no such host"

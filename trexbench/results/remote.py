@@ -199,27 +199,29 @@ class Store:
         """Fetch those that are not in the mirror as they are now; what was made there, and is not sent, stays."""
         marks = {name: _mark_of(self.mirror / name) for name in found}
         stale = [name for name, mark in marks.items() if mark != _time_of(found[name]) and mark < SENT_BEFORE_NS]
-        self.fetch(stale, lasting=False)
-        for name in stale:
-            self.mark(name, found[name])
+        self.fetch(stale, found)
 
     def mark(self, name: str, stamp: str) -> None:
         """Note that the mirror's file is what has this stamp in the store."""
         with contextlib.suppress(FileNotFoundError):
             os.utime(self.mirror / name, ns=(_time_of(stamp),) * 2)
 
-    def fetch(self, names: Sequence[str], lasting: bool = True) -> int:
-        """Fetch these files into the mirror; the number of those that there are. lasting: whatever happens to power."""
+    def fetch(self, names: Sequence[str], stamps: Mapping[str, str] | None = None) -> int:
+        """Fetch these files into the mirror; the number of those that there are.
+
+        stamps: of each file in the store. A copy appears together with its mark, but may not outlast a loss of power.
+        """
         there = 0
         for at in range(0, len(names), _AT_ONCE):
             for name, data in self._read(names[at : at + _AT_ONCE]):
                 target = self.mirror / name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                if lasting:
+                if stamps is None:
                     files.replace_file(target, data)
                 else:
                     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
                     temporary.write_bytes(data)
+                    os.utime(temporary, ns=(_time_of(stamps[name]),) * 2)
                     temporary.replace(target)
                 there += 1
         return there
