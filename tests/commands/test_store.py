@@ -19,7 +19,7 @@ from tools import folder_with, succeed, trexbench
 
 from suites import TWO
 from trexbench.core.errors import StoreError
-from trexbench.results.remote import mirror_of, store_of
+from trexbench.results.remote import Store, mirror_of, store_of
 from trexbench.session.keep import Output
 from trexbench.session.options import Setup
 from trexbench.suite.night import NightOptions
@@ -138,6 +138,15 @@ def test_sftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             store.create(name)
         store.replace(name)
         assert (tmp_path / "store" / name).read_text() == "{}" and not [*(tmp_path / "store").rglob("*.tmp")]
+        connections = server.connections
+        for _ in range(3):
+            with pytest.raises(StoreError, match="cannot be reached"):
+                Store(address, results).replace(f"{name}/below-a-file.json")
+        assert server.connections == connections, "a request that failed costs no connection"
+        server.cut()
+        with pytest.raises(StoreError, match="cannot be reached"):
+            Store(address, results).find("nights")
+        assert Store(address, results).find("nights") and len(server.sessions()) == 1
 
 
 def test_trouble_with_the_store_costs_a_night_no_later_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

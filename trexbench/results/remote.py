@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,6 +28,7 @@ SENT_BEFORE_NS = 10**18
 """Copies of the store's files are marked with a time before this, of 2001: it is made of their stamp there."""
 _AT_ONCE = 64
 """So many files are asked for together."""
+_SSH = ("sftp:", "ssh:")
 _NO_NAMES = frozenset({"", ".", ".."})
 
 
@@ -128,16 +128,32 @@ def fetch_together(results: Path, names: Iterable[str]) -> None:
             store.fetch([name for name in names if not (results / name).exists()])
 
 
-@cache
+_opened: dict[str, tuple[Any, str]] = {}
+"""File systems of addresses, each with the path there."""
+
+
 def _open(address: str) -> tuple[Any, str]:
+    if address in _opened:
+        return _opened[address]
     with _saying(address):
         import fsspec
 
-        options = {"host_key_policy": _known_hosts_only()} if address.startswith(("sftp:", "ssh:")) else {}
+        options = {"host_key_policy": _known_hosts_only()} if address.startswith(_SSH) else {}
         system, root = fsspec.core.url_to_fs(address, skip_instance_cache=True, **options)
         if options:
             system.client.get_transport().set_keepalive(60)  # between a night's begin and its end nothing else is sent
-        return system, root.rstrip("/")
+        return _opened.setdefault(address, (system, root.rstrip("/")))
+
+
+def _forget_lost(address: str) -> None:
+    """Open the address anew next time, unless its SSH connection works: each new one would stay beside the former."""
+    opened = _opened.get(address)
+    if opened is not None and address.startswith(_SSH):
+        channel = opened[0].ftp.get_channel()
+        if not (channel.closed or channel.eof_received):
+            return
+        channel.get_transport().close()
+    _opened.pop(address, None)
 
 
 def _known_hosts_only() -> Any:
@@ -387,6 +403,6 @@ def _saying(address: str) -> Iterator[None]:
         remedy = f"pip install {cause.name.partition('.')[0]}" if cause.name else INSTALL
         raise ConfigError(f"{address} cannot be read: {error}", remedy) from None
     except Exception as error:  # each library has errors of its own
-        _open.cache_clear()  # a connection that was lost is not used again
+        _forget_lost(address)
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise StoreError(f"{address} cannot be reached: {text}", "check the address, and its credentials") from None
