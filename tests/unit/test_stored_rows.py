@@ -561,28 +561,49 @@ def test_writers_that_stall_anywhere_lose_and_double_no_row(
                 keep_night(mirrors[0], ended_night(mirrors[0], number), list[str]().append)
 
 
-@pytest.mark.parametrize("how", ["damaged", "damaged, as a document is"])
+@pytest.mark.parametrize("how", ["damaged", "damaged, as a document is", "damaged, as a night is"])
 def test_a_damaged_merged_month_is_repaired_in_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     ours, memory, told = memory_store(2), fsspec.filesystem("memory"), list[str]()
     for number in (31, 32):
         keep_night(ours, ended_night(ours, number), refused)
-    place, document = "/lab/results/rows/nightly/2026-01.parquet", memory.find(f"/lab/results/{date(0)}")[0]
+    place, folder = "/lab/results/rows/nightly/2026-01.parquet", "nights" if how.endswith("night is") else date(0)
+    document = memory.find(f"/lab/results/{folder}")[0]
     wanted, whole = all_rows(ours, refused), memory.cat_file(document)
     memory.pipe_file(place, memory.cat_file(place)[:-100])
     if how != "damaged":
         memory.pipe_file(document, b"{")
         other = fresh(tmp_path, monkeypatch)
+        all_rows(other, told.append)
+        assert "not read: " in told[-1]
         keep_night(other, ended_night(other, 33), told.append)
         assert "not made anew" in told[-1] and "the next `trexbench nightly` repairs it" in told[-1]
         memory.pipe_file(document, whole)
     other = fresh(tmp_path, monkeypatch)
+    all_rows(other, told.append)
     keep_night(other, ended_night(other, 34), told.append)
     assert "made anew of its documents, as memory://lab/results/rows/nightly/2026-01.2.parquet" in told[-1]
     assert not memory.exists(place)
     rows = all_rows(fresh(tmp_path, monkeypatch), refused)
     assert rows[: len(wanted)] == wanted and rows[-1].night == date(34)
+
+
+@pytest.mark.parametrize("analysis", [1, 10**6])
+def test_rows_of_a_newer_version_are_not_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analysis: int
+) -> None:
+    ours, memory, told = memory_store(2), fsspec.filesystem("memory"), list[str]()
+    for number in (31, 32):
+        keep_night(ours, ended_night(ours, number), refused)
+    place, wanted = "rows/nightly/2026-01.parquet", all_rows(ours, refused)
+    made_by = json.dumps({"analysis": analysis, "columns": []})
+    write_table(tmp_path / "x.parquet", pq.read_table(ours / place).replace_schema_metadata({"trexbench": made_by}))
+    memory.pipe_file(f"/lab/results/{place}", (tmp_path / "x.parquet").read_bytes())
+    is_newer, other = analysis > 1, fresh(tmp_path, monkeypatch)
+    assert all_rows(other, told.append) == wanted and ("repairs it" in told[-1]) != is_newer
+    keep_night(other, ended_night(other, 33), refused if is_newer else told.append)
+    assert memory.exists(f"/lab/results/{place}") == is_newer
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -29,6 +29,7 @@ from .rowfiles import (
     ENDING,
     PERIODS,
     STORED_ONLY,
+    age_of,
     counting,
     decode_rows,
     documents_of,
@@ -90,6 +91,23 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
             raise StoreError(f"damaged ({error})") from None
 
 
+def read_whole(path: Path) -> pa.Table:
+    """Return a file that has all rows of its nights; StoreError as read_table, and where it may lack some."""
+    table = read_table(path)
+    if _PARTIAL in table.schema.metadata:
+        raise StoreError(f"{path}: made while a document could not be read, or in place of a damaged file")
+    return table
+
+
+def is_newer(path: Path) -> bool:
+    """Test whether another version of trexbench made this file, which is not older."""
+    try:
+        theirs, ours = (pq.read_schema(path).metadata or {}).get(_MADE_BY, b"{}"), _schema().metadata[_MADE_BY]
+        return theirs != ours and age_of(theirs) >= age_of(ours)
+    except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
+        return False
+
+
 def read_rows(path: Path, since: str | None = None, **wanted: str | None) -> list[RunRow]:
     """Return rows as read_stored finds them; StoreError as there and as of decode_rows."""
     return decode_rows(read_stored(path, since, **wanted), path)
@@ -111,10 +129,13 @@ def read_stored(path: Path, since: str | None = None, **wanted: str | None) -> l
     return stored
 
 
-def write_night(results: Path, nights: Iterable[Path], path: Path | None = None) -> tuple[Path, list[str]]:
+def write_night(
+    results: Path, nights: Iterable[Path], path: Path | None = None, is_partial: bool = False
+) -> tuple[Path, list[str]]:
     """Write the rows of these nights' documents, by default where those of the first belong.
 
     Returns the file, and what could not be read: such a file is never merged. Documents that were removed have no rows.
+    is_partial: never to be merged, whatever could be read.
     StoreError where a night cannot be read or the store cannot be reached, OSError for the disk.
     """
     rows: list[RunRow] = []
@@ -138,7 +159,7 @@ def write_night(results: Path, nights: Iterable[Path], path: Path | None = None)
     make_directory(path.parent)
     files.sweep(path.parent)
     table = make_table(rows, digests)
-    if unread:
+    if unread or is_partial:
         table = table.replace_schema_metadata({**table.schema.metadata, _PARTIAL: b""})
     write_table(path, table)
     return path, unread
@@ -147,11 +168,9 @@ def write_night(results: Path, nights: Iterable[Path], path: Path | None = None)
 def drop_removed(results: Path, path: Path) -> None:
     """Drop the rows of documents that were removed, and the file with its last row.
 
-    StoreError as read_table, and where it lacks rows.
+    StoreError as read_whole.
     """
-    table = read_table(path)
-    if _PARTIAL in table.schema.metadata:
-        raise StoreError(f"{path}: made while a document could not be read")
+    table = read_whole(path)
     places = table.column("path").to_pylist()
     there = {place: (results / place).exists() for place in places}
     if all(there.values()):
@@ -202,12 +221,12 @@ def _merge_into(folder: Path, period: str, former: str | None, parts: Sequence[P
     former: the last version of the merged file.
     """
     try:
-        tables = {path: read_table(path) for path in parts}
-        before = [read_table(folder / former)] if former is not None else []
+        tables = {path: read_whole(path) for path in parts}
+        before = [read_whole(folder / former)] if former is not None else []
     except StoreError:
         return [], []
     schemas = [table.schema for table in [*tables.values(), *before]]
-    if any(_PARTIAL in schema.metadata or not schema.equals(schemas[0], check_metadata=True) for schema in schemas):
+    if not all(schema.equals(schemas[0], check_metadata=True) for schema in schemas):
         return [], []
     known = {row for table in before for row in table.column("row").to_pylist()}
     gone = [path for path in parts if before and known.issuperset(tables[path].column("row").to_pylist())]

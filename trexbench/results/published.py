@@ -12,29 +12,38 @@ from pathlib import Path
 from ..core.errors import StoreError
 from .document import decode
 from .nights import FOLDER, find_nights, is_sent, read_night
-from .parquet import drop_removed, merge, read_table, write_night
+from .parquet import drop_removed, is_newer, merge, read_whole, write_night
 from .remote import Store, store_of
 from .rowfiles import ENDING, PERIODS, ROWS, counting, documents_of, is_merged, next_version, period_of, rows_file
 
 Warn = Callable[[str], None]
+_NO_NIGHTS = "its nights are not there"
 
 
-def _nights_of(results: Path, store: Store | None, name: str) -> list[Path]:
-    """The nights whose rows the file of this name has."""
+def _nights_of(results: Path, store: Store | None, name: str) -> tuple[list[Path], list[str]]:
+    """The nights whose rows the file of this name has, and which of them cannot be read."""
     path = Path(name)
-    period = period_of(name)
-    if store is not None:
-        suffix = f"-{path.parent.name}"
-        there = store.find(FOLDER, period[:10])
-        store.mirror_files({one: stamp for one, stamp in there.items() if suffix in one})
-    nights = []
-    for file in sorted((results / FOLDER).glob(f"{period[:10]}*-{path.parent.name}*.json")):
-        with contextlib.suppress(StoreError):
+    suite, period = path.parent.name, period_of(name)
+    if store is None:
+        files = sorted((results / FOLDER).glob(f"{period[:10]}*-{suite}*.json"))
+    else:
+        found = store.find(FOLDER, period[:10])
+        there = {one: found[one] for one in sorted(found) if f"-{suite}" in one and one.endswith(".json")}
+        store.mirror_files(there)
+        files = [results / one for one in there]
+    nights, unread = [], []
+    for file in files:
+        number = file.stem[len("2026-11-26-") + len(suite) :]
+        if len(period) not in PERIODS and file.stem[:10] + number != period:
+            continue
+        try:
             night = read_night(file)
-            own = rows_file(Path(), file.stem, night)
-            if own.parent.name == path.parent.name and own.name.startswith(period) and night.finished is not None:
-                nights += [file] if len(period) in PERIODS or own.name == path.name else []
-    return nights
+            if rows_file(Path(), file.stem, night).parent.name == suite and night.finished is not None:
+                nights.append(file)
+        except StoreError as error:
+            if not number or number[1:].isdecimal():
+                unread.append(str(error))
+    return nights, unread
 
 
 def remake(
@@ -44,11 +53,14 @@ def remake(
 
     stamp: of the store's file, which it stands for if every document could be read; else that is fetched again.
     """
-    nights = nights or _nights_of(results, store, name)
+    unread = list[str]()
     if not nights:
-        warn(f"{name} cannot be made anew: its nights are not there")
+        nights, unread = _nights_of(results, store, name)
+    if not nights:
+        warn(f"{name} cannot be made anew: {(unread or [_NO_NIGHTS])[0]}")
         return False
-    _, unread = write_night(results, nights, results / name)
+    is_stand_in = store is not None and is_merged(name)
+    unread += write_night(results, nights, results / name, is_stand_in or bool(unread))[1]
     _warn_of(unread, warn)
     if store is not None and stamp is not None:
         store.mark(name, "" if unread else stamp)
@@ -106,7 +118,7 @@ def _make_missing(results: Path, folder: Path, warn: Warn) -> None:
         name = file.stem[:10] + file.stem[11 + len(folder.name) :]
         if not there & {name, *(name[:length] for length in PERIODS)}:
             place = (folder / (name + ENDING)).relative_to(results).as_posix()
-            if nights := _nights_of(results, None, place):
+            if nights := _nights_of(results, None, place)[0]:
                 remake(results, None, place, warn, nights)
 
 
@@ -153,20 +165,21 @@ def _create(store: Store, name: str) -> bool:
 
 
 def _repair(results: Path, store: Store, there: Mapping[str, str], warn: Warn) -> None:
-    """Make a next version of each merged file that is damaged in the store, of its nights' documents."""
+    """Make a next version of each merged file that is damaged in the store, or older, of its nights' documents."""
     for name in filter(is_merged, counting({Path(one).name: one for one in there})):
         path = Path(next(iter(there))).with_name(name)
         with contextlib.suppress(StoreError):
-            read_table(results / path)
+            read_whole(results / path)
             continue
-        store.fetch([path.as_posix()])  # the copy may be torn
-        store.mark(path.as_posix(), there[path.as_posix()])
+        store.fetch([path.as_posix()], there)  # the copy may be torn, or one of rows made here
         try:
-            read_table(results / path)
+            read_whole(results / path)
         except StoreError as error:
+            if is_newer(results / path):
+                continue
             new = path.with_name(next_version(name))
-            nights = _nights_of(results, store, path.as_posix())
-            unread = write_night(results, nights, results / new)[1] if nights else ["its nights are not there"]
+            nights, unread = _nights_of(results, store, path.as_posix())
+            unread += write_night(results, nights, results / new)[1] if nights else [_NO_NIGHTS]
             if not unread and _create(store, new.as_posix()):
                 warn(f"{error}: made anew of its documents, as {store.address}/{new}")
                 continue

@@ -37,6 +37,12 @@ def made_by() -> str:
     return json.dumps({"analysis": ANALYSIS_VERSION, "columns": [*column_names(), *STORED_ONLY]})
 
 
+def age_of(made: bytes) -> tuple[int, int]:
+    """Return what is greater for a newer version of what rows hold; ValueError, LookupError or TypeError for others."""
+    about = json.loads(made)
+    return int(about["analysis"]), len(about["columns"])
+
+
 def folder_of(results: Path, suite: str) -> Path:
     return results / ROWS / safe_name(suite, "._-")
 

@@ -162,14 +162,15 @@ class _Mirror:
         with contextlib.suppress(StoreError):
             yield read(self._results / name)
             return
-        self._store.fetch([name])  # the copy may be torn
-        self._store.mark(name, self._found[name])
+        self._store.fetch([name], self._found)  # the copy may be torn
         try:
             yield read(self._results / name)
         except StoreError as error:
+            from .parquet import is_newer
             from .published import remake
 
-            remedy = "; the suite's next `trexbench nightly` repairs it" if is_merged(name) else ""
+            is_repaired = is_merged(name) and not is_newer(self._results / name)
+            remedy = "; the suite's next `trexbench nightly` repairs it" if is_repaired else ""
             self._warn(f"reading the documents anew: {error}{remedy}")
             if remake(self._results, self._store, name, self._warn, stamp=self._found[name]):
                 yield read(self._results / name)
