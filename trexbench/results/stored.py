@@ -84,6 +84,8 @@ def current_files(results: Path, store: Store, warn: Warn) -> list[Path]:
             write_table(joined, join([read_table(path) for path in paths]))
             paths = [joined]
         found += paths
+    for old in {*(results / DAYS).glob(f"*{ENDING}")} - {*found}:
+        old.unlink(missing_ok=True)
     return found
 
 
