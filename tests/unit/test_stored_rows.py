@@ -10,10 +10,9 @@ import os
 import random
 import signal
 import sys
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -360,6 +359,8 @@ def test_files_of_dates_go_when_their_month_is_merged(tmp_path: Path) -> None:
     assert len([*results.glob("days/*.json")]) == 2
     for number in (31, 32):
         keep_night(results, ended_night(results, number), refused)
+        query("select 1", results, refused)
+        assert len([*results.glob("days/*.parquet")]) == (number == 31), "of nights that are merged meanwhile"
     all_rows(results, refused, since=date(31))
     assert sorted(path.stem for path in results.glob("days/*.json")) == [date(31), date(32)]
 
@@ -475,90 +476,49 @@ def test_of_two_that_merge_at_once_neither_loses_a_late_nights_rows(
     ]
 
 
-class Turns:
-    """Lets one thread at a time use a store, and says who is next after each use. order: numbers that choose them."""
-
-    def __init__(self, order: Sequence[int]) -> None:
-        self._order, self._changed = iter(order), threading.Condition()
-        self._alive: list[int] = []
-        self._next: int | None = None
-        self._errors: list[BaseException] = []
-
-    def run(self, *writers: Callable[[], None]) -> None:
-        threads = [threading.Thread(target=self._write, args=(one,), daemon=True) for one in writers]
-        for thread in threads:
-            thread.start()
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._alive) == len(writers))
-            self._alive.sort()
-            self._go_on()
-        for thread in threads:
-            thread.join()
-        assert not self._errors, self._errors
-
-    def _write(self, writer: Callable[[], None]) -> None:
-        with self._changed:
-            self._alive.append(threading.get_ident())
-            self._changed.notify_all()
-        self.wait()
-        try:
-            writer()
-        except BaseException as error:
-            self._errors.append(error)
-        finally:
-            with self._changed:
-                self._alive.remove(threading.get_ident())
-                self._go_on()
-
-    def wait(self) -> None:
-        with self._changed:
-            if threading.get_ident() in self._alive:
-                self._go_on() if self._next == threading.get_ident() else None
-                self._changed.wait_for(lambda: self._next == threading.get_ident())
-
-    def _go_on(self) -> None:
-        self._next = self._alive[next(self._order, 0) % len(self._alive)] if self._alive else None
-        self._changed.notify_all()
-
-
-@given(
-    st.lists(st.integers(0, 95).map(lambda one: 5 * one), min_size=3, max_size=9, unique=True),
-    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 80)), max_size=16),
-)
-@examples(60)
-def test_writers_that_stall_anywhere_lose_and_double_no_row(
-    tmp_path_factory: pytest.TempPathFactory, nights: list[int], stretches: list[tuple[int, int]]
+@pytest.mark.parametrize("number", [5, 31])
+def test_a_writer_that_stalls_anywhere_loses_and_doubles_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """Three mirrors put late nights of two years into one store, in turns that change at each use of the store."""
-    memory = fsspec.filesystem("memory")
-    memory.store.clear()
-    turns = Turns([writer for writer, count in stretches for _ in range(count)])
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("TREXBENCH_STATE_DIR", str(tmp_path_factory.mktemp("state")))
-        patched.setattr(os, "fsync", lambda _: None)  # no power is lost here, and it takes most of the time
-        mirrors = [mirror_of(f"memory:{'/' * slashes}lab/results") for slashes in (2, 3, 4)]
-        keep_night(mirrors[0], ended_night(mirrors[0], 500), refused)
-        for name in ("find", "fetch", "read", "create", "replace", "remove"):
-            use = getattr(Store, name)
+    """At each use of the store for a late night, or for the next month's first, another writer puts two late ones."""
+    memory, uses = fsspec.filesystem("memory"), 0
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # no power is lost here, and it takes most of the time
 
-            def in_turn(store: Store, *given: Any, use: Callable[..., Any] = use, **options: Any) -> Any:
-                turns.wait()
-                return use(store, *given, **options)
+    def put(results: Path, *numbers: int) -> None:
+        for at in numbers:
+            monkeypatch.setenv("TREXBENCH_STATE_DIR", str(results.parents[1]))
+            keep_night(results, ended_night(results, at), refused)
 
-            patched.setattr(Store, name, in_turn)
+    for name in ("find", "fetch", "read", "create", "replace", "remove"):
+        use = getattr(Store, name)
 
-        def writer(at: int) -> Callable[[], None]:
-            own = [(mirrors[at], ended_night(mirrors[at], number)) for number in nights[at::3]]
-            return lambda: [keep_night(*one, list[str]().append) for one in own] and None
+        def counted(store: Store, *given: Any, use: Callable[..., Any] = use, **options: Any) -> Any:
+            nonlocal uses
+            uses -= 1
+            if uses == 0:
+                put(theirs, 10, 11)
+                monkeypatch.setenv("TREXBENCH_STATE_DIR", str(ours.parents[1]))
+            return use(store, *given, **options)
 
-        turns.run(*map(writer, range(3)))
-        for number in (501, 502, None):
-            reader = mirror_of("memory://///lab/results")
-            wanted = sorted([*nights, *range(500, number or 503)])
-            assert [row.night for row in all_rows(reader, refused)] == [date(one) for one in wanted]
-            assert query("select count(*) from runs", reader, refused)[1] == [(len(wanted),)]
-            if number is not None:
-                keep_night(mirrors[0], ended_night(mirrors[0], number), list[str]().append)
+        monkeypatch.setattr(Store, name, counted)
+    for stall in range(1, 99, scaled(1, 3)):
+        memory.store.clear()
+        ours, theirs = fresh(tmp_path, monkeypatch), fresh(tmp_path, monkeypatch)
+        put(ours, 0, *([31] if number == 5 else []))
+        uses = stall
+        put(ours, number)
+        if uses > 0:
+            break
+        uses = 0
+        wanted = sorted({0, 10, 11, 31, number})
+        for late in ([], [32], [33]):
+            put(ours, *late)
+            wanted += late
+            reader = fresh(tmp_path, monkeypatch)
+            assert [row.night for row in all_rows(reader, refused)] == [date(one) for one in wanted], stall
+            assert query("select count(*) from runs", reader, refused)[1] == [(len(wanted),)], stall
+    else:
+        pytest.fail("the writer never stops using the store")
 
 
 @pytest.mark.parametrize("how", ["damaged", "damaged, as a document is", "damaged, as a night is"])
