@@ -48,9 +48,9 @@ def test_qemu_gets_a_nic_for_each_port_and_restarts_nothing() -> None:
     assert "-kernel /k/vmlinuz -initrd /k/initrd -append console=ttyS0 quiet panic=-1" in said
     assert re.findall(r"ifname=(\w+),script=no,downscript=no,queues=(\d)", said) == [("p0", "3"), ("p1", "3")]
     nic = "virtio-net-pci,netdev=n1,mac=02:7b:78:00:01:01,addr=0x5,romfile="
-    assert f"{nic},mq=on,vectors=8,rx_queue_size=1024,rss=on" in said
+    assert f"{nic},rx_queue_size=1024,mq=on,vectors=8,rss=on" in said
     ends = "-netdev tap,id=n3,ifname=e1,script=no,downscript=no -device virtio-net-pci,netdev=n3,mac=02:7b:78:00:03:01"
-    assert said.endswith(f"{ends},addr=0x7,romfile="), "NICs of the hosts that test it with TCP"
+    assert said.endswith(f"{ends},addr=0x7,romfile=,rx_queue_size=1024"), "NICs of the hosts that test it with TCP"
     assert "socket,id=monitor,path=trexbench-monitor,abstract=on,server=on,wait=off -mon chardev=monitor" in said
     said = words_of(spec_of(rss=False))
     assert "rss" not in said and "monitor" not in said

@@ -43,7 +43,7 @@ _VPP_PROCESSOR = ("-cpu", "Nehalem")
 """The first with what Debian's VPP is compiled for (x86-64-v2)."""
 NICENESS = -20
 RING = 1024
-"""Buffers of each of several queues, QEMU's most: one that is full stops all of them until the next nudge."""
+"""Buffers of each queue of a virtio NIC, QEMU's most: one that is full stops all of several until the next nudge."""
 _SANDBOX = "on,spawn=deny,elevateprivileges=deny,resourcecontrol=deny"
 _FIRST_SLOT = 4
 _MANAGEMENT_MAC = "02:7b:78:00:02:00"
@@ -155,12 +155,13 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
 def _nic(machine: LabVm, index: int, name: str, mac: str, queues: int) -> list[str]:
     """A NIC without the firmware that would start from a network, in the slots' order."""
     queues = queues if machine.nic == "virtio" else 1
-    several = f",mq=on,vectors={2 * queues + 2},rx_queue_size={RING}" if queues > 1 else ""
-    several += ",rss=on" if queues > 1 and machine.rss else ""
+    more = f",rx_queue_size={RING}" if machine.nic == "virtio" else ""
+    more += f",mq=on,vectors={2 * queues + 2}" if queues > 1 else ""
+    more += ",rss=on" if queues > 1 and machine.rss else ""
     link = _LINK.format(index)
     tap_words = f"tap,id={link},ifname={name},script=no,downscript=no" + (f",queues={queues}" if queues > 1 else "")
     slot = _FIRST_SLOT + index
-    device = f"{NICS[machine.nic]},netdev={link},mac={mac},addr={slot:#x},romfile={several}"
+    device = f"{NICS[machine.nic]},netdev={link},mac={mac},addr={slot:#x},romfile={more}"
     return ["-netdev", tap_words, "-device", device]
 
 
@@ -246,4 +247,5 @@ def facts_of(spec: LabSpec, accelerator: str, router: Sequence[int]) -> dict[str
     """Facts of a run that its guest does not report. router: the cores that forward."""
     machine = spec.settings.vm
     cores = count_cores(spec, router)
-    return {"vm": {"accelerator": accelerator, "nic": machine.nic, "cores": cores, "memory_mib": machine.memory_mib}}
+    facts = {"accelerator": accelerator, "nic": machine.nic, "cores": cores, "memory_mib": machine.memory_mib}
+    return {"vm": {**facts, **({"rx_queue_size": RING} if machine.nic == "virtio" else {})}}
