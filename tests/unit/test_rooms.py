@@ -48,7 +48,7 @@ ROOMS: Mapping[str, str] = {
     "stlserver/kernel": "core/errors core/load stlserver stlserver/state",
     "stlserver/rpc": "stlserver stlserver/state",
     "twin": "core/* config stlserver",
-    "lab": "core/* config files host lock processes transport stlserver stlserver/kernel",
+    "lab": "core/* config files host lock processes signals transport stlserver stlserver/kernel",
     "report": "core/*",
     "report/run": "core/* report",
     "report/regress": "core/* report",

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..config.model import dut_namespace, tester_namespace
 from ..core.errors import BenchError, LabError, TesterBusy
 from ..lock import locked, run_dir
+from ..signals import uninterrupted
 from ..stlserver.engine import EngineError
 from . import boot, endpoints, host, net, server, state, steering, vm, vpp
 from .spec import LabSpec, Placement, place, place_endpoints
@@ -54,7 +55,7 @@ def bring_up(
     try:
         lab = _make(lab, spec, placement, trex_dir, cancelled)
     except BaseException:
-        with contextlib.suppress(BenchError):  # the first error is the one to tell
+        with uninterrupted(), contextlib.suppress(BenchError):  # the first error is the one to tell
             take_down(state.load(spec.prefix) or lab)
         raise
     return lab
@@ -78,6 +79,7 @@ def lab_lock(prefix: str) -> Iterator[None]:
         yield
 
 
+@uninterrupted()
 def take_down(lab: LabState) -> None:
     """Remove all that the state names and that is still the same; LabError, at the end, names what failed."""
     lab = state.update(lab, status="closing")
