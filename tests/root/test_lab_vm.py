@@ -86,9 +86,13 @@ def test_a_full_queue_does_not_end_all_reception(tmp_path: Path, up: Path) -> No
     """QEMU stops reading where one of several queues is full: what nudges it makes this an overload like any other."""
     up.write_text(up.read_text().replace("ramp_to: 5kpps", "ramp_to: 300kpps"))
     succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--rx-queues", "2", "--no-picture", "-q")
-    (direction,) = document(tmp_path)["analysis"]
+    found = document(tmp_path)
+    (direction,) = found["analysis"]
     assert direction["received"] < 0.9 * direction["sent"], "a queue was full"
-    assert document(tmp_path)["status"] == "complete"
+    assert found["status"] == "complete"
+    received = [one["ports"]["1"]["ipackets"] for one in found["samples"] if one["phase"] == "hold"]
+    assert received[-1] > received[-2], "it still receives"
+    assert "link nudger (process" in succeed(tmp_path, "lab", "status").stdout
 
 
 @pytest.mark.nightly

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sshd import eventually
@@ -23,10 +24,13 @@ from trexbench.config.schema import dut_of
 from trexbench.config.vm import ConsoleLogin, LabVm
 from trexbench.core.errors import ConfigError, DutError, LabError, NoInterface
 from trexbench.dut import Wanted
-from trexbench.lab import LabSpec, Placement, image, state, vm, vppimage
+from trexbench.lab import LabSpec, Placement, RunningLab, image, state, vm, vppimage
 from trexbench.lab.cpio import archive_of
+from trexbench.lab.state import Process, Server
 from trexbench.lock import RUN_DIR_ENV
 from trexbench.session.dut import connect_dut
+from trexbench.session.measure import Session
+from trexbench.session.run import Outcome
 
 KERNEL = (Path("/k/vmlinuz"), Path("/k/initrd"))
 
@@ -58,7 +62,7 @@ def test_qemu_gets_a_nic_for_each_port_and_restarts_nothing() -> None:
 
 def test_links_of_the_ports_are_nudged_until_qemu_ends() -> None:
     """QEMU's events come between its replies."""
-    launch, name = vm.nudger(spec_of()), f"trexbench-test-{os.getpid()}"
+    launch, name = vm.nudger(spec_of(), Placement(None, (), None)), f"trexbench-test-{os.getpid()}"
     argv = [name if word == "trexbench-monitor" else word for word in launch.argv]
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"\0{name}")
@@ -75,6 +79,19 @@ def test_links_of_the_ports_are_nudged_until_qemu_ends() -> None:
     assert asked[0]["execute"] == "qmp_capabilities"
     links = [(one["execute"], one["arguments"]) for one in asked[1:]]
     assert links == [("set_link", {"name": name, "up": True}) for name in ("n0", "n1", "n0", "n1")]
+
+
+def test_a_lab_without_its_nudger_is_no_lab() -> None:
+    """Without it a full queue ends all reception, and the results are wrong."""
+    here = Server("embedded", Process.of(os.getpid()), "")
+    lab = replace(state.new_state(spec_of(), "persistent"), status="up", server=here, router=here, nudger=here)
+    assert lab.ready and not lab.abandoned
+    ended = RunningLab(**vars(replace(lab, nudger=Server("link", Process(os.getpid(), 1), "/none"))))
+    assert not ended.ready and ended.abandoned and ended.ended.startswith("the lab's nudger ended: ")
+    nothing: Any = None
+    session = Session(nothing, ended, nothing, nothing, nothing, None, print)
+    error = session._read_back(Outcome(())).error
+    assert isinstance(error, LabError) and "nudger ended" in str(error) and "is void: measure again" in str(error)
 
 
 def test_qemus_words_follow_the_config() -> None:
@@ -128,7 +145,9 @@ def test_one_emulated_processor_for_each_core_or_queue(tmp_path: Path, monkeypat
     monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path))
     plain = replace(spec_of(), most_queues=1)
     pinned = vm.launch(plain, Placement(0, (1,), 0), "tcg").argv
-    assert pinned[:6] == ("nice", "-n", "-20", "taskset", "-c", "1") and pinned[pinned.index("-smp") + 1] == "1"
+    on_its_core = ("nice", "-n", "-20", "taskset", "-c", "1")
+    assert pinned[:6] == vm.nudger(plain, Placement(0, (1,), 0)).argv[:6] == on_its_core
+    assert pinned[pinned.index("-smp") + 1] == "1"
     free = vm.launch(plain, Placement(0, (), 0), "tcg").argv
     assert free[3] == vm.QEMU and free[free.index("-smp") + 1] == "2"
     stated = vm.launch(spec_of(cores=3), Placement(0, (1,), 0), "tcg").argv

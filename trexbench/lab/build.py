@@ -168,7 +168,8 @@ def _start_vm(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Cal
     lab = state.update(lab, said=boot.await_shell(spec, process, router.log, cancelled))
     vm.pin(process.pid, placement.router)
     if vm.spreads_itself(spec):
-        server.start(spec, vm.nudger(spec), with_parent=lab.ephemeral, namespace=spec.tester)
+        nudger, _ = server.start(spec, vm.nudger(spec, placement), with_parent=lab.ephemeral, namespace=spec.tester)
+        lab = state.update(lab, nudger=nudger)
     if spec.endpoints:
         vm.hand_out_taps(spec)
         endpoints.make_cables(spec)

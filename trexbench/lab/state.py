@@ -32,7 +32,7 @@ NETNS_DIR = Path("/run/netns")
 
 @dataclass(frozen=True)
 class Server:
-    """A process of a lab, the leader of its own session. kind: ``embedded``, ``trex``, ``vpp``, ``vm``."""
+    """A process of a lab, the leader of its own session. kind: ``embedded``, ``trex``, ``vpp``, ``vm``, ``link``."""
 
     kind: str
     process: Process
@@ -60,6 +60,8 @@ class LabState:
     server: Server | None = None
     router: Server | None = None
     """The process that forwards; None where the kernel does."""
+    nudger: Server | None = None
+    """The process that keeps the router's queues receiving, where it needs one."""
     accelerator: str = ""
     """``kvm``, or ``tcg``, which emulates a processor, where a virtual machine forwards."""
     said: str = ""
@@ -80,12 +82,12 @@ class LabState:
     @property
     def parts(self) -> dict[str, Server]:
         """Its processes, by the role that they have."""
-        parts = {"server": self.server, "router": self.router}
+        parts = {"server": self.server, "router": self.router, "nudger": self.nudger}
         return {role: one for role, one in parts.items() if one is not None}
 
     @property
     def ready(self) -> bool:
-        """Up, with its server and router alive, and its keeper if it is ephemeral."""
+        """Up, with all its processes alive, and its keeper if it is ephemeral."""
         return self.status == "up" and self._served and (not self.ephemeral or self.owner.alive)
 
     @property

@@ -197,8 +197,12 @@ def launch(spec: LabSpec, placement: Placement, accelerator: str) -> Launch:
     console = console_socket(run_dir(), spec.dut)
     cores = count_cores(spec, placement.router)
     argv = command_line(spec, accelerator, boot_files(spec.settings.vm), console, cores)
+    return Launch(KIND, (*_before_others(placement), *argv), {})
+
+
+def _before_others(placement: Placement) -> tuple[str, ...]:
     pinned = ["taskset", "-c", ",".join(map(str, placement.router))] if placement.router else []
-    return Launch(KIND, ("nice", "-n", str(NICENESS), *pinned, *argv), {})
+    return ("nice", "-n", str(NICENESS), *pinned)
 
 
 def spreads_itself(spec: LabSpec) -> bool:
@@ -207,10 +211,10 @@ def spreads_itself(spec: LabSpec) -> bool:
     return machine.nic == "virtio" and machine.rss and spec.most_queues > 1
 
 
-def nudger(spec: LabSpec) -> Launch:
+def nudger(spec: LabSpec, placement: Placement) -> Launch:
     """Return how to start what nudges the links of the ports; it ends with QEMU."""
     links = (_LINK.format(index) for index in range(len(spec.tester_interfaces)))
-    return Launch("nudge", ("nice", "-n", str(NICENESS), sys.executable, "-IS", nudge.__file__, _MONITOR, *links), {})
+    return Launch("link", (*_before_others(placement), sys.executable, "-IS", nudge.__file__, _MONITOR, *links), {})
 
 
 def count_cores(spec: LabSpec, router: Sequence[int]) -> int:

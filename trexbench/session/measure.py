@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..core.calibration import Calibration, calibration_warnings
 from ..core.dut.flowspread import FlowSpread, predict
-from ..core.errors import BenchError, ConfigError, DutChanged, DutError, GeneratorError
+from ..core.errors import BenchError, ConfigError, DutChanged, DutError, GeneratorError, LabError
 from ..core.load.headers import find_tuple5, mtu_needed
 from ..core.load.plan import pair_directions
 from ..core.load.profile import Profile
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ..generator.trex.ports import TrexGenerator
 
 NO_LATENCY = RunWarning("no-latency", "no latency was measured: the generator's ports cannot time frames")
+
+_VOID = "what was measured is void: measure again"
 
 
 @dataclass
@@ -107,7 +109,9 @@ class Session:
         return result, outcome.error
 
     def _read_back(self, outcome: Outcome) -> Outcome:
-        """The outcome; with an error where the DUT is no longer what was measured."""
+        """The outcome; with an error where the lab or the DUT is no longer what was measured."""
+        if outcome.error is None and self.lab is not None and self.lab.ended:
+            return replace(outcome, error=LabError(self.lab.ended, _VOID))
         if self.read_back is None or outcome.error is not None:
             return outcome
         try:
@@ -117,9 +121,7 @@ class Session:
             return replace(outcome, warnings=(*outcome.warnings, RunWarning("not-attested", text)))
         if not found.mismatches:
             return outcome
-        return replace(
-            outcome, error=DutChanged(found.in_words("is no longer"), "what was measured is void: measure again")
-        )
+        return replace(outcome, error=DutChanged(found.in_words("is no longer"), _VOID))
 
     def _predict_spread(self, profiles: Mapping[int, Profile], plan: Strategy) -> FlowSpread | None:
         """Predict how flows spread over the DUT's queues and workers, and say so; None where those are unknown."""
