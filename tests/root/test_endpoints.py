@@ -16,10 +16,10 @@ from wire import lacks_pppoe
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.settings import LabEndpoints
-from trexbench.core.errors import DutError, TesterBusy
+from trexbench.core.errors import DutError, LabError, TesterBusy
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal, state_dir
-from trexbench.lab import Lab, LabSpec, down, status
+from trexbench.lab import Lab, LabSpec, down, endpoints, net, status, tap
 from trexbench.session.tcp.endpoints import open_endpoints, revert_endpoints
 from trexbench.session.tcp.path import prove_bypass, prove_path
 
@@ -160,6 +160,19 @@ def offloads(name: str, interface: str) -> tuple[bool, bool, bool]:
     kinds = ("tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload")
     tso, gso, gro = (found[kind]["active"] for kind in kinds)
     return tso, gso, gro
+
+
+def test_offloads_that_are_not_granted() -> None:
+    """A TAP grants none before its guest's driver has said what it takes."""
+    space = f"{PREFIX}-client"
+    net.make_namespace(space)
+    try:
+        tap.make(space, "tap0")
+        endpoints._set_offloads(space, "tap0", (), gro=False, later=True)
+        with pytest.raises(LabError, match="offloads of tap0: the kernel did not grant all of them: correct lab"):
+            endpoints._set_offloads(space, "tap0", (), gro=False)
+    finally:
+        net.remove_namespace(space)
 
 
 @pytest.mark.parametrize(

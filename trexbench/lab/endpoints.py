@@ -48,7 +48,7 @@ def tune(spec: LabSpec, placement: Placement) -> None:
     for one in spec.endpoints:
         space = endpoint_namespace(spec.prefix, one.role)
         for name in _interfaces(one):
-            _set_offloads(space, name, near, gro=False)
+            _set_offloads(space, name, near, gro=False, later=spec.is_vm and name == one.interface)
         if not spec.is_vm:
             _set_offloads(spec.dut, one.dut, [_TSO, _GSO] if mode == "packet" else [], gro=mode == "mtu")
     for name in spec.namespaces:
@@ -85,8 +85,11 @@ def make_cables(spec: LabSpec) -> None:
             ip.link("add", kind="veth", ifname=name, net_ns_fd=here, peer=peer, **common)
 
 
-def _set_offloads(space: str, name: str, off: Sequence[str], gro: bool) -> None:
-    """Set offloads as ethtool does, which need not be installed."""
+def _set_offloads(space: str, name: str, off: Sequence[str], gro: bool, later: bool = False) -> None:
+    """Set offloads as ethtool does, which need not be installed.
+
+    later: the kernel keeps a wish, as a TAP's, which it grants once the guest's driver has said what it takes.
+    """
     with net.inside(space), contextlib.closing(IoctlEthtool(name)) as device:
         try:
             features = device.get_features()
@@ -96,9 +99,10 @@ def _set_offloads(space: str, name: str, off: Sequence[str], gro: bool) -> None:
                         features[feature] = on
             device.set_features(features)
         except (OSError, EthtoolError) as error:
-            if not error.args:
-                return  # the kernel keeps a wish: a TAP grants it once its guest's driver has said what it takes
-            raise LabError(f"offloads of {name}: {error}", "correct lab.endpoints.offloads of the DUT config") from None
+            if later and not error.args:
+                return
+            said = error if error.args else "the kernel did not grant all of them"
+            raise LabError(f"offloads of {name}: {said}", "correct lab.endpoints.offloads of the DUT config") from None
 
 
 def _steer(spec: LabSpec, placement: Placement) -> None:
