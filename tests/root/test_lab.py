@@ -30,6 +30,7 @@ from trexbench.dut.apply import apply
 from trexbench.dut.journal import NoJournal
 from trexbench.lab import Lab, LabSpec, RunningLab, all_status, down, status
 from trexbench.lab.net import inside
+from trexbench.lock import locked
 from trexbench.transport import NetnsTransport, open_transport
 
 ROOT = Path(__file__).parents[2]
@@ -324,6 +325,10 @@ def test_other_settings_are_not_taken_for_these(up: DutConfig) -> None:
     assert other != spec
     with pytest.raises(LabError, match="other settings: trexbench lab down"):
         Lab(other).up()
+    with pytest.raises(LabError, match="other settings: trexbench lab down"), Lab(other).running():
+        pass
+    with locked(f"{spec.prefix}.use"), pytest.raises(errors.TesterBusy), Lab(other).running():
+        pytest.fail("a lab is judged by whoever has it")
 
 
 def test_two_labs_side_by_side(config: DutConfig, spec: LabSpec) -> None:

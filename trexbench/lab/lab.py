@@ -112,11 +112,11 @@ class Lab:
         host.check(embedded=trex_dir is None and self._standing() is None)
         with contextlib.ExitStack() as stack:
             if (found := self._standing()) is not None:
-                self._require_same(found, trex_dir)
                 stack.enter_context(
                     locked(f"{self.spec.prefix}.use", f"lab {self.spec.prefix} is in use by another run")
                 )
-                found = self._standing()  # 'lab down' may have been faster
+                if (found := self._standing()) is not None:  # 'lab down' may have been faster, and another 'lab up'
+                    self._require_same(found, trex_dir)
             yield self._running(found or stack.enter_context(_kept(self.spec, "ephemeral", trex_dir)))
 
     def _standing(self) -> LabState | None:
