@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.endpoint.programs import pppoe
+from trexbench.endpoint.programs.common import ProgramFailure
 from trexbench.endpoint.programs.pppoe import STARTER, PppdLog, PppoeLine, command, files_of, quoted
 
 pytestmark = pytest.mark.portable
@@ -122,6 +123,18 @@ def test_a_secret_is_in_the_files_of_secrets_alone(secret: str) -> None:
         assert not any(secret in word for word in command(asked, serves))
         for name, text in files.items():
             assert secret not in text and (quoted(secret) in text) == name.endswith("-secrets")
+
+
+@pytest.mark.parametrize(("role", "package"), [("client", "ppp"), ("server", "pppoe")])
+def test_a_package_that_is_missing_is_named_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, package: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if role == "server":
+        (tmp_path / "pppd").symlink_to("/bin/true")
+    with pytest.raises(ProgramFailure, match="is not installed") as raised:
+        pppoe.run({"role": role})
+    assert raised.value.remedy == f"install it (Debian: {package})"
 
 
 def test_what_each_end_is_told() -> None:

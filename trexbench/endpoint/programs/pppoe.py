@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -103,6 +104,13 @@ class PppdLog:
             return ""
         self.is_up, self.why = True, ""
         return "up"
+
+
+def require_programs(serves: bool) -> None:
+    """ProgramFailure where a program is not installed."""
+    for name, package in (("pppd", "ppp"), *([("pppoe-server", "pppoe")] if serves else [])):
+        if shutil.which(name) is None:
+            raise ProgramFailure(f"{name} is not installed", f"install it (Debian: {package})")
 
 
 def require_kernel() -> None:
@@ -238,6 +246,7 @@ class PppoeLine:
 
 def run(options: Options) -> None:
     serves = options["role"] == "server"
+    require_programs(serves)
     require_kernel()
     stay_on(options.get("cpus"))
     end_on_signals()
