@@ -299,8 +299,12 @@ def test_no_sender_keeps_those_waiting_who_answer(up: DutConfig) -> None:
     """The server's own thread and those of ZMQ, which each request and reply passes, run before its sender."""
 
     def before_all_others(pid: int) -> set[str]:
-        threads = [one for one in Path(f"/proc/{pid}/task").iterdir() if os.sched_getscheduler(int(one.name)) & 1]
-        return {"main" if one.name == str(pid) else (one / "comm").read_text().strip() for one in threads}
+        names = set()
+        for one in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # it may have ended by now
+                if os.sched_getscheduler(int(one.name)) & 1:
+                    names.add("main" if one.name == str(pid) else (one / "comm").read_text().strip())
+        return names
 
     with Lab(LabSpec.from_config(up)).running() as running:
         eventually(lambda: before_all_others(running.server.process.pid) == {"main", "ZMQbg/Reaper", "ZMQbg/IO/0"})

@@ -149,10 +149,10 @@ def _answer_promptly(cpu: int | None) -> None:
     """
     if cpu is not None:
         os.sched_setaffinity(0, {cpu})
-    zmqs = (task for task in Path("/proc/self/task").iterdir() if (task / "comm").read_text().startswith("ZMQ"))
-    for thread in (0, *(int(task.name) for task in zmqs)):
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(thread, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it may have ended by now
+            if task.name == str(threading.get_native_id()) or (task / "comm").read_text().startswith("ZMQ"):
+                os.sched_setscheduler(int(task.name), os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     if os.getsid(0) == os.getpid():
         with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as group:
             group.write("-20")
