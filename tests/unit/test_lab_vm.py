@@ -25,6 +25,7 @@ from trexbench.config.vm import ConsoleLogin, LabVm
 from trexbench.core.errors import ConfigError, DutError, LabError, NoInterface
 from trexbench.dut import Wanted
 from trexbench.lab import LabSpec, Placement, RunningLab, image, state, vm, vppimage
+from trexbench.lab.conditions import watch_of
 from trexbench.lab.cpio import archive_of
 from trexbench.lab.state import Process, Server
 from trexbench.lock import RUN_DIR_ENV
@@ -86,7 +87,9 @@ def test_a_lab_without_its_nudger_is_no_lab() -> None:
     here = Server("embedded", Process.of(os.getpid()), "")
     lab = replace(state.new_state(spec_of(), "persistent"), status="up", server=here, router=here, nudger=here)
     assert lab.ready and not lab.abandoned
-    ended = RunningLab(**vars(replace(lab, nudger=Server("link", Process(os.getpid(), 1), "/none"))))
+    nudger, placement = Server("link", Process(os.getppid(), 1), "/none"), Placement(0, (1,), 0).to_document()
+    ended = RunningLab(**vars(replace(lab, nudger=nudger, placement=placement)))
+    assert watch_of(ended)._processes[os.getppid()] == (1,), "its time is not that of other programs"
     assert not ended.ready and ended.abandoned and ended.ended.startswith("the lab's nudger ended: ")
     nothing: Any = None
     session = Session(nothing, ended, nothing, nothing, nothing, None, print)

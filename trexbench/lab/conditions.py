@@ -61,10 +61,10 @@ def watch_of(lab: LabState) -> CoreWatch:
     sender, harness = (() if (cpu := lab.placement[key]) is None else (cpu,) for key in ("sender_cpu", "harness_cpu"))
     routers = tuple(lab.placement["router_cpus"])
     cores = {role: one for role, one in (("sender", sender), ("router", routers)) if one}
-    server, router = lab.parts["server"], lab.router
+    server = lab.parts["server"]
     # The embedded server's sender never leaves the kernel; of VPP, only the workers run all the time.
     processes = {os.getpid(): harness, server.process.pid: sender if server.kind == "trex" else harness}
-    processes |= {router.process.pid: routers} if router is not None else {}
+    processes |= {one.process.pid: routers for one in (lab.router, lab.nudger) if one is not None}
     return CoreWatch(cores, processes)
 
 
