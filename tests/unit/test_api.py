@@ -241,6 +241,7 @@ def test_no_option_is_missing_from_python(verb: click.Command, function: Any) ->
             "verbose",
             "help",
             "sizes",
+            "zoom",
         ]
     }
     ways = {"both", "forward", "bidir", "reverse", "bdp"} if verb is tcp else set()  # of one parameter, and a function

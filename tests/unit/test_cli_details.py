@@ -54,6 +54,16 @@ commands:
 """
 
 
+def test_a_zoom_is_refused_on_the_command_line_and_reported_in_a_config(tmp_path: Path) -> None:
+    code, _, err = run("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--zoom", "--sim")
+    assert code == 2 and err.count("\n") == 1 and "a ramp has no zoom" in err
+    assert "--zoom" not in run("ramp", "--help-all").out
+    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
+    (tmp_path / "r.yaml").write_text(f"plan: {{zoom: 60s}}\n{text}")
+    code, out, _ = run("dut", "check", "./r.yaml")
+    assert code == 2 and out == "r.yaml:1: plan.zoom: ignored: a ramp has no zoom: leave it out\n"
+
+
 def test_a_plan_needs_no_trex_server(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text(ARP)
     with socket.socket() as closed:

@@ -272,28 +272,21 @@ def test_how_long_a_night_takes() -> None:
     assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, hold_s=10.0, latency_s=5.0).duration_s
 
 
-@pytest.mark.parametrize(
-    ("of_dut", "of_suite", "refused"),
-    [
-        ("", "", False),
-        ("zoom: 20s", "", True),
-        ("zoom: 20s", "plan: {zoom: 0s}", False),
-        ("zoom: 20s", "method: search", False),
-    ],
-)
-def test_a_ramp_that_is_to_zoom_is_refused_with_what_replaced_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_dut: str, of_suite: str, refused: bool
+@pytest.mark.parametrize("name", ["own.yaml", "one.yaml"])
+def test_a_zoom_that_a_file_still_asks_for_costs_no_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
-    (tmp_path / "own.yaml").write_text(f"{text}\nplan:\n  ramp_duration: 60s\n  {of_dut}\n")
+    (tmp_path / "own.yaml").write_text(f"plan: {{ramp_duration: 60s}}\n{text}")
+    (tmp_path / "one.yaml").write_text("plan: {hold: 9s}\nduts: [own]\nmodes: [64b]\ndirections: [uni]\n")
+    file = tmp_path / name
+    file.write_text(file.read_text().replace("plan: {", "plan: {zoom: 20s, "))
     monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", str(tmp_path))
-    file = tmp_path / "one.yaml"
-    file.write_text(f"duts: [own]\nmodes: [64b]\ndirections: [uni]\n{of_suite}\n")
-    if refused:
-        with pytest.raises(ConfigError, match=r"a ramp has no zoom: leave it out; trexbench search"):
-            make_jobs(read_suite(file), SETUP)
-    else:
-        assert len(make_jobs(read_suite(file), SETUP)) == 1
+    (job,) = make_jobs(read_suite(tmp_path / "one.yaml"), SIMULATED)
+    assert expected_s(job.request) == make_plan(warmup_s=10.0, hold_s=9.0, confirm_s=10.0).duration_s
+    with job.load.open(job.request, lambda _: None) as opened:
+        run = job.measure(opened, Output(), lambda _: None).result
+    assert [one.text for one in run.warnings] == [f"{file}:1: plan.zoom: ignored: a ramp has no zoom: leave it out"]
 
 
 def test_a_simulated_cell_has_noise_of_its_own_each_night(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -173,11 +173,12 @@ def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
     wrong = 0
     for name in names or sorted(DUTS.files(configs_dir)):
         try:
-            errors: Sequence[ConfigError] = find_unknown(load_dut(name, configs_dir))
+            found = load_dut(name, configs_dir)
+            errors = [*map(str, find_unknown(found)), *(found.plan.ignored or ())]
         except ConfigError as error:
-            errors = error.each
+            errors = [*map(str, error.each)]
         wrong += len(errors)
-        click.echo("\n".join(map(str, errors)) or f"{name}: nothing is wrong")
+        click.echo("\n".join(errors) or f"{name}: nothing is wrong")
     return ConfigError.exit_code if wrong else 0
 
 

@@ -7,7 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ..config.model import PlanDefaults
+import click
+
+from ..config.model import REMOVED, PlanDefaults
 from ..config.option import listed
 from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import RFC2544_SIZES, mode_of_size
@@ -80,9 +82,18 @@ SIZES = rare(
 )
 
 
+def _refuse_zoom(ctx: click.Context, _param: click.Parameter, given: str | None) -> None:
+    if given is not None and not ctx.resilient_parsing:
+        raise ConfigError(f"--zoom: {REMOVED['zoom']}", "leave it out; trexbench search measures finer")
+
+
+_OLD_ZOOM = click.option("--zoom", hidden=True, expose_value=False, is_flag=False, flag_value="", callback=_refuse_zoom)
+
+
 @verb(epilog=RAMP_EXAMPLES)
 @CASE
 @SIZES
+@_OLD_ZOOM
 @asked("wish", RampWish)
 @SETUP
 @SHOWN

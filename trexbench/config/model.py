@@ -176,7 +176,8 @@ class LabConfig:
 class PlanDefaults:
     """Defaults of this DUT's runs, overridden by the command line; None: trexbench's own default.
 
-    warmup and ramp_to are rates as written, ``*_s`` are seconds, loss is a fraction, windows is a count.
+    warmup and ramp_to are rates as written, ``*_s`` are seconds, loss is a fraction, windows is a count. ignored: lines
+    about keys of REMOVED that the file has.
     """
 
     warmup: Annotated[Rate | None, r.warmup_rate] = None
@@ -184,7 +185,6 @@ class PlanDefaults:
     ramp_to: Annotated[Rate | None, r.rate] = None
     ramp_s: Annotated[float | None, r.seconds, "ramp_duration"] = None
     hold_s: Annotated[float | None, r.seconds, "hold"] = None
-    zoom_s: Annotated[float | None, r.seconds, "zoom"] = None
     confirm_s: Annotated[float | None, r.seconds, "confirm"] = None
     soak_s: Annotated[float | None, r.seconds, "soak"] = None
     latency_s: Annotated[float | None, r.seconds, "latency"] = None
@@ -196,6 +196,19 @@ class PlanDefaults:
     stop_on_saturation: Annotated[bool | None, r.boolean] = None
     goals: Annotated[tuple[float, ...] | None, r.list_of("share", r.share, str)] = None
     width: Annotated[float | None, r.share] = None
+    ignored: tuple[str, ...] | None = None
+
+
+REMOVED: Mapping[str, str] = {"zoom": "a ramp has no zoom"}
+"""Keys of a plan that are ignored, so that a night survives an upgrade, and why."""
+_KNOWN = section(PlanDefaults, "plan defaults", also=tuple(REMOVED))
+
+
+@r.takes(section=PlanDefaults)
+def plan_defaults(value: Value) -> PlanDefaults:
+    """Read a plan's defaults, and which of its keys are ignored."""
+    old = [value.at(key).wrong(f"ignored: {why}", "leave it out") for key, why in REMOVED.items() if value.has(key)]
+    return replace(_KNOWN(value), ignored=tuple(map(str, old)) or None)
 
 
 @dataclass(frozen=True)
@@ -223,7 +236,7 @@ class DutConfig:
     generator: Annotated[GeneratorConfig, section(GeneratorConfig, "a generator")] = field(
         default_factory=GeneratorConfig
     )
-    plan: Annotated[PlanDefaults, section(PlanDefaults, "plan defaults")] = field(default_factory=PlanDefaults)
+    plan: Annotated[PlanDefaults, plan_defaults] = field(default_factory=PlanDefaults)
     linux: Annotated[LinuxSettings, section(LinuxSettings, "a Linux DUT")] = field(default_factory=LinuxSettings)
     vpp: Annotated[VppSettings, section(VppSettings, "a VPP")] = field(default_factory=VppSettings)
     pfsense: Annotated[PfsenseSettings, section(PfsenseSettings, "a pfSense")] = field(default_factory=PfsenseSettings)

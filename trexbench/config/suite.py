@@ -19,7 +19,7 @@ from ..core.tcp.wan import Wan
 from . import option as o
 from . import readers as r
 from .endpoints import tunnel, wan
-from .model import MOST_QUEUES, PlanDefaults
+from .model import MOST_QUEUES, PlanDefaults, plan_defaults
 from .variants import NO_VARIANT, VARIANT_NAME
 from .yamltree import Value
 
@@ -185,7 +185,7 @@ class Suite:
     method: Annotated[str, _method] = "ramp"
     variants: Annotated[tuple[str | None, ...], _variants] = ()
     description: Annotated[str, r.text] = ""
-    plan: Annotated[PlanDefaults, r.section(PlanDefaults, "plan defaults")] = field(default_factory=PlanDefaults)
+    plan: Annotated[PlanDefaults, plan_defaults] = field(default_factory=PlanDefaults)
     tcp: Annotated[TcpWishes, r.section(TcpWishes, "TCP")] = field(default_factory=TcpWishes)
     published: Annotated[tuple[tuple[str, Published], ...], _PUBLISHED] = ()
     keep_nights: Annotated[int | None, r.integer(1, 100_000)] = None

@@ -188,7 +188,8 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
                 "not-attested", f"the DUT's configuration was neither applied nor read back ({attestation.reason})"
             )
         )
-    warnings += [RunWarning("dut", text) for text in attestation.doubts]
+    ignored = dict.fromkeys((*(request.wished.ignored or ()), *(request.dut.plan.ignored or ())))
+    warnings += [RunWarning("dut", text) for text in (*attestation.doubts, *ignored)]
     if there.line is not None:
         text = f"a WAN of {request.dut.wan}, by {there.line.by}, is in the path: what it drops counts as lost"
         warnings.append(RunWarning("wan", text))

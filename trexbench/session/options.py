@@ -151,7 +151,6 @@ class RampWish(HoldWish):
     ramp_to: Target per direction: 97%, 1.2mpps, 5gbpsl1 ... Default 97 % of line rate:
         nearer to line rate a generator's own queues overflow, and its losses look like the DUT's.
     ramp_duration: From zero to the target (600).
-    zoom: Replaced by ``trexbench search``, which finds the rate to 0.5 %.
     confirm: After saturation, hold the last good rate again this long (10; 0: no).
     latency: Then measure latency at 10, 50 and 90 % of the throughput found, for so long each (10s; default: off).
     stop_on_saturation: End the ramp once every direction is saturated.
@@ -159,7 +158,6 @@ class RampWish(HoldWish):
 
     ramp_to: Annotated[o.AnyRate, o.USUAL, o.Heading.WHAT] = None
     ramp_duration: Annotated[o.Time, o.USUAL] = None
-    zoom: Annotated[o.Time, o.Form(bare="60s")] = None
     confirm: o.Time = None
     latency: Annotated[o.Time, o.Form(bare="10s", usual=True)] = None
     stop_on_saturation: bool | None = None

@@ -16,7 +16,6 @@ from ..core.load.plan import Direction, Offer, pair_directions
 from ..core.load.profile import MODES, Profile, resolve_mode
 from ..core.names import REMEDY, is_name, shown
 from ..core.strategy.base import Strategy
-from ..core.strategy.ramp import Ramp
 from ..core.strategy.saturate import Saturate
 from ..core.strategy.table import STRATEGIES
 from ..core.tcp.tunnel import NO_TUNNEL, hosts_of, parse_tunnel
@@ -212,10 +211,6 @@ def _plan(request: Request, wish: PlanDefaults, offers: Sequence[Offer]) -> Stra
     """The strategy, made of those wishes that it has fields for."""
     strategy = STRATEGIES[request.kind]
     strategy.check_installed()
-    if wish.zoom_s and strategy is Ramp:
-        raise ConfigError(
-            "a ramp has no zoom", "leave it out; trexbench search (method: search in a suite) finds the rate to 0.5 %"
-        )
     wishes = {field.name: getattr(wish, field.name, None) for field in fields(strategy)}
     known = {name: value for name, value in wishes.items() if value is not None}
     loss = wish.goals[0] if wish.goals else wish.loss
