@@ -35,6 +35,7 @@ class Night:
     def __init__(self, folder: Path, store: FaultyStore | None) -> None:
         self.folder, self.store = folder, store
         self.faults = {**self.faults, **(FAULTS_OF_STORES if store is not None else {})}
+        self._stopped: list[int] = []
 
     def __enter__(self) -> Night:
         self.begin()
@@ -43,6 +44,10 @@ class Night:
     def __exit__(self, *_: object) -> None:
         self.night.kill()
         self.night.wait()
+        for tester in self._stopped:  # which nobody continues where the storm ends early
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(tester, signal.SIGKILL)
+            os.close(tester)
 
     def begin(self) -> None:
         self.night = lost_testers.start_night(self.folder, TESTERS, LEASE_S)
@@ -69,6 +74,7 @@ class Night:
         if not lost_testers.send(pid, number):
             return False
         if number is signal.SIGSTOP:
+            self._stopped.append(os.pidfd_open(pid))
             later(length_s(rng), go_on, os.pidfd_open(pid))
         return True
 
