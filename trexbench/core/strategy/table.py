@@ -35,9 +35,11 @@ def plan_to_dict(plan: Strategy) -> dict[str, Any]:
 
 def plan_from_dict(values: Mapping[str, Any]) -> Strategy:
     """KeyError, TypeError, ValueError or ConfigError for what is not a plan."""
-    figures = {name: value for name, value in values.items() if name != "zoom_s"}  # of ramps that had a zoom
+    figures = dict(values)
     if (kind := figures.pop("kind")) not in STRATEGIES:
         raise ValueError(f"plan: no strategy {kind!r}")
+    if kind == Ramp.kind and type(figures.get("zoom_s")) in (int, float):  # of ramps that had a zoom
+        del figures["zoom_s"]
     strategy = STRATEGIES[kind]
     offers = tuple(_offer(one) for one in figures.pop("offers"))
     for field in fields(strategy):
