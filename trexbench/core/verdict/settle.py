@@ -79,7 +79,7 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
         unknown = replace(verdict, limit=Limit.UNKNOWN, reasons=(reason,), goals=())
         return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
     if not failed or failed[0] is not trials[0]:
-        return verdict
+        return _at_least(verdict, confirmed)
     # The rates that would have come through whole; in the hold, too, where no trial did.
     came = min(trial.received / carried / trial.sent * trial.offered_pps for trial in failed)
     hold = [w.received_pps for w in find_evidence(measured, direction).sending if w.phase is Phase.HOLD]
@@ -90,9 +90,17 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     held = next((t for t in trials if t.passed and t.sent and t.offered_pps == confirmed), None)
     came_low = held.received / held.sent * held.offered_pps if held else None
     goals = tuple(replace(one, maximum_pps=maximum, low_pps=low, received_pps=came_low) for one in verdict.goals[:1])
-    return replace(
-        verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None, goals=(*goals, *verdict.goals[1:])
-    )
+    lowered = replace(verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None)
+    return _at_least(replace(lowered, goals=(*goals, *verdict.goals[1:])), confirmed)
+
+
+def _at_least(verdict: Verdict, confirmed_pps: float) -> Verdict:
+    """The verdict of a ramp, not below the rate confirmed: that may be of a zoom, which ramps once had."""
+    low, high = verdict.low_pps, verdict.high_pps
+    if verdict.goals or low is None or high is None:
+        return verdict
+    most = max(verdict.maximum_pps, confirmed_pps)
+    return replace(verdict, maximum_pps=most, low_pps=max(low, confirmed_pps), high_pps=max(high, most))
 
 
 def _receiver_lost(measured: RunWindows, direction: Direction, trial: Trial) -> bool:
