@@ -12,11 +12,15 @@ from runs import World, make_plan, make_result, simulate
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.base import LoadStep
-from trexbench.report.run.live import LINE_S, Follower, Live, LiveProgress, format_progress
+from trexbench.report.run.live import LINE_S, WORDS, Follower, Live, LiveProgress, format_progress
 from trexbench.report.run.summary import plan_words
 from trexbench.report.run.text import open_live
 
 PLAN = make_plan(bidir=True)
+
+
+def test_phases_of_older_documents_have_words_too() -> None:
+    assert set(WORDS) == set(Phase)  # pictures of stored runs name them
 
 
 class Terminal(io.StringIO):
