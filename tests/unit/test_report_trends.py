@@ -11,11 +11,16 @@ from nights import LINUX, changed, date, make_row, make_rows, noisy
 from report_cases import figures, lines_of, make_change, make_night, make_record
 
 from trexbench.core.history.levels import Kind, Usual
+from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows import METRICS, Metric, RunRow
+from trexbench.core.history.testers import FigureRatio
 from trexbench.report.page.html import page_data
 from trexbench.report.page.report import Report
+from trexbench.report.page.sheets_nights import trend_sheet
 from trexbench.report.page.sparks import HEIGHT, sparks
 from trexbench.report.page.trends import Trend, TrendChange, find_trends
+from trexbench.report.words import NONE
+from trexbench.review.report import changes_of
 
 RATE, POWER = METRICS["total_pps"], METRICS["power_w"]
 
@@ -128,19 +133,53 @@ def test_a_sparkline_breaks_at_failed_nights_and_says_where_it_is_cut_off() -> N
     assert sparks([trend], [RATE])(trend, POWER) == "" == sparks([trend_of(rows[:1])], [RATE])(trend_of(rows[:1]), RATE)
 
 
-def test_other_testers_runs_are_drawn_apart_and_named_and_change_no_level() -> None:
-    rows = [replace(row, tester="t1") for row in make_rows(noisy(4, 4e6))]
-    rows += [replace(make_row(4 + at, value), tester="t2") for at, value in enumerate(noisy(3))]
-    rows[0] = replace(rows[0], line_rate_bps=1.0)  # of other conditions as well
-    trend = trend_of(rows)
-    usual, data = trend.usual(RATE), page_data(Report(rows), ())
-    (line,) = lines_of(data, "trends", RATE.name)
-    assert trend.runs == tuple(rows[4:]) and trend.others == tuple(rows[1:4])
-    assert usual is not None and usual.values == tuple(row.get("total_pps") for row in rows[4:])
-    assert (line["x"], [value is None for value in line["y"]]) == (
-        [0, 1, 2, 3, 3, 4, 5],
-        [False] * 3 + [True] + [False] * 3,
+def by_testers(values: Sequence[float], own: int, slow: float = 1.0) -> list[RunRow]:
+    """The nights of t1, and the last ones of t2, which measures a tenth more; slow: from night 20 on."""
+    values = [value * (slow if night >= 20 else 1.0) for night, value in enumerate(values)]
+    first = len(values) - own
+    rows = [make_row(night, value, tester="t1") for night, value in enumerate(values[:first])]
+    return [*rows, *(make_row(night, 1.1 * values[night], tester="t2") for night in range(first, len(values)))]
+
+
+def report_of(rows: list[RunRow], *ratios: FigureRatio) -> Report:
+    judged = judge_rows(rows, ratios=ratios)
+    changes = [change for finding in judged.regressions for change in changes_of(finding, rows)]
+    return Report(rows, changes=changes, usual=judged.usual, ratios=ratios)
+
+
+def test_runs_of_a_calibrated_tester_are_drawn_as_they_are_judged() -> None:
+    rows = by_testers(noisy(33), own=3, slow=0.9)
+    ratio = FigureRatio(str(rows[0].cell.load), "total_pps", rows[0].cell.dut, "t2", "t1", 1.1, 0.0, 5, "2026-01-01")
+    report = report_of(rows, ratio)
+    data = page_data(report, ())
+    (line,), (mark,) = lines_of(data, "trends", RATE.name), report.changes
+    assert figures(data, RATE.name) == pytest.approx([
+        1.1e-6 * value * (0.9 if night >= 20 else 1.0) for night, value in enumerate(noisy(33))
+    ], rel=1e-5)  # fmt: skip
+    factor, level = line["scales"]["own"]
+    assert [factor * one["y"] + level for one in line["levels"]] == pytest.approx(
+        [mark.finding.before / 1e6, mark.finding.after / 1e6], rel=1e-5
     )
-    assert line["texts"].endswith(", by {tester}") and line["more"]["tester"] == [*["t1"] * 3, "", *["t2"] * 3]
-    assert data["trends"][0]["failed"] == [] and data["trends"][0]["documents"][3] is None
-    assert line["levels"][0]["begin"] == 3, "the level is the last tester's"
+    row = next(row for row in trend_sheet(report).lines if row.items[1].text == RATE.name)
+    assert row.items[6].text == "33" and row.items[5].text != NONE, "the table has the noise of the same runs"
+
+
+@pytest.mark.parametrize("own", [3, 8])
+def test_another_testers_regression_is_marked_and_sets_no_level(own: int) -> None:
+    rows = by_testers(noisy(30 + own), own, slow=0.9)
+    report = report_of(rows)
+    data = page_data(report, ())
+    (line,) = lines_of(data, "trends", RATE.name)
+    (mark,), (one,) = line["marks"], line["levels"]
+    assert data["nights"][mark["x"]] == date(20) and mark["words"].startswith("\u25bc")
+    assert (one["begin"], one["end"]) == (line["x"][0], line["x"][-1]) and len(line["x"]) == own
+    factor, level = line["scales"]["own"]
+    assert factor * one["y"] + level == pytest.approx(4.95, rel=0.01)
+
+
+def test_a_level_of_no_length_is_not_drawn() -> None:
+    rows = make_rows([5e6] * 9)
+    data = page_data(Report(rows, changes=[slower_at(rows[-1], 5e6, 4e6)]), ())
+    (line,) = lines_of(data, "trends", RATE.name)
+    assert [(one["begin"], one["end"]) for one in line["levels"]] == [(0, 8)]
+    assert lines_of(page_data(Report(rows[:1]), ()), "trends", RATE.name)[0]["levels"], "but that of a single night"

@@ -16,6 +16,7 @@ from ..core.history.night import Night
 from ..core.history.regression import Finding, Judgement, judge_rows
 from ..core.history.rows import RunRow, cells_of
 from ..core.history.series import night_of
+from ..core.history.testers import FigureRatio
 from ..core.result import RunResult
 from ..core.run import Run
 from ..core.tcp.result import TcpResult
@@ -69,7 +70,8 @@ def collect(
             f"no run in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
             "`trexbench results list` shows what there is",
         )
-    judgement = _judge_then(results, rows, nights, night, warn)
+    ratios = load_ratios(results)
+    judgement = _judge_then(results, rows, nights, night, warn, ratios)
     groups = groups_of(judgement)
     changes = [one for group in groups for finding in group.findings for one in changes_of(finding, rows)]
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
@@ -90,6 +92,7 @@ def collect(
         changes=changes,
         groups=groups,
         usual=judgement.usual,
+        ratios=ratios,
         problems=problems,
         title=f"trexbench: {suite or (table.suite if table else 'stored runs')}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
@@ -102,12 +105,17 @@ def collect(
 
 
 def _judge_then(
-    results: Path, rows: Sequence[RunRow], nights: Sequence[Night], night: str | None, warn: Warn
+    results: Path,
+    rows: Sequence[RunRow],
+    nights: Sequence[Night],
+    night: str | None,
+    warn: Warn,
+    ratios: Sequence[FigureRatio],
 ) -> Judgement:
     """The judgement of the whole history; of another night than the last as it was then."""
     known = [row for row in rows if night is None or night_of(row) <= night]
     then = [one for one in nights if night is None or one.night <= night]
-    judged = judge_rows(known, load_known(results), then, ratios=load_ratios(results))
+    judged = judge_rows(known, load_known(results), then, ratios=ratios)
     return with_differences(judged, known, results, warn)
 
 

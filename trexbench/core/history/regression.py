@@ -61,6 +61,8 @@ class Finding:
     between: tuple[str, str] | None = None
     loss: Loss | None = None
     more: int = 0
+    elsewhere: bool = False
+    """It is of another tester's history than the one that is judged."""
 
     @property
     def share(self) -> float | None:
@@ -224,7 +226,8 @@ def _judge_testers(
         return one.kind is Kind.REGRESSION and nights < FIRST_NIGHTS
 
     for other, words in others:
-        older = [_with_line(one, words) for one in judge_series(other, known)[0] if is_older(one)]
+        findings, _ = judge_series(other, known)
+        older = [replace(_with_line(one, words), elsewhere=True) for one in findings if is_older(one)]
         if older and not any(is_older(one) for one in new):
             return [*(one for one in new if one.kind is not Kind.INSUFFICIENT), *older], level
     return new, level

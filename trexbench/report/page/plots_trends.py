@@ -12,7 +12,6 @@ from typing import Any
 from ...core.history.cell import Cell
 from ...core.history.levels import Kind
 from ...core.history.rows import Metric, RunRow
-from ...core.history.series import OWN_TESTER
 from ..clean import clean
 from ..groups import change_words
 from ..palette import SMALLEST
@@ -36,8 +35,7 @@ SCALE: Mapping[str, tuple[float, str]] = {
 
 Places = Mapping[str, int]
 History = Sequence[tuple[int, RunRow | None, str]]
-"""Places in order, each with its run, or with None and the reason for which it has none; without one the line ends, as
-another tester's begins."""
+"""Places in order, each with its run, or with None and the reason for which it has none."""
 
 
 def nights_of(trends: Sequence[Trend]) -> dict[str, int]:
@@ -55,17 +53,9 @@ def short_instant(text: str) -> str:
 
 
 def history_of(trend: Trend, places: Places) -> History:
-    every = (*trend.runs, *trend.others)
-    runs = [(places[short_instant(trend.instants[row.path])], row, "") for row in every]
+    runs = [(places[short_instant(trend.instants[row.path])], row, "") for row in trend.runs]
     lost = [(places[short_instant(at)], None, clean(why)[:LONGEST_REASON]) for at, why in trend.failed]
-    history: list[tuple[int, RunRow | None, str]] = []
-    last: RunRow | None = None
-    for at, row, why in sorted([*runs, *lost], key=lambda one: (one[0], one[1] is not None)):
-        if row is not None and last is not None and row.tester != last.tester:
-            history.append((at, None, ""))
-        history.append((at, row, why))
-        last = row or last
-    return history
+    return sorted([*runs, *lost], key=lambda one: (one[0], one[1] is not None))
 
 
 def trend_data(trend: Trend, places: Places) -> dict[str, Any]:
@@ -74,7 +64,7 @@ def trend_data(trend: Trend, places: Places) -> dict[str, Any]:
     return {
         "x": [at for at, _, _ in history],
         "documents": [None if row is None else _document(row) for _, row, _ in history],
-        "failed": [[at, why] for at, row, why in history if row is None and why],
+        "failed": [[at, why] for at, row, why in history if row is None],
     }
 
 
@@ -113,18 +103,15 @@ def _lines(trend: Trend, history: History, metric: Metric, places: Places, looks
     bounds = [metric.bounded and row is not None and row.at_least for _, row, _ in history]
     few = len(known) <= FEW_NIGHTS
     relative = ", {y.relative+} %" if level and unit != "%" else ""
-    testers = ["" if row is None else row.tester or OWN_TESTER for _, row, _ in history]
-    by, more = (", by {tester}", {"tester": testers}) if trend.others else ("", {})
     line = PlotLine(
         "",
         [at for at, _, _ in history],
         [nan if value is None else round((value - level) / step) for value in values],
-        f"{{y.own}} {unit}{relative}{by}",
+        f"{{y.own}} {unit}{relative}",
         (trend.cell,),
         width=1.2,
         bounds=bounds if any(bounds) else None,
         scales=_scales(trend, metric, level, step),
-        more=more,
         marks=[_mark(trend, change, places) for change in trend.changes_of(metric)],
         levels=list(_levels(trend, history, metric, places, level, step, round(BAND * (usual.noise or 0.0) / step))),
         **look | {"size": SMALLEST, "marker": look["marker"] if few else None},
@@ -142,7 +129,7 @@ def _lines(trend: Trend, history: History, metric: Metric, places: Places, looks
     if alone and not few:
         few_x, few_y = ([every[at] for at in alone] for every in (line.x, line.y))
         own = replace(line, x=few_x, y=few_y, bounds=[bounds[at] for at in alone], dash="none", marker=look["marker"])
-        yield replace(own, marks=(), levels=(), more={name: [of[at] for at in alone] for name, of in more.items()})
+        yield replace(own, marks=(), levels=())
 
 
 def _scales(trend: Trend, metric: Metric, level: float, step: float) -> dict[str, tuple[float, float]]:
@@ -173,9 +160,9 @@ def _levels(
     trend: Trend, history: History, metric: Metric, places: Places, level: float, step: float, half: int
 ) -> Iterator[PlotLevel]:
     """The stretches of one level: before the first change and after each, or all nights. half: of the noise."""
-    tester, found = trend.runs[-1].tester, trend.changes_of(metric)
-    runs = [at for at, row, _ in history if row is not None and row.tester == tester]
+    runs, found = [at for at, row, _ in history if row is not None], trend.steps_of(metric)
     starts = [max(runs[0], places[short_instant(trend.instant_of_change(change))]) for change in found]
     values = [found[0].finding.before, *(change.finding.after for change in found)] if found else [level]
     for (begin, end), value in zip(pairwise([runs[0], *starts, runs[-1]]), values, strict=True):
-        yield PlotLevel(begin, end, round((value - level) / step), half, bool(found))
+        if begin < end or runs[0] == runs[-1]:
+            yield PlotLevel(begin, end, round((value - level) / step), half, bool(found))

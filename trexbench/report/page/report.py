@@ -16,6 +16,7 @@ from ...core.history.night import Night
 from ...core.history.regression import Finding
 from ...core.history.rows import METRICS, Metric, RunRow
 from ...core.history.series import night_of
+from ...core.history.testers import FigureRatio
 from ...core.result import RunResult
 from ...core.run import Run
 from ...core.tcp.result import TcpResult
@@ -77,6 +78,8 @@ class Report:
     changes: Sequence[TrendChange] = ()
     groups: Sequence[FindingGroup] = ()
     usual: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
+    ratios: Sequence[FigureRatio] = ()
+    """By how much testers differ."""
     problems: Sequence[tuple[str, str]] = ()
     title: str = "trexbench"
     made: str = ""
@@ -126,7 +129,7 @@ class Report:
 
     @cached_property
     def trends(self) -> tuple[Trend, ...]:
-        return find_trends(self.rows, self.nights, self.changes, self.usual)
+        return find_trends(self.rows, self.nights, self.changes, self.usual, self.ratios)
 
     @property
     def trend_nights(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...core.history.causes import FindingGroup
 from ...core.history.levels import NEEDED_NIGHTS, Delta, find_delta, nights_measured
-from ...core.history.rows import Metric, RunRow, cells_of
+from ...core.history.rows import Metric, RunRow
 from ...core.history.series import night_of
 from ..clean import clean
 from ..groups import change_words, format_noise, group_kind, headline, too_few
@@ -45,13 +45,12 @@ def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
 def trend_sheet(report: Report) -> Sheet:
     """A row for each figure of each cell; of a cell that only ever failed one without a figure."""
     heads = heads_of(":Cell; :Figure; Latest; Change since baseline [%]; Baseline; Noise [%]; Runs; Failed")
-    histories = cells_of(report.rows)
     lines = []
     for trend in report.trends:
         counts = tuple(of_count(len(some)) for some in (trend.runs, trend.failed))
         for metric in trend.metrics:
             row, value = trend.values(metric)[-1]
-            delta = find_delta(row, histories[trend.cell], metric, report.usual.get((trend.cell, metric.name)))
+            delta = find_delta(row, trend.runs, metric, report.usual.get((trend.cell, metric.name)))
             bound = metric.bounded and row.at_least
             items = (
                 of_text(trend.cell),
@@ -63,7 +62,7 @@ def trend_sheet(report: Report) -> Sheet:
                     "bad" if delta is not None and delta.beyond and delta.worse else "",
                 ),
                 _level(None if delta is None else delta.before, metric),
-                Item(NONE, "") if bound else _noise(delta, histories[trend.cell], metric),
+                Item(NONE, "") if bound else _noise(delta, trend.runs, metric),
                 *counts,
             )
             lines.append(SheetRow(items, trend.cell, metric.name))

@@ -13,7 +13,8 @@ from ...core.history.levels import Usual
 from ...core.history.night import CellState, Night
 from ...core.history.regression import Finding
 from ...core.history.rows import METRICS, Metric, RunRow, cells_of
-from ...core.history.series import differences, like_the_last
+from ...core.history.series import like_the_last
+from ...core.history.testers import FigureRatio, histories_of
 from ..words import status_words
 from .grid import reason_of
 
@@ -47,9 +48,9 @@ def place_of(row: RunRow) -> str:
 
 @dataclass(frozen=True)
 class Trend:
-    """One cell's history: runs under the last one's conditions, oldest first. failed: when and why it has no figure.
+    """One cell's history: the runs that are judged, and those by hand like them, oldest first.
 
-    levels: last stable ones, by cell and metric. others: runs of other testers, under the same conditions besides.
+    failed: when and why it has no figure. levels: last stable ones, by cell and metric.
     """
 
     cell: Cell
@@ -57,7 +58,6 @@ class Trend:
     failed: tuple[tuple[str, str], ...]
     changes: tuple[TrendChange, ...]
     levels: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
-    others: tuple[RunRow, ...] = ()
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -70,11 +70,11 @@ class Trend:
     @cached_property
     def instants(self) -> Mapping[str, str]:
         """The runs' places on the time axis, by document."""
-        return {row.path: place_of(row) for row in (*self.runs, *self.others)}
+        return {row.path: place_of(row) for row in self.runs}
 
     def instant_of_change(self, change: TrendChange) -> str:
-        rows = (row for row in (*self.runs, *self.others) if row.started == change.at)
-        return max((self.instants[row.path] for row in rows), default=change.at)
+        at = (self.instants[row.path] for row in self.runs if row.started == change.at)
+        return max(at, default=instant_of(change.at, change.finding.since))
 
     def middle(self, metric: Metric) -> float | None:
         known = [value for _, value in self.values(metric)]
@@ -85,11 +85,15 @@ class Trend:
         own = (change for change in self.changes if change.finding.metric.name == metric.name)
         return tuple(sorted(own, key=self.instant_of_change))
 
+    def steps_of(self, metric: Metric) -> tuple[TrendChange, ...]:
+        """The changes that its runs show."""
+        return tuple(change for change in self.changes_of(metric) if not change.finding.elsewhere)
+
     def usual(self, metric: Metric) -> Usual | None:
         """The last stable level, else that of the nights before a change; None where the metric has no figure."""
         if level := self.levels.get((self.cell, metric.name)):
             return level
-        known, changes = self.values(metric), self.changes_of(metric)
+        known, changes = self.values(metric), self.steps_of(metric)
         known = [one for one in known if not changes or one[0].started < changes[0].at] or known
         nights, values = tuple(self.instants[row.path] for row, _ in known), tuple(value for _, value in known)
         return Usual(nights, values) if known else None
@@ -100,10 +104,12 @@ def find_trends(
     nights: Iterable[Night],
     changes: Sequence[TrendChange],
     levels: Mapping[tuple[Cell, str], Usual] | None = None,
+    ratios: Sequence[FigureRatio] = (),
 ) -> tuple[Trend, ...]:
     """In the order in which cells first appeared, given rates ascending; one that only ever failed has no runs.
 
-    A night without cells, whose suite could not be read, counts as failed for all cells of that suite.
+    A night without cells, whose suite could not be read, counts as failed for all cells of that suite. ratios: by how
+    much testers differ.
     """
     runs, counted = cells_of(rows), set[str | None]()
     failed: dict[Cell, dict[str, str]] = {}
@@ -122,17 +128,21 @@ def find_trends(
     return tuple(
         Trend(
             cell,
-            tuple(like_the_last(runs.get(cell, ()))),
+            _history_of(runs.get(cell, ()), ratios),
             tuple(sorted(failed.get(cell, {}).items())),
             tuple(change for change in changes if change.finding.cell == cell),
             levels or {},
-            tuple(_of_other_testers(runs.get(cell, ()))),
         )
         for cell in by_given_rate([*(row.cell for row in rows), *failed])
     )
 
 
-def _of_other_testers(rows: Sequence[RunRow]) -> list[RunRow]:
-    """The runs that differ from the last one in their tester alone."""
-    others = (row for row in rows if row.tester != rows[-1].tester)
-    return [row for row in others if [what for what, _ in differences(row, rows[-1])] == ["tester"]]
+def _history_of(rows: Sequence[RunRow], ratios: Sequence[FigureRatio]) -> tuple[RunRow, ...]:
+    """The runs that are judged, and those by hand under the same conditions."""
+    if not rows:
+        return ()
+    judged = like_the_last(histories_of(rows, ratios)[0].rows)
+    by_hand = [row for row in rows if not row.night] if judged[-1].night else []
+    if not by_hand:
+        return tuple(judged)
+    return tuple(sorted([*judged, *like_the_last([*by_hand, judged[-1]])[:-1]], key=lambda row: row.started))
