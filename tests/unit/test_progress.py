@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.units import seconds_of
@@ -11,11 +13,20 @@ CELLS = [Cell("vpp", "64b", False, queues) for queues in (1, 2, 3)]
 NOW_S = seconds_of("2026-11-20T02:01:30Z") or 0.0
 
 
-def night(*stands: tuple[CellState, str | None, float | None], expected_s: float | None = 60.0) -> Night:
+def night(
+    *stands: tuple[CellState, str | None, float | None],
+    expected_s: float | None = 60.0,
+    duts: tuple[str, str, str] = ("vpp", "vpp", "vpp"),
+) -> Night:
     """A night whose cells are in these states, began at these times of the day and took so long."""
     records = [
-        CellRecord(cell, state, () if clock is None else (Attempt(f"2026-11-20T{clock}Z", took_s=took_s),), expected_s)
-        for cell, (state, clock, took_s) in zip(CELLS, stands, strict=True)
+        CellRecord(
+            replace(cell, dut=dut),
+            state,
+            () if clock is None else (Attempt(f"2026-11-20T{clock}Z", took_s=took_s),),
+            expected_s,
+        )
+        for cell, dut, (state, clock, took_s) in zip(CELLS, duts, stands, strict=True)
     ]
     return Night("nightly", "2026-11-20", "2026-11-20T02:00:00Z", False, tuple(records))
 
@@ -51,11 +62,13 @@ def test_a_night_of_an_older_version_does_not_say_what_is_left() -> None:
 
 
 def test_a_night_by_a_fleet_names_all_that_is_measured() -> None:
-    by_fleet = night(NOW, NOW, WAITS)
+    by_fleet = night(NOW, NOW, WAITS, duts=("vpp", "linux", "bsd"))
     assert by_fleet.left_s(NOW_S) == (30 + 30 + 60) / 2
+    one_waits = night(NOW, NOW, WAITS, duts=("vpp", "linux", "linux"))
+    assert one_waits.left_s(NOW_S) == 30 + 60, "the DUT's tester measures one cell after the other"
     assert list(progress_lines(by_fleet, NOW_S))[1:] == [
         "Now vpp 64b uni 1q, since 02:01 UTC",
-        "Now vpp 64b uni 2q, since 02:01 UTC",
+        "Now linux 64b uni 2q, since 02:01 UTC",
         "About 1 min left",
     ]
     assert list(progress_lines(night(WAITS, WAITS, WAITS), NOW_S))[1:] == []

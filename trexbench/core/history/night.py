@@ -116,19 +116,22 @@ class Night:
     def left_s(self, now_s: float) -> float | None:
         """Real seconds until the last cell is done, at the pace of those that are; None: it is not known.
 
-        now_s: since 1970. Pauses, and what opening a session takes, are not counted. Testers go on as many as measure.
+        now_s: since 1970. Pauses, and what opening a session takes, are not counted. Of as many testers as now, each
+        measures one cell at a time; a DUT has one of them.
         """
         took = [(one.attempts[-1].took_s, one.expected_s) for one in self.cells if one.attempts]
         done = [(took_s, asked_s) for took_s, asked_s in took if took_s is not None and asked_s]
         pace = sum(took_s for took_s, _ in done) / sum(asked_s for _, asked_s in done) if done else 1.0
-        left_s = 0.0
+        left_s = dict[str, float]()
         for cell in (self.cells[at] for at in self.left):
             if cell.expected_s is None:
                 return None
             is_begun = cell.state is CellState.RUNNING and cell.attempts
             begun_s = seconds_of(cell.attempts[-1].started) if is_begun else None
-            left_s += max(0.0, pace * cell.expected_s - (now_s - begun_s if begun_s is not None else 0.0))
-        return left_s / max(1, sum(cell.state is CellState.RUNNING for cell in self.cells))
+            rest_s = max(0.0, pace * cell.expected_s - (now_s - begun_s if begun_s is not None else 0.0))
+            left_s[cell.dut] = left_s.get(cell.dut, 0.0) + rest_s
+        testers = max(1, sum(cell.state is CellState.RUNNING for cell in self.cells))
+        return max(sum(left_s.values()) / testers, *left_s.values(), 0.0)
 
     @property
     def of(self) -> tuple[Cell, ...]:
