@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from trexbench.core.history.levels import NEEDED_NIGHTS, Kind
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.regression import Finding, Judgement, judge_rows
 from trexbench.core.history.rows import RunRow
-from trexbench.core.history.series import Point
+from trexbench.core.history.series import Point, differences, like_the_last
 from trexbench.report.regress import format_judgement, format_junit, format_markdown, judgement_values
 
 RATE = "maximum rate"
@@ -137,6 +137,14 @@ def test_simulated_and_measured_runs_are_two_cells() -> None:
     simulated = Cell("netgate-vpp", "var2-64b", False, 1, simulated=True)
     rows = [*make_rows(noisy(30)), *make_rows(noisy(33, 4e6), simulated)]
     assert judged(rows).exit_code == 0
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(RunRow)])
+def test_a_history_has_the_runs_that_differ_in_no_condition(name: str) -> None:
+    values: dict[str, Any] = {"through": FAR, "line_rate_bps": 1e9, "loss_threshold": 0.5}
+    row = make_row()
+    other = replace(row, **{name: values.get(name, "another")})
+    assert (like_the_last([other, row]) == [row]) == any(differences(other, row))
 
 
 def test_runs_by_hand_over_different_wans_have_histories_of_their_own() -> None:
