@@ -122,6 +122,7 @@ def test_doubts_of_run_and_analysis_are_both_told() -> None:
         (("driver", "driver"), ""),
         (("skb", "skb"), ", in skb mode"),
         (("driver", "skb"), ", in skb mode at port 1"),
+        (("skb", "skb", "driver", "skb"), ", in skb mode at ports 0, 1, 3"),
     ],
 )
 def test_a_generator_without_xdp_in_its_drivers_says_so(modes: tuple[str, ...], words: str) -> None:

@@ -280,5 +280,6 @@ def _generator(generator: Mapping[str, Any]) -> str:
     listed = generator.get("ports")
     ports = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
     skb = [str(one.get("port")) for one in ports if one.get("xdp_mode") == "skb"]
-    mode = ", in skb mode" + (f" at port {' and '.join(skb)}" if len(skb) < len(ports) else "") if skb else ""
+    at = f" at port{'s' * (len(skb) > 1)} {', '.join(skb)}" if len(skb) < len(ports) else ""
+    mode = f", in skb mode{at}" if skb else ""
     return f"{kind}, {version}, at {text_of(server, 'address', '?')}{mode}"
