@@ -1,4 +1,4 @@
-"""The lab: two network namespaces on this machine, a tester and a router, joined by veth pairs only."""
+"""The lab: network namespaces on this machine, of a tester, a router and the hosts of TCP, joined by veth pairs."""
 
 from .lab import Lab, RunningLab, all_status, down, status
 from .spec import LabSpec, Placement, place

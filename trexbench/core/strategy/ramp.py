@@ -118,7 +118,7 @@ class Ramp(Strategy):
             share = self.step_pps(result.direction) / result.maximum_pps
             if share > COARSE_STEP:
                 words = f"{result.direction}: a step of the ramp is {format_share(share)} of the rate found"
-                yield f"{words}: trexbench search finds it to 0.5 %"
+                yield f"{words}: trexbench search resolves it finer"
         most = max((result.maximum_pps / self.offer(result.direction).target_pps for result in found), default=1.0)
         if len(found) == len(results) and most < FAR_BELOW:
             fits = ENOUGH * max(result.maximum_pps for result in found)
