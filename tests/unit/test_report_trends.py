@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from nights import LINUX, changed, date, make_row, make_rows, noisy
+from nights import LINUX, VPP, changed, date, make_row, make_rows, noisy
 from report_cases import figures, lines_of, make_change, make_night, make_record
 
 from trexbench.core.history.levels import Kind, Usual
@@ -23,6 +23,7 @@ from trexbench.report.words import NONE
 from trexbench.review.report import changes_of
 
 RATE, POWER = METRICS["total_pps"], METRICS["power_w"]
+CALIBRATED = FigureRatio(str(VPP.load), RATE.column, VPP.dut, "t2", "t1", 1.1, 0.0, 5, "2026-01-01")
 
 
 def slower_at(row: RunRow, before: float, after: float, metric: Metric = RATE) -> TrendChange:
@@ -149,8 +150,7 @@ def report_of(rows: list[RunRow], *ratios: FigureRatio) -> Report:
 
 def test_runs_of_a_calibrated_tester_are_drawn_as_they_are_judged() -> None:
     rows = by_testers(noisy(33), own=3, slow=0.9)
-    ratio = FigureRatio(str(rows[0].cell.load), "total_pps", rows[0].cell.dut, "t2", "t1", 1.1, 0.0, 5, "2026-01-01")
-    report = report_of(rows, ratio)
+    report = report_of(rows, CALIBRATED)
     data = page_data(report, ())
     (line,), (mark,) = lines_of(data, "trends", RATE.name), report.changes
     assert figures(data, RATE.name) == pytest.approx([
@@ -164,10 +164,10 @@ def test_runs_of_a_calibrated_tester_are_drawn_as_they_are_judged() -> None:
     assert row.items[6].text == "33" and row.items[5].text != NONE, "the table has the noise of the same runs"
 
 
-@pytest.mark.parametrize("own", [3, 8])
-def test_another_testers_regression_is_marked_and_sets_no_level(own: int) -> None:
+@pytest.mark.parametrize(("own", "ratios"), [(3, ()), (8, ()), (8, (CALIBRATED,))])
+def test_another_testers_regression_is_marked_and_sets_no_level(own: int, ratios: tuple[FigureRatio, ...]) -> None:
     rows = by_testers(noisy(30 + own), own, slow=0.9)
-    report = report_of(rows)
+    report = report_of(rows, *ratios)
     data = page_data(report, ())
     (line,) = lines_of(data, "trends", RATE.name)
     (mark,), (one,) = line["marks"], line["levels"]
@@ -183,3 +183,8 @@ def test_a_level_of_no_length_is_not_drawn() -> None:
     (line,) = lines_of(data, "trends", RATE.name)
     assert [(one["begin"], one["end"]) for one in line["levels"]] == [(0, 8)]
     assert lines_of(page_data(Report(rows[:1]), ()), "trends", RATE.name)[0]["levels"], "but that of a single night"
+
+
+def test_a_run_by_hand_under_other_conditions_leaves_the_nights_in_their_trend() -> None:
+    rows = make_rows([5e6] * 3)
+    assert trend_of([*rows, replace(make_row(3, night=None, suite=None), line_rate_bps=1e9)]).runs == tuple(rows)
