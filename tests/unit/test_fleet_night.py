@@ -177,16 +177,15 @@ def test_a_cell_that_is_at_no_tester_for_long_is_given_again(monkeypatch: pytest
     assert night._chosen({"t2": []}) == {"a": "t2"}
 
 
-def test_a_store_that_is_away_is_reported_once() -> None:
+def test_each_fault_of_a_store_is_reported_once() -> None:
     said, warned = list[str](), list[str]()
-    night, _, _ = night_of("aa", said)
+    night, _, _ = night_of("aaa", said)
     cell = Cell("a", "var2-64b", False, 1)
-    stored = Night("lab", "2026-11-21", "2026-11-21T03:00:00Z", True, (CellRecord(cell), CellRecord(cell)))
+    stored = Night("lab", "2026-11-21", "2026-11-21T03:00:00Z", True, (CellRecord(cell),) * 3)
     night._writer = SimpleNamespace(night=stored, write=lambda _night: None)  # type: ignore[assignment]
     night._options = SimpleNamespace(say=said.append, output=SimpleNamespace(warn=warned.append))  # type: ignore[assignment]
-    for at in range(2):
-        night._note(
-            at, "2026-11-21T03:00:00Z", CellOutcome("t1", "x.json", "5 Mpps", unsent="s3://lab does not answer")
-        )
-    assert warned == ["s3://lab does not answer; what is not there is put when the night ends"]
-    assert len(said) == 2 and not night._writer.night.failed
+    faults = [*(f"s3://lab cannot be reached: no way to s3://lab/{at}.json" for at in range(2)), "s3://lab: forbidden"]
+    for at, unsent in enumerate(faults):
+        night._note(at, "2026-11-21T03:00:00Z", CellOutcome("t1", "x.json", "5 Mpps", unsent=unsent))
+    assert warned == [faults[0], faults[2]]
+    assert len(said) == 3 and not night._writer.night.failed

@@ -19,7 +19,7 @@ from trexbench.fleet import stored, task
 from trexbench.fleet.stored import put_document
 from trexbench.fleet.task import CellOrder, digest_of, measure_cell, plain
 from trexbench.results.document import encode
-from trexbench.results.nights import is_sent
+from trexbench.results.nights import is_sent, read_night
 from trexbench.results.remote import mirror_of, store_of
 from trexbench.session.keep import Measured, Output
 from trexbench.session.options import Setup
@@ -74,20 +74,29 @@ def broken(*_: object, **__: object) -> None:
     raise OSError("no such host")
 
 
-def test_a_document_is_in_the_store_before_its_task_returns_by_one_request(
+def test_a_document_is_in_the_store_before_its_task_returns_by_two_requests(
     tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results, asked = mirror_of("memory://lab/results"), list[str]()
-    for name in ("pipe_file", "cat_file", "info", "ls", "find"):
-        real = getattr(memory, name)
-        monkeypatch.setattr(
-            type(memory),
-            name,
-            lambda _, path, *a, name=name, real=real, **k: (asked.append(name), real(path, *a, **k))[1],
-        )
+    within = list[str]()
+
+    def counted(name: str, real: Callable[..., object]) -> Callable[..., object]:
+        def ask(_: object, path: str, *words: object, **more: object) -> object:
+            if not within:  # else the memory asks itself
+                asked.append(name)
+            within.append(name)
+            try:
+                return real(path, *words, **more)
+            finally:
+                within.pop()
+
+        return ask
+
+    for name in ("pipe_file", "cat_file", "info", "exists", "ls", "find", "makedirs"):
+        monkeypatch.setattr(type(memory), name, counted(name, getattr(memory, name)))
     order = asdict(order_of(tmp_path, results))
     assert measure_cell(order, measured("first"))["unsent"] is None
-    assert [name for name in asked if name != "info"] == ["cat_file", "pipe_file"], "looked for, then created"
+    assert asked == ["cat_file", "makedirs", "pipe_file"], "looked for, then created; S3 has no directories to make"
     monkeypatch.undo()
     assert memory.cat_file(THERE) == (results / PLACE).read_bytes() and is_sent(results / PLACE)
 
@@ -111,6 +120,7 @@ def test_a_store_that_is_away_loses_nothing(tmp_path: Path, memory: Any, monkeyp
         done = measure_cell(order, measured("first"))
     assert done["place"] == PLACE and done["error"] is None
     assert done["unsent"].startswith("memory://lab/results cannot be reached: OSError: no such host")
+    assert done["unsent"].endswith("; what is not there is put when the night ends")
     assert not memory.exists(THERE) and not is_sent(results / PLACE)
     assert measure_cell(order, unneeded)["unsent"] is None, "the next that looks puts it"
     assert memory.cat_file(THERE) == (results / PLACE).read_bytes()
@@ -123,7 +133,7 @@ def test_a_store_that_hangs_is_not_waited_for(tmp_path: Path, memory: Any, monke
     path.write_text("whole")
     monkeypatch.setattr(stored, "WAIT_S", 0.01)
     monkeypatch.setattr(type(memory), "pipe_file", lambda _, *a, **k: (over.wait(60), real(*a, **k)))
-    assert put_document(results, PLACE, 9.0) == "memory://lab/results does not answer within 0.01 s"
+    assert str(put_document(results, PLACE, 9.0)).startswith("memory://lab/results does not answer within 0.01 s; ")
     over.set()
     (late,) = [one for one in threading.enumerate() if one.name == "store"]
     late.join(60)
@@ -147,8 +157,22 @@ def test_another_document_in_its_place_is_reported_and_stays(memory: Any) -> Non
     memory.pipe_file(THERE, b"theirs")
     (results / PLACE).parent.mkdir(parents=True)
     (results / PLACE).write_text("ours")
-    assert str(put_document(results, PLACE, 9.0)).endswith("x.json is there already, and another one")
+    said = str(put_document(results, PLACE, 9.0))
+    assert said.endswith(f"x.json is there already, and another one: remove that, or {results / PLACE}")
     assert memory.cat_file(THERE) == b"theirs" and not is_sent(results / PLACE)
+
+
+def test_a_complete_document_that_was_there_stands(
+    tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the store did not answer when it was asked for it."""
+    results = mirror_of("memory://lab/results")
+    memory.pipe_file(THERE, theirs := encode(make_result(id="theirs")))
+    monkeypatch.setattr(task, "fetch_document", lambda *_: False)
+    order = asdict(order_of(tmp_path, results))
+    assert measure_cell(order, measured("ours"))["unsent"] == f"{PLACE} was in the store already: that one stands"
+    assert (results / PLACE).read_bytes() == memory.cat_file(THERE) == theirs
+    assert put_document(results, PLACE, 9.0) is None
 
 
 def test_a_night_that_is_only_not_in_the_store_is_put_by_resume(
@@ -165,10 +189,16 @@ def test_a_night_that_is_only_not_in_the_store_is_put_by_resume(
         patched.setattr(type(memory), "find", broken)
         with pytest.raises(StoreError, match="no such host"):
             run_suite(str(suite), options, resume=True)
-    before = (results / "nights" / "2026-11-21-two.json").read_bytes()
+    before = (path := results / "nights" / "2026-11-21-two.json").read_bytes()
+    first = str(read_night(path).cells[0].path)
+    memory.pipe_file(there := f"/lab/results/{first}", encode(make_result(id="theirs")))
+    with pytest.raises(StoreError, match=f"another one: remove that, or {results / first}"):
+        run_suite(str(suite), options, resume=True)
+    (results / first).unlink()
     writer = run_suite(str(suite), replace(options, by_fleet=unneeded), resume=True)  # type: ignore[arg-type]
     assert memory.cat_file("/lab/results/nights/2026-11-21-two.json") == before == writer.path.read_bytes()
     assert all(memory.exists(f"/lab/results/{cell.path}") for cell in writer.night.cells)
+    assert (results / first).read_bytes() == memory.cat_file(there)
     assert json.loads(before)["finished"] and not said
     with pytest.raises(Exception, match="is unfinished"):
         run_suite(str(suite), options, resume=True)

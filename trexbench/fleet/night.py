@@ -99,7 +99,8 @@ class FleetNight:
     _seen_s: dict[str, float] = field(default_factory=dict)
     """Tester -> when it was there, or was looked for first."""
     _next_write_s: float = 0.0
-    _is_store_away: bool = False
+    _reported: set[str] = field(default_factory=set)
+    """Warnings of the store, without places and addresses."""
     _written: Night | None = None
     _done: int = 0
 
@@ -298,9 +299,10 @@ class FleetNight:
         words = outcome.error or " ".join(filter(None, (outcome.answer or "measured before", outcome.place)))
         by = f" by {outcome.tester}" if outcome.tester else ""
         self._options.say(f"{self._done} of {len(self._jobs)}{by}: {self._jobs[at].cell}: {words}")
-        if outcome.unsent is not None and not self._is_store_away:
-            self._options.output.warn(f"{outcome.unsent}; what is not there is put when the night ends")
-        self._is_store_away |= outcome.unsent is not None
+        reason = " ".join(word for word in (outcome.unsent or "").split() if "/" not in word)
+        if outcome.unsent is not None and reason not in self._reported:
+            self._options.output.warn(outcome.unsent)
+            self._reported.add(reason)
         took_s = _seconds_since(since) if outcome.answer else None  # else it was measured before, or not at all
         self._keep(at, state, Attempt(since, outcome.place, outcome.error, outcome.code, took_s))
 

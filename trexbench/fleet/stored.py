@@ -1,7 +1,7 @@
 """A cell's document in the store that the results mirror: looked for before it is measured, put there afterwards.
 
 A store that is away delays a cell by two waits and loses nothing: the mirror has the document, and the night's end puts
-what is not there.
+what is not there. If the store had one all the same, that stands.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..core.errors import BenchError, StoreError, as_bench_error
 from ..files import replace_file
+from ..results.document import read_sealed
 from ..results.nights import is_sent
 from ..results.remote import Store, address_of, store_of
 
@@ -34,12 +35,28 @@ def fetch_document(results: Path, place: str, lease_s: float) -> bool:
 
 
 def put_document(results: Path, place: str, lease_s: float) -> str | None:
-    """Put the document into the store; the reason in one line where that fails."""
+    """Put the document into the store, or take the complete one that is there; a warning if it is not there then."""
+    there: list[bytes] = []
+
+    def put(store: Store) -> None:
+        try:
+            store.create(place)
+        except StoreError:
+            if (data := store.read(place)) is not None:
+                there.append(data)
+            raise
+
     try:
         if not is_sent(results / place):
-            _in_time(results, lambda store: store.create(place), lease_s)
+            _in_time(results, put, lease_s)
     except BenchError as error:
-        return str(error)
+        if not there:
+            return f"{error}; what is not there is put when the night ends"
+        if read_sealed(there[0]) is None:
+            return str(error)
+        with contextlib.suppress(OSError):  # then the night's end says so
+            replace_file(results / place, there[0])
+        return f"{place} was in the store already: that one stands"
     return None
 
 

@@ -123,7 +123,7 @@ class CellOutcome:
     error: str | None = None
     code: int = 0
     unsent: str | None = None
-    """Reason why its document is not in the store that the results mirror."""
+    """Warning that its document is not in the store that the results mirror, and why."""
 
 
 def plain(options: Any) -> dict[str, Any]:

@@ -305,7 +305,8 @@ class Store:
                 self._create(place, data)
             except FileExistsError:
                 if self.read(name) != data:
-                    raise StoreError(f"{self.address}/{name} is there already, and another one") from None
+                    remedy = f"remove that, or {self.mirror / name}"
+                    raise StoreError(f"{self.address}/{name} is there already, and another one", remedy) from None
         self.mark(name, "")
 
     def _create(self, place: str, data: bytes) -> None:
