@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tools import documents, fake_server, folder_with, succeed, trexbench
 
 from suites import PLAN
 from trexbench.config.fleet import read_fleet
+from trexbench.core import errors
 from trexbench.core.errors import BenchError
 from trexbench.fleet.calibrate import FleetComparison
 from trexbench.fleet.night import FleetNight
@@ -124,6 +126,11 @@ def test_testers_are_compared_and_their_nights_joined(folder: Path, monkeypatch:
 
     def say(line: str) -> None:
         said.append(line)
+        if len(said) == 1:
+            with pytest.raises(
+                errors.TesterBusy, match=r"this comparison of testers is under way in .*results \(process "
+            ):
+                FleetComparison(FleetNight("one", fleet), jobs, replace(options, say=pytest.fail), 3).run()
         if len(said) == 4:
             raise BenchError("interrupted")
 
@@ -132,12 +139,13 @@ def test_testers_are_compared_and_their_nights_joined(folder: Path, monkeypatch:
     with pytest.raises(BenchError, match="interrupted"):
         FleetComparison(FleetNight("one", fleet, measure_skewed), jobs, options, 3).run()
     ratios = FleetComparison(FleetNight("one", fleet, measure_skewed), jobs, options, 3).run()
-    assert [line.endswith(": measured before") for line in said[4:]] == [True, True, True, False, False, False]
+    assert said[4].startswith("goes on; to measure all anew, remove ")
+    assert [line.endswith(": measured before") for line in said[5:]] == [True, True, True, False, False, False]
     (rate,) = [one for one in ratios if one.metric == "total_pps"]
     assert (rate.tester, rate.reference, rate.count, rate.dut) == ("t2", "t1", 3, "box")
     assert rate.ratio == pytest.approx(LOW, abs=0.005) and rate.uncertainty < 0.01
     assert load_ratios(results) == ratios and not (folder / "table").exists()
-    assert [path.name for path in (results / ".fleet").iterdir() if "-testers-" in path.name] == []
+    assert [path.name for path in (results / ".fleet").iterdir() if path.name.startswith("testers-")] == []
     run_suite("one", NightOptions(results, setup, options.output, options.say, DATE, by_fleet=FleetNight("one", fleet)))
     assert [row.tester for row in all_rows(results, pytest.fail)] == [""], "no run of the calibration"
     assert not any((results / ".fleet" / "calibrations").iterdir())

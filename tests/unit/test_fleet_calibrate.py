@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +15,10 @@ from trexbench.core.errors import BenchError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.rows import RunRow
 from trexbench.core.history.testers import find_ratios
-from trexbench.fleet.calibrate import AGAIN, FleetComparison
+from trexbench.fleet.calibrate import AGAIN, RESUMED_S, FleetComparison, _remove_old
 from trexbench.fleet.leases import DutLeased
 from trexbench.fleet.task import CellOrder
+from trexbench.lock import locked
 
 pytestmark = pytest.mark.portable
 
@@ -82,3 +85,14 @@ def test_figures_without_a_ratio_and_wide_intervals_are_reported() -> None:
     assert len(wide) == 1 and "netgate-vpp var2-64b uni by t2: maximum rate is known to" in wide[0]
     with pytest.raises(BenchError, match="could not be compared"):
         comparison([], [])._judge([], rounds[0])
+
+
+def test_a_round_with_an_old_document_begins_anew_unless_it_is_under_way(tmp_path: Path) -> None:
+    for name, age_s in (("testers-a-1", RESUMED_S + 60), ("testers-a-2", RESUMED_S - 60), ("testers-b-1", 1e6)):
+        (tmp_path / name).mkdir()
+        for document, at_s in (("old.json", time.time() - age_s), ("new.json", time.time())):
+            (tmp_path / name / document).touch()
+            os.utime(tmp_path / name / document, (at_s, at_s))
+    with locked("testers-b"):
+        _remove_old(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["testers-a-2", "testers-b-1"]

@@ -61,7 +61,7 @@ ROOMS: Mapping[str, str] = {
     "signals stlserver/rpc transport twin",
     "suite": "core/* config files lock report report/regress report/tcp results review session session/tcp",
     "fleet/guard": "",
-    "fleet": "core/* config dut files fleet/guard results session session/tcp suite transport",
+    "fleet": "core/* config dut files fleet/guard lock results session session/tcp suite transport",
     "doctor": "core/* config generator/trex host lab session",
     "api": "core/* config fleet report/run results review session suite",
     "api_tcp": "core/* api config results session/tcp",

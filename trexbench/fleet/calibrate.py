@@ -18,6 +18,7 @@ from ..core.errors import BenchError, ConfigError
 from ..core.history.rows import METRICS, RunRow
 from ..core.history.testers import FigureRatio, find_ratios
 from ..core.units import format_share
+from ..lock import is_held, locked
 from ..results.nights import TESTERS
 from ..results.store import load_rows, make_directory, safe_name
 from ..results.testers import keep_ratios
@@ -36,7 +37,7 @@ AGAIN = "the same command goes on"
 KEPT = "calibrations"
 """Folder of the runs' documents below ``results/.fleet``: no history has them."""
 RESUMED_S = 24 * 3600.0
-"""A calibration that was interrupted goes on for so long; older measurements are not paired with new ones."""
+"""A calibration that was interrupted goes on for so long; a round with an older measurement begins anew."""
 
 
 @dataclass
@@ -55,12 +56,20 @@ class FleetComparison:
         reach = self.night.fleet.reach(job.cell.dut for job in self.jobs)
         able = {job.cell.dut: [name for name, duts in reach.items() if job.cell.dut in duts] for job in self.jobs}
         self._check(able)
-        date = self.options.night
-        common, self._numbers = self.night.common_order(self.options, date, "")
-        self._results = Path(common.results)
-        orders = [replace(common, night=f"{self._name(common)}-{number}") for number in range(1, self.rounds + 1)]
+        common, self._numbers = self.night.common_order(self.options, self.options.night, "")
+        name = self._name(common)
+        _remove_old(Path(common.results) / TESTERS / KEPT)
+        with locked(name, f"this comparison of testers is under way in {common.results}"):
+            return self._run(common, name, reach, able)
+
+    def _run(
+        self, common: CellOrder, name: str, reach: Mapping[str, Sequence[str]], able: dict[str, list[str]]
+    ) -> list[FigureRatio]:
+        self._results, date = Path(common.results), common.date
+        orders = [replace(common, night=f"{name}-{number}") for number in range(1, self.rounds + 1)]
         self._runs = [self._results / TESTERS / KEPT / order.night for order in orders]
-        _remove_old(self._results / TESTERS / KEPT)
+        if any(map(Path.exists, self._runs)):
+            self.options.say(f"goes on; to measure all anew, remove {self._runs[0].with_name(name)}-* before")
         folders = [self._results / TESTERS / order.night for order in orders]  # as of nights: testers look for them
         try:
             for folder in folders:
@@ -198,10 +207,11 @@ class FleetComparison:
 
 
 def _remove_old(kept: Path) -> None:
-    """Remove runs of calibrations that nobody goes on with."""
+    """Remove rounds that nobody goes on with, by their oldest document."""
     with contextlib.suppress(FileNotFoundError):  # there are none, or another removes them
         for folder in kept.iterdir():
-            if time.time() - folder.stat().st_mtime > RESUMED_S:
+            begun_s = min(path.stat().st_mtime for path in (folder, *folder.glob("*")))
+            if time.time() - begun_s > RESUMED_S and not is_held(folder.name.rpartition("-")[0]):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
