@@ -143,6 +143,8 @@ class FaultyStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._ends: list[threading.Timer] = []
+        """Ends of faults, of which none may come once the server has ended."""
 
     def __enter__(self) -> FaultyStore:
         self._server = lasting_s3.LastingServer(self.folder)
@@ -153,6 +155,9 @@ class FaultyStore:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for end in self._ends:
+            end.cancel()
+            end.join()
         self._server.go_on()
         self._server.kill()
         self._line.end()
@@ -186,7 +191,7 @@ class FaultyStore:
         }
         begin, end = faults[kind]
         begin()
-        later(for_s, end)
+        self._ends.append(later(for_s, end))
 
     def fetch(self, to: Path) -> Path:
         """All that is there, as another machine sees it."""
@@ -201,10 +206,11 @@ def length_s(rng: random.Random) -> float:
     return LEASE_S * rng.choice((0.1, 1.0)) * rng.uniform(0.2, 2.0)
 
 
-def later(after_s: float, what: Callable[..., object], *arguments: object) -> None:
+def later(after_s: float, what: Callable[..., object], *arguments: object) -> threading.Timer:
     timer = threading.Timer(after_s, what, arguments)
     timer.daemon = True
     timer.start()
+    return timer
 
 
 def go_on(stopped: int) -> None:

@@ -17,7 +17,8 @@ class Line:
         self._is_cut = False
         self._flows = asyncio.Event()
         self._flows.set()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
         begun = asyncio.run_coroutine_threadsafe(asyncio.start_server(self._serve, "127.0.0.1", 0), self._loop)
         self._server = begun.result(30)
         self.port: int = self._server.sockets[0].getsockname()[1]
@@ -34,10 +35,18 @@ class Line:
         self._do(self._heal)
 
     def end(self) -> None:
-        """End every connection, and give the port back."""
-        self._do(self._server.close)
-        self._do(self._cut)
-        self._do(self._loop.call_later, 1.0, self._loop.stop)
+        """End every connection, and give the port back; what is asked for later does nothing."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+        self._thread.join(30)
+
+    async def _end(self) -> None:
+        self._server.close()
+        self._cut()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self._loop.call_soon(self._loop.stop)
 
     def _do(self, what: Callable[..., object], *arguments: object) -> None:
         self._loop.call_soon_threadsafe(what, *arguments)
@@ -52,7 +61,7 @@ class Line:
         self._flows.set()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, asyncio.CancelledError):
             if not self._is_cut:
                 far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._to)
                 self._writers |= {writer, far_writer}
