@@ -98,7 +98,7 @@ def test_a_tester_that_starts_slowly_is_still_waited_for() -> None:
 def test_results_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     (tmp_path / "results").touch()
     own = replace(OWN, results=str(tmp_path / "results"))
-    asked = {"own": asdict(own), "address": "tcp://127.0.0.1:1", "folder": None, "is_insecure": False}
+    asked = {"own": asdict(own), "address": "tcp://127.0.0.1:1", "folder": None, "is_insecure": False, "scratch": ""}
     argv, pipe = [sys.executable, "-m", "trexbench.fleet.worker"], subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stderr=pipe, text=True, bufsize=1) as process:
         assert process.stdin is not None and process.stderr is not None
@@ -114,6 +114,15 @@ import logging
 for name in ("distributed.worker", "tornado.general", "tornado.application"):
     logging.getLogger(name).error("Exception in callback")
 """
+
+
+def test_a_tester_whose_command_was_killed_leaves_no_files(tmp_path: Path) -> None:
+    """The end of its input is all that it gets."""
+    (tmp_path / "scratch" / "dask").mkdir(parents=True)
+    program = "import sys; from trexbench.fleet.worker import _end_with_input; _end_with_input(sys.argv[1])"
+    argv = [sys.executable, "-c", program, str(tmp_path / "scratch")]
+    assert subprocess.run(argv, stdin=subprocess.DEVNULL, timeout=60).returncode == 1
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_tester_prints_nothing_of_dasks_own() -> None:

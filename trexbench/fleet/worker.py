@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 AGAIN_AFTER_S = 3.0
 END_S = 10.0
 """Time that the process has to end when its input does."""
+REMOVED_S = 2.0
+"""Time that removing its files may delay that end."""
 FAILED = 3
 """Exit code of a process that could not join."""
 
@@ -75,7 +78,7 @@ def _start_again_and_again(name: str, line: bytes, say: Callable[[str], None]) -
 
 def main() -> int:
     asked = json.loads(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    threading.Thread(target=_end_with_input, args=(asked["scratch"],), daemon=True).start()
     own = task.OWN = OwnSettings(**asked["own"])
     folder = asked["folder"]
     cluster = Cluster(asked["address"], Path(folder) if folder else None, asked["is_insecure"])
@@ -125,9 +128,12 @@ async def _work(own: OwnSettings, cluster: Cluster, scratch: str) -> None:
     os._exit(0)  # with what it measures: the scheduler has given that to another
 
 
-def _end_with_input() -> None:
+def _end_with_input(scratch: str) -> None:
     while os.read(0, 4096):
         pass
+    removal = threading.Thread(target=shutil.rmtree, args=(scratch, True), daemon=True)
+    removal.start()  # who started this may have been killed, and removes nothing
+    removal.join(REMOVED_S)
     os._exit(1)
 
 
