@@ -14,16 +14,17 @@ from typing import Any
 
 import pytest
 
-from trexbench.config.fleet import CERTIFICATE_FILES, CERTIFICATES_ENV, Cluster, Fleet, fleet_of, make_cluster
+from trexbench.config.fleet import CERTIFICATE_FILES, CERTIFICATES_ENV, Cluster, fleet_of, make_cluster
 from trexbench.config.lookup import load_dut
 from trexbench.core import errors
 from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.dut.journal import JOURNAL_DIR_ENV
 from trexbench.fleet import reverting
 from trexbench.fleet.cluster import settings
+from trexbench.fleet.compared import ComparedTesters
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.marked import marked
-from trexbench.fleet.night import LEASED_S, FleetNight
+from trexbench.fleet.night import LEASED_S
 from trexbench.fleet.status import read_status
 from trexbench.fleet.task import CellOrder, OwnSettings, versions
 from trexbench.fleet.worker import FAILED, make_worker, own_address
@@ -205,12 +206,8 @@ def facts_like_here(**changes: Any) -> dict[str, Any]:
     return {**like, "digest": "d", "store": True, **changes}
 
 
-def comparing(notes: list[str]) -> FleetNight:
-    night = FleetNight("lab", Fleet((), (), (), digest="w"), is_cluster=True)
-    output: Any = type("Output", (), {"warn": notes.append})
-    options: Any = type("Options", (), {"output": output})
-    night._options = options
-    return night
+def comparing(notes: list[str]) -> ComparedTesters:
+    return ComparedTesters("w", True, notes.append)
 
 
 @pytest.mark.parametrize(
@@ -229,26 +226,26 @@ def test_a_tester_that_differs_is_refused_before_the_night_and_left_out_later(
 ) -> None:
     notes, client = list[str](), Told({"t1": facts_like_here(**changes)})
     with pytest.raises(errors.ConfigError, match=said):
-        comparing(notes)._compare(client, ORDER, strict=True)  # type: ignore[arg-type]
-    night = comparing(notes)
-    assert night._compare(client, ORDER) == night._compare(client, ORDER) == {}  # type: ignore[arg-type]
+        comparing(notes).there(client, ORDER, strict=True)  # type: ignore[arg-type]
+    testers = comparing(notes)
+    assert testers.there(client, ORDER) == testers.there(client, ORDER) == {}  # type: ignore[arg-type]
     assert len(notes) == 1 and said in notes[0] and notes[0].endswith("it takes no part")
 
 
 def test_testers_that_are_alike_are_asked_once() -> None:
-    night, client = comparing([]), Told({"t1": facts_like_here()})
+    testers, client = comparing([]), Told({"t1": facts_like_here()})
     for _ in range(2):
-        assert night._compare(client, ORDER, strict=True) == {"t1": []}  # type: ignore[arg-type]
+        assert testers.there(client, ORDER, strict=True) == {"t1": []}  # type: ignore[arg-type]
     client.facts["t2"] = facts_like_here(tester="t2", trex=("4", ""))
-    assert night._compare(client, ORDER) == {"t1": [], "t2": []}  # type: ignore[arg-type]
-    assert client.asked == [["tls://t1"], ["tls://t2"]] and len(night._trex) == 2
+    assert testers.there(client, ORDER) == {"t1": [], "t2": []}  # type: ignore[arg-type]
+    assert client.asked == [["tls://t1"], ["tls://t2"]] and len(testers.trex) == 2
 
 
 def test_a_tester_that_does_not_answer_is_left_out() -> None:
     notes = list[str]()
-    night, client = comparing(notes), Told({"t1": facts_like_here(), "stopped": {}})
+    testers, client = comparing(notes), Told({"t1": facts_like_here(), "stopped": {}})
     for _ in range(2):
-        assert night._compare(client, ORDER, strict=True) == {"t1": []}  # type: ignore[arg-type]
+        assert testers.there(client, ORDER, strict=True) == {"t1": []}  # type: ignore[arg-type]
     assert notes == ["a tester does not answer (in time): it takes no part"]
 
 

@@ -135,10 +135,10 @@ class FleetComparison:
 
     def _await_testers(self, client: Client, order: CellOrder, wanted: set[str]) -> set[str]:
         """Testers that are there, once all are or a while has passed."""
-        ends_s = time.monotonic() + START_S
+        ends_s, testers = time.monotonic() + START_S, self.night.compared(self.options)
         while True:
             with as_one_line(AGAIN):
-                there = {*self.night.testers(client, order, self.options)}
+                there = {*testers.there(client, order, strict=True)}
             if not wanted - there or time.monotonic() > ends_s:
                 break
             time.sleep(LOOK_EVERY_S)

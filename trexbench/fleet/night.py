@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import Fleet
-from ..core.errors import BenchError, ConfigError, TesterBusy, as_bench_error
+from ..core.errors import BenchError, TesterBusy, as_bench_error
 from ..core.fleet.roster import assign_testers, choose_testers
 from ..core.history.night import Attempt, CellState, Night
 from ..core.units import seconds_of
@@ -30,10 +30,11 @@ from ..session.run import Interrupted, as_error
 from ..suite.jobs import Job
 from ..suite.night import NightOptions, read_jobs
 from ..suite.run import nothing_measured
-from .cluster import RESUME, as_one_line, needs_of, on_this_machine, testers_there
+from .cluster import RESUME, as_one_line, needs_of, on_this_machine
+from .compared import ANSWER_S, ComparedTesters
 from .kept import place_kept
 from .leases import DutLeased
-from .task import CellOrder, CellOutcome, digest_of, facts_of_tester, measure_cell, place_of, plain, versions
+from .task import CellOrder, CellOutcome, digest_of, measure_cell, place_of, plain
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -44,8 +45,6 @@ WRITE_EVERY_S, WRITE_SHARE = 1.0, 20
 A cell's document is in the store by then, where it is looked for first.
 """
 LOOK_EVERY_S = 1.0
-ANSWER_S = 15.0
-"""A tester that does not answer for so long is left out; an answer that does not come is lost."""
 UNPLACED_S = 5.0
 """A cell that is at no tester for so long is taken back: its tester left, or came back under another address."""
 LEASED_S = 4 * 3600.0
@@ -87,10 +86,6 @@ class FleetNight:
     """Cell -> testers that died while they measured it."""
     _leased_s: dict[int, float] = field(default_factory=dict)
     """Cell -> when another had its DUT for the first time."""
-    _trex: dict[str, list[str]] = field(default_factory=dict)
-    """TRex client and installation -> testers that have it."""
-    _taken: dict[str, bool] = field(default_factory=dict)
-    """Address of a tester of a cluster -> whether it takes part."""
     _keys: itertools.count[int] = field(default_factory=itertools.count)
     _able: dict[str, set[str]] = field(default_factory=dict)
     """DUT -> testers that reach it."""
@@ -149,24 +144,24 @@ class FleetNight:
             for words, job in ((str(job.cell), job) for job in self._jobs)
         ]
 
-    def testers(self, client: Client, order: CellOrder, options: NightOptions) -> Collection[str]:
-        """Return the testers that are there; ConfigError where one differs from this process. order: any."""
-        self._options = options
-        return self._compare(client, order, strict=True)
+    def compared(self, options: NightOptions) -> ComparedTesters:
+        """Return its testers, not compared yet."""
+        return ComparedTesters(self.fleet.digest, self.is_cluster, options.output.warn)
 
     def _measure(self, client: Client, orders: Sequence[CellOrder]) -> None:
         missing_s = dict.fromkeys(self._waiting, time.monotonic())
+        testers = self.compared(self._options)
         for dut in self._waiting:
             if not self._able[dut]:
                 self._give_up(dut, utc_now(), f"no tester has links to all ports of {dut}")
         with as_one_line():
-            self._compare(client, orders[0], strict=True)
-        if len(self._trex) > 1:
-            words = "; ".join(f"{', '.join(names)}: {trex}" for trex, names in self._trex.items())
+            testers.there(client, orders[0], strict=True)
+        if len(testers.trex) > 1:
+            words = "; ".join(f"{', '.join(names)}: {trex}" for trex, names in testers.trex.items())
             self._options.output.warn(f"testers have different TRex, as each result says ({words})")
         while self._running or any(self._waiting.values()):
             with as_one_line():
-                there = self._compare(client, orders[0])
+                there = testers.there(client, orders[0])
             self._take_back_unplaced(there)
             self._give_up_unreached(there, missing_s)
             for dut, tester in self._chosen(there).items():
@@ -178,43 +173,6 @@ class FleetNight:
                     if future.key in self._running:
                         self._end(self._forget(future.key), future)
                     future = self._ended.get_nowait()
-
-    def _compare(self, client: Client, order: CellOrder, strict: bool = False) -> Mapping[str, Sequence[Any]]:
-        """Testers that take part, with the keys of the cells at each; those that came are compared with this process.
-
-        strict: ConfigError for one that differs; else it is a warning, and takes no part.
-        """
-        there: dict[str, tuple[str, Sequence[Any]]] = client.run_on_scheduler(testers_there)
-        if not self.is_cluster:
-            return {name: keys for name, (_, keys) in there.items()}
-        new = [address for address, _ in there.values() if address not in self._taken]
-        facts = {address: _facts_at(client, address, order) for address in new}
-        others = {address: self._difference(order, found) for address, found in facts.items()}
-        differ = [line for address, line in others.items() if line and facts[address] is not None]
-        if differ and strict:
-            raise ConfigError("; ".join(differ), "make them alike, or stop the worker there")
-        for line in filter(None, others.values()):
-            self._options.output.warn(f"{line}: it takes no part")
-        self._taken |= {address: line is None for address, line in others.items()}
-        return {name: keys for name, (address, keys) in there.items() if self._taken.get(address)}
-
-    def _difference(self, order: CellOrder, facts: Any) -> str | None:
-        """Say by what a tester differs from this process; None: by nothing that matters."""
-        if not isinstance(facts, dict):
-            return f"a tester does not answer ({facts or 'in time'})"
-        name, mine = facts["tester"], versions()
-        if facts["trexbench"] != mine["trexbench"]:
-            return f"tester {name} has trexbench {facts['trexbench']}, this is {mine['trexbench']}"
-        if facts["wiring"] != self.fleet.digest:
-            return f"tester {name} has another fleet.yaml"
-        if facts["error"] is not None:
-            return f"tester {name}: {facts['error']}"
-        if facts["digest"] != order.digest:
-            return f"tester {name} has another suite {order.suite_name}, or other configs of its DUTs"
-        if not facts["store"]:
-            return f"tester {name} has other results: {order.night} is not in its --results"
-        self._trex.setdefault(" ".join(map(str, facts["trex"])).strip(), []).append(name)
-        return None
 
     def _chosen(self, there: Mapping[str, Sequence[Any]]) -> Mapping[str, str]:
         """DUT -> the tester for its next cell. there: keys of the cells at each tester."""
@@ -323,14 +281,6 @@ class FleetNight:
 def _seconds_since(utc: str) -> float | None:
     begun_s, now_s = seconds_of(utc), seconds_of(utc_now())
     return None if begun_s is None or now_s is None else max(0.0, now_s - begun_s)
-
-
-def _facts_at(client: Client, address: str, order: CellOrder) -> Any:
-    """Facts of this tester, or its error; None: it does not answer in time."""
-    with contextlib.suppress(TimeoutError, asyncio.TimeoutError):  # one since Python 3.11
-        asked = {"workers": [address], "on_error": "return", "callback_timeout": ANSWER_S}
-        return client.run(facts_of_tester, asdict(order), **asked).get(address)
-    return None
 
 
 def plain_instead(options: NightOptions) -> dict[str, Any]:
