@@ -69,7 +69,8 @@ def test_a_window_over_the_delay_is_the_rate_until_the_line_is_full(tmp_path: Pa
     """The lab of "Bandwidth-delay Product and TCP Buffer Size": five times its delay, a 1000th of its rate.
 
     Half of a buffer is window in this kernel. A busy machine makes round trips longer, and rates lower by a quarter; or
-    an endpoint's CPU is the limit where the line is not full, and the run says so.
+    an endpoint's CPU is the limit where the line is not full, and the run says so. What is received once a lost
+    segment is repaired may have come a round trip before, of four seconds.
     """
     sizes = ("--cc", "reno", "--buffers", "84kb", "--buffers", "262kb")
     (run,) = measured(tmp_path, ("--bdp", "--wan", "100ms,10mbit", *sizes))
@@ -79,7 +80,7 @@ def test_a_window_over_the_delay_is_the_rate_until_the_line_is_full(tmp_path: Pa
     assert 0.75 < small["rate_bps"] / (84_000 / 2 * 8 / 0.1) < 1.05
     line_bps = 10e6 * 1448 / (1500 + ETHERNET)
     for full in (found, large):
-        assert 1.4 * small["rate_bps"] < full["rate_bps"] < 1.02 * line_bps
+        assert 1.4 * small["rate_bps"] < full["rate_bps"] < (1.02 + 0.1 / 4) * line_bps
         assert full["rate_bps"] > 0.75 * line_bps or full["limit"] == "endpoint-cpu", full
 
 
