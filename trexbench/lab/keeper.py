@@ -22,7 +22,7 @@ from ..core.errors import BenchError
 from . import state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .spec import LabSpec
-from .state import REQUEST_ENV, LabState
+from .state import REQUEST_ENV
 
 
 def main() -> int:
@@ -36,7 +36,7 @@ def main() -> int:
         with lab_lock(spec.prefix):
             if request["what"] == "down":
                 if (found := state.load(spec.prefix)) is not None:
-                    _end(found)
+                    take_down(found)
                 return 0
             clean_leftovers(spec.prefix)
             _keep(spec, request["what"], trex_dir, request["user"])
@@ -59,13 +59,7 @@ def _keep(spec: LabSpec, mode: str, trex_dir: Path | None, user: int) -> None:
             continue
     finally:
         if over:
-            _end(state.load(spec.prefix) or lab)
-
-
-def _end(lab: LabState) -> None:
-    """Take it down, and let no signal leave half of it."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    take_down(lab)
+            take_down(state.load(spec.prefix) or lab)
 
 
 def _run_over(wait_s: float = 0.0) -> bool:
