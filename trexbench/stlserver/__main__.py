@@ -10,7 +10,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -138,21 +137,23 @@ def _watch_parent(server: StlServer) -> None:
     threading.Thread(target=wait, name="parent-watch", daemon=True).start()
 
 
-def _answer_promptly(cpu: int | None) -> None:
-    """Run the RPC thread on that CPU (None: on any), and it and ZMQ's threads before anything else.
+def _run_before_others(flags: int = 0) -> None:
+    """Give this thread real-time priority, where that is permitted; flags: of ``sched_setscheduler``."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO | flags, os.sched_param(1))
 
-    Between the readings of two ports it must not be put aside; it takes less than one percent of a CPU. Each request
-    and each reply passes ZMQ's own threads, too, which a busy sender would keep waiting for half a second. Where the
+
+def _answer_promptly(cpu: int | None) -> None:
+    """Run the RPC thread on that CPU (None: on any), and before anything else; no thread begun later inherits that.
+
+    Between the readings of two ports it must not be put aside; it takes less than one percent of a CPU. Where the
     kernel shares CPUs out by session (autogroup), priorities count only inside of one: the sender's would mean nothing
     against other sessions' processes. A server that leads its session therefore asks for that session as a whole.
     Without the right to ask for it things stay as they are.
     """
     if cpu is not None:
         os.sched_setaffinity(0, {cpu})
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # it may have ended by now
-            if task.name == str(threading.get_native_id()) or (task / "comm").read_text().startswith("ZMQ"):
-                os.sched_setscheduler(int(task.name), os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    _run_before_others(os.SCHED_RESET_ON_FORK)
     if os.getsid(0) == os.getpid():
         with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as group:
             group.write("-20")
@@ -176,6 +177,8 @@ def run(engine: Engine | None, make: Callable[..., StlServer] = StlServer, **opt
         raise click.UsageError(f"--rpc-cpu: {args.rpc_cpu} is not usable here; usable: {usable}")
     try:
         engine = engine or _engine(args)
+        # ZMQ's threads inherit this: each request and each reply passes them, and a busy sender delays them by 0.5 s
+        _run_before_others()
         server = make(engine, args.host, args.rpc_port, args.pub_port)
     except (EngineError, ServerError, OSError) as error:
         print(f"stlserver: {error}", file=sys.stderr)
