@@ -127,6 +127,7 @@ def test_a_tester_whose_command_was_killed_leaves_no_files(tmp_path: Path) -> No
 
 
 def test_a_tester_prints_nothing_of_dasks_own() -> None:
+    pytest.importorskip("distributed")
     logged = subprocess.run([sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True)
     assert logged.stdout + logged.stderr == ""
 
