@@ -30,7 +30,7 @@ from ..engine import (
 )
 from . import bpf, xdp_count
 from .core import SendingCore
-from .netdev import inside
+from .netdev import NetDevice, inside
 from .port import MODES, SKB, KernelPort, Moved, map_rows, open_port
 from .timing import Timing, totals
 from .xdp_layout import Gate
@@ -39,6 +39,9 @@ from .xdp_plan import plan_port
 _FRAME_ROOM = 3400
 _SNAPSHOT_LASTS_S = 0.005
 _ASSUMED_SPEED_BPS = 10e9
+_LINKS_WITHIN_S = 5.0
+_LINKS_STAY_S = 1.0
+"""The kernel reports a link that went down up to a second later."""
 
 
 class KernelEngine:
@@ -77,6 +80,7 @@ class KernelEngine:
                 return [open_port(name, at, devices, modes, limit_pps, opened) for at, name in enumerate(interfaces)]
 
             self._ports = inside(netns, open_all)
+            _await_links([port.device for port in self._ports])
             count = max(1, len(cpus))
             self._cores = [
                 opened.enter_context(
@@ -211,3 +215,14 @@ def _check(interfaces: Sequence[str], cpus: Sequence[int]) -> None:
     if len(cpus) > core_count(len(interfaces)):
         pairs = core_count(len(interfaces))
         raise EngineError(f"{len(cpus)} CPUs to send on {len(interfaces)} ports: one sends for a pair; name {pairs}")
+
+
+def _await_links(devices: Sequence[NetDevice]) -> None:
+    """Wait until all links stay up: to attach resets some NICs. One without a link is not waited for any longer."""
+    begun_s = down_s = now_s = time.monotonic()
+    nics = [device for device in devices if device.driver not in ("veth", "tun")]
+    while nics and now_s - begun_s < _LINKS_WITHIN_S and now_s - down_s < _LINKS_STAY_S:
+        time.sleep(0.05)
+        now_s = time.monotonic()
+        if not all(device.carrier for device in nics):
+            down_s = now_s
