@@ -25,7 +25,6 @@ from trexbench.config.twin import TwinSpec
 from trexbench.core.dut.rss import headers_of
 from trexbench.core.dut.runtime import of_threads
 from trexbench.core.load.profile import Profile, resolve_mode
-from trexbench.dut.vpp.parse import parse_runtime
 from trexbench.generator.trex.client import load_client
 from trexbench.generator.trex.profile_loader import load_profile
 from trexbench.stlserver.engine import StreamSpec
@@ -100,7 +99,7 @@ def cycles(spec: TwinSpec, profile: Profile) -> None:
         router.carry(1.0, [one.during(pps / one.pps, 1.0)])
         runtime.clear()
         router.carry(10.0, [one.during(pps / one.pps, 10.0)])
-        found = of_threads(parse_runtime(runtime.show()))[0]
+        found = of_threads(runtime.show())[0]
         assert found.cycles_per_packet and found.cycles_with_polling and found.pps and found.vectors_per_call
         each, both = found.cycles_per_packet, found.cycles_with_polling
         print(

@@ -16,7 +16,6 @@ from ..core.dut.rss import PortHash, QueuePlace, Spreading
 from ..core.dut.telemetry import CpuTime, DropCount, Observation, PortCount, QueueCount
 from ..core.errors import ConfigError
 from ..core.load.plan import pair_directions
-from ..dut.vpp.parse import parse_runtime
 from ..generator.trex.connect import ServerAddress
 from ..signals import uninterrupted
 from ..stlserver.rpc.server import StlServer
@@ -68,7 +67,7 @@ class LockedEngine:
 
 
 class TwinDut:
-    """Counters of a simulated DUT, read as a real one's: VPP's from the text of its ``show runtime``."""
+    """Counters of a simulated DUT, read as a real one's: VPP's are those of its ``show runtime``."""
 
     def __init__(self, dut: DutConfig, router: TwinRouter, engine: LockedEngine) -> None:
         self._router, self._engine = router, engine
@@ -90,7 +89,7 @@ class TwinDut:
     def observe(self, clear: bool = False) -> Observation:
         with self._engine.held() as engine:
             engine.settle()
-            threads = parse_runtime(self._vpp.show()) if self._vpp else ()
+            threads = self._vpp.show() if self._vpp else ()
             if self._vpp and clear:
                 self._vpp.clear()
             workers = self._router.workers()

@@ -1,13 +1,16 @@
-"""A simulated VPP's ``show runtime``: its workers' counters as VPP 26.06 prints them."""
+"""A simulated VPP's ``show runtime``: its workers' counters by node, in the digits that VPP 26.06 prints."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+import numpy as np
+
+from ..core.dut.runtime import NodeRuntime, ThreadRuntime
 from ..stlserver.engine import partners
-from .router import QueueCounters, WorkerCounters
+from .router import WorkerCounters
 
 INPUT_NODE = "dpdk-input"
 OUTPUT, TX = "-output", "-tx"
@@ -24,31 +27,7 @@ TABLE_CLOCKS: Mapping[str, tuple[float, float, float]] = {
 }
 """Clocks per packet at those vector sizes on a Netgate 6100 [ipng.ch, 2021-11-26], used for each node's part alone."""
 
-_HEAD = (
-    "             Name                 State         Calls          Vectors        Suspends   "
-    "   Packet-Clocks   Vectors/Call  "
-)
-_UPDATE_S = 10.0
-"""Interval at which VPP renews the rates of its heading, unless configured otherwise."""
 _TOTALS = ("packets", "vectors", "busy_clocks", "idle_polls", "idle_clocks", "time_s")
-_UNUSED = QueueCounters(-1, -1)
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A node's row as VPP counts it; clocks are those of the whole interval."""
-
-    name: str
-    state: str
-    calls: int
-    vectors: int
-    clocks: float
-
-    def __str__(self) -> str:
-        each = self.clocks / (self.vectors or self.calls)
-        per_call = self.vectors / self.calls if self.calls else 0.0
-        columns = f"{self.calls:>16}{self.vectors:>16}{0:>16}{_exponent(each, 2):>16}{_two_decimals(per_call):>16}"
-        return f"{self.name[:30]:<30}{_centred(self.state[:12], 12)}{columns}"
 
 
 def node_shares(vector: float) -> dict[str, float]:
@@ -56,70 +35,75 @@ def node_shares(vector: float) -> dict[str, float]:
 
     Linear in the vector's logarithm between the vector sizes of the table, beyond them as at its ends.
     """
-    x, marks = math.log(max(vector, 1.0)), [math.log(size) for size in TABLE_VECTORS]
-    sums = [sum(clocks[i] for clocks in TABLE_CLOCKS.values()) for i in range(len(marks))]
-    upper = next((i for i, mark in enumerate(marks) if x <= mark), len(marks) - 1)
-    lower = max(upper - 1, 0)
-    weight = 0.0 if lower == upper else min((x - marks[lower]) / (marks[upper] - marks[lower]), 1.0)
-    return {
-        name: (1 - weight) * clocks[lower] / sums[lower] + weight * clocks[upper] / sums[upper]
-        for name, clocks in TABLE_CLOCKS.items()
-    }
+    clocks = np.array(list(TABLE_CLOCKS.values()))
+    at, marks = math.log(max(vector, 1.0)), np.log(TABLE_VECTORS)
+    shares = (float(np.interp(at, marks, row)) for row in clocks / clocks.sum(axis=0))
+    return dict(zip(TABLE_CLOCKS, shares, strict=True))
 
 
-def render_runtime(workers: Sequence[WorkerCounters], interfaces: Sequence[str], receive_clocks: float = 0.0) -> str:
-    """Render these counters as ``show runtime`` prints them, main thread first, in lines that end as VPP's do.
+def runtime_of(
+    workers: Sequence[WorkerCounters], interfaces: Sequence[str], receive_clocks: float = 0.0
+) -> tuple[ThreadRuntime, ...]:
+    """Return what ``show runtime`` prints of these counters, main thread first.
 
     interfaces: by the tester's port that each one faces; what came from one port of a pair leaves by the other's. For
     workers that count no queues, the packets leave by all alike. receive_clocks: per packet, those of ``busy_clocks``
     that fetching it from the NIC took: they are dpdk-input's, as idle_clocks are; all others are shared by the nodes
     behind.
     """
-    time_s = max((w.time_s for w in workers), default=0.0)
     exits = {port: interfaces[other] for port, other in partners(len(interfaces)).items()}
-    parts = [_heading(0, "vpp_main", time_s, 0.0, 0.0, 0, 0)]
+    idle = WorkerCounters("vpp_main", time_s=max((w.time_s for w in workers), default=0.0))
+    threads = [_thread(0, idle, ())]
     for number, worker in enumerate(workers, 1):
-        rows = _rows(worker, interfaces, exits, receive_clocks)
-        fetched = sum(r.vectors for r in rows if r.name == INPUT_NODE)
-        sent = sum(r.vectors for r in rows if r.name.endswith(OUTPUT))
-        loops = _rate(worker.vectors + worker.idle_polls, worker.time_s)
-        vector = _rate(worker.packets, worker.vectors)
-        heading = _heading(number, worker.name, worker.time_s, vector, loops, fetched, sent)
-        parts.append("\n".join([heading, *map(str, rows)]))
-    return "\n---------------\n".join(parts) + "\n"
+        threads.append(_thread(number, worker, _nodes(worker, interfaces, exits, receive_clocks)))
+    return tuple(threads)
 
 
-def _heading(number: int, name: str, time_s: float, vector: float, loops: float, fetched: int, sent: int) -> str:
-    came, left, none = (_exponent(_rate(count, time_s), 4) for count in (fetched, sent, 0))
-    return (
-        f"Thread {number} {name} (lcore {number})\n"
-        f"Time {time_s:.1f}, {_UPDATE_S:f} sec internal node vector rate {_two_decimals(vector)}"
-        f" loops/sec {_two_decimals(loops)}\n"
-        f"  vector rates in {came}, out {left}, drop {none}, punt {none}\n{_HEAD}"
+def _thread(number: int, worker: WorkerCounters, nodes: Sequence[NodeRuntime]) -> ThreadRuntime:
+    fetched = sum(node.vectors for node in nodes if node.name == INPUT_NODE)
+    sent = sum(node.vectors for node in nodes if node.name.endswith(OUTPUT))
+    return ThreadRuntime(
+        number=number,
+        name=worker.name,
+        lcore=number,
+        time_s=_printed(worker.time_s, ".1f"),
+        vectors_per_node=_printed(_rate(worker.packets, worker.vectors), ".2f"),
+        loops_per_s=_printed(_rate(worker.vectors + worker.idle_polls, worker.time_s), ".2f"),
+        in_pps=_printed(_rate(fetched, worker.time_s), ".4e"),
+        out_pps=_printed(_rate(sent, worker.time_s), ".4e"),
+        drop_pps=0.0,
+        punt_pps=0.0,
+        nodes=tuple(replace(node, name=node.name[:30]) for node in nodes),  # VPP cuts them there
     )
 
 
-def _rows(
+def _node(name: str, state: str, calls: int, vectors: int, clocks: float) -> NodeRuntime:
+    """A node's row; clocks are those of the whole interval."""
+    each, per_call = _printed(clocks / (vectors or calls), ".2e"), _printed(_rate(vectors, calls), ".2f")
+    return NodeRuntime(name, state, calls, vectors, 0, each, per_call)
+
+
+def _nodes(
     worker: WorkerCounters, interfaces: Sequence[str], exits: Mapping[int, str], receive_clocks: float
-) -> list[_Row]:
+) -> list[NodeRuntime]:
     """Nodes that were called, by name in the order of their bytes, as VPP sorts them."""
     packets, vectors = round(worker.packets), round(worker.vectors)
     vectors = min(max(vectors, 1), packets)
     receiving = min(receive_clocks * worker.packets, worker.busy_clocks) if packets else 0.0
     rows = []
     if calls := vectors + round(worker.idle_polls):
-        rows.append(_Row(INPUT_NODE, "polling", calls, packets, worker.idle_clocks + receiving))
+        rows.append(_node(INPUT_NODE, "polling", calls, packets, worker.idle_clocks + receiving))
     if packets:
         leaving = _leaving(worker, interfaces, exits)
         for node, share in node_shares(worker.packets / max(worker.vectors, 1.0)).items():
             clocks = share * (worker.busy_clocks - receiving)
             if node not in (OUTPUT, TX):
-                rows.append(_Row(node, "active", vectors, packets, clocks))
+                rows.append(_node(node, "active", vectors, packets, clocks))
                 continue
             for interface, part in leaving.items():
                 count = round(part * packets)
                 calls = min(max(round(part * vectors), 1), count)
-                rows.append(_Row(interface + node, "active", calls, count, part * clocks))
+                rows.append(_node(interface + node, "active", calls, count, part * clocks))
     return sorted(rows, key=lambda row: row.name.encode())
 
 
@@ -140,17 +124,13 @@ def _leaving(worker: WorkerCounters, interfaces: Sequence[str], exits: Mapping[i
     return {name: count / total for name, count in seen.items()}
 
 
-def since(now: WorkerCounters, before: WorkerCounters | None) -> WorkerCounters:
-    """Return a worker's counts since ``before``; all of ``now`` where there is none or the router was restarted."""
-    if before is None or now.time_s < before.time_s:
+def _since(now: WorkerCounters, before: WorkerCounters | None) -> WorkerCounters:
+    """Return a worker's counts since ``before``; all of ``now`` where there is none."""
+    if before is None:
         return now
-    old = {(q.port, q.queue): q for q in before.queues}
     grown = {name: getattr(now, name) - getattr(before, name) for name in _TOTALS}
-    return replace(now, **grown, queues=tuple(_queue_since(q, old.get((q.port, q.queue), _UNUSED)) for q in now.queues))
-
-
-def _queue_since(now: QueueCounters, before: QueueCounters) -> QueueCounters:
-    return replace(now, packets=now.packets - before.packets, drops=now.drops - before.drops)
+    pairs = zip(now.queues, before.queues, strict=True)
+    return replace(now, **grown, queues=[replace(q, packets=q.packets - old.packets) for q, old in pairs])
 
 
 class Runtime:
@@ -165,27 +145,15 @@ class Runtime:
     def clear(self) -> None:
         self._cleared = {worker.name: worker for worker in self._read()}
 
-    def show(self) -> str:
-        workers = [since(worker, self._cleared.get(worker.name)) for worker in self._read()]
-        return render_runtime(workers, self._interfaces, self._receive_clocks)
+    def show(self) -> tuple[ThreadRuntime, ...]:
+        workers = [_since(worker, self._cleared.get(worker.name)) for worker in self._read()]
+        return runtime_of(workers, self._interfaces, self._receive_clocks)
 
 
 def _rate(count: float, of: float) -> float:
     return count / of if of > 0 else 0.0
 
 
-def _centred(text: str, width: int) -> str:
-    """An odd blank goes before the text."""
-    return (" " * ((width - len(text) + 1) // 2) + text).ljust(width)
-
-
-def _exponent(value: float, digits: int) -> str:
-    """VPP's %e: no plus, no leading zero in the exponent."""
-    mantissa, exponent = f"{value:.{digits}e}".split("e")
-    return f"{mantissa}e{int(exponent)}"
-
-
-def _two_decimals(value: float) -> str:
-    """VPP's %.2f: .55 for 0.55, yet 0.00 for nothing."""
-    text = f"{value:.2f}"
-    return text[1:] if text.startswith("0.") and text != "0.00" else text
+def _printed(value: float, form: str) -> float:
+    """The value with no more digits than VPP prints."""
+    return float(format(value, form))
