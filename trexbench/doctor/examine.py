@@ -20,7 +20,7 @@ from ..core.checks import Area, Check, State, failed, judge
 from ..core.errors import BenchError
 from ..core.units import format_bits, format_pps
 from ..generator.trex.connect import ServerAddress, ServerFacts, describe
-from ..generator.trex.ports import SIMULATED, lack_of_destination, nominal_bps, obstacles
+from ..generator.trex.ports import SIMULATED, ethernet_of, lack_of_destination, nominal_bps, obstacles
 from ..lab import LabSpec, net
 from ..lab.lab import status
 from ..session.dut import endpoint_of
@@ -110,7 +110,7 @@ def _judge_port(
     speed_bps: float | None,
 ) -> Iterator[Check]:
     speed = nominal_bps(described, status)
-    ether = status["attr"].get("layer_cfg", {}).get("ether", {})
+    ether = ethernet_of(status)
     driver, place = described.get("driver", "driver unknown"), described.get("pci_addr")
     text = f"{driver}{f' at {place}' if place not in (None, 'N/A') else ''}, MAC {ether.get('src', 'unknown')}"
     yield _check(name, State.GOOD, f"{text}, {format_bits(speed) if speed else 'speed unknown'}")

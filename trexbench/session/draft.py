@@ -53,10 +53,9 @@ def ask_tester(draft: Draft, endpoint: ServerAddress, ports: Sequence[int], trex
     """With the MACs of the tester's ports, and the speed of the slowest."""
     facts = describe(endpoint, trex_dir)
     chosen = [port for port in ports if port in facts.ports]
-    ethers = {port: facts.ports[port]["attr"].get("layer_cfg", {}).get("ether", {}) for port in chosen}
     slowest = round(min(map(facts.speed_bps, chosen), default=0) / 1e6)
     speed = _SPEED_WORDS.get(slowest, f"{slowest / 1000:g}gbit") if slowest else None
-    macs = {port: str(ether["src"]) for port, ether in ethers.items() if ether.get("src")}
+    macs = {port: mac for port, mac in facts.macs.items() if port in chosen}
     return replace(draft, macs=macs, speed=draft.speed or speed)
 
 

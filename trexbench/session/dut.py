@@ -20,7 +20,7 @@ from ..dut import Dut, Wanted, open_dut
 from ..dut.endpoints import router_wanted
 from ..dut.journal import FileJournal, Journal, NoJournal, journal_dir
 from ..dut.recording import Recording, RecordingTransport, record
-from ..generator.trex.connect import ServerAddress, read_macs
+from ..generator.trex.connect import ServerAddress, describe
 from ..lab.lab import facts_of, said_of
 from ..lab.spec import LabSpec
 from ..lock import locked, run_dir
@@ -155,7 +155,7 @@ def known_macs(config: DutConfig, endpoint: ServerAddress, trex_dir: Path | None
         return {}
     if config.lab is not None:
         return LabSpec.from_config(config).tester_macs
-    return read_macs(endpoint, config.tester_ports, trex_dir)
+    return describe(endpoint, trex_dir).macs
 
 
 def macs_or_names(say: Callable[[str], None]) -> ReadMacs:

@@ -17,7 +17,7 @@ from ...core.protocols import Clock
 from ...signals import uninterrupted
 from .client import Client, Meaning, brief, load_client, meaning_of
 from .guard import Guard
-from .ports import IDLE, TrexGenerator, nominal_bps, obstacles, status_of
+from .ports import IDLE, TrexGenerator, ethernet_of, nominal_bps, obstacles, status_of
 from .rpc import Channel, Refusal
 
 RPC_PORT, EVENT_PORT = 4501, 4500
@@ -89,6 +89,12 @@ class ServerFacts:
         described = {int(one["index"]): one for one in self.system["ports"]}
         return nominal_bps(described[port], self.ports[port])
 
+    @property
+    def macs(self) -> dict[int, str]:
+        """The MAC of each port that the server names one of."""
+        sources = {port: ethernet_of(status).get("src") for port, status in self.ports.items()}
+        return {port: str(mac) for port, mac in sources.items() if mac}
+
 
 def describe(endpoint: ServerAddress, trex_dir: str | os.PathLike[str] | None = None) -> ServerFacts:
     """Ask a server about itself and all of its ports."""
@@ -97,27 +103,12 @@ def describe(endpoint: ServerAddress, trex_dir: str | os.PathLike[str] | None = 
     with _session(client, endpoint) as stl:
         channel = Channel(stl.conn.rpc, time.monotonic)
         version, system = stl.get_server_version(), stl.get_server_system_info()
-        status = _read_status(channel, endpoint, sorted(int(one["index"]) for one in system["ports"]))
-    return ServerFacts(str(client), version, system, status)
-
-
-def read_macs(
-    endpoint: ServerAddress, ports: Sequence[int], trex_dir: str | os.PathLike[str] | None = None
-) -> dict[int, str]:
-    """The MAC of each of these ports that the server names, without taking any."""
-    reach(endpoint)
-    with _session(load_client(trex_dir), endpoint) as stl:
-        found = _read_status(Channel(stl.conn.rpc, time.monotonic), endpoint, ports)
-    macs = {port: status["attr"].get("layer_cfg", {}).get("ether", {}).get("src") for port, status in found.items()}
-    return {port: str(mac) for port, mac in macs.items() if mac}
-
-
-def _read_status(channel: Channel, endpoint: ServerAddress, ports: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-    answers = channel.batch([("get_port_status", status_of(port)) for port in ports]).results
+        ports = sorted(int(one["index"]) for one in system["ports"])
+        answers = channel.batch([("get_port_status", status_of(port)) for port in ports]).results
     for port, status in zip(ports, answers, strict=True):
         if isinstance(status, Refusal):
             raise GeneratorError(f"TRex server {endpoint} does not describe port {port}", status.text)
-    return dict(zip(ports, answers, strict=True))
+    return ServerFacts(str(client), version, system, dict(zip(ports, answers, strict=True)))
 
 
 def reach(endpoint: ServerAddress) -> None:

@@ -150,7 +150,7 @@ class TrexGenerator:
 
     def mac(self, port: int) -> str | None:
         """The MAC of any of the server's ports, taken or not; None where it names none."""
-        found = self._port_status(port)["attr"].get("layer_cfg", {}).get("ether", {}).get("src")
+        found = ethernet_of(self._port_status(port)).get("src")
         return str(found) if found else None
 
     def facts(self) -> dict[str, Any]:
@@ -256,7 +256,6 @@ class TrexGenerator:
         return self._status[port]
 
     def _port_facts(self, port: int, described: Mapping[str, Any]) -> dict[str, Any]:
-        status = self._port_status(port)
         return {
             "port": port,
             "driver": described.get("driver"),
@@ -265,7 +264,7 @@ class TrexGenerator:
             **({"xdp_mode": mode} if (mode := described.get("xdp_mode")) else {}),
             "numa": described.get("numa"),
             "mac": self.mac(port),
-            "destination_mac": status["attr"].get("layer_cfg", {}).get("ether", {}).get("dst"),
+            "destination_mac": ethernet_of(self._port_status(port)).get("dst"),
             "speed_bps": self.speed_bps(port),
         }
 
@@ -322,6 +321,12 @@ def nominal_bps(described: Mapping[str, Any], status: Mapping[str, Any]) -> floa
     return 0.0 if described.get("is_virtual") and speed == MOST_GBPS else speed * 1e9
 
 
+def ethernet_of(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A port's own and destination MAC, and whether these are configured; empty where the server names none."""
+    layers: Mapping[str, Any] = status["attr"].get("layer_cfg", {})
+    return layers.get("ether") or {}
+
+
 def link_up(status: Mapping[str, Any]) -> bool:
     return bool(status["attr"].get("link", {}).get("up", True))
 
@@ -343,8 +348,7 @@ def is_embedded(version: Mapping[str, Any]) -> bool:
 
 def lack_of_destination(status: Mapping[str, Any], version: Mapping[str, Any]) -> tuple[str, str] | None:
     """Why a port's frames have no MAC address to go to, and the remedy on this server; None where they have one."""
-    layers = status["attr"].get("layer_cfg", {})
-    ipv4, ether = layers.get("ipv4", {}), layers.get("ether", {})
+    ipv4, ether = status["attr"].get("layer_cfg", {}).get("ipv4", {}), ethernet_of(status)
     if ipv4.get("state") == "unresolved":
         what = f"no MAC address is known for its destination {ipv4.get('dst')}"
         return what, _DST_MAC if is_embedded(version) else _RESOLVE
