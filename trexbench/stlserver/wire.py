@@ -53,39 +53,23 @@ def cannot_execute(text: str) -> RpcError:
 
 @dataclass(frozen=True)
 class RpcRequest:
-    """One well-formed call."""
+    """One member of a frame. error: why it is no call; then ``id`` is None where it could not be read."""
 
-    id: Json
-    method: str
-    params: Json
-
-
-@dataclass(frozen=True)
-class BadRequest:
-    """A member of a frame that is no call; ``id`` is None where it could not be read."""
-
-    id: Json
-    error: RpcError
+    id: Json = None
+    method: str = ""
+    params: Json = None
+    error: RpcError | None = None
 
 
-@dataclass(frozen=True)
-class Message:
-    """Calls that one frame held, in order; the answer is compressed exactly when the question was."""
-
-    calls: tuple[RpcRequest | BadRequest, ...]
-    zipped: bool
-
-
-def decode(frame: bytes) -> Message:
-    """Read one frame; never raises: whatever is wrong becomes a BadRequest."""
-    if len(frame) > MAX_MESSAGE_BYTES:
-        return Message((_too_large(len(frame)),), zipped=False)
-    data = _inflate(frame)
-    if data is None:
-        return Message(_parse(frame), zipped=False)
-    if len(data) > MAX_MESSAGE_BYTES:
-        return Message((_too_large(HEADER.unpack_from(frame)[1]),), zipped=True)
-    return Message(_parse(data), zipped=True)
+def decode(frame: bytes) -> tuple[list[RpcRequest], bool]:
+    """The calls of one frame, in order, and whether it was compressed: the answer is exactly then. Never raises."""
+    data = None if len(frame) > MAX_MESSAGE_BYTES else _inflate(frame)
+    size_bytes = len(frame) if data is None else len(data)
+    if size_bytes > MAX_MESSAGE_BYTES:
+        claimed = size_bytes if data is None else HEADER.unpack_from(frame)[1]
+        text = f"Request is too large ({claimed} bytes). Consider splitting to smaller chunks."
+        return [RpcRequest(error=RpcError(INTERNAL, text))], data is not None
+    return _parse(frame if data is None else data), data is not None
 
 
 def encode(replies: Sequence[Json], zipped: bool) -> bytes:
@@ -136,11 +120,6 @@ def _inflate(frame: bytes) -> bytes | None:
     return data if complete and len(data) <= length else None
 
 
-def _too_large(size_bytes: int) -> BadRequest:
-    text = f"Request is too large ({size_bytes} bytes). Consider splitting to smaller chunks."
-    return BadRequest(None, RpcError(INTERNAL, text))
-
-
 def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
@@ -161,25 +140,25 @@ def _whole(text: str) -> int | float:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole)
 
 
-def _parse(data: bytes) -> tuple[RpcRequest | BadRequest, ...]:
+def _parse(data: bytes) -> list[RpcRequest]:
     text = data.decode("utf-8", "replace").lstrip(" \t\r\n")
     try:
         # what follows the first value is ignored, as TRex's reader does
         value, _ = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
-        return (BadRequest(None, RpcError(PARSE, "Bad JSON Format")),)
-    return tuple(_parse_call(one) for one in (value if isinstance(value, list) else [value]))
+        return [RpcRequest(error=RpcError(PARSE, "Bad JSON Format"))]
+    return [_parse_call(one) for one in (value if isinstance(value, list) else [value])]
 
 
-def _parse_call(call: Json) -> RpcRequest | BadRequest:
+def _parse_call(call: Json) -> RpcRequest:
     call_id = call.get("id") if isinstance(call, dict) else None
     if call_id is None or not _can_be_written(call_id):
-        return BadRequest(None, RpcError(INVALID_REQUEST, "Missing 'id' field"))
+        return RpcRequest(error=RpcError(INVALID_REQUEST, "Missing 'id' field"))
     if call.get("jsonrpc") != "2.0":
-        return BadRequest(call_id, RpcError(INVALID_REQUEST, "Invalid JSONRPC Version"))
+        return RpcRequest(call_id, error=RpcError(INVALID_REQUEST, "Invalid JSONRPC Version"))
     method = call.get("method")
     if method in (None, "") or isinstance(method, (dict, list)):
-        return BadRequest(call_id, RpcError(INVALID_REQUEST, "Missing Method Name"))
+        return RpcRequest(call_id, error=RpcError(INVALID_REQUEST, "Missing Method Name"))
     return RpcRequest(call_id, str(method), call.get("params"))
 
 

@@ -6,7 +6,7 @@ import sys
 import traceback
 
 from .. import wire
-from ..wire import BadRequest, Json, Params, RpcError, RpcRequest, cannot_execute
+from ..wire import Json, Params, RpcError, RpcRequest, cannot_execute
 from . import cmd_general, cmd_port, cmd_traffic
 from .context import Context, Method, Table
 
@@ -22,12 +22,12 @@ def handle(ctx: Context, frame: bytes, now_s: float) -> bytes:
     """Answer one frame; whatever it holds, there is an answer and no exception."""
     ctx.state.now_s = now_s
     ctx.stats.forget()
-    message = wire.decode(frame)
-    return wire.encode([_reply(ctx, call) for call in message.calls], message.zipped)
+    calls, zipped = wire.decode(frame)
+    return wire.encode([_reply(ctx, call) for call in calls], zipped)
 
 
-def _reply(ctx: Context, call: RpcRequest | BadRequest) -> Json:
-    if isinstance(call, BadRequest):
+def _reply(ctx: Context, call: RpcRequest) -> Json:
+    if call.error is not None:
         return wire.reply(call.id, call.error)
     try:
         value = _run(ctx, call)
