@@ -11,12 +11,14 @@ import random
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from runs import HeldClock, Silent, make_plan
 
+from trexbench.config.schema import read_dut
 from trexbench.config.twin import TesterSpec, TwinSpec
 from trexbench.core.dut.rss import headers_of
 from trexbench.core.load.plan import Direction, Plan
@@ -32,9 +34,17 @@ from trexbench.twin.router import TwinRouter
 from trexbench.twin.tester import frame_bytes
 from trexbench.twin.world import Arrival, Router
 
+ROOT = Path(__file__).resolve().parents[2]
 TRIED_WINDOWS, TRIED_RATES = 201, 40
 TRIED_BOX_WINDOWS, SPAN_S = 15, 0.1
 UDP = bytes(12) + bytes.fromhex("08004500002e0001000040110000100000013000000104010 00c001a0000".replace(" ", ""))
+
+
+def shipped_twin(name: str, **changes: Any) -> TwinSpec:
+    """The twin of a shipped DUT."""
+    twin = read_dut(ROOT / "dut_configs" / f"{name}.yaml").twin
+    assert twin is not None
+    return replace(twin, **changes)
 
 
 @dataclass

@@ -46,7 +46,7 @@ def test_every_stream_of_every_port_is_counted(bench: Bench) -> None:
         base = generator.read()
         assert base.streams == {port: StreamCounters(0.0, (0, 0, 0)) for port in (0, 1)}
         generator.start({0: 4800.0, 1: 480.0}, 60)
-        bench.clock.time_s += 2
+        bench.clock.now_s += 2
         found = generator.read()
         assert found.streams == {
             0: StreamCounters(2.0, (5600, 3200, 800), {1: (5600, 3200, 800)}),
@@ -55,7 +55,7 @@ def test_every_stream_of_every_port_is_counted(bench: Bench) -> None:
         assert sum(found.streams[0].sent) == found.ports[0].opackets - base.ports[0].opackets
         generator.stop()
         generator.start({0: 4800.0}, 60)
-        bench.clock.time_s += 1
+        bench.clock.now_s += 1
         assert generator.read().streams[0].sent == (8400, 4800, 1200), "a stop and a start go on counting"
         generator.stop()
         assert generator.load(BENCH, IMIX, (0, 1))[0].digest == digest, "the profile is what the file says"
@@ -66,7 +66,7 @@ def test_a_direction_alone_and_the_next_run_have_groups_of_their_own(bench: Benc
     with bench.connect() as generator:
         generator.load(BENCH, IMIX, (0, 1))
         generator.start({0: 1000.0}, 5)
-        bench.clock.time_s += 1
+        bench.clock.now_s += 1
         generator.stop()
         generator.load(BENCH, VAR2, (0,))
         assert generator.read().streams == {0: StreamCounters(1.0, (0,))}
@@ -78,7 +78,7 @@ def test_tagged_frames_beside_them_are_in_no_stream_and_end_the_counts(bench: Be
         generator.load(BENCH, IMIX, (0, 1))
         generator.tag({0: 48.0, 1: 48.0})
         generator.start({0: 480.0, 1: 480.0}, 5)
-        bench.clock.time_s += 1
+        bench.clock.now_s += 1
         found = generator.read()
         assert found.streams == {} and found.latency[0].received == 48
 
@@ -94,7 +94,7 @@ def test_a_profiles_own_groups_are_used_if_each_stream_has_another(
         generator.load(path, {}, (0, 1))
         assert ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"] == [12, 13, 14][: 2 + step]
         generator.start({0: 1000.0, 1: 1000.0}, 5)
-        bench.clock.time_s += 1
+        bench.clock.now_s += 1
         streams = generator.read().streams
         if sent is None:
             assert streams == {}
@@ -122,7 +122,7 @@ def test_a_server_that_refuses_them_gets_plain_streams_on_all_ports(bench: Bench
         assert "writes byte 18" in generator.facts()["streams_not_counted"]
         assert ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"] == []
         generator.start({0: 480.0, 1: 480.0}, 5)
-        bench.clock.time_s += 1
+        bench.clock.now_s += 1
         found = generator.read()
         assert found.streams == {} and found.ports[0].opackets == found.ports[1].ipackets == 480
 
@@ -133,7 +133,7 @@ def test_counters_that_others_hold_cost_the_counts_and_not_the_start(bench: Benc
         others = {number: CountedGroup(number, 0, mark=number + 1) for number in range(MARKS - 1)}
         bench.server._ctx.state.groups._groups.update(others)
         generator.start({0: 480.0, 1: 480.0}, 5)
-        bench.clock.time_s += 1
+        bench.clock.now_s += 1
         found = generator.read()
         assert found.streams == {} and found.ports[0].opackets == found.ports[1].ipackets == 480
         generator.update({0: 960.0})
@@ -222,7 +222,7 @@ def test_trexs_own_profiles_load_and_count(
         loaded = generator.load(Path(os.environ["TREXBENCH_TREX_DIR"], "stl", name), tunables, tx_ports)
         assert ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"] == groups
         generator.start(dict.fromkeys(tx_ports, 300.0), 5)
-        bench.clock.time_s += 1
+        bench.clock.now_s += 1
         streams = generator.read().streams
         for port in tx_ports:
             each = 300 // len(loaded[port].streams)

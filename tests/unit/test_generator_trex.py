@@ -17,6 +17,7 @@ import zmq
 from engine_fake import FakeEngine
 from faulty_server import FaultyServer
 from rpc import ask
+from runs import HeldClock
 
 from trexbench.core.errors import BenchError, ConfigError, GeneratorError, GeneratorLost, PortOwned
 from trexbench.generator.trex.client import load_client
@@ -32,22 +33,6 @@ BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
 VAR2 = {"size": "64", "vm": "var2"}
 
 
-class HandClock:
-    """The server's and the run's clock, moved by hand: an interval lasts what the test says."""
-
-    def __init__(self) -> None:
-        self.time_s = 0.0
-
-    def __call__(self) -> float:
-        return self.time_s
-
-    def now(self) -> float:
-        return self.time_s
-
-    def sleep_until(self, t_s: float) -> None:
-        self.time_s = max(self.time_s, t_s)
-
-
 class ArpSender(FakeEngine):
     """Counts frames of its own for a while, as TRex does with ARP until it takes them out."""
 
@@ -61,9 +46,9 @@ class ArpSender(FakeEngine):
 
 class Bench:
     def __init__(self, ports: int = 2, **engine: Any) -> None:
-        self.clock = HandClock()
-        self.engine = ArpSender(ports, clock=self.clock, **engine)
-        self.server = StlServer(self.engine, clock=self.clock)
+        self.clock = HeldClock()
+        self.engine = ArpSender(ports, clock=self.clock.now, **engine)
+        self.server = StlServer(self.engine, clock=self.clock.now)
 
     @property
     def endpoint(self) -> ServerAddress:
@@ -90,7 +75,7 @@ def generator(bench: Bench) -> Iterator[TrexGenerator]:
 def test_counters_are_those_of_the_server(bench: Bench, generator: TrexGenerator) -> None:
     base = generator.read()
     generator.start({0: 1000.0, 1: 250.5}, 30)
-    bench.clock.time_s += 2
+    bench.clock.now_s += 2
     reading = generator.read()
     sent = [reading.ports[port].opackets - base.ports[port].opackets for port in (0, 1)]
     assert sent == [2000, 501]
@@ -106,7 +91,7 @@ def test_frames_that_trex_takes_back_as_its_own_are_no_reset(
     bench: Bench, generator: TrexGenerator, own_frames: int, least: int
 ) -> None:
     generator.start({0: 1000.0}, 30)
-    bench.clock.time_s += 0.1
+    bench.clock.now_s += 0.1
     generator.stop()
     bench.engine.own_frames = own_frames
     assert generator.read().ports[0].opackets == 100 + own_frames
@@ -120,23 +105,23 @@ def test_an_update_is_absolute_and_for_all_streams_of_a_port_together(bench: Ben
         profiles = generator.load(BENCH, {"size": "imix", "vm": "var2"}, (0, 1))
         assert profiles[0].pps == 48
         generator.start({0: 1000.0}, 60)
-        bench.clock.time_s += 1
+        bench.clock.now_s += 1
         first = generator.read().ports[0].opackets
         generator.update({0: 12345.678})
-        bench.clock.time_s += 10
+        bench.clock.now_s += 10
         assert generator.read().ports[0].opackets - first == pytest.approx(123456.78, abs=3)
 
 
 def test_rates_are_sent_without_an_exponent(bench: Bench, generator: TrexGenerator) -> None:
     generator.start({0: 1e-05 + 1000, 1: 14_000_000.0}, 60)
-    bench.clock.time_s += 1
+    bench.clock.now_s += 1
     reading = generator.read()
     assert (reading.ports[0].opackets, reading.ports[1].opackets) == (1000, 14_000_000)
 
 
 def test_traffic_ends_at_its_duration_rounded_up_and_that_is_noticed(bench: Bench, generator: TrexGenerator) -> None:
     generator.start({0: 1000.0}, 4.2)
-    bench.clock.time_s += 100
+    bench.clock.now_s += 100
     assert generator.read().ports[0].opackets == 5000
     with pytest.raises(GeneratorLost, match="ended by itself"):
         generator.update({0: 2000.0})
@@ -145,13 +130,13 @@ def test_traffic_ends_at_its_duration_rounded_up_and_that_is_noticed(bench: Benc
 def test_it_stops_when_told_and_again_when_told_again(bench: Bench, generator: TrexGenerator) -> None:
     generator.stop()
     generator.start({0: 1000.0}, 60)
-    bench.clock.time_s += 1
+    bench.clock.now_s += 1
     generator.stop()
     generator.stop()
-    bench.clock.time_s += 10
+    bench.clock.now_s += 10
     assert generator.read().ports[0].opackets == 1000
     generator.start({1: 1000.0}, 60)
-    bench.clock.time_s += 1
+    bench.clock.now_s += 1
     assert generator.read().ports[1].opackets == 1000
 
 
@@ -164,14 +149,14 @@ def test_no_start_without_an_end(generator: TrexGenerator, duration: float) -> N
 def test_a_rate_over_the_line_is_refused_and_nothing_runs(bench: Bench, generator: TrexGenerator) -> None:
     with pytest.raises(GeneratorError, match="exceeds port line rate"):
         generator.start({0: 1000.0, 1: 20e6}, 60)
-    bench.clock.time_s += 1
+    bench.clock.now_s += 1
     assert generator.read().ports[0].opackets == 0
 
 
 def test_a_link_that_goes_down_is_in_the_reading(bench: Bench, generator: TrexGenerator) -> None:
     generator.read()
     bench.engine.links[1] = False
-    bench.clock.time_s += 2
+    bench.clock.now_s += 2
     reading = generator.read()
     assert [reading.ports[port].link_up for port in (0, 1)] == [True, False]
 
@@ -200,7 +185,7 @@ def test_what_a_run_both_ways_left_is_in_no_other_runs_way(bench: Bench) -> None
         assert generator.read().latency == {} and ask(bench.server.rpc_port, "get_active_pgids")["ids"]["latency"] == []
         generator.tag({0: 1000.0})
         generator.start({0: 1e4}, 5.0)
-        bench.clock.time_s += 1.0
+        bench.clock.now_s += 1.0
         assert generator.read().latency[0].received == pytest.approx(1000, abs=3)
         generator.stop()
 
@@ -209,7 +194,7 @@ def test_a_foreign_owner_is_named_and_not_disturbed(bench: Bench, generator: Tre
     generator.start({0: 1000.0}, 60)
     with pytest.raises(PortOwned, match=r"port 0 .* belongs to '.+ \(trexbench \d+\)'.*--force"), bench.connect():
         pytest.fail("the port was taken")
-    bench.clock.time_s += 1
+    bench.clock.now_s += 1
     assert generator.read().ports[0].opackets == 1000
 
 
@@ -219,13 +204,13 @@ def test_force_takes_the_port_and_stops_what_its_owner_sends(bench: Bench) -> No
         robbed.start({0: 1000.0, 1: 1000.0}, 60)
         with bench.connect((0,), force=True) as thief:
             before = thief.read().ports[0].opackets
-            bench.clock.time_s += 2
+            bench.clock.now_s += 2
             assert thief.read().ports[0].opackets == before
             with pytest.raises(PortOwned, match="agree"):
                 robbed.start({0: 1000.0}, 60)
     with bench.connect() as after:
         before = after.read().ports[1].opackets
-        bench.clock.time_s += 2
+        bench.clock.now_s += 2
         assert after.read().ports[1].opackets == before, "the port that was not taken was stopped and given back"
 
 
@@ -249,12 +234,12 @@ def test_a_server_that_was_restarted_is_not_somebody_elses(bench: Bench) -> None
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_server_that_is_lost_is_said_once_and_waited_for_once(hangs: bool) -> None:
     bench = Bench()
-    bench.server = FaultyServer(bench.engine, clock=bench.clock, faults=["hang@1s" if hangs else "die@1s"])
+    bench.server = FaultyServer(bench.engine, clock=bench.clock.now, faults=["hang@1s" if hangs else "die@1s"])
     said = "it listens, but hangs" if hangs else r"\(Connection refused\): it ended or cannot be reached"
     with bench.server, bench.connect() as generator:
         generator.load(BENCH, VAR2, (0, 1))
         generator.start({0: 1000.0}, 60)
-        bench.clock.time_s += 2
+        bench.clock.now_s += 2
         with pytest.raises(GeneratorLost, match=f"does not answer.*{said}"):
             generator.read()
         with pytest.raises(GeneratorLost, match=said):
@@ -264,13 +249,13 @@ def test_a_server_that_is_lost_is_said_once_and_waited_for_once(hangs: bool) -> 
 
 def test_a_reading_whose_answer_is_lost_is_asked_for_again_and_a_change_is_sent_once() -> None:
     bench = Bench()
-    bench.server = FaultyServer(bench.engine, clock=bench.clock, faults=["drop@1s", "drop@3s"])
+    bench.server = FaultyServer(bench.engine, clock=bench.clock.now, faults=["drop@1s", "drop@3s"])
     with bench.server, bench.connect() as generator:
         generator.load(BENCH, VAR2, (0, 1))
         generator.start({0: 1000.0}, 60)
-        bench.clock.time_s += 2
+        bench.clock.now_s += 2
         assert generator.read().ports[0].opackets == 2000
-        bench.clock.time_s += 2
+        bench.clock.now_s += 2
         with pytest.raises(GeneratorLost, match="does not answer"):
             generator.update({0: 2000.0})
 
@@ -280,10 +265,10 @@ def test_links_are_looked_at_once_a_window_at_least(bench: Bench, generator: Tre
     """Else a link that is down for as long as loss must last to count could go unseen, and the DUT be blamed."""
     looks = []
     for number in range(60):
-        bench.clock.time_s += sample_s * (1 + 0.001 * (number % 2))
+        bench.clock.now_s += sample_s * (1 + 0.001 * (number % 2))
         bench.engine.links[1] = False
         if not generator.read().ports[1].link_up:
-            looks.append(bench.clock.time_s)
+            looks.append(bench.clock.now_s)
             generator._status[1] = {"attr": {"link": {"up": True}}}
     gaps = [after - before for before, after in pairwise(looks)]
     assert gaps and max(gaps) <= max(0.91, sample_s * 1.001) + 1e-9
@@ -295,10 +280,10 @@ def test_afterwards_the_ports_are_silent_and_free(bench: Bench) -> None:
             generator.load(BENCH, VAR2, (0, 1))
             generator.start({0: 1000.0}, 60)
             raise ZeroDivisionError
-        bench.clock.time_s += 1
+        bench.clock.now_s += 1
         with bench.connect() as generator:
             before = generator.read().ports[0].opackets
-            bench.clock.time_s += 1
+            bench.clock.now_s += 1
             assert generator.read().ports[0].opackets == before
 
 
@@ -345,7 +330,7 @@ def test_nobody_listens() -> None:
         endpoint = ServerAddress("127.0.0.1", unused.getsockname()[1], 1, 1.0)
     with (
         pytest.raises(GeneratorError, match=r"no TRex server at 127.0.0.1:.*refused.*--server"),
-        connect(endpoint, (0,), HandClock()),
+        connect(endpoint, (0,), HeldClock()),
     ):
         pytest.fail("connected")
 
@@ -388,7 +373,7 @@ def answering(reply: bytes) -> tuple[ServerAddress, threading.Thread, zmq.Contex
 def test_servers_that_are_something_else(reply: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     endpoint, thread, context = answering(reply)
     try:
-        with pytest.raises(GeneratorError, match=said) as caught, connect(endpoint, (0,), HandClock()):
+        with pytest.raises(GeneratorError, match=said) as caught, connect(endpoint, (0,), HeldClock()):
             pytest.fail("connected")
     finally:
         thread.join(5)
@@ -411,7 +396,7 @@ def test_eight_ports_are_one_exchange() -> None:
     with bench.server, bench.connect(tuple(range(8))) as generator:
         generator.load(BENCH, VAR2, range(8))
         generator.start({port: 1000.0 + port for port in range(8)}, 60)
-        bench.clock.time_s += 1
+        bench.clock.now_s += 1
         reading = generator.read()
     assert [reading.ports[port].opackets for port in range(8)] == [1000 + port for port in range(8)]
 
@@ -427,7 +412,7 @@ class RefusingChannel:
 
 def test_a_start_that_is_refused_is_told_even_if_the_stop_after_it_is_refused_too() -> None:
     client = SimpleNamespace(ports={0: SimpleNamespace(handler="secret")})
-    generator = TrexGenerator(load_client(), client, cast(Channel, RefusingChannel()), (0,), HandClock())
+    generator = TrexGenerator(load_client(), client, cast(Channel, RefusingChannel()), (0,), HeldClock())
     with pytest.raises(GeneratorError, match="TRex server there:4501 cannot start: no start_traffic"):
         generator.start({0: 1.0}, 1.0)
 

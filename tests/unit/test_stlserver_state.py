@@ -163,17 +163,6 @@ def test_whose_macs(bench: Bench, about: str, flags: int, macs: str) -> None:
     assert bench.engine.spec.packet[:12].hex() == macs.replace(" ", "")
 
 
-@pytest.mark.parametrize(
-    ("about", "changes", "text"),
-    [
-        ("dummy streams", {"flags": 8 | 2}, "dummy stream"),
-        ("streams that start paused", {"start_paused": True}, "starts paused"),
-    ],
-)
-def test_what_cannot_be_done_is_refused_at_once(bench: Bench, about: str, changes: Any, text: str) -> None:
-    assert text in bench.call("add_stream", stream_id=1, stream={**STREAM, **changes})
-
-
 def test_release_and_forced_acquisition_leave_traffic_alone(bench: Bench) -> None:
     bench.call("add_stream", stream_id=1, stream=STREAM)
     bench.start()

@@ -171,13 +171,6 @@ def test_any_bytes(frame: bytes) -> None:
         assert replies(dispatch.handle(ctx, sent, 0.0)) or frame.split() == [b"[]"]
 
 
-@given(requests=st.lists(VALUES, max_size=4))
-def test_any_json(requests: list[Any]) -> None:
-    ctx, _ = owned_context()
-    found = replies(dispatch.handle(ctx, json.dumps(requests).encode(), 0.0))
-    assert len(found) == len(requests) or [one["error"]["message"] for one in found] == ["Bad JSON Format"]
-
-
 @examples(600)
 @given(method=st.sampled_from(sorted(dispatch.METHODS)), params=PARAMS, port=st.integers(0, 1) | SCALARS)
 def test_every_method_with_any_params(method: str, params: dict[str, Any], port: Any) -> None:

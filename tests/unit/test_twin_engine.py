@@ -44,16 +44,6 @@ def counts(engine: SimEngine, port: int) -> tuple[int, int]:
     return found.opackets, found.ipackets
 
 
-def test_what_is_sent_comes_back_at_the_neighbour_with_its_fcs() -> None:
-    bench = Bench()
-    engine = bench.engine()
-    engine.start(0, [stream(60, 1000.0)], 1.5, None)
-    bench.now_s = 2.0
-    assert engine.counters(0) == EngineCounters(opackets=3000, obytes=3000 * 60)
-    assert engine.counters(1) == EngineCounters(ipackets=3000, ibytes=3000 * 60)
-    assert [port.driver for port in engine.ports] == ["net_simulated"] * 2
-
-
 def test_marked_frames_are_counted_by_mark_at_both_ends_and_at_any_time() -> None:
     bench = Bench(QueueRouter({0: [1000.0], 1: [1000.0]}, ring=10))
     engine = bench.engine()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -14,10 +13,9 @@ from effort import scaled
 from engine_fake import PerfectRouter
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twins import stream
+from twins import shipped_twin, stream
 
 from trexbench.config import twin as specs
-from trexbench.config.schema import read_dut
 from trexbench.config.twin import TwinSpec
 from trexbench.stlserver.engine import LatencyTotals, StreamSpec, bucket_us
 from trexbench.twin.engine import SimEngine
@@ -26,16 +24,9 @@ from trexbench.twin.model import Costs, Demand, pace
 from trexbench.twin.router import TwinRouter
 from trexbench.twin.world import Arrival, Router
 
-ROOT = Path(__file__).resolve().parents[2]
 TWINS = ("netgate-vpp", "netgate-linux", "netgate-pfsense", "lab-linux", "lab-vpp")
 PLAIN = TwinSpec(workers=2, clock_hz=1e9, packet_cycles=1000, ring=100, queues=2, latency_s=20e-6)
 """One worker forwards a million frames per second; one frame takes 21 us."""
-
-
-def shipped(name: str, **changes: Any) -> TwinSpec:
-    twin = read_dut(ROOT / "dut_configs" / f"{name}.yaml").twin
-    assert twin is not None
-    return replace(twin, **changes)
 
 
 class Bench:
@@ -165,7 +156,7 @@ def test_tagged_frames_are_lost_as_the_others_are() -> None:
 @pytest.mark.parametrize("name", TWINS)
 def test_looking_changes_nothing(name: str) -> None:
     def run(looks: Sequence[float], seed: int) -> tuple[Mapping[int, LatencyTotals], ...]:
-        bench = Bench(TwinRouter(shipped(name, noise=0.02), seed=seed), seed=seed)
+        bench = Bench(TwinRouter(shipped_twin(name, noise=0.02), seed=seed), seed=seed)
         bench.engine.start(0, [stream(64, 8e5, 251), tagged()], 1.0, 2.0)
         bench.engine.start(1, [stream(64, 3e5, 251), tagged(137.0)], 1.0, None)
         before: Mapping[int, LatencyTotals] = {}
@@ -193,7 +184,7 @@ def capacity_pps(spec: TwinSpec) -> float:
 
 @pytest.mark.parametrize("name", TWINS)
 def test_latency_grows_with_load(name: str) -> None:
-    spec = shipped(name, noise=0.0)
+    spec = shipped_twin(name, noise=0.0)
     top = capacity_pps(spec)
     loads = [0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.05, 1.5]
     found = [measured(spec, top * share, flows=1) for share in loads]
@@ -297,7 +288,7 @@ def test_a_slower_router_takes_longer_at_the_same_share_of_its_own_throughput(
     """By as much as it is slower, of what it works itself; batches of a fixed time bring a slower one fewer frames."""
     work = []
     for clock_hz in (2.2e9, 2.2e9 / 1.05):
-        spec = shipped("netgate-vpp", noise=0.0, queues=1, clock_hz=clock_hz, batch_s=batch_s)
+        spec = shipped_twin("netgate-vpp", noise=0.0, queues=1, clock_hz=clock_hz, batch_s=batch_s)
         work.append(mean_us(measured(spec, share * capacity_pps(spec), flows=1)) - spec.latency_s * 1e6)
     assert least <= work[1] / work[0] - 1 <= most
 

@@ -6,30 +6,22 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address
-from pathlib import Path
 
 import pytest
 from effort import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
+from twins import shipped_twin
 
-from trexbench.config.schema import read_dut
 from trexbench.config.twin import BusSpec, RssSpec, TwinSpec
-from trexbench.core.dut.rss import MICROSOFT_KEY, Toeplitz
+from trexbench.core.dut.rss import MICROSOFT_KEY
 from trexbench.twin.model import Costs, Demand, pace
 from trexbench.twin.noise import normal
 from trexbench.twin.router import Rss, TwinRouter, place
 from trexbench.twin.world import Arrival
 
-ROOT = Path(__file__).resolve().parents[2]
 PLAIN = TwinSpec(workers=2, clock_hz=1e9, packet_cycles=1000, ring=100, queues=2)
 """One worker forwards a million frames per second."""
-
-
-def shipped(name: str) -> TwinSpec:
-    twin = read_dut(ROOT / "dut_configs" / f"{name}.yaml").twin
-    assert twin is not None
-    return twin
 
 
 def offer(
@@ -105,14 +97,14 @@ def test_every_frame_is_out_lost_or_inside(
 
 @pytest.mark.parametrize("name", ["netgate-vpp", "netgate-linux", "netgate-pfsense", "lab-linux"])
 def test_the_same_seed_gives_the_same_counters(name: str) -> None:
-    spec = replace(shipped(name), noise=0.02)
+    spec = replace(shipped_twin(name), noise=0.02)
     spread = (1.0, *(0.0 for _ in range(spec.queues - 1)))
     shares = [offer(TwinRouter(spec, seed=seed), (5e6,), 1.0, spread) for seed in (7, 7, 8)]
     assert shares[0] == shares[1] != shares[2]
 
 
 def test_how_a_span_is_cut_hardly_matters() -> None:
-    spec = replace(shipped("netgate-vpp"), noise=0.02)
+    spec = replace(shipped_twin("netgate-vpp"), noise=0.02)
     for pps in (1e6, 4.9e6, 9e6):
         whole, cut = (offer(TwinRouter(spec), (pps,), 1.0, (1.0,), step) for step in (0.1, 0.01))
         assert whole == pytest.approx(cut, abs=spec.ring / pps * 2)
@@ -142,7 +134,7 @@ def test_a_worker_spends_no_more_than_it_has(one: float, other: float, poll: flo
 
 @pytest.mark.parametrize(("pps", "vector", "clocks"), [(1e3, 1.0, 4943), (981830, 18.57, 588), (10e6, 256, 358)])
 def test_vpps_law(pps: float, vector: float, clocks: float) -> None:
-    spec = replace(shipped("netgate-vpp"), noise=0.0)
+    spec = replace(shipped_twin("netgate-vpp"), noise=0.0)
     router = TwinRouter(spec, rx_queues=1)
     offer(router, (pps,), 2.0, (1.0,))
     found = router.workers()[0]
@@ -154,7 +146,7 @@ def test_vpps_law(pps: float, vector: float, clocks: float) -> None:
 
 @pytest.mark.parametrize("name", ["netgate-linux", "netgate-pfsense"])
 def test_past_saturation_less_comes_through(name: str) -> None:
-    spec = replace(shipped(name), noise=0.0)
+    spec = replace(shipped_twin(name), noise=0.0)
     spread = (1.0, 0.0, 0.0, 0.0)
     through = [pps * offer(TwinRouter(spec), (pps,), 2.0, spread) for pps in (1e6, 5e6, 14e6)]
     assert through[0] > 1.01 * through[1] and through[1] > 1.02 * through[2] > 600e3
@@ -187,14 +179,6 @@ def packet(src: str, dst: str, sport: int = 1025, dport: int = 12, tag: bytes = 
 
 def var2(src: str, dst: str) -> list[bytes]:
     return [packet(f"{src}.{host}", f"{dst}.{host}") for host in range(4, 255)]
-
-
-@pytest.mark.parametrize(("src", "sport", "dst", "dport", "with_ports", "without"), VECTORS)
-def test_verification_suite(src: str, sport: int, dst: str, dport: int, with_ports: int, without: int) -> None:
-    addresses = IPv4Address(src).packed + IPv4Address(dst).packed
-    ports = sport.to_bytes(2, "big") + dport.to_bytes(2, "big")
-    toeplitz = Toeplitz(Rss(RssSpec(), 1).key)
-    assert (toeplitz.hash(addresses + ports), toeplitz.hash(addresses)) == (with_ports, without)
 
 
 @pytest.mark.parametrize(
