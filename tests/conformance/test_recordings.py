@@ -55,8 +55,8 @@ class Player:
                 self._compare(request, expected, found)
 
     def _send(self, recorded: Any) -> list[dict[str, Any]]:
-        self.ctx.state.now_s = self.now_s
-        self.ctx.state.tick()
+        self.ctx.now_s = self.now_s
+        self.ctx.tick()
         frame = self._rename(json.dumps(recorded)).encode()
         return _listed(json.loads(dispatch.handle(self.ctx, frame, self.now_s)))
 
@@ -137,7 +137,7 @@ def test_statistics_events_as_recorded(name: str) -> None:
     """The ``trex-global`` events of the publisher's socket have the same members of the same types."""
     player = Player()
     player.ctx.announce(baseline=False)
-    ours = player.ctx.outbox[0]
+    ours = player.ctx.events.outbox[0]
     for line in _lines(name):
         if line["dir"] == "event" and line["msg"]:
             assert {key: type(one) for key, one in line["msg"]["data"].items()} == {

@@ -101,7 +101,7 @@ class FaultyServer(StlServer):
         kinds = {fault.kind for fault in active}
         self._faulty.freeze("stale" in kinds)
         if self._faulty.cut({fault.port for fault in active if fault.kind == "link"}):
-            self._ctx.state.watch_links(attributes)
+            self._ctx.watch_links(attributes)
         return "hang" in kinds
 
     def _carry_out(self, fault: Fault) -> None:
@@ -113,7 +113,7 @@ class FaultyServer(StlServer):
         if fault.kind == "drop":
             self._to_lose += fault.count
         elif fault.kind == "steal":
-            self._ctx.state.acquire(self._ctx.state.ports[fault.port], OTHER_USER, OTHER_SESSION, force=True)
+            self._ctx.acquire(self._ctx.ports[fault.port], OTHER_USER, OTHER_SESSION, force=True)
         elif fault.kind == "reset":
             self._faulty.reset()
             self._ctx.stats.forget()

@@ -131,7 +131,7 @@ def test_counters_that_others_hold_cost_the_counts_and_not_the_start(bench: Benc
     with bench.connect() as generator:
         generator.load(BENCH, IMIX, (0, 1))
         others = {number: CountedGroup(number, 0, mark=number + 1) for number in range(MARKS - 1)}
-        bench.server._ctx.state.groups._groups.update(others)
+        bench.server._ctx.groups._groups.update(others)
         generator.start({0: 480.0, 1: 480.0}, 5)
         bench.clock.now_s += 1
         found = generator.read()

@@ -62,7 +62,6 @@ class Bench:
     def __post_init__(self) -> None:
         self.engine = CountingEngine(clock=lambda: self.now_s, resolved=self.resolved)
         self.ctx = Context(self.engine)
-        self.box = self.ctx.state
         self.handler = self.call("acquire", user="me", session_id=1, force=False)
         self.call("get_async_events", session_id=1)
 
@@ -83,8 +82,8 @@ class Bench:
 
     def wait(self, seconds: float) -> None:
         self.now_s += seconds
-        self.box.now_s = self.now_s
-        self.box.tick()
+        self.ctx.now_s = self.now_s
+        self.ctx.tick()
 
     def events(self) -> list[int]:
         return [event["type"] for event in self.call("get_async_events", session_id=1)["data"]]
@@ -183,11 +182,11 @@ def test_the_counters_of_one_frame_are_of_one_moment(bench: Bench) -> None:
 
 
 def test_a_link_that_changes_is_told(bench: Bench) -> None:
-    bench.box.watch_links(attributes)
+    bench.ctx.watch_links(attributes)
     assert bench.events() == []
     bench.engine.links[1] = False
-    bench.box.watch_links(attributes)
-    bench.box.watch_links(attributes)
+    bench.ctx.watch_links(attributes)
+    bench.ctx.watch_links(attributes)
     (event,) = bench.call("get_async_events", session_id=1)["data"]
     assert event["data"]["port_id"] == 1
     assert (event["data"]["attr"]["speed"], event["data"]["attr"]["link"]) == (10.0, {"up": False})
@@ -196,7 +195,7 @@ def test_a_link_that_changes_is_told(bench: Bench) -> None:
 def test_silence_stops_everything(bench: Bench) -> None:
     bench.call("add_stream", stream_id=1, stream=STREAM)
     bench.start()
-    bench.box.silence()
+    bench.ctx.silence()
     assert bench.engine.sending == []
 
 

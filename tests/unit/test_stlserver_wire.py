@@ -144,7 +144,7 @@ PARAMS = st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=8)
 def owned_context() -> tuple[Context, str]:
     """A server whose port 0 is owned, and the handler."""
     ctx = Context(FakeEngine(clock=lambda: 0.0))
-    return ctx, ctx.state.acquire(ctx.state.ports[0], "me", 1, force=False)
+    return ctx, ctx.acquire(ctx.ports[0], "me", 1, force=False)
 
 
 def replies(answer: bytes) -> list[dict[str, Any]]:
@@ -225,7 +225,7 @@ def test_a_rate_that_is_no_number_is_refused_when_the_stream_is_added(kind: str,
     request = {"jsonrpc": "2.0", "id": 1, "method": "add_stream", "params": params}
     (reply,) = replies(dispatch.handle(ctx, json.dumps(request).encode(), 0.0))
     assert "packets per second cannot be sent" in reply["error"]["specific_err"]
-    assert not ctx.state.ports[0].profile("_").streams
+    assert not ctx.ports[0].profile("_").streams
 
 
 @examples(400)

@@ -289,7 +289,7 @@ def test_the_server_tells_a_weak_sender_by_port() -> None:
     for port in range(4):
         engine.start(port, [stream(pps=6e5)], 1.0, None)
     for second in range(1, 31):
-        bench.now_s = ctx.state.now_s = float(second)
+        bench.now_s = ctx.now_s = float(second)
         ctx.stats.forget()
         ctx.stats.read(bench.now_s)
     told = [dispatch.METHODS["get_port_stats"].handler(ctx, Params({"port_id": port})) for port in range(4)]

@@ -8,7 +8,7 @@ import socket
 from dataclasses import asdict
 from pathlib import Path
 
-from ..engine import FCS_BYTES, MARKS, core_of
+from ..engine import FCS_BYTES, MARKS, core_count, core_of
 from ..state.port import PortState, ServerPort
 from ..wire import NO_RESULTS, Json, Params, RpcError, bad_params, cannot_execute
 from .context import API_MAJOR, API_MINOR, API_NAME, Context, Method, Table, of_port, refused
@@ -81,24 +81,23 @@ def _port_info(port: ServerPort) -> Json:
 
 def get_system_info(ctx: Context, p: Params) -> Json:
     """``advanced_per_stream_stats``: of every frame that arrives, as TRex in software mode."""
-    ports = ctx.state.ports
     return {
         "hostname": socket.gethostname(),
         "uptime": ctx.uptime,
-        "dp_core_count": ctx.core_count,
+        "dp_core_count": core_count(len(ctx.ports)),
         "dp_core_count_per_port": 1,
         "core_type": _cpu_model(),
         "is_multiqueue_mode": False,
         "advanced_per_stream_stats": True,
-        "port_count": len(ports),
-        "ports": [_port_info(port) for port in ports.values()],
+        "port_count": len(ctx.ports),
+        "ports": [_port_info(port) for port in ctx.ports.values()],
     }
 
 
 def publish_now(ctx: Context, p: Params) -> Json:
     p.uint32("key")
     ctx.announce(p.boolean("baseline"))
-    ctx.outbox.append({})  # the barrier: in TRex's interactive mode it carries no key
+    ctx.events.outbox.append({})  # the barrier: in TRex's interactive mode it carries no key
     return {}
 
 
@@ -107,7 +106,7 @@ def get_utilization(ctx: Context, p: Params) -> Json:
     ctx.stats.read(ctx.now_s)
     threads = []
     for core, history in ctx.stats.cpu_history.items():
-        ports = [port for port in ctx.state.ports.values() if core_of(port.index) == core]
+        ports = [port for port in ctx.ports.values() if core_of(port.index) == core]
         pair: list[int] = [port.index if port.state in PortState.ACTIVE else -1 for port in ports]
         threads.append({"history": list(history), "ports": [*pair, -1, -1][:2]})
     return {"cpu": threads, "mbuf_stats": {"cpu-socket-0": {}}}
@@ -115,7 +114,7 @@ def get_utilization(ctx: Context, p: Params) -> Json:
 
 def shutdown(ctx: Context, p: Params) -> Json:
     user, force = p.string("user"), p.boolean("force")
-    for port in ctx.state.ports.values():
+    for port in ctx.ports.values():
         if port.owner is not None and port.owner.name != user and not force:
             raise cannot_execute(f"port {port.index} is owned by '{port.owner.name}' - specify 'force' for override")
     ctx.shutdown = True
@@ -153,7 +152,7 @@ def get_port_xstats_values(ctx: Context, port: ServerPort, p: Params) -> Json:
 def get_pgid_stats(ctx: Context, p: Params) -> Json:
     pgids = p.array("pgids")
     asked = [pgids.uint32(index) for index in range(len(pgids.value))]
-    return ctx.state.groups.to_json(asked, ctx.stats)
+    return ctx.groups.to_json(asked, ctx.stats)
 
 
 def get_tpg_status(ctx: Context, p: Params) -> Json:
@@ -171,7 +170,7 @@ METHODS: Table = {
     "get_version": Method(lambda ctx, p: VERSION, needs_api=False),
     "get_system_info": Method(get_system_info),
     "publish_now": Method(publish_now),
-    "get_async_events": Method(lambda ctx, p: {"data": ctx.state.events.fetch(p.uint32("session_id"), ctx.now_s)}),
+    "get_async_events": Method(lambda ctx, p: {"data": ctx.events.fetch(p.uint32("session_id"), ctx.now_s)}),
     "get_utilization": Method(get_utilization),
     "shutdown": Method(shutdown),
     "get_global_cfg": Method(lambda ctx, p: GLOBAL_CFG),
@@ -182,7 +181,7 @@ METHODS: Table = {
     "get_global_stats": Method(lambda ctx, p: ctx.stats.global_json(ctx.now_s)),
     "get_port_xstats_names": of_port(lambda ctx, port, p: {"xstats_names": list(XSTATS)}),
     "get_port_xstats_values": of_port(get_port_xstats_values),
-    "get_active_pgids": Method(lambda ctx, p: {"ids": ctx.state.groups.ids()}),
+    "get_active_pgids": Method(lambda ctx, p: {"ids": ctx.groups.ids()}),
     "get_pgid_stats": Method(get_pgid_stats),
     "get_tpg_status": Method(get_tpg_status),
     "get_tpg_state": Method(lambda ctx, p: 0),

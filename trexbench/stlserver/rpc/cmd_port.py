@@ -20,7 +20,7 @@ _OF_A_STACK = """
 
 def acquire(ctx: Context, port: ServerPort, p: Params) -> Json:
     user, force, session_id = p.string("user"), p.boolean("force"), p.uint32("session_id")
-    return ctx.state.acquire(port, user, session_id, force)
+    return ctx.acquire(port, user, session_id, force)
 
 
 def attributes(port: ServerPort) -> dict[str, Json]:
@@ -58,7 +58,7 @@ def get_port_status(ctx: Context, port: ServerPort, p: Params) -> Json:
         "profile_count": len(port.profiles),
         "max_stream_id": max((i for one in port.profiles.values() for i in one.streams), default=0),
         "rx_info": {
-            "latency": {"is_active": ctx.state.groups.active},
+            "latency": {"is_active": ctx.groups.active},
             **{name: {"is_active": False} for name in ("queue", "stack", "grat_arp", "capture_port", "capwap_proxy")},
         },
     }
@@ -144,7 +144,7 @@ def capture(ctx: Context, p: Params) -> Json:
 
 METHODS: Table = {
     "acquire": of_port(acquire),
-    "release": owned(lambda ctx, port, p: ctx.state.release(port)),
+    "release": owned(lambda ctx, port, p: ctx.release(port)),
     "get_owner": of_port(lambda ctx, port, p: {"owner": port.owner.name if port.owner else UNOWNED}),
     "get_port_status": of_port(get_port_status),
     "set_port_attr": of_port(set_port_attr),

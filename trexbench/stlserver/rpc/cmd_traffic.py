@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..engine import core_count
 from ..state import graph
 from ..state.graph import Multiplier
 from ..state.port import PortProfile, ServerPort
@@ -31,10 +32,10 @@ def add_stream(ctx: Context, port: ServerPort, p: Params) -> None:
 def _add_stream(ctx: Context, port: ServerPort, p: Params) -> None:
     profile = p.profile()
     stream_id = p.uint32("stream_id")
-    stream = parse_stream(p.object("stream"), stream_id, ctx.core_count)
+    stream = parse_stream(p.object("stream"), stream_id, core_count(len(ctx.ports)))
     if profile in port.profiles and stream_id in port.profiles[profile].streams:
         raise cannot_execute(f"stream {stream_id} already exists in profile_id({profile})")
-    ctx.state.add_stream(port, profile, stream)
+    ctx.add_stream(port, profile, stream)
 
 
 def remove_stream(ctx: Context, port: ServerPort, p: Params) -> None:
@@ -43,14 +44,14 @@ def remove_stream(ctx: Context, port: ServerPort, p: Params) -> None:
     profile = port.profiles.get(name)
     if profile is None or stream_id not in profile.streams:
         raise cannot_execute(f"stream {stream_id} does not exists in profile_id({name})")
-    ctx.state.remove_stream(port, profile, stream_id)
+    ctx.remove_stream(port, profile, stream_id)
 
 
 def remove_all_streams(ctx: Context, port: ServerPort, p: Params) -> None:
     """Remove all streams of one profile; as in TRex, an unknown name, even "*", is no error and removes nothing."""
     name = p.profile()
     if name in port.profiles:
-        ctx.state.remove_all_streams(port, port.profiles[name])
+        ctx.remove_all_streams(port, port.profiles[name])
 
 
 def get_stream_list(ctx: Context, port: ServerPort, p: Params) -> Json:
@@ -93,7 +94,7 @@ def start_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
     if value == 0:
         raise bad_params("a multiplier of 0 sends nothing")
     profile = port.profile(name)
-    ctx.state.start(port, profile, Multiplier(kind, op, value), duration_s, force)
+    ctx.start(port, profile, Multiplier(kind, op, value), duration_s, force)
     return {"multiplier": profile.factor, "ts": ctx.now_s}
 
 
@@ -101,7 +102,7 @@ def stop_traffic(ctx: Context, port: ServerPort, p: Params) -> None:
     """One profile, or all ("*")."""
     name = p.profile()
     for profile in list(port.profiles.values()) if name == "*" else [port.profile(name)]:
-        ctx.state.stop(port, profile)
+        ctx.stop(port, profile)
 
 
 def _multiplier(p: Params) -> Multiplier:
@@ -112,20 +113,20 @@ def _multiplier(p: Params) -> Multiplier:
 def update_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
     name, force, mul = p.profile(), p.boolean("force"), _multiplier(p)
     profile = port.profile(name)
-    ctx.state.update(port, profile, mul, force)
+    ctx.update(port, profile, mul, force)
     return {"multiplier": profile.factor}
 
 
 def _on_profile(act: Callable[[ServerState, ServerPort, PortProfile], None]) -> Method:
     """A method that does this to the port's profile."""
-    return owned(lambda ctx, port, p: act(ctx.state, port, port.profile(p.profile())))
+    return owned(lambda ctx, port, p: act(ctx, port, port.profile(p.profile())))
 
 
 def validate(ctx: Context, port: ServerPort, p: Params) -> Json:
     profile = port.profile(p.profile())
     if not profile.streams:
         raise cannot_execute("no streams attached to port")
-    ctx.state.check_profile(profile)
+    ctx.check_profile(profile)
     built = graph.build(profile.streams, port.info.speed_bps)
     rate: dict[str, Any] = {}
     for which, total in (("max", built.at(1.0)), ("min", built.fixed)):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..engine import Engine, core_count
+from ..engine import Engine
 from ..state.port import PortState, ServerPort
 from ..state.server_state import ServerState
 from ..wire import Json, Params, cannot_execute
@@ -16,41 +16,27 @@ API_NAME = "STL"
 API_MAJOR, API_MINOR = 5, 1
 
 
-class Context:
-    """One server. shutdown: asked for by a client."""
+class Context(ServerState):
+    """One server: the tester's state, and what the calls of clients need besides. shutdown: asked for by one."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine, self.state = engine, ServerState(engine)
-        self.stats = self.state.stats
+        super().__init__(engine)
         self.api_handler = secrets.token_urlsafe(6)
         self.uptime = time.strftime("%b %d %Y @ %H:%M:%S")
         self.shutdown = False
 
-    @property
-    def outbox(self) -> list[Json]:
-        """Messages that are due on the publisher's socket."""
-        return self.state.events.outbox
-
-    @property
-    def now_s(self) -> float:
-        return self.state.now_s
-
-    @property
-    def core_count(self) -> int:
-        return core_count(len(self.state.ports))
-
     def port(self, p: Params) -> ServerPort:
         """The port that a call names."""
         port_id = p.byte("port_id")
-        if port_id not in self.state.ports:
-            listed = " ".join(str(index) for index in self.state.ports)
+        if port_id not in self.ports:
+            listed = " ".join(str(index) for index in self.ports)
             raise cannot_execute(f"invalid port id - should be: {listed}")
-        return self.state.ports[port_id]
+        return self.ports[port_id]
 
     def announce(self, baseline: bool) -> None:
         """Put a ``trex-global`` event into the outbox."""
-        sending = {port.index: port.state == PortState.TX for port in self.state.ports.values()}
-        self.outbox.append(self.stats.event_json(self.now_s, sending, baseline))
+        sending = {port.index: port.state == PortState.TX for port in self.ports.values()}
+        self.events.outbox.append(self.stats.event_json(self.now_s, sending, baseline))
 
 
 Handler = Callable[[Context, Params], Json]

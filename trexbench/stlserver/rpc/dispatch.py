@@ -20,7 +20,7 @@ METHODS: Table = {
 
 def handle(ctx: Context, frame: bytes, now_s: float) -> bytes:
     """Answer one frame; whatever it holds, there is an answer and no exception."""
-    ctx.state.now_s = now_s
+    ctx.now_s = now_s
     ctx.stats.forget()
     calls, zipped = wire.decode(frame)
     return wire.encode([_reply(ctx, call) for call in calls], zipped)

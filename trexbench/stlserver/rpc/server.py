@@ -96,13 +96,13 @@ class StlServer:
         slow_tick_s = self._now()
         while not self._stopping.is_set():
             self._renew()
-            now_s = self._ctx.state.now_s
+            now_s = self._ctx.now_s
             if now_s >= slow_tick_s:
                 slow_tick_s = max(slow_tick_s + SLOW_TICK_S, now_s)
                 self._ctx.stats.forget()
-                self._ctx.state.watch_links(attributes)
+                self._ctx.watch_links(attributes)
                 self._ctx.announce(baseline=False)
-            self._ctx.state.tick()
+            self._ctx.tick()
             self._publish()
             if self._rpc.poll(self._wait_ms(slow_tick_s)):
                 self._renew()
@@ -112,7 +112,7 @@ class StlServer:
 
     def _renew(self) -> None:
         """Read the clock, before a round and before an answer."""
-        self._ctx.state.now_s = self._now()
+        self._ctx.now_s = self._now()
 
     def _answer(self) -> None:
         parts = self._rpc.recv_multipart()
@@ -130,14 +130,14 @@ class StlServer:
     def _wait_ms(self, slow_tick_s: float) -> int:
         now_s = self._now()
         due_s = min(slow_tick_s, now_s + 0.1)
-        if self._ctx.state.sending():
+        if self._ctx.sending():
             due_s = min(due_s, now_s + FAST_TICK_S)
         return max(0, int((due_s - now_s) * 1000))
 
     def _publish(self) -> None:
-        for event in self._ctx.outbox:
+        for event in self._ctx.events.outbox:
             self._pub.send(wire.encode_event(event))
-        self._ctx.outbox.clear()
+        self._ctx.events.outbox.clear()
 
     def _now(self) -> float:
         return self._clock() - self._epoch_s
@@ -158,9 +158,9 @@ class StlServer:
             if self._zmq.closed:
                 return
             try:
-                self._ctx.state.now_s = self._now()
-                self._ctx.state.silence()
-                self._ctx.state.post(EventCode.SERVER_STOPPED, {"cause": "server was asked to stop"})
+                self._ctx.now_s = self._now()
+                self._ctx.silence()
+                self._ctx.post(EventCode.SERVER_STOPPED, {"cause": "server was asked to stop"})
                 self._publish()
             finally:
                 self._engine.close()

@@ -45,9 +45,8 @@ def _check_program(stream: ServerStream) -> None:
 class ServerState:
     """The whole tester: its ports, the engine behind them, the events. ``now_s`` is set before each call."""
 
-    def __init__(self, engine: Engine, now_s: float = 0.0) -> None:
-        self.engine = engine
-        self.now_s = now_s
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.now_s = engine, 0.0
         self.events = EventQueues()
         self.ports: Mapping[int, ServerPort] = {info.index: ServerPort.of(info) for info in engine.ports}
         self.groups, self.stats = Groups(engine.ports), Stats(engine)
