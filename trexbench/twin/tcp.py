@@ -107,17 +107,20 @@ class TcpTwin:
     ) -> Iterator[Instant]:
         loss = self._model.wan.loss if through and self._model.wan is not None else 0.0
         flows = [_Flow(way, one, idle_s, idle_s, loss) for way, one in steady.items()]
-        ends = _Ends(self._model, leg, plan)
         router = _Router(self._model, leg, plan.streams) if through else None
         last_s = plan.omit_s + plan.time_s
         moments = [min(n * plan.interval_s, last_s) for n in range(ceil(last_s / plan.interval_s) + 1)]
-        yield ends.instant(0.0, flows, router.reading(began_s, 0.0, Moment.BEGIN) if router else None)
+
+        def instant(at_s: float, moment: Moment) -> Instant:
+            client, server = (self._host(at_s, flows, leg, plan, client) for client in (True, False))
+            return Instant(at_s, client, server, router.reading(began_s + at_s, at_s, moment) if router else None)
+
+        yield instant(0.0, Moment.BEGIN)
         for number, (before_s, at_s) in enumerate(pairwise(moments)):
             carried = {one.way: self._advance(one, leg, plan, number, before_s, at_s) for one in flows}
             if router is not None:
                 router.work(at_s - before_s, carried, flows)
-            moment = Moment.END if at_s == moments[-1] else Moment.TICK
-            yield ends.instant(at_s, flows, router.reading(began_s + at_s, at_s, moment) if router else None)
+            yield instant(at_s, Moment.END if at_s == moments[-1] else Moment.TICK)
 
     def _advance(self, flow: _Flow, leg: Leg, plan: TcpPlan, number: int, begin_s: float, end_s: float) -> float:
         """Carry an interval; its payload in bytes."""
@@ -139,38 +142,29 @@ class TcpTwin:
         flow.sent_bytes = max(flow.sent_bytes, flow.payload_bytes + flow.carried.bps * flow.rtt_s / 8)
         return carried
 
-
-class _Ends:
-    """Readings of client and server."""
-
-    def __init__(self, model: TcpModel, leg: Leg, plan: TcpPlan) -> None:
-        self._model, self._leg, self._plan = model, leg, plan
-
-    def instant(self, at_s: float, flows: list[_Flow], dut: DutReading | None) -> Instant:
-        return Instant(at_s, self._host(at_s, flows, True), self._host(at_s, flows, False), dut)
-
-    def _host(self, at_s: float, flows: list[_Flow], client: bool) -> HostReading:
+    def _host(self, at_s: float, flows: list[_Flow], leg: Leg, plan: TcpPlan, client: bool) -> HostReading:
+        """Read the client, or the server."""
         counts = [
-            self._stream(at_s, flow, number + index * self._plan.streams, client)
+            self._stream(at_s, flow, leg, plan, number + index * plan.streams, client)
             for index, flow in enumerate(flows)
-            for number in range(self._plan.streams)
+            for number in range(plan.streams)
         ]
-        endpoint_bps = self._model.tcp.endpoint_bps
+        endpoint_bps = self._tcp.endpoint_bps
         spent = [min(at_s, 8 * flow.payload_bytes / of_way(endpoint_bps, flow.way)) for flow in flows]
         cpus = tuple(CpuTime(thread, at_s, busy_s) for thread, busy_s in enumerate(spent))
         threads = (ThreadTime(n, (1 - KERNEL) * busy_s, KERNEL * busy_s, 0.0) for n, busy_s in enumerate(spent))
         return HostReading(at_s, tuple(counts), cpus, tuple(threads))
 
-    def _stream(self, at_s: float, flow: _Flow, number: int, client: bool) -> StreamCount:
-        streams, mss = self._plan.streams, self._model.sizes(self._leg.version).mss
-        received, (send_buffer, receive_window) = flow.payload_bytes / streams, self._model.buffers(self._leg)
+    def _stream(self, at_s: float, flow: _Flow, leg: Leg, plan: TcpPlan, number: int, client: bool) -> StreamCount:
+        streams, mss = plan.streams, self._model.sizes(leg.version).mss
+        received, (send_buffer, receive_window) = flow.payload_bytes / streams, self._model.buffers(leg)
         if client != (flow.way is Way.FORWARD):
-            return StreamCount(number, False, int(received), {}, None, self._leg.buffer_bytes or 2 * receive_window)
+            return StreamCount(number, False, int(received), {}, None, leg.buffer_bytes or 2 * receive_window)
         if at_s == 0:
             return StreamCount(number, True, 0, {}, send_buffer)
         segments = max(1, round(flow.carried.bps * flow.rtt_s / 8 / streams / mss))
         info = {
-            "options": TIMESTAMPS * self._model.tcp.timestamps,
+            "options": TIMESTAMPS * self._tcp.timestamps,
             "rtt": round(flow.rtt_s * 1e6),
             "rttvar": round(flow.rtt_s * 1e5),
             "min_rtt": round(flow.idle_s * 1e6),

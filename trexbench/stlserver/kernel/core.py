@@ -23,10 +23,8 @@ _LOAD_WINDOW_S = 0.5
 class SendingCore:
     """Sends for its ports, which no other core does. devices: the table of all ports; cpu: as in Sender."""
 
-    def __init__(
-        self, ports: Sequence[KernelPort], devices: bpf.MapTable, *, cpu: int | None, limit_pps: float | None
-    ) -> None:
-        self._ports, self._devices, self._limit_pps = ports, devices, limit_pps
+    def __init__(self, ports: Sequence[KernelPort], devices: bpf.MapTable, *, cpu: int | None) -> None:
+        self._ports, self._devices = ports, devices
         self._epoch_ns = time.monotonic_ns()
         self._load_mark = (self._epoch_ns, 0, [0] * len(ports))
         self._cpu_percent = [0.0] * len(ports)
@@ -128,10 +126,10 @@ class SendingCore:
             return
         idle_ns = (int(self._memory.words[CoreWord.IDLE_TIME]) - idle_before) / (1 << FRACTION_BITS)
         self._cpu_percent = [max(0.0, min(100.0, 100.0 * (1.0 - idle_ns / passed_ns)))] * len(self._ports)
-        if self._limit_pps:
-            for number, (port, before) in enumerate(zip(self._ports, sent_before, strict=True)):
+        for number, (port, before) in enumerate(zip(self._ports, sent_before, strict=True)):
+            if port.limit_pps:
                 rate = (port.moved().packets - before) / passed_ns * 1e9
-                self._cpu_percent[number] = min(100.0, max(self._cpu_percent[number], 100.0 * rate / self._limit_pps))
+                self._cpu_percent[number] = min(100.0, max(self._cpu_percent[number], 100.0 * rate / port.limit_pps))
         self._mark_load()
 
     def close(self) -> None:

@@ -68,8 +68,7 @@ class KernelEngine:
         """
         bpf.require_kernel()
         _check(interfaces, cpus)
-        self._seed, self._limit_pps = random_seed, limit_pps
-        self._timing = Timing()
+        self._seed, self._timing = random_seed, Timing()
         self._snapshot: dict[int, Moved] = {}
         self._snapshot_until = 0.0
         self._marks: set[int] = set()
@@ -83,9 +82,7 @@ class KernelEngine:
             _await_links([port.device for port in self._ports])
             count = max(1, len(cpus))
             self._cores = [
-                opened.enter_context(
-                    contextlib.closing(SendingCore(self._ports_of(at, count), devices, cpu=cpu, limit_pps=limit_pps))
-                )
+                opened.enter_context(contextlib.closing(SendingCore(self._ports_of(at, count), devices, cpu=cpu)))
                 for at, cpu in enumerate(cpus or [None])
             ]
             self._opened = opened.pop_all()
@@ -128,7 +125,7 @@ class KernelEngine:
         if not state.device.carrier:
             raise EngineError(f"port {port} ({state.device.name}) has no link")
         core, skb = self._core(port), state.mode == SKB
-        limited, marks = self._limit_pps is not None, self._timing.reserve(port, streams, self._ports)
+        limited, marks = state.limit_pps is not None, self._timing.reserve(port, streams, self._ports)
         plan = plan_port(port, streams, limited=limited, skb=skb, seed=self._seed, marks=marks)
         rows = map_rows(plan.rows())
         self.stop(port)

@@ -90,22 +90,20 @@ def _arrived(sent: LatencyTotals, mark: Mark, ports: Sequence[KernelPort]) -> La
                 by_port[number] += line[LatencyWord.RECEIVED]
     if not lines:
         return sent
-    received = sum(by_port.values())
+    total, most = ([fold(words) for words in zip(*lines, strict=True)] for fold in (sum, max))
+    received = total[LatencyWord.RECEIVED]
     twice = sum(line[LatencyWord.BEHIND_OR_TWICE] >> 32 for line in lines)
-    histogram: Counter[int] = Counter()
-    for line in lines:
-        histogram.update(dict(buckets(line)))
     return replace(
         sent,
         rx_port=by_port.most_common(1)[0][0],
         received=received,
-        received_bytes=sum(line[LatencyWord.BYTES] for line in lines),
-        sum_s=sum(line[LatencyWord.SUM] for line in lines) / 1e9,
-        min_s=min(_ALL_ONES - line[LatencyWord.LEAST_INVERTED] for line in lines) / 1e9,
-        max_s=max(line[LatencyWord.MOST] for line in lines) / 1e9,
-        histogram=dict(histogram),
+        received_bytes=total[LatencyWord.BYTES],
+        sum_s=total[LatencyWord.SUM] / 1e9,
+        min_s=(_ALL_ONES - most[LatencyWord.LEAST_INVERTED]) / 1e9,
+        max_s=most[LatencyWord.MOST] / 1e9,
+        histogram=dict(buckets(total)),
         out_of_order=sum(line[LatencyWord.BEHIND_OR_TWICE] & 0xFFFFFFFF for line in lines),
-        missing=max(0, max(line[LatencyWord.HIGHEST] for line in lines) - (received - twice)),
+        missing=max(0, most[LatencyWord.HIGHEST] - (received - twice)),
         jitter_s=sum(line[LatencyWord.JITTER_16] * line[LatencyWord.RECEIVED] for line in lines) / 16e9 / received,
         duplicate=twice,
     )
