@@ -31,11 +31,11 @@ class Guard:
         )
         assert self.process.stdin is not None
         self._pipe = self.process.stdin
-        self._say({"server": server, "rpc_port": rpc_port, "api_h": api_h, "handlers": dict(handlers)})
+        self._say(server=server, rpc_port=rpc_port, api_h=api_h, handlers=dict(handlers))
 
     def done(self) -> None:
         """The ports are silent and given back: nothing is left to watch. Safe to call twice."""
-        self._say({"done": True})
+        self._say(done=True)
         self.close()
         try:
             self.process.wait(END_S)
@@ -48,7 +48,7 @@ class Guard:
         with contextlib.suppress(OSError):
             self._pipe.close()
 
-    def _say(self, line: Mapping[str, object]) -> None:
+    def _say(self, **line: object) -> None:
         if not self._pipe.closed:
             with contextlib.suppress(OSError):
                 self._pipe.write(json.dumps(line).encode() + b"\n")

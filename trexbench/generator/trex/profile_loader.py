@@ -214,18 +214,12 @@ def decode(client: Client, profile: Profile) -> list[str]:
     """The first packet of each stream, taken apart by the client's scapy, with a hex dump."""
     texts = []
     with client.namespace():
+        from scapy.utils import hexdump
+
         for stream in profile.streams:
             packet = client.api.Ether(_addressed(stream, next(stream.frames()), profile.port))
-            with contextlib.redirect_stdout(io.StringIO()) as dump:
-                _hexdump(packet)
-            texts.append(f"{packet.show(dump=True).rstrip()}\n{dump.getvalue().rstrip()}")
+            texts.append(f"{packet.show(dump=True).rstrip()}\n{hexdump(packet, dump=True).rstrip()}")
     return texts
-
-
-def _hexdump(packet: Any) -> None:
-    import scapy.utils
-
-    scapy.utils.hexdump(packet)
 
 
 def write_pcap(out: BinaryIO, profile: Profile, count: int, pps: float, seed: int = 1) -> None:

@@ -1,9 +1,9 @@
 """Stops TRex ports when the harness dies without doing it: ``python -m trexbench.generator.trex.watchdog``.
 
-Reads JSON lines: ``{"server", "rpc_port", "api_h", "handlers": {port: handler}}``, each replacing the one before, and
-``{"done": true}``, after which the end of input means that all is well. Otherwise the end of input means that the
-harness was killed: exactly these ports are stopped and released. It lives in a session of its own, and leaves only
-when its input ends. Standard library and zmq: it must start fast, and work where the rest is broken.
+Reads a line of JSON, ``{"server", "rpc_port", "api_h", "handlers": {port: handler}}``. A second line means that all is
+well; the end of input without one, that the harness was killed: exactly these ports are stopped and released. It lives
+in a session of its own, and leaves only when its input ends. Standard library and zmq: it must start fast, and work
+where the rest is broken.
 """
 
 from __future__ import annotations
@@ -29,16 +29,9 @@ def main(lines: IO[str] = sys.stdin) -> int:
 
 
 def read(lines: IO[str]) -> Mapping[str, Any] | None:
-    """The last line said before the input ended; None when nothing is left to watch."""
-    watched: Mapping[str, Any] | None = None
-    for line in lines:
-        try:
-            said = json.loads(line)
-        except ValueError:
-            continue  # cut off in the middle of a line: what was said before still holds
-        if isinstance(said, dict):
-            watched = None if said.get("done") else said
-    return watched
+    """The ports to silence, once the input has ended; None for none. A line that was cut off says nothing."""
+    said: list[Mapping[str, Any] | None] = [json.loads(line) for line in lines if line.endswith("\n")]
+    return said[0] if len(said) == 1 else None
 
 
 def silence(watched: Mapping[str, Any]) -> bool:
