@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from math import floor
 
 from ..config.twin import TesterSpec
@@ -209,7 +210,7 @@ class SimEngine:
         if now_s <= self._world.at_s:
             return self._world
         if self._view is None or self._view[0] != now_s:
-            ahead = self._world.fork()
+            ahead = deepcopy(self._world)
             ahead.step(now_s)
             self._view = (now_s, ahead)
         return self._view[1]

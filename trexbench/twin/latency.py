@@ -8,7 +8,7 @@ what the workers do, in ranges, not frame by frame.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..stlserver.engine import LatencyTotals, bucket_us
 from .model import Pace
@@ -132,9 +132,6 @@ class LatencyGroup:
     histogram: dict[int, int] = field(default_factory=dict)
     jitter_s: float = 0.0
     last_s: float = 0.0
-
-    def copy(self) -> LatencyGroup:
-        return replace(self, sent=self.sent.copy(), received=self.received.copy(), histogram=dict(self.histogram))
 
     def receive(self, length: int, frames: float, delays: Sequence[Delay]) -> None:
         """Book frames that arrived: each whole one gets a latency, spread evenly over the ranges of ``delays``.

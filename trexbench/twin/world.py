@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from ..config.twin import TesterSpec
@@ -94,14 +93,6 @@ class TesterPort:
         silent = spec.rx_overload == "silent"
         return cls(TxPort(speed_bps, limit_pps, stretches), spec.limit_of("rx", port), silent)
 
-    def copy(self) -> TesterPort:
-        tallies = {name: getattr(self, name).copy() for name in ("sent", "received", "errors")}
-        groups = {mark: group.copy() for mark, group in self.groups.items()}
-        sent, received = (
-            {mark: tally.copy() for mark, tally in one.items()} for one in (self.flows_sent, self.flows_received)
-        )
-        return replace(self, tx=self.tx.copy(), groups=groups, flows_sent=sent, flows_received=received, **tallies)
-
     def tallies(self) -> tuple[Tally, ...]:
         return self.sent.copy(), self.received.copy(), self.errors.copy()
 
@@ -120,11 +111,6 @@ class World:
     at_s: float = 0.0
     tags: dict[FrameClass, int] = field(default_factory=dict)
     active_s: dict[FrameClass, float] = field(default_factory=dict)
-
-    def fork(self) -> World:
-        """An independent copy."""
-        ports, active_s = [port.copy() for port in self.ports], dict(self.active_s)
-        return replace(self, router=copy.deepcopy(self.router), ports=ports, active_s=active_s)
 
     def step(self, end_s: float) -> list[int]:
         """Let time pass up to this moment; the ports whose traffic ended in it."""

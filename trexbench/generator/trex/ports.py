@@ -110,7 +110,7 @@ class TrexGenerator:
             calls += [("get_pgid_stats", {"pgids": groups}), ("ping", {})]
         answer = self._all_of("read", calls)
         total, stamps, counters = answer.results[0], answer.results[1::2], answer.results[2::2]
-        times = self._times(answer.sent_s, answer.received_s, [one.get("ts") for one in stamps])
+        times = self._times(answer.sent_s, answer.received_s, [float(one["ts"]) for one in stamps])
         ports = {
             port: self._counters(port, time, raw, total)
             for port, time, raw in zip(self.ports, times, counters, strict=False)
@@ -196,14 +196,10 @@ class TrexGenerator:
     def _owned(self, port: int) -> dict[str, Any]:
         return {"port_id": port, "handler": self._stl.ports[port].handler, "profile_id": _DEFAULT_PROFILE}
 
-    def _times(self, sent_s: float, received_s: float, stamps: Sequence[Any]) -> list[float]:
-        """When each port's counters were read: between the stamps around them, or evenly spread without stamps."""
-        if any(one is None for one in stamps):
-            share = (received_s - sent_s) / (len(stamps) + 1)
-            return [sent_s + share * (place + 1.5) for place in range(len(stamps) - 1)]
-        self._server_clock.observe(sent_s, received_s, float(stamps[0]), float(stamps[-1]))
-        middles = [(float(a) + float(b)) / 2 for a, b in pairwise(stamps)]
-        return [self._server_clock.run_time(middle) for middle in middles]
+    def _times(self, sent_s: float, received_s: float, stamps: Sequence[float]) -> list[float]:
+        """Return when each port's counters were read: between the stamps around them."""
+        self._server_clock.observe(sent_s, received_s, stamps[0], stamps[-1])
+        return [self._server_clock.run_time((before + after) / 2) for before, after in pairwise(stamps)]
 
     def _counters(self, port: int, time_s: float, raw: Mapping[str, Any], total: Mapping[str, Any]) -> PortCounters:
         # TRex's value smoothed over half a second: the raw one is of a tenth, and varies too much to blame anybody
