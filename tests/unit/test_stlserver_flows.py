@@ -8,6 +8,7 @@ import pytest
 from test_stlserver_groups import ETHERNET, UDP_FRAME, Bench, frame, ipv4, ipv6, latency
 
 from trexbench.stlserver.engine import MARKS
+from trexbench.stlserver.state.groups import MAX_LATENCY_GROUPS
 
 
 def stats(pg_id: int = 7, pps: float = 1000.0, packet: bytes = UDP_FRAME.ljust(60, b"x"), **more: Any) -> Any:
@@ -111,6 +112,7 @@ REFUSED: list[tuple[str, Any, Any, str]] = [
     ("other protocols", stats(), stats(packet=TCP_FRAME), PROTOCOLS),
     ("timed beside counted", stats(), latency(), PROTOCOLS),
     ("counted beside timed", latency(), stats(), "For payload rules: Can't have two streams with same pg_id"),
+    ("timed twice", latency(), latency(), "For payload rules: Can't have two streams with same pg_id"),
     ("no IP", None, stats(packet=frame(0x88B5, b"")), "frames are counted in IPv4 and IPv6 only"),
     ("a short header", None, stats(packet=(ETHERNET + b"\x81\0\0\0" * 11 + b"\x08\0")), "in IPv4 and IPv6 only"),
     ("no room behind UDP", None, latency(packet=frame(0x0800, ipv4(17, 6))), "14" + SHORT),
@@ -145,13 +147,14 @@ def test_a_core_of_its_own_and_ipv6_are_accepted(packet: bytes) -> None:
     assert Bench().call("add_stream", stream_id=1, stream=stats(packet=packet, core_id=0)) == {}
 
 
-def test_marks_are_handed_out_from_the_lowest_and_run_out() -> None:
+@pytest.mark.parametrize(("make", "most"), [(latency, MAX_LATENCY_GROUPS), (stats, MARKS)])
+def test_counters_are_handed_out_from_the_lowest_and_run_out(make: Any, most: int) -> None:
     bench = Bench()
-    for number in range(MARKS + 1):
-        assert bench.call("add_stream", stream_id=number, stream=stats(5000 + number, 10.0)) == {}
+    for number in range(most + 1):
+        assert bench.call("add_stream", stream_id=number, stream=make(5000 + number, pps=10.0)) == {}
     assert bench.start().startswith("Failed allocating statistic counter.")
     bench.call("remove_stream", stream_id=5)
     assert bench.start()["multiplier"] == 1
     bench.wait(1)
-    found = [bench.call("get_pgid_stats", pgids=[5000 + number])["flow_stats"] for number in (0, 4, 6, MARKS)]
+    found = [bench.call("get_pgid_stats", pgids=[5000 + number])["flow_stats"] for number in (0, 4, 6, most)]
     assert [next(iter(one.values()))["tp"]["0"] for one in found] == [10, 10, 10, 10]

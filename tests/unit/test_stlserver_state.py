@@ -115,12 +115,6 @@ def test_a_start_at_a_moment_ahead_is_refused(bench: Bench) -> None:
     assert (bench.state(), bench.engine.sending) == ("STREAMS", [])
 
 
-def test_the_engine_has_a_veto_when_a_stream_is_added(bench: Bench) -> None:
-    bench.engine.refusal = "cannot do random walks"
-    assert bench.call("add_stream", stream_id=1, stream=STREAM) == "cannot do random walks"
-    assert bench.call("get_stream_list") == []
-
-
 def test_a_start_that_the_engine_refuses_leaves_the_port_idle(bench: Bench) -> None:
     bench.call("add_stream", stream_id=1, stream=STREAM)
     bench.engine.refusal = "no such interface any more"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from frames import FIX, QINQ, VLAN, tagged, udp, var, write
-from test_xdp_latency import Port, field
+from test_xdp_latency import Port, timed
 from test_xdp_program import Bench
 
 from trexbench.core.load.fieldengine import checksum
@@ -124,6 +124,11 @@ def test_the_field_engine_renews_the_checksum_over_the_mark() -> None:
     assert bench.ports[0].sent_flows() == {**told(port), None: (10, 640)}
 
 
+def field(offset: int) -> dict[str, Any]:
+    return {"instructions": [var("a", "inc", 1, 0, 9), write("a", offset)]}
+
+
+TRIM = [var("a", "inc", 2, 76, 90), {"type": "trim_pkt_size", "name": "a"}]
 REFUSALS = [
     ("no IP", counted(udp()[:12] + b"\x88\xb5" + bytes(46)), "IPv4 and IPv6 behind 2 VLAN tags at most"),
     ("three tags", counted(tagged(udp(), VLAN, VLAN, VLAN)), "behind 2 VLAN tags at most"),
@@ -131,13 +136,29 @@ REFUSALS = [
     ("a field in the type", counted(udp(), **field(13)), "writes byte 13"),
     ("a field in the inner type", counted(tagged(udp(), VLAN), **field(16)), "writes byte 16"),
     ("a field in the flow label", counted(udp(78, 6), **field(17)), "writes byte 17"),
+    ("timed: padding behind IP", timed(packet=udp(60, length=40)), "ends after 54 bytes of a frame of 60; routers cut"),
+    ("timed: IP beyond the frame", timed(packet=udp(60, length=47)), "ends after 61 bytes of a frame of 60"),
+    (
+        "timed: padding behind IPv6",
+        timed(packet=udp(82, 6) + bytes(4)),
+        "ends after 82 bytes of a frame of 86; routers cut",
+    ),
+    ("timed: three VLAN tags", timed(packet=tagged(udp(), VLAN, VLAN, VLAN)), "behind 2 VLAN tags at most"),
+    ("timed: no IP", timed(packet=udp()[:12] + b"\x88\xb5" + bytes(46)), "IPv4 and IPv6 behind 2 VLAN tags at most"),
+    ("timed: a field in the flow label", timed(packet=udp(82, 6), **field(17)), "writes byte 17, by which"),
+    ("timed: a field in IPv6's length", timed(packet=udp(82, 6), **field(18)), "writes byte 18, by which"),
+    ("timed: a field in a tag's type", timed(packet=tagged(udp(), VLAN), **field(16)), "writes byte 16, by which"),
+    ("timed: a field in the time", timed(**field(59)), "writes byte 59, by which"),
+    ("timed: a field in the IP ID", timed(**field(18)), "writes byte 18, by which"),
+    ("timed: a field in the IP length", timed(**field(16)), "writes byte 16, by which"),
+    ("timed: changing sizes", timed(packet=udp(90), instructions=TRIM), "change their size"),
 ]
 
 
 @pytest.mark.parametrize(("about", "spec", "text"), REFUSALS, ids=[row[0] for row in REFUSALS])
-def test_what_could_not_be_counted_is_refused(about: str, spec: StreamSpec, text: str) -> None:
+def test_what_could_not_be_counted_or_timed_is_refused(about: str, spec: StreamSpec, text: str) -> None:
     with pytest.raises(EngineError, match=f"stream 1: .*{text}") as caught:
         plan_port(1, [spec])
     assert "\n" not in str(caught.value)
     if "field" not in about:
-        plan_port(1, [replace(spec, mark=None)])
+        plan_port(1, [replace(spec, mark=None, pg_id=None)])

@@ -239,36 +239,6 @@ def test_a_checksum_that_the_field_engine_renews_is_taken_out_again() -> None:
         assert packet[40:42] == b"\0\0" and checksum(packet[14:34]) == 0
 
 
-def field(offset: int) -> dict[str, Any]:
-    return {"instructions": [var("a", "inc", 1, 0, 9), write("a", offset)]}
-
-
-TRIM = [var("a", "inc", 2, 76, 90), {"type": "trim_pkt_size", "name": "a"}]
-
-
-REFUSALS: list[tuple[str, dict[str, Any], str]] = [
-    ("padding behind IP", {"packet": udp(60, length=40)}, "ends after 54 bytes of a frame of 60; routers cut"),
-    ("IP beyond the frame", {"packet": udp(60, length=47)}, "ends after 61 bytes of a frame of 60"),
-    ("padding behind IPv6", {"packet": udp(82, 6) + bytes(4)}, "ends after 82 bytes of a frame of 86; routers cut"),
-    ("three VLAN tags", {"packet": tagged(udp(), VLAN, VLAN, VLAN)}, "behind 2 VLAN tags at most"),
-    ("no IP", {"packet": udp()[:12] + b"\x88\xb5" + bytes(46)}, "IPv4 and IPv6 behind 2 VLAN tags at most"),
-    ("a field in the flow label", {"packet": udp(82, 6), **field(17)}, "writes byte 17, by which"),
-    ("a field in IPv6's length", {"packet": udp(82, 6), **field(18)}, "writes byte 18, by which"),
-    ("a field in a tag's type", {"packet": tagged(udp(), VLAN), **field(16)}, "writes byte 16, by which"),
-    ("a field in the time", field(59), "writes byte 59, by which"),
-    ("a field in the IP ID", field(18), "writes byte 18, by which"),
-    ("a field in the IP length", field(16), "writes byte 16, by which"),
-    ("changing sizes", {"packet": udp(90), "instructions": TRIM}, "change their size"),
-]
-
-
-@pytest.mark.parametrize(("about", "changes", "text"), REFUSALS, ids=[row[0] for row in REFUSALS])
-def test_what_cannot_be_timed_is_refused(about: str, changes: dict[str, Any], text: str) -> None:
-    with pytest.raises(EngineError, match=f"stream 1: .*{text}") as caught:
-        plan_port(1, [timed(**changes)])
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("tags", [b"", VLAN, QINQ + VLAN, VLAN + VLAN], ids=["plain", "VLAN", "QinQ", "two VLANs"])
 @pytest.mark.parametrize("packet", [udp(), udp(82, 6)], ids=["IPv4", "IPv6"])
 def test_frames_of_either_family_are_timed_behind_tags(packet: bytes, tags: bytes) -> None:
