@@ -218,15 +218,12 @@ def test_nothing_leaves_after_stop_nor_after_pause(engine: KernelEngine, netns: 
 
 
 def test_a_weak_tester_sends_less_than_asked_and_says_so(netns: str) -> None:
-    engine = KernelEngine(["p0"], speed_bps=10e9, netns=netns, limit_pps=5000.0)
-    try:
+    with contextlib.closing(KernelEngine(["p0"], speed_bps=10e9, netns=netns, limit_pps=5000.0)) as engine:
         begun_s = time.monotonic()
         engine.start(0, [continuous(50_000.0)], 1.0, None)
         assert wait_for(lambda: engine.load().queue_full > 10_000)
         assert 0 < engine.counters(0).opackets <= 5000 * (time.monotonic() - begun_s)
         assert wait_for(lambda: engine.load().cpu_percent >= 85.0)
-    finally:
-        engine.close()
 
 
 def test_a_peer_that_polls_shows_no_errors(engine: KernelEngine, netns: str) -> None:
@@ -238,12 +235,9 @@ def test_a_peer_that_polls_shows_no_errors(engine: KernelEngine, netns: str) -> 
 
 def test_a_peer_that_does_not_poll_shows_as_errors(netns: str) -> None:
     run("ip", "netns", "exec", netns, "ethtool", "-K", "q0", "gro", "off")
-    engine = KernelEngine(["p0"], speed_bps=10e9, netns=netns)
-    try:
+    with contextlib.closing(KernelEngine(["p0"], speed_bps=10e9, netns=netns)) as engine:
         engine.start(0, [continuous(100_000.0)], 1.0, None)
         assert wait_for(lambda: engine.counters(0).oerrors > 0)
-    finally:
-        engine.close()
 
 
 def refused(engine: KernelEngine, **more: Any) -> str:

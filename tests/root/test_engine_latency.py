@@ -14,13 +14,13 @@ from dataclasses import replace
 import pytest
 from frames import FIX, ROUTED_MACS, run, udp, var, write
 from frames import routed as namespaces_routed
-from test_engine_kernel import Tap, continuous, netns, wait_for
+from test_engine_kernel import Tap, continuous, engine, netns, wait_for
 
 from trexbench.stlserver.engine import LatencyTotals, StreamSpec
 from trexbench.stlserver.kernel.engine import KernelEngine
 
 pytestmark = pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)")
-__all__ = ["netns"]  # a fixture of the other file
+__all__ = ["engine", "netns"]  # fixtures of the other file
 
 HELD_S = 0.005
 _numbers = itertools.count()
@@ -95,8 +95,7 @@ def test_groups_are_told_apart_and_begin_anew(routed: tuple[KernelEngine, list[b
     assert engine.latency(0) == {}
 
 
-def test_a_hand_that_holds_each_frame_shows_in_the_times(netns: str) -> None:
-    engine = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns)
+def test_a_hand_that_holds_each_frame_shows_in_the_times(engine: KernelEngine, netns: str) -> None:
     arriving, leaving, done = Tap(netns, "q0"), Tap(netns, "q1"), threading.Event()
     arriving.socket.settimeout(0.2)
     held_s: list[float] = []
@@ -127,21 +126,16 @@ def test_a_hand_that_holds_each_frame_shows_in_the_times(netns: str) -> None:
     finally:
         done.set()
         thread.join(5)
-        engine.close()
 
 
-def test_what_never_comes_back_is_missing_not_slow(netns: str) -> None:
+def test_what_never_comes_back_is_missing_not_slow(engine: KernelEngine, netns: str) -> None:
     """Every second frame is put on the wire again, every third of those twice."""
-    engine = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns)
-    try:
-        arriving, leaving = Tap(netns, "q0"), Tap(netns, "q1")
-        engine.start(0, [replace(timed(3, udp()), mode="single_burst", total_pkts=60)], 1.0, 5.0)
-        for number, frame in enumerate(arriving.take(60)):
-            for _ in range((number % 2) * (2 if number % 6 == 5 else 1)):
-                leaving.socket.send(frame)
-        assert wait_for(lambda: engine.latency(0)[3].received == 40)
-        totals = engine.latency(0)[3]
-        assert (totals.sent, totals.out_of_order, totals.duplicate) == (60, 0, 10)
-        assert totals.missing == 30, "the first of every pair"
-    finally:
-        engine.close()
+    arriving, leaving = Tap(netns, "q0"), Tap(netns, "q1")
+    engine.start(0, [replace(timed(3, udp()), mode="single_burst", total_pkts=60)], 1.0, 5.0)
+    for number, frame in enumerate(arriving.take(60)):
+        for _ in range((number % 2) * (2 if number % 6 == 5 else 1)):
+            leaving.socket.send(frame)
+    assert wait_for(lambda: engine.latency(0)[3].received == 40)
+    totals = engine.latency(0)[3]
+    assert (totals.sent, totals.out_of_order, totals.duplicate) == (60, 0, 10)
+    assert totals.missing == 30, "the first of every pair"

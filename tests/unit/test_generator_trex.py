@@ -161,11 +161,6 @@ def test_a_link_that_goes_down_is_in_the_reading(bench: Bench, generator: TrexGe
     assert [reading.ports[port].link_up for port in (0, 1)] == [True, False]
 
 
-def test_direction_follows_the_port(bench: Bench, generator: TrexGenerator) -> None:
-    profiles = generator.load(BENCH, VAR2, (0, 1))
-    assert [profiles[port].varied[0].split()[1][:2] for port in (0, 1)] == ["16", "48"]
-
-
 def test_facts_name_server_client_and_ports(bench: Bench, generator: TrexGenerator) -> None:
     facts = generator.facts()
     assert facts["server"]["mode"] == "STL" and facts["server"]["version"].startswith("v")
@@ -389,16 +384,6 @@ def test_nothing_is_printed(bench: Bench, capfd: pytest.CaptureFixture[str]) -> 
         with pytest.raises(BenchError):
             generator.load(BENCH, {"size": "1"}, (0, 1))
     assert capfd.readouterr() == ("", "")
-
-
-def test_eight_ports_are_one_exchange() -> None:
-    bench = Bench(ports=8)
-    with bench.server, bench.connect(tuple(range(8))) as generator:
-        generator.load(BENCH, VAR2, range(8))
-        generator.start({port: 1000.0 + port for port in range(8)}, 60)
-        bench.clock.now_s += 1
-        reading = generator.read()
-    assert [reading.ports[port].opackets for port in range(8)] == [1000 + port for port in range(8)]
 
 
 class RefusingChannel:

@@ -40,18 +40,14 @@ def test_a_taken_port_is_named_and_the_engine_given_back() -> None:
         assert engine.closed
 
 
-def test_stopping_closes_the_engine_and_may_be_repeated() -> None:
+@pytest.mark.parametrize("started", [True, False])
+def test_stopping_closes_the_engine_and_may_be_repeated(started: bool) -> None:
     engine = FakeEngine()
     server = StlServer(engine)
-    server.start()
+    if started:
+        server.start()
     server.stop()
     server.stop()
-    assert engine.closed
-
-
-def test_a_server_that_never_started_closes_too() -> None:
-    engine = FakeEngine()
-    StlServer(engine).stop()
     assert engine.closed
 
 

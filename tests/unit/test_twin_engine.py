@@ -266,21 +266,6 @@ def test_a_sending_core_at_its_limit(
     assert counts(engine, 0)[0] == pytest.approx(10 * asked if overload == "stretch" else 10 * sent, abs=2)
 
 
-@pytest.mark.parametrize(("overload", "sent", "full"), [("stretch", 4e5, 0), ("queue-full", 4e5, 2e5)])
-def test_a_weak_sender_of_one_port_is_that_ports_alone(overload: str, sent: float, full: float) -> None:
-    bench = Bench()
-    engine = bench.engine(ports=4, tester=spec.TesterSpec(tx_limit_pps={2: 4e5}, overload=overload))
-    for port in range(4):
-        engine.start(port, [stream(pps=6e5)], 1.0, None)
-    bench.now_s = 5.0
-    assert [counts(engine, port)[0] for port in range(4)] == pytest.approx([3e6, 3e6, 5 * sent, 3e6], abs=2)
-    assert [counts(engine, port)[1] for port in range(4)] == pytest.approx([3e6, 3e6, 3e6, 5 * sent], abs=2)
-    load = engine.load()
-    assert {port for port, one in load.ports.items() if one.cpu_percent} == {2}
-    assert [one.queue_full for one in load.ports.values()] == pytest.approx([0, 0, 5 * full, 0], abs=2)
-    assert load.queue_full == load.ports[2].queue_full and load.cpu_percent == load.ports[2].cpu_percent > 99
-
-
 def test_the_server_tells_a_weak_sender_by_port() -> None:
     bench = Bench()
     tester = spec.TesterSpec(tx_limit_pps={0: 4e5, 1: 5e5}, overload="queue-full")

@@ -43,15 +43,6 @@ def test_what_the_input_means(said: str, expected: Any, why: str) -> None:
     assert watchdog.read(io.StringIO(said)) == expected, why
 
 
-def test_all_ports_stop_before_the_first_is_released() -> None:
-    sent = watchdog.commands(WATCHED)
-    assert [one["method"] for one in sent] == ["stop_traffic", "stop_traffic", "release", "release"]
-    assert [one["params"]["handler"] for one in sent] == ["a", "b", "a", "b"]
-    assert [one["params"]["port_id"] for one in sent] == [0, 3, 0, 3]
-    assert all(one["params"]["api_h"] == "h" and one["jsonrpc"] == "2.0" for one in sent)
-    assert len({one["id"] for one in sent}) == 4
-
-
 class Server:
     """Answers on TRex's port and keeps what it was sent; ``deaf`` times it says nothing."""
 
@@ -111,7 +102,11 @@ def test_a_pipe_that_closes_without_a_word_silences_the_ports(server: Server) ->
     guard = Guard("127.0.0.1", server.port, "h", {0: "a", 1: "b"})
     guard.close()
     assert until(lambda: guard.process.poll() is not None)
-    assert [one["method"] for one in server.heard[0]] == ["stop_traffic"] * 2 + ["release"] * 2
+    sent = server.heard[0]
+    assert [one["method"] for one in sent] == ["stop_traffic"] * 2 + ["release"] * 2, "all stop before one is released"
+    assert [(one["params"]["port_id"], one["params"]["handler"]) for one in sent] == 2 * [(0, "a"), (1, "b")]
+    assert all(one["params"]["api_h"] == "h" and one["jsonrpc"] == "2.0" for one in sent)
+    assert len({one["id"] for one in sent}) == 4
 
 
 def test_it_outlives_the_signals_that_end_its_harness(server: Server) -> None:
