@@ -124,8 +124,7 @@ def conf_ipv6(ctx: Context, port: ServerPort, p: Params) -> None:
 
 
 def service(ctx: Context, port: ServerPort, p: Params) -> None:
-    enabled, filtered = p.boolean("enabled"), p.boolean("filtered", False)
-    port.service, port.service_filtered = enabled, filtered
+    port.service, port.service_filtered = p.boolean("enabled"), p.boolean("filtered", False)
 
 
 def set_rx_feature(ctx: Context, port: ServerPort, p: Params) -> None:

@@ -11,7 +11,7 @@ from ..state.graph import Multiplier
 from ..state.port import PortProfile, ServerPort
 from ..state.server_state import ServerState
 from ..state.stream import parse_stream
-from ..wire import Json, Params, RpcError, bad_params, cannot_execute
+from ..wire import Json, Params, bad_params, cannot_execute
 from .context import Context, Method, Table, of_port, owned, refused
 
 KINDS = ("raw", "bps", "bpsl1", "pps", "percentage")
@@ -22,14 +22,6 @@ WHOLE_PROFILES = "this server updates, pauses and resumes whole profiles, no sin
 
 
 def add_stream(ctx: Context, port: ServerPort, p: Params) -> None:
-    """Whatever is wrong counts as failed execution: TRex wraps even missing parameters of this call so."""
-    try:
-        _add_stream(ctx, port, p)
-    except RpcError as err:
-        raise cannot_execute(err.specific or err.message) from err
-
-
-def _add_stream(ctx: Context, port: ServerPort, p: Params) -> None:
     profile = p.profile()
     stream_id = p.uint32("stream_id")
     stream = parse_stream(p.object("stream"), stream_id, core_count(len(ctx.ports)))

@@ -46,7 +46,10 @@ NO_GRAPH = Graph(NO_RATE, 0)
 
 
 def build(streams: Mapping[int, ServerStream], speed_bps: float) -> Graph:
-    """The graph of all enabled streams, walked from each that starts by itself along its ``next`` links."""
+    """The graph of all enabled streams, walked from each that starts by itself along its ``next`` links.
+
+    These are checked before (``check_links``).
+    """
     enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
     events: list[RateEvent] = []
     fixed: list[StreamRate] = []
@@ -95,10 +98,7 @@ def _walk(
             return False
         if stream.next_stream_id in seen:
             return True
-        following = enabled.get(stream.next_stream_id)
-        if following is None:
-            raise cannot_execute(f"stream {stream.next_stream_id} is not there")
-        stream = following
+        stream = enabled[stream.next_stream_id]
 
 
 def _peak(events: Sequence[RateEvent]) -> StreamRate:

@@ -132,13 +132,10 @@ class ServerState:
         profile.require("start", PortState.STREAMS)
         if not force:
             self._check_layer2(port, profile)
-        speed_bps = port.info.speed_bps
-        profile.graph = graph.build(profile.streams, speed_bps)
-        if profile.graph.at(1.0).bps_l1 <= 0 and mul.kind != "raw":
-            self.check_profile(profile)
-        factor = graph.factor_for(profile.graph, mul, profile.factor, speed_bps, force)
-        self.groups.prepare(profile.streams.values(), self.stats)
         self.check_profile(profile)
+        profile.graph = graph.build(profile.streams, port.info.speed_bps)
+        factor = graph.factor_for(profile.graph, mul, profile.factor, port.info.speed_bps, force)
+        self.groups.prepare(profile.streams.values(), self.stats)
         busy = next((p.name for p in port.profiles.values() if p.state in PortState.ACTIVE), None)
         if busy is not None:
             text = f"port {port.index} is sending profile {busy}: this server sends one profile a port; stop it first"

@@ -92,25 +92,16 @@ class ServerStream(StreamSpec):
 
 def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
     """Check the ``stream`` object of ``add_stream``; what cannot be sent here is refused."""
-    mode = p.object("mode")
-    kind = mode.string("type")
+    mode, program = p.object("mode"), p.object("vm")
+    kind, rate = mode.string("type"), mode.object("rate")
     total_pkts, count, ibg_us = _parse_bursts(mode, kind)
-    rate = mode.object("rate")
-    rate_value = rate.udouble("value")
-    rate_kind = rate.choice("type", RATE_KINDS)
+    rate_value, flags, core_id = rate.udouble("value"), p.integer("flags"), p.integer("core_id", -1)
     if rate_value <= 0:
         raise cannot_execute("a rate of 0 sends nothing")
-    enabled, self_start = p.boolean("enabled"), p.boolean("self_start")
-    flags, action_count = p.integer("flags"), p.uint32("action_count")
-    isg_us, next_stream_id = p.udouble("isg"), p.integer("next_stream_id")
-    core_id = p.integer("core_id", -1)
     if core_id >= core_count:
         raise cannot_execute(f"there is no core {core_id}: there are {core_count}")
-    packet = _parse_packet(p.object("packet"))
-    program = p.object("vm")
-    instructions = parse_instructions(program)
+    packet, instructions = _parse_packet(p.object("packet")), parse_instructions(program)
     lengths = packet_lens(instructions, len(packet))
-    vm_cache = program.uint16("cache", 0)
     rule, group_id = _parse_group(p.object("flow_stats"), stream_id, core_id)
     if flags & FLAG_DUMMY:
         raise cannot_execute(f"stream {stream_id} is a dummy stream, which this server cannot schedule")
@@ -120,22 +111,22 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
         stream_id=stream_id,
         rate_pps=math.nan,
         raw=p.value,
-        enabled=enabled,
-        self_start=self_start,
+        enabled=p.boolean("enabled"),
+        self_start=p.boolean("self_start"),
         flags=flags,
-        action_count=action_count,
-        isg_us=isg_us,
-        next_stream_id=next_stream_id,
+        action_count=p.uint32("action_count"),
+        isg_us=p.udouble("isg"),
+        next_stream_id=p.integer("next_stream_id"),
         mode=kind,
         total_pkts=total_pkts,
         count=count,
         ibg_us=ibg_us,
-        rate_kind=rate_kind,
+        rate_kind=rate.choice("type", RATE_KINDS),
         rate_value=rate_value,
         packet=packet,
         mean_len_bytes=sum(lengths) / len(lengths),
         instructions=instructions,
-        vm_cache=vm_cache,
+        vm_cache=program.uint16("cache", 0),
         fixed_rate=rule == "latency",  # multipliers leave the rates of latency streams alone
         pg_id=group_id if rule == "latency" else None,
         stats_id=group_id if rule == "stats" else None,
