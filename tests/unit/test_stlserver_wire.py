@@ -101,10 +101,6 @@ def test_replies_go_bare_or_as_an_array(count: int) -> None:
     assert body == {0: None, 1: {"n": 0}, 3: [{"n": 0}, {"n": 1}, {"n": 2}]}[count]
 
 
-def test_the_empty_event_is_two_bytes() -> None:
-    assert wire.encode_event({}) == b"{}"
-
-
 @given(value=JSON, zipped=st.booleans())
 def test_what_is_encoded_decodes(value: Any, zipped: bool) -> None:
     frame = wire.encode([{"jsonrpc": "2.0", "id": 1, "method": "m", "params": value}], zipped)

@@ -20,7 +20,6 @@ Json = Any
 MAGIC = 0xABE85CEA
 HEADER = struct.Struct(">II")
 MAX_MESSAGE_BYTES = 999_999
-PUBLISH_ZIP_ABOVE_BYTES = 256
 
 PARSE = -32700
 INVALID_REQUEST = -32600
@@ -77,12 +76,6 @@ def encode(replies: Sequence[Json], zipped: bool) -> bytes:
     body: Json = replies[0] if len(replies) == 1 else (list(replies) or None)
     data = dumps(body)
     return deflate(data) if zipped else data
-
-
-def encode_event(event: Json) -> bytes:
-    """One frame for the publisher's socket: long ones are compressed; no newline, clients compare with ``{}``."""
-    data = dumps(event).rstrip()
-    return deflate(data) if len(data) > PUBLISH_ZIP_ABOVE_BYTES else data
 
 
 def reply(call_id: Json, result: Json | RpcError) -> dict[str, Json]:

@@ -136,7 +136,7 @@ class StlServer:
 
     def _publish(self) -> None:
         for event in self._ctx.events.outbox:
-            self._pub.send(wire.encode_event(event))
+            self._pub.send(wire.dumps(event).rstrip())  # no newline: clients compare with ``{}``
         self._ctx.events.outbox.clear()
 
     def _now(self) -> float:
