@@ -71,14 +71,6 @@ def test_an_engine_that_breaks_ends_the_server_and_is_closed() -> None:
     assert engine.closed
 
 
-def test_events_are_published_while_nobody_asks() -> None:
-    with StlServer(FakeEngine()) as server, zmq.Context() as context, context.socket(zmq.SUB) as socket:
-        socket.setsockopt(zmq.SUBSCRIBE, b"")
-        socket.setsockopt(zmq.LINGER, 0)
-        socket.connect(f"tcp://127.0.0.1:{server.pub_port}")
-        assert socket.poll(3000)
-
-
 def test_frames_of_any_size_and_number_of_parts_leave_it_alive() -> None:
     with StlServer(FakeEngine()) as server, zmq.Context() as context:
         for parts in ([b"{", b"}"], [b""], [b"x" * 2_000_000], [b"x" * 40_000_000]):

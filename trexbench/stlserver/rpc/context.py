@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..engine import Engine
-from ..state.port import PortState, ServerPort
+from ..state.port import ServerPort
 from ..state.server_state import ServerState
 from ..wire import Json, Params, cannot_execute
 
@@ -32,11 +32,6 @@ class Context(ServerState):
             listed = " ".join(str(index) for index in self.ports)
             raise cannot_execute(f"invalid port id - should be: {listed}")
         return self.ports[port_id]
-
-    def announce(self, baseline: bool) -> None:
-        """Put a ``trex-global`` event into the outbox."""
-        sending = {port.index: port.state == PortState.TX for port in self.ports.values()}
-        self.events.outbox.append(self.stats.event_json(self.now_s, sending, baseline))
 
 
 Handler = Callable[[Context, Params], Json]

@@ -18,7 +18,7 @@ from . import dispatch
 from .cmd_port import attributes
 from .context import Context
 
-SLOW_TICK_S = 0.5  # between events with all statistics and checks of the links: TRex's slow path
+SLOW_TICK_S = 0.5  # between readings for the rates and checks of the links: TRex's slow path
 FAST_TICK_S = 0.05
 LINGER_MS = 500
 
@@ -101,7 +101,7 @@ class StlServer:
                 slow_tick_s = max(slow_tick_s + SLOW_TICK_S, now_s)
                 self._ctx.stats.forget()
                 self._ctx.watch_links(attributes)
-                self._ctx.announce(baseline=False)
+                self._ctx.stats.read(now_s)
             self._ctx.tick()
             self._publish()
             if self._rpc.poll(self._wait_ms(slow_tick_s)):

@@ -13,7 +13,6 @@ from ..wire import Json
 RATE_PERIOD_S, GROUP_PERIOD_S = 1.0, 0.5
 CPU_HISTORY = 20
 CPU_KEPT = 0.75  # weight of the past in the smoothed CPU utilisation, renewed once a second
-TICKS_PER_S = 1_000_000_000
 _METERED = ("opackets", "ipackets", "obytes", "ibytes")
 _NAMES = {"t": "sent", "r": "received"}
 _SUMMED = ("sent", "sent_bytes", "received", "received_bytes", "sum_s", "out_of_order", "missing", "duplicate")
@@ -136,15 +135,6 @@ class Stats:
             "m_total_tx_bytes": sum(c.obytes for c in counters),
             "m_total_rx_bytes": sum(c.ibytes for c in counters),
         }
-
-    def event_json(self, now_s: float, sending: Mapping[int, bool], baseline: bool) -> dict[str, Json]:
-        """The ``trex-global`` event: all of the above in one flat object, per-port names ending in -N."""
-        data = self.global_json(now_s)
-        for port, active in sending.items():
-            data.update({f"{name}-{port}": v for name, v in self.port_json(now_s, port, active).items()})
-        data["ts"] = {"value": int(now_s * TICKS_PER_S), "freq": TICKS_PER_S}
-        data.update(template=[0] * 32, unknown=0)
-        return {"name": "trex-global", "type": 0, "data": data, **({"baseline": True} if baseline else {})}
 
 
 def _smoothed_cpu(before: float, now: float) -> float:
