@@ -198,8 +198,8 @@ class TrexGenerator:
 
     def _times(self, sent_s: float, received_s: float, stamps: Sequence[float]) -> list[float]:
         """Return when each port's counters were read: between the stamps around them."""
-        self._server_clock.observe(sent_s, received_s, stamps[0], stamps[-1])
-        return [self._server_clock.run_time((before + after) / 2) for before, after in pairwise(stamps)]
+        offset_s = self._server_clock.offset_s(sent_s, received_s, stamps[0], stamps[-1])
+        return [(before + after) / 2 + offset_s for before, after in pairwise(stamps)]
 
     def _counters(self, port: int, time_s: float, raw: Mapping[str, Any], total: Mapping[str, Any]) -> PortCounters:
         # TRex's value smoothed over half a second: the raw one is of a tenth, and varies too much to blame anybody

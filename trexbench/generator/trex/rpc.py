@@ -157,7 +157,8 @@ class ServerClock:
     def __init__(self) -> None:
         self._known: tuple[float, float, float] | None = None
 
-    def observe(self, sent_s: float, received_s: float, first_ts: float, last_ts: float) -> None:
+    def offset_s(self, sent_s: float, received_s: float, first_ts: float, last_ts: float) -> float:
+        """Time to be added to the stamps of this exchange."""
         low, high = sent_s - first_ts, received_s - last_ts
         if self._known is not None:
             former_low, former_high, as_of = self._known
@@ -166,8 +167,4 @@ class ServerClock:
             if narrowed[0] <= narrowed[1]:
                 low, high = narrowed
         self._known = low, high, received_s
-
-    def run_time(self, ts: float) -> float:
-        if self._known is None:
-            raise ValueError("no exchange observed yet")
-        return ts + (self._known[0] + self._known[1]) / 2
+        return (low + high) / 2
