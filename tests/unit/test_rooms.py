@@ -43,7 +43,7 @@ ROOMS: Mapping[str, str] = {
     "endpoint/programs": "",
     "generator/trex": "core/* signals generator/trex/watchdog",
     "generator/trex/watchdog": "",
-    "stlserver": "stlserver/*",
+    "stlserver": "core/errors core/units stlserver/*",
     "stlserver/state": "core/errors core/load stlserver",
     "stlserver/kernel": "core/errors core/load stlserver stlserver/state",
     "stlserver/rpc": "stlserver stlserver/state",

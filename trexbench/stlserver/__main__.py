@@ -15,13 +15,14 @@ from typing import Any
 
 import click
 
+from ..core.errors import ConfigError
+from ..core.units import parse_speed
 from .engine import Engine, EngineError
 from .rpc.server import ServerError, StlServer
 
 DEFAULT_RPC_PORT = 4501
 DEFAULT_PUB_PORT = 4500
 PR_SET_PDEATHSIG = 1
-SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
 class _Read(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
@@ -33,7 +34,7 @@ class _Read(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             return self._read(value) if isinstance(value, str) else value
-        except ValueError as error:
+        except (ValueError, ConfigError) as error:
             raise click.UsageError(f"argument {param.opts[0] if param else self.name}: {error}", ctx) from error
 
 
@@ -41,23 +42,6 @@ class _Rare(click.Option):
     """An option that ``trexbench lab serve --help`` leaves out."""
 
     usual = False
-
-
-def speed_bps(text: str) -> float:
-    """10gbps, 1gbit, 2.5gbit/s: bit/s."""
-    return _scaled(text, r"(?:bps|bit|bit/s)", "a speed such as 10gbps or 1gbit")
-
-
-def rate_pps(text: str) -> float:
-    """1.5mpps, 200kpps, 1000: packets/s."""
-    return _scaled(text, r"(?:pps)?", "a rate such as 1.5mpps or 200000")
-
-
-def _scaled(text: str, unit: str, wanted: str) -> float:
-    match = re.fullmatch(rf"(\d+(?:\.\d+)?)([kmgt]?){unit}", text.strip().lower())
-    if match is None or float(match[1]) == 0:
-        raise ValueError(f"{text!r} is not {wanted}")
-    return float(match[1]) * SCALES[match[2]]
 
 
 def _tcp_port(text: str) -> int:
@@ -92,11 +76,17 @@ def _names(text: str) -> list[str]:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--interfaces", type=_Read("P0,P1", _names), help="The ports, in their order.")
 @click.option("--netns", metavar="NAME", help="Network namespace that holds the interfaces.")
-@click.option("--speed", type=_Read("RATE", speed_bps), help="Port speed (the NIC's, else 10gbps).")
+@click.option("--speed", type=_Read("RATE", parse_speed), help="Port speed (the NIC's, else 10gbps).")
 @click.option("--cpu", type=_Read("N,M", _cpus), default="", help="CPUs that send, one for each pair of ports.")
 @click.option("--skb", cls=_Rare, is_flag=True, help="Do without XDP in the drivers: slower, with any NIC.")
 @click.option("--rpc-cpu", cls=_Rare, type=int, metavar="N", help="CPU that answers (any).")
-@click.option("--limit-pps", cls=_Rare, type=_Read("RATE", rate_pps), help="Send no faster, whatever is asked.")
+@click.option(
+    "--limit-pps",
+    cls=_Rare,
+    type=click.FloatRange(0, min_open=True),
+    metavar="PPS",
+    help="Send no faster, whatever is asked.",
+)
 @click.option("--dst-mac", type=_Read("MAC,MAC", macs), help="The ports' neighbours, in their order; - for unknown.")
 @click.option("--host", default="127.0.0.1", help="Address to listen on (127.0.0.1).")
 @click.option("--rpc-port", type=_Read("N", _tcp_port), default=DEFAULT_RPC_PORT, help=f"({DEFAULT_RPC_PORT})")
