@@ -30,7 +30,7 @@ def main(lines: IO[str] = sys.stdin) -> int:
 
 def read(lines: IO[str]) -> Mapping[str, Any] | None:
     """The ports to silence, once the input has ended; None for none. A line that was cut off says nothing."""
-    said: list[Mapping[str, Any] | None] = [json.loads(line) for line in lines if line.endswith("\n")]
+    said: list[Mapping[str, Any]] = [json.loads(line) for line in lines if line.endswith("\n")]
     return said[0] if len(said) == 1 else None
 
 

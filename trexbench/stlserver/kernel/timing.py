@@ -90,7 +90,7 @@ def _arrived(sent: LatencyTotals, mark: Mark, ports: Sequence[KernelPort]) -> La
                 by_port[number] += line[LatencyWord.RECEIVED]
     if not lines:
         return sent
-    total, most = ([fold(words) for words in zip(*lines, strict=True)] for fold in (sum, max))
+    total, most = [sum(words) for words in zip(*lines, strict=True)], [max(words) for words in zip(*lines, strict=True)]
     received = total[LatencyWord.RECEIVED]
     twice = sum(line[LatencyWord.BEHIND_OR_TWICE] >> 32 for line in lines)
     return replace(
