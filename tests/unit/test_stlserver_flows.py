@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_stlserver_groups import ETHERNET, UDP_FRAME, Bench, frame, ipv4, ipv6, latency
+from frames import VLAN, tagged, udp
+from test_stlserver_groups import NO_IP, Bench, latency
 
 from trexbench.stlserver.engine import MARKS
 from trexbench.stlserver.state.groups import MAX_LATENCY_GROUPS
 
 
-def stats(pg_id: int = 7, pps: float = 1000.0, packet: bytes = UDP_FRAME.ljust(60, b"x"), **more: Any) -> Any:
+def stats(pg_id: int = 7, pps: float = 1000.0, packet: bytes = udp(), **more: Any) -> Any:
     return latency(pg_id, packet, pps, rule_type="stats", **more)
 
 
@@ -105,20 +106,19 @@ def test_the_counts_go_with_the_last_stream_that_is_active() -> None:
     assert of(bench)["tp"]["0"] == 0 and bench.call("get_active_pgids")["ids"]["flow_stats"] == [7]
 
 
-TCP_FRAME = frame(0x0800, ipv4(6))
 PROTOCOLS = "Can't use same pg_id for streams with different l4 protocol"
 SHORT = " bytes of payload have no room for the time; it needs 16"
 REFUSED: list[tuple[str, Any, Any, str]] = [
-    ("other protocols", stats(), stats(packet=TCP_FRAME), PROTOCOLS),
+    ("other protocols", stats(), stats(packet=udp(protocol=6)), PROTOCOLS),
     ("timed beside counted", stats(), latency(), PROTOCOLS),
     ("counted beside timed", latency(), stats(), "For payload rules: Can't have two streams with same pg_id"),
     ("timed twice", latency(), latency(), "For payload rules: Can't have two streams with same pg_id"),
-    ("no IP", None, stats(packet=frame(0x88B5, b"")), "frames are counted in IPv4 and IPv6 only"),
-    ("a short header", None, stats(packet=(ETHERNET + b"\x81\0\0\0" * 11 + b"\x08\0")), "in IPv4 and IPv6 only"),
-    ("no room behind UDP", None, latency(packet=frame(0x0800, ipv4(17, 6))), "14" + SHORT),
-    ("none behind TCP", None, latency(packet=frame(0x0800, ipv4(6) + bytes(12) + b"\x50")), "6" + SHORT),
-    ("nothing behind TCP", None, latency(packet=frame(0x0800, ipv4(6) + bytes(12) + b"\xf0")), "0" + SHORT),
-    ("nor behind IPv6", None, latency(packet=frame(0x86DD, ipv6(58), 69)), "15" + SHORT),
+    ("no IP", None, stats(packet=NO_IP), "frames are counted in IPv4 and IPv6 only"),
+    ("a short header", None, stats(packet=tagged(udp(), *11 * [VLAN])[:58]), "in IPv4 and IPv6 only"),
+    ("no room behind UDP", None, latency(packet=udp(options=1)), "14" + SHORT),
+    ("none behind TCP", None, latency(packet=udp(protocol=6, fill=bytes(4) + b"\x50" + bytes(13))), "6" + SHORT),
+    ("nothing behind TCP", None, latency(packet=udp(protocol=6, fill=bytes(4) + b"\xf0" + bytes(13))), "0" + SHORT),
+    ("nor behind IPv6", None, latency(packet=udp(69, 6, protocol=58)), "15" + SHORT),
     ("dummy streams", None, stats(flags=8 | 2), "dummy stream"),
     ("streams that start paused", None, stats(start_paused=True), "starts paused"),
     ("tagged groups", None, latency(rule_type="tpg"), "flow statistics of type 'tpg' are not there"),
@@ -142,7 +142,7 @@ def test_what_is_refused_leaves_nothing(about: str, first: Any, then: Any, text:
     assert [bench.call(name) for name in ("get_active_pgids", "get_stream_list")] == before
 
 
-@pytest.mark.parametrize("packet", [UDP_FRAME.ljust(60, b"x"), frame(0x86DD, ipv6(17), 78)])
+@pytest.mark.parametrize("packet", [udp(), udp(78, 6)])
 def test_a_core_of_its_own_and_ipv6_are_accepted(packet: bytes) -> None:
     assert Bench().call("add_stream", stream_id=1, stream=stats(packet=packet, core_id=0)) == {}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from engine_fake import FakeEngine
+from frames import VLAN, tagged, udp
 from hypothesis import given
 from hypothesis import strategies as st
 from test_stlserver_state import STREAM, Bench
@@ -16,13 +17,10 @@ from trexbench.stlserver.state.graph import Graph, Multiplier, factor_for
 from trexbench.stlserver.state.stats import GroupMeter, merged
 from trexbench.stlserver.state.stream import StreamRate
 
-ETHERNET = bytes(12)
-UDP_FRAME = bytes.fromhex("0200000000010200000000020800") + bytes.fromhex(
-    "4500002e00010000401100001000000430000004040100 0c001a0000".replace(" ", "")
-)
+NO_IP = udp()[:12] + b"\x88\xb5" + bytes(46)
 
 
-def latency(pg_id: Any = 7, packet: bytes = UDP_FRAME.ljust(60, b"x"), pps: float = 100.0, **changes: Any) -> Any:
+def latency(pg_id: Any = 7, packet: bytes = udp(), pps: float = 100.0, **changes: Any) -> Any:
     flow_stats = {"enabled": True, "stream_id": pg_id, "vxlan": False, "ieee_1588": False, "rule_type": "latency"}
     flow_stats.update({key: changes.pop(key) for key in list(changes) if key in flow_stats})
     binary = base64.b64encode(packet).decode()
@@ -30,26 +28,14 @@ def latency(pg_id: Any = 7, packet: bytes = UDP_FRAME.ljust(60, b"x"), pps: floa
     return {**STREAM, "mode": mode, "packet": {"binary": binary, "meta": ""}, "flow_stats": flow_stats, **changes}
 
 
-def frame(ether_type: int, rest: bytes, length: int = 60) -> bytes:
-    return (ETHERNET + ether_type.to_bytes(2, "big") + rest).ljust(length, b"x")
-
-
-def ipv4(protocol: int, words: int = 5) -> bytes:
-    return bytes([0x40 | words]) + bytes(8) + bytes([protocol]) + bytes(4 * words - 10)
-
-
-def ipv6(protocol: int) -> bytes:
-    return bytes([0x60]) + bytes(5) + bytes([protocol]) + bytes(33)
-
-
 ACCEPTED = [
-    ("UDP", UDP_FRAME.ljust(60, b"x")),
-    ("behind a VLAN tag", frame(0x8100, b"\0\x05\x08\0" + ipv4(17), 62)),
-    ("IPv6", frame(0x86DD, ipv6(17), 78)),
-    ("IPv6 with an extension", frame(0x86DD, ipv6(0) + bytes([17, 0]) + bytes(6), 86)),
-    ("no IP at all", frame(0x88B5, b"")),
-    ("an IP header that is cut short", frame(0x8100, b"\0\0\x81\0" * 9 + b"\0\0\x08\0")),
-    ("nothing but tags", frame(0x8100, b"\0\0\x81\0" * 12)),
+    ("UDP", udp()),
+    ("behind a VLAN tag", tagged(udp(), VLAN)),
+    ("IPv6", udp(78, 6)),
+    ("IPv6 with an extension", udp(86, 6, protocol=0)[:54] + bytes([17, *bytes(7)]) + bytes(24)),
+    ("no IP at all", NO_IP),
+    ("an IP header that is cut short", tagged(udp(), *10 * [VLAN])[:60]),
+    ("nothing but tags", tagged(udp(), *12 * [VLAN])[:60]),
 ]
 
 
