@@ -41,8 +41,8 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
     latest = rows[-1] if rows and night_of(rows[-1]) >= since else None
     steps = [("see the latest run", show(latest, report.results))] if latest else []
     steps += [("compare before and now", compare(before, latest, report.results))] if before and latest else []
-    again = measure(first.cell, rows[-1].suite if rows else None, report.results)
-    steps += [("measure this cell again", again)] if again else []
+    if rows and (suite := rows[-1].suite):
+        steps.append(("measure this cell again", measure(first.cell, suite, report.results)))
     if first.worse and first.note is None:
         steps += [("or take it as known", command) for command in acknowledge(event.group, report.results)]
     named = (("document before", before), ("latest document", latest))
@@ -61,5 +61,5 @@ def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str
         return
     if not cell.simulated:
         yield "check the bench", doctor(cell)
-    if again := measure(cell, event.suite, report.results):
-        yield "measure the first of them again" if len(event.cells) > 1 else "measure it again", again
+    what = "measure the first of them again" if len(event.cells) > 1 else "measure it again"
+    yield what, measure(cell, event.suite, report.results)
