@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ..core.errors import StoreError
 from ..core.history.detect import BASELINE
@@ -98,7 +98,7 @@ def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) ->
     gone = []
     for path in paths:
         try:
-            if _unlink(results, PurePosixPath(path)):
+            if _unlink(results, path):
                 gone.append(path)
         except OSError as error:
             warn(f"{results / path} stays: {error.strerror}")
@@ -125,24 +125,18 @@ def _night_files(results: Path, path: Path) -> list[Path]:
     return [*([page] if os.path.lexists(results / page) else []), path.relative_to(results)]
 
 
-def _unlink(results: Path, path: PurePosixPath) -> bool:
-    """Remove the file; whether there was one. OSError for a link on the way."""
-    if path.is_absolute() or ".." in path.parts:
+def _unlink(results: Path, path: Path) -> bool:
+    """Remove the file, and the directories that it leaves empty; False where there was none.
+
+    OSError for a link on the way.
+    """
+    if path.is_absolute() or (results / path).parent.resolve() != results.resolve() / path.parent:
         raise OSError(0, "not inside the results")
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    with contextlib.ExitStack() as stack:
-        chain = [os.open(results, flags)]
-        stack.callback(os.close, chain[0])
-        for part in path.parts[:-1]:
-            chain.append(os.open(part, flags | os.O_NOFOLLOW, dir_fd=chain[-1]))
-            stack.callback(os.close, chain[-1])
-        try:
-            os.unlink(path.name, dir_fd=chain[-1])
-        except FileNotFoundError:
-            return False
-        for part, above in reversed(list(zip(path.parts[:-1], chain, strict=False))):
-            try:
-                os.rmdir(part, dir_fd=above)
-            except OSError:  # not empty
-                break
+    try:
+        (results / path).unlink()
+    except FileNotFoundError:
+        return False
+    with contextlib.suppress(OSError):  # one is not empty
+        for folder in path.parents[:-1]:
+            (results / folder).rmdir()
     return True

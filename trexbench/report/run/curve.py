@@ -26,40 +26,26 @@ def draw_curve(result: RunResult, width: int = 100) -> str:
     """
     if not result.plan.seeks_knee:
         return ""
-    curves: list[list[tuple[float, float]]] = []
-    for direction in result.plan.directions:
-        windows = curve_windows(result.plan, result.samples, direction)
-        curves.append([(w.sent_pps / 1e6, w.received_pps / 1e6) for w in windows if w.sent])
-    right = max((offered for points in curves for offered, _ in points), default=0.0)
-    top = max((received for points in curves for _, received in points), default=0.0)
+    curves = {
+        str(way): [
+            (w.sent_pps / 1e6, w.received_pps / 1e6) for w in curve_windows(result.plan, result.samples, way) if w.sent
+        ]
+        for way in result.plan.directions
+    }
+    right, top = (max((one[at] for some in curves.values() for one in some), default=0.0) for at in (0, 1))
     if right <= 0 or top <= 0:
         return ""
     columns = max(20, min(COLUMNS, width - _LEFT))
-    places = [
-        frozenset(
-            (_place(max(0.0, received), top, ROWS), _place(offered, right, columns)) for offered, received in some
-        )
-        for some in curves
-    ]
-    return _framed(_grid(places, right, top, columns), [*map(str, result.plan.directions)], right, top)
-
-
-Places = frozenset[tuple[int, int]]
-"""Rows and columns of the chart."""
-
-
-def _grid(places: Sequence[Places], right: float, top: float, columns: int) -> list[list[str]]:
     grid = [[" "] * columns for _ in range(ROWS)]
     for column in range(columns):
-        without_loss = (column + 0.5) / columns * right
-        if without_loss <= top:
+        if (without_loss := (column + 0.5) / columns * right) <= top:
             grid[_place(without_loss, top, ROWS)][column] = "."
-    shared = 0
-    for row, column in sorted(frozenset().union(*places), key=lambda place: place[::-1]):
-        there = [number for number, one in enumerate(places) if (row, column) in one]
-        shared += len(there) > 1
-        grid[row][column] = MARKERS[there[shared % len(there)] % len(MARKERS)]
-    return grid
+    for number, points in enumerate(curves.values()):
+        for offered, received in points:
+            row, column = grid[_place(max(0.0, received), top, ROWS)], _place(offered, right, columns)
+            if row[column] in " ." or column % len(curves) == number:
+                row[column] = MARKERS[number % len(MARKERS)]
+    return _framed(grid, [*curves], right, top)
 
 
 def _place(value: float, most: float, places: int) -> int:
