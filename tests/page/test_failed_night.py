@@ -10,7 +10,6 @@ from report_cases import make_costs, make_night, make_record, make_row, make_run
 
 from trexbench.core.history.cell import Cell
 from trexbench.report.page.html import page_data
-from trexbench.report.page.parts import parts_of
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.templates import to_markdown
@@ -37,7 +36,7 @@ def make_report(failed: bool = True) -> Report:
 
 def test_tables_name_it_and_only_there() -> None:
     report = make_report()
-    sheets = {sheet.name: sheet for sheet in sheets_of(report, parts_of(report))}
+    sheets = {sheet.name: sheet for sheet in sheets_of(report)}
     for name in ("ramps", "cycles", "latency"):
         assert {line.items[0].text for line in sheets[name].lines} == {str(WELL), NAMED}, name
         assert {line.items[0].raw for line in sheets[name].lines} == {str(WELL), NAMED}, "in CSV as well"

@@ -22,7 +22,6 @@ from trexbench.core.history.rows import rows_of_tcp
 from trexbench.core.tcp.model import TcpMode, Way
 from trexbench.report.page import html
 from trexbench.report.page.html import MOST_ROWS
-from trexbench.report.page.parts import parts_of
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.templates import to_markdown
@@ -70,7 +69,7 @@ TOLD = {
 @pytest.mark.parametrize("name", REPORTS)
 def test_each_table_has_as_many_cells_in_every_row_as_heads(name: str) -> None:
     report = REPORTS[name]()
-    sheets = list(sheets_of(report, parts_of(report)))
+    sheets = list(sheets_of(report))
     assert [sheet.name for sheet in sheets] == TOLD[name].split()
     for sheet in sheets:
         heads, *lines = rows_of(to_csv(sheet))
@@ -78,9 +77,7 @@ def test_each_table_has_as_many_cells_in_every_row_as_heads(name: str) -> None:
 
 
 def test_figures_are_raw_and_texts_say_what_they_mean() -> None:
-    sheets = [
-        sheet for report in (make() for make in REPORTS.values()) for sheet in sheets_of(report, parts_of(report))
-    ]
+    sheets = [sheet for report in (make() for make in REPORTS.values()) for sheet in sheets_of(report)]
     found = {sheet.name: rows_of(to_csv(sheet)) for sheet in sheets}
 
     def column(name: str, head: str) -> list[str]:
@@ -104,7 +101,7 @@ def test_figures_are_raw_and_texts_say_what_they_mean() -> None:
 def test_markdown_has_the_same_tables_with_the_same_words(name: str) -> None:
     report = REPORTS[name]()
     text = to_markdown(report).replace("\\", "")
-    shown = [sheet for sheet in sheets_of(report, parts_of(report)) if sheet.name in IN_MARKDOWN[name].split()]
+    shown = [sheet for sheet in sheets_of(report) if sheet.name in IN_MARKDOWN[name].split()]
     assert all(f"\n\n## {sheet.caption}\n\n|" in text for sheet in shown) and "Every leg of TCP" not in text
     for sheet in shown:
         table = text.partition(f"## {sheet.caption}\n\n")[2].partition("\n\n")[0].splitlines()
@@ -124,7 +121,7 @@ def test_each_table_of_the_page_is_a_file_with_the_same_rows(
     report = REPORTS[name]()
     path = tmp_path / "report.html"
     path.write_text(make_page(report), encoding="utf-8")
-    check_page(chromium, path, {f"{sheet.name}.csv": to_csv(sheet) for sheet in sheets_of(report, parts_of(report))})
+    check_page(chromium, path, {f"{sheet.name}.csv": to_csv(sheet) for sheet in sheets_of(report)})
 
 
 def test_a_head_sorts_the_rows_below_each_wan(show: Callable[[Report], Page]) -> None:

@@ -18,7 +18,7 @@ from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import CellState
 from trexbench.report.page.report import Report
-from trexbench.report.page.sheets import sheets_of, tables_of
+from trexbench.report.page.sheets import sheets_of
 from trexbench.report.sheet import harmless, to_csv
 from trexbench.review.report import make_page
 
@@ -73,7 +73,7 @@ def page(chromium: Page, path: Path) -> Iterator[Page]:
 
 
 def test_csv_has_raw_figures_and_text_that_is_no_formula(report: Report) -> None:
-    tables = {sheet.name: list(csv.reader(io.StringIO(to_csv(sheet)))) for sheet in tables_of(report)}
+    tables = {sheet.name: list(csv.reader(io.StringIO(to_csv(sheet)))) for sheet in sheets_of(report)}
     names = "maximum-rate maximum-rate-absolute cycles-at-rates ramps latency trends facts"
     assert list(tables) == names.split()
     first = tables["maximum-rate-absolute"]
@@ -96,7 +96,7 @@ WHOLE = "document.querySelectorAll('button.whole:not([hidden])').forEach(functio
 
 
 def test_the_page_saves_the_same_csv_as_the_command(page: Page, path: Path, report: Report) -> None:
-    check_page(page, path, {f"{sheet.name}.csv": to_csv(sheet) for sheet in tables_of(report)})
+    check_page(page, path, {f"{sheet.name}.csv": to_csv(sheet) for sheet in sheets_of(report)})
 
 
 def test_csv_is_downloaded_under_the_pages_policy(page: Page, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from trexbench.core.result import RunResult
 from trexbench.report.compare import runs_compared, sets_compared
 from trexbench.report.listing import run_sheet
 from trexbench.report.page.report import Report
-from trexbench.report.page.sheets import tables_of
+from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.templates import to_markdown
 from trexbench.report.regress import (
     format_github,
@@ -69,7 +69,7 @@ def report_of(accelerator: str, night: bool = False) -> Report:
 
 
 def tables(report: Report) -> dict[str, str]:
-    return {sheet.name: to_csv(sheet) for sheet in tables_of(report)}
+    return {sheet.name: to_csv(sheet) for sheet in sheets_of(report)}
 
 
 def words_of(figure: Figure) -> str:

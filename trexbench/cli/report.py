@@ -71,7 +71,7 @@ def report(
     The page, report.html without -o, needs no network and no other file. Markdown has tables and findings; CSV and JSON
     the tables, as CSV a file each in the directory -o.
     """
-    from ..report.page.sheets import tables_of
+    from ..report.page.sheets import sheets_of
     from ..report.page.templates import to_markdown
     from ..report.sheet import to_csv, to_values
     from ..review.report import collect, make_page
@@ -98,10 +98,10 @@ def report(
         write(file, to_markdown(found))
     for folder in folders:
         make_directory(folder)
-        for sheet in tables_of(found):
+        for sheet in sheets_of(found):
             write(str(folder / f"{sheet.name}.csv"), to_csv(sheet))
     if form.name == "json":
-        write(form.file, json_text({"title": found.title, "tables": [*map(to_values, tables_of(found))]}))
+        write(form.file, json_text({"title": found.title, "tables": [*map(to_values, sheets_of(found))]}))
     if form.name == "html" and (form.is_named or not (markdowns or folders)):
         path = form.file if form.is_named else "report.html"
         below = None if path == "-" else _way(Path(path).parent, results)

@@ -41,20 +41,16 @@ class DerivedGlance(msgspec.Struct):
     rows: list[RowGlance] = []
 
 
-class DutGlance(msgspec.Struct, frozen=True):
-    accelerator: str = ""
-
-
 class RunGlance(Glance):
     """A run. derived: None in documents of older versions."""
 
     status: str = ""
     derived: DerivedGlance | None = None
-    dut: DutGlance = DutGlance()
+    dut: dict[str, Any] = {}
 
     @property
     def mark(self) -> str:
-        return mark_of(self.simulated, self.dut.accelerator == EMULATOR)
+        return mark_of(self.simulated, self.dut.get("accelerator") == EMULATOR)
 
     @property
     def figures(self) -> list[tuple[str, FigureGlance]]:
@@ -68,16 +64,12 @@ class RunGlance(Glance):
         return {"started": self.started, **marks, "status": self.status, "figures": figures}
 
 
-class CellGlance(msgspec.Struct):
-    state: str
-
-
 class NightGlance(Glance):
     """A night; see core.history.night."""
 
     suite: str
     night: str
-    cells: list[CellGlance] = []
+    cells: list[dict[str, Any]] = []
     finished: str | None = None
     error: str | None = None
     judged: str | None = None
@@ -90,7 +82,7 @@ class NightGlance(Glance):
     @property
     def states(self) -> Counter[str]:
         """The number of cells in each state."""
-        return Counter(cell.state for cell in self.cells)
+        return Counter(str(cell.get("state")) for cell in self.cells)
 
     def to_dict(self) -> dict[str, Any]:
         return {**msgspec.structs.asdict(self), "cells": dict(self.states)}

@@ -57,13 +57,9 @@ def is_inside(name: str) -> bool:
     return _NO_NAMES.isdisjoint(name.split("/")) and "\0" not in name
 
 
-def is_address(text: str) -> bool:
-    return _ADDRESS.fullmatch(text) is not None
-
-
 def place_of(results: str) -> Path:
     """The directory of results at this place, of an address the mirror."""
-    return mirror_of(results) if is_address(results) else Path(results)
+    return mirror_of(results) if _ADDRESS.fullmatch(results) else Path(results)
 
 
 def mirror_of(address: str) -> Path:

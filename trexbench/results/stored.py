@@ -46,9 +46,9 @@ _LATE_DAYS = 2
 
 
 def read_stored_rows(
-    results: Path, store: Store, warn: Warn, since: str | None = None, **wanted: str | None
+    results: Path, store: Store, warn: Warn, since: str | None = None, limit: int | None = None, **wanted: str | None
 ) -> list[RunRow]:
-    """The store's rows, oldest first; wanted: values of columns."""
+    """The store's rows, oldest first; limit: the newest so many; wanted: values of columns."""
     mirror = _Mirror(results, store, warn, wanted.get("suite"), since)
     by_date = since is not None and wanted.get("suite") is None
     parts = mirror.read_days(since or "") if by_date else mirror.read(lambda path: _read_rows(path, since, **wanted))
@@ -58,7 +58,7 @@ def read_stored_rows(
         # a page that is made again would leave its circles for ever.
         if len(rows) >= MANY and not gc.get_freeze_count():
             gc.freeze()
-    return Index({"": IndexEntry("", rows)}, ()).rows(since=since, limit=None, **wanted)
+    return Index({"": IndexEntry("", rows)}, ()).rows(since=since, limit=limit, **wanted)
 
 
 def newest_row(results: Path, store: Store, warn: Warn) -> RunRow | None:

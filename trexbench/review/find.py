@@ -17,7 +17,7 @@ from ..results.document import EXPORT
 from ..results.index import open_index
 from ..results.latest import find_latest
 from ..results.nights import FOLDER, KNOWN_FILE, KNOWN_FOLDER
-from ..results.remote import Store, fetch_missing, store_of
+from ..results.remote import fetch_missing, store_of
 from ..results.store import load_rows
 
 Warn = Callable[[str], None]
@@ -43,19 +43,14 @@ def read_index(
     check_results(results)
     mode = mode and full_mode_name(mode)
     if (store := store_of(results)) is not None:
-        return _rows_of_store(results, store, warn, mode=mode, **filters), []
+        from ..results.stored import read_stored_rows
+
+        return read_stored_rows(results, store, warn, mode=mode, **filters), []
     index = open_index(results, warn)
     rows, problems = index.rows(mode=mode, **filters), index.problems()
     for path, reason in problems:
         warn(f"not read: {results / path}: {reason}")
     return rows, problems
-
-
-def _rows_of_store(results: Path, store: Store, warn: Warn, limit: int | None = None, **filters: Any) -> list[RunRow]:
-    from ..results.stored import read_stored_rows
-
-    rows = read_stored_rows(results, store, warn, **filters)
-    return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
 
 def require_choice(only: Sequence[str], chosen: Sequence[RunRow], every: Sequence[RunRow]) -> None:

@@ -21,23 +21,21 @@ DEEPEST, LONGEST = 3, 400
 """Levels of facts that have a row each, and letters of a fact."""
 
 
-def sheets_of(report: Report, parts: Sequence[Part]) -> Iterator[Sheet]:
-    """Every table that has a row, in the page's order; there is none on the page beside them."""
+def sheets_of(report: Report, parts: Sequence[Part] | None = None) -> Iterator[Sheet]:
+    """Every table that has a row, in the page's order; there is none on the page beside them.
+
+    parts: the report's, where they are made already.
+    """
     every = (
         change_sheet(report.groups),
         grid_sheet("maximum-rate", "Maximum rate, % of line rate", report.grid, rates=False),
         grid_sheet("maximum-rate-absolute", "Maximum rate", report.grid, rates=True),
         grid_sheet("cycles-at-rates", "Cycles per packet at given rates", report.cost_grid, rates=True),
         *(make(report) for make in (tcp_sheet, leg_sheet, ping_sheet)),
-        *(sheet for part in parts for sheet in part.sheets),
+        *(sheet for part in (parts_of(report) if parts is None else parts) for sheet in part.sheets),
         *(make(report) for make in (curve_sheet, older_sheet, cost_sheet, latency_sheet, trend_sheet, fact_sheet)),
     )
     return (_dated(_unmarked(one, report), report) for one in every if one.lines)
-
-
-def tables_of(report: Report) -> Iterator[Sheet]:
-    """Every table of the report, for files of their own."""
-    return sheets_of(report, parts_of(report))
 
 
 def _unmarked(sheet: Sheet, report: Report) -> Sheet:

@@ -8,8 +8,7 @@ from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
 from ...core.tcp.cpu import HostShare, ProcessShare, told_processes
 from ...core.tcp.laws import SENDABLE, window_rule
 from ...core.tcp.model import TcpEnvironment, Way
-from ...core.tcp.result import FlowResult, TcpResult
-from ...core.tcp.statistics import PingStatistics
+from ...core.tcp.result import FlowResult, PingResult, TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, format_duration, format_scaled, format_share, format_time
@@ -39,11 +38,10 @@ _FOR = "for each second of CPU that the endpoints' programs and the tunnel's too
 
 def sheets_of_run(result: TcpResult) -> Iterator[Sheet]:
     """Yield the run's tables that have a row: of its ways, pings and CPUs."""
-    pings = (_ping_row(f"{one.leg}, {_load(one.loaded)}", one.statistics) for one in result.ping_results)
     cpus = (row for flow in result.flows for row in _cpu_rows(flow, result.setup))
     every = (
         make_sheet(_FLOWS, map(_flow_row, result.flows), "ways", "Ways"),
-        make_sheet(_PINGS, pings, "pings", "Pings"),
+        make_sheet(_PINGS, map(_ping_row, result.ping_results), "pings", "Pings"),
         make_sheet(_CPUS, cpus, "cpus", "CPU time"),
     )
     return (one for one in every if one.lines)
@@ -122,13 +120,11 @@ def _flow_row(flow: FlowResult) -> Iterator[Item | str]:
     yield f"{'>= ' if flow.verdict.at_least else ''}{flow.verdict.limit.value}"
 
 
-def _load(loaded: bool) -> str:
-    return "loaded" if loaded else "idle"
-
-
-def _ping_row(name: str, one: PingStatistics) -> tuple[Item | str, ...]:
-    times = (one.min_s, one.avg_s, one.max_s, one.mdev_s)
-    return (name, *map(of_time, times), figure(one.loss, format_share))
+def _ping_row(ping: PingResult) -> Iterator[Item | str]:
+    one = ping.statistics
+    yield f"{ping.leg}, {'loaded' if ping.loaded else 'idle'}"
+    yield from map(of_time, (one.min_s, one.avg_s, one.max_s, one.mdev_s))
+    yield figure(one.loss, format_share)
 
 
 def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ...]]:
