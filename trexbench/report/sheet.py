@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from textwrap import wrap
 
@@ -172,11 +173,22 @@ def heads_of(names: str) -> tuple[Head, ...]:
 
 
 def make_sheet(
-    heads: str | Sequence[Head], rows: Iterable[Iterable[Item | str]], name: str = "", caption: str = ""
+    heads: str | Sequence[Head],
+    rows: Iterable[SheetRow | Iterable[Item | str]],
+    name: str = "",
+    caption: str = "",
+    blocks: str = "",
 ) -> Sheet:
-    """Table of these rows, whose cells are items, or texts where there is no raw figure. heads: as of heads_of."""
-    lines = (SheetRow(tuple(of_text(one) if isinstance(one, str) else one for one in row)) for row in rows)
-    return Sheet(name, caption, heads_of(heads) if isinstance(heads, str) else tuple(heads), tuple(lines))
+    """Table of these rows; those that are no SheetRow: as of row_of. heads: as of heads_of."""
+    lines = tuple(row if isinstance(row, SheetRow) else row_of(row) for row in rows)
+    return Sheet(name, caption, heads_of(heads) if isinstance(heads, str) else tuple(heads), lines, blocks)
+
+
+def row_of(
+    items: Iterable[Item | str], cell: Cell | None = None, metric: str | None = None, block: str = ""
+) -> SheetRow:
+    """A row of items, or of texts where there is no raw figure; the rest: as of SheetRow."""
+    return SheetRow(tuple(of_text(one) if isinstance(one, str) else one for one in items), cell, metric, block)
 
 
 def with_columns(sheet: Sheet, heads: str, columns: Iterable[Sequence[str]]) -> Sheet:
@@ -208,31 +220,15 @@ def figure(
     return Item(NONE, "") if value is None else Item(f"{'>= ' * bound}{form(value)}", raw_of(scale * value, bound))
 
 
-def of_count(value: int | None) -> Item:
-    return figure(value, str)
-
-
-def of_pps(value: float | None, bound: bool = False) -> Item:
-    return figure(value, format_pps, bound=bound)
-
-
-def of_bits(value: float | None, bound: bool = False) -> Item:
-    return figure(value, format_bits, bound=bound)
-
-
-def of_share(value: float | None) -> Item:
-    """A share as it is raw, shown in percent."""
-    return figure(value, format_loss)
-
-
-def of_change(value: float | None) -> Item:
-    """A share, raw in percent, with its sign."""
-    return figure(value, format_change, 100)
-
-
-def of_time(value_s: float | None) -> Item:
-    """Raw in microseconds."""
-    return figure(value_s, format_time, 1e6)
+of_count = partial(figure, form=str)
+of_pps = partial(figure, form=format_pps)
+of_bits = partial(figure, form=format_bits)
+of_share = partial(figure, form=format_loss)
+"""A share as it is raw, shown in percent."""
+of_change = partial(figure, form=format_change, scale=100)
+"""A share, raw in percent, with its sign."""
+of_time = partial(figure, form=format_time, scale=1e6)
+"""Raw in microseconds."""
 
 
 def of_apart(value: float | None) -> Item:

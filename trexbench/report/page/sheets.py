@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..clean import clean
-from ..sheet import Head, Item, Sheet, SheetRow, heads_of, of_text, raw_of
+from ..sheet import Head, Item, Sheet, SheetRow, make_sheet, raw_of, row_of
 from .figures import GridCell
 from .grid import Grid
 from .parts import Part, parts_of
@@ -76,12 +76,12 @@ def grid_sheet(name: str, caption: str, grid: Grid, rates: bool) -> Sheet:
     lines = []
     for block in grid.blocks:
         for row in block.rows:
-            items = [of_text(row.mode)]
+            items: list[Item | str] = [row.mode]
             for cell in row.cells:
                 change = "" if cell.delta is None else raw_of(100 * cell.delta.share)
                 items += [grid_item(cell, rates), *([Item(cell.change, change)] if grid.has_deltas else [])]
-            lines.append(SheetRow(tuple(items), block=clean(block.name)))
-    return Sheet(name, caption, tuple(heads), tuple(lines), "Direction")
+            lines.append(row_of(items, block=clean(block.name)))
+    return make_sheet(heads, lines, name, caption, "Direction")
 
 
 def grid_item(cell: GridCell, rates: bool) -> Item:
@@ -94,9 +94,8 @@ def grid_item(cell: GridCell, rates: bool) -> Item:
 
 def fact_sheet(report: Report) -> Sheet:
     """Table of what the latest run read back from each DUT."""
-    every = [(column, fact) for column, run in report.latest.items() for fact in facts_of(run.dut.get("facts"))]
-    lines = tuple(SheetRow((of_text(column), *map(of_text, fact))) for column, fact in every)
-    return Sheet("facts", "Attested facts", heads_of(":DUT; :Fact; :Value"), lines)
+    rows = ((str(column), *fact) for column, run in report.latest.items() for fact in facts_of(run.dut.get("facts")))
+    return make_sheet(":DUT; :Fact; :Value", rows, "facts", "Attested facts")
 
 
 def facts_of(values: Any, before: str = "", depth: int = 1) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from ...core.history.rows import Metric, RunRow
 from ...core.history.series import night_of
 from ..clean import clean
 from ..groups import change_words, format_noise, group_kind, headline, too_few
-from ..sheet import Item, Sheet, SheetRow, figure, heads_of, of_change, of_count, of_text, raw_of
+from ..sheet import Item, Sheet, figure, make_sheet, of_change, of_count, raw_of, row_of
 from ..words import NONE, format_figure
 from .figures import change_text
 from .report import Report
@@ -21,39 +21,39 @@ _UNITS = {"us": "\u00b5s"}
 
 def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
     """A row for each finding, below its group's headline."""
-    heads = heads_of(":Cell; :Figure; :Which; Change [%]; Before; After; Noise [%]; Nights; :Since")
-    lines = []
+    heads = ":Cell; :Figure; :Which; Change [%]; Before; After; Noise [%]; Nights; :Since"
+    rows = []
     for group in groups:
         kind = group_kind(group)
         for finding in (one for some in group.by_metric().values() for one in some):
             metric, before = finding.metric, finding.before
             items = (
-                of_text(finding.cell),
+                str(finding.cell),
                 _metric(metric),
-                of_text(kind),
+                kind,
                 replace(of_change(finding.share), text=change_words(finding)),
                 _level(before, metric),
                 _level(finding.after, metric, finding.at_least),
                 Item(format_noise(finding), raw_of(100 * abs(finding.noise / before)) if before else ""),
                 of_count(finding.nights),
-                of_text(finding.since or NONE),
+                finding.since or NONE,
             )
-            lines.append(SheetRow(items, block=headline(group)))
-    return Sheet("changes", "What changed", heads, tuple(lines), "Change")
+            rows.append(row_of(items, block=headline(group)))
+    return make_sheet(heads, rows, "changes", "What changed", "Change")
 
 
 def trend_sheet(report: Report) -> Sheet:
     """A row for each figure of each cell; of a cell that only ever failed one without a figure."""
-    heads = heads_of(":Cell; :Figure; Latest; Change since baseline [%]; Baseline; Noise [%]; Runs; Failed")
-    lines = []
+    heads = ":Cell; :Figure; Latest; Change since baseline [%]; Baseline; Noise [%]; Runs; Failed"
+    rows = []
     for trend in report.trends:
         counts = tuple(of_count(len(some)) for some in (trend.runs, trend.failed))
         for metric in trend.metrics:
             row, value = trend.values(metric)[-1]
             delta = find_delta(row, trend.runs, metric, report.usual.get((trend.cell, metric.name)))
             bound = metric.bounded and row.at_least
-            items = (
-                of_text(trend.cell),
+            items: tuple[Item | str, ...] = (
+                str(trend.cell),
                 _metric(metric),
                 _with_night(_level(value, metric, bound), night_of(row), report),
                 Item(
@@ -65,10 +65,10 @@ def trend_sheet(report: Report) -> Sheet:
                 Item(NONE, "") if bound else _noise(delta, trend.runs, metric),
                 *counts,
             )
-            lines.append(SheetRow(items, trend.cell, metric.name))
+            rows.append(row_of(items, trend.cell, metric.name))
         if not trend.metrics:
-            lines.append(SheetRow((of_text(trend.cell), *[of_text("")] * 5, *counts), trend.cell))
-    return Sheet("trends", "Every figure of every cell", heads, tuple(lines))
+            rows.append(row_of((str(trend.cell), *[""] * 5, *counts), trend.cell))
+    return make_sheet(heads, rows, "trends", "Every figure of every cell")
 
 
 def _with_night(item: Item, night: str, report: Report) -> Item:

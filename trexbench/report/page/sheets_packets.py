@@ -18,17 +18,16 @@ from ..run.text import HEADS, direction_items
 from ..sheet import (
     Item,
     Sheet,
-    SheetRow,
     figure,
-    heads_of,
+    make_sheet,
     of_change,
     of_count,
     of_interval,
     of_pps,
     of_share,
-    of_text,
     of_time,
     raw_of,
+    row_of,
 )
 from ..words import NONE, format_cycles, format_limit
 from .overlay import Curve, LatencyRow
@@ -42,36 +41,36 @@ SizedDut = tuple[str, tuple[Cell, ...], tuple[RunResult, ...]]
 
 
 def curve_sheet(report: Report) -> Sheet:
-    lines = tuple(
-        SheetRow((of_text(one.cell), *direction_items(one.result), of_text(LIMIT_WORDS[one.result.limit])), one.cell)
+    rows = (
+        row_of((str(one.cell), *direction_items(one.result), LIMIT_WORDS[one.result.limit]), one.cell)
         for one in report.curves
     )
-    return Sheet("ramps", "The latest ramp of each cell", heads_of(f":Run; {HEADS}"), lines)
+    return make_sheet(f":Run; {HEADS}", rows, "ramps", "The latest ramp of each cell")
 
 
 def older_sheet(report: Report) -> Sheet:
-    heads = heads_of(
+    heads = (
         ":Run; :Night; :Which; :Direction; Rate [pps]; 95 % interval [pps]; Change since [%]; "
         "First bad [pps]; Max received [pps]; Loss in the hold [share]; :Note"
     )
     latest = {(curve.cell, curve.direction): curve for curve in report.curves}
-    lines = []
+    rows = []
     for cell, some in report.older.items():
         for one in some:
-            about = (of_text(cell), of_text(one.night), of_text(one.words))
+            about = str(cell), one.night, one.words
             note = "the DUT was configured differently" if one.otherwise else ""
             for curve in one.curves:
                 since = _against(latest.get((cell, curve.direction)), curve)
-                lines.append(SheetRow((*about, *_older(curve.result, since), of_text(note)), cell))
+                rows.append(row_of((*about, *_older(curve.result, since), note), cell))
             if not one.curves and (one.unlike or not (one.costs or one.latencies)):
-                why = of_text(f"not drawn over the latest: {one.unlike or 'no ramp was measured'}")
-                lines.append(SheetRow((*about, *[Item(NONE, "")] * 7, why), cell))
-    return Sheet("older-nights", "Older nights beside the latest", heads, tuple(lines))
+                why = f"not drawn over the latest: {one.unlike or 'no ramp was measured'}"
+                rows.append(row_of((*about, *[NONE] * 7, why), cell))
+    return make_sheet(heads, rows, "older-nights", "Older nights beside the latest")
 
 
-def _older(of: DirectionResult, since: float | None) -> Iterator[Item]:
-    yield of_text(of.direction)
-    yield of_pps(of.maximum_pps, of.at_least)
+def _older(of: DirectionResult, since: float | None) -> Iterator[Item | str]:
+    yield str(of.direction)
+    yield of_pps(of.maximum_pps, bound=of.at_least)
     yield of_interval(of.low_pps, of.high_pps)
     yield of_change(since)
     yield from map(of_pps, (of.first_bad_pps, of.max_received_pps))
@@ -86,10 +85,8 @@ def _against(latest: Curve | None, older: Curve) -> float | None:
 
 
 def cost_sheet(report: Report) -> Sheet:
-    heads = heads_of(
-        ":Run; :Phase; Forwarded [pps]; Cycles/packet; With polling; Vectors/call; Energy [\u00b5J/packet]"
-    )
-    lines = []
+    heads = ":Run; :Phase; Forwarded [pps]; Cycles/packet; With polling; Vectors/call; Energy [\u00b5J/packet]"
+    rows = []
     for cell, latest in report.costs.items():
         older = ((f"{cell}, {one.night}", one.costs) for one in report.older.get(cell, ()))
         for name, cost in ((name, cost) for name, costs in ((str(cell), latest), *older) for cost in costs):
@@ -98,23 +95,22 @@ def cost_sheet(report: Report) -> Sheet:
             phase = f"{cost.phase.value} {cost.trial}" if cost.trial > 1 else cost.phase.value
             cycles = (figure(value, format_cycles) for value in (cost.cycles_per_packet, cost.with_polling))
             more = (figure(value) for value in (cost.vectors_per_call, cost.uj_per_packet))
-            lines.append(SheetRow((of_text(name), of_text(phase), of_pps(cost.forwarded_pps), *cycles, *more), cell))
-    return Sheet("cycles", "Cycles per packet", heads, tuple(lines))
+            rows.append(row_of((name, phase, of_pps(cost.forwarded_pps), *cycles, *more), cell))
+    return make_sheet(heads, rows, "cycles", "Cycles per packet")
 
 
 def latency_sheet(report: Report) -> Sheet:
-    heads = heads_of(
+    heads = (
         ":Run; :Direction; Load [% of the throughput]; Offered [pps]; Mean [\u00b5s]; p50 [\u00b5s]; "
         "p99 [\u00b5s]; Max [\u00b5s]; Min [\u00b5s]; Jitter [\u00b5s]; Loss [share]; "
         "Tagged sent; Back"
     )
-    pairs = ((row, one) for row in report.latency.rows for one in filter(None, row.loads))
-    lines = tuple(SheetRow(tuple(_latency(row, one)), row.cell) for row, one in pairs)
-    return Sheet("latency", "Latency at shares of the throughput", heads, lines)
+    rows = (row_of(_latency(row, one), row.cell) for row in report.latency.rows for one in filter(None, row.loads))
+    return make_sheet(heads, rows, "latency", "Latency at shares of the throughput")
 
 
-def _latency(row: LatencyRow, one: Latency) -> Iterator[Item]:
-    yield from map(of_text, (row.cell, row.direction))
+def _latency(row: LatencyRow, one: Latency) -> Iterator[Item | str]:
+    yield from (str(row.cell), row.direction)
     yield Item(f"{100 * one.share:g} %", raw_of(100 * one.share))
     yield of_pps(one.offered_pps)
     yield from map(of_time, (one.mean_s, one.p50_s, one.p99_s, one.max_s, one.min_s, one.jitter_s))
@@ -125,36 +121,35 @@ def _latency(row: LatencyRow, one: Latency) -> Iterator[Item]:
 
 def search_sheet(report: Report) -> Sheet:
     """A row for each direction and goal of every run that sought any."""
-    heads = heads_of(
+    heads = (
         ":Run; :Direction; :Goal; Rate [pps]; Of line rate [%]; Interval [pps]; Confirmed [pps]; Rates looked at; "
         "Duration [s]; :Limit"
     )
     directions = ((cell, run, one) for cell, run in report.runs.items() for one in run.directions)
-    lines = (SheetRow((of_text(cell), *_goal(run, one, of)), cell) for cell, run, one in directions for of in one.goals)
-    return Sheet("searches", "Searches", heads, tuple(lines))
+    rows = (row_of((str(cell), *_goal(run, one, of)), cell) for cell, run, one in directions for of in one.goals)
+    return make_sheet(heads, rows, "searches", "Searches")
 
 
-def _goal(run: RunResult, one: DirectionResult, goal: Goal) -> Iterator[Item]:
+def _goal(run: RunResult, one: DirectionResult, goal: Goal) -> Iterator[Item | str]:
     looks = {sample.trial for sample in run.samples if sample.phase is Phase.SEARCH}
-    yield of_text(one.direction)
-    yield of_text(f"{'PDR' if goal.loss else 'NDR'}, {format_limit(goal.loss)}")
-    yield of_pps(goal.maximum_pps, one.at_least or goal.high_pps is None)  # a loss never exceeded: a lower bound
+    yield str(one.direction)
+    yield f"{'PDR' if goal.loss else 'NDR'}, {format_limit(goal.loss)}"
+    yield of_pps(goal.maximum_pps, bound=one.at_least or goal.high_pps is None)  # a loss never exceeded: a lower bound
     yield figure(goal.maximum_pps / run.plan.offer(one.direction).line_rate_pps, format_share, 100)
     yield of_interval(goal.low_pps, goal.high_pps)
     yield of_pps(one.confirmed_pps if goal == one.goals[0] else None)
     yield of_count(len(looks) or None)
     yield figure(run.samples[-1].t_s - run.samples[0].t_s if run.samples else 0.0, format_time)
-    yield of_text(LIMIT_WORDS[one.limit])
+    yield LIMIT_WORDS[one.limit]
 
 
 def size_sheet(duts: Sequence[SizedDut]) -> Sheet:
-    heads = heads_of(
+    heads = (
         ":Run; Frame [B]; Line rate per direction [pps]; Loss allowed [%]; Throughput [pps]; L2 [bit/s]; "
         "Of line rate [%]; :Limit"
     )
-    sized = ((name, one) for name, _, results in duts for one in throughputs(results))
-    lines = tuple(SheetRow((of_text(name), *size_items(one))) for name, one in sized)
-    return Sheet("frame-sizes", "Throughput by frame size", heads, lines)
+    rows = ((name, *size_items(one)) for name, _, results in duts for one in throughputs(results))
+    return make_sheet(heads, rows, "frame-sizes", "Throughput by frame size")
 
 
 def find_sized(runs: Mapping[Cell, RunResult]) -> list[SizedDut]:

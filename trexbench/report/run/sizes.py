@@ -14,7 +14,7 @@ from ...core.units import format_pps, format_share, nominal
 from ...core.verdict.model import Limit
 from ..plots import SOFT, PlotAxis, PlotFigure, PlotLine, decades
 from ..room import wrapped
-from ..sheet import Head, Item, Sheet, figure, format_sheet, heads_of, make_sheet, of_bits, of_pps, of_text, raw_of
+from ..sheet import Head, Item, Sheet, figure, format_sheet, heads_of, make_sheet, of_bits, of_pps, raw_of
 from ..words import format_bound, format_limit
 from .summary import LIMIT_WORDS, line_speeds, verdict_words
 
@@ -146,7 +146,7 @@ def format_sizes(results: Sequence[RunResult], room: int | None = None) -> str:
     return "\n".join([*table, "", *wrapped([f"{words}{together}{reach}"], room)]) + "\n"
 
 
-def size_items(one: Throughput, shown: Sequence[Direction] = ()) -> Iterator[Item]:
+def size_items(one: Throughput, shown: Sequence[Direction] = ()) -> Iterator[Item | str]:
     """Frame size, line rate, loss, the rates of these directions, the sum, L2, the share of one direction's line rate
     (so up to 200 % of both), and the limit."""
     plan, known = one.result.plan, one.total_pps > 0
@@ -155,8 +155,8 @@ def size_items(one: Throughput, shown: Sequence[Direction] = ()) -> Iterator[Ite
     yield Item(" / ".join(map(format_pps, each)), " / ".join(map(raw_of, each)))
     yield Item(f"<= {format_limit(one.loss)}", raw_of(100 * one.loss))
     for way in shown:
-        yield of_pps(one.rates_pps.get(way) or None, way in one.bounds)
-    yield of_pps(one.total_pps if known else None, bool(one.bounds))
+        yield of_pps(one.rates_pps.get(way) or None, bound=way in one.bounds)
+    yield of_pps(one.total_pps if known else None, bound=bool(one.bounds))
     yield of_bits(one.l2_bps if known else None)
     yield figure(plan.line_share(one.rates_pps) if known else None, format_share, 100)
-    yield of_text(one.words)
+    yield one.words

@@ -14,7 +14,7 @@ from ...core.units import format_pps
 from ...core.verdict.model import DirectionResult
 from ..clean import clean
 from ..room import room_of, wrapped
-from ..sheet import Head, Item, Sheet, format_sheet, make_sheet, of_interval, of_pps, of_share, of_text
+from ..sheet import Head, Item, Sheet, format_sheet, make_sheet, of_interval, of_pps, of_share
 from ..words import format_count, format_limit, interval_words, name_of
 from .costs import cost_sheet, cost_words
 from .live import Live
@@ -148,14 +148,14 @@ def _cut(label: str, text: str, width: int) -> str:
 def direction_sheet(run: RunResult) -> Sheet:
     """Table of the run's directions."""
     found = run.analysis.directions
-    rows = ((*direction_items(one), of_text(limit_words(run, one))) for one in found)
+    rows = ((*direction_items(one), limit_words(run, one)) for one in found)
     return make_sheet(HEADS, rows, "directions", "Directions")
 
 
-def direction_items(of: DirectionResult) -> Iterator[Item]:
+def direction_items(of: DirectionResult) -> Iterator[Item | str]:
     """All of HEADS but the limit."""
-    yield of_text(of.direction)
-    yield of_pps(of.maximum_pps, of.at_least)
+    yield str(of.direction)
+    yield of_pps(of.maximum_pps, bound=of.at_least)
     yield of_interval(of.low_pps, of.high_pps)
     yield from map(of_pps, (of.first_bad_pps, of.confirmed_pps, of.max_received_pps))
     yield of_share(of.hold_loss)
