@@ -17,7 +17,7 @@ from trexbench.cli.main import cli
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.cell import EFFICIENCY, Cell, is_chosen
 from trexbench.core.history.known import Known
-from trexbench.report.commands import acknowledge, compare, doctor, measure, run_again, show
+from trexbench.report.commands import acknowledge, compare, doctor, run_again, show
 
 ROW, BEFORE = make_row(), make_row(at="2026-11-19")
 CELL = Cell("netgate-vpp", "var2-64b", True, 2)
@@ -31,9 +31,9 @@ COMMANDS = {
     compare(BEFORE, ROW, "results"): "trexbench results compare 'results/2026-11-19/vpp 64b uni.json' "
     "'results/2026-11-20/vpp 64b uni.json'",
     doctor(CELL): "trexbench doctor --dut netgate-vpp",
-    measure(CELL, "nightly", "results"): "trexbench suite run nightly --only 'netgate-vpp var2-64b bidir 2q'",
-    measure(replace(CELL, simulated=True, mode="a[1]*"), "nightly", "my results"): "trexbench suite run nightly --only "
-    "'netgate-vpp a[[]1][*] bidir 2q' --sim --results 'my results'",
+    run_again("nightly", "results", CELL): "trexbench suite run nightly --only 'netgate-vpp var2-64b bidir 2q'",
+    run_again("nightly", "my results", replace(CELL, simulated=True, mode="a[1]*")): "trexbench suite run nightly "
+    "--only 'netgate-vpp a[[]1][*] bidir 2q' --sim --results 'my results'",
     run_again("nightly", "here"): "trexbench suite run nightly --results here",
     **dict(
         zip(

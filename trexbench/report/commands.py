@@ -38,14 +38,10 @@ def doctor(cell: Cell) -> str:
     return _line("doctor", "--dut", cell.dut)
 
 
-def run_again(suite: str, results: str) -> str:
-    return _line("suite", "run", suite, *_results(results))
-
-
-def measure(cell: Cell, suite: str, results: str) -> str:
-    """Measure the cell again, as its suite does it."""
-    only = ("--only", escape(str(cell.unmarked)))
-    return _line("suite", "run", suite, *only, *(("--sim",) if cell.simulated else ()), *_results(results))
+def run_again(suite: str, results: str, cell: Cell | None = None) -> str:
+    """Run the suite again, or only this cell of it."""
+    only = ("--only", escape(str(cell.unmarked)), *(("--sim",) if cell.simulated else ())) if cell is not None else ()
+    return _line("suite", "run", suite, *only, *_results(results))
 
 
 def _results(results: str) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from ..core.result import RunResult
 from ..core.units import format_share
 from .clean import clean
 from .room import wrapped
-from .sheet import Item, Sheet, SheetRow, figure, format_sheet, make_sheet, of_text, raw_of, with_columns
-from .words import NONE, format_whole, name_of
+from .sheet import Item, Sheet, figure, format_sheet, make_sheet, row_of, with_columns
+from .words import format_whole, name_of
 
 WORDS = {
     Comparison.SAME: "the same, as far as can be told",
@@ -81,7 +81,7 @@ def sets_compared(first: str, second: str, compared: SetComparison) -> Compariso
     alone = [(cell, "first") for cell in compared.only_first] + [(cell, "second") for cell in compared.only_second]
     marked = make_sheet(heads, (_set_row(pair, "") for pair in compared.pairs))
     empty = [""] * (len(marked.heads) - 2)
-    rows = (SheetRow(tuple(map(of_text, (str(cell), *empty, f"only in the {which}")))) for cell, which in alone)
+    rows = (row_of((str(cell), *empty, f"only in the {which}")) for cell, which in alone)
     columns = [(first, second, "; ".join(pair.unlike)) for pair in compared.pairs]
     values = {
         "first": first,
@@ -154,11 +154,12 @@ def _set_row(pair: CellPair, mark: str) -> Iterator[Item | str]:
 
 def _items(of: FigureDifference) -> Iterator[Item | str]:
     """Both figures, the difference, the noise and the verdict."""
-    metric = of.metric
+
+    def words(value: float) -> str:
+        return format_whole(of.metric.scale * value, of.metric)
+
     for one in of.figures:
-        words = format_whole(metric.scale * one.value, metric, one.at_least)
-        yield Item(words, raw_of(metric.scale * one.value, one.at_least))
+        yield figure(one.value, words, of.metric.scale, one.at_least)
     yield figure(of.share, lambda share: f"{'+' if share >= 0 else '-'}{format_share(abs(share))}")
-    noise = metric.scale * of.noise
-    yield Item(f"+- {format_whole(noise, metric)}", raw_of(noise)) if of.noise else Item(NONE, "")
+    yield figure(of.noise or None, lambda noise: f"+- {words(noise)}", of.metric.scale)
     yield WORDS[of.verdict]

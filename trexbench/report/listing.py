@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.history.rows import METRICS, Metric, RunRow
 from ..core.units import format_share
 from ..core.verdict.model import Limit
 from .clean import clean
-from .sheet import Head, Item, Sheet, figure, heads_of, make_sheet, of_text, raw_of
+from .sheet import Head, Item, Sheet, figure, heads_of, make_sheet, of_text
 from .words import NONE, format_figure, format_whole
 
 
@@ -34,17 +35,14 @@ def _items(row: RunRow, metrics: Sequence[Metric], units: bool) -> Iterator[Item
     # Neither a run at a given rate has a maximum, nor one that was killed before it measured anything.
     has_maximum = row.metric.bounded and (row.complete or row.metric.of(row) != 0)
     value = row.metric.of(row) if has_maximum else None
-    words = format_whole(value, row.metric, row.at_least)
-    yield Item(NONE, "") if value is None else Item(words, raw_of(value, row.at_least))
+    yield figure(value, partial(format_whole, metric=row.metric), bound=row.at_least)
     if units:
         yield row.metric.unit
     yield figure(row.line_share if value is not None and row.line_rate_bps else None, format_share)
     carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
     marks = ("" if carried else clean(row.limit), "" if row.complete else row.status, row.cell.mark)
     yield ", ".join(filter(None, marks)) or NONE
-    for one in metrics:
-        value = one.of(row)
-        yield Item(format_figure(value, one), "" if value is None else raw_of(value))
+    yield from (figure(one.of(row), partial(format_figure, metric=one)) for one in metrics)
     yield row.path
 
 
@@ -54,7 +52,7 @@ def query_sheet(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sheet:
         Head(clean(name), words=True, wraps=any(isinstance(row[at], str) for row in rows))
         for at, name in enumerate(columns)
     ]
-    items = ([Item(NONE, "") if value is None else of_text(_plain(value)) for value in row] for row in rows)
+    items = ([of_text(NONE if value is None else _plain(value)) for value in row] for row in rows)
     return make_sheet(heads, items, "query")
 
 

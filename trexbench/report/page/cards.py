@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from ...core.history.series import night_of
-from ..commands import acknowledge, compare, doctor, measure, run_again, show
+from ..commands import acknowledge, compare, doctor, run_again, show
 from ..events import NightEvent
 from .report import Report
 from .sparks import draw_trend, span_of
@@ -42,7 +42,7 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
     steps = [("see the latest run", show(latest, report.results))] if latest else []
     steps += [("compare before and now", compare(before, latest, report.results))] if before and latest else []
     if rows and (suite := rows[-1].suite):
-        steps.append(("measure this cell again", measure(first.cell, suite, report.results)))
+        steps.append(("measure this cell again", run_again(suite, report.results, first.cell)))
     if first.worse and first.note is None:
         steps += [("or take it as known", command) for command in acknowledge(event.group, report.results)]
     named = (("document before", before), ("latest document", latest))
@@ -62,4 +62,4 @@ def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str
     if not cell.simulated:
         yield "check the bench", doctor(cell)
     what = "measure the first of them again" if len(event.cells) > 1 else "measure it again"
-    yield what, measure(cell, event.suite, report.results)
+    yield what, run_again(event.suite, report.results, cell)
