@@ -58,6 +58,14 @@ def changed_alone(path: Path) -> Iterator[None]:
         yield
 
 
+def written_ns(path: Path) -> int:
+    """Return when a file was last written, in nanoseconds since 1970; 0 where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:  # it may be removed at any time
+        return 0
+
+
 def sweep(directory: Path) -> None:
     """Remove what killed writers left behind; a live writer holds the lock of its file."""
     for path in directory.glob(f".*{_TEMPORARY}"):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from runs import World, make_plan, make_result
+from verbs import empty_directory, run  # noqa: F401
 
-from trexbench.cli import main
 from trexbench.core.verdict.model import RunWarning
 from trexbench.report.run.text import LINES, format_brief
 from trexbench.results.store import RunWriter
@@ -52,15 +52,11 @@ def test_a_searchs_other_goals_are_told() -> None:
     assert " kpps with loss <= 0.5 %" in format_brief(result, None, 200)
 
 
-def test_show_takes_it_and_not_with_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("empty_directory")
+def test_show_takes_it_and_not_with_json() -> None:
     path = RunWriter(Path("results"), print).end(make_result(make_plan(), SLOW))
     for arguments, code in ((("results", "show", "--brief"), 0), (("results", "show", "--brief", "--json"), 2)):
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        out, err = capfd.readouterr()
-        assert ended.value.code == code
-        assert out == (format_brief(make_result(make_plan(), SLOW), str(path), 100) if code == 0 else "")
-        assert ("--json and --brief exclude each other" in err) is bool(code)
+        found = run(*arguments)
+        assert found.code == code
+        assert found.out == (format_brief(make_result(make_plan(), SLOW), str(path), 100) if code == 0 else "")
+        assert ("--json and --brief exclude each other" in found.err) is bool(code)

@@ -14,8 +14,8 @@ import pytest
 from nights import changed
 from runs import World, make_plan, make_result
 from test_nights import NIGHT
+from verbs import empty_directory, run  # noqa: F401
 
-from trexbench.cli import main
 from trexbench.cli.run import cost_words
 from trexbench.core.errors import BenchError, GeneratorLost
 from trexbench.core.history.rows import RunRow
@@ -30,12 +30,8 @@ from trexbench.results.store import RunWriter
 from trexbench.session.keep import Measured, Series
 
 PLAN = make_plan(ramp_s=20.0, confirm_s=0.0)
+pytestmark = pytest.mark.usefixtures("empty_directory")
 SLOW, FAST = (make_result(PLAN, World(capacity_pps=rate)) for rate in (6e5, 9e5))
-
-
-@pytest.fixture(autouse=True)
-def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def store(day: int, dut: str = "lab-linux", run: RunResult = SLOW, **command: Any) -> Path:
@@ -44,52 +40,39 @@ def store(day: int, dut: str = "lab-linux", run: RunResult = SLOW, **command: An
     return RunWriter(Path("results"), print).end(replace(run, command=told, **changes))  # type: ignore[arg-type]
 
 
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+def said(*arguments: str, code: int = 0) -> tuple[str, str]:
+    found = run(*arguments)
+    assert found.code == code, found.err
+    return found.out, found.err
 
 
-def said(capfd: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:
-    found = call(*arguments)
-    out, err = capfd.readouterr()
-    assert found == code, err
-    assert "Traceback" not in err
-    return out, err
-
-
-def test_the_list_is_newest_first_and_names_what_cannot_be_read(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_list_is_newest_first_and_names_what_cannot_be_read() -> None:
     for day in (1, 3, 2):
         store(day)
     store(2, dut="odd & '{{7*7}}'")
     bad = Path("results/2026-03-01/lab-linux/bad.json")
     bad.write_text("{")
-    out, err = said(capfd, "results", "list")
+    out, err = said("results", "list")
     lines = out.splitlines()
     assert [line[:10] for line in lines[1:]] == ["2026-03-03", "2026-03-02", "2026-03-02", "2026-03-01"]
     assert "odd & '{{7*7}}'" in out and "599.9 kpps" in out and "simulated" in lines[1]
     assert err.startswith(f"not read: {bad}: ") and len(err.splitlines()) == 1
-    out, _ = said(
-        capfd, "results", "list", "--dut", "lab-linux", "--mode", "64b", "--since", "2026-03-02", "--limit", "1"
-    )
+    out, _ = said("results", "list", "--dut", "lab-linux", "--mode", "64b", "--since", "2026-03-02", "--limit", "1")
     assert len(out.splitlines()) == 2 and "2026-03-03" in out
-    values = json.loads(said(capfd, "results", "list", "--json")[0])
+    values = json.loads(said("results", "list", "--json")[0])
     assert len(values["runs"]) == 4 and values["runs"][0]["cell"]["mode"] == "var2-64b"
     assert [problem["path"] for problem in values["problems"]] == ["2026-03-01/lab-linux/bad.json"]
-    assert "no such run in" in said(capfd, "results", "list", "--dut", "nobody")[0]
-    assert "no such directory" in said(capfd, "results", "list", "--results", str(bad), code=9)[1]
+    assert "no such run in" in said("results", "list", "--dut", "nobody")[0]
+    assert "no such directory" in said("results", "list", "--results", str(bad), code=9)[1]
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_list_and_compare_fit_a_terminal_and_leave_out_no_rate(
-    width: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_list_and_compare_fit_a_terminal_and_leave_out_no_rate(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     store(1, dut="netgate-linux", variant="hugepages-1g"), store(2, dut="netgate-vpp", variant="hugepages-1g", run=FAST)
     monkeypatch.setenv("COLUMNS", str(width))
-    listed = said(capfd, "results", "list")[0]
-    sets = said(capfd, "results", "compare", "netgate-linux", "netgate-vpp")[0]
-    runs = said(capfd, "results", "compare", *(str(Path("results", row.path)) for row in rows()))[0]
+    listed = said("results", "list")[0]
+    sets = said("results", "compare", "netgate-linux", "netgate-vpp")[0]
+    runs = said("results", "compare", *(str(Path("results", row.path)) for row in rows()))[0]
     for text in (listed, sets, runs):
         assert max(map(len, text.splitlines())) <= width, text
         assert "599.9 kpps" in text and "900." in text, "rates stay whole"
@@ -100,21 +83,17 @@ def test_list_and_compare_fit_a_terminal_and_leave_out_no_rate(
     assert "+50.1 %" in sets and "+50.1 %" in runs
 
 
-def test_a_column_of_text_stays_legible_however_narrow_the_terminal_is(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_column_of_text_stays_legible_however_narrow_the_terminal_is(monkeypatch: pytest.MonkeyPatch) -> None:
     store(1, dut="netgate-linux")
     monkeypatch.setenv("COLUMNS", "40")
-    assert said(capfd, "results", "list")[0].splitlines()[1].split()[2:4] == ["netgate-", "var2-64b"]
+    assert said("results", "list")[0].splitlines()[1].split()[2:4] == ["netgate-", "var2-64b"]
 
 
 @pytest.mark.parametrize("columns", ["", "200"])
-def test_a_pipe_and_a_wide_terminal_have_every_column(
-    columns: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pipe_and_a_wide_terminal_have_every_column(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = store(1, variant="v" * 20)
     monkeypatch.setenv("COLUMNS", columns)
-    listed = said(capfd, "results", "list")[0]
+    listed = said("results", "list")[0]
     assert len(listed.splitlines()) == 2 and "left out" not in listed
     assert listed.splitlines()[1].endswith(str(path.relative_to("results"))) and "v" * 20 in listed
     for head in ("way", "of line", "loss in the hold", "document"):
@@ -129,15 +108,15 @@ def test_a_run_that_was_killed_before_it_saw_anything_is_listed_without_a_rate()
     assert "599.9 kpps" in found and "pps" not in lost and "running" in lost
 
 
-def test_a_picture_that_cannot_be_written_is_a_failure(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_picture_that_cannot_be_written_is_a_failure() -> None:
     path = store(1)
-    out, err = said(capfd, "results", "show", str(path), "--picture", "nowhere/x.png", code=9)
+    out, err = said("results", "show", str(path), "--picture", "nowhere/x.png", code=9)
     assert out == "" and "nowhere/x.png: No such file or directory" in err
 
 
-def test_a_directory_that_is_not_there_is_said_to_be_so(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_is_not_there_is_said_to_be_so() -> None:
     for verb in (["query", "select * from runs"], ["list"], ["prune", "--keep-nights", "1"]):
-        out, err = said(capfd, "results", *verb, "--results", "typo", code=9)
+        out, err = said("results", *verb, "--results", "typo", code=9)
         assert out == "" and err == "trexbench: typo: no such directory: name the results with --results\n"
 
 
@@ -148,15 +127,15 @@ def test_without_costs_and_without_a_failure_efficiency_has_no_answer() -> None:
         cost_words(Series([Measured(SLOW, None, None)], []), False, io.StringIO())
 
 
-def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_query_in_three_forms() -> None:
     store(1, dut='a,"b"')
     sql = "select dut, round(total_pps / 1000) as kpps, night from runs"
-    assert said(capfd, "results", "query", sql)[0].splitlines() == ["dut    kpps   night", 'a,"b"  600.0  -']
-    assert said(capfd, "results", "query", "--csv", sql)[0] == 'dut,kpps,night\n"a,""b""",600.0,\n'
-    table = json.loads(said(capfd, "results", "query", "--json", sql)[0])
+    assert said("results", "query", sql)[0].splitlines() == ["dut    kpps   night", 'a,"b"  600.0  -']
+    assert said("results", "query", "--csv", sql)[0] == 'dut,kpps,night\n"a,""b""",600.0,\n'
+    table = json.loads(said("results", "query", "--json", sql)[0])
     assert table == [{"dut": 'a,"b"', "kpps": 600.0, "night": None}]
     for wrong in ("drop view runs", "", " ; ", "/* nothing */", "select 1; select 2"):
-        out, err = said(capfd, "results", "query", wrong, code=2)
+        out, err = said("results", "query", wrong, code=2)
         assert out == "" and "SELECT" in err and len(err.splitlines()) == 1 and ".:" not in err
 
 
@@ -172,8 +151,8 @@ def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
         (("import", "x.json", "--speed", "fast"), "speed"),
     ],
 )
-def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str, capfd: pytest.CaptureFixture[str]) -> None:
-    out, err = said(capfd, "results", *arguments, code=2)
+def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None:
+    out, err = said("results", *arguments, code=2)
     assert out == "" and words in err and len(err.splitlines()) == 1
 
 
@@ -188,22 +167,22 @@ def files() -> list[str]:
     return sorted(str(path) for path in Path("results").rglob("*") if not path.is_dir() and path.name != INDEX_FILE)
 
 
-def test_only_what_is_old_goes_with_its_pictures_and_only_when_said(capfd: pytest.CaptureFixture[str]) -> None:
+def test_only_what_is_old_goes_with_its_pictures_and_only_when_said() -> None:
     old = store(1)
     for name in (f"{old.stem}.png", f"{old.stem}-efficiency.png", f"{old.stem}.loadtest.json", "notes.txt"):
         (old.parent / name).write_text("x")
     store(2)
     kept = [*files()]
-    out, err = said(capfd, "results", "prune", "--before", "2026-03-02")
+    out, err = said("results", "prune", "--before", "2026-03-02")
     assert "4 files would be removed" in err and files() == kept and len(out.splitlines()) == 4
-    out, err = said(capfd, "results", "prune", "--before", "2026-03-02", "--yes")
+    out, err = said("results", "prune", "--before", "2026-03-02", "--yes")
     assert "4 files removed" in err
     assert files() == [
         "results/2026-03-01/lab-linux/notes.txt",
         "results/2026-03-02/lab-linux/120000-var2-64b-uni.json",
     ]
     (old.parent / "notes.txt").unlink()
-    assert "0 files removed" in said(capfd, "results", "prune", "--before", "2026-03-02", "--yes")[1]
+    assert "0 files removed" in said("results", "prune", "--before", "2026-03-02", "--yes")[1]
 
 
 def test_what_it_leaves_empty_goes_too() -> None:
@@ -263,72 +242,70 @@ def rows() -> list[RunRow]:
     return index.rows()
 
 
-def test_files_of_others_become_runs_once(capfd: pytest.CaptureFixture[str]) -> None:
+def test_files_of_others_become_runs_once() -> None:
     one, two = loadtest("pf.loadtest.json"), loadtest("linux.json", FAST)
-    out, err = said(capfd, "results", "import", "--speed", "1gbit", one, two)
+    out, err = said("results", "import", "--speed", "1gbit", one, two)
     assert [row.cell.dut for row in sorted(rows(), key=lambda row: row.path)] == ["linux", "pf"]
     assert len(out.splitlines()) == 2 and err == ""
-    out, err = said(capfd, "results", "import", "--speed", "1gbit", one, two)
+    out, err = said("results", "import", "--speed", "1gbit", one, two)
     assert out == "" and err.count("was imported before") == 2 and len(rows()) == 2
-    out, _ = said(capfd, "results", "show", str(Path("results", rows()[0].path)))
+    out, _ = said("results", "show", str(Path("results", rows()[0].path)))
     assert "added up from rates" in out
-    out, _ = said(capfd, "results", "compare", "pf", "linux")
+    out, _ = said("results", "compare", "pf", "linux")
     assert "faster" in out
 
 
-def test_what_others_sent_can_be_said_so_that_it_stands_beside_ours(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_others_sent_can_be_said_so_that_it_stands_beside_ours() -> None:
     store(1, mode="1flow-64b")
     one = loadtest("theirs.json", FAST)
-    assert "unknown mode" in said(capfd, "results", "import", "--mode", "65bytes", one, code=2)[1] and len(rows()) == 1
-    said(capfd, "results", "import", "--speed", "1gbit", "--dut", "lab-linux", "--mode", "1flow", one)
+    assert "unknown mode" in said("results", "import", "--mode", "65bytes", one, code=2)[1] and len(rows()) == 1
+    said("results", "import", "--speed", "1gbit", "--dut", "lab-linux", "--mode", "1flow", one)
     assert {row.cell.mode for row in rows()} == {"1flow-64b"}
-    out, _ = said(capfd, "results", "compare", "--anyway", "2026-03-01", "latest")
+    out, _ = said("results", "compare", "--anyway", "2026-03-01", "latest")
     assert "1flow-64b" in out
 
 
-def test_other_files_are_refused_by_name_and_stop_no_other(capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_files_are_refused_by_name_and_stop_no_other() -> None:
     bad = ["bad.json", "worse.json", "missing.json"]
     Path("bad.json").write_text("{}")
     Path("worse.json").write_text("[")
-    out, err = said(capfd, "results", "import", "--speed", "1gbit", *bad, loadtest("good.json"), code=9)
+    out, err = said("results", "import", "--speed", "1gbit", *bad, loadtest("good.json"), code=9)
     assert len(out.splitlines()) == 1 and len(rows()) == 1
     assert [name for name in bad if f"trexbench: {name}: " in err] == bad
 
 
-def test_exports_of_several_duts_do_not_overwrite_one_another(capfd: pytest.CaptureFixture[str]) -> None:
+def test_exports_of_several_duts_do_not_overwrite_one_another() -> None:
     paths = [str(store(1)), str(store(1, dut="other")), str(store(2))]
-    out, _ = said(capfd, "results", "export", "--loadtest", *paths, "-o", "out/")
+    out, _ = said("results", "export", "--loadtest", *paths, "-o", "out/")
     assert len(set(out.splitlines())) == 3 == len(os.listdir("out"))
     days = (("lab-linux", 1), ("lab-linux", 2), ("other", 1))
     assert sorted(os.listdir("out")) == [f"{dut}-2026-03-0{day}-120000-var2-64b-uni.loadtest.json" for dut, day in days]
-    said(capfd, "results", "export", "--loadtest", paths[0], paths[0], "-o", "same/", code=2)
+    said("results", "export", "--loadtest", paths[0], paths[0], "-o", "same/", code=2)
 
 
-def test_a_series_is_named_by_its_dut_and_variant_and_its_file_knows_both_duts(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_a_series_is_named_by_its_dut_and_variant_and_its_file_knows_both_duts() -> None:
     path = store(1, dut="other", variant="nat")
-    said(capfd, "results", "export", "--loadtest", str(path), "-o", "out/")
+    said("results", "export", "--loadtest", str(path), "-o", "out/")
     (name,) = os.listdir("out")
     assert name.startswith("other-nat-2026-03-01-120000-var2-64b")
-    said(capfd, "results", "import", "--speed", "1gbit", "--results", "theirs", f"out/{name}")
+    said("results", "import", "--speed", "1gbit", "--results", "theirs", f"out/{name}")
     index = open_index(Path("theirs"), print)
     assert [row.cell.dut for row in index.rows()] == ["other"]
 
 
-def test_a_file_whose_dut_has_no_name_is_called_as_the_file(capfd: pytest.CaptureFixture[str]) -> None:
-    said(capfd, "results", "import", "--speed", "1gbit", loadtest("pf.loadtest.json", dut="../pf"))
+def test_a_file_whose_dut_has_no_name_is_called_as_the_file() -> None:
+    said("results", "import", "--speed", "1gbit", loadtest("pf.loadtest.json", dut="../pf"))
     assert [row.cell.dut for row in rows()] == ["pf"]
 
 
 # Comparing
 
 
-def test_two_files_stand_side_by_side_per_direction(capfd: pytest.CaptureFixture[str]) -> None:
+def test_two_files_stand_side_by_side_per_direction() -> None:
     one, two = store(1), store(2, run=FAST)
-    assert "0->1" in said(capfd, "results", "compare", str(one), str(two))[0]
-    assert "0->1" in said(capfd, "results", "compare", str(one), "latest")[0]
-    assert said(capfd, "results", "compare", "missing.json", str(two), code=9)[0] == ""
+    assert "0->1" in said("results", "compare", str(one), str(two))[0]
+    assert "0->1" in said("results", "compare", str(one), "latest")[0]
+    assert said("results", "compare", "missing.json", str(two), code=9)[0] == ""
 
 
 @pytest.mark.parametrize(
@@ -342,9 +319,7 @@ def test_two_files_stand_side_by_side_per_direction(capfd: pytest.CaptureFixture
         ("results/2026-03-01/lab-linux/120000-var2-64b-uni.json", "2026-03-02", ["faster"]),
     ],
 )
-def test_sets_by_date_label_glob_and_file(
-    first: str, second: str, words: list[str], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_sets_by_date_label_glob_and_file(first: str, second: str, words: list[str]) -> None:
     from trexbench.core.result import Status
 
     store(1, suite="nightly", night="2026-03-01")
@@ -352,68 +327,64 @@ def test_sets_by_date_label_glob_and_file(
     if "left out, incomplete" in words:
         store(2, run=replace(SLOW, status=Status.INCOMPLETE, reason="x"))
     store(5, dut="lab-linux" if second == "latest" else "other", run=FAST)
-    out, _ = said(capfd, "results", "compare", first, second)
+    out, _ = said("results", "compare", first, second)
     assert all(word in out for word in words), out
-    values = json.loads(said(capfd, "results", "compare", first, second, "--json")[0])
+    values = json.loads(said("results", "compare", first, second, "--json")[0])
     assert values["cells"][0]["second_pps"] >= values["cells"][0]["first_pps"]
 
 
-def test_a_date_means_a_night_and_not_the_runs_after_midnight_of_the_one_before(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    for day, night, run in ((1, 1, SLOW), (2, 1, SLOW), (2, 2, FAST)):
-        store(day, run=run, suite="nightly", night=f"2026-03-0{night}")
-    assert "2:1" in said(capfd, "results", "compare", "2026-03-01", "2026-03-02")[0]
+def test_a_date_means_a_night_and_not_the_runs_after_midnight_of_the_one_before() -> None:
+    for day, night, result in ((1, 1, SLOW), (2, 1, SLOW), (2, 2, FAST)):
+        store(day, run=result, suite="nightly", night=f"2026-03-0{night}")
+    assert "2:1" in said("results", "compare", "2026-03-01", "2026-03-02")[0]
 
 
-def test_unlike_sets_are_refused_until_told_to_and_then_marked(capfd: pytest.CaptureFixture[str]) -> None:
+def test_unlike_sets_are_refused_until_told_to_and_then_marked() -> None:
     store(1)
     store(2, run=replace(SLOW, simulated=False))
-    out, err = said(capfd, "results", "compare", "2026-03-01", "2026-03-02", code=2)
+    out, err = said("results", "compare", "2026-03-01", "2026-03-02", code=2)
     assert out == "" and "one is simulated, the other measured" in err and "--anyway" in err
-    out, _ = said(capfd, "results", "compare", "2026-03-01", "2026-03-02", "--anyway")
+    out, _ = said("results", "compare", "2026-03-01", "2026-03-02", "--anyway")
     assert "*** [1] UNLIKE: one is simulated, the other measured ***" in out
 
 
 @pytest.mark.parametrize(("mtu", "code"), [(1500, 0), (9000, 2)])
-def test_facts_that_only_a_newer_version_reads_make_no_other_dut(
-    capfd: pytest.CaptureFixture[str], mtu: int, code: int
-) -> None:
+def test_facts_that_only_a_newer_version_reads_make_no_other_dut(mtu: int, code: int) -> None:
     names, ports = [], ({"mtu": 1500}, {"mtu": mtu, "rings": {"now": {"rx": 512}}})
     for day, port in enumerate(ports, 1):
         dut = {"name": "x", "facts_sha256": str(port), "facts": {"interfaces": {"ix0": port}}}
         path = RunWriter(Path("results"), print).end(replace(SLOW, dut=dut, started=f"2026-03-0{day}T12:00:00Z"))
         names.append(str(path))
     for first, second in (names, ("2026-03-01", "2026-03-02")):
-        out, err = said(capfd, "results", "compare", first, second, code=code)
+        out, err = said("results", "compare", first, second, code=code)
         assert ("x was not configured alike (interfaces)" in err) == (code == 2) and "alike" not in out
 
 
-def test_what_means_no_run_is_said_so(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_means_no_run_is_said_so() -> None:
     store(1)
     for name in ("2025-01-01", "nobody", "nobody@2026-03-01", "results/*/*/x*.json"):
-        out, err = said(capfd, "results", "compare", name, "2026-03-01", code=2)
+        out, err = said("results", "compare", name, "2026-03-01", code=2)
         assert out == "" and repr(name) in err and len(err.splitlines()) == 1
-    assert "no run in" in said(capfd, "results", "compare", "latest", "latest", "--results", "nowhere", code=9)[1]
-    assert "an empty name" in said(capfd, "results", "compare", "", "latest", code=2)[1]
+    assert "no run in" in said("results", "compare", "latest", "latest", "--results", "nowhere", code=9)[1]
+    assert "an empty name" in said("results", "compare", "", "latest", code=2)[1]
     store(2, mode="var2-imix")
-    assert "no cell in common" in said(capfd, "results", "compare", "2026-03-01", "2026-03-02", code=2)[1]
+    assert "no cell in common" in said("results", "compare", "2026-03-01", "2026-03-02", code=2)[1]
 
 
-def test_of_a_directory_its_runs_are_compared_and_nothing_is_said_of_nights(capfd: pytest.CaptureFixture[str]) -> None:
+def test_of_a_directory_its_runs_are_compared_and_nothing_is_said_of_nights() -> None:
     store(1)
     NightWriter.begin(Path("results"), NIGHT)
     Path("results/acknowledged.json").write_text("{}")
-    out, err = said(capfd, "results", "compare", "results", "2026-03-01")
+    out, err = said("results", "compare", "results", "2026-03-01")
     assert "the same" in out and err == ""
     store(2).with_suffix(".loadtest.json").write_text("{}")
     for everything in ("results", "results/**/*.json"):
-        assert said(capfd, "results", "compare", everything, "2026-03-01")[1] == "", "nothing is said of exports either"
+        assert said("results", "compare", everything, "2026-03-01")[1] == "", "nothing is said of exports either"
 
 
-def test_of_a_glob_what_can_be_read_is_compared(capfd: pytest.CaptureFixture[str]) -> None:
+def test_of_a_glob_what_can_be_read_is_compared() -> None:
     store(1).with_name("bad.json").write_text("{")
-    out, err = said(capfd, "results", "compare", "results/2026-03-01/*/*.json", "2026-03-01")
+    out, err = said("results", "compare", "results/2026-03-01/*/*.json", "2026-03-01")
     assert (
         "the same" in out
         and err == "not read: results/2026-03-01/lab-linux/bad.json: " + err.partition("bad.json: ")[2]
@@ -438,9 +409,8 @@ def test_a_killed_runs_journal_goes_with_its_document() -> None:
     ],
     ids=lambda verb: verb[0],
 )
-def test_every_verb_names_what_it_cannot_look_into(capfd: pytest.CaptureFixture[str], verb: list[str]) -> None:
+def test_every_verb_names_what_it_cannot_look_into(verb: list[str]) -> None:
     store(1)
     Path("results/loop").symlink_to("loop")
-    call(*verb, "--results", "results")
-    out, err = capfd.readouterr()
+    _, out, err = run(*verb, "--results", "results")
     assert "loop" in out + err and "symbolic links" in out + err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import random
@@ -14,15 +13,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import pytest
 from children import start_child
-from documents import to_document
+from documents import changed_at, to_document
 from effort import NIGHTLY, scaled
-from runs import Silent, Tee, World, make_plan, make_result, simulate
+from runs import World, make_plan, make_result
 from seen import run_of, vpp
 
 from trexbench.core.dut.telemetry import DutReading
@@ -228,14 +228,6 @@ def resealed(data: bytes) -> bytes:
     return data[:end] + b',"digest":"' + blake2b(data[:end], digest_size=16).hexdigest().encode() + b'"}\n}\n'
 
 
-def test_it_is_a_sink_of_the_real_loop(tmp_path: Path) -> None:
-    plan = make_plan()
-    one = writer(tmp_path).begin(begun())
-    outcome = simulate(plan, World(), Tee(Silent(), one))
-    path = one.end(replace(RUN, plan=plan, samples=tuple(outcome.samples)))
-    assert list(load_run(path).samples) == list(outcome.samples)
-
-
 def test_leftovers_of_the_dead_go_and_those_of_the_living_stay(tmp_path: Path) -> None:
     import fcntl
 
@@ -437,21 +429,10 @@ def test_killed_at_any_moment_it_leaves_a_run_that_can_be_read(tmp_path: Path) -
 # What is refused
 
 
-def written(path: Path, document: Any) -> Path:
-    path.write_text(document if isinstance(document, str) else json.dumps(document))
-    return path
-
-
 DOCUMENT = json.loads(json.dumps(to_document(make_result(make_plan(ramp_s=10.0, sample_s=1.0)))))
 
 
-def changed(*keys: Any, value: Any) -> dict[str, Any]:
-    document = copy.deepcopy(DOCUMENT)
-    at = document
-    for key in keys[:-1]:
-        at = at[key]
-    at[keys[-1]] = value
-    return document
+changed = partial(changed_at, DOCUMENT)
 
 
 @pytest.mark.portable
@@ -497,7 +478,8 @@ def changed(*keys: Any, value: Any) -> dict[str, Any]:
     ],
 )
 def test_damaged_files_are_refused_by_name_in_one_line(tmp_path: Path, document: Any, says: str) -> None:
-    path = written(tmp_path / "run.json", document)
+    path = tmp_path / "run.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
     with pytest.raises(StoreError) as raised:
         load_run(path)
     message = str(raised.value)

@@ -32,11 +32,7 @@ pytestmark = pytest.mark.portable
 PI = Path(bps=65.6e6, cores={"dut": (0.99,)})
 
 
-def fail(text: str) -> None:
-    raise AssertionError(text)
-
-
-def store(results: File, result: TcpResult, warn: Callable[[str], None] = fail) -> File:
+def store(results: File, result: TcpResult, warn: Callable[[str], None] = pytest.fail) -> File:
     writer = RunWriter(results, warn)
     writer.begin(replace(result, status=Status.RUNNING, finished=None, legs=(), pings=()))
     return writer.end(result)
@@ -82,7 +78,7 @@ def test_the_document_has_its_place_and_is_sealed(tmp_path: File) -> None:
 
 def test_what_was_measured_before_a_kill_is_kept(tmp_path: File) -> None:
     result = make_tcp_result(PI)
-    writer = RunWriter(tmp_path, fail).begin(replace(result, status=Status.RUNNING, legs=()))
+    writer = RunWriter(tmp_path, pytest.fail).begin(replace(result, status=Status.RUNNING, legs=()))
     path = writer.path
     assert path is not None
     assert [row.status for row in load_rows(path, "x")] == ["running", "running"]
@@ -121,7 +117,7 @@ def test_a_run_that_cannot_be_read_back_is_written_all_the_same(tmp_path: File) 
 
 
 def both_kinds(results: File) -> tuple[File, File]:
-    packets = RunWriter(results, fail).begin(make_result(make_plan(), World(capacity_pps=0.5e6)))
+    packets = RunWriter(results, pytest.fail).begin(make_result(make_plan(), World(capacity_pps=0.5e6)))
     return packets.end(make_result(make_plan(), World(capacity_pps=0.5e6))), store(results, make_tcp_result(PI))
 
 
@@ -135,7 +131,7 @@ def test_a_run_of_one_kind_is_none_of_the_other(tmp_path: File) -> None:
 
 def test_no_verb_chokes_on_a_directory_with_both_kinds(tmp_path: File) -> None:
     packets, tcp = both_kinds(tmp_path)
-    index = open_index(tmp_path, fail)
+    index = open_index(tmp_path, pytest.fail)
     assert index.problems() == []
     assert sorted(row.cell.kind for row in index.rows()) == ["ramp", "tcp", "tcp"]
     assert len({row.path for row in index.rows() if row.cell.kind == "tcp"}) == 1

@@ -22,7 +22,8 @@ from urllib.parse import unquote, urlsplit
 
 from ..core.errors import ConfigError, as_bench_error
 from ..core.history.night import Night
-from ..results.nights import KNOWN_FILE, KNOWN_FOLDER, find_nights, written_ns
+from ..files import written_ns
+from ..results.nights import KNOWN_FILE, KNOWN_FOLDER, find_nights
 from ..results.scan import scan
 from ..results.testers import ratios_file
 from ..review.find import Warn

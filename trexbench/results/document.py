@@ -80,7 +80,7 @@ def seal(data: bytes, rows: Sequence[RunRow]) -> bytes:
     """These bytes, which end with what was read, sealed with the rows that were derived from it."""
     derived = msgspec.json.encode({"analysis_version": ANALYSIS_VERSION, "rows": rows})
     sealed = data + b"," + _DERIVED + derived[:-1]
-    return sealed + _DIGEST + _digest(sealed) + _END
+    return sealed + _DIGEST + digest_of(sealed) + _END
 
 
 def _joined(head: Mapping[str, Any], readings: Mapping[str, bytes]) -> bytes:
@@ -126,7 +126,7 @@ def read_sealed(data: bytes) -> tuple[RunRow, ...] | None:
 def _sealed(data: bytes) -> msgspec.Raw | None:
     end = len(data) - len(_DIGEST) - _HEX - len(_END)
     begin = data.rfind(_DERIVED, 0, max(0, end))
-    if begin < 0 or data[end:] != _DIGEST + _digest(memoryview(data)[:end]) + _END:
+    if begin < 0 or data[end:] != _DIGEST + digest_of(memoryview(data)[:end]) + _END:
         return None
     try:
         derived = _derived.decode(data[begin + len(_DERIVED) : end] + b"}")
@@ -228,7 +228,7 @@ def dump(document: Mapping[str, Any]) -> str:
         return json.dumps(plain, indent=1)
 
 
-def _digest(data: bytes | memoryview) -> bytes:
+def digest_of(data: bytes | memoryview) -> bytes:
     return blake2b(data, digest_size=_HEX // 2).hexdigest().encode()
 
 

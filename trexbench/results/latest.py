@@ -12,6 +12,7 @@ import msgspec
 
 from ..core.names import is_name
 from ..core.run import EMULATOR, mark_of
+from ..files import written_ns
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+\.json")
@@ -101,8 +102,8 @@ def find_latest(results: Path) -> Path | None:
             days += [found] if found else []
     if not days:
         return None
-    by_name = max(days[0], key=lambda path: (path.name[:6], _modified(path)))
-    written = max((path for found in days for path in found), key=_modified)
+    by_name = max(days[0], key=lambda path: (path.name[:6], written_ns(path)))
+    written = max((path for found in days for path in found), key=written_ns)
     if written == by_name or (named := _glance(by_name, RunGlance)) is None:
         return by_name
     other = _glance(written, RunGlance)
@@ -118,7 +119,7 @@ def glance_at_run(results: Path) -> tuple[Path, RunGlance | None] | None:
 def glance_at_night(results: Path) -> NightGlance | None:
     """The night that was worked on last, of those of the last day that has any that can be read."""
     paths: Iterable[Path] = (path for path in results.glob("nights/*.json") if _DAY.match(path.name))
-    newest_first = sorted(paths, key=lambda path: (path.name[:10], _modified(path)), reverse=True)
+    newest_first = sorted(paths, key=lambda path: (path.name[:10], written_ns(path)), reverse=True)
     return next((found for path in newest_first if (found := _glance(path, NightGlance)) is not None), None)
 
 
@@ -127,10 +128,3 @@ def _glance(path: Path, kind: type[G]) -> G | None:
         return msgspec.json.decode(path.read_bytes(), type=kind) if path.stat().st_size <= _MOST_BYTES else None
     except (OSError, ValueError, RecursionError):
         return None
-
-
-def _modified(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0

@@ -15,6 +15,7 @@ from secrets import token_hex
 from ..core.errors import StoreError
 from ..core.history.known import Known, is_date, known_from_dict, known_to_dict
 from ..core.history.night import Night, night_from_dict, night_to_dict
+from ..files import written_ns
 from .document import naming, read_object
 from .remote import SENT_BEFORE_NS, address_of, store_of
 from .store import create_file, encode_json, replace_file, safe_name
@@ -89,14 +90,6 @@ def find_nights(
         except StoreError as error:
             warn("".join(letter if letter.isprintable() else "?" for letter in str(error)))
     return sorted(found, key=lambda one: (one[1].night, one[1].started, one[0].name))
-
-
-def written_ns(path: Path) -> int:
-    """Return when a file was last written, in nanoseconds since 1970; 0 where there is none."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:  # it may be removed at any time
-        return 0
 
 
 def page_name(night: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -22,7 +21,7 @@ from .. import files
 from ..core.errors import StoreError
 from ..core.history.rows import RunRow
 from .columns import COUNTS, FLAGS, NUMBERS, column_names, columns_of, unit_of
-from .document import naming, read_bytes
+from .document import digest_of, naming, read_bytes
 from .nights import read_night
 from .remote import fetch_missing, is_inside
 from .rowfiles import (
@@ -149,7 +148,7 @@ def write_night(
                 continue
             try:
                 made = load_rows(results / place, place)
-                digest = blake2b(read_bytes(results / place), digest_size=16).hexdigest()
+                digest = digest_of(read_bytes(results / place)).decode()
             except StoreError as error:
                 unread.append(str(error))
                 continue

@@ -209,7 +209,7 @@ class Store:
 
     def mirror_files(self, found: Mapping[str, str]) -> None:
         """Fetch those that are not in the mirror as they are now; what was made there, and is not sent, stays."""
-        marks = {name: _mark_of(self.mirror / name) for name in found}
+        marks = {name: files.written_ns(self.mirror / name) for name in found}
         stale = [name for name, mark in marks.items() if mark != _time_of(found[name]) and mark < SENT_BEFORE_NS]
         self.fetch(stale, found)
 
@@ -379,13 +379,6 @@ def _stamp(about: Mapping[str, Any]) -> str:
 def _time_of(stamp: str) -> int:
     """A time in nanoseconds that marks a copy of the file with this stamp."""
     return int.from_bytes(sha256(stamp.encode()).digest(), "big") % SENT_BEFORE_NS
-
-
-def _mark_of(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return -1
 
 
 @contextlib.contextmanager

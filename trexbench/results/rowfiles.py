@@ -9,7 +9,6 @@ import contextlib
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -20,7 +19,7 @@ from ..core.history.night import Night
 from ..core.history.rows import RunRow
 from ..core.result import ANALYSIS_VERSION
 from .columns import column_names
-from .document import naming
+from .document import digest_of, naming
 from .remote import is_inside
 from .store import make_directory, safe_name
 
@@ -132,25 +131,21 @@ def read_day(path: Path, written_ns: Mapping[str, int], since: str) -> list[RunR
         with path.open("rb") as file:
             digest, _, line = file.readline().partition(b" ")
             head = msgspec.json.decode(line, type=DayHead)
-            if digest != _digest(line) or head.files != written_ns or head.made_by != made_by():
+            if digest != digest_of(line) or head.files != written_ns or head.made_by != made_by():
                 return None
             packed = file.read() if head.last >= since else None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     if packed is None:
         return []
-    return decode_rows([zlib.decompress(packed)], path) if _digest(packed).decode() == head.digest else None
+    return decode_rows([zlib.decompress(packed)], path) if digest_of(packed).decode() == head.digest else None
 
 
 def write_day(path: Path, written_ns: Mapping[str, int], stored: Sequence[bytes], last: str) -> None:
     """Write a date's file, which read_day reads. What hinders that costs no more than time."""
     packed = zlib.compress(b",".join(stored), 1)
-    head = DayHead(made_by(), {**written_ns}, last, _digest(packed).decode())
+    head = DayHead(made_by(), {**written_ns}, last, digest_of(packed).decode())
     line = msgspec.json.encode(head) + b"\n"
     with contextlib.suppress(OSError, StoreError):
         files.sweep(make_directory(path.parent))
-        files.replace_file(path, _digest(line) + b" " + line + packed)
-
-
-def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=16).hexdigest().encode()
+        files.replace_file(path, digest_of(line) + b" " + line + packed)

@@ -17,9 +17,10 @@ from ..core.errors import StoreError
 from ..core.history.known import is_date
 from ..core.history.rows import RunRow
 from ..core.history.series import night_of
+from ..files import written_ns
 from .columns import column_names
 from .index import Index, IndexEntry, without_collection
-from .nights import FOLDER, read_night, written_ns
+from .nights import FOLDER, read_night
 from .remote import Store, require_parquet
 from .rowfiles import (
     ENDING,
