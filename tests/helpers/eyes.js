@@ -194,7 +194,7 @@
     return once(found);
   }
 
-  var DRAWN = ".plot svg path, .plot svg line, .plot svg circle, .plot svg polyline, .plot svg rect, svg.spark *";
+  var DRAWN = ".plot svg path, .plot svg line, .plot svg circle, .plot svg polyline, .plot svg rect";
   var GRID = "defs, clipPath, [class*=grid], [class*=zeroline], .bg, .bglayer, .modebar, .drag, .draglayer, [class*=axislayer], [class*=lines-above], [class*=lines-below], [class*=divider], .legendtoggle, .js-fill, .fills, .rangeslider-container, .rangeslider-bg";
 
   // Lines and marks 3 : 1 on the ground, by their outline or by what fills them.

@@ -1,13 +1,12 @@
-"""Trends apart from a browser: usual levels and noise, the page's data of them, sparklines."""
+"""Trends apart from a browser: usual levels and noise, the page's data of them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from nights import LINUX, VPP, changed, date, make_row, make_rows, noisy
+from nights import VPP, changed, date, make_row, make_rows, noisy
 from report_cases import figures, lines_of, make_change, make_night, make_record
 
 from trexbench.core.history.levels import Kind, Usual
@@ -17,7 +16,6 @@ from trexbench.core.history.testers import FigureRatio
 from trexbench.report.page.html import page_data
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets_nights import trend_sheet
-from trexbench.report.page.sparks import HEIGHT, sparks
 from trexbench.report.page.trends import Trend, TrendChange, find_trends
 from trexbench.report.words import NONE
 from trexbench.review.report import changes_of
@@ -107,31 +105,6 @@ def test_every_run_has_its_document_without_the_night_that_it_lies_in() -> None:
     rows = [replace(row, path=elsewhere.get(number, row.path)) for number, row in enumerate(rows)]
     found = page_data(Report(rows), ())["trends"][0]["documents"]
     assert {at: path for at, path in enumerate(found) if path != "/netgate-vpp/030000-var2-64b.json"} == elsewhere
-
-
-def path_of(svg: str) -> list[float]:
-    """The heights of a sparkline's dots."""
-    line = next(one for one in re.findall(r'<path d="([^"]*)"', svg))
-    return [float(down) for down in re.findall(r"[ML]\d+,([\d.]+)", line)]
-
-
-def test_sparklines_of_a_metric_have_one_scale_in_which_noise_is_no_change() -> None:
-    steady, slower = make_rows(noisy(40)), make_rows([*noisy(30), *noisy(10, 4.3e6)], LINUX)
-    trends = find_trends([*steady, *slower], [], [slower_at(slower[30], 5e6, 4.3e6)])
-    draw = sparks(trends, [RATE])
-    vpp, linux = (draw(trend, RATE) for trend in trends)
-    spans = [max(path_of(svg)) - min(path_of(svg)) for svg in (vpp, linux)]
-    assert spans[0] < HEIGHT / 8 < HEIGHT / 3 < spans[1]
-    assert 'class="change bad"' in linux and "change" not in vpp
-
-
-def test_a_sparkline_breaks_at_failed_nights_and_says_where_it_is_cut_off() -> None:
-    rows = make_rows([5e6, 5e6, 5e6, 5e6, 1e6])
-    (trend,) = find_trends([*rows[:2], *rows[3:]], [make_night(make_record(rows[2], "off"), at=date(2))], [])
-    svg = sparks([trend], [RATE])(trend, RATE)
-    assert svg.count("M") == 3 and 'class="cut"' in svg, "two stretches, and the mark"
-    assert max(path_of(svg)) <= HEIGHT
-    assert sparks([trend], [RATE])(trend, POWER) == "" == sparks([trend_of(rows[:1])], [RATE])(trend_of(rows[:1]), RATE)
 
 
 def by_testers(values: Sequence[float], own: int, slow: float = 1.0) -> list[RunRow]:

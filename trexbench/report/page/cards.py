@@ -1,16 +1,30 @@
-"""The page's cards: each event with its small trend, what to type next, and where its documents are."""
+"""The page's cards: each event with its small trend, what to type next, and where its documents are.
+
+Trends are SVG, which holds numbers only; all have one scale, so that noise does not look like a change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from ...core.history.regression import Finding
 from ...core.history.series import night_of
 from ..commands import acknowledge, compare, doctor, run_again, show
 from ..events import NightEvent
 from .report import Report
-from .sparks import draw_trend, span_of
+from .trends import Trend
+
+WIDTH, HEIGHT, EDGE = 360, 100, 8
+"""Dimensions of a trend in its own units; the page stretches it to the card."""
+LEAST, MOST = 0.05, 0.3
+"""The share of the usual level at the upper and lower edge of the trends: at least, and at most."""
+NIGHTS, BEFORE = 60, 20
+"""So many nights are drawn on a card; more where the change is older, then with so many before it."""
+DEVIATIONS, THINNEST = 2, 0.002
+"""The half width of the noise in deviations of a night, and at least, as a share."""
 
 
 @dataclass(frozen=True)
@@ -63,3 +77,49 @@ def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str
         yield "check the bench", doctor(cell)
     what = "measure the first of them again" if len(event.cells) > 1 else "measure it again"
     yield what, run_again(event.suite, report.results, cell)
+
+
+def span_of(findings: Sequence[Finding]) -> float:
+    """The share at the upper and lower edge of all cards, so that a small change looks small beside a large one."""
+    return min(max([LEAST, *(1.2 * abs(one.share) for one in findings if one.share is not None)]), MOST)
+
+
+def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:
+    """Draw the figure of a finding for its card; nothing for a single night, or a usual level of 0."""
+    trend = next((one for one in trends if one.cell == finding.cell), None)
+    usual = None if trend is None else trend.usual(finding.metric)
+    if trend is None or usual is None or not usual.level:
+        return ""
+    shares = {trend.instants[row.path]: value / usual.level - 1 for row, value in trend.values(finding.metric)}
+    nights = sorted(shares)
+    lost = [finding.loss.first] if finding.loss is not None and not finding.worse else []
+    changes = [bisect_left(nights, one) for one in (*lost, finding.since or "")]
+    first = max(0, min(len(nights) - NIGHTS, *(at - BEFORE for at in changes), len(nights)))
+    points = [shares[night] for night in nights[first:]]
+    if len(points) < 2:
+        return ""
+    half = max(DEVIATIONS * (usual.noise or 0.0) / abs(usual.level), THINNEST)
+    return "".join(_draw(points, [at - first for at in changes if at > first], span, half, finding.worse))
+
+
+def _draw(points: Sequence[float], changes: Sequence[int], span: float, half: float, worse: bool) -> Iterator[str]:
+    """half: of the noise, as a share."""
+
+    def down(share: float) -> float:
+        return HEIGHT / 2 - (HEIGHT / 2 - EDGE) * max(-1.0, min(1.0, share / span))
+
+    def right(at: float) -> float:
+        return EDGE + (WIDTH - 2 * EDGE) * at / max(1, len(points) - 1)
+
+    top, bottom = down(half), down(-half)
+    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none"'
+    yield f'<svg class="trend" {box} aria-hidden="true">'
+    yield f'<rect class="noise" x="0" y="{top:.1f}" width="{WIDTH}" height="{bottom - top:.1f}"/>'
+    yield f'<path class="usual" d="M0,{down(0.0):.1f}H{WIDTH}"/>'
+    for at in changes:
+        yield f'<path class="change" d="M{right(at - 0.5):.1f},0V{HEIGHT}"/>'
+    line = "L".join(f"{right(at):.1f},{down(share):.1f}" for at, share in enumerate(points))
+    yield f'<path class="line" d="M{line}"/>'
+    place = f"M{right(len(points) - 1):.1f},{down(points[-1]):.1f}h0"
+    yield f'<path class="now {"bad" if worse else "good"}" d="{place}"/>'
+    yield "</svg>"

@@ -32,7 +32,6 @@ from .plots_tcp import bar_figure, series_figure
 from .plots_trends import nights_of, trend_data, trend_figures
 from .report import Report
 from .sheets import sheets_of
-from .sparks import sparks
 from .tcp import mode_words
 from .templates import fill, read_static
 
@@ -54,7 +53,6 @@ def render(report: Report, library: str, version: str = "") -> str:
     """The page. library: the plotting library's JavaScript; version: of a page that is served and renews itself."""
     parts = parts_of(report)
     data, rows = page_data(report, parts), list[str]()
-    spark = sparks(report.trends, report.metrics)
 
     def set_aside(body: Markup) -> int:
         """Keep a table's rows, and return their number."""
@@ -87,7 +85,6 @@ def render(report: Report, library: str, version: str = "") -> str:
         "split": _split,
         "set_aside": set_aside,
         "data": lambda: Markup(_packed(json.dumps(data | {"rows": rows}, separators=(",", ":"), allow_nan=False))),
-        "spark": lambda trend, metric: Markup(spark(trend, metric)),
     }
     return fill("page.html", values | _static_values(library, version), clean)
 

@@ -64,7 +64,7 @@ var fillTables = (function () {
   // The rows that are shown, in the order in which they are shown.
   function csv(table) {
     var deltas = table.dataset.deltas !== undefined, blocks = table.dataset.blocks;
-    function shown(cell) { return !cell.classList.contains("off") && !cell.classList.contains("skip"); }
+    function shown(cell) { return !cell.classList.contains("off"); }
     var heads = [];
     Array.prototype.filter.call(table.tHead.rows[table.tHead.rows.length - 1].cells, shown).forEach(function (head) {
       var name = head.dataset.h !== undefined ? head.dataset.h : head.textContent.trim();
@@ -117,7 +117,7 @@ var fillTables = (function () {
       all(body, "tr:not(.block)").forEach(function (row, at) { row.dataset.at = at; });
     });
     if (table.tHead.rows.length === 1) {
-      all(table, "thead th:not(.skip)").forEach(function (head) { button(table, head); });
+      all(table, "thead th").forEach(function (head) { button(table, head); });
     }
     table.sheetbar = { count: count, whole: whole };
     tables.push(table);
