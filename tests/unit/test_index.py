@@ -30,7 +30,7 @@ from trexbench.core.load.sample import Phase
 from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status
 from trexbench.core.strategy.base import LoadStep
 from trexbench.results.document import read_sealed
-from trexbench.results.index import FORMER_FILE, INDEX_FILE, open_index
+from trexbench.results.index import INDEX_FILE, open_index
 from trexbench.results.store import RunWriter, load_rows, load_run
 
 RUNS = {
@@ -386,12 +386,6 @@ def test_an_index_in_any_state_is_made_anew(tmp_path: Path, what: str) -> None:
     assert file.read_bytes() != whole
     assert snapshot(tmp_path) == wanted == snapshot(tmp_path)
     assert file.read_bytes() == whole
-
-
-def test_the_index_of_an_earlier_version_goes(tmp_path: Path) -> None:
-    (tmp_path / FORMER_FILE).write_bytes(b"SQLite format 3")
-    store(tmp_path, RUN)
-    assert len(rows(tmp_path)) == 1 and not (tmp_path / FORMER_FILE).exists()
 
 
 def test_where_none_can_be_kept_it_is_made_in_memory_and_said_so(tmp_path: Path) -> None:

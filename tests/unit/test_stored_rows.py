@@ -226,32 +226,6 @@ def test_months_and_years_that_are_over_are_merged_once(tmp_path: Path) -> None:
     assert files_of(tmp_path)[0] == "2025.2.parquet", "a merged file never changes"
 
 
-WRITE_FOR_EVER = """
-import pickle, sys
-from pathlib import Path
-from trexbench.results.parquet import make_table, write_table
-folder, rows = pickle.load(sys.stdin.buffer)
-table = make_table(rows, ["x"] * len(rows))
-print(flush=True)
-while True:
-    write_table(Path(folder) / "2026-01-01.parquet", table)
-"""
-
-
-def test_a_kill_leaves_a_whole_file(tmp_path: Path) -> None:
-    rows = make_rows(noisy(40))
-    for seed in range(scaled(30, 3)):
-        child = start_child(WRITE_FOR_EVER, (str(tmp_path), rows))
-        assert child.stdout is not None and child.stdout.readline()
-        path = tmp_path / "2026-01-01.parquet"
-        while not path.exists():
-            time.sleep(0.001)
-        time.sleep(random.Random(seed).random() / 50)
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-        assert read_rows(path) == rows
-
-
 # Stores
 
 

@@ -95,10 +95,10 @@ def format_figure(value: float | None, metric: Metric) -> str:
     return or_dash(value, forms.get(metric.unit, lambda number: format_scaled(number, metric.unit)))
 
 
-def format_whole(value: float | None, metric: Metric, at_least: bool = False) -> str:
-    """A metric's value with its unit in any case; with ``>=`` where it is only a lower bound."""
+def format_whole(value: float | None, metric: Metric) -> str:
+    """A metric's value with its unit in any case."""
     unit = f" {metric.name}" if metric.unit == "cycles" and value is not None else ""
-    return f"{'>= ' * at_least}{format_figure(value, metric)}{unit}"
+    return f"{format_figure(value, metric)}{unit}"
 
 
 def format_loss(share: float | None) -> str:

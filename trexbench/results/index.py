@@ -30,8 +30,6 @@ from .scan import plain, scan
 from .store import load_rows
 
 INDEX_FILE = "index.cache"
-FORMER_FILE = "index.sqlite"
-"""The index of earlier versions, which goes once there is a new one."""
 QUERY_S = 60.0
 MANY = 1000
 """Reading so many documents takes a while, which is said."""
@@ -184,7 +182,6 @@ def _write(results: Path, entries: Mapping[str, IndexEntry], warn: Callable[[str
     try:
         files.sweep(results)
         files.replace_file(results / INDEX_FILE, msgspec.json.encode(kept))
-        (results / FORMER_FILE).unlink(missing_ok=True)
     except OSError as error:
         place = results / INDEX_FILE
         warn(f"{place} cannot be kept ({error.strerror}): the index is made in memory, each time again")

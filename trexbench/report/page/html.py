@@ -195,20 +195,10 @@ def find_figures(report: Report, cells: Sequence[Cell], nights: dict[str, int]) 
 
 
 def default_choice(report: Report) -> tuple[str, bool] | None:
-    """The mode, as the data name it, and the direction that are shown first: those of the alarming change.
-
-    Without one, those in which the DUTs differ most, in shares of line rate.
-    """
-    if (alarming := report.alarming) is not None and not alarming.cell.tcp:
-        return clean(alarming.cell.mode), alarming.cell.bidir
-    totals: dict[Cell, float] = {}
-    for curve in report.curves:
-        share = curve.result.maximum_pps / curve.line_rate_pps / (1 + curve.cell.bidir)
-        totals[curve.cell] = totals.get(curve.cell, 0.0) + share
-    groups: dict[tuple[str, bool], list[float]] = {}
-    for cell, total in totals.items():
-        groups.setdefault((clean(cell.mode), cell.bidir), []).append(total)
-    return max(groups, key=lambda key: max(groups[key]) - min(groups[key]), default=None)
+    """The mode, as the data name it, and the direction that are shown first: those of the alarming change, if any."""
+    alarming = [report.alarming.cell] if report.alarming is not None and not report.alarming.cell.tcp else []
+    cell = next(iter([*alarming, *(curve.cell for curve in report.curves)]), None)
+    return None if cell is None else (clean(cell.mode), cell.bidir)
 
 
 def default_tcp_mode(report: Report) -> str | None:

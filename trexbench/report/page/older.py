@@ -99,14 +99,14 @@ def _pick(key: str, rows: Sequence[RunRow], latest: RunRow, since: str | None) -
     return None if nearest is None or nearest > give else away[nearest]
 
 
-def with_figures(one: Older, result: RunResult, most: int = MOST_POINTS) -> Older:
+def with_figures(one: Older, result: RunResult) -> Older:
     """With what this row's run measured; StoreError where its document now holds another run."""
     row = one.row
     if (result.started, result.status.value) != (row.started, row.status):
         raise StoreError("another run than the index names", "it was replaced in the meantime: make the report again")
     return replace(
         one,
-        curves=find_curves(row.cell, result, most) if has_curve(row.cell.kind) else (),
+        curves=find_curves(row.cell, result, MOST_POINTS) if has_curve(row.cell.kind) else (),
         costs=known_costs(result),
         latencies=find_latency_table({row.cell: result}).rows,
     )
