@@ -9,10 +9,6 @@ from typing import Any
 import pytest
 from tools import succeed, trexbench
 
-from trexbench.core.history.rows import row_of
-from trexbench.results.index import open_index
-from trexbench.results.store import load_run
-
 SUITE = """
 duts: [netgate-linux, {name: netgate-vpp, rx_queues: [1]}]
 modes: [var2-64b, var2-1514b]
@@ -47,16 +43,6 @@ def exported(place: Path) -> dict[str, dict[str, Any]]:
 
 def said(place: Path, *arguments: str) -> str:
     return succeed(place, *arguments).stdout
-
-
-def test_the_index_agrees_with_the_documents(place: Path) -> None:
-    index = open_index(place / "results", print)
-    found, problems = index.rows(), index.problems()
-    assert len(found) == 16 and not problems
-    for row in found:
-        assert row == row_of(load_run(place / "results" / row.path), row.path)
-    assert {row.suite for row in found} == {"small"} and {row.night for row in found} == set(NIGHTS)
-    assert all(row.get("cycles_per_packet") for row in found if row.cell.dut == "netgate-vpp")
 
 
 def test_they_are_listed_asked_and_compared(place: Path) -> None:

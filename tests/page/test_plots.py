@@ -157,6 +157,7 @@ def test_a_zoom_does_not_outlive_its_unit(opened: Page) -> None:
     assert opened.evaluate(zoomed), "another axis only"
     opened.choose(unit="pps")
     assert not opened.evaluate(zoomed)
+    assert opened.evaluate("document.querySelector('#plot-ramps .xtitle').textContent") == "offered, Mpps"
 
 
 def test_a_choice_without_a_run_says_so(opened: Page) -> None:

@@ -94,22 +94,6 @@ def test_latencies_are_drawn_and_have_a_trend(chromium: Page, page: Path) -> Non
     assert chromium.said == []
 
 
-def test_choices_redraw_and_a_change_of_ground_does_too(chromium: Page, page: Path) -> None:
-    chromium.open(page.as_uri())
-    few = chromium.evaluate(DRAWN)
-    chromium.choose(mode="", traffic="")
-    assert chromium.evaluate(DRAWN) > few
-    chromium.choose(unit="pps")
-    assert chromium.evaluate("document.querySelector('#plot-ramps .xtitle').textContent") == "offered, Mpps"
-    chromium.evaluate("document.querySelector('input[name=column]').click()")
-    assert "linux" not in chromium.evaluate("document.querySelector('#plot-ramps .legend').textContent")
-    colour = "getComputedStyle(document.querySelector('#plot-ramps .xtitle')).fill"
-    before = chromium.evaluate(colour)
-    chromium.prefer("dark")
-    chromium.wait(f"{colour} !== '{before}'")
-    assert chromium.said == []
-
-
 def test_the_pointer_is_told_what_it_rests_on(chromium: Page, page: Path) -> None:
     chromium.open(page.as_uri())
     chromium.evaluate("document.getElementById('plot-ramps').scrollIntoView()")

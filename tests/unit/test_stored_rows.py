@@ -418,35 +418,6 @@ def test_rows_of_damaged_documents_never_replace_the_stores(tmp_path: Path, monk
     assert len(all_rows(other, told.append)) == 5, "it is made again"
 
 
-def test_of_two_that_merge_at_once_neither_loses_a_late_nights_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = memory_store(1)
-    theirs = fresh(tmp_path, monkeypatch)
-
-    def put(results: Path, number: int) -> None:
-        monkeypatch.setenv("TREXBENCH_STATE_DIR", str(results.parents[1]))
-        keep_night(results, ended_night(results, number), pytest.fail)
-
-    def slow(folder: Path) -> tuple[list[Path], list[Path]]:
-        """Merge, and let another one put a late night meanwhile."""
-        monkeypatch.setattr("trexbench.results.published.merge", merge)
-        merged = merge(folder)
-        put(theirs, 5)
-        monkeypatch.setenv("TREXBENCH_STATE_DIR", str(ours.parents[1]))
-        return merged
-
-    monkeypatch.setattr("trexbench.results.published.merge", slow)
-    for number in (31, 32, 33):
-        put(ours, number)
-    rows = all_rows(fresh(tmp_path, monkeypatch), pytest.fail)
-    assert [row.night for row in rows] == [date(at) for at in (0, 5, 31, 32, 33)]
-    assert [path.rpartition("/")[2] for path in fsspec.filesystem("memory").find("/lab/results/rows")] == [
-        "2026-01.parquet",
-        *(f"{date(at)}.parquet" for at in (31, 32, 33)),
-    ]
-
-
 @pytest.mark.parametrize("number", [5, 31])
 def test_a_writer_that_stalls_anywhere_loses_and_doubles_no_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..core.result import RunResult
 from ..core.units import format_share
 from .clean import clean
 from .room import wrapped
-from .sheet import Item, Sheet, figure, format_sheet, make_sheet, row_of, with_columns
+from .sheet import Item, Sheet, figure, format_sheet, make_sheet, with_columns
 from .words import format_whole, name_of
 
 WORDS = {
@@ -79,9 +79,9 @@ def sets_compared(first: str, second: str, compared: SetComparison) -> Compariso
     heads = f"::cell; runs^2; {_heads(compared.pairs)}"
     marks = [f"[{number}]" if pair.unlike else "" for number, pair in enumerate(compared.pairs, start=1)]
     alone = [(cell, "first") for cell in compared.only_first] + [(cell, "second") for cell in compared.only_second]
-    marked = make_sheet(heads, (_set_row(pair, "") for pair in compared.pairs))
-    empty = [""] * (len(marked.heads) - 2)
-    rows = (row_of((str(cell), *empty, f"only in the {which}")) for cell, which in alone)
+    empty = [""] * (heads.count(";") - 1)
+    rows = ((str(cell), *empty, f"only in the {which}") for cell, which in alone)
+    marked = make_sheet(heads, [*(_set_row(pair, "") for pair in compared.pairs), *rows])
     columns = [(first, second, "; ".join(pair.unlike)) for pair in compared.pairs]
     values = {
         "first": first,
@@ -103,9 +103,7 @@ def sets_compared(first: str, second: str, compared: SetComparison) -> Compariso
         (first, second),
         make_sheet(heads, map(_set_row, compared.pairs, marks), "comparison"),
         with_columns(
-            replace(marked, lines=(*marked.lines, *rows)),
-            "::first set; ::second set; ::unlike",
-            [*columns, *repeat((first, second, ""), len(alone))],
+            marked, "::first set; ::second set; ::unlike", [*columns, *repeat((first, second, ""), len(alone))]
         ),
         values,
         remarks=remarks,
