@@ -16,6 +16,7 @@ from textwrap import wrap
 
 from ..core.history.cell import Cell
 from ..core.units import format_bits, format_pps, format_scaled, format_time
+from ..core.verdict.model import Goal, Verdict
 from .clean import clean, escape_markdown
 from .room import wrapped
 from .words import NONE, format_change, format_loss
@@ -236,8 +237,9 @@ def of_apart(value: float | None) -> Item:
     return figure(value, lambda bps: f"+- {format_scaled(bps, 'bit/s', 2)}")
 
 
-def of_interval(low: float | None, high: float | None) -> Item:
-    """Interval of rates in frames per second; a dash where one of them is not known."""
+def of_interval(of: Verdict | Goal | None) -> Item:
+    """The interval in which a verdict's rate lies, in frames per second; a dash where only a bound is known."""
+    low, high = (None, None) if of is None else (of.low_pps, of.high_pps)
     if low is None or high is None:
         return Item(NONE, "")
     return Item(f"{format_pps(low)} to {format_pps(high)}", f"{raw_of(low)} to {raw_of(high)}")

@@ -12,7 +12,6 @@ from ..core.history.rows import Metric, RunRow
 from ..core.result import RunResult, Status
 from ..core.run import Run
 from ..core.units import format_pps, format_scaled, format_share, format_time
-from ..core.verdict.model import Goal, Verdict
 from .clean import clean
 
 NONE = "-"
@@ -76,12 +75,6 @@ def format_bound(rate: float, at_least: bool, unit: str = "pps") -> str:
 def or_dash(value: float | None, form: Callable[[float], str]) -> str:
     """The value in this form; a dash for None."""
     return NONE if value is None else form(value)
-
-
-def interval_words(one: Verdict | Goal) -> str:
-    """The interval in which a verdict's rate lies; a dash where only a bound is known."""
-    known = one.low_pps is not None and one.high_pps is not None
-    return f"{format_pps(one.low_pps or 0.0)} to {format_pps(one.high_pps or 0.0)}" if known else NONE
 
 
 def format_figure(value: float | None, metric: Metric) -> str:

@@ -71,7 +71,7 @@ def older_sheet(report: Report) -> Sheet:
 def _older(of: DirectionResult, since: float | None) -> Iterator[Item | str]:
     yield str(of.direction)
     yield of_pps(of.maximum_pps, bound=of.at_least)
-    yield of_interval(of.low_pps, of.high_pps)
+    yield of_interval(of)
     yield of_change(since)
     yield from map(of_pps, (of.first_bad_pps, of.max_received_pps))
     yield of_share(of.hold_loss)
@@ -136,7 +136,7 @@ def _goal(run: RunResult, one: DirectionResult, goal: Goal) -> Iterator[Item | s
     yield f"{'PDR' if goal.loss else 'NDR'}, {format_limit(goal.loss)}"
     yield of_pps(goal.maximum_pps, bound=one.at_least or goal.high_pps is None)  # a loss never exceeded: a lower bound
     yield figure(goal.maximum_pps / run.plan.offer(one.direction).line_rate_pps, format_share, 100)
-    yield of_interval(goal.low_pps, goal.high_pps)
+    yield of_interval(goal)
     yield of_pps(one.confirmed_pps if goal == one.goals[0] else None)
     yield of_count(len(looks) or None)
     yield figure(run.samples[-1].t_s - run.samples[0].t_s if run.samples else 0.0, format_time)

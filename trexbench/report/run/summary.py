@@ -19,7 +19,8 @@ from ...core.strategy.base import Strategy
 from ...core.units import format_bits, format_duration, format_pps, format_share, format_time, nominal
 from ...core.verdict.model import DirectionResult, Limit
 from ...core.verdict.streams import StreamLoss, lost_first, stream_names
-from ..words import NONE, banners_of, format_bound, format_limit, interval_words, name_of, or_dash, text_of
+from ..sheet import of_interval
+from ..words import NONE, banners_of, format_bound, format_limit, name_of, or_dash, text_of
 from .costs import cost_words
 
 LIMIT_WORDS = {
@@ -147,12 +148,12 @@ def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
     yield "  of line rate", *(format_share(offer.line_share(one.maximum_pps)) for offer, one in offers)
     if plan.seeks_knee:
         yield row("first rate above that loss", lambda one: or_dash(one.first_bad_pps, format_pps))
-    yield row("  interval", interval_words)
+    yield row("  interval", lambda one: of_interval(one).text)
     for number, goal in enumerate(found[0].goals[1:] if found else (), 1):
         goals = [one.goals[number] if number < len(one.goals) else None for one in found]
         rates = (NONE if one is None else format_pps(one.maximum_pps) for one in goals)
         yield f"rate with loss <= {format_limit(goal.loss)}", *rates
-        yield "  interval" + " " * number, *(NONE if one is None else interval_words(one) for one in goals)
+        yield "  interval" + " " * number, *(of_interval(one).text for one in goals)
     if plan.length_s(Phase.CONFIRM):
         yield row(f"confirmed, held {format_duration(plan.length_s(Phase.CONFIRM))}", _confirmed)
     yield row("max received in a window", lambda one: format_pps(one.max_received_pps))

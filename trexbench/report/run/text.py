@@ -15,7 +15,7 @@ from ...core.verdict.model import DirectionResult
 from ..clean import clean
 from ..room import room_of, wrapped
 from ..sheet import Head, Item, Sheet, format_sheet, make_sheet, of_interval, of_pps, of_share
-from ..words import format_count, format_limit, interval_words, name_of
+from ..words import format_count, format_limit, name_of
 from .costs import cost_sheet, cost_words
 from .live import Live
 from .summary import RunSummary, answer_words, held_cost_of, limit_words, rate_words, summarise
@@ -126,8 +126,8 @@ def _banners(results: Sequence[RunResult]) -> list[str]:
 
 
 def _direction_words(result: RunResult, one: DirectionResult) -> str:
-    known = one.low_pps is not None and one.high_pps is not None
-    rate = f"{rate_words(one)} ({interval_words(one)})" if known else rate_words(one)
+    interval = of_interval(one)
+    rate = f"{rate_words(one)} ({interval.text})" if interval.raw else rate_words(one)
     goals = [f"{format_pps(goal.maximum_pps)} with loss <= {format_limit(goal.loss)}" for goal in one.goals[1:]]
     return f"{rate}: {'; '.join([limit_words(result, one), *goals, *one.reasons])}"
 
@@ -156,6 +156,6 @@ def direction_items(of: DirectionResult) -> Iterator[Item | str]:
     """All of HEADS but the limit."""
     yield str(of.direction)
     yield of_pps(of.maximum_pps, bound=of.at_least)
-    yield of_interval(of.low_pps, of.high_pps)
+    yield of_interval(of)
     yield from map(of_pps, (of.first_bad_pps, of.confirmed_pps, of.max_received_pps))
     yield of_share(of.hold_loss)
