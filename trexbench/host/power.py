@@ -23,6 +23,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,24 +208,21 @@ def fetch_json(urls: Sequence[str], timeout_s: float) -> Any:
 
 def _within(url: str, timeout_s: float) -> tuple[int, bytes]:
     """_fetch in a thread of its own: requests limits the time between two bytes, not that of the whole answer."""
-    found: list[tuple[int, bytes] | Exception] = []
+    answer: Future[tuple[int, bytes]] = Future()
 
     def work() -> None:
         try:
-            found.append(_fetch(url, timeout_s))
+            answer.set_result(_fetch(url, timeout_s))
         except Exception as error:  # handed to the caller's thread
-            found.append(error)
+            answer.set_exception(error)
 
-    worker = threading.Thread(target=work, daemon=True)
-    worker.start()
-    worker.join(timeout_s)
-    if not found or isinstance(found[0], requests.Timeout):
-        raise DutError(f"{url} did not answer within {timeout_s:g} s", "see whether the meter is up")
-    if isinstance(found[0], (requests.RequestException, OSError, ValueError)):
-        raise DutError(f"{url} cannot be read ({_reason(found[0])})", "see power.url and the meter") from None
-    if isinstance(found[0], Exception):
-        raise found[0]
-    return found[0]
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        return answer.result(timeout_s)
+    except (NotInTime, requests.Timeout):
+        raise DutError(f"{url} did not answer within {timeout_s:g} s", "see whether the meter is up") from None
+    except (requests.RequestException, OSError, ValueError) as error:
+        raise DutError(f"{url} cannot be read ({_reason(error)})", "see power.url and the meter") from None
 
 
 def _fetch(url: str, timeout_s: float) -> tuple[int, bytes]:

@@ -205,12 +205,9 @@ def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change
 
 def stays(found: Mapping[str, Any], facts: Facts) -> bool:
     """Test for an entry as permanent as this kernel's arp can make it."""
-    return bool(found["permanent"] or (found["stale"] and found["mac"] and _arp_forgets(facts)))
-
-
-def _arp_forgets(facts: Facts) -> bool:
     date = facts.get("kernel_date") or ""
-    return date.isdecimal() and any(int(date) in dates for dates in _FORGETFUL)
+    forgets = date.isdecimal() and any(int(date) in dates for dates in _FORGETFUL)
+    return bool(found["permanent"] or (forgets and found["stale"] and found["mac"]))
 
 
 def _pinned(found: Mapping[str, Any]) -> bool:
@@ -227,7 +224,7 @@ def _route(route: Route, facts: Facts) -> list[Change]:
     """Since FreeBSD 13 ``route add`` adds a second hop to the first; all hops but the wanted one are deleted."""
     to, via = str(route.to), str(route.via)
     there = [found for found in facts["routes"] if found["to"] == to]
-    extra = [found for found in there if not _has_gateway(found, via)]
+    extra = [found for found in there if hop(found) != f"via {via}"]
     missing = len(extra) == len(there)
     if not extra and not missing:
         return []
@@ -238,10 +235,6 @@ def _route(route: Route, facts: Facts) -> list[Change]:
     undo = (*((take,) if missing else ()), *(_restore(to, found) for found in extra))
     was = " and ".join(hop(found) for found in there) or "none"
     return [Change(f"route {to}", was, f"via {via}", do, undo)]
-
-
-def _has_gateway(found: Mapping[str, Any], via: str) -> bool:
-    return found["gateway"] == via and "G" in found["flags"] and not set("BR") & set(found["flags"])
 
 
 def hop(found: Mapping[str, Any]) -> str:
