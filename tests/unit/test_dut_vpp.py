@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +24,8 @@ from trexbench.dut import Wanted, plan_from_nothing
 from trexbench.dut.journal import FileJournal
 from trexbench.dut.model import with_config_rss
 from trexbench.dut.vpp import changes as vpp
-from trexbench.dut.vpp.check import compare
-from trexbench.dut.vpp.facts import VppFacts
 from trexbench.dut.vpp.observe import observed
-from trexbench.dut.vpp.parse import parse_fib
-from trexbench.dut.vpp.parse_show import parse_hardware, parse_interfaces, parse_neighbours, queue_packets
+from trexbench.dut.vpp.parse_show import parse_hardware, queue_packets
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 HOST_INTERFACES = ("d0", "d1")
@@ -131,11 +129,7 @@ def test_workers_of_the_config(dpdk: Bench, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "queues", "said"),
     [
-        (
-            VppSettings(),
-            65,
-            "65 receive queues are wanted, TenGigabitEthernet3/0/0 has 64 at most: ask for --rx-queues 1",
-        ),
+        (VppSettings(), 65, "65 receive queues are wanted, TenGigabitEthernet3/0/0 has 64 at most: ask for --rx-que"),
         (VppSettings(workers=4), None, "4 workers are wanted, the box has 4 cores: each takes one, and so does VPP's"),
         (VppSettings(rx_placement=((0, 0, 1),)), None, "rx_placement names worker 1, VPP has 1: they count from 0"),
         (VppSettings(rx_placement=((0, 2, 0),)), 2, "names queue 2 of TenGigabitEthernet3/0/0, which has 2"),
@@ -248,70 +242,28 @@ def test_interfaces_that_went_away_leave_dead_routes_which_go_first(host: Bench)
     assert host.wrong() == []
 
 
-def recorded(name: str) -> VppFacts:
-    """Return what was read of the recorded VPP, the second route as the first should be."""
-
-    def text(command: str) -> str:
-        return (FIXTURES / "vpp-26.06" / name / f"{command}.txt").read_text()
-
-    entry = parse_fib(text("show-ip-fib-16.0.0.0-8"))
-    good = "ipv4 via 100.65.2.2 host-d1 to 3a:b2:9c:72:7d:32"
-    other = replace(entry, prefix="48.0.0.0/8", buckets=(good,))
-    routes = dict.fromkeys(("16.0.0.0/8", "16.0.0.1", "16.255.255.254"), entry)
-    return VppFacts(
-        interfaces=parse_interfaces(text("show-interface.400kpps")),
-        hardware=parse_hardware(text("show-hardware-interfaces.400kpps")),
-        addresses={"host-d0": ["100.65.1.1/24"], "host-d1": ["100.65.2.1/24"]},
-        neighbours=parse_neighbours(text("show-ip-neighbors")),
-        routes={**routes, **dict.fromkeys(("48.0.0.0/8", "48.0.0.1", "48.255.255.254"), other)},
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("3q-bidir-polling", []),
-        ("3q-route-unresolved", ["dpo-drop ip4 (unresolved: 100.65.1.2 if_index:1, 100.65.1.2 if_index:2)"]),
-        (
-            "2q-route-half-dead",
-            ["arp-ipv4: via 100.65.1.2 host-d1 and ipv4 via 100.65.1.2 host-d0 to f2:1f:ed:c6:5d:f9"],
-        ),
-    ],
-)
-def test_the_recorded_accidents_are_mismatches(name: str, found: list[str]) -> None:
-    assert [wrong.found for wrong in compare(Wanted(VPP_HOST, MACS), recorded(name))] == found
-
-
 PIN = f"100.65.1.2%{NICS[0]}"
 PINNED = "wanted 68:05:ca:32:45:94 static, found"
+
+
+def _set(what: str, key: str, value: object) -> Callable[[VppBox], object]:
+    return lambda box: getattr(box, what).update({key: value})
 
 
 @pytest.mark.parametrize(
     ("harm", "wrong"),
     [
-        (
-            lambda box: box.neighbours.update({PIN: ("02:00:00:00:00:99", True)}),
-            f"neighbour 100.65.1.2 on {NICS[0]}: {PINNED} 02:00",
-        ),
-        (
-            lambda box: box.neighbours.update({PIN: ("68:05:ca:32:45:94", False)}),
-            f"{PINNED} 68:05:ca:32:45:94 learnt",
-        ),
+        (_set("neighbours", PIN, ("02:00:00:00:00:99", True)), f"neighbour 100.65.1.2 on {NICS[0]}: {PINNED} 02:00"),
+        (_set("neighbours", PIN, ("68:05:ca:32:45:94", False)), f"{PINNED} 68:05:ca:32:45:94 learnt"),
         (lambda box: setattr(box.cards[NICS[0]], "up", False), f"state of {NICS[0]}: wanted up, found down"),
-        (
-            lambda box: box.addresses.update({NICS[0]: ["100.65.1.1/25"]}),
-            f"address of {NICS[0]}: wanted 100.65.1.1/24, found 100.65.1.1/25",
-        ),
-        (
-            lambda box: box.routes.pop("16.0.0.0/8"),
-            f"route 16.0.0.0/8: wanted ipv4 via 100.65.1.2 {NICS[0]} to 68:05:ca:32:45:94, found none",
-        ),
+        (_set("addresses", NICS[0], ["100.65.1.1/25"]), "wanted 100.65.1.1/24, found 100.65.1.1/25"),
+        (lambda box: box.routes.pop("16.0.0.0/8"), "wanted ipv4 via 100.65.1.2 TenGig.* to 68:05.*, found none"),
     ],
 )
 def test_every_difference_is_named_and_mended(dpdk: Bench, harm: Callable[[VppBox], object], wrong: str) -> None:
     dpdk.apply()
     harm(dpdk.box)
-    assert any(wrong in one for one in dpdk.wrong()), dpdk.wrong()
+    assert any(re.search(wrong, one) for one in dpdk.wrong()), dpdk.wrong()
     assert len(dpdk.apply()) in (1, 2)
     assert dpdk.wrong() == []
 

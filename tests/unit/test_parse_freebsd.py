@@ -40,9 +40,20 @@ def test_interfaces() -> None:
     assert parse.parse_interfaces(tentative)["lo0"]["unusable"] == {"::1/128": "tentative"}
 
 
+GET, NETISR = text(OLD, "route-get"), text(OLD, "netisr")
+
+
 @pytest.mark.parametrize(
     ("parser", "shown", "expected"),
     [
+        (parse.parse_path, GET, "via 100.65.1.2 dev ix0"),
+        (parse.parse_path, GET.replace("GATEWAY,", ""), "dev ix0"),
+        (parse.parse_path, GET.replace("DONE", "BLACKHOLE,DONE"), "blackhole"),
+        (parse.parse_path, GET.replace("DONE", "REJECT,DONE"), "reject"),
+        (counters.parse_cpus, text(OLD, "cpuset"), (0,)),
+        (counters.parse_cpus, text(NEW, "cpuset"), (0, 1, 2, 3)),
+        (counters.parse_netisr_drops, NETISR, 42),  # not of igmp
+        (counters.parse_netisr_drops, NETISR.replace(" igmp ", " ip6  "), 51),
         (parse.media_speed_bps, "Ethernet autoselect (10Gbase-SR <full-duplex>)", 10e9),
         (parse.media_speed_bps, "Ethernet autoselect (1000baseT <full-duplex,master>)", 1e9),
         (parse.media_speed_bps, "Ethernet 10Gbase-T <full-duplex> (100baseTX <full-duplex>)", 100e6),
@@ -77,10 +88,25 @@ def test_routes_of_both_forms() -> None:
     assert both == [("100.65.1.2", "ix0"), ("100.65.2.2", "ix1")]
 
 
-@pytest.mark.parametrize("shown", ["", "300.0.0.0/8", "16.0.0.0/33", "16.0.0.1/8", "1.2.3.4.5", "10&0xff00ff00", "x"])
-def test_what_is_no_network_is_named(shown: str) -> None:
-    with pytest.raises(DutError, match="where a network is expected"):
-        parse.network(shown)
+def _times(values: str) -> object:
+    return counters.parse_cpu_times({"kern.cp_times": values, "kern.clockrate": "{ hz = 1000, stathz = 127 }"}, True)
+
+
+NETWORKS = ("", "300.0.0.0/8", "16.0.0.0/33", "16.0.0.1/8", "1.2.3.4.5", "10&0xff00ff00", "x")
+TIMES = ("", "0 0 0 0 0", "1 2 3 4", "1 2 3 4 -5", "a b c d e")
+
+
+@pytest.mark.parametrize(
+    ("parser", "shown", "words"),
+    [
+        *((parse.network, shown, "where a network is expected") for shown in NETWORKS),
+        *((_times, shown, r"kern\.cp_times") for shown in TIMES),
+        (parse.parse_path, "route: writing to routing socket: No such process\n", "no interface"),
+    ],
+)
+def test_what_cannot_be_read_is_named(parser: Callable[[str], object], shown: str, words: str) -> None:
+    with pytest.raises(DutError, match=words):
+        parser(shown)
 
 
 def test_routes_of_ipv6() -> None:
@@ -92,16 +118,6 @@ def test_routes_of_ipv6() -> None:
     found = [(one["to"], one["gateway"], one["interface"]) for one in parse.parse_routes(shown)]
     assert found == [("::/0", "fe80::1", "ix0"), ("2001:2:0:10::/64", "2001:2:0:1::2", "ix1")], "one MTU is blank"
     assert parse.parse_routes("Routing tables\n") == []
-
-
-def test_paths() -> None:
-    shown = text(OLD, "route-get")
-    assert parse.parse_path(shown) == "via 100.65.1.2 dev ix0"
-    assert parse.parse_path(shown.replace("GATEWAY,", "")) == "dev ix0"
-    assert parse.parse_path(shown.replace("DONE", "BLACKHOLE,DONE")) == "blackhole"
-    assert parse.parse_path(shown.replace("DONE", "REJECT,DONE")) == "reject"
-    with pytest.raises(DutError, match="no interface"):
-        parse.parse_path("route: writing to routing socket: No such process\n")
 
 
 def test_neighbours() -> None:
@@ -151,12 +167,6 @@ def test_cpus_that_are_absent() -> None:
     assert [(one.cpu, one.total_s) for one in counters.parse_cpu_times(values, False)] == [(0, 1.0), (2, 1.0)]
 
 
-@pytest.mark.parametrize("times", ["", "0 0 0 0 0", "1 2 3 4", "1 2 3 4 -5", "a b c d e"])
-def test_cpu_times_that_are_none(times: str) -> None:
-    with pytest.raises(DutError, match=r"kern\.cp_times"):
-        counters.parse_cpu_times({"kern.cp_times": times, "kern.clockrate": "{ hz = 1000, stathz = 127 }"}, True)
-
-
 def test_interface_counts() -> None:
     old = counters.parse_interface_counts(text(OLD, "interfaces"))
     wanted = {"Ipkts": 4000000, "Ierrs": 3, "Idrop": 0, "Opkts": 3900000, "Oerrs": 0, "Drop": 0}
@@ -171,14 +181,9 @@ def test_interrupts_and_queues() -> None:
     new = counters.receive_queues(counters.parse_interrupts(text(NEW, "interrupts")))
     assert new == {"igc0": {0: 134}, "ix0": {0: 140, 1: 141}}
     assert counters.receive_queues([(1, "ix0:que 0", 7), (2, "ix0:q1", 8), (3, "ix0:link", 9)]) == {"ix0": {0: 1, 1: 2}}
-    assert counters.parse_cpus(text(OLD, "cpuset")) == (0,)
-    assert counters.parse_cpus(text(NEW, "cpuset")) == (0, 1, 2, 3)
 
 
-def test_protocol_counts() -> None:
-    shown = text(OLD, "netisr")
-    assert counters.parse_netisr_drops(shown) == 42, "not of igmp"
-    assert counters.parse_netisr_drops(shown.replace(" igmp ", " ip6  ")) == 51
+def test_one_packet_is_counted_under_the_words_of_many() -> None:
     for count, words in ((12, "packets"), (1, "packet")):
         shown = text(OLD, "ip").replace("12 output packets discarded", f"{count} output {words} discarded")
         assert counters.parse_protocol(shown)["output packets discarded due to no route"] == count

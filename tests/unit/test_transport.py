@@ -17,6 +17,7 @@ pytestmark = pytest.mark.portable
 def test_runs_argv_without_a_shell() -> None:
     done = LocalTransport().run(["echo", "$HOME; `id`", "*"], 10)
     assert (done.argv, done.returncode, done.stdout) == (("echo", "$HOME; `id`", "*"), 0, "$HOME; `id` *\n")
+    assert LocalTransport().run(["printf", r"\377\n"], 10).stdout == "\ufffd\n", "output that is no text"
 
 
 def test_feeds_input_and_keeps_the_exit_code() -> None:
@@ -30,19 +31,18 @@ def test_feeds_input_and_keeps_the_exit_code() -> None:
         assert Completed((), 1, "", f"{marked}\n").complaint == "Error: no such file"
 
 
-def test_output_that_is_no_text() -> None:
-    assert LocalTransport().run(["printf", r"\377\n"], 10).stdout == "\ufffd\n"
+CANNOT_RUN = [
+    (LocalTransport(), ["no-such-program-here"], "no-such-program-here is not installed on this machine"),
+    (LocalTransport(), ["/"], "/ on this machine cannot be run"),
+    (LocalTransport(), ["echo", "a\0b"], "cannot be run"),
+    (NetnsTransport("tbx-none"), ["cat"], "namespace tbx-none does not exist: bring it up: trexbench lab up"),
+    (open_transport(TransportConfig("none", host="box")), ["cat"], "cat cannot be run on box: its config names no"),
+]
 
 
 @pytest.mark.parametrize(
     ("transport", "argv", "words"),
-    [
-        (LocalTransport(), ["no-such-program-here"], "no-such-program-here is not installed on this machine"),
-        (LocalTransport(), ["sleep", "20"], "sleep 20 on this machine did not end within 0.05 s"),
-        (LocalTransport(), ["/"], "/ on this machine cannot be run"),
-        (LocalTransport(), ["echo", "a\0b"], "cannot be run"),
-        (NetnsTransport("tbx-none"), ["cat"], "namespace tbx-none does not exist: bring it up"),
-    ],
+    [*CANNOT_RUN, (LocalTransport(), ["sleep", "20"], "sleep 20 on this machine did not end within 0.05 s")],
 )
 def test_failures_are_one_line(transport: Transport, argv: list[str], words: str) -> None:
     with pytest.raises(DutError) as caught:
@@ -75,11 +75,6 @@ def test_a_held_process_answers_line_by_line_and_ends_with_its_stdin() -> None:
     assert (done.returncode, done.argv) == (0, ("cat",))
 
 
-def test_a_held_process_that_ignores_its_stdin_is_killed() -> None:
-    with LocalTransport().start(["sleep", "30"]) as running:
-        assert running.finish(0.1).returncode == -signal.SIGKILL
-
-
 def test_what_a_held_process_complains_of() -> None:
     with LocalTransport().start(["ls", "/nonexistent"]) as running:
         assert heard(running, 1) == [] and running.ended
@@ -87,31 +82,19 @@ def test_what_a_held_process_complains_of() -> None:
         assert "No such file" in running.finish().complaint
 
 
-def test_a_held_process_that_reads_nothing() -> None:
-    with (
-        LocalTransport().start(["sleep", "30"]) as running,
-        pytest.raises(DutError, match=r"sleep 30 .* reads nothing"),
-    ):
-        running.send(b"x" * (1 << 20), 0.1)
+def test_a_held_process_that_ignores_its_stdin_is_named_and_killed() -> None:
+    with LocalTransport().start(["sleep", "30"]) as running:
+        with pytest.raises(DutError, match=r"sleep 30 .* reads nothing"):
+            running.send(b"x" * (1 << 20), 0.1)
+        assert running.finish(0.1).returncode == -signal.SIGKILL
+
+
+AT_A_PROMPT = open_transport(TransportConfig("cli", host="box", platform="edgeos"))
 
 
 @pytest.mark.parametrize(
     ("transport", "argv", "words"),
-    [
-        (LocalTransport(), ["no-such-program-here"], "no-such-program-here is not installed on this machine"),
-        (LocalTransport(), ["/"], "/ on this machine cannot be run"),
-        (NetnsTransport("tbx-none"), ["cat"], "namespace tbx-none does not exist: bring it up: trexbench lab up"),
-        (
-            open_transport(TransportConfig("none", host="box")),
-            ["cat"],
-            "cat cannot be run on box: its config names no transport",
-        ),
-        (
-            open_transport(TransportConfig("cli", host="box", platform="edgeos")),
-            ["cat"],
-            "cat cannot be run at the prompt of box: it needs a login with a shell",
-        ),
-    ],
+    [*CANNOT_RUN, (AT_A_PROMPT, ["cat"], "cat cannot be run at the prompt of box: it needs a login with a shell")],
 )
 def test_what_cannot_be_held_open(transport: Transport, argv: list[str], words: str) -> None:
     with pytest.raises(DutError, match=words):
