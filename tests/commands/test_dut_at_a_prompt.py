@@ -116,23 +116,13 @@ def test_facts_and_counters_of_an_edgerouter(tmp_path: Path, edgeos: Path) -> No
     assert not seen["before"]["missing"]
 
 
+QUICK = "--ramp-duration 4s --hold 3s --confirm 0s --warmup 1kpps:2s --sample 0.5s --no-picture"
+
+
 def test_a_run_applies_reads_back_and_counts(tmp_path: Path, mikrotik: CliServer) -> None:
     with fake_server() as server:
         options = [one for one in server.options if one != "--no-apply"]
-        quick = (
-            "--ramp-duration",
-            "4s",
-            "--hold",
-            "3s",
-            "--confirm",
-            "0s",
-            "--warmup",
-            "1kpps:2s",
-            "--sample",
-            "0.5s",
-            "--no-picture",
-        )
-        done = trexbench(tmp_path, "ramp", "--dut", "mikrotik.yaml", "--mode", "var2-64b", *quick, *options)
+        done = trexbench(tmp_path, "ramp", "--dut", "mikrotik.yaml", "--mode", "var2-64b", *QUICK.split(), *options)
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.glob("results/*/mikrotik/*.json")
     text = path.read_text()
@@ -144,17 +134,9 @@ def test_a_run_applies_reads_back_and_counts(tmp_path: Path, mikrotik: CliServer
 
 @pytest.mark.parametrize("name", ["mikrotik", "edgeos", "openwrt"])
 def test_its_twin_is_measured(tmp_path: Path, name: str) -> None:
-    options = ("--ramp-duration", "20", "--hold", "2", "--confirm", "1", "--warmup", "1kpps:2s", "--no-picture")
-    done = trexbench(
-        tmp_path,
-        "ramp",
-        "--dut",
-        str(ROOT / "dut_configs" / "examples" / f"{name}.yaml"),
-        "--mode",
-        "1flow-64b",
-        "--sim",
-        *options,
-    )
+    options = "--mode 1flow-64b --sim --ramp-duration 20 --hold 2 --confirm 1 --warmup 1kpps:2s --no-picture"
+    config = str(ROOT / "dut_configs" / "examples" / f"{name}.yaml")
+    done = trexbench(tmp_path, "ramp", "--dut", config, *options.split())
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.glob("results/*/*/*.json")
     planned = json.loads(path.read_text())["dut"]["facts"]["planned"]
@@ -201,16 +183,16 @@ def test_verify_says_what_differs(tmp_path: Path, mikrotik: CliServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"),
+    ("password", "words"),
     [
-        ("ROUTER_PASSWORD", "wrong", "admin@dut accepts neither your keys nor the password"),
-        ("ROUTER_PASSWORD", "", "the environment has no ROUTER_PASSWORD"),
+        ("wrong", "admin@dut accepts neither your keys nor the password"),
+        ("", "the environment has no ROUTER_PASSWORD"),
     ],
 )
 def test_who_cannot_log_in(
-    tmp_path: Path, mikrotik: CliServer, monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+    tmp_path: Path, mikrotik: CliServer, monkeypatch: pytest.MonkeyPatch, password: str, words: str
 ) -> None:
-    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("ROUTER_PASSWORD", password)
     said = dut(tmp_path, "plan", "mikrotik", code=6)
     assert said.startswith(f"trexbench: {words}") and said.count("\n") == 1 and PASSWORD not in said
 

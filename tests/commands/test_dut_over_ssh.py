@@ -28,7 +28,7 @@ from trexbench.core.errors import ConfigError, DutError
 from trexbench.dut import Wanted, open_dut
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal
-from trexbench.transport import Completed, SshTransport
+from trexbench.transport import SshTransport
 from trexbench.transport.ssh import CONFIG_ENV
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")
@@ -259,28 +259,12 @@ def test_connection_lost_mid_apply_then_revert_in_a_new_process(place: Place, af
     assert place.settings == before and place.journal.entries() == ()
 
 
-@dataclass
-class Hasty:
-    """A transport that waits for no command as long as it is asked to."""
-
-    inner: SshTransport
-    at_most_s: float
-
-    @property
-    def place(self) -> str:
-        return self.inner.place
-
-    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-        return self.inner.run(argv, min(timeout_s, self.at_most_s), input)
-
-    def close(self) -> None:
-        self.inner.close()
-
-
 @BY_DAY_ONE
-def test_a_command_that_hangs_is_named_and_taken_back(place: Place) -> None:
+def test_a_command_that_hangs_is_named_and_taken_back(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     before = place.settings
-    hasty = Hasty(place.transport(), 3.0)
+    hasty = place.transport()
+    patient = hasty.run
+    monkeypatch.setattr(hasty, "run", lambda argv, timeout_s, fed=None: patient(argv, min(timeout_s, 3.0), fed))
     dut = open_dut(place.wanted, hasty)
     place.shim.order(Order(place.kind.middle, "hang", after=True))
     begun = time.monotonic()
@@ -300,10 +284,6 @@ def test_a_wrong_host_key_lets_nothing_through(place: Place) -> None:
     assert place.shim.arrived == [] and place.journal.entries() == ()
     place.server.trust()
     assert place.kind.middle in place.verb("plan")
-
-
-def _hostile(canary: Path, *forms: str) -> list[str]:
-    return [form.format(canary) for form in forms]
 
 
 @BY_DAY_ONE
@@ -337,7 +317,8 @@ def test_hostile_values_in_the_yaml_are_refused(place: Place, key: str, at: tupl
     document["power"] = {"type": "shelly", "url": "http://192.0.2.7"}
     document["vpp"] = {"restart": ["x"], "rx_placement": ["0:0:0"]}
     document.update(linux={}, pfsense={})
-    for value in _hostile(canary, *(HOSTILE if NIGHTLY else HOSTILE[:2])):
+    for form in HOSTILE if NIGHTLY else HOSTILE[:2]:
+        value = form.format(canary)
         here: Any = document
         for step in at[:-1]:
             here = here[step]
@@ -355,7 +336,7 @@ def test_hostile_values_past_the_config_arrive_as_they_are(place: Place) -> None
     """A second wall: what stands in a config is a word of a command, never a command."""
     canary = place.folder / "canary"
     transport = place.transport()
-    for name in ("ix0" + "".join(_hostile(canary, *HOSTILE)), f"ix0\n; touch {canary} #"):
+    for name in ("ix0" + "".join(HOSTILE).format(*[canary] * len(HOSTILE)), f"ix0\n; touch {canary} #"):
         config = place.wanted.config
         port = replace(config.ports[0], interface=name)
         config = replace(config, cables=(port, config.ports[1]))

@@ -60,6 +60,26 @@ class BoxTransport:
         """There is nothing to close."""
 
 
+class Says:
+    """A transport that answers each command with the next of these, and with the last one from then on."""
+
+    place = "the box"
+    timeout_s = 0.0
+
+    def __init__(self, *answers: str | Said) -> None:
+        self.answers = [Said(one) if isinstance(one, str) else one for one in answers]
+        self.ran: list[str] = []
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        self.ran.append(" ".join(argv))
+        self.timeout_s = timeout_s
+        said = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return Completed(tuple(argv), said.returncode, said.stdout, said.stderr)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
 def of_family(config: DutConfig, version: int) -> DutConfig:
     """Return the same DUT with only the addresses, neighbours and routes of one version of IP."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from boxes import Says
 from effort import scaled
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from trexbench.dut import Wanted, open_dut, planned_only
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.commands.driver import observation
 from trexbench.dut.journal import FileJournal
-from trexbench.transport import Completed, LocalTransport
+from trexbench.transport import LocalTransport
 
 HEAD = "driver: commands\ntransport: {type: local}\nports: [{tester: 0}, {tester: 1}]\n"
 
@@ -227,20 +228,10 @@ def test_a_command_that_fails_costs_its_own_counters_only(tmp_path: Path) -> Non
         open_dut(Wanted(lost), LocalTransport()).observe()
 
 
-class Chatty:
-    """Prints more than anyone reads."""
-
-    place = "a chatty router"
-
-    def run(self, argv: object, timeout_s: float, input: str | None = None) -> Completed:
-        return Completed((), 0, "x" * LONGEST_TEXT + "\nforwarding\n", "")
-
-    def close(self) -> None: ...
-
-
 def test_a_long_output_is_cut_off(tmp_path: Path) -> None:
     step = "{what: a, run: [a], check: [b], matches: forwarding, undo: [d]}"
-    (only,) = open_dut(Wanted(config(tmp_path, f"commands: {{apply: [{step}]}}\n")), Chatty()).plan()
+    chatty = Says("x" * LONGEST_TEXT + "\nforwarding\n")
+    (only,) = open_dut(Wanted(config(tmp_path, f"commands: {{apply: [{step}]}}\n")), chatty).plan()
     assert only.was is not None and len(only.was) == 80
 
 

@@ -3,19 +3,51 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict, deque
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from bench import PFSENSE
 from box_pfsense import PfsenseBox
 from boxes import BoxTransport
-from replayed import Replay
 
-from trexbench.core.errors import DutError, StoreError
+from trexbench.core.errors import DutError
+from trexbench.core.typed import read_stored
 from trexbench.dut import Wanted, open_dut
-from trexbench.dut.recording import RecordingTransport, record, recording_from_dict, recording_to_dict, without_secrets
-from trexbench.transport import Completed
+from trexbench.dut.recording import (
+    SCHEMA,
+    VERSION,
+    RecordedAnswer,
+    Recording,
+    RecordingTransport,
+    record,
+    recording_to_dict,
+    without_secrets,
+)
+from trexbench.transport import Completed, Running
+from trexbench.transport.words import shown
+
+
+class Replay:
+    """A transport that answers as a recording does: to the same command in its order, at last the last one again."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.place = "a recording"
+        self._answers: dict[tuple[tuple[str, ...], str | None], deque[RecordedAnswer]] = defaultdict(deque)
+        for one in recording.answers:
+            self._answers[one.argv, one.input].append(one)
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        left = self._answers.get((tuple(argv), None if input is None else without_secrets(input)))
+        if not left:
+            raise DutError(f"{shown(argv)} was not run when {self.place} was made", "record it anew")
+        return left.popleft() if len(left) > 1 else left[0]
+
+    def start(self, argv: Sequence[str]) -> Running:
+        raise DutError(f"{shown(argv)} is not held open in {self.place}", "what is recorded ends by itself")
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def test_a_recording_answers_as_the_dut_did() -> None:
@@ -23,7 +55,8 @@ def test_a_recording_answers_as_the_dut_did() -> None:
     recorder = RecordingTransport(box)
     made = record(open_dut(Wanted(PFSENSE), recorder), recorder, PFSENSE)
     assert not made.failures and made.driver == "pfsense" and made.answers and "\nports:" in made.config
-    played = recording_from_dict(json.loads(json.dumps(recording_to_dict(made))))
+    written = json.loads(json.dumps(recording_to_dict(made)))
+    played = read_stored(written, "recording of a DUT", SCHEMA, VERSION, Recording)
     assert played == made
     dut, live = open_dut(Wanted(PFSENSE), Replay(played)), open_dut(Wanted(PFSENSE), BoxTransport(PfsenseBox()))
     assert dut.identity() == live.identity() and list(dut.plan()) == list(live.plan())
@@ -58,16 +91,10 @@ def test_a_dut_that_is_not_there_is_recorded_as_far_as_it_goes() -> None:
     ],
 )
 def test_secrets_are_masked(text: str) -> None:
-    assert "geheim" not in without_secrets(f"ix0: up\n{text}\nix1: down") and "ix1: down" in without_secrets(
-        f"ix0: up\n{text}\nix1: down"
-    )
+    masked = without_secrets(f"ix0: up\n{text}\nix1: down")
+    assert "geheim" not in masked and "ix1: down" in masked
 
 
 @pytest.mark.parametrize("text", ["dev.ix.0.queue0.rx_packets: 17", "net.inet.ip.forwarding: 1", "hw.ncpu=4"])
 def test_other_answers_stay_as_they_are(text: str) -> None:
     assert without_secrets(text) == text
-
-
-def test_other_files_are_no_recordings(tmp_path: Path) -> None:
-    with pytest.raises(StoreError):
-        recording_from_dict({"schema": "trexbench/run", "version": 1})

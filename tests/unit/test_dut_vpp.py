@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from bench import MACS, NICS, VPP, VPP_HOST, VPP_SHIPPED, Bench
-from box_vpp import CONF, VppBox
+from box_vpp import CONF, RUNTIME, VppBox
 from boxes import Said
 
 from trexbench.config.lookup import load_dut
@@ -402,15 +402,16 @@ def test_observe_counts_in_one_round_trip(dpdk: Bench) -> None:
     assert (len(dpdk.transport.ran), dpdk.box.cleared) == (2, 1)
 
 
+def printed(folder: str, *more: str) -> dict[str, str]:
+    """Output of each command of a reading, that about interfaces from these fixtures."""
+    names = {f"show {name}": f"{folder}/{name}.txt" for name in ("interface", *more)}
+    names |= {"show hardware-interfaces": f"{folder}/hardware.txt", "show cpu": "vpp-26.06/show-cpu.txt"}
+    return {"show runtime": RUNTIME, **{command: (FIXTURES / name).read_text() for command, name in names.items()}}
+
+
 def test_what_hardware_lost_is_counted_once() -> None:
     """rx-miss is the NIC's rx_missed_errors; rx-no-buf counts attempts; the reasons of drops are no more drops."""
-    texts = {
-        "show runtime": VppBox().vppctl(["vppctl", "-s", "/run/vpp/cli.sock", "show", "runtime"]).stdout,
-        "show interface": (FIXTURES / "vpp-dpdk/interface.txt").read_text(),
-        "show hardware-interfaces": (FIXTURES / "vpp-dpdk/hardware.txt").read_text(),
-        "show cpu": (FIXTURES / "vpp-26.06/show-cpu.txt").read_text(),
-    }
-    seen = observed(VPP, texts)
+    seen = observed(VPP, printed("vpp-dpdk"))
     assert [drop for drop in seen.drops if drop.count] == [
         DropCount("rx-miss", 77, 0),
         DropCount("rx-error", 3, 0),
@@ -423,14 +424,8 @@ def test_what_hardware_lost_is_counted_once() -> None:
 
 def test_queues_and_full_rings_of_vpps_own_drivers() -> None:
     """virtio counts what found its ring full as sent, and among the drops; vmxnet3 prints a part for each queue."""
-    native = FIXTURES / "vpp-26.06/native"
-    texts = {
-        "show runtime": VppBox().vppctl(["vppctl", "-s", "/run/vpp/cli.sock", "show", "runtime"]).stdout,
-        **{f"show {name}": (native / f"{name}.txt").read_text() for name in ("interface", "errors")},
-        "show hardware-interfaces": (native / "hardware.txt").read_text(),
-        "show cpu": (FIXTURES / "vpp-26.06/show-cpu.txt").read_text(),
-    }
-    seen = observed(load_dut("lab-vm-vpp"), texts)
+    config, texts = load_dut("lab-vm-vpp"), printed("vpp-26.06/native", "errors")
+    seen = observed(config, texts)
     assert [one.packets for one in seen.queues] == [709, 697, 800, 7, 2, 0]
     assert [drop for drop in seen.drops if drop.count] == [
         DropCount("drops", 10, 0),
@@ -439,7 +434,6 @@ def test_queues_and_full_rings_of_vpps_own_drivers() -> None:
     ]
     assert seen.ports == (PortCount(0, 2206, 0), PortCount(1, 9, 1844))
     assert queue_packets(parse_hardware(texts["show hardware-interfaces"])["vmxnet3-0/0/6/0"]) == {0: 4991, 1: 0}
-    config = load_dut("lab-vm-vpp")
     ports = tuple(replace(port, interface=port.interface.replace("virtio", "vmxnet3")) for port in config.ports)
     others = {command: text.replace("virtio-0/0", "vmxnet3-0/0") for command, text in texts.items()}
     seen = observed(replace(config, cables=ports), others)

@@ -50,14 +50,10 @@ def test_only_the_parts_that_are_needed() -> None:
     assert "delay" not in argvs("loss=1%")[0]
 
 
-def test_a_burst_holds_two_of_the_largest_frames() -> None:
+def test_bursts_hold_two_of_the_largest_frames_and_netem_more_than_its_default_of_a_thousand() -> None:
     assert "burst 3044 " in argvs("1mbit")[0] and "burst 18044 " in argvs("1mbit", 9000)[0]
-
-
-def test_netem_holds_more_than_its_default_of_a_thousand() -> None:
     for text, least in (("1ms,1mbit", 1000), ("20ms", 100e9 / 8 * 0.01 / 1500), ("200ms,1gbit", 12.5e6 / 60)):
-        limit = int(argvs(text)[0].split("limit ")[1].split()[0])
-        assert limit >= least
+        assert int(argvs(text)[0].split("limit ")[1].split()[0]) >= least
 
 
 @pytest.mark.parametrize("text", ["10s,jitter=5s", "10s,100gbit"])
@@ -172,12 +168,6 @@ def test_who_carries_the_line() -> None:
     assert carrier_of(replace(lab, driver="none")) is None
 
 
-def scripts(folder: Path, **does: str) -> None:
-    for name, script in does.items():
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / name).chmod(0o755)
-
-
 TOLD = f"cat > batch; echo '{SAMPLES['dut.linux.wan.parse_qdiscs'][0]}'"
 
 
@@ -203,7 +193,8 @@ def test_what_makes_it_is_found_by_trying(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lab: bool, unshare: str, text: str, said: str
 ) -> None:
     """A program on PATH stands for the kernel."""
-    scripts(tmp_path, unshare=unshare)
+    (tmp_path / "unshare").write_text(f"#!/bin/sh\n{unshare}\n")
+    (tmp_path / "unshare").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.chdir(tmp_path)

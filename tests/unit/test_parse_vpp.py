@@ -56,25 +56,15 @@ def test_states_are_whole_and_names_are_not_quoted() -> None:
     assert states["ethernet-input"] == "active"
 
 
-@pytest.mark.parametrize(
-    ("index", "clocks"),
-    [
-        (0, 1.47e4 * 3),  # fib-walk: neither vectors nor calls: per suspend
-        (-1, 1.20e7 * 3),  # unix-cli-process-0: no vectors: per call, whatever it was suspended
-    ],
-)
-def test_clocks_are_per_packet_call_or_suspend(index: int, clocks: float) -> None:
-    text = "\n".join(
-        [
-            "Time 5.0, 10.000000 sec internal node vector rate 0.00 loops/sec 831039.54",
-            "Name State Calls Vectors Suspends Packet-Clocks Vectors/Call",
-            'fib-walk "any wait" 0 0 3 1.47e4 0.00',
-            "ethernet-input active 10 20 0 5e0 2.00",
-            'unix-cli-process-0 "running" 3 0 6 1.20e7 0.00',
-        ]
+def test_clocks_are_per_packet_or_call_or_else_suspend() -> None:
+    (thread,) = parse_runtime(
+        "Time 5.0, 10.000000 sec internal node vector rate 0.00 loops/sec 831039.54\n"
+        "Name State Calls Vectors Suspends Packet-Clocks Vectors/Call\n"
+        "ethernet-input active 10 20 0 5e0 2.00\n"
+        'unix-cli-process-0 "running" 3 0 6 1.20e7 0.00\n'
+        'fib-walk "any wait" 0 0 3 1.47e4 0.00\n'
     )
-    (thread,) = parse_runtime(text)
-    assert thread.nodes[index].total_clocks == clocks and thread.nodes[1].total_clocks == 100
+    assert [node.total_clocks for node in thread.nodes] == [20 * 5e0, 3 * 1.20e7, 3 * 1.47e4]
     assert (thread.number, thread.name, thread.lcore, thread.in_pps) == (None, None, None, None)
 
 
@@ -88,11 +78,7 @@ def test_the_format_of_older_releases() -> None:
         ("pg-input", "disabled"),
     ]
     assert worker.nodes[1] == NodeRuntime("dpdk-input", "polling", 80000000, 200, 0, 2.2e10, 0.0)
-
-
-def test_a_thread_without_traffic_has_no_nodes() -> None:
-    heading, _, _ = OLDER.partition("some-cleaner")
-    assert parse_runtime(heading)[0].nodes == ()
+    assert parse_runtime(OLDER.partition("some-cleaner")[0])[0].nodes == (), "without traffic"
 
 
 HEAD = "Name State Calls Vectors Suspends Clocks Vectors/Call\n"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
+from boxes import Said, Says
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
 from trexbench.host.ping import EchoReply, PingSeries, parse_ping, ping
 from trexbench.session.tcp.path import judge
-from trexbench.transport import Completed
 
 IPUTILS = """PING 100.66.2.2 (100.66.2.2) 56(84) bytes of data.
 64 bytes from 100.66.2.2: icmp_seq=1 ttl=63 time=0.112 ms
@@ -74,29 +72,15 @@ def test_every_answer_that_is_printed_is_read(answers: list[tuple[int, int]], lo
     assert found.times_s == pytest.approx([us / 1e6 for _, us in answers])
 
 
-class Says:
-    place = "namespace x"
-
-    def __init__(self, stdout: str, stderr: str = "", returncode: int = 0) -> None:
-        self._said, self.ran = (returncode, stdout, stderr), list[tuple[str, ...]]()
-
-    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-        self.ran.append(tuple(argv))
-        self.timeout_s = timeout_s
-        return Completed(tuple(argv), *self._said)
-
-    def close(self) -> None: ...
-
-
 def test_ping_asks_as_told_and_waits_long_enough() -> None:
-    there = Says(BUSYBOX, returncode=1)
+    there = Says(Said(BUSYBOX, returncode=1))
     assert len(ping(there, "192.0.2.1", 60, 0.5, 4, "192.0.2.9").answers) == 1, "what was lost is a result, no error"
-    assert " ".join(there.ran[0]) == "ping -4 -n -c 60 -i 0.5 -W 2 -I 192.0.2.9 192.0.2.1" and there.timeout_s > 32
+    assert there.ran[0] == "ping -4 -n -c 60 -i 0.5 -W 2 -I 192.0.2.9 192.0.2.1" and there.timeout_s > 32
 
 
 def test_ping_that_cannot_run_says_so() -> None:
-    with pytest.raises(DutError, match="failed on namespace x: ping: connect: Network is unreachable"):
-        ping(Says("", "ping: connect: Network is unreachable\n", 2), "192.0.2.1", 1)
+    with pytest.raises(DutError, match="failed on the box: ping: connect: Network is unreachable"):
+        ping(Says(Said("", "ping: connect: Network is unreachable\n", 2)), "192.0.2.1", 1)
 
 
 def seen(*ttls: int, **more: object) -> PingSeries:

@@ -6,26 +6,20 @@ import base64
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from boxes import Said, Says
 
 from trexbench.config.settings import PowerConfig
 from trexbench.core.errors import DutError
 from trexbench.host import power
 from trexbench.host.power import PowerReading, RaplMeter, open_meter
-from trexbench.transport import Completed
 
-SHELLY = {
-    "id": 0,
-    "output": True,
-    "apower": 19.2,
-    "voltage": 230.1,
-    "aenergy": {"total": 50.982, "by_minute": [1, 2, 3]},
-}
+SHELLY = {"id": 0, "output": True, "apower": 19.2, "aenergy": {"total": 50.982, "by_minute": [1, 2, 3]}}
 GEN1 = {"meters": [{"power": 18.5, "is_valid": True, "total": 120}, {"power": 0.0, "is_valid": False, "total": 0}]}
 EM = {"meters": [], "emeters": [{"power": 10.66, "is_valid": True, "total": 5.3}]}
 TASMOTA = {"StatusSNS": {"Time": "2022-01-01T00:00:00", "ENERGY": {"Total": 0.520, "Power": 27, "Voltage": 234}}}
@@ -81,28 +75,11 @@ def plug(answers: Mapping[str, Callable[[BaseHTTPRequestHandler], None]]) -> Ite
         server.server_close()
 
 
-class Nowhere:
-    """The DUT of a meter that does not need it; one text for every command of one that does."""
-
-    place = "the DUT"
-
-    def __init__(self, *texts: str, code: int = 0) -> None:
-        self.texts, self.code, self.ran = list(texts), code, list[str]()
-
-    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-        self.ran.append(" ".join(argv))
-        text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
-        return Completed(tuple(argv), self.code, "" if self.code else text, text if self.code else "")
-
-    def close(self) -> None:
-        """Nothing is open."""
+def read(config: PowerConfig, transport: Says | None = None) -> PowerReading:
+    return open_meter(config, transport or Says(""))()
 
 
-def read(config: PowerConfig, transport: Nowhere | None = None) -> PowerReading:
-    return open_meter(config, transport or Nowhere(""))()
-
-
-def failure(config: PowerConfig, transport: Nowhere | None = None) -> str:
+def failure(config: PowerConfig, transport: Says | None = None) -> str:
     with pytest.raises(DutError) as caught:
         read(config, transport)
     assert "\n" not in str(caught.value)
@@ -250,10 +227,6 @@ def test_digest_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
         assert read(PowerConfig("shelly", there.url)).power_w == 19.2
 
 
-def test_constant() -> None:
-    assert read(PowerConfig("constant", watts=19.0)) == PowerReading(19.0)
-
-
 IPMI = """
     Instantaneous power reading:                   215 Watts
     Minimum during sampling period:                162 Watts
@@ -266,13 +239,14 @@ IPMI = """
 """
 
 
-def test_ipmi() -> None:
-    transport = Nowhere(IPMI)
+def test_constant_and_ipmi() -> None:
+    assert read(PowerConfig("constant", watts=19.0)) == PowerReading(19.0)
+    transport = Says(IPMI)
     assert read(PowerConfig("ipmi"), transport) == PowerReading(215.0)
     assert transport.ran == ["ipmitool dcmi power reading"]
-    assert "0 W: it does not measure" in failure(PowerConfig("ipmi"), Nowhere(IPMI.replace("215", "  0")))
-    assert "printed no power" in failure(PowerConfig("ipmi"), Nowhere("DCMI request failed\n"))
-    refused = Nowhere("Could not open device at /dev/ipmi0: No such file or directory\n", code=1)
+    assert "0 W: it does not measure" in failure(PowerConfig("ipmi"), Says(IPMI.replace("215", "  0")))
+    assert "printed no power" in failure(PowerConfig("ipmi"), Says("DCMI request failed\n"))
+    refused = Says(Said("", "Could not open device at /dev/ipmi0: No such file or directory\n", 1))
     assert "/dev/ipmi0" in failure(PowerConfig("ipmi"), refused)
 
 
@@ -290,7 +264,7 @@ def test_rapl_counts_on_where_its_counters_begin_again() -> None:
     texts = [rapl(10_000_000, 5_000_000, limit=99_999_999), rapl(40_000_000, 35_000_000, limit=99_999_999)]
     texts += [rapl(1, 45_000_000, limit=99_999_999)]
     times = iter([100.0, 103.0, 113.0])
-    meter = RaplMeter(Nowhere(*texts), lambda: next(times))
+    meter = RaplMeter(Says(*texts), lambda: next(times))
     assert meter.read() == PowerReading(None, 0.0), "one look at a counter is no power"
     assert meter.read() == PowerReading(20.0, 60.0)
     last = meter.read()
@@ -298,6 +272,6 @@ def test_rapl_counts_on_where_its_counters_begin_again() -> None:
 
 
 def test_rapl_that_cannot_be_read() -> None:
-    assert "has no /sys/class/powercap/intel-rapl:0" in failure(PowerConfig("rapl"), Nowhere("", code=2))
+    assert "has no /sys/class/powercap/intel-rapl:0" in failure(PowerConfig("rapl"), Says(Said(returncode=2)))
     unreadable = "\n".join(line for line in rapl(5).splitlines() if "energy_uj" not in line)
-    assert "it needs root" in failure(PowerConfig("rapl"), Nowhere(unreadable))
+    assert "it needs root" in failure(PowerConfig("rapl"), Says(unreadable))

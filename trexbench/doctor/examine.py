@@ -19,7 +19,7 @@ from ..core.calibration import Calibration
 from ..core.checks import Area, Check, State, failed, judge
 from ..core.errors import BenchError
 from ..core.units import format_bits, format_pps
-from ..generator.trex.connect import ServerAddress, ServerFacts, describe
+from ..generator.trex.connect import ServerFacts, describe
 from ..generator.trex.ports import SIMULATED, ethernet_of, lack_of_destination, nominal_bps, obstacles
 from ..lab import LabSpec, net
 from ..lab.lab import status
@@ -65,18 +65,14 @@ def _tester(target: Target, config: DutConfig | None) -> Iterator[Check]:
     there = config.generator if config is not None else GeneratorConfig()
     endpoint = endpoint_of(there, target)
     ports, speed_bps = (config.tester_ports, config.speed_bps) if config is not None else ((), None)
-    if config is None or config.lab is None:
-        yield from _ask_tester(endpoint, ports, speed_bps, target.trex_dir)
-    elif status(config.lab.prefix).condition == "up":
-        with net.inside(LabSpec.from_config(config).tester):
-            yield from _ask_tester(endpoint, ports, speed_bps, target.trex_dir)
-
-
-def _ask_tester(
-    endpoint: ServerAddress, ports: Sequence[int], speed_bps: float | None, trex_dir: Path | None
-) -> Iterator[Check]:
+    where: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    if config is not None and config.lab is not None:
+        if status(config.lab.prefix).condition != "up":
+            return
+        where = net.inside(LabSpec.from_config(config).tester)
     try:
-        facts = describe(endpoint, trex_dir)
+        with where:
+            facts = describe(endpoint, target.trex_dir)
     except BenchError as error:
         yield failed(Area.TESTER, "server", error)
         return

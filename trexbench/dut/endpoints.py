@@ -38,9 +38,7 @@ def _into(side: End, others: Iterable[Interface]) -> tuple[End, SixInFourEnd]:
     return End(side.interface, outer), SixInFourEnd(side.interface, local, remote, inner)
 
 
-def endpoint_wanted(
-    config: DutConfig, role: str, host_facts: Mapping[str, Any] | None = None, tunnelled: bool = False
-) -> Wanted:
+def endpoint_wanted(config: DutConfig, role: str, tunnelled: bool = False) -> Wanted:
     """The client or the server: its addresses, and a route to the other's networks through the DUT; no forwarding.
 
     tunnelled: as for the router, whose tunnel ends at the server.
@@ -69,7 +67,7 @@ def endpoint_wanted(
         description=f"the {role} of {config.name}",
         called=config.called,
     )
-    return Wanted(host, host_facts=host_facts or {}, forwards=False, tcp=True, tunnel=tunnel)
+    return Wanted(host, forwards=False, tcp=True, tunnel=tunnel)
 
 
 def _on_cables(config: DutConfig) -> EndpointsConfig:

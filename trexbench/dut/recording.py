@@ -11,7 +11,6 @@ import msgspec
 
 from ..config.model import DutConfig
 from ..core.errors import BenchError, DutError
-from ..core.typed import read_stored
 from ..transport import Completed, Running, Transport
 from ..transport.words import shown
 from .model import Dut
@@ -90,8 +89,3 @@ def record(dut: Dut, recorder: RecordingTransport, config: DutConfig) -> Recordi
 
 def recording_to_dict(recording: Recording) -> dict[str, Any]:
     return {"schema": SCHEMA, "version": VERSION, **msgspec.to_builtins(recording)}
-
-
-def recording_from_dict(values: Mapping[str, Any]) -> Recording:
-    """The recording of these JSON values; StoreError for other ones, and for a newer version."""
-    return read_stored(values, "recording of a DUT", SCHEMA, VERSION, Recording)

@@ -92,14 +92,9 @@ class Running:
 
     def send(self, data: bytes, timeout_s: float = _SEND_S) -> None:
         """DutError if it does not take all of it in time; nothing if it has ended: ``finish`` tells why."""
-        deadline, left = time.monotonic() + timeout_s, memoryview(data)
-        while left:
-            if not select.select([], [self._in], [], max(0.0, deadline - time.monotonic()))[1]:
+        with contextlib.suppress(BrokenPipeError):
+            if not write_all(self._in.fileno(), data, timeout_s):
                 raise DutError(f"{shown(self.argv)} on {self.place} reads nothing", "see whether it still answers")
-            try:
-                left = left[os.write(self._in.fileno(), left) :]
-            except BrokenPipeError:
-                return
 
     def lines(self) -> list[str]:
         """The lines that have come to their end, after waiting for something; ``ended`` at the end of the output."""
@@ -147,6 +142,16 @@ class Running:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def write_all(file: int, data: bytes, timeout_s: float) -> bool:
+    """Write to a file that does not block; False if it has not taken all of it in time."""
+    deadline, left = time.monotonic() + timeout_s, memoryview(data)
+    while left:
+        if not select.select([], [file], [], max(0.0, deadline - time.monotonic()))[1]:
+            return False
+        left = left[os.write(file, left) :]
+    return True
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

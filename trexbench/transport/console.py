@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import DutError, DutLost
-from .command import Completed, Running
+from .command import Completed, Running, write_all
 from .words import quoted, remote_command, shown
 
 READY_S = 10.0
@@ -85,10 +85,10 @@ def console_socket(run_dir: Path, name: str) -> Path:
     return run_dir / f"{name}.console"
 
 
-def last_lines(heard: bytes | bytearray, count: int = 10) -> str:
+def last_lines(heard: bytes | bytearray) -> str:
     """The last lines that say something, on one line, without the sequences that move a cursor."""
     lines = ["".join(c if c.isprintable() else " " for c in line).strip() for line in plain(heard).splitlines()]
-    said = [line[:160] for line in lines if line and _TYPED not in line][-count:]
+    said = [line[:160] for line in lines if line and _TYPED not in line][-10:]
     return f"its console said: {' | '.join(said)}" if said else "its console said nothing"
 
 
@@ -187,16 +187,11 @@ class ConsoleTransport:
         return piece
 
     def _send(self, line: socket.socket, data: bytes) -> None:
-        deadline, left = time.monotonic() + _SEND_S, memoryview(data)
-        while left:
-            if not select.select([], [line], [], max(0.0, deadline - time.monotonic()))[1]:
+        with contextlib.suppress(OSError):  # that it has ended shows when something is read
+            if not write_all(line.fileno(), data, _SEND_S):
                 raise DutLost(
                     f"{self.place} takes no more characters", "see whether it still runs: trexbench lab status"
                 )
-            try:
-                left = left[line.send(left) :]
-            except OSError:
-                return  # that it has ended shows when something is read
 
     def _drop(self) -> None:
         if self._line is not None:

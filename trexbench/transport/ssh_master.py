@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ..core.errors import DutError
 from .command import kill_group
-from .local import Ended, run_bounded
+from .local import run_bounded
 from .words import remote_command
 
 CONNECT_S = 10
@@ -120,17 +120,19 @@ def open_master(
     master = Master(control, guard, shared, host, env, os.getpid())
     try:
         _log_in(master, open_s, persist_s)
-        first = _first_command(master, open_s)
+        # a command that prints nothing: what is printed is the login shell's
+        first = run_bounded(master.through(remote_command(("sh", "-c", ":"))), b"", open_s, _OUTPUT_BYTES, env)
+        if first.cut == "time" or (first.returncode and not first.stdout):
+            raise CannotOpen(first.stderr.decode(errors="replace"), late=first.cut == "time")
+        if first.stdout:
+            line = first.stdout.decode(errors="replace").splitlines()[0][:80]
+            raise DutError(
+                f"the login shell on {host} prints something before it runs a command ({line!r})",
+                "let its start-up files print nothing without a terminal",
+            )
     except BaseException:
         master.close()
         raise
-    if first.stdout:
-        master.close()
-        line = first.stdout.decode(errors="replace").splitlines()[0][:80]
-        raise DutError(
-            f"the login shell on {host} prints something before it runs a command ({line!r})",
-            "let its start-up files print nothing without a terminal",
-        )
     return master
 
 
@@ -158,14 +160,6 @@ def _log_in(master: Master, open_s: float, persist_s: int) -> None:
         if code != 0:
             said.seek(0)
             raise CannotOpen(said.read(_OUTPUT_BYTES).decode(errors="replace"), late=code is None)
-
-
-def _first_command(master: Master, open_s: float) -> Ended:
-    """Run what prints nothing: what is printed is the login shell's."""
-    done = run_bounded(master.through(remote_command(("sh", "-c", ":"))), b"", open_s, _OUTPUT_BYTES, master.env)
-    if done.cut == "time" or (done.returncode and not done.stdout):
-        raise CannotOpen(done.stderr.decode(errors="replace"), late=done.cut == "time")
-    return done
 
 
 def _private_directory(run_dir: Path | None) -> Path:

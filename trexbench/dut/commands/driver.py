@@ -86,22 +86,22 @@ class CommandsDut:
 
 def plan(wanted: Wanted, checked: Iterable[Checked]) -> list[Change]:
     """The changes that make those steps whose check did not find what it looks for."""
-    return [_change_of(step, wanted, said) for step, said, found in checked if found is None]
 
+    def commands(argvs: Iterable[Sequence[str]], why: str, step: Step, *fine: str) -> tuple[Command, ...]:
+        return tuple(Command(_words(argv, wanted), why, fine_if=fine, timeout_s=step.timeout_s) for argv in argvs)
 
-def _change_of(step: Step, wanted: Wanted, said: str | None) -> Change:
-    fine = (step.undone_if,) if step.undone_if else ()
-    return Change(
-        what=step.what,
-        was=None if said is None else _line(said),
-        wanted=f"/{filled(step.matches, wanted.tester_macs)}/",
-        do=tuple(Command(_words(argv, wanted), step.what, timeout_s=step.timeout_s) for argv in step.run),
-        undo=tuple(
-            Command(_words(argv, wanted), f"undo: {step.what}", fine_if=fine, timeout_s=step.timeout_s)
-            for argv in step.undo
-        ),
-        lasts=step.lasts,
-    )
+    return [
+        Change(
+            what=step.what,
+            was=None if said is None else _line(said),
+            wanted=f"/{filled(step.matches, wanted.tester_macs)}/",
+            do=commands(step.run, step.what, step),
+            undo=commands(step.undo, f"undo: {step.what}", step, *filter(None, [step.undone_if])),
+            lasts=step.lasts,
+        )
+        for step, said, found in checked
+        if found is None
+    ]
 
 
 def filled(text: str, macs: Mapping[int, str]) -> str:

@@ -25,25 +25,21 @@ Facts = Mapping[str, Any]
 class FreebsdFamily:
     """Differences between IPv4 and IPv6. forward: its sysctl. word: of ifconfig and netstat. route: its option.
 
-    pin, unpin, show: commands that set, delete and show a neighbour, up to its address. published: the word for an
-    entry that is answered for.
+    tool: sets neighbours, by its option ``pin``. published: its word for an entry that is answered for.
     """
 
     forward: str
     word: str
     route: tuple[str, ...]
-    pin: tuple[str, ...]
-    unpin: tuple[str, ...]
-    show: tuple[str, ...]
+    tool: str
+    pin: str
     published: str
 
 
 FAMILIES = {
     # arp -S replaces an entry, where -s would fail; ndp -s replaces
-    4: FreebsdFamily("net.inet.ip.forwarding", "inet", (), ("arp", "-S"), ("arp", "-d"), ("arp", "-n"), "pub"),
-    6: FreebsdFamily(
-        "net.inet6.ip6.forwarding", "inet6", ("-6",), ("ndp", "-s"), ("ndp", "-d"), ("ndp", "-n"), "proxy"
-    ),
+    4: FreebsdFamily("net.inet.ip.forwarding", "inet", (), "arp", "-S", "pub"),
+    6: FreebsdFamily("net.inet6.ip6.forwarding", "inet6", ("-6",), "ndp", "-s", "proxy"),
 }
 FORWARD = FAMILIES[4].forward
 _GONE = ("does not exist",)
@@ -74,7 +70,8 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     require_interfaces(config, facts)
     _refuse_addresses(wanted, facts)
     found = [change for version in config.versions for change in forwarding(version, facts)]
-    found += _settled([one for port in config.ports for one in _link(port, facts) + vlans(wanted, port, facts)])
+    links = [one for port in config.ports for one in _link(port, facts) + vlans(wanted, port, facts)]
+    found += [*links[:-1], *(replace(last, do=(*last.do, SETTLE)) for last in links[-1:])]
     for port in config.ports:
         found += ends(port, wanted.routed(port), wanted.mac(port), facts)
     for route in config.routes:
@@ -124,11 +121,6 @@ def _link(port: Port, facts: Facts) -> list[Change]:
     do = Command(("ifconfig", port.interface, "up"), f"cable to the tester's port {port.tester}")
     undo = Command(("ifconfig", port.interface, "down"), "as it was", fine_if=_GONE)
     return [Change(f"link of {port.interface}", "down", "up", (do,), (undo,))]
-
-
-def _settled(links: list[Change]) -> list[Change]:
-    """Add a wait after the last of these changes."""
-    return [*links[:-1], *(replace(one, do=(*one.do, SETTLE)) for one in links[-1:])]
 
 
 def vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
@@ -190,13 +182,13 @@ def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change
     if found is not None and stays(found, facts) and (found["mac"], found["interface"]) == (mac, name):
         return []
     do = (
-        Command((*family.pin, address, mac), f"the tester answers no {resolver(other)}"),
-        Command((*family.show, address), f"{family.pin[0]} of FreeBSD 14 and later may fail with exit code 0"),
+        Command((family.tool, family.pin, address, mac), f"the tester answers no {resolver(other)}"),
+        Command((family.tool, "-n", address), f"{family.tool} of FreeBSD 14 and later may fail with exit code 0"),
     )
     if found is not None and _pinned(found):
         undo = _pin(found)
     else:
-        undo = Command((*family.unpin, address), "it was learnt, or absent", fine_if=_NO_NEIGHBOUR)
+        undo = Command((family.tool, "-d", address), "it was learnt, or absent", fine_if=_NO_NEIGHBOUR)
     was = "none"
     if found:
         was = f"{found['mac']} {'permanent' if found['permanent'] else 'learnt'} on {found['interface']}"
@@ -217,7 +209,7 @@ def _pinned(found: Mapping[str, Any]) -> bool:
 def _pin(found: Mapping[str, Any]) -> Command:
     family = FAMILIES[ip_address(found["address"]).version]
     public = (family.published,) if found["published"] else ()
-    return Command((*family.pin, found["address"], found["mac"], *public), "as it was")
+    return Command((family.tool, family.pin, found["address"], found["mac"], *public), "as it was")
 
 
 def _route(route: Route, facts: Facts) -> list[Change]:

@@ -46,6 +46,7 @@ _INTERFACE_FILES = {
     "napi_defer_hard_irqs": "/sys/class/net/{}/napi_defer_hard_irqs",
     "forwarding": "/proc/sys/net/ipv4/conf/{}/forwarding",
     "rp_filter": "/proc/sys/net/ipv4/conf/{}/rp_filter",
+    "duplex": "/sys/class/net/{}/duplex",
 }
 _OFFLOADS = ("generic-receive-offload", "large-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
 """Offloads that affect forwarding."""
@@ -105,11 +106,9 @@ class LinuxDut:
             if name not in links:
                 interfaces[name] = None
                 continue
-            settings = {key: number(files.get(path.format(name))) for key, path in _INTERFACE_FILES.items()}
             interfaces[name] = {
                 **{key: value for key, value in links[name].items() if key not in parse.VLAN_FACTS},
-                **settings,
-                "duplex": files.get(f"/sys/class/net/{name}/duplex"),
+                **{key: _setting(files.get(path.format(name))) for key, path in _INTERFACE_FILES.items()},
                 "addresses": addresses.get(name, []),
                 "rps_cpus": parse.queue_files(files, name, "rps_cpus"),
                 "xps_cpus": parse.queue_files(files, name, "xps_cpus"),
@@ -196,8 +195,8 @@ class LinuxDut:
         return found
 
     def _settings(self, names: Sequence[str]) -> dict[str, str]:
-        per_port = (*_INTERFACE_FILES.values(), "/sys/class/net/{}/duplex")
-        paths = [_ONLINE, *_SETTINGS.values(), *(path.format(name) for name in names for path in per_port)]
+        per_port = (path.format(name) for name in names for path in _INTERFACE_FILES.values())
+        paths = [_ONLINE, *_SETTINGS.values(), *per_port]
         queues = [f"/sys/class/net/{name}/queues" for name in names]
         found = read_files(self._transport, "-sH", "", *paths)
         if not queues:  # then grep would read all of its folder

@@ -98,11 +98,16 @@ def placement_changes(wanted: Wanted, facts: Facts) -> list[Change]:
             path = f"/proc/irq/{irq['irq']}/smp_affinity_list"
             for change in write(what, path, irq["cpus"], str(cpu), f"queue {irq['queue']} on CPU {cpu}"):
                 found.append(replace(change, was=f"CPUs {irq['cpus']}", wanted=f"CPU {cpu}"))
-    for name, queue, former, cpus in _wanted_rps(wanted, facts):
-        if parse_mask(former) != cpus:
-            path = f"/sys/class/net/{name}/queues/{queue}/rps_cpus"
-            why = "hand its packets to these CPUs" if cpus else "leave packets on the CPU that received them"
-            found += write(f"RPS of {name} {queue}", path, former, mask(cpus), why)
+    # a lab that steers by RPS sets masks itself; queues that are added later get the same ones
+    if wanted.config.linux.rps == KEEP and lab_of(wanted).get("steer") != "rps":
+        return found
+    cpus = [] if wanted.config.linux.rps == "off" else sorted(forwarding_cpus(wanted, facts))
+    why = "hand its packets to these CPUs" if cpus else "leave packets on the CPU that received them"
+    for name, link in _links(wanted, facts):
+        for queue, former in link["rps_cpus"].items():
+            if parse_mask(former) != cpus:
+                path = f"/sys/class/net/{name}/queues/{queue}/rps_cpus"
+                found += write(f"RPS of {name} {queue}", path, former, mask(cpus), why)
     return found
 
 
@@ -203,20 +208,6 @@ def _wanted_irqs(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, Mapping[st
         for irq in link["irqs"]:
             if irq["queue"] is not None and irq["queue"] < queues_in_use(link):
                 yield name, irq, cpus[irq["queue"] % len(cpus)]
-
-
-def _wanted_rps(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, str, str, list[int]]]:
-    """Interface, queue, the mask it has, and the CPUs it is to have.
-
-    A lab that steers by RPS sets masks itself; queues that are added later get the same ones.
-    """
-    steered = lab_of(wanted).get("steer") == "rps"
-    if wanted.config.linux.rps == KEEP and not steered:
-        return
-    cpus = [] if wanted.config.linux.rps == "off" else sorted(forwarding_cpus(wanted, facts))
-    for name, link in _links(wanted, facts):
-        for queue, former in link["rps_cpus"].items():
-            yield name, queue, former, cpus
 
 
 def _switch(on: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,21 +36,8 @@ _TICK_S = 2.2e-6
 
 
 @dataclass(frozen=True)
-class QdiscSpec:
-    """A queueing discipline as it is set. parent: ``root``, or the class above it. words: its own, after its kind."""
-
-    kind: str
-    parent: tuple[str, ...]
-    handle: str
-    words: tuple[str, ...]
-
-    def argv(self, interface: str) -> tuple[str, ...]:
-        return ("tc", "qdisc", "add", "dev", interface, *self.parent, "handle", self.handle, self.kind, *self.words)
-
-
-@dataclass(frozen=True)
 class Qdisc:
-    """One entry of ``tc -s qdisc show``; None: not of this kind, or not reported.
+    """A queueing discipline, to be set or of ``tc -s qdisc show``; None: not of this kind, or not reported.
 
     handle: ``0:`` where the kernel made it by itself. limit: packets of netem, bytes of tbf.
     """
@@ -65,31 +52,40 @@ class Qdisc:
     burst: float | None = None
     limit: float | None = None
 
+    def argv(self, interface: str) -> tuple[str, ...]:
+        """The command that sets it; one that is no root beneath ours."""
+        above = ("root",) if self.root else ("parent", f"{HANDLES[0]}1")
+        if self.kind == TBF:
+            words = ["rate", f"{round(self.rate_bps or 0)}bit", "burst", str(self.burst), "limit", str(self.limit)]
+        else:
+            words = ["limit", str(self.limit)]
+            words += ["delay", _microseconds(self.delay_s)] if self.delay_s else []
+            words += [_microseconds(self.jitter_s)] if self.jitter_s else []
+            words += ["loss", "random", f"{100 * self.loss:.10g}%"] if self.loss else []
+            words += IN_ORDER
+        return ("tc", "qdisc", "add", "dev", interface, *above, "handle", self.handle, self.kind, *words)
 
-def parts(wan: Wan, mtu: int) -> tuple[QdiscSpec, ...]:
-    """Qdiscs for one direction of the line on an interface of this MTU. DutError for what netem or tbf cannot do."""
-    found = list[QdiscSpec]()
-    for kind, words in ((NETEM, _netem(wan)), (TBF, _tbf(wan, mtu))):
-        if words:
-            above = HANDLES[len(found) - 1]
-            found.append(QdiscSpec(kind, ("parent", f"{above}1") if found else ("root",), HANDLES[len(found)], words))
-    return tuple(found)
 
+def parts(wan: Wan, mtu: int) -> tuple[Qdisc, ...]:
+    """Qdiscs for one direction of the line on an interface of this MTU. DutError for what netem or tbf cannot do.
 
-def _netem(wan: Wan) -> tuple[str, ...]:
-    """Half the delay, and its jitter and loss; nothing where there are none."""
-    if not wan.delay_s and not wan.loss:
-        return ()
-    words = ["limit", str(_held_packets(wan))]
-    if wan.delay_s:
-        words += ["delay", _microseconds(wan.delay_s / 2)]
-    if wan.jitter_s:
+    netem has half the delay, and jitter and loss; tbf the rate, and what waits for it.
+    """
+    found: list[Qdisc] = []
+    if wan.delay_s or wan.loss:
         if wan.jitter_s > LONGEST_JITTER_S:
             raise DutError(f"netem's jitter is {LONGEST_JITTER_S:g} s at most, not {wan.jitter_s:g} s", "take less")
-        words.append(_microseconds(wan.jitter_s))
-    if wan.loss:
-        words += ["loss", "random", f"{100 * wan.loss:.10g}%"]
-    return (*words, *IN_ORDER)
+        limit = _held_packets(wan)
+        found.append(Qdisc(NETEM, HANDLES[0], True, wan.delay_s / 2, wan.jitter_s, wan.loss, limit=limit))
+    if wan.rate_bps is not None and wan.queue_bytes is not None:
+        if wan.queue_bytes > MOST_BYTES:
+            most = format_size(MOST_BYTES)
+            raise DutError(f"tbf's queue is {most} at most, not {format_size(wan.queue_bytes)}", "less")
+        # two of the largest frames at least: tbf drops what is larger than its burst
+        burst = max(round(wan.rate_bps / 8 * BURST_S), 2 * (mtu + LARGEST_TAGS))
+        own = HANDLES[len(found)]
+        found.append(Qdisc(TBF, own, not found, rate_bps=wan.rate_bps, burst=burst, limit=wan.queue_bytes))
+    return tuple(found)
 
 
 def _held_packets(wan: Wan) -> int:
@@ -97,21 +93,6 @@ def _held_packets(wan: Wan) -> int:
     at_bps = wan.rate_bps or FASTEST_BPS
     size = at_bps / 8 * (wan.delay_s / 2 + wan.jitter_s) + (wan.queue_bytes or 0)
     return min(max(math.ceil(size / SMALLEST_FRAME), LEAST_PACKETS), MOST_PACKETS)
-
-
-def _tbf(wan: Wan, mtu: int) -> tuple[str, ...]:
-    """The rate, and what waits for it; nothing where there is none."""
-    if wan.rate_bps is None or wan.queue_bytes is None:
-        return ()
-    burst = _burst(wan.rate_bps, mtu)
-    if wan.queue_bytes > MOST_BYTES:
-        raise DutError(f"tbf's queue is {format_size(MOST_BYTES)} at most, not {format_size(wan.queue_bytes)}", "less")
-    return ("rate", f"{round(wan.rate_bps)}bit", "burst", str(burst), "limit", str(wan.queue_bytes))
-
-
-def _burst(rate_bps: float, mtu: int) -> int:
-    """BURST_S, and two of the largest frames at least: tbf drops what is larger than its burst."""
-    return max(round(rate_bps / 8 * BURST_S), 2 * (mtu + LARGEST_TAGS))
 
 
 def _microseconds(seconds: float) -> str:
@@ -130,11 +111,6 @@ def removal(interface: str) -> Command:
     return Command(("tc", "qdisc", "del", "dev", interface, "root", "handle", HANDLES[0]), why, fine_if=_GONE)
 
 
-def ours(found: Sequence[Qdisc]) -> tuple[Qdisc, ...]:
-    """Qdiscs of a line, the root first."""
-    return tuple(one for one in found if one.handle in HANDLES)
-
-
 def foreign(found: Sequence[Qdisc]) -> Qdisc | None:
     """The root that somebody has set, who would lose it; None: it is the kernel's own."""
     return next((one for one in found if one.root and one.handle != "0:"), None)
@@ -142,37 +118,36 @@ def foreign(found: Sequence[Qdisc]) -> Qdisc | None:
 
 def deviations(wan: Wan, mtu: int, found: Sequence[Qdisc]) -> Iterator[str]:
     """Yield what was read back and differs from the line; nothing where all is as it was set."""
-    wanted, there = (tuple(one.kind for one in each) for each in (parts(wan, mtu), ours(found)))
-    if wanted != there:
-        yield f"{' and '.join(there) or 'nothing'} in place of {' and '.join(wanted)}"
+    wanted, there = parts(wan, mtu), [one for one in found if one.handle in HANDLES]
+    kinds, others = ([one.kind for one in each] for each in (wanted, there))
+    if kinds != others:
+        yield f"{' and '.join(others) or 'nothing'} in place of {' and '.join(kinds)}"
         return
-    for one in ours(found):
-        yield from _off_netem(wan, one) if one.kind == NETEM else _off_tbf(wan, mtu, one)
+    for own, read in zip(wanted, there, strict=True):
+        for what, had, want, slack, shown in _compared(own, read):
+            if had is None or abs(had - want) > slack:
+                yield f"{what} {'none' if had is None else shown(had)} in place of {shown(want)}"
+        if read.rate_bps is None and own.kind == NETEM:
+            yield "no rate, which keeps packets in order"
 
 
-def _off_netem(wan: Wan, found: Qdisc) -> Iterator[str]:
-    """To a microsecond and a millionth, which is all that tc prints."""
-    if abs(found.delay_s - wan.delay_s / 2) > 2e-6:
-        yield f"delay {format_time(found.delay_s)} in place of {format_time(wan.delay_s / 2)}"
-    if abs(found.jitter_s - wan.jitter_s) > 2e-6:
-        yield f"jitter {format_time(found.jitter_s)} in place of {format_time(wan.jitter_s)}"
-    if abs(found.loss - wan.loss) > 2e-6:
-        yield f"loss {format_share(found.loss)} in place of {format_share(wan.loss)}"
-    if found.limit != _held_packets(wan):
-        yield f"limit {found.limit} in place of {_held_packets(wan)}"
-    if found.rate_bps is None:
-        yield "no rate, which keeps packets in order"
+def _compared(own: Qdisc, read: Qdisc) -> Iterator[tuple[str, float | None, float, float, Callable[[float], str]]]:
+    """Each setting: its name, as it was read, as it is wanted, by how much it may differ, and how it is shown.
 
-
-def _off_tbf(wan: Wan, mtu: int, found: Qdisc) -> Iterator[str]:
-    rate, queue = wan.rate_bps or 0.0, wan.queue_bytes or 0
-    if found.rate_bps is None or abs(found.rate_bps - rate) > 8 + 1e-6 * rate:
-        yield f"rate {format_bits(found.rate_bps or 0)} in place of {format_bits(rate)}"
+    tc prints netem's to a microsecond and a millionth.
+    """
+    limit = own.limit or 0
+    if own.kind == NETEM:
+        yield "delay", read.delay_s, own.delay_s, 2e-6, format_time
+        yield "jitter", read.jitter_s, own.jitter_s, 2e-6, format_time
+        yield "loss", read.loss, own.loss, 2e-6, format_share
+        yield "limit", read.limit, limit, 0, str
         return
+    rate = own.rate_bps or 0.0
     slack = 2 + _TICK_S * rate / 8
-    for what, told, wanted in (("burst", found.burst, _burst(rate, mtu)), ("queue", found.limit, queue)):
-        if told is None or abs(told - wanted) > slack:
-            yield f"{what} {'none' if told is None else format_size(told)} in place of {format_size(wanted)}"
+    yield "rate", read.rate_bps, rate, 8 + 1e-6 * rate, format_bits
+    yield "burst", read.burst, own.burst or 0, slack, format_size
+    yield "queue", read.limit, limit, slack, format_size
 
 
 def parse_qdiscs(text: str) -> tuple[Qdisc, ...]:
