@@ -32,6 +32,7 @@ import trexbench.host
 from trexbench.core.errors import BenchError, DutError
 from trexbench.dut.linux.parse import queue_of
 from trexbench.host import freebsd, linux
+from trexbench.host.files import parse_lines
 from trexbench.host.power import NOT_AN_ANSWER
 
 COUNT = scaled(1500, 100)
@@ -61,20 +62,12 @@ def _split_pairs(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _by_path(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        path, _, value = line.partition(":")
-        found.setdefault(path, []).append(value)
-    return found
-
-
 FEED: Mapping[str, Callable[[str], Any]] = {
     "str": str,
     "str | None": str,
     "Sequence[str]": str.splitlines,
     "Mapping[str, str]": _split_pairs,
-    "Mapping[str, Sequence[str]]": _by_path,
+    "Mapping[str, Sequence[str]]": parse_lines,
     "Any": json.loads,
 }
 """Conversion of a text to the first argument, by its annotation. A text that is no JSON never gets to a JSON parser."""
@@ -162,7 +155,7 @@ def recorded() -> tuple[str, ...]:
 
 def _file_texts(text: str) -> Iterator[str]:
     """Yield what each file that ``grep -H`` has read contains; equal contents only once, and no empty ones."""
-    yield from dict.fromkeys("\n".join(lines) for lines in _by_path(text).values() if lines != [""])
+    yield from dict.fromkeys("\n".join(lines) for lines in parse_lines(text).values() if lines != [""])
 
 
 def _strings(value: Any) -> Iterator[str]:

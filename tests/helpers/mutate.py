@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 LONGEST = 20_000
@@ -54,14 +57,13 @@ def _flip(source: random.Random, text: str, _: Sequence[str]) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _delete(source: random.Random, text: str, _: Sequence[str]) -> str:
+def _replace(source: random.Random, text: str, others: Sequence[str]) -> str:
+    """A slice that is lost, doubled, led by an odd character or by what another text has."""
     begin, end = _place(source, text)
-    return text[:begin] + text[end:]
-
-
-def _double(source: random.Random, text: str, _: Sequence[str]) -> str:
-    begin, end = _place(source, text)
-    return text[:end] + text[begin:end] * source.choice((1, 1, 2, 40)) + text[end:]
+    first, last = _place(source, other := source.choice(others))
+    kept = text[begin:end]
+    news = ("", kept * source.choice((2, 2, 3, 41)), source.choice(ODD) + kept, other[first:last] + kept, other[first:])
+    return text[:begin] + source.choice(news) + text[end:]
 
 
 def _truncate(source: random.Random, text: str, _: Sequence[str]) -> str:
@@ -69,58 +71,24 @@ def _truncate(source: random.Random, text: str, _: Sequence[str]) -> str:
     return text[:at] if source.random() < 0.7 else text[at:]
 
 
-def _insert_odd(source: random.Random, text: str, _: Sequence[str]) -> str:
-    at = source.randrange(len(text) + 1)
-    return text[:at] + source.choice(ODD) + text[at:]
-
-
 def _run(source: random.Random, text: str, _: Sequence[str]) -> str:
     """One character many times, and another behind it: what makes bad patterns try for ever."""
     at = source.randrange(len(text) + 1)
-    repeated = (
-        (text[at : at + 1] or "a")
-        if source.random() < 0.6
-        else source.choice(("a", "1", " ", "0 ", "f:", ",", "[", "("))
-    )
+    repeated = source.choice((text[at : at + 1] or "a", source.choice(("a", "1", " ", "0 ", "f:", ",", "[", "("))))
     return text[:at] + repeated * source.choice((8, 40, 40, 3000)) + source.choice(("", "!", "x", "\n")) + text[at:]
 
 
-def _words(text: str) -> list[tuple[int, int]]:
-    found, begin = [], None
-    for at, letter in enumerate(text + " "):
-        if letter.isalnum() and begin is None:
-            begin = at
-        elif not letter.isalnum() and begin is not None:
-            found.append((begin, at))
-            begin = None
-    return found
-
-
-def _number(source: random.Random, text: str, _: Sequence[str]) -> str:
-    places = [(begin, end) for begin, end in _words(text) if text[begin:end].isdecimal()]
-    if not places:
-        return text
-    begin, end = source.choice(places)
-    return text[:begin] + source.choice(NUMBERS) + text[end:]
-
-
 def _word(source: random.Random, text: str, _: Sequence[str]) -> str:
-    """A word in another's place, or an odd one."""
-    places = _words(text)
-    if not places:
+    """A number in another's place; a word in another's, or an odd one."""
+    words = [*re.finditer(source.choice((r"\b\d+\b", r"[^\W_]+")), text)]
+    if not words:
         return text
-    (begin, end), (first, last) = source.choice(places), source.choice(places)
-    other = text[first:last] if source.random() < 0.7 else source.choice((*ODD, *NUMBERS[:-1]))
-    return text[:begin] + other + text[end:]
-
-
-def _splice(source: random.Random, text: str, others: Sequence[str]) -> str:
-    other = source.choice(others)
-    begin, end = _place(source, other)
-    at = source.randrange(len(text) + 1)
-    if source.random() < 0.3:
-        return text[:at] + other[begin:]
-    return text[:at] + other[begin:end] + text[at:]
+    one = source.choice(words)
+    if one[0].isdecimal():
+        other = source.choice(NUMBERS)
+    else:
+        other = source.choice(words)[0] if source.random() < 0.7 else source.choice((*ODD, *NUMBERS[:-1]))
+    return text[: one.start()] + other + text[one.end() :]
 
 
 def _lines(source: random.Random, text: str, _: Sequence[str]) -> str:
@@ -148,23 +116,17 @@ def _json(source: random.Random, text: str, _: Sequence[str]) -> str:
         tree = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    holders: list[tuple[Any, Any]] = []
-    waiting = [tree]
-    while waiting:
-        one = waiting.pop()
-        pairs = one.items() if isinstance(one, dict) else enumerate(one) if isinstance(one, list) else ()
-        for key, value in pairs:
-            holders.append((one, key))
-            waiting.append(value)
-    if not holders or source.random() < 0.03:
+    found = places(tree)
+    if not found or source.random() < 0.03:
         return json.dumps(source.choice(LEAVES))
-    holder, key = source.choice(holders)
+    *above, key = source.choice(found)
+    holder = reduce(getitem, above, tree)
     if isinstance(holder, dict) and source.random() < 0.2:
         value = holder.pop(key)
         if source.random() < 0.5:
             holder[source.choice(("", "dev", "é", str(key) + "x"))] = value
     else:
-        holder[key] = source.choice((*LEAVES, source.choice(holders)[0]))
+        holder[key] = source.choice((*LEAVES, reduce(getitem, source.choice(found)[:-1], tree)))
     try:
         return json.dumps(tree)
     except ValueError:  # a value that now holds itself
@@ -181,5 +143,5 @@ def _nothing(source: random.Random, _text: str, others: Sequence[str]) -> str:
     return source.choice(("", "\n", " ", "\x00", "sh: not found\n", "Operation not supported\n", source.choice(others)))
 
 
-_OFTEN: tuple[Mutation, ...] = (_flip, _delete, _double, _insert_odd, _run, _number, _word, _splice, _lines, _json)
+_OFTEN: tuple[Mutation, ...] = (_flip, *[_replace] * 4, _run, _word, _word, _lines, _json)
 MUTATIONS: tuple[Mutation, ...] = (*_OFTEN, *_OFTEN, *_OFTEN, _json, _truncate, _truncate, _nest, _nothing)
