@@ -118,10 +118,7 @@ def test_the_language_is_plain_and_system_programs_are_found(shared: SshTranspor
         (["/"], "/ on dut cannot be run"),
         (["eval", "echo hello"], "eval is not installed on dut"),
         (["echo", "a\0b"], "a zero byte"),
-        (["A=b", "echo"], "not a program's name"),
         (["-i"], "not a program's name"),
-        ([], "not a program's name"),
-        ([""], "not a program's name"),
         (["echo", "\ud800"], "not valid text"),
         (["echo", "a" * 200_000], "too long for a command"),
     ],
@@ -270,7 +267,7 @@ def test_a_server_that_lets_in_and_then_says_nothing() -> None:
     with running_sshd("ForceCommand sleep 5") as server:
         run_dir = server.folder / "run"
         with pytest.raises(CannotOpen) as caught:
-            open_master(("ssh", f"-F{server.client_config}"), "dut", run_dir, os.environ, open_s=2)
+            open_master(("ssh", f"-F{server.client_config}"), "dut", run_dir, open_s=2)
         assert caught.value.late
         assert not list(run_dir.iterdir())
         eventually(lambda: not masters(run_dir), "the master is gone")
@@ -355,7 +352,7 @@ def test_kill_9_leaves_nothing_for_long(server: Sshd, run_dir: Path, doing: str)
 
 def test_without_its_guard_a_master_ends_soon_after_its_last_command(server: Sshd, run_dir: Path) -> None:
     ssh = ("ssh", f"-F{server.client_config}")
-    with closing(open_master(ssh, "dut", run_dir, os.environ, persist_s=5)) as master:
+    with closing(open_master(ssh, "dut", run_dir, persist_s=5)) as master:
         master.guard.kill()
         assert master.answers()
         eventually(lambda: not masters(run_dir), "the master is gone", 20)

@@ -66,6 +66,8 @@ def test_commands_at_a_real_prompt(there: ConsoleTransport) -> None:
     assert there.run(("cat",), 10, text).stdout == text
     assert there.run(("cat",), 10).stdout == ""  # a command never reads what is typed next
     assert there.run(("true",), 10).complaint == "exit code 0"
+    done = there.run(("sh", "-c", "echo Kernel panic - not syncing; sleep 0.3; echo alive"), 20)
+    assert done.stdout == "Kernel panic - not syncing\nalive\n", "a command's own words"
 
 
 @pytest.mark.parametrize("how", ["closed", "dropped"])
@@ -89,9 +91,15 @@ def test_only_a_loop_is_ready_whatever_of_its_line_was_thrown_away() -> None:
         assert (word in said.stdout) == ("in-dy" in said.stdout), typed[at:]
 
 
-def test_a_command_that_hangs_is_interrupted_by_the_next(there: ConsoleTransport) -> None:
+def test_a_command_that_hangs_or_prints_too_much_is_ended_by_the_next(
+    there: ConsoleTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(DutError, match=r"sleep 60 on console of tbm-dut did not end within 0.3 s"):
         there.run(("sleep", "60"), 0.3)
+    assert there.run(("echo", "next"), 10).stdout == "next\n"
+    monkeypatch.setattr(console, "OUTPUT_LIMIT_BYTES", 1000)
+    with pytest.raises(DutError, match="printed more than 1000 bytes"):
+        there.run(("sh", "-c", "while :; do echo much; done"), 10)
     assert there.run(("echo", "next"), 10).stdout == "next\n"
 
 
@@ -103,13 +111,6 @@ def test_what_cannot_be_run(there: ConsoleTransport, line: SerialLine) -> None:
     line.end()
     with pytest.raises(DutLost, match="its virtual machine has ended"):
         there.run(("true",), 10)
-
-
-def test_too_much_is_cut_off(there: ConsoleTransport, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "OUTPUT_LIMIT_BYTES", 1000)
-    with pytest.raises(DutError, match="printed more than 1000 bytes"):
-        there.run(("sh", "-c", "while :; do echo much; done"), 10)
-    assert there.run(("echo", "next"), 10).stdout == "next\n"
 
 
 def test_no_machine_and_no_shell_are_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,11 +128,6 @@ def test_what_is_no_command_is_refused_as_by_ssh() -> None:
     for argv in ((), ("",), ("-c", "ls"), ("A=b", "ls"), ("a" * 200_000,)):
         with pytest.raises(DutError, match="cannot be run"):
             typed_command(argv, None, "ab1")
-
-
-def test_a_command_that_prints_the_word_of_a_panic(there: ConsoleTransport) -> None:
-    done = there.run(("sh", "-c", "echo Kernel panic - not syncing; sleep 0.3; echo alive"), 20)
-    assert done.stdout == "Kernel panic - not syncing\nalive\n"
 
 
 def test_a_panic_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,6 @@ from trexbench.transport.words import remote_command, shown
 
 pytestmark = pytest.mark.portable
 
-ENV = {"PATH": os.environ["PATH"]}
-
 _SPECIAL = st.sampled_from(
     ["!", "'", '"', "\\", "\n", "$", "`", "*", "!!", "\\c", "\\0101", "'\\''", "=ls", "^a^b", "~"]
 )
@@ -126,18 +124,18 @@ def test_whatever_ssh_says_is_one_line(said: str) -> None:
 
 
 def test_bounded_in_time() -> None:
-    ended = run_bounded(["sh", "-c", "echo begun; sleep 20 & sleep 20"], b"", 0.3, 1000, ENV)
+    ended = run_bounded(["sh", "-c", "echo begun; sleep 20 & sleep 20"], b"", 0.3, 1000)
     assert (ended.cut, ended.stdout, ended.returncode) == ("time", b"begun\n", -9)
-    closed = run_bounded(["sh", "-c", "exec >&- 2>&-; sleep 20"], b"", 0.3, 1000, ENV)
+    closed = run_bounded(["sh", "-c", "exec >&- 2>&-; sleep 20"], b"", 0.3, 1000)
     assert closed.cut == "time", "with its outputs closed too"
-    assert run_bounded(["sh", "-c", "while :; do echo a; done"], b"", 0.3, 1 << 40, ENV).cut == "time"
+    assert run_bounded(["sh", "-c", "while :; do echo a; done"], b"", 0.3, 1 << 40).cut == "time"
 
 
 def test_large_input_is_fed_while_output_is_read() -> None:
     text = b"x" * 3_000_000
-    assert run_bounded(["cat"], text, 20, 1 << 24, ENV).stdout == text
-    assert run_bounded(["sh", "-c", "sleep 0.2; cat"], text, 20, 1 << 24, ENV).stdout == text, "that listens late"
-    assert run_bounded(["true"], text, 20, 1 << 24, ENV).returncode == 0
+    assert run_bounded(["cat"], text, 20, 1 << 24).stdout == text
+    assert run_bounded(["sh", "-c", "sleep 0.2; cat"], text, 20, 1 << 24).stdout == text, "that listens late"
+    assert run_bounded(["true"], text, 20, 1 << 24).returncode == 0
 
 
 @pytest.fixture
@@ -161,7 +159,7 @@ def fake_ssh(folder: Path, script: str) -> tuple[str, ...]:
 def test_the_socket_lies_in_a_private_directory_with_a_short_path(short: Path, place: str) -> None:
     ssh = fake_ssh(short, f'for w; do case $w in */c) ls -ld "${{w%/c}}" > {short}/mode; esac; done; exit 255')
     with pytest.raises(CannotOpen):
-        open_master(ssh, "box", short / place, ENV)
+        open_master(ssh, "box", short / place)
     words = (short / "words").read_text().splitlines()
     control = words[words.index("-S") + 1]
     assert len(control) + 17 <= 107

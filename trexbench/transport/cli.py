@@ -55,7 +55,8 @@ class CliTransport:
             except BaseException:  # nobody knows at which prompt it is
                 self._drop()
                 raise
-            refusals = [line.strip() for line in said.splitlines() if self._refuses(line)]
+            sign = self._to.refusal
+            refusals = [one.strip() for one in said.splitlines() if sign is not None and find(sign, one) is not None]
             if refusals:
                 self._drop()
         return Completed(tuple(argv), REFUSED if refusals else 0, said, "\n".join(refusals[:1]))
@@ -66,9 +67,6 @@ class CliTransport:
     def close(self) -> None:
         with self._lock:
             self._drop()
-
-    def _refuses(self, line: str) -> bool:
-        return self._to.refusal is not None and find(self._to.refusal, line) is not None
 
     def _typed(self, line: str, timeout_s: float) -> str:
         netmiko = _netmiko()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import select
@@ -10,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
@@ -18,11 +19,13 @@ from typing import Protocol
 from ..core.errors import DutError
 from .words import shown
 
+_LOG = logging.getLogger(__name__)
 TIMEOUT_S = 15.0
 """For a command that reads or sets something."""
 LINE_LIMIT_BYTES = 64 << 20
 _STDERR_BYTES = 65536
 _SEND_S = 15.0
+_PACKAGES = {"ip": "iproute2", "tc": "iproute2", "tee": "coreutils", "nft": "nftables"}
 _CLOSE_S = 2.0
 """For a process to end by itself once its stdin is closed; then it is killed."""
 
@@ -47,6 +50,28 @@ class Completed:
         return lines[-1].strip() if lines else f"exit code {self.returncode}"
 
 
+def environment() -> dict[str, str]:
+    """This process's own, with messages in English, and without the program by which ssh asks for passwords."""
+    kept = {key: value for key, value in os.environ.items() if key != "SSH_ASKPASS"}
+    return {**kept, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
+
+
+def missing(program: str, place: str) -> DutError:
+    return DutError(f"{program} is not installed on {place}", f"install the package {_PACKAGES.get(program, program)}")
+
+
+@contextlib.contextmanager
+def starting(argv: Sequence[str], asked: Sequence[str], place: str) -> Iterator[None]:
+    """DutError for a program that cannot be started. asked: argv without what the transport puts around it."""
+    _LOG.debug("%s on %s", shown(asked), place)
+    try:
+        yield
+    except FileNotFoundError:
+        raise missing(argv[0], place) from None
+    except (OSError, ValueError) as error:
+        raise DutError(f"{shown(asked)} on {place} cannot be run: {error}") from None
+
+
 class Running:
     """argv as it was asked for; checked: as ``run`` of its transport judges a command that has ended.
 
@@ -58,23 +83,23 @@ class Running:
         argv: Sequence[str],
         asked: Sequence[str],
         place: str,
-        env: Mapping[str, str],
         checked: Callable[[Completed], Completed],
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """OSError where it cannot be started."""
+        """DutError where it cannot be started."""
         self.argv, self.place = tuple(asked), place
         self._checked, self._at_end = checked, at_end
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
         try:
-            self._process = subprocess.Popen(
-                list(argv),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._stderr,
-                env=dict(env),
-                start_new_session=True,
-            )
+            with starting(argv, asked, place):
+                self._process = subprocess.Popen(
+                    list(argv),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=self._stderr,
+                    env=environment(),
+                    start_new_session=True,
+                )
         except BaseException:
             self._stderr.close()
             raise

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import DutError
-from .command import Completed, Running, kill_group
+from .command import Completed, Running, environment, kill_group, missing, starting
 from .words import shown
 
 _LOG = logging.getLogger(__name__)
@@ -23,7 +22,6 @@ _NETNS_DIR = Path("/run/netns")
 
 _LOOK_EVERY_S = 0.05
 """Interval at which the size of a process's output is checked; its end is noticed at once."""
-_PACKAGES = {"ip": "iproute2", "tc": "iproute2", "tee": "coreutils", "nft": "nftables"}
 
 
 class LocalTransport:
@@ -33,7 +31,7 @@ class LocalTransport:
         return run_here(argv, argv, self.place, timeout_s, input)
 
     def start(self, argv: Sequence[str]) -> Running:
-        return start_here(argv, argv, self.place, lambda done: done)
+        return Running(argv, argv, self.place, lambda done: done)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -50,7 +48,7 @@ class NetnsTransport(LocalTransport):
         return self._checked(run_here(self._inside(argv), argv, self.place, timeout_s, input))
 
     def start(self, argv: Sequence[str]) -> Running:
-        return start_here(self._inside(argv), argv, self.place, self._checked)
+        return Running(self._inside(argv), argv, self.place, self._checked)
 
     def _inside(self, argv: Sequence[str]) -> Sequence[str]:
         if not (_NETNS_DIR / self.namespace).exists():
@@ -69,13 +67,8 @@ class NetnsTransport(LocalTransport):
 def run_here(argv: Sequence[str], asked: Sequence[str], place: str, timeout_s: float, input: str | None) -> Completed:
     """Run a command as Transport.run does. argv: ``asked``, with what the transport puts around it."""
     what = f"{shown(asked)} on {place}"
-    _LOG.debug("%s", what)
-    try:
-        ended = run_bounded(argv, (input or "").encode(), timeout_s, OUTPUT_LIMIT_BYTES, environment())
-    except FileNotFoundError:
-        raise missing(argv[0], place) from None
-    except (OSError, ValueError) as error:
-        raise DutError(f"{what} cannot be run: {error}") from None
+    with starting(argv, asked, place):
+        ended = run_bounded(argv, (input or "").encode(), timeout_s, OUTPUT_LIMIT_BYTES)
     if ended.cut == "time":
         raise DutError(f"{what} did not end within {timeout_s:g} s", "see whether the DUT still answers")
     if ended.cut == "size":
@@ -85,33 +78,6 @@ def run_here(argv: Sequence[str], asked: Sequence[str], place: str, timeout_s: f
     if done.returncode:
         _LOG.debug("%s: exit code %d: %s", what, done.returncode, done.complaint)
     return done
-
-
-def start_here(
-    argv: Sequence[str],
-    asked: Sequence[str],
-    place: str,
-    checked: Callable[[Completed], Completed],
-    at_end: Callable[[], None] = lambda: None,
-) -> Running:
-    """Start a command as Transport.start does. checked, at_end: as Running has them."""
-    _LOG.debug("%s on %s, held open", shown(asked), place)
-    try:
-        return Running(argv, asked, place, environment(), checked, at_end)
-    except FileNotFoundError:
-        raise missing(argv[0], place) from None
-    except (OSError, ValueError) as error:
-        raise DutError(f"{shown(asked)} on {place} cannot be run: {error}") from None
-
-
-def environment() -> Mapping[str, str]:
-    """This process's own, with messages in English, and without the program by which ssh asks for passwords."""
-    kept = {key: value for key, value in os.environ.items() if key != "SSH_ASKPASS"}
-    return {**kept, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
-
-
-def missing(program: str, place: str) -> DutError:
-    return DutError(f"{program} is not installed on {place}", f"install the package {_PACKAGES.get(program, program)}")
 
 
 @dataclass(frozen=True)
@@ -124,7 +90,7 @@ class Ended:
     cut: str = ""
 
 
-def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes: int, env: Mapping[str, str]) -> Ended:
+def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes: int) -> Ended:
     """Run argv in a session of its own, so that Ctrl-C does not reach it directly; OSError if it cannot start.
 
     limit_bytes holds for stdout and stderr each. The process and its children are killed when it takes longer or prints
@@ -139,7 +105,7 @@ def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes
             stdin=fed,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=dict(env),
+            env=environment(),
             start_new_session=True,
         )
     deadline, said, cut, ended = time.monotonic() + timeout_s, (b"", b""), "", False

@@ -18,8 +18,8 @@ from typing import NoReturn
 
 from ..config.endpoints import TransportConfig
 from ..core.errors import DutError, DutLost
-from .command import Completed, Running
-from .local import environment, missing, run_here, start_here
+from .command import Completed, Running, missing
+from .local import run_here
 from .ssh_master import OPEN_S, CannotOpen, Master, open_master
 from .words import OWN_255, remote_command, shown
 
@@ -78,7 +78,7 @@ class SshTransport:
         master = self._connected()
         try:
             checked = partial(self._checked, master)
-            return start_here(master.through(command), argv, self.place, checked, self._one_less)
+            return Running(master.through(command), argv, self.place, checked, self._one_less)
         except BaseException:
             self._one_less()
             raise
@@ -132,7 +132,7 @@ class SshTransport:
         if shutil.which("ssh") is None:
             raise DutError("ssh is not installed on this machine", "install the package openssh-client")
         try:
-            return open_master((*self._ssh, *_OPTIONS, *self._to), self._host, self._run_dir, environment())
+            return open_master((*self._ssh, *_OPTIONS, *self._to), self._host, self._run_dir)
         except CannotOpen as error:
             login = shown([*self._ssh, *self._to, self._host])
             wrong, remedy = explain(error.said, self._host, login)

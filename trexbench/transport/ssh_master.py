@@ -16,12 +16,12 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import DutError
-from .command import kill_group
+from .command import environment, kill_group
 from .local import run_bounded
 from .words import remote_command
 
@@ -53,8 +53,6 @@ class Master:
     """Begin of each command: ssh with the options of the user and the socket."""
     host: str
     """As the user names it."""
-    env: Mapping[str, str]
-    """Environment of each ssh."""
     owner: int
     """Pid of the process that may close it (a fork of it may not)."""
 
@@ -70,7 +68,7 @@ class Master:
     def answers(self) -> bool:
         """Ask the master whether the connection stands."""
         try:
-            done = run_bounded([*self.ssh, "-O", "check", "--", self.host], b"", _CLOSE_S, _OUTPUT_BYTES, self.env)
+            done = run_bounded([*self.ssh, "-O", "check", "--", self.host], b"", _CLOSE_S, _OUTPUT_BYTES)
         except OSError:
             return False
         return done.returncode == 0 and not done.cut
@@ -101,7 +99,6 @@ def open_master(
     ssh: Sequence[str],
     host: str,
     run_dir: Path | None,
-    env: Mapping[str, str],
     open_s: float = OPEN_S,
     persist_s: int = PERSIST_S,
 ) -> Master:
@@ -114,14 +111,14 @@ def open_master(
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=dict(env),
+        env=environment(),
         start_new_session=True,
     )
-    master = Master(control, guard, shared, host, env, os.getpid())
+    master = Master(control, guard, shared, host, os.getpid())
     try:
         _log_in(master, open_s, persist_s)
         # a command that prints nothing: what is printed is the login shell's
-        first = run_bounded(master.through(remote_command(("sh", "-c", ":"))), b"", open_s, _OUTPUT_BYTES, env)
+        first = run_bounded(master.through(remote_command(("sh", "-c", ":"))), b"", open_s, _OUTPUT_BYTES)
         if first.cut == "time" or (first.returncode and not first.stdout):
             raise CannotOpen(first.stderr.decode(errors="replace"), late=first.cut == "time")
         if first.stdout:
@@ -147,7 +144,7 @@ def _log_in(master: Master, open_s: float, persist_s: int) -> None:
         null = subprocess.DEVNULL
         try:
             process = subprocess.Popen(
-                argv, stdin=null, stdout=null, stderr=said, env=dict(master.env), start_new_session=True
+                argv, stdin=null, stdout=null, stderr=said, env=environment(), start_new_session=True
             )
         except OSError as error:
             raise DutError(f"ssh cannot be started: {error}", "install the package openssh-client") from None
