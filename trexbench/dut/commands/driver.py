@@ -36,7 +36,8 @@ class CommandsDut:
             return ""
         said, found = self._read(probe)
         if found is None:
-            raise DutError(f"{self._wanted.config.name}: {_differs(probe, said)}", "correct commands.identity")
+            what = f"{shown(probe.run)} prints {_line(said)!r}, and no /{probe.matches}/"
+            raise DutError(f"{self._wanted.config.name}: {what}", "correct commands.identity")
         return found
 
     def plan(self) -> Sequence[Change]:
@@ -117,10 +118,6 @@ def filled(text: str, macs: Mapping[int, str]) -> str:
 
 def _words(argv: Sequence[str], wanted: Wanted) -> tuple[str, ...]:
     return tuple(filled(word, wanted.tester_macs) for word in argv)
-
-
-def _differs(probe: Probe, said: str) -> str:
-    return f"{shown(probe.run)} prints {_line(said)!r}, and no /{probe.matches}/"
 
 
 def _line(said: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 from itertools import product
 from typing import Any
 
@@ -73,7 +73,7 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     links = [one for port in config.ports for one in _link(port, facts) + vlans(wanted, port, facts)]
     found += [*links[:-1], *(replace(last, do=(*last.do, SETTLE)) for last in links[-1:])]
     for port in config.ports:
-        found += ends(port, wanted.routed(port), wanted.mac(port), facts)
+        found += ends(wanted, port, facts)
     for route in config.routes:
         found += _route(route, facts)
     return found + firewall(config, facts)
@@ -143,8 +143,9 @@ def vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
     return found
 
 
-def ends(port: Port, name: str, mac: str, facts: Facts) -> list[Change]:
+def ends(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
     """IPv6 switched on, then addresses and pinned neighbours, by family."""
+    name, mac = wanted.routed(port), wanted.mac(port)
     return _ipv6(port, name, facts) + [
         change
         for own, other in port.ends
@@ -223,8 +224,12 @@ def _route(route: Route, facts: Facts) -> list[Change]:
     family = FAMILIES[route.to.version].route
     add = Command(("route", *family, "add", "-net", to, via), "where the test traffic goes")
     take = Command(("route", *family, "delete", "-net", to, via), "as it was", fine_if=_NO_ROUTE)
-    do = (*(_delete(to, found) for found in extra), *((add,) if missing else ()))
-    undo = (*((take,) if missing else ()), *(_restore(to, found) for found in extra))
+    others = [
+        Command(("route", *family, "delete", "-net", to, *_gateway(found)), "it leads elsewhere", fine_if=_NO_ROUTE)
+        for found in extra
+    ]
+    do = (*others, *((add,) if missing else ()))
+    undo = (*((take,) if missing else ()), *(_restore(route, found) for found in extra))
     was = " and ".join(hop(found) for found in there) or "none"
     return [Change(f"route {to}", was, f"via {via}", do, undo)]
 
@@ -236,22 +241,18 @@ def hop(found: Mapping[str, Any]) -> str:
     return f"via {found['gateway']}" if "G" in found["flags"] else f"dev {found['interface']}"
 
 
-def _delete(to: str, found: Mapping[str, Any]) -> Command:
-    words = (found["gateway"],) if "G" in found["flags"] else ()
-    return Command(("route", *_family_of(to), "delete", "-net", to, *words), "it leads elsewhere", fine_if=_NO_ROUTE)
+def _gateway(found: Mapping[str, Any]) -> tuple[str, ...]:
+    return (found["gateway"],) if "G" in found["flags"] else ()
 
 
-def _family_of(to: str) -> tuple[str, ...]:
-    return FAMILIES[ip_network(to).version].route
-
-
-def _restore(to: str, found: Mapping[str, Any]) -> Command:
+def _restore(route: Route, found: Mapping[str, Any]) -> Command:
     """Add the route as it was, with the flags that route(8) can set."""
     words = {"B": "-blackhole", "R": "-reject", "1": "-proto1", "2": "-proto2"}
     flags = [word for flag, word in words.items() if flag in found["flags"]]
     flags += [] if "S" in found["flags"] else ["-nostatic"]
-    way = (found["gateway"],) if "G" in found["flags"] else ("-interface", str(found["interface"]))
-    return Command(("route", *_family_of(to), "add", "-net", to, *way, *flags), "as it was", fine_if=_IS_ROUTE)
+    way = _gateway(found) or ("-interface", str(found["interface"]))
+    family = FAMILIES[route.to.version].route
+    return Command(("route", *family, "add", "-net", str(route.to), *way, *flags), "as it was", fine_if=_IS_ROUTE)
 
 
 def firewall(config: DutConfig, facts: Facts) -> list[Change]:

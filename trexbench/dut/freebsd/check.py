@@ -52,20 +52,13 @@ def doubts(facts: Facts) -> list[str]:
         for address, one in facts["neighbours"].items()
         if not one["permanent"] and stays(one, facts)
     ]
-    found += [
-        f"{name} has flow control off (dev.{'.'.join(device(name) or ())}.fc): frames that one of several "
-        "queues drops are in no counter"
-        for name, one in facts["interfaces"].items()
-        if one
-        and name.rstrip("0123456789") == "ix"
-        and one.get("flow_control") == "0"
-        and facts["rx_queues"].get(name) != 1
-    ]
-    found += [
-        f"{name} sends without a ring (iflib.simple_tx=1): frames that it refuses are in no counter"
-        for name, one in facts["interfaces"].items()
-        if one and one.get("simple_tx") == "1"
-    ]
+    for name, one in facts["interfaces"].items():
+        driver, unit = device(name) or ("", "")
+        if one and one.get("flow_control") == "0" and driver == "ix" and facts["rx_queues"].get(name) != 1:
+            dropped = "frames that one of several queues drops are in no counter"
+            found.append(f"{name} has flow control off (dev.{driver}.{unit}.fc): {dropped}")
+        if one and one.get("simple_tx") == "1":
+            found.append(f"{name} sends without a ring (iflib.simple_tx=1): frames that it refuses are in no counter")
     if facts["firewall"] != "enabled" and facts["net.inet.ip.fw.enable"] == "1":
         found.append("ipfw is on (net.inet.ip.fw.enable=1): its rules are part of what is measured")
     return found
@@ -83,7 +76,7 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     if speed is not None and asked is not None and speed < asked:
         wrong.append(Mismatch(f"speed of {name}", format_bits(asked), f"{format_bits(speed)} ({found['media']})"))
     remedy = f"pfSense undoes it when a link changes: {_UNASSIGN.format(name)}" if name in facts["assigned"] else ""
-    differs = unmet(vlans(wanted, port, facts) + ends(port, wanted.routed(port), wanted.mac(port), facts))
+    differs = unmet(vlans(wanted, port, facts) + ends(wanted, port, facts))
     wrong += [replace(one, remedy=remedy) for one in differs]
     unusable = facts["unusable"].get(wanted.routed(port), {})
     wrong += [

@@ -65,7 +65,11 @@ class FreebsdCounters:
         gathering = Gathering()
         missing = gathering.missing
         values: Mapping[str, str] = gathering.part("sysctl", self._sysctl, {})
-        cpus: tuple[CpuTime, ...] = gathering.part("cpus", lambda: _cpus(values), ()) if values else ()
+        # drivers on iflib handle packets in task threads, whose time counts as ``sys`` and not as interrupts
+        booked = not any(name.endswith(parse.IFLIB) for name in values)
+        cpus: tuple[CpuTime, ...] = ()
+        if values:
+            cpus = gathering.part("cpus", lambda: parse.parse_cpu_times(values, booked_as_interrupt=booked), ())
         if cpus and not all(cpu.clock_hz for cpu in cpus):
             reason = "dev.cpu.0.freq does not exist: cpufreq(4) has no driver for them"
             missing.append(Missing("clock of the CPUs", reason))
@@ -133,11 +137,6 @@ class FreebsdCounters:
             self._clocks = parse.parse_sysctl(self._transport.run(("sysctl", "-ei", *clocks), TIMEOUT_S).stdout)
             found = [name for name in found if name not in clocks]
         return tuple(found)
-
-
-def _cpus(values: Mapping[str, str]) -> tuple[CpuTime, ...]:
-    """Drivers on iflib handle packets in task threads, whose time counts as ``sys`` and not as interrupts."""
-    return parse.parse_cpu_times(values, booked_as_interrupt=not any(name.endswith(parse.IFLIB) for name in values))
 
 
 def _queues(leaves: Mapping[str, int]) -> dict[int, int]:

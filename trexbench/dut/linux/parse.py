@@ -12,10 +12,11 @@ from ...config.firewall import TABLE
 from ...core.errors import DutError
 from ...host.linux import parse_json
 
-_COUNT = re.compile(r"(RX|TX|Other|Combined):\s+([0-9]{1,9}|n/a)")
+_COUNT = re.compile(r"^(RX|TX|Other|Combined):\s+([0-9]{1,9}|n/a)", re.MULTILINE)
 _DELAY = re.compile(r"((rx|tx)-(?:usecs|frames)):\s+([0-9]{1,9})")
-_ROW = re.compile(r"\s*([0-9]{1,6}):\s*([0-9]+(?: +[0-9]+)*:?)$")
-_KEY = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2})+")
+_ROW = re.compile(r"\s*[0-9]{1,6}:\s*([0-9]+(?: +[0-9]+)*):?")
+_KEY = re.compile(r"^RSS hash key:\s*([0-9a-f]{2}(?::[0-9a-f]{2})+)\s*$", re.MULTILINE)
+_FUNCTION = re.compile(r"^RSS hash function:[ \t]*\n(?:[ \t]+\S+: off[ \t]*\n)*[ \t]+(\S+): on[ \t]*$", re.MULTILINE)
 _QUEUE = re.compile(r"(?:txrx|tx-rx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
 """Drivers' names for a receive queue's interrupt: enp3s0f0-TxRx-0, i40e-eth0-TxRx-0, ens5-Tx-Rx-0, eth0-rx-0,
 mlx5_comp0@pci:..., virtio0-input.0."""
@@ -30,29 +31,26 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
     """``ip -json -details link show`` by interface. state is UP, DOWN, UNKNOWN (no carrier detection) ..."""
     links = {}
     for entry in parse_json(text, "ip link"):
+        info = mapping_at(entry, "linkinfo")
+        vlan = mapping_at(info, "info_data")
         links[str(entry.get("ifname"))] = {
             "state": entry.get("operstate"),
             "admin_up": "UP" in _list(entry, "flags"),
             "carrier": "LOWER_UP" in _list(entry, "flags"),
             "mac": entry.get("address"),
             "mtu": entry.get("mtu"),
-            "kind": mapping_at(entry, "linkinfo").get("info_kind"),
+            "kind": info.get("info_kind"),
             "qdisc": entry.get("qdisc"),
             "txqueuelen": entry.get("txqlen"),
             "rx_queues": entry.get("num_rx_queues"),
             "tx_queues": entry.get("num_tx_queues"),
-            **_vlan(entry),
+            **dict(zip(VLAN_FACTS, (entry.get("link"), vlan.get("id"), vlan.get("protocol")), strict=True)),
             "xdp": mapping_at(mapping_at(entry, "xdp"), "prog").get("name"),
         }
     return links
 
 
 VLAN_FACTS = ("parent", "tag", "protocol")
-
-
-def _vlan(entry: Mapping[str, Any]) -> dict[str, Any]:
-    data = mapping_at(mapping_at(entry, "linkinfo"), "info_data")
-    return dict(zip(VLAN_FACTS, (entry.get("link"), data.get("id"), data.get("protocol")), strict=True))
 
 
 def parse_device(text: str, name: str) -> dict[str, Any] | None:
@@ -137,18 +135,14 @@ def parse_channels(text: str) -> dict[str, dict[str, int]]:
 
     The same of ``ethtool -g``: the descriptors of its rings.
     """
-    found: dict[str, dict[str, int]] = {"max": {}, "now": {}}
-    part: dict[str, int] | None = None
-    for line in text.splitlines():
-        if line.startswith("Pre-set maximums"):
-            part = found["max"]
-        elif line.startswith("Current hardware settings"):
-            part = found["now"]
-        elif (match := _COUNT.match(line.strip())) and part is not None and match[2] != "n/a":
-            part[match[1].lower()] = int(match[2])
-    if part is not found["now"]:
+    maximums, heading, current = text.partition("Current hardware settings")
+    if not heading:
         raise DutError(f"ethtool -l or -g printed no settings ({_brief(text)})")
-    return found
+    parts = {"max": maximums.partition("Pre-set maximums")[2], "now": current}
+    return {
+        name: {match[1].lower(): int(match[2]) for match in _COUNT.finditer(part) if match[2] != "n/a"}
+        for name, part in parts.items()
+    }
 
 
 def parse_coalescing(text: str) -> dict[str, bool | int] | None:
@@ -167,26 +161,14 @@ def parse_coalescing(text: str) -> dict[str, bool | int] | None:
 
 def parse_hash(text: str) -> dict[str, Any]:
     """``ethtool -x``: table (queue of each entry), key (digits only), function; None for what it does not print."""
-    table: list[int] = []
-    key = function = None
-    part = ""
-    for line in text.splitlines():
-        stripped = line.strip()
-        if "indirection table" in line:
-            part = "table"
-        elif line.startswith("RSS hash key"):
-            part = "key"
-        elif line.startswith("RSS hash function"):
-            part = "function"
-        elif line[:1] not in (" ", "\t") and not (part == "key" and _KEY.fullmatch(stripped)):
-            part = part if stripped.startswith("Operation not supported") else ""
-        elif part == "table" and (row := _ROW.fullmatch(line)):
-            table += [int(word) for word in row[2].rstrip(":").split() if len(word) <= 6]
-        elif part == "function" and stripped.endswith(": on") and function is None:
-            function = stripped[: -len(": on")]
-        if part == "key" and _KEY.fullmatch(stripped):
-            key = stripped.replace(":", "")
-    return {"table": table or None, "key": key, "function": function}
+    rows = filter(None, map(_ROW.fullmatch, text.partition("RSS hash key")[0].splitlines()))
+    table = [int(word) for row in rows for word in row[1].split() if len(word) <= 6]
+    key, function = _KEY.search(text), _FUNCTION.search(text)
+    return {
+        "table": table or None,
+        "key": key[1].replace(":", "") if key else None,
+        "function": function[1] if function else None,
+    }
 
 
 def parse_hash_fields(text: str) -> list[str] | None:

@@ -226,7 +226,9 @@ def find_spreading(wanted: Wanted, facts: Mapping[str, Any]) -> Spreading:
         for queue in range(queues_in_use(link))
     )
     hashes = tuple(_hash(tester, link) for _, tester, link in links)
-    return Spreading(queues, hashes, _workers(wanted, facts))
+    steered = lab.get("steer") in ("cpumap", "rps") or lab.get("threaded")
+    cpus = [lab.get("sender_cpu")] if lab and not steered else forwarding_cpus(wanted, facts)
+    return Spreading(queues, hashes, tuple(f"cpu{cpu}" for cpu in cpus if cpu is not None))
 
 
 def _worker(link: Mapping[str, Any], queue: int, index: int, lab: Mapping[str, Any]) -> str | None:
@@ -252,13 +254,6 @@ def _lab_worker(queue: int, index: int, lab: Mapping[str, Any]) -> str | None:
         return _only(router)
     sender = lab.get("sender_cpu")
     return None if sender is None else f"cpu{sender}"
-
-
-def _workers(wanted: Wanted, facts: Mapping[str, Any]) -> tuple[str, ...]:
-    lab = lab_of(wanted)
-    steered = lab.get("steer") in ("cpumap", "rps") or lab.get("threaded")
-    cpus = [lab.get("sender_cpu")] if lab and not steered else forwarding_cpus(wanted, facts)
-    return tuple(f"cpu{cpu}" for cpu in cpus if cpu is not None)
 
 
 def _only(cpus: Sequence[int] | None) -> str | None:

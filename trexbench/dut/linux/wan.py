@@ -75,7 +75,9 @@ def parts(wan: Wan, mtu: int) -> tuple[Qdisc, ...]:
     if wan.delay_s or wan.loss:
         if wan.jitter_s > LONGEST_JITTER_S:
             raise DutError(f"netem's jitter is {LONGEST_JITTER_S:g} s at most, not {wan.jitter_s:g} s", "take less")
-        limit = _held_packets(wan)
+        # all that is on its way and in the queue, if it were of the smallest frames; netem's own default is 1000
+        size = (wan.rate_bps or FASTEST_BPS) / 8 * (wan.delay_s / 2 + wan.jitter_s) + (wan.queue_bytes or 0)
+        limit = min(max(math.ceil(size / SMALLEST_FRAME), LEAST_PACKETS), MOST_PACKETS)
         found.append(Qdisc(NETEM, HANDLES[0], True, wan.delay_s / 2, wan.jitter_s, wan.loss, limit=limit))
     if wan.rate_bps is not None and wan.queue_bytes is not None:
         if wan.queue_bytes > MOST_BYTES:
@@ -86,13 +88,6 @@ def parts(wan: Wan, mtu: int) -> tuple[Qdisc, ...]:
         own = HANDLES[len(found)]
         found.append(Qdisc(TBF, own, not found, rate_bps=wan.rate_bps, burst=burst, limit=wan.queue_bytes))
     return tuple(found)
-
-
-def _held_packets(wan: Wan) -> int:
-    """All that is on its way and in the queue, if it were of the smallest frames; netem's own default is 1000."""
-    at_bps = wan.rate_bps or FASTEST_BPS
-    size = at_bps / 8 * (wan.delay_s / 2 + wan.jitter_s) + (wan.queue_bytes or 0)
-    return min(max(math.ceil(size / SMALLEST_FRAME), LEAST_PACKETS), MOST_PACKETS)
 
 
 def _microseconds(seconds: float) -> str:

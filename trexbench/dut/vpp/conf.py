@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ...core.errors import DutError
@@ -17,27 +17,23 @@ _ETHERNET = re.compile(r"[A-Za-z]*Ethernet([0-9a-f]{1,2})/([0-9a-f]{1,2})/([0-9a
 
 @dataclass(frozen=True)
 class _Word:
-    """One word of the file and its position; block: the ``{ ... }`` that follows it."""
+    """One word of the file and its position. block: the words of the ``{ ... }`` behind it.
+
+    inside: the position after its ``{``; None: it has no block.
+    """
 
     text: str
     start: int
     end: int
-    block: _Block | None = None
+    inside: int | None = None
+    block: list[_Word] = field(default_factory=list)
 
-
-@dataclass(frozen=True)
-class _Block:
-    """The words between braces. inside: the position after its ``{``."""
-
-    words: list[_Word]
-    inside: int
-
-    def section(self, name: str) -> _Block | None:
-        return next((word.block for word in self.words if word.text == name and word.block), None)
+    def section(self, name: str) -> _Word | None:
+        return next((word for word in self.block if word.text == name and word.inside is not None), None)
 
     def value(self, key: str) -> _Word | None:
         """The word after this one; the last one counts, as for VPP."""
-        return next((after for word, after in reversed(list(pairwise(self.words))) if word.text == key), None)
+        return next((after for word, after in reversed(list(pairwise(self.block))) if word.text == key), None)
 
 
 def pci_of(interface: str) -> str | None:
@@ -57,11 +53,10 @@ def with_queues(text: str, queues: int, devices: Sequence[str]) -> str:
         if dpdk is None:
             text = f"{text.rstrip()}\n\ndpdk {{\n  dev default {{\n    num-rx-queues {queues}\n  }}\n}}\n".lstrip("\n")
             continue
-        named = {_canonical(name.text): name for word, name in pairwise(dpdk.words) if word.text == "dev"}
+        named = {_canonical(name.text): name for word, name in pairwise(dpdk.block) if word.text == "dev"}
         target = device if set(named) - {"default"} else "default"
         own, default = (
-            name.block.value("num-rx-queues") if name and name.block else None
-            for name in (named.get(target), named.get("default"))
+            name.value("num-rx-queues") if name else None for name in (named.get(target), named.get("default"))
         )
         inherited = own or default
         if (int(inherited.text) if inherited and re.fullmatch("[0-9]{1,6}", inherited.text) else 1) == queues:
@@ -70,8 +65,8 @@ def with_queues(text: str, queues: int, devices: Sequence[str]) -> str:
             text = text[: own.start] + str(queues) + text[own.end :]
         elif target not in named:
             text = _insert(text, dpdk, f"dev {target} {{ num-rx-queues {queues} }}")
-        elif (block := named[target].block) is not None:
-            text = _insert(text, block, f"num-rx-queues {queues}")
+        elif named[target].inside is not None:
+            text = _insert(text, named[target], f"num-rx-queues {queues}")
         else:
             at = named[target].end
             text = f"{text[:at]} {{ num-rx-queues {queues} }}{text[at:]}"
@@ -103,12 +98,12 @@ def with_workers(text: str, workers: int) -> str:
     return _insert(text, cpu, f"workers {workers}")
 
 
-def _insert(text: str, block: _Block, line: str) -> str:
-    """Add the first line of a block, indented like the next one."""
-    rest = re.match(r"[ \t]*\n([ \t]*)(?=[^\s}])", text[block.inside :])
-    if rest:
-        return f"{text[: block.inside]}\n{rest[1]}{line}{text[block.inside :]}"
-    return f"{text[: block.inside]} {line} {text[block.inside :].lstrip(' ')}"
+def _insert(text: str, word: _Word, line: str) -> str:
+    """Add the first line of a word's block, indented like the next one."""
+    before, behind = text[: word.inside], text[word.inside :]
+    if rest := re.match(r"[ \t]*\n([ \t]*)(?=[^\s}])", behind):
+        return f"{before}\n{rest[1]}{line}{behind}"
+    return f"{before} {line} {behind.lstrip(' ')}"
 
 
 def _canonical(name: str) -> str:
@@ -120,22 +115,21 @@ def _canonical(name: str) -> str:
     return f"{int(domain, 16):04x}:{int(bus, 16):02x}:{int(slot, 16):02x}.{int(function, 16):x}"
 
 
-def _parse(text: str) -> _Block:
-    """The whole file as one block; DutError where its braces do not match."""
-    open_blocks = [_Block([], 0)]
+def _parse(text: str) -> _Word:
+    """The whole file as the block of one word; DutError where its braces do not match."""
+    nested = [_Word("", 0, 0, 0)]
     for match in _TOKEN.finditer(text):
-        words = open_blocks[-1].words
+        words = nested[-1].block
         if match[0] == "{":
-            block = _Block([], match.end())
-            words[-1:] = [replace(words[-1], block=block)] if words else []
-            open_blocks.append(block)
+            nested.append(replace(words.pop() if words else _Word("", 0, 0), inside=match.end(), block=[]))
+            words.append(nested[-1])
         elif match[0] == "}":
-            open_blocks.pop()
-            if not open_blocks:
+            nested.pop()
+            if not nested:
                 break
         elif not match[0].startswith("#"):
             words.append(_Word(match[0], match.start(), match.end()))
-    if len(open_blocks) != 1:
+    if len(nested) != 1:
         message = "startup.conf: its braces do not match"
         raise DutError(message, "correct it on the DUT: VPP does not start with it either")
-    return open_blocks[0]
+    return nested[0]

@@ -18,7 +18,6 @@ from ...transport import Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, DutDriver, ListedInterface, Listing, Wanted, attest, await_links
 from .changes import plan
 from .check import compare, document, links_missing, spreading
-from .commands import linux_file
 from .facts import VppFacts, ask, read
 from .observe import read_counters
 from .parse_show import parse_hardware, parse_version
@@ -51,28 +50,20 @@ class VppDut:
         return f"{boot} {parse_version(said)[1]}"
 
     def plan(self) -> Sequence[Change]:
-        facts = self._read()
+        facts = read(self._transport, self._wanted.config)
         self._refuse_workers()
         return plan(self._wanted, replace(facts, conf=self._conf(facts)))
 
     def verify(self) -> Attestation:
-        await_links(lambda: not links_missing(self._wanted, self._read()), self._link_wait_s)
-        facts, config = self._read(), self._wanted.config
+        config = self._wanted.config
+        await_links(lambda: not links_missing(self._wanted, read(self._transport, config)), self._link_wait_s)
+        facts = read(self._transport, config)
         told = {**document(config, facts), **self._host()}
         platform = read_platform(self._transport)
         return attest(self._wanted, told, compare(self._wanted, facts), spreading(config, facts), platform)
 
     def observe(self, clear: bool = False) -> Observation:
         return read_counters(self._transport, self._wanted.config, clear)
-
-    def _read(self) -> VppFacts:
-        config = self._wanted.config
-        facts = read(self._transport, config)
-        if config.vpp.interfaces != "af_packet":
-            return facts
-        names = {linux_file(port.interface, "address"): port.interface for port in config.ports}
-        found = read_files(self._transport, "-sH", "", *names)
-        return replace(facts, macs={name: found[path].lower() for path, name in names.items() if path in found})
 
     def _conf(self, facts: VppFacts) -> str:
         """The text of startup.conf, where it may have to be changed; else empty."""

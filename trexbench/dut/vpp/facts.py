@@ -12,7 +12,7 @@ from ...transport import TIMEOUT_S, Transport
 from ...transport.words import shown
 from ..model import ends_of
 from . import parse_show as show
-from .commands import NATIVE, pci_device
+from .commands import NATIVE, linux_file, pci_device
 from .parse import FibEntry, parse_fib
 
 _MARK = "=== "
@@ -138,7 +138,9 @@ def read(transport: Transport, config: DutConfig) -> VppFacts:
     of = {one: f"show {'ip6' if ':' in one else 'ip'} fib table 0 {one}" for one in routed}
     native = {port.interface: NATIVE.fullmatch(port.interface) for port in config.ports}
     devices = {f"/sys/bus/pci/devices/{pci_device(one)}/class": name for name, one in native.items() if one}
-    asked = [_VERSION, *(one for one, _ in _TABLES.values()), *of.values(), *devices]
+    af_packet = [port.interface for port in config.ports if config.vpp.interfaces == "af_packet"]
+    addresses = {name: linux_file(name, "address") for name in af_packet}
+    asked = [_VERSION, *(one for one, _ in _TABLES.values()), *of.values(), *devices, *addresses.values()]
     said = ask(transport, config.vpp.socket, asked)
     for path, name in devices.items():
         if not said[path].strip():
@@ -147,4 +149,5 @@ def read(transport: Transport, config: DutConfig) -> VppFacts:
     version = show.parse_version(said[_VERSION])[0]
     tables = {field: parse(said[command]) for field, (command, parse) in _TABLES.items()}
     routes = {one: parse_fib(said[command]) for one, command in of.items()}
-    return VppFacts(version, routes=routes, **tables)
+    macs = {name: mac for name, path in addresses.items() if (mac := said[path].strip().lower())}
+    return VppFacts(version, routes=routes, macs=macs, **tables)

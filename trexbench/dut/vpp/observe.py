@@ -18,19 +18,10 @@ from ...config.model import DutConfig, Port
 from ...core.dut.telemetry import DropCount, Gathering, Missing, Observation, PortCount, QueueCount
 from ...host.files import number
 from ...transport import Transport
+from . import parse_show as show
 from .commands import linux_file
 from .facts import ask
 from .parse import parse_runtime
-from .parse_show import (
-    Hardware,
-    Interface,
-    NodeError,
-    parse_clock,
-    parse_errors,
-    parse_hardware,
-    parse_interfaces,
-    queue_packets,
-)
 
 T = TypeVar("T")
 
@@ -66,9 +57,9 @@ def observed(config: DutConfig, said: Mapping[str, str]) -> Observation:
     def of(command: str, parse: Callable[[str], T]) -> T | None:
         return gathering.part(command, lambda: parse(said[command]), None)
 
-    threads, clock = of(RUNTIME, parse_runtime), of(CPU, parse_clock)
-    interfaces, hardware = of(INTERFACES, parse_interfaces), of(HARDWARE, parse_hardware)
-    errors = of(ERRORS, parse_errors) if ERRORS in said else None
+    threads, clock = of(RUNTIME, parse_runtime), of(CPU, show.parse_clock)
+    interfaces, hardware = of(INTERFACES, show.parse_interfaces), of(HARDWARE, show.parse_hardware)
+    errors = of(ERRORS, show.parse_errors) if ERRORS in said else None
     reason = _REFUSED.get(config.vpp.interfaces, "")
     if said.get(CLEAR, "").strip():
         missing.append(Missing(CLEAR, said[CLEAR].strip()))
@@ -104,18 +95,18 @@ def observed(config: DutConfig, said: Mapping[str, str]) -> Observation:
     )
 
 
-def _count(interface: Interface, name: str) -> int:
+def _count(interface: show.Interface, name: str) -> int:
     """VPP prints no counter that is zero: what is missing for an interface that exists is zero."""
     return interface.counters.get(name, 0)
 
 
-def _drops(port: Port, interface: Interface, twice: int) -> Iterator[DropCount]:
+def _drops(port: Port, interface: show.Interface, twice: int) -> Iterator[DropCount]:
     """twice: frames that are among its drops and counted elsewhere."""
     for name in _LOST:
         yield DropCount(name, max(0, _count(interface, name) - (twice if name == "drops" else 0)), port.tester)
 
 
-def _refused(interface: Interface, reason: str, errors: tuple[NodeError, ...]) -> int:
+def _refused(interface: show.Interface, reason: str, errors: tuple[show.NodeError, ...]) -> int:
     """Frames for which its transmit ring had no room."""
     return sum(one.count for one in errors if one.node == f"{interface.name}-tx" and one.reason == reason)
 
@@ -124,7 +115,7 @@ def _arrived(port: Port) -> str:
     return linux_file(port.interface, "statistics/rx_packets")
 
 
-def _ring(port: Port, interface: Interface, arrived: str) -> DropCount | Missing:
+def _ring(port: Port, interface: show.Interface, arrived: str) -> DropCount | Missing:
     total, fetched = number(arrived.strip()), _count(interface, "rx packets")
     if total is None or total < fetched:
         told = arrived.strip() or "nothing"
@@ -132,9 +123,9 @@ def _ring(port: Port, interface: Interface, arrived: str) -> DropCount | Missing
     return DropCount(_RING_FULL, total - fetched, port.tester)
 
 
-def _queues(port: Port, hardware: Hardware, interface: Interface | None) -> Iterator[QueueCount]:
+def _queues(port: Port, hardware: show.Hardware, interface: show.Interface | None) -> Iterator[QueueCount]:
     """VPP prints no queue without packets: it counts as zero where others are printed, or the port received nothing."""
-    counted = queue_packets(hardware)
+    counted = show.queue_packets(hardware)
     received = None if interface is None else _count(interface, "rx packets")
     if not counted and hardware.queues == 1 and received is not None:
         counted = {0: received}

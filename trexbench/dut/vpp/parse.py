@@ -171,13 +171,10 @@ def _paths(lines: Sequence[str]) -> tuple[FibPath, ...]:
     found = []
     for at, after in zip(heads, [*heads, len(lines)][1:], strict=True):
         body = [line for line in lines[at + 1 : after] if line]
-        found.append(FibPath(body[0] if body else "nowhere", _resolved(lines[at], body)))
+        flags = re.search(r"oper-flags:([a-z,-]*)", lines[at])
+        resolved = flags is not None and "resolved" in flags[1].split(",") and "unresolved" not in body
+        found.append(FibPath(body[0] if body else "nowhere", resolved))
     return tuple(found)
-
-
-def _resolved(head: str, body: Sequence[str]) -> bool:
-    flags = re.search(r"oper-flags:([a-z,-]*)", head)
-    return flags is not None and "resolved" in flags[1].split(",") and "unresolved" not in body
 
 
 def _buckets(lines: Sequence[str]) -> tuple[str, ...]:
