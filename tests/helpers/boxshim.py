@@ -1,8 +1,8 @@
 """A box of tests/unit behind a real sshd: a folder with each of its programs, all one script that asks this process.
 
 The folder goes first into the PATH of the session (``SetEnv``). The script imports nothing but what the interpreter has
-built in, for it is started for every command; the box, its log and its orders (hang, cut the connection, before
-or after the box has done what it was told) are in a thread of the test.
+built in, for it is started for every command; the box, its log and its orders (cut the connection, before or after the
+box has done what it was told) are in a thread of the test.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HANGS_S = 30
-
 _SCRIPT = """#!{python} -SEI
 import sys, posix, marshal, time, _socket
 argv = [sys.argv[0].rpartition("/")[2], *sys.argv[1:]]
@@ -34,8 +32,8 @@ there.shutdown(_socket.SHUT_WR)
 answer = b""
 while part := there.recv(1 << 16):
     answer += part
-stdout, stderr, code, hangs_s = marshal.loads(answer)
-time.sleep(hangs_s)
+stdout, stderr, code, wait_s = marshal.loads(answer)
+time.sleep(wait_s)
 sys.stdout.write(stdout)
 sys.stderr.write(stderr)
 sys.exit(code)
@@ -44,12 +42,9 @@ sys.exit(code)
 
 @dataclass(frozen=True)
 class Order:
-    """do: ``hang`` or ``cut`` (the connection) at the first command line that contains these words, and at every later
-    one. after: when the box has done it, not before.
-    """
+    """Cut the connection at every command line that contains these words. after: when the box has done it."""
 
     words: str
-    do: str
     after: bool = False
 
 
@@ -70,7 +65,7 @@ class Shim:
         self._lock = threading.Lock()
         self._box: Any = None
         self._server = 0
-        self._orders: Sequence[Order] = ()
+        self._order: Order | None = None
         self._arrived: list[list[str]] = []
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(folder / "s"))
@@ -93,8 +88,8 @@ class Shim:
         with self._lock:
             return copy.deepcopy(self._box)
 
-    def order(self, *orders: Order) -> None:
-        self._orders = orders
+    def order(self, order: Order | None = None) -> None:
+        self._order = order
 
     @property
     def arrived(self) -> Sequence[Sequence[str]]:
@@ -121,14 +116,14 @@ class Shim:
 
     def _do(self, argv: list[str], fed: str, pid: int) -> tuple[str, str, int, float]:
         self._arrived.append(argv)
-        order = next((one for one in self._orders if one.words in " ".join(argv)), Order("", "run", after=True))
+        order = self._order if self._order is not None and self._order.words in " ".join(argv) else None
         stdout, stderr, code = "", "", 0
-        if order.after:
+        if order is None or order.after:
             said = self._box.run(argv, fed)
             stdout, stderr, code = said.stdout, said.stderr, said.returncode
-        if order.do == "cut":
+        if order is not None:
             self._cut(pid)
-        return stdout, stderr, code, {"hang": float(HANGS_S), "cut": 1.0}.get(order.do, 0.0)
+        return stdout, stderr, code, 0.0 if order is None else 1.0
 
     def _cut(self, pid: int) -> None:
         """Kill the child of sshd that serves the connection which this process came by."""

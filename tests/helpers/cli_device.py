@@ -210,9 +210,7 @@ def main() -> None:
     def write(text: str) -> None:
         os.write(1, text.encode())
 
-    orders = Path(state).with_suffix(".orders")
-    given = json.loads(orders.read_text()) if orders.exists() else {}
-    KINDS[kind](lambda: os.read(0, 1).decode(errors="replace"), write, Path(state), given).serve()
+    KINDS[kind](lambda: os.read(0, 1).decode(errors="replace"), write, Path(state)).serve()
 
 
 if __name__ == "__main__":

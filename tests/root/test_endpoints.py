@@ -18,8 +18,10 @@ from trexbench.config.model import DutConfig
 from trexbench.config.settings import LabEndpoints
 from trexbench.core.errors import DutError, LabError, TesterBusy
 from trexbench.dut.apply import apply, revert
+from trexbench.dut.endpoints import endpoint_wanted
 from trexbench.dut.journal import FileJournal, state_dir
 from trexbench.lab import Lab, LabSpec, down, endpoints, net, status, tap
+from trexbench.session.dut import connect_dut
 from trexbench.session.tcp.endpoints import open_endpoints, revert_endpoints
 from trexbench.session.tcp.path import prove_bypass, prove_path
 
@@ -85,18 +87,12 @@ def test_a_run_of_its_own_lab(config: DutConfig) -> None:
         assert found.client.cpus and (not router & {*found.client.cpus} or os.cpu_count() == 1)
         seen = found.dut.observed.observe()
         assert {port.port for port in seen.ports} == {0, 1} and {cpu.cpu for cpu in seen.cpus} == router
-        with pytest.raises(TesterBusy, match=f"the client on namespace {PREFIX}-client is in use"):
-            next(iter_busy(found.client.attestation.dut, config))
+        with (
+            pytest.raises(TesterBusy, match=f"the client on namespace {PREFIX}-client is in use"),
+            connect_dut(endpoint_wanted(config, "client"), "test", what="the client"),
+        ):
+            pass
     assert status(PREFIX).condition == "down" and not list(state_dir().glob("changes/*"))
-
-
-def iter_busy(_: str, config: DutConfig) -> Iterator[None]:
-    """The client, while somebody has it."""
-    from trexbench.dut.endpoints import endpoint_wanted
-    from trexbench.session.dut import connect_dut
-
-    with connect_dut(endpoint_wanted(config, "client"), "test", what="the client"):
-        yield
 
 
 def test_in_a_lab_that_stays_a_variant_is_set_once_and_all_is_reverted(config: DutConfig) -> None:

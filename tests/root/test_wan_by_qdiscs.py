@@ -95,24 +95,30 @@ def test_a_qdisc_of_somebody_elses_is_refused_and_stays(config: DutConfig) -> No
         found.dut.transport.run(("tc", "qdisc", "del", "dev", two, "root"), 10)
 
 
-@pytest.mark.parametrize("by", ["a revert", pytest.param("the next run", marks=pytest.mark.nightly)])
-def test_what_a_killed_run_has_left_is_taken_away(config: DutConfig, place: Path, by: str) -> None:
-    with open_endpoints(replace(config, wan=None), "test"):
-        before = shown()
+def be_killed(config: Path, wanted: str, space: str = f"{PREFIX}-dut") -> None:
+    """Open the line of this config, with 50 Mbit/s, as a run does, which kill -9 ends."""
     code = f"""
 import os
 from trexbench.config.lookup import load_dut
 from trexbench.core.tcp.wan import parse_wan
+from trexbench.dut import Wanted
 from trexbench.dut.endpoints import router_wanted
 from trexbench.session.dut import connect_dut
 from trexbench.session.wan import open_line
-config = load_dut({str(config.file)!r}).with_wan(parse_wan("50mbit"))
-with connect_dut(router_wanted(config), "test") as dut, open_line(config, dut, "test"):
+config = load_dut({str(config)!r}).with_wan(parse_wan("50mbit"))
+with connect_dut({wanted}(config), "test") as dut, open_line(config, dut, "test"):
     os.kill(os.getpid(), 9)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == -9, done.stderr
-    assert shown().count("qdisc tbf 7b0:") == 2
+    assert shown(space).count("qdisc tbf 7b0:") == 2
+
+
+@pytest.mark.parametrize("by", ["a revert", pytest.param("the next run", marks=pytest.mark.nightly)])
+def test_what_a_killed_run_has_left_is_taken_away(config: DutConfig, place: Path, by: str) -> None:
+    with open_endpoints(replace(config, wan=None), "test"):
+        before = shown()
+    be_killed(Path(config.file), "router_wanted")
     if by == "a revert":
         assert trexbench(place, "dut", "revert", "./own.yaml").returncode == 0
     else:
@@ -150,19 +156,7 @@ wan_host: {{transport: {{type: netns, namespace: {name}}}, interfaces: [w0, w1]}
 
 def test_a_wan_host_of_its_own_has_it_and_is_reverted_with_the_dut(between: Path, tmp_path: Path) -> None:
     before = shown(WAN_HOST)
-    code = f"""
-import os
-from trexbench.config.lookup import load_dut
-from trexbench.dut import Wanted
-from trexbench.session.dut import connect_dut
-from trexbench.session.wan import open_line
-config = load_dut({str(between)!r})
-with connect_dut(Wanted(config), "test") as dut, open_line(config, dut, "test"):
-    os.kill(os.getpid(), 9)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == -9, done.stderr
-    assert shown(WAN_HOST).count("qdisc tbf 7b0:") == 2
+    be_killed(between, "Wanted", WAN_HOST)
     reverted = trexbench(tmp_path, "dut", "revert", str(between))
     assert reverted.returncode == 0 and "2 reverted" in reverted.stdout, reverted.stderr
     assert shown(WAN_HOST) == before

@@ -45,6 +45,7 @@ def test_two_ports_are_all_that_an_unmanaged_dut_needs(tmp_path: Path) -> None:
         ("rx_queues: 2\n", ":3: rx_queues: has no effect on driver none"),
         ("linux: {rps: off}\n", ":3: linux: has no effect on driver none"),
         ("lab: {}\n", ":3: lab: has no effect on driver none"),
+        ("commands: {}\n", ":3: commands: has no effect on driver none"),
         ("power: {type: rapl}\n", ":3: power.type: rapl runs a program on the DUT, which transport none cannot"),
     ],
 )

@@ -189,15 +189,15 @@ def by_hand(box: VppBox, *lines: str) -> None:
 def the_dead_route(bench: Bench) -> None:
     """Repeat what was recorded: interfaces deleted and made anew, the configuration given once more."""
     for at in (0, 1):
-        create = f"create host-interface name d{at} num-rx-queues 1 hw-addr 02:7b:78:00:01:0{at}"
-        by_hand(bench.box, f"delete host-interface name d{at}", create)
         by_hand(
-            bench.box, f"set interface state host-d{at} up", f"set interface ip address host-d{at} 100.65.{at + 1}.1/24"
+            bench.box,
+            f"delete host-interface name d{at}",
+            f"create host-interface name d{at} num-rx-queues 1 hw-addr 02:7b:78:00:01:0{at}",
+            f"set interface state host-d{at} up",
+            f"set interface ip address host-d{at} 100.65.{at + 1}.1/24",
+            f"set ip neighbor host-d{at} 100.65.{at + 1}.2 {MACS[at]} static",
+            f"ip route add {(16, 48)[at]}.0.0.0/8 via 100.65.{at + 1}.2 host-d{at}",
         )
-        by_hand(bench.box, f"set ip neighbor host-d{at} 100.65.{at + 1}.2 {MACS[at]} static")
-    by_hand(
-        bench.box, "ip route add 16.0.0.0/8 via 100.65.1.2 host-d0", "ip route add 48.0.0.0/8 via 100.65.2.2 host-d1"
-    )
 
 
 def the_half_dead_route(bench: Bench) -> None:
@@ -282,17 +282,6 @@ def test_a_longer_route_that_leads_elsewhere_is_named(dpdk: Bench) -> None:
         "routes inside 16.0.0.0/8: wanted none, found 16.0.0.0/24 to "
         "ipv4 via 100.65.2.2 TenGigabitEthernet3/0/1 to 68:05:ca:32:45:95"
     ]
-
-
-def test_revert_after_an_apply_with_other_queues(dpdk: Bench) -> None:
-    """The restart's undo restores what the first apply had set, which is to be taken back as well."""
-    before = dpdk.box.settings()
-    dpdk.apply()
-    dpdk.want(2)
-    dpdk.apply()
-    dpdk.revert()
-    assert dpdk.box.settings() == before
-    assert dpdk.journal.entries() == ()
 
 
 @pytest.mark.parametrize(
