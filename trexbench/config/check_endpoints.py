@@ -47,6 +47,16 @@ def check_keys(
         yield value.missing(missing, owner)
 
 
+def check_form(commands: Iterable[Value], way: str, example: str) -> Iterator[ConfigError]:
+    """Require each command in the form that this transport takes: lines at a prompt, else words, as in the example."""
+    for command in commands:
+        is_line = isinstance(command.raw, str)
+        if is_line and way != "cli":
+            yield command.wrong(f"a line, which transport {way} does not take", f"write its words, as in {example}")
+        if not is_line and way == "cli":
+            yield command.wrong("a list of words, where transport cli takes lines", "write it as it would be typed")
+
+
 def check_way(value: Value, kind: str, owner: str, ways: Sequence[str], in_lab: bool = False) -> Iterator[ConfigError]:
     """Yield the errors of a transport of this type, where ``owner`` can be reached in these ways."""
     owner = f"{owner} of a lab" if in_lab else owner

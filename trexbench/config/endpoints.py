@@ -172,7 +172,7 @@ class EndpointsConfig:
     def in_namespaces(self, prefix: str) -> EndpointsConfig:
         """Return these hosts in the namespaces of the lab with this prefix."""
         client, server = (
-            replace(one, transport=replace(one.transport, namespace=endpoint_namespace(prefix, role)))
+            replace(one, transport=replace(one.transport, namespace=lab_namespace(prefix, role)))
             for role, one, _ in self.roles
         )
         return replace(self, client=client, server=server)
@@ -200,5 +200,6 @@ class EndpointsConfig:
         return None if 4 in versions else ("its ends need addresses of IPv4", "add them: its outer packets are IPv4")
 
 
-def endpoint_namespace(prefix: str, role: str) -> str:
+def lab_namespace(prefix: str, role: str) -> str:
+    """Name of a lab's namespace, by who is in it: tester, dut, client or server."""
     return f"{prefix}-{role}"

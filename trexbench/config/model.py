@@ -10,10 +10,10 @@ from typing import Annotated
 from ..core.errors import ConfigError
 from ..core.tcp.tunnel import CLIENT_DUT, CLIENT_SERVER, NO_TUNNEL, parse_tunnel
 from ..core.tcp.wan import Wan
-from ..core.units import Rate
+from ..core.units import Rate, parse_duration, parse_rate
 from . import readers as r
 from .commands import TESTER_MAC, CommandsSettings
-from .endpoints import EndpointsConfig, TransportConfig, WanHost, wan
+from .endpoints import EndpointsConfig, TransportConfig, WanHost, lab_namespace, wan
 from .readers import Address, Interface, Network, section
 from .settings import LabEndpoints, LinuxSettings, PfsenseSettings, PowerConfig, VppSettings, sysctls
 from .twin import TWIN_REMEDY, RssSpec, TwinSpec
@@ -180,8 +180,8 @@ class PlanDefaults:
     about keys of REMOVED that the file has.
     """
 
-    warmup: Annotated[Rate | None, r.warmup_rate] = None
-    warmup_s: Annotated[float | None, r.warmup_seconds, "warmup"] = None
+    warmup: Annotated[Rate | None, r.warmup(0, parse_rate)] = None
+    warmup_s: Annotated[float | None, r.warmup(1, parse_duration), "warmup"] = None
     ramp_to: Annotated[Rate | None, r.rate] = None
     ramp_s: Annotated[float | None, r.seconds, "ramp_duration"] = None
     hold_s: Annotated[float | None, r.seconds, "hold"] = None
@@ -405,29 +405,19 @@ class DutConfig:
         """
         if self.lab is None:
             raise ConfigError(f"{self.name} has no lab", "leave --prefix out, or name a DUT that has one")
+        by_ssh = self.transport.type == "ssh"
+        transport = replace(self.transport, namespace=lab_namespace(prefix, "tester" if by_ssh else "dut"))
+        if by_ssh:  # its machine's, which QEMU offers on the loopback of the tester
+            transport = replace(transport, host="127.0.0.1", port=MANAGEMENT_PORT)
         return replace(
             self,
             lab=replace(self.lab, prefix=prefix),
-            transport=self._transport_in(prefix),
+            transport=transport,
             endpoints=self.endpoints and self.endpoints.in_namespaces(prefix),
             vpp=replace(self.vpp, socket=vpp_socket(prefix)) if self.lab.router == "vpp" else self.vpp,
         )
-
-    def _transport_in(self, prefix: str) -> TransportConfig:
-        if self.transport.type != "ssh":
-            return replace(self.transport, namespace=dut_namespace(prefix))
-        # its machine's, which QEMU offers on the loopback of the tester
-        return replace(self.transport, namespace=tester_namespace(prefix), host="127.0.0.1", port=MANAGEMENT_PORT)
-
-
-def dut_namespace(prefix: str) -> str:
-    return f"{prefix}-dut"
 
 
 def vpp_socket(prefix: str) -> str:
     """The CLI socket of a lab's own VPP, which belongs to one prefix, as its namespaces do."""
     return f"/run/trexbench-vpp/{prefix}/cli.sock"
-
-
-def tester_namespace(prefix: str) -> str:
-    return f"{prefix}-tester"

@@ -21,7 +21,7 @@ from ipaddress import (
 from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
-from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
+from ..core.units import parse_duration, parse_rate, parse_share, parse_speed
 from .yamltree import Value, raise_any, read_each
 
 T = TypeVar("T")
@@ -228,18 +228,17 @@ def choice(*allowed: str) -> Callable[[Value], str]:
     return read
 
 
-def _family(raw: str) -> str:
-    """Name the address family that the text was meant to have, for an error message."""
-    return "IPv6" if ":" in raw else "IPv4"
+def _no_ip(raw: str, what: str, v4: str, v6: str) -> ConfigError:
+    """Name the family that the text was meant to be of, with the example of it."""
+    family, example = ("IPv6", v6) if ":" in raw else ("IPv4", v4)
+    return ConfigError(f"{raw[:80]!r} is not an {family} {what}", f"write it as {example}")
 
 
 def address(value: Value) -> Address:
-    raw = value.text()
     try:
-        return ip_address(raw)
+        return ip_address(value.text())
     except ValueError:
-        fix = f"write it as {'2001:2:0:1::2' if ':' in raw else '100.65.1.2'}"
-        raise ConfigError(f"{raw[:80]!r} is not an {_family(raw)} address", fix) from None
+        raise _no_ip(value.text(), "address", "100.65.1.2", "2001:2:0:1::2") from None
 
 
 def interface_address(value: Value) -> Interface:
@@ -250,8 +249,7 @@ def interface_address(value: Value) -> Interface:
             raise ValueError
         found = ip_interface(raw)
     except ValueError:
-        fix = f"write it as {'2001:2:0:1::1/64' if ':' in raw else '100.65.1.1/24'}"
-        raise ConfigError(f"{raw[:80]!r} is not an {_family(raw)} address with its prefix length", fix) from None
+        raise _no_ip(raw, "address with its prefix length", "100.65.1.1/24", "2001:2:0:1::1/64") from None
     network = found.network
     if network.num_addresses > 2 and found.ip in (network.network_address, network.broadcast_address):
         raise ConfigError(f"{raw!r} is not a host's address", f"pick one between the ends of {network}")
@@ -265,10 +263,10 @@ def network(value: Value) -> Network:
     try:
         return ip_network(raw)
     except ValueError:
-        fix = f"write it as {'2001:2:0:16::/64' if ':' in raw else '16.0.0.0/8'}"
+        examples = "16.0.0.0/8", "2001:2:0:16::/64"
         with contextlib.suppress(ValueError):
-            fix = f"write it as {ip_network(raw, strict=False)}"
-        raise ConfigError(f"{raw[:80]!r} is not an {_family(raw)} network", fix) from None
+            examples = (str(ip_network(raw, strict=False)),) * 2
+        raise _no_ip(raw, "network", *examples) from None
 
 
 def one_or_more(what: str, reader: Callable[[Value], T]) -> Callable[[Value], tuple[T, ...]]:
@@ -361,18 +359,14 @@ def pps(value: Value) -> float:
     return found.value
 
 
-def warmup_rate(value: Value) -> Rate:
-    """The first half of ``1kpps:10s``."""
-    return parse_rate(_halves(value)[0])
+def warmup(half: int, parse: Callable[[str], T]) -> Callable[[Value], T]:
+    """Reads the first half of ``1kpps:10s`` (0), or the second (1)."""
 
+    @takes(**ONE_VALUE)
+    def read(value: Value) -> T:
+        halves = value.text().split(":", 1)
+        if len(halves) < 2:
+            raise ConfigError(f"{halves[0][:80]!r} is not a warm-up", "write rate and duration, as in 1kpps:10s")
+        return parse(halves[half])
 
-def warmup_seconds(value: Value) -> float:
-    """The second half of ``1kpps:10s``."""
-    return parse_duration(_halves(value)[1])
-
-
-def _halves(value: Value) -> Sequence[str]:
-    raw, colon, length = value.text().partition(":")
-    if not colon:
-        raise ConfigError(f"{raw[:80]!r} is not a warm-up", "write rate and duration, as in 1kpps:10s")
-    return raw, length
+    return read

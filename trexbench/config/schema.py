@@ -15,6 +15,7 @@ from .check_endpoints import (
     check_apart,
     check_endpoints,
     check_families,
+    check_form,
     check_hops,
     check_keys,
     check_way,
@@ -164,20 +165,15 @@ def _check_routes(value: Value, routes: Sequence[Route], ports: Sequence[Port]) 
 
 def _check_commands(value: Value, dut: DutConfig) -> Iterator[ConfigError]:
     """Each command in the form that the transport takes; ports that are there; no name twice."""
-    settings, way = dut.commands, dut.transport.type
     named = [*value.leaves("what")]
     yield from repeated(named, [one.text() for one in named], "what is set or read:")
-    for one in value.leaves("run", "check", "undo"):
-        if isinstance(one.raw, str) and way != "cli":
-            yield one.wrong(f"a line, which transport {way} does not take", "write its words, as in [ip, link, show]")
-        if not isinstance(one.raw, str) and way == "cli":
-            yield one.wrong("a list of words, where transport cli takes lines", "write it as it would be typed")
+    yield from check_form(value.leaves("run", "check", "undo"), dut.transport.type, "[ip, link, show]")
     ports = [(one, one.text()) for one in value.leaves("port")]
     ports += [(one, port) for one in value.texts() for port in TESTER_MAC.findall(one.text())]
     for one, port in ports:
         if int(port) not in dut.tester_ports:
             yield one.wrong(f"port {port} is not under ports", "name one of ports[].tester")
-    if settings.clock_hz is not None and not any(one.cpus for one in settings.counters):
+    if dut.commands.clock_hz is not None and not any(one.cpus for one in dut.commands.counters):
         yield value.at("clock").wrong("no counters have cpus:", "add them, or take it out")
 
 

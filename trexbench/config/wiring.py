@@ -10,7 +10,7 @@ from ..core.errors import ConfigError
 from ..core.names import nearest
 from ..core.units import format_bits
 from . import readers as r
-from .check_endpoints import check_way
+from .check_endpoints import check_form, check_way
 from .commands import Argvs, command, commands, pattern
 from .endpoints import TransportConfig
 from .model import DutConfig
@@ -107,10 +107,14 @@ class Wiring:
     plugged: dict[str, tuple[str, str, int | None]] = field(default_factory=dict)
     """End at a tester or a DUT -> the switch, its port, and of a DUT the VLAN."""
 
-    def kind_of(self, box: str) -> str | None:
-        """Say what this is: a tester, a DUT or a switch; None: it is not known."""
-        kinds = {"tester": self.testers, "DUT": self.duts, "switch": self.switches}
-        return next((kind for kind, boxes in kinds.items() if box in boxes), None)
+    @property
+    def boxes(self) -> Mapping[str, Mapping[str, object]]:
+        """All of them by name, for each kind."""
+        return {"tester": self.testers, "DUT": self.duts, "switch": self.switches}
+
+    def kinds_of(self, link: Link) -> dict[str, str]:
+        """The ends of a link between boxes that are known, each with what has it: a tester, a DUT or a switch."""
+        return {kind: end for end in link.ends for kind, boxes in self.boxes.items() if box_of(end) in boxes}
 
     def path(self, tester: str, dut: str) -> tuple[Join, ...] | None:
         """Joins by which this tester reaches this DUT, none where it is by cables alone; None: it does not."""
@@ -158,16 +162,11 @@ def check_switches(items: Sequence[Value], switches: Sequence[FleetSwitch]) -> I
         if switch.matches is not None and VLAN not in switch.matches:
             yield item.at("matches").wrong(f"it has no {VLAN}", f"write '{VLAN}' where the switch prints it")
         for key, needed in needs.items():
-            one = item.at(key)
-            words = [text.text() for text in one.texts()]
+            words = [text.text() for text in item.at(key).texts()]
             for name in needed:
                 if not any(name in word for word in words):
-                    yield one.wrong(f"no command has {name}", f"write '{name}' where the switch takes it")
-            if isinstance(one.raw, str) and way != "cli":
-                remedy = "write its words, as in [vlan-set, '{port}', '{vlan}']"
-                yield one.wrong(f"a line, which transport {way} does not take", remedy)
-            if not isinstance(one.raw, str) and way == "cli":
-                yield one.wrong("a list of words, where transport cli takes lines", "write it as it would be typed")
+                    yield item.at(key).wrong(f"no command has {name}", f"write '{name}' where the switch takes it")
+        yield from check_form(map(item.at, needs), way, "[vlan-set, '{port}', '{vlan}']")
 
 
 def check_links(items: Sequence[Value], links: Sequence[Link], wiring: Wiring) -> Iterator[ConfigError]:
@@ -188,7 +187,7 @@ def check_links(items: Sequence[Value], links: Sequence[Link], wiring: Wiring) -
 
 def _add(item: Value, link: Link, wiring: Wiring, vlans: dict[tuple[str, int], int]) -> Iterator[ConfigError]:
     """Add a link whose ends are known; or yield why it cannot be. vlans: of each switch, with the line of its link."""
-    kinds = {wiring.kind_of(box_of(end)): end for end in link.ends}
+    kinds = wiring.kinds_of(link)
     if "switch" in kinds:
         switch, _, port = kinds.pop("switch").partition(":")
         (end,) = kinds.values()
@@ -219,7 +218,7 @@ def _wrong_port(item: Value, own: str, other: str, duts: Mapping[str, DutConfig]
 def _check_pair(item: Value, link: Link, wiring: Wiring) -> Iterator[ConfigError]:
     """A link joins a tester and a DUT, of one speed; or one of them and a switch, a DUT with its VLAN."""
     first, second = map(box_of, link.ends)
-    kinds = {kind: box for box in (first, second) if (kind := wiring.kind_of(box)) is not None}
+    kinds = {kind: box_of(end) for kind, end in wiring.kinds_of(link).items()}
     remedy = "a link joins two of a tester, a DUT and a switch: name one end of each"
     if first == second:
         yield item.wrong(f"a loop: both ends are at {first}", remedy)
@@ -241,23 +240,18 @@ def _check_pair(item: Value, link: Link, wiring: Wiring) -> Iterator[ConfigError
 
 def _check_end(value: Value, end: str, wiring: Wiring) -> Iterator[ConfigError]:
     box, _, port = end.partition(":")
-    kinds = [boxes for boxes in (wiring.testers, wiring.duts, wiring.switches) if box in boxes]
+    kinds = [kind for kind, boxes in wiring.boxes.items() if box in boxes]
     if len(kinds) > 1:
-        names = ["a tester"] * (box in wiring.testers) + ["a DUT"] * (box in wiring.duts)
-        names += ["a switch"] * (box in wiring.switches)
-        yield value.wrong(f"{box} is {' and '.join(names)}", f"rename {names[0].replace('a ', 'the ')}")
-    elif box in wiring.testers:
-        ports = [str(one) for one in wiring.testers[box].ports]
+        yield value.wrong(f"{box} is {' and '.join(f'a {kind}' for kind in kinds)}", f"rename the {kinds[0]}")
+    elif kinds in (["tester"], ["DUT"]):
+        if box in wiring.testers:
+            ports, has, where = [str(number) for number in wiring.testers[box].ports], "it has", "its ports"
+        else:
+            dut, has = wiring.duts[box], "its config has"
+            ports, where = [cable.interface for cable in dut.cables if cable.interface], str(dut.file)
         if port not in ports:
-            yield value.wrong(
-                f"{box} has no port {port}", f"it has {', '.join(ports)}: name one, or add it to its ports"
-            )
-    elif box in wiring.duts:
-        dut = wiring.duts[box]
-        ports = [cable.interface for cable in dut.cables if cable.interface]
-        if port not in ports:
-            has = f"its config has {', '.join(ports) or 'none that is named'}"
-            yield value.wrong(f"{box} has no port {port}", f"{has}: name one, or add it to {dut.file}")
-    elif box not in wiring.switches:
-        known = [*wiring.testers, *wiring.duts, *wiring.switches]
+            remedy = f"{has} {', '.join(ports) or 'none that is named'}: name one, or add it to {where}"
+            yield value.wrong(f"{box} has no port {port}", remedy)
+    elif not kinds:
+        known = [name for boxes in wiring.boxes.values() for name in boxes]
         yield value.wrong(f"nothing is called {box}", f"{nearest(box, known)}there are: {', '.join(known)}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from ..config.model import dut_namespace, tester_namespace
+from ..config.endpoints import lab_namespace
 from ..core.errors import BenchError, LabError, TesterBusy
 from ..lock import locked, run_dir
 from ..signals import uninterrupted
@@ -91,10 +91,9 @@ def take_down(lab: LabState) -> None:
         except (BenchError, OSError) as error:
             problems.append(str(error))
 
-    stopping = [tester_namespace(lab.prefix), *([dut_namespace(lab.prefix)] if lab.router else [])]
     known = [one.process for one in lab.parts.values()]
-    for inode in (lab.namespaces.get(name) for name in stopping):
-        if inode is not None:
+    for role in ("tester", "dut") if lab.router else ("tester",):
+        if (inode := lab.namespaces.get(lab_namespace(lab.prefix, role))) is not None:
             attempt(partial(server.stop, lab.prefix, inode, known))
     if lab.router is not None:
         attempt(partial(vpp.clean if lab.router.kind == "vpp" else vm.clean, lab.prefix))

@@ -20,7 +20,7 @@ from typing import Any
 
 from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
 
-from ..config.endpoints import endpoint_namespace
+from ..config.endpoints import lab_namespace
 from ..core.errors import LabError
 from ..host.files import mask
 from ..transport import NetnsTransport, run_checked
@@ -46,7 +46,7 @@ def tune(spec: LabSpec, placement: Placement) -> None:
     if mode == "packet":
         near.append(_GSO)
     for one in spec.endpoints:
-        space = endpoint_namespace(spec.prefix, one.role)
+        space = lab_namespace(spec.prefix, one.role)
         for name in _interfaces(one):
             _set_offloads(space, name, near, gro=False, later=spec.is_vm and name == one.interface)
         if not spec.is_vm:
@@ -56,9 +56,7 @@ def tune(spec: LabSpec, placement: Placement) -> None:
     _steer(spec, placement)
     if line_bps is not None:
         for one in spec.endpoints:
-            _shape(
-                NetnsTransport(endpoint_namespace(spec.prefix, one.role)), one.interface, line_bps, spec.settings.mtu
-            )
+            _shape(NetnsTransport(lab_namespace(spec.prefix, one.role)), one.interface, line_bps, spec.settings.mtu)
 
 
 def facts_of(spec: LabSpec) -> dict[str, Any]:
@@ -75,7 +73,7 @@ def _interfaces(one: EndpointCable) -> tuple[str, ...]:
 def make_cables(spec: LabSpec) -> None:
     """Veth pairs in namespaces that are there; to a virtual machine lead interfaces of its own."""
     common = {"mtu": spec.settings.mtu, "txqlen": spec.settings.txqueuelen}
-    ends = [(endpoint_namespace(spec.prefix, one.role), one) for one in spec.endpoints]
+    ends = [(lab_namespace(spec.prefix, one.role), one) for one in spec.endpoints]
     cables = [((space, one.interface), (spec.dut, one.dut)) for space, one in ends if not spec.is_vm]
     cables += [((a, x.bypass), (b, y.bypass)) for (a, x), (b, y) in pairwise(ends) if x.bypass and y.bypass]
     names = ", ".join(f"{name}-{far}" for (_, name), (_, far) in cables)
@@ -109,7 +107,7 @@ def _steer(spec: LabSpec, placement: Placement) -> None:
     router = NetnsTransport(spec.dut)
     threaded = facts_of(spec)["steer"] == "threaded"
     for one in spec.endpoints:
-        here = NetnsTransport(endpoint_namespace(spec.prefix, one.role))
+        here = NetnsTransport(lab_namespace(spec.prefix, one.role))
         for name in _interfaces(one):
             _set_rps(here, name, placement.endpoints[one.role])
         if not spec.is_vm:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..config.endpoints import EndpointsConfig, endpoint_namespace
-from ..config.model import DutConfig, LabConfig, dut_namespace, tester_namespace
+from ..config.endpoints import EndpointsConfig, lab_namespace
+from ..config.model import DutConfig, LabConfig
 from ..core.errors import ConfigError
 
 RPC_PORT = 4501
@@ -84,15 +84,15 @@ class LabSpec:
 
     @property
     def tester(self) -> str:
-        return tester_namespace(self.prefix)
+        return lab_namespace(self.prefix, "tester")
 
     @property
     def dut(self) -> str:
-        return dut_namespace(self.prefix)
+        return lab_namespace(self.prefix, "dut")
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        ends = (endpoint_namespace(self.prefix, one.role) for one in self.endpoints)
+        ends = (lab_namespace(self.prefix, one.role) for one in self.endpoints)
         return (self.tester, *(() if self.is_vm else (self.dut,)), *ends)
 
     @property

@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ..config.endpoints import endpoint_namespace
-from ..config.model import dut_namespace
+from ..config.endpoints import lab_namespace
 from ..config.vm import MANAGEMENT_PORT, NICS, LabVm
 from ..core.errors import LabError
 from ..core.run import EMULATOR
@@ -188,7 +187,7 @@ def hand_out_taps(spec: LabSpec) -> None:
     """Move the endpoints' interfaces, which QEMU has opened, to where the endpoints are."""
     settings = spec.settings
     for index, one in enumerate(spec.endpoints):
-        there = {"net_ns_fd": endpoint_namespace(spec.prefix, one.role), "ifname": one.interface}
+        there = {"net_ns_fd": lab_namespace(spec.prefix, one.role), "ifname": one.interface}
         net.set_link(spec.tester, _TAP.format(index), mtu=settings.mtu, txqlen=settings.txqueuelen, **there)
 
 
@@ -244,7 +243,7 @@ def notes_of(accelerator: str) -> tuple[str, ...]:
 
 def clean(prefix: str) -> None:
     """Remove what a killed QEMU leaves: its socket."""
-    console_socket(run_dir(), dut_namespace(prefix)).unlink(missing_ok=True)
+    console_socket(run_dir(), lab_namespace(prefix, "dut")).unlink(missing_ok=True)
 
 
 def facts_of(spec: LabSpec, accelerator: str, router: Sequence[int]) -> dict[str, object]:
