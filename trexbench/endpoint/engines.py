@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from ..core.errors import DutError
 from ..core.tcp.iperf3 import Told
@@ -42,25 +42,12 @@ class LegPart:
         return waits_s + self.plan.omit_s + self.plan.time_s + GRACE_S
 
 
-class TcpEngine(Protocol):
-    name: str
-    takes_token: bool
-    """True if its client sends the cookie that it is given."""
+class Embedded:
+    name, takes_token = "embedded", True
+    """takes_token: its client sends the cookie that it is given."""
 
     def options(self, part: LegPart) -> Mapping[str, Any]:
         """Options for the host's agent."""
-
-    def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
-        """All of a host's readings, once its agent has ended; DutError where its program told of a failure."""
-
-    def about(self, agent: Agent) -> Mapping[str, str]:
-        """The program's name, version and congestion control, as it told."""
-
-
-class Embedded:
-    name, takes_token = "embedded", True
-
-    def options(self, part: LegPart) -> Mapping[str, Any]:
         plan = part.plan
         return {
             "role": part.role,
@@ -81,9 +68,11 @@ class Embedded:
         }
 
     def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
+        """All of a host's readings, once its agent has ended; DutError where its program reported a failure."""
         return tuple(agent.readings)
 
     def about(self, agent: Agent) -> Mapping[str, str]:
+        """The program's name, version and congestion control, as it reported them."""
         return {"name": "embedded", **agent.told}
 
 
@@ -157,6 +146,7 @@ def with_streams(told: Told, read: Sequence[HostReading], ended_s: float) -> tup
     return tuple(found)
 
 
+TcpEngine = Embedded | Iperf3
 _REMEDIES = {
     "authorization": "start the server without --authorized-users-path",
     "duration": "ask for less time, or start the server without --server-max-duration",
