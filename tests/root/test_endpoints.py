@@ -20,7 +20,7 @@ from trexbench.core.errors import DutError, LabError, TesterBusy
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.endpoints import endpoint_wanted
 from trexbench.dut.journal import FileJournal, state_dir
-from trexbench.lab import Lab, LabSpec, down, endpoints, net, status, tap
+from trexbench.lab import Lab, LabSpec, down, endpoints, net, status
 from trexbench.session.dut import connect_dut
 from trexbench.session.tcp.endpoints import open_endpoints, revert_endpoints
 from trexbench.session.tcp.path import prove_bypass, prove_path
@@ -163,7 +163,7 @@ def test_offloads_that_are_not_granted() -> None:
     space = f"{PREFIX}-client"
     net.make_namespace(space)
     try:
-        tap.make(space, "tap0")
+        net.make_tap(space, "tap0")
         endpoints._set_offloads(space, "tap0", (), gro=False, later=True)
         with pytest.raises(LabError, match="offloads of tap0: the kernel did not grant all of them: correct lab"):
             endpoints._set_offloads(space, "tap0", (), gro=False)

@@ -102,9 +102,13 @@ def await_shell(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cance
     deadline, begun, look_at = time.monotonic() + machine.boot_s, False, 0.0
     with closing(_connected(spec, process, log, cancelled)) as line:
         while time.monotonic() < deadline:
-            piece = _heard(line)
-            if piece is None:
-                raise LabError(_why_ended(talk), f"{server.telling_line(log)}; {talk.said}")
+            piece = b""
+            if select.select([line], [], [], _ASK_AGAIN_S)[0]:
+                with suppress(OSError):
+                    piece = line.recv(1 << 16)
+                if not piece:
+                    why = f"{talk.name} {'panicked' if PANIC in talk.heard else 'ended while it started'}"
+                    raise LabError(why, f"{server.telling_line(log)}; {talk.said}")
             talk.hear(piece)
             waiting = talk.waits_for()
             if spec.by_ssh:
@@ -147,26 +151,9 @@ def _connected(
     spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]
 ) -> socket.socket:
     line, path = socket.socket(socket.AF_UNIX), str(console_socket(run_dir(), spec.dut))
-
-    def answers() -> bool:
-        return line.connect_ex(path) == 0
-
     try:
-        server.await_ready("QEMU", process, log, answers, 10.0, cancelled)
+        server.await_ready("QEMU", process, log, lambda: line.connect_ex(path) == 0, 10.0, cancelled)
     except BaseException:
         line.close()
         raise
     return line
-
-
-def _heard(line: socket.socket) -> bytes | None:
-    """Bytes that come within _ASK_AGAIN_S; None once the machine has ended."""
-    if not select.select([line], [], [], _ASK_AGAIN_S)[0]:
-        return b""
-    with suppress(OSError):
-        return line.recv(1 << 16) or None
-    return None
-
-
-def _why_ended(talk: Dialogue) -> str:
-    return f"{talk.name} {'panicked' if PANIC in talk.heard else 'ended while it started'}"

@@ -93,12 +93,6 @@ class _Tree:
         for library in re.findall(r"(/\S+) \(0x", needed):
             self.files[library.lstrip("/")] = (0o100755, Path(library).read_bytes())
 
-    def links_to_busybox(self) -> None:
-        taken = {Path(name).name for name in self.files}
-        for name in _said(["busybox", "--list-full"]).split():
-            if Path(name).name not in taken:
-                self.files[name] = (0o120777, b"/bin/busybox")
-
 
 def folder() -> Path:
     """Folder in the user's cache."""
@@ -192,12 +186,13 @@ def _unpack_kernel(there: Path) -> str:
 
 def _initramfs(there: Path, release: str) -> _Tree:
     tree = _Tree()
-    for name, (_, place) in PROGRAMS.items():
-        tree.program(_path_of(name), place)
-    for name, place in WELCOME.items():
-        if shutil.which(name) is not None:
-            tree.program(_path_of(name), place)
-    tree.links_to_busybox()
+    for name, place in {**{name: place for name, (_, place) in PROGRAMS.items()}, **WELCOME}.items():
+        if (path := shutil.which(name)) is not None:  # as all of PROGRAMS are: see check
+            tree.program(path, place)
+    taken = {Path(name).name for name in tree.files}
+    for name in _said(["busybox", "--list-full"]).split():
+        if Path(name).name not in taken:
+            tree.files[name] = (0o120777, b"/bin/busybox")
     for path, content in _modules(there, release):
         tree.files[path] = (0o100644, content)
     tree.files["init"] = (0o100755, _INIT)
@@ -241,12 +236,6 @@ def _versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
         name, _, version = line.partition(" ")
         if version:  # of busybox and busybox-static one is there
             yield name.partition(":")[0], version
-
-
-def _path_of(program: str) -> str:
-    path = shutil.which(program)
-    assert path is not None
-    return path
 
 
 def _said(argv: Sequence[str], directory: Path | None = None, may_fail: bool = False) -> str:

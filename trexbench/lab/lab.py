@@ -155,14 +155,13 @@ def down(prefix: str, force: bool = False) -> bool:
         found = state.load(prefix)
         if found is None:
             return kept
-        keeper, log_path = _start_keeper(found.spec, "down")
-        assert keeper.stdin is not None
+        keeper = _Keeper(found.spec, "down")
         keeper.stdin.close()
-        _await_end(keeper, log_path, found.spec)
+        keeper.await_end()
         left = state.load(prefix)
         if left is not None and left.owner == found.owner:
             what = f"lab {prefix} is still {left.status}: the keeper that was to take it down ended too early"
-            raise LabError(what, f"try 'trexbench lab down' again; its log is {log_path}")
+            raise LabError(what, f"try 'trexbench lab down' again; its log is {keeper.log}")
         return True
 
 
@@ -219,25 +218,54 @@ def _shared_cores(found: LabState) -> Iterator[str]:
                 yield f"lab {other.prefix} is up on the same cores ({cores}): what runs in one slows the other"
 
 
-def _start_keeper(spec: LabSpec, what: str, trex_dir: Path | None = None) -> tuple[subprocess.Popen[bytes], Path]:
-    """A keeper, and its log. what: as in keeper.main."""
-    log_path = run_dir() / f"{spec.prefix}-keeper.log"
-    trex = str(trex_dir) if trex_dir else None
-    request = {"what": what, "user": os.getpid(), "spec": msgspec.to_builtins(spec), "trex_dir": trex}
-    environment = {**os.environ, "PYTHONPATH": server.python_path(), state.REQUEST_ENV: json.dumps(request)}
-    with state.using(log_path):
-        log_path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        log = log_path.open("wb")
-    with log:
-        keeper = subprocess.Popen(
-            [sys.executable, "-m", "trexbench.lab.keeper"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=environment,
-            start_new_session=True,
-        )
-    return keeper, log_path
+class _Keeper:
+    """A keeper that is told what to do, as in keeper.main, and its log."""
+
+    def __init__(self, spec: LabSpec, what: str, trex_dir: Path | None = None) -> None:
+        self.spec, self.log = spec, run_dir() / f"{spec.prefix}-keeper.log"
+        trex = str(trex_dir) if trex_dir else None
+        request = {"what": what, "user": os.getpid(), "spec": msgspec.to_builtins(spec), "trex_dir": trex}
+        environment = {**os.environ, "PYTHONPATH": server.python_path(), state.REQUEST_ENV: json.dumps(request)}
+        with state.using(self.log):
+            self.log.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            log = self.log.open("wb")
+        with log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "trexbench.lab.keeper"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self.stdin, self._stdout = self._process.stdin, self._process.stdout
+
+    def expect_up(self) -> None:
+        within_s = _UP_TIMEOUT_S + (self.spec.settings.vm.boot_s if self.spec.is_vm else 0.0)
+        ready, _, _ = select.select([self._stdout], [], [], within_s)
+        line = self._stdout.readline() if ready else b""
+        if not line:
+            said = server.telling_line(str(self.log))
+            raise LabError(f"lab {self.spec.prefix} did not come up ({said})", f"see {self.log}")
+        _raise_error_in(line)
+
+    def await_end(self) -> None:
+        prefix, keeper = self.spec.prefix, self._process
+        with self._stdout:
+            try:
+                keeper.wait(_DOWN_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                raise LabError(f"lab {prefix} is still being taken down", "see 'trexbench lab status' later") from None
+            line = self._stdout.readline()
+        if keeper.returncode < 0:  # it was killed, and has left the lab to whoever comes next
+            with lab_lock(prefix):
+                clean_leftovers(prefix)
+        _raise_error_in(line)
+        if keeper.returncode > 0:
+            said = server.telling_line(str(self.log))
+            what = f"the keeper of lab {prefix} ended with code {keeper.returncode} ({said})"
+            raise LabError(what, f"see {self.log}")
 
 
 @contextlib.contextmanager
@@ -246,52 +274,21 @@ def _kept(spec: LabSpec, mode: str, trex_dir: Path | None) -> Iterator[LabState]
 
     An ephemeral one is taken down in any case, when this block or this process ends.
     """
-    keeper, log_path = _start_keeper(spec, mode, trex_dir)
-    assert keeper.stdin is not None and keeper.stdout is not None
+    keeper = _Keeper(spec, mode, trex_dir)
     try:
-        _expect_up(keeper, log_path, spec)
+        keeper.expect_up()
         found = state.load(spec.prefix)
         if found is None:
-            raise LabError(f"lab {spec.prefix} disappeared while it came up", f"see {log_path}")
+            raise LabError(f"lab {spec.prefix} disappeared while it came up", f"see {keeper.log}")
         yield found
     except BaseException:
         keeper.stdin.close()
         with contextlib.suppress(LabError):  # the first error is the one to tell
-            _await_end(keeper, log_path, spec)
+            keeper.await_end()
         raise
     with contextlib.suppress(BrokenPipeError), keeper.stdin:
         keeper.stdin.write(b"\n" if mode == "persistent" else b"")  # the word by which it stays
-    _await_end(keeper, log_path, spec)
-
-
-def _expect_up(keeper: subprocess.Popen[bytes], log_path: Path, spec: LabSpec) -> None:
-    assert keeper.stdout is not None
-    within_s = _UP_TIMEOUT_S + (spec.settings.vm.boot_s if spec.is_vm else 0.0)
-    ready, _, _ = select.select([keeper.stdout], [], [], within_s)
-    line = keeper.stdout.readline() if ready else b""
-    if not line:
-        said = server.telling_line(str(log_path))
-        raise LabError(f"lab {spec.prefix} did not come up ({said})", f"see {log_path}")
-    _raise_error_in(line)
-
-
-def _await_end(keeper: subprocess.Popen[bytes], log_path: Path, spec: LabSpec) -> None:
-    assert keeper.stdout is not None
-    with keeper.stdout:
-        try:
-            keeper.wait(_DOWN_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            raise LabError(f"lab {spec.prefix} is still being taken down", "see 'trexbench lab status' later") from None
-        line = keeper.stdout.readline()
-    if keeper.returncode < 0:  # it was killed, and has left the lab to whoever comes next
-        with lab_lock(spec.prefix):
-            clean_leftovers(spec.prefix)
-    _raise_error_in(line)
-    if keeper.returncode > 0:
-        said = server.telling_line(str(log_path))
-        raise LabError(
-            f"the keeper of lab {spec.prefix} ended with code {keeper.returncode} ({said})", f"see {log_path}"
-        )
+    keeper.await_end()
 
 
 def _raise_error_in(line: bytes) -> None:

@@ -119,6 +119,14 @@ def make_cables(spec: LabSpec) -> None:
         set_up(name)
 
 
+def make_tap(space: str, name: str, several: bool = False) -> None:
+    """A TAP that stays in this namespace until it goes, down and without carrier; several: of more than one queue."""
+    remedy = "a virtual machine needs /dev/net/tun; a container needs it, too"
+    with inside(space), netlink(f"TAP {name} in namespace {space}", remedy) as ip:
+        flags = {"no_pi": 1, "vnet_hdr": 1, "multi_queue": int(several)}
+        ip.link("add", ifname=name, kind="tuntap", mode="tap", ifr=flags)
+
+
 def set_link(space: str, name: str, **attributes: Any) -> None:
     """Attributes of an interface, as ``ip link set`` has them."""
     with inside(space), netlink(f"{name} in namespace {space}", "correct lab: of the DUT") as ip:

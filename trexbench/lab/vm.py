@@ -25,7 +25,7 @@ from ..core.run import EMULATOR
 from ..lock import run_dir
 from ..transport.cli import stated_password
 from ..transport.console import console_socket
-from . import image, net, nudge, server, tap
+from . import image, net, nudge, server
 from .server import Launch
 from .spec import LabSpec, Placement
 
@@ -173,14 +173,14 @@ def make_taps(spec: LabSpec) -> None:
     """The tester's ports, and interfaces of the endpoints; without carrier until QEMU is attached."""
     queues = spec.most_queues if spec.settings.vm.nic == "virtio" else 1
     for index, name in enumerate(spec.tester_interfaces):
-        tap.make(spec.tester, name, several=queues > 1)
+        net.make_tap(spec.tester, name, several=queues > 1)
         settings = spec.settings
         net.set_link(
             spec.tester, name, mtu=settings.mtu, txqlen=settings.txqueuelen, address=spec.tester_macs[index], state="up"
         )
     net.set_up(spec.tester)
     for index in range(len(spec.endpoints)):
-        tap.make(spec.tester, _TAP.format(index))
+        net.make_tap(spec.tester, _TAP.format(index))
 
 
 def hand_out_taps(spec: LabSpec) -> None:
