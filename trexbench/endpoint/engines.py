@@ -22,6 +22,7 @@ GRACE_S = 20.0
 class LegPart:
     """One host's part in a leg. peer: the other host's address. token: both ends know it; None where one is genuine."""
 
+    engine: TcpEngine
     plan: TcpPlan
     leg: Leg
     role: str

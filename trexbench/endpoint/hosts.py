@@ -18,7 +18,7 @@ from ..core.errors import BenchError, DutError
 from ..core.tcp.iperf3 import Iperf3Output, Told, told_in
 from ..core.tcp.model import HostReading, Processes
 from ..host.linux import parse_stat
-from ..transport import Running, Transport
+from ..transport import Transport
 
 T = TypeVar("T", bound="HostProgram")
 
@@ -50,18 +50,6 @@ def sources_of(name: str) -> dict[str, str]:
     return {**found, name: text}
 
 
-def start_program(transport: Transport, name: str, options: Mapping[str, Any]) -> Running:
-    """One of the programs in the host's python3, with its options as a line of JSON; DutError where it cannot."""
-    source = json.dumps(sources_of(name)).encode() + b"\n"
-    running = transport.start(("python3", "-I", "-S", "-c", _BOOTSTRAP.format(size=len(source), name=name)))
-    try:
-        running.send(source + json.dumps(options).encode() + b"\n")
-    except BaseException:
-        running.close()
-        raise
-    return running
-
-
 class HostProgram(ABC):
     """A program on a host, heard from here; a context manager, at whose end nothing is left there.
 
@@ -70,11 +58,17 @@ class HostProgram(ABC):
     """
 
     def __init__(self, place: str, transport: Transport, name: str, options: Mapping[str, Any]) -> None:
-        """DutError where it cannot be started."""
+        """Start it in the host's python3, with its options as a line of JSON; DutError where that cannot be."""
         self.place = place
         self.done = False
         self.error: DutError | None = None
-        self.running = start_program(transport, name, options)
+        source = json.dumps(sources_of(name)).encode() + b"\n"
+        self.running = transport.start(("python3", "-I", "-S", "-c", _BOOTSTRAP.format(size=len(source), name=name)))
+        try:
+            self.running.send(source + json.dumps(options).encode() + b"\n")
+        except BaseException:
+            self.running.close()
+            raise
 
     @property
     def ended(self) -> bool:

@@ -37,17 +37,16 @@ def run_leg(
     of_client, of_server = engines or (ENGINES[plan.engine](), ENGINES[plan.engine]())
     ours, theirs = (_address(host, leg.version) for host in (client, server))
     token = secrets.token_hex(18) if of_client.takes_token and of_server.takes_token else None
-    parts = {
-        "server": (of_server, LegPart(plan, leg, "server", server, theirs, ours, port, token)),
-        "client": (of_client, LegPart(plan, leg, "client", client, ours, theirs, port, token)),
-    }
+    parts = (
+        LegPart(of_server, plan, leg, "server", server, theirs, ours, port, token),
+        LegPart(of_client, plan, leg, "client", client, ours, theirs, port, token),
+    )
     with ExitStack() as stack:
         agents: dict[str, Agent] = {}
-        for role, (engine, part) in parts.items():
-            agents[role] = Agent(part.host, engine.options(part))
-            stack.callback(agents[role].close)
-            if role == "server":
-                _wait_ready(agents[role], engine, part)
+        for part in parts:
+            agents[part.role] = agent = stack.enter_context(Agent(part.host, part.engine.options(part)))
+            if part.role == "server":
+                _wait_ready(agent, part)
         began_s: list[float] = []
 
         def noted(name: str, reading: HostReading) -> None:
@@ -68,24 +67,22 @@ def run_leg(
         began_s[0] if began_s else clock(),
         found["client"],
         found["server"],
-        program={role: dict(parts[role][0].about(agents[role])) for role in ("client", "server")},
+        program={part.role: dict(part.engine.about(agents[part.role])) for part in reversed(parts)},
         processes={role: one.processes for role, one in agents.items() if one.processes is not None},
         error=str(error) if error else None,
     )
 
 
 def _read_ends(
-    parts: Mapping[str, tuple[TcpEngine, LegPart]], agents: Mapping[str, Agent]
+    parts: Sequence[LegPart], agents: Mapping[str, Agent]
 ) -> tuple[dict[str, tuple[HostReading, ...]], BenchError | None]:
-    """The readings of both ends, and what the first said that has none of its own."""
+    """The readings of both ends, and what the client said that has none of its own, or else the server."""
     found, said = dict[str, tuple[HostReading, ...]](), None
-    for role in ("client", "server"):
-        engine, part = parts[role]
+    for part in parts:
         try:
-            found[role] = engine.readings(agents[role], part)
+            found[part.role] = part.engine.readings(agents[part.role], part)
         except DutError as failure:
-            found[role] = tuple(agents[role].readings)
-            said = said or failure
+            found[part.role], said = tuple(agents[part.role].readings), failure
     return found, said
 
 
@@ -95,12 +92,12 @@ def _address(host: EndpointHost, version: int) -> str:
     return host.addresses[version]
 
 
-def _wait_ready(agent: Agent, engine: TcpEngine, part: LegPart) -> None:
+def _wait_ready(agent: Agent, part: LegPart) -> None:
     agent.listen_until(lambda: agent.ready, READY_S)
     if agent.error is not None:
         raise agent.error
     if agent.done and not agent.ready:
-        engine.readings(agent, part)
+        part.engine.readings(agent, part)
         raise DutError(f"{agent.host.place}: it ended before it listened", "see what it says there by hand")
     if not agent.ready:
         what = f"{agent.host.place}: it did not listen within {READY_S:g} s"

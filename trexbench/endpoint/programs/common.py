@@ -59,23 +59,22 @@ def say(what: str, value: Any) -> None:
             data = data[os.write(1, data) :]
 
 
-def end_on_signals() -> None:
+def keep_within(options: Options) -> None:
+    """Run on the CPUs that are named, as far as the host lets it, until a signal or the deadline."""
+
     def stop(*_: Any) -> None:
         sys.exit(0)
 
+    def overdue(*_: Any) -> None:
+        raise ProgramFailure("did not end in time", "see what holds it")
+
+    if options.get("cpus"):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, options["cpus"])
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
-
-
-def overdue(*_: Any) -> None:
-    raise ProgramFailure("did not end in time", "see what holds it")
-
-
-def stay_on(cpus: Any) -> None:
-    """Run on these CPUs as far as the host lets it; none: on any."""
-    if cpus:
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, cpus)
+    signal.signal(signal.SIGALRM, overdue)
+    signal.alarm(int(options["deadline_s"]))
 
 
 def die_with_parent(number: int) -> Any:

@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .child import END_S, child, wait_for
-from .common import ProgramFailure, carry_out, end_on_signals, ip, overdue, readable, say, stay_on, text_of
+from .common import ProgramFailure, carry_out, ip, keep_within, readable, say, text_of
 
 if TYPE_CHECKING:
     import subprocess
@@ -248,10 +248,7 @@ def run(options: Options) -> None:
     serves = options["role"] == "server"
     require_programs(serves)
     require_kernel()
-    stay_on(options.get("cpus"))
-    end_on_signals()
-    signal.signal(signal.SIGALRM, overdue)
-    signal.alarm(int(options["deadline_s"]))
+    keep_within(options)
     hide_folders()
     for name, text in files_of(options, serves).items():
         mode = 0o700 if name == "start" else 0o600

@@ -10,14 +10,13 @@ import contextlib
 import io
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 from .child import child, wait_for
-from .common import ProgramFailure, call, carry_out, end_on_signals, ip, make_tun, overdue, say, set_up, stay_on
+from .common import ProgramFailure, call, carry_out, ip, keep_within, make_tun, say, set_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -285,10 +284,7 @@ def udp(options: Options) -> socket.socket:
 
 
 def run(options: Options) -> None:
-    stay_on(options.get("cpus"))
-    end_on_signals()
-    signal.signal(signal.SIGALRM, overdue)
-    signal.alarm(int(options["deadline_s"]))
+    keep_within(options)
     forget()
     with KINDS[options["kind"]](options) as held, masquerade(options):
         name, mtu = options["name"], options["mtu"]
