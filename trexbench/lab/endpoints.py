@@ -126,16 +126,6 @@ def _shape(transport: NetnsTransport, name: str, line_bps: float, mtu: int) -> N
     # much time for each frame alone; TCP then hands over as many as it may.
     at_once = 1 if line_bps <= _FRAME_BY_FRAME_BPS else _AT_ONCE
     burst = max(int(line_bps * _BURST_S / 8), 4 * mtu)
-    queue = f"{_QUEUE_S * 1000:g}ms"
-    rate = (
-        "rate",
-        f"{line_bps:.0f}bit",
-        "burst",
-        str(burst),
-        "latency",
-        queue,
-        "overhead",
-        str(at_once * FRAME_OVERHEAD),
-    )
+    rate = f"rate {line_bps:.0f}bit burst {burst} latency {_QUEUE_S * 1000:g}ms overhead {at_once * FRAME_OVERHEAD}"
     run_checked(transport, ("ip", "link", "set", "dev", name, "gso_max_segs", str(at_once)))
-    run_checked(transport, ("tc", "qdisc", "replace", "dev", name, "root", "tbf", *rate))
+    run_checked(transport, ("tc", "qdisc", "replace", "dev", name, "root", "tbf", *rate.split()))

@@ -133,9 +133,7 @@ def _most_queues(config: DutConfig, of_veth: int, asked: int | None) -> int:
 
 def _cables_of(found: EndpointsConfig | None) -> tuple[EndpointCable, ...]:
     return tuple(
-        EndpointCable(
-            role, one.interface, one.dut.interface, one.bypass.interface if one.bypass is not None else None, one.cpus
-        )
+        EndpointCable(role, one.interface, one.dut.interface, one.bypass.interface if one.bypass else None, one.cpus)
         for role, one, _ in (found.roles if found is not None else ())
         if one.dut is not None
     )

@@ -142,12 +142,8 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
     if spec.by_ssh:
         to = f"user,id=m,restrict=on,hostfwd=tcp:127.0.0.1:{MANAGEMENT_PORT}-:22"
         slot = _FIRST_SLOT + len(nics)
-        argv += [
-            "-netdev",
-            to,
-            "-device",
-            f"{NICS[machine.nic]},netdev=m,mac={_MANAGEMENT_MAC},addr={slot:#x},romfile=",
-        ]
+        device = f"{NICS[machine.nic]},netdev=m,mac={_MANAGEMENT_MAC},addr={slot:#x},romfile="
+        argv += ["-netdev", to, "-device", device]
     return argv
 
 
