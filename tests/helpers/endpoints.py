@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +57,9 @@ def payload(readings: tuple[HostReading, ...], sends: bool) -> int:
     )
 
 
-@contextmanager
-def agent(**options: Any) -> Iterator[Agent]:
+def agent(**options: Any) -> Agent:
     """One on this machine, that was told this."""
-    started = Agent(host("server"), {"interval_s": 0.25, "deadline_s": 30, **options})
-    try:
-        yield started
-    finally:
-        started.close()
+    return Agent(host("server"), {"interval_s": 0.25, "deadline_s": 30, **options})
 
 
 def descendants(pid: int) -> list[int]:

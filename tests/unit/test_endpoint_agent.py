@@ -152,16 +152,6 @@ def test_what_this_server_cannot_do_is_refused(asked: dict[str, Any], words: str
         ends.asked_of(asked)
 
 
-@pytest.mark.portable
-@pytest.mark.parametrize("way", ["forward", "reverse", "bidir"])
-def test_our_client_and_our_server_agree(way: str) -> None:
-    options = {"omit_s": 0, "time_s": 2.5, "streams": 3, "way": way, "window": 65536, "zerocopy": True}
-    found = ends.asked_of(json.loads(json.dumps(ends.parameters(options))))
-    assert (found["way"], found["streams"], found["time_s"], found["window"]) == (way, 3, 3, 65536)
-    ours, theirs = ends.directions("client", way), ends.directions("server", way)
-    assert [not one for one in ours] == theirs
-
-
 @given(st.binary(max_size=400))
 def test_any_length_of_tcp_info_is_read(data: bytes) -> None:
     found = payload.parse_info(data)
@@ -223,16 +213,30 @@ def until_ended(one: Any, ready: bool = False) -> None:
         one.hear()
 
 
+@contextlib.contextmanager
+def serving(cookie: str | None = TOKEN) -> Iterator[tuple[int, Agent]]:
+    """A server that listens, and its port."""
+    port = free_port()
+    with agent(**server_options(port, cookie)) as server:
+        until_ended(server, ready=True)
+        yield port, server
+
+
+def client_of(port: int, cookie: str = TOKEN) -> Agent:
+    """A client that has ended."""
+    with agent(**client_options(port, cookie)) as client:
+        until_ended(client)
+    return client
+
+
 @pytest.mark.portable
 def test_hostile_peers_are_cut_off_and_the_test_goes_on() -> None:
-    port, over = free_port(), threading.Event()
-    with agent(**server_options(port, TOKEN)) as server:
-        until_ended(server, ready=True)
+    over = threading.Event()
+    with serving() as (port, server):
         noise = threading.Thread(target=garbage, args=(random.Random(5), port, over))
         noise.start()
-        with agent(**client_options(port, TOKEN)) as client:
-            until_ended(client)
-            assert client.error is None and client.readings[-1].streams[1].payload_bytes > 0
+        client = client_of(port)
+        assert client.error is None and client.readings[-1].streams[1].payload_bytes > 0
         until_ended(server)
         assert server.error is None and len(server.readings[-1].streams) == 2
         over.set()
@@ -242,9 +246,7 @@ def test_hostile_peers_are_cut_off_and_the_test_goes_on() -> None:
 
 
 def test_a_peer_that_is_slow_to_tell_its_cookie_is_cut_off() -> None:
-    port = free_port()
-    with agent(**server_options(port, TOKEN)) as server:
-        until_ended(server, ready=True)
+    with serving() as (port, _):
         with connect(port) as slow:
             slow.settimeout(0.5)
             begun, answer = time.monotonic(), None
@@ -254,23 +256,20 @@ def test_a_peer_that_is_slow_to_tell_its_cookie_is_cut_off() -> None:
                     slow.send(TOKEN[:1].encode())
                     answer = slow.recv(1)
             assert answer == b"" and time.monotonic() - begun > ends.COOKIE_S - 1
-        with agent(**client_options(port, TOKEN)) as client:
-            until_ended(client)
-            assert client.error is None
+        assert client_of(port).error is None
 
 
 @pytest.mark.parametrize("seed", range(scaled(6, 4)))
 def test_a_client_that_knows_the_token_and_then_says_anything_ends_the_test_in_one_line(seed: int) -> None:
     """At each step of the protocol: the parameters, the streams, the traffic, the results."""
-    source, port = random.Random(seed), free_port()
+    source = random.Random(seed)
     told = json.dumps({"tcp": True, "time": 1, "parallel": source.choice([1, 2, 128])}).encode()
     steps = [
         struct.pack("!I", len(told)) + told,
         bytes([iperf.TEST_END]),
         struct.pack("!I", source.randrange(1 << 32)),
     ]
-    with agent(**server_options(port, TOKEN)) as server:
-        until_ended(server, ready=True)
+    with serving() as (port, server):
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             socks = [stack.enter_context(connect(port))]
             socks[0].sendall(TOKEN.encode().ljust(37, b"\0"))
@@ -288,12 +287,8 @@ def test_a_client_that_knows_the_token_and_then_says_anything_ends_the_test_in_o
 
 
 def test_a_client_without_the_token_is_denied() -> None:
-    port = free_port()
-    with agent(**server_options(port, TOKEN)) as server:
-        until_ended(server, ready=True)
-        with agent(**client_options(port, "another")) as client:
-            until_ended(client)
-            assert "busy with another test" in str(client.error)
+    with serving() as (port, server):
+        assert "busy with another test" in str(client_of(port, "another").error)
         assert not server.ended
 
 
@@ -301,16 +296,12 @@ def test_a_client_without_the_token_is_denied() -> None:
     "answer", [b"", b"\xff\xff\xff\xff", struct.pack("!I", 3) + b"abc", struct.pack("!I", 2) + b"{}"]
 )
 def test_a_server_that_takes_any_client_outlives_garbage(answer: bytes) -> None:
-    port = free_port()
-    with agent(**server_options(port, None)) as server:
-        until_ended(server, ready=True)
+    with serving(None) as (port, _):
         with connect(port) as sock:
             sock.sendall(b"c" * 37)
             assert sock.recv(1) == bytes([iperf.PARAM_EXCHANGE])
             sock.sendall(answer)
-        with agent(**client_options(port, "x")) as client:
-            until_ended(client)
-            assert client.error is None
+        assert client_of(port, "x").error is None
 
 
 def test_it_ends_at_its_own_deadline() -> None:
@@ -321,8 +312,7 @@ def test_it_ends_at_its_own_deadline() -> None:
 
 @pytest.mark.portable
 def test_it_ends_when_its_stdin_does() -> None:
-    with agent(**server_options(free_port(), TOKEN)) as server:
-        until_ended(server, ready=True)
+    with serving() as (_, server):
         done = server.running.finish(5)
     assert done.returncode == 0
 

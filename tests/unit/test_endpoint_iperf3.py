@@ -24,11 +24,7 @@ def printed() -> dict[str, Any]:
     more = {"snd_cwnd": 14480, "rtt": 250, "rttvar": 9, "pmtu": 1500, "retransmits": 2}
     spans = [(0, 1.0, 100), (0, 1.0, 200), (1.0, 2.0, 300), (2.0, 2.0001, 1)]
     return {
-        "start": {
-            "connected": [{"socket": 7}, {"socket": 5}],
-            "version": "iperf 3.12",
-            "tcp_mss_default": 1448,
-        },
+        "start": {"connected": [{"socket": 7}, {"socket": 5}], "version": "iperf 3.12", "tcp_mss_default": 1448},
         "intervals": [
             {"streams": [stream(7, a, b, n, **more), stream(5, a, b, 2 * n)], "sum": {}} for a, b, n in spans
         ],
@@ -46,14 +42,8 @@ def test_totals_by_stream_in_the_order_of_their_connections() -> None:
     first, second = found.totals[-1][1]
     assert (first.stream, second.stream) == (1, 2) and first.sends
     assert (first.payload_bytes, second.payload_bytes) == (600, 1200)
-    assert first.info == {
-        "rtt": 250,
-        "rttvar": 9,
-        "pmtu": 1500,
-        "total_retrans": 6,
-        "snd_cwnd": 10,
-        "snd_mss": 1448,
-    }
+    own = {"rtt": 250, "rttvar": 9, "pmtu": 1500}
+    assert first.info == {**own, "total_retrans": 6, "snd_cwnd": 10, "snd_mss": 1448}
     assert found.about == {"version": "3.12", "sender_congestion": "cubic", "receiver_congestion": "bbr"}
     assert found.length_s == pytest.approx(3.0001)
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configs import BOX, shipped
 from endpoints import host
 
-from trexbench.config.schema import read_dut
+from trexbench.config.schema import dut_of
 from trexbench.core.errors import BenchError, DutError, StoreError
 from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
@@ -32,6 +33,7 @@ from trexbench.session.tcp.run import run_tcp
 pytestmark = pytest.mark.portable
 
 LEG = Leg(Way.FORWARD)
+REQUEST = TcpRequest(dut=dut_of(BOX, shipped("lab-linux")), plan=TcpPlan((LEG,), time_s=86400))
 
 
 def alive(word: str) -> bool:
@@ -111,8 +113,8 @@ class Silent:
 
 @pytest.mark.parametrize("raises", [False, True])
 def test_echo_requests_end_with_a_leg_that_breaks_off(raises: bool) -> None:
-    bench, dut = Breaking(raises), read_dut(Path(__file__).resolve().parents[2] / "dut_configs" / "lab-linux.yaml")
-    result, error = run_tcp(bench, TcpRequest(dut=dut, plan=TcpPlan((LEG,), time_s=86400)), Silent())
+    bench = Breaking(raises)
+    result, error = run_tcp(bench, REQUEST, Silent())
     assert result.warnings[0].text == "its host is busy"
     assert isinstance(error, BenchError) and bench.ended_early
 
@@ -120,9 +122,9 @@ def test_echo_requests_end_with_a_leg_that_breaks_off(raises: bool) -> None:
 @pytest.mark.parametrize("delay_s", [0.0005, 0.02])
 def test_a_line_with_another_delay_than_the_wan_is_refused(delay_s: float) -> None:
     """Echo requests take 1 ms, more than twice as long as the first line, far less than the second."""
-    bench, dut = Breaking(True), read_dut(Path(__file__).resolve().parents[2] / "dut_configs" / "lab-linux.yaml")
+    bench = Breaking(True)
     bench.tries_line, bench.setup = True, TcpEnvironment(wan=Wan(delay_s), wan_by="netem")
-    result, error = run_tcp(bench, TcpRequest(dut=dut, plan=TcpPlan((LEG,), time_s=86400)), Silent())
+    result, error = run_tcp(bench, REQUEST, Silent())
     assert result.calibration is not None and len(result.calibration.pings) == 1
     said = "round trips are 1.00 ms at least and 1.00 ms in the median, with a delay of 20.0 ms"
     assert (said in str(error)) == (delay_s == 0.02)
@@ -144,15 +146,14 @@ class Keeping(Silent):
 
 
 def test_what_was_begun_is_ended_whatever_signal_comes() -> None:
-    dut = read_dut(Path(__file__).resolve().parents[2] / "dut_configs" / "lab-linux.yaml")
-    request, kept = TcpRequest(dut=dut, plan=TcpPlan((LEG,), time_s=86400)), Keeping(None)
+    kept = Keeping(None)
     with signals_as_exceptions():
-        result, error = run_tcp(Breaking(True), request, kept)
+        result, error = run_tcp(Breaking(True), REQUEST, kept)
     assert isinstance(error, Interrupted) and error.exit_code == 143
     assert kept.ends == [result] and result.status is Status.INCOMPLETE
     kept = Keeping(StoreError("no space left"))
     with pytest.raises(StoreError, match="no space left"):
-        run_tcp(Breaking(True), request, kept)
+        run_tcp(Breaking(True), REQUEST, kept)
     assert kept.ends == []
 
 
