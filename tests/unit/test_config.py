@@ -161,11 +161,6 @@ def test_refuses_the_hostile(tmp_path: Path, content: bytes, words: str) -> None
     assert words in str(caught.value)
 
 
-def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nope\.yaml: No such file"):
-        load_dut(str(tmp_path / "nope.yaml"))
-
-
 @examples(200)
 @given(st.binary(max_size=200) | st.text(alphabet="ab:{}[]-#&*!|>'\"\n \t0.,?%@`", max_size=200).map(str.encode))
 def test_anything_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
@@ -203,8 +198,7 @@ def test_shipped_configs_parse() -> None:
     duts = {name: read_dut(path) for name, path in configs.items()}
     assert set(duts) >= {"lab-linux", "netgate-linux", "netgate-pfsense", "netgate-vpp"}
     assert {duts[name].driver for name in duts} == {"linux", "none", "pfsense", "vpp"}
-    assert duts["lab-linux"].speed_bps == 1e9
-    assert duts["lab-linux"].lab is not None
+    assert duts["lab-linux"].speed_bps == 1e9 and duts["lab-linux"].lab is not None
     assert duts["netgate-vpp"].rx_queues == (1, 2, 3)
     assert all(duts[name].speed_bps == 1e10 for name in duts if name.startswith("netgate"))
 
@@ -216,26 +210,25 @@ def test_unknown_dut_lists_all(tmp_path: Path) -> None:
         load_dut("alhpa", tmp_path)
 
 
-def test_unknown_dut_where_there_are_none(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no dut_configs found in"):
-        load_dut("alpha", tmp_path)
+@pytest.mark.parametrize(
+    ("name", "folder", "words"),
+    [
+        ("alpha", ".", "no dut_configs found in"),
+        ("alpha", "nope", "the directory given is not there"),
+        ("alpha", "x" * 300, "the directory given is not there"),
+        ("x" * 300 + ".yaml", ".", "unknown DUT"),
+        ("nope.yaml", None, r"nope\.yaml: No such file"),
+    ],
+)
+def test_what_is_not_there_is_named(tmp_path: Path, name: str, folder: str | None, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        load_dut(*((str(tmp_path / name),) if folder is None else (name, tmp_path / folder)))
 
 
-def test_the_directory_given_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="the directory given is not there"):
-        load_dut("alpha", tmp_path / "nope")
-    monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", str(tmp_path / "nope"))
+def test_the_directory_that_the_environment_names_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", "/nope")
     with pytest.raises(ConfigError, match="TREXBENCH_DUT_CONFIGS is not there"):
         DUTS.directories()
-
-
-def test_a_directory_that_cannot_be_looked_into_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="the directory given is not there"):
-        load_dut("alpha", tmp_path / ("x" * 300))
-    with pytest.raises(ConfigError, match="unknown DUT"):
-        load_dut("x" * 300 + ".yaml", tmp_path)
-    with pytest.raises(ConfigError, match="no such profile"):
-        find_profile(f"./{'x' * 300}.py")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every directory")
@@ -275,8 +268,9 @@ def test_find_profile(tmp_path: Path) -> None:
     assert find_profile(str(tmp_path / "bench.py")) == tmp_path / "bench.py"
     with pytest.raises(ConfigError, match="did you mean bench"):
         find_profile("bnech", tmp_path)
-    with pytest.raises(ConfigError, match="no such profile"):
-        find_profile(str(tmp_path / "nope.py"))
+    for nope in (str(tmp_path / "nope.py"), f"./{'x' * 300}.py"):
+        with pytest.raises(ConfigError, match="no such profile"):
+            find_profile(nope)
 
 
 def test_own_configs_lie_in_a_directory_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
