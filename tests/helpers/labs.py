@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import packet_lab
 from endpoints import alive
 from routed import plain_lab
-from tools import trexbench
 
 ENDS = ("client", "server", "dut")
 
@@ -33,15 +32,9 @@ def write_lab(
     return path
 
 
-@contextmanager
-def lab_up(folder: Path) -> Iterator[None]:
+def lab_up(folder: Path) -> AbstractContextManager[Path]:
     """The lab of ``own.yaml`` in this directory, until the end of the block."""
-    done = trexbench(folder, "lab", "up", "--dut", "./own.yaml")
-    try:
-        assert done.returncode == 0, done.stderr
-        yield
-    finally:
-        trexbench(folder, "lab", "down", "--dut", "./own.yaml", "--force")
+    return packet_lab.lab_up(folder / "own.yaml")
 
 
 def slow_rules(times: int) -> str:

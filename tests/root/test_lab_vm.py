@@ -26,11 +26,7 @@ from trexbench.config.endpoints import TransportConfig
 from trexbench.lab import image, vm
 from trexbench.transport import open_transport
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
-    pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason=f"{vm.QEMU} is not installed"),
-]
+pytestmark = pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason=f"{vm.QEMU} is not installed")
 
 PREFIX, OWN = f"tbq{os.getpid()}", f"tbk{os.getpid()}"
 """Prefixes of the lab that stays, and of the labs that a run makes for itself."""

@@ -20,8 +20,6 @@ VPP_DIR = os.environ.get(VARIABLE, "/" if shutil.which("vpp") else "")
 PREFIX = f"tbo{os.getpid()}"
 
 pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
     pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason=f"{vm.QEMU} is not installed"),
     pytest.mark.skipif(not VPP_DIR, reason=f"needs VPP: no vpp in PATH, and {VARIABLE} names no folder with one"),
 ]
