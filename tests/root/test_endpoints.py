@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,9 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DutConfi
     assert [one.name for one in Path("/run/netns").glob(f"{PREFIX}-*")] == []
 
 
-def there(name: str, *argv: str, fails: bool = False) -> str:
-    done = subprocess.run(
-        ["ip", "netns", "exec", f"{PREFIX}-{name}", *argv], capture_output=True, text=True, timeout=30, check=not fails
-    )
-    return done.stdout
+def there(name: str, *argv: str) -> str:
+    words = ["ip", "netns", "exec", f"{PREFIX}-{name}", *argv]
+    return subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout
 
 
 def state(name: str) -> str:
@@ -71,12 +70,8 @@ def test_a_run_of_its_own_lab(config: DutConfig) -> None:
     """Both families through the router, and around it; the router's CPU and the endpoints' are apart."""
     with open_endpoints(config, "test") as found:
         ways = prove_path(found, (4, 6))
-        assert [(one.version, one.asked_by, one.ttl) for one in ways] == [
-            (4, "client", 63),
-            (4, "server", 63),
-            (6, "client", 63),
-            (6, "server", 63),
-        ]
+        assert [(one.version, one.asked_by) for one in ways] == [*product((4, 6), ("client", "server"))]
+        assert {one.ttl for one in ways} == {63}
         assert all(one.times_s for one in ways), "the first may be lost while neighbours are sought"
         assert [one.routers for one in prove_bypass(found, (4, 6))] == [0, 0, 0, 0]
         assert found.attestation.attested and found.client.attestation.attested
@@ -87,10 +82,8 @@ def test_a_run_of_its_own_lab(config: DutConfig) -> None:
         assert found.client.cpus and (not router & {*found.client.cpus} or os.cpu_count() == 1)
         seen = found.dut.observed.observe()
         assert {port.port for port in seen.ports} == {0, 1} and {cpu.cpu for cpu in seen.cpus} == router
-        with (
-            pytest.raises(TesterBusy, match=f"the client on namespace {PREFIX}-client is in use"),
-            connect_dut(endpoint_wanted(config, "client"), "test", what="the client"),
-        ):
+        busy = pytest.raises(TesterBusy, match=f"the client on namespace {PREFIX}-client is in use")
+        with busy, connect_dut(endpoint_wanted(config, "client"), "test", what="the client"):
             pass
     assert status(PREFIX).condition == "down" and not list(state_dir().glob("changes/*"))
 

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import re
 import signal
-import socket
-import struct
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sshd import eventually
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.core import errors
 from trexbench.core.errors import ConfigError, DutError, LabError
-from trexbench.core.load.fieldengine import checksum
 from trexbench.dut import Change, Dut, Wanted, open_dut
 from trexbench.dut.apply import apply
 from trexbench.dut.journal import NoJournal
 from trexbench.lab import Lab, LabSpec, RunningLab, all_status, down, status
-from trexbench.lab.net import inside
 from trexbench.lock import locked
 from trexbench.transport import NetnsTransport, open_transport
 
@@ -87,8 +81,8 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DutConf
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("TREXBENCH_RUN_DIR", str(run_dir))
         Lab(spec).up()
-    yield config, run_dir
-    with pytest.MonkeyPatch.context() as environment:
+        environment.undo()
+        yield config, run_dir
         environment.setenv("TREXBENCH_RUN_DIR", str(run_dir))
         assert status(spec.prefix).condition == "up"
         down(spec.prefix)
@@ -116,11 +110,8 @@ def remains(prefix: str) -> list[str]:
     return found
 
 
-def eventually(condition: Callable[[], object], timeout_s: float = 30.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
+def becomes(spec: LabSpec, condition: str) -> None:
+    eventually(lambda: status(spec.prefix).condition == condition, f"the lab is {condition}", 30)
 
 
 @contextlib.contextmanager
@@ -167,26 +158,21 @@ def run_in(namespace: str, command: str) -> str:
 def test_up_status_down(spec: LabSpec, trex_dir: Path | None) -> None:
     before = host_setting()
     lab = Lab(spec)
-    assert status(lab.spec.prefix).condition == "down"
-    assert down(lab.spec.prefix) is False
+    assert status(spec.prefix).condition == "down" and down(spec.prefix) is False
     up = lab.up(trex_dir)
     assert (up.condition, up.mode, set(up.namespaces)) == ("up", "persistent", set(spec.namespaces))
     assert lab.up(trex_dir).server == up.server, "up again leaves it as it is"
     assert [s.prefix for s in all_status()] == [spec.prefix]
     assert host_setting() == "11"
-    assert down(lab.spec.prefix) is True
-    assert status(lab.spec.prefix).condition == "down"
+    assert down(spec.prefix) is True and status(spec.prefix).condition == "down"
     assert host_setting() == before
     assert remains(spec.prefix) == []
 
 
 def test_a_run_has_a_lab_of_its_own_and_leaves_nothing(spec: LabSpec, trex_dir: Path | None) -> None:
     with Lab(spec).running(trex_dir) as lab:
-        assert lab.ephemeral
-        assert not lab.ended
-        assert status(spec.prefix).condition == "up"
-    assert remains(spec.prefix) == []
-    assert status(spec.prefix).condition == "down"
+        assert lab.ephemeral and not lab.ended and status(spec.prefix).condition == "up"
+    assert remains(spec.prefix) == [] and status(spec.prefix).condition == "down"
 
 
 def test_the_wire_is_quiet_and_leads_nowhere(spec: LabSpec) -> None:
@@ -214,51 +200,24 @@ def test_settings_reach_the_kernel(config: DutConfig, spec: LabSpec) -> None:
         assert sorted(names) == ["lo", "p0", "p1", "p2", "p3"]
 
 
-def test_enter_reaches_the_server(up: DutConfig) -> None:
-    reached: list[int] = []
-
-    def harness(lab: RunningLab) -> None:
-        lab.enter()
-        with socket.create_connection(("127.0.0.1", 4501), timeout=5):
-            reached.append(4501)
-
-    with Lab(LabSpec.from_config(up)).running() as lab:
-        thread = threading.Thread(target=harness, args=(lab,))
-        thread.start()
-        thread.join(30)
-    assert reached == [4501]
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGKILL,
-        pytest.param(signal.SIGINT, marks=pytest.mark.nightly),
-        pytest.param(signal.SIGTERM, marks=pytest.mark.nightly),
-    ],
-    ids=lambda number: number.name,
-)
-def test_nothing_outlives_a_user_that_dies(
-    config: DutConfig, spec: LabSpec, trex_dir: Path | None, number: signal.Signals
-) -> None:
+def test_nothing_outlives_a_user_that_is_killed(config: DutConfig, spec: LabSpec, trex_dir: Path | None) -> None:
     before = host_setting()
     with user_of(config, trex_dir) as user:
         until(user, "up")
         assert remains(spec.prefix)
-        user.send_signal(number)
-        user.wait(60)
-    eventually(lambda: remains(spec.prefix) == [])
-    eventually(lambda: status(spec.prefix).condition == "down")
+        user.kill()
+    eventually(lambda: not remains(spec.prefix), "nothing remains", 30)
+    becomes(spec, "down")
     assert host_setting() == before
 
 
 def test_nothing_outlives_a_user_that_dies_early(config: DutConfig, spec: LabSpec) -> None:
     with user_of(config) as user:
         until(user, "starting")
-        eventually(lambda: status(spec.prefix).condition == "starting")
+        becomes(spec, "starting")
         user.kill()
-    eventually(lambda: status(spec.prefix).condition == "down")
-    eventually(lambda: remains(spec.prefix) == [])
+    becomes(spec, "down")
+    eventually(lambda: not remains(spec.prefix), "nothing remains", 30)
 
 
 def test_what_a_killed_keeper_leaves_is_cleaned_by_the_next_run(config: DutConfig, spec: LabSpec) -> None:
@@ -266,8 +225,8 @@ def test_what_a_killed_keeper_leaves_is_cleaned_by_the_next_run(config: DutConfi
         until(user, "up")
         state = json.loads((Path(os.environ["TREXBENCH_RUN_DIR"]) / f"{spec.prefix}.lab.json").read_text())
         os.kill(state["owner"]["pid"], signal.SIGKILL)
-        eventually(lambda: status(spec.prefix).condition == "leftover")
-        eventually(lambda: "dead" in status(spec.prefix).server)
+        becomes(spec, "leftover")
+        eventually(lambda: "dead" in status(spec.prefix).server, "its server is dead")
     with Lab(spec).running() as lab:
         assert not lab.ended
     assert remains(spec.prefix) == []
@@ -279,7 +238,7 @@ def test_a_lab_whose_server_died_is_rebuilt(spec: LabSpec) -> None:
     with lab.running() as running:
         pid = running.server.process.pid
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: status(lab.spec.prefix).condition == "leftover")
+    becomes(spec, "leftover")
     assert "dead" in str(status(lab.spec.prefix))
     assert lab.up().condition == "up"
 
@@ -306,8 +265,9 @@ def test_no_sender_keeps_those_waiting_who_answer(up: DutConfig) -> None:
                     names.add("main" if one.name == str(pid) else (one / "comm").read_text().strip())
         return names
 
+    first = {"main", "ZMQbg/Reaper", "ZMQbg/IO/0"}
     with Lab(LabSpec.from_config(up)).running() as running:
-        eventually(lambda: before_all_others(running.server.process.pid) == {"main", "ZMQbg/Reaper", "ZMQbg/IO/0"})
+        eventually(lambda: before_all_others(running.server.process.pid) == first, "they run first")
 
 
 def test_one_run_at_a_time_until_force_takes_it_its_own_lab(config: DutConfig, spec: LabSpec) -> None:
@@ -380,12 +340,17 @@ def test_a_number_used_again_is_not_killed(spec: LabSpec) -> None:
             bystander.kill()
 
 
-def test_a_server_that_does_not_come_up_is_quoted(config: DutConfig, tmp_path: Path) -> None:
-    broken = tmp_path / "trex"
-    broken.mkdir()
+def fake_trex(folder: Path, script: str) -> Path:
+    """An installation of TRex whose program is this script."""
+    folder.mkdir()
     for name in ("_t-rex-64", "_t-rex-64-o"):
-        (broken / name).write_text("#!/bin/sh\necho Starting\necho 'ERROR no huge pages today'\nexit 3\n")
-        (broken / name).chmod(0o755)
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_a_server_that_does_not_come_up_is_quoted(config: DutConfig, tmp_path: Path) -> None:
+    broken = fake_trex(tmp_path / "trex", "echo Starting\necho 'ERROR no huge pages today'\nexit 3")
     spec = LabSpec.from_config(config)
     for bring_up in (Lab(spec).up, lambda d: Lab(spec).running(d).__enter__()):
         with pytest.raises(LabError, match="the trex server ended with code 3: ERROR no huge pages today: its log is"):
@@ -398,19 +363,17 @@ def test_a_server_that_does_not_come_up_is_quoted(config: DutConfig, tmp_path: P
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
 def test_an_up_that_is_interrupted(config: DutConfig, spec: LabSpec, tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C cleans up at once, and after kill -9 the keeper does."""
-    for name in ("_t-rex-64", "_t-rex-64-o"):
-        (tmp_path / name).write_text("#!/bin/sh\nsleep 60\n")
-        (tmp_path / name).chmod(0o755)
+    trex = fake_trex(tmp_path / "trex", "sleep 60")
     source = USER.replace("with Lab(LabSpec.from_config(config)).running(", "Lab(LabSpec.from_config(config)).up(")
     source = source[: source.index(" as lab:")]
-    argv = [sys.executable, "-c", source, str(config.file), spec.prefix, str(tmp_path)]
+    argv = [sys.executable, "-c", source, str(config.file), spec.prefix, str(trex)]
     with subprocess.Popen(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL) as user:
-        eventually(lambda: "trex server" in status(spec.prefix).server)
+        eventually(lambda: "trex server" in status(spec.prefix).server, "it waits for the server")
         user.send_signal(number)
         user.wait(60)
     if number is signal.SIGINT:
         assert status(spec.prefix).condition == "down"
-    eventually(lambda: status(spec.prefix).condition == "down")
+    becomes(spec, "down")
     assert remains(spec.prefix) == []
 
 
@@ -427,56 +390,6 @@ def test_apply_and_verify(config: DutConfig, spec: LabSpec) -> None:
     assert facts["netdev_max_backlog"] > 0, "seen on the host, where the namespace does not show it"
     assert facts["interfaces"]["d0"]["threaded_napi"] == 0
     assert facts["lab"]["server"] == "embedded"
-
-
-def frame(source_mac: str, target_mac: str, source: str, target: str) -> bytes:
-    """64 bytes with FCS: Ethernet, IPv4 with its checksum, UDP without."""
-    header = struct.pack(
-        "!BBHHHBBH4s4s", 0x45, 0, 46, 0, 0, 64, 17, 0, socket.inet_aton(source), socket.inet_aton(target)
-    )
-    header = header[:10] + struct.pack("!H", checksum(header)) + header[12:]
-    ethernet = bytes.fromhex((target_mac + source_mac).replace(":", "")) + b"\x08\x00"
-    return ethernet + header + struct.pack("!HHHH", 1025, 12, 26, 0) + b"x" * 18
-
-
-def test_a_program_that_the_dut_lacks(up: DutConfig) -> None:
-    spec = LabSpec.from_config(up)
-    with pytest.raises(DutError) as caught:
-        run_in(spec.dut, "no-such-program --at-all")
-    assert str(caught.value).startswith(f"no-such-program is not installed on namespace {spec.dut}: install")
-
-
-def test_frames_pass_both_ways(up: DutConfig) -> None:
-    spec = LabSpec.from_config(up)
-    with Lab(spec).running() as lab:
-        dut = open_lab_dut(up, lab)
-        applied(up, dut)
-        dut.verify().require_match()
-        for near, far, source, target in ((0, 1, "16.0.0.4", "48.0.0.4"), (1, 0, "48.0.0.4", "16.0.0.4")):
-            before = tx_of(spec, far)
-            for _ in range(10):
-                send(spec, near, frame(spec.tester_macs[near], spec.dut_macs[near], source, target))
-            # and perhaps a few of its own: with IPv6 it tells which groups it listens to
-            eventually(lambda port=far, least=before + 10: least <= tx_of(spec, port) < least + 8)
-
-
-def tx_of(spec: LabSpec, port: int) -> int:
-    return int(run_in(spec.dut, f"cat /sys/class/net/d{port}/statistics/tx_packets"))
-
-
-def send(spec: LabSpec, near: int, data: bytes) -> None:
-    """One frame; a core's backlog is shared by all namespaces, so something else on this machine may have it full."""
-    with inside(spec.tester), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
-        port.bind((f"p{near}", 0))
-        for _ in range(100):
-            try:
-                port.send(data)
-            except OSError as error:
-                assert error.errno == errno.ENOBUFS
-                time.sleep(0.01)
-            else:
-                return
-    raise AssertionError("the port takes no frame")
 
 
 # what, the command that spoils, what is found, and what apply cannot undo by itself

@@ -54,6 +54,16 @@ def client(**options: Any) -> Iterator[PppEnd]:
         yield end
 
 
+@contextmanager
+def session() -> Iterator[tuple[PppEnd, PppEnd]]:
+    """Server and client of a session that is up; nothing is left of it at the end."""
+    with server() as one, client() as other:
+        other.wait_up(60)
+        one.wait_up(60)
+        yield one, other
+    assert_nothing_is_left()
+
+
 def kill(role: str, sign: signal.Signals, only: bytes = b"") -> None:
     for pid in processes(NAMES[role]):
         if only in told_to(pid):
@@ -141,35 +151,26 @@ def test_a_client_that_asks_for_no_service_is_served_whatever_is_offered(wire: N
 
 
 def test_a_killed_peer_is_noticed(wire: None) -> None:
-    with server() as one, client() as other:
-        other.wait_up(60)
-        one.wait_up(60)
+    with session() as (one, _):
         kill("client", signal.SIGKILL)
         hear_until_down(one, 60)
         assert one.down == ["No response to 4 echo-requests"]
-    assert_nothing_is_left()
 
 
 @pytest.mark.parametrize("role", ["server", "client"])
 def test_a_killed_end_takes_pppd_with_it(wire: None, role: str) -> None:
-    with server() as one, client() as other:
-        other.wait_up(60)
-        one.wait_up(60)
+    with session() as (one, other):
         kill(role, signal.SIGKILL, b"trexbench-pppoe")
         hear_until_down(other if role == "server" else one, 60)
         eventually(lambda: not processes(NAMES[role]), "its pppd has ended", 30)
-    assert_nothing_is_left()
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_an_end_that_is_ended_says_so(wire: None, sign: signal.Signals) -> None:
-    with server() as one, client() as other:
-        other.wait_up(60)
-        one.wait_up(60)
+    with session() as (_, other):
         kill("server", sign, b"trexbench-pppoe")
         hear_until_down(other, 30)
         assert other.down[0].startswith(("Modem hangup", "LCP terminated by peer"))
-    assert_nothing_is_left()
 
 
 def test_an_interface_that_is_not_there(wire: None) -> None:

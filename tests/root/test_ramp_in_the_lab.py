@@ -16,6 +16,7 @@ import pytest
 from packet_lab import lab_up, namespaces, share_lab, write_lab
 from sshd import eventually
 from tools import begin, document, succeed, trexbench
+from vm_labs import processes
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import PlanDefaults
@@ -110,15 +111,7 @@ def test_whatever_ends_the_run_its_lab_goes_with_it(
 def test_a_dead_server_ends_the_run_and_is_quoted(tmp_path: Path, ephemeral: Path) -> None:
     run = begin(tmp_path, *LONG)
     started(run)
-    mark = f"TREXBENCH_LAB={OWN}".encode()
-    servers = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
-                servers.append(int(entry.name))
-        except OSError:
-            continue
-    for pid in servers:
+    for pid in processes(OWN):
         os.kill(pid, signal.SIGKILL)
     _, said = run.communicate(timeout=60)
     assert run.returncode == 5 and "Traceback" not in said

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import struct
 import subprocess
@@ -235,13 +234,3 @@ def test_the_command_says_which_way_it_went(place: Path) -> None:
     done = trexbench(place, "tcp", "--dut", "./own.yaml", *SHORT, "--tunnel", "6in4")
     assert done.returncode == 0, done.stderr
     assert document(place)["setup"]["tunnel"] == "6in4" and "tunnel  6in4 between DUT and server, by sit" in done.stdout
-
-
-@pytest.mark.nightly
-def test_a_comparison_names_the_tunnel(config: DutConfig, place: Path) -> None:
-    shutil.rmtree(place / "results", ignore_errors=True)
-    for tunnel in ("6in4", "none"):
-        done = trexbench(place, "tcp", "--dut", "./own.yaml", *SHORT, "--time", "3s", "--tunnel", tunnel)
-        assert done.returncode == 0, done.stderr
-    compared = trexbench(place, "results", "compare", *map(str, sorted((place / "results").rglob("*-tcp-*.json"))))
-    assert "over 6in4" in compared.stdout + compared.stderr
