@@ -15,7 +15,7 @@ truth in 1500 simulated AR(1) series (tests/unit/test_tcp_statistics.py repeats 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import sqrt
 from statistics import fmean, stdev
@@ -32,6 +32,18 @@ _STUDENT = (
     2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09,
 )  # fmt: skip
 """Two-sided 95 % quantiles of Student's t for 1, 2, ... degrees of freedom; 2 beyond."""
+
+
+def of_known(figure: Callable[[list[float]], float], values: Iterable[float | None]) -> float | None:
+    """A figure, such as the mean, of those values that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return figure(known) if known else None
+
+
+def whole_sum(values: Iterable[float | None]) -> float | None:
+    """The sum; None where there is no value, and where one is not known: a part is not the whole."""
+    parts = [*values]
+    return sum(value or 0.0 for value in parts) if parts and None not in parts else None
 
 
 def autocorrelation(values: Sequence[float]) -> float | None:

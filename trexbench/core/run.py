@@ -92,18 +92,11 @@ class Run(ABC):
 
     def raw_part(self) -> dict[str, Any]:
         """Return what cannot be derived again, without the readings."""
+        names = ("schema", "version", "id", "status", "reason", "simulated", "started", "finished")
         return {
-            "schema": self.schema,
-            "version": self.version,
-            "id": self.id,
+            **{name: getattr(self, name) for name in names},
             "status": self.status.value,
-            "reason": self.reason,
-            "simulated": self.simulated,
-            "started": self.started,
-            "finished": self.finished,
-            "command": dict(self.command),
-            "dut": dict(self.dut),
-            "host": dict(self.host),
+            **{name: dict(getattr(self, name)) for name in ("command", "dut", "host")},
             **self.setting(),
             "warnings": [_warning("run", one) for one in self.warnings],
         }

@@ -175,21 +175,17 @@ def judge_rows(
     remarks: list[str] = []
     steady: list[tuple[Cell, str]] = []
     usual: dict[tuple[Cell, str], Usual] = {}
-    judged = 0
     for cell in sorted(cells.keys() - stale, key=str):
         histories = [(series_of(cell, one.rows, METRICS.values()), one) for one in histories_of(cells[cell], ratios)]
         remarks += _remarks([one for one in histories[0][0] if one.points])
-        for several in zip(*(some for some, _ in histories), strict=True):
-            lines = [history.lines.get(several[0].metric.column) for _, history in histories]
-            figures = [(one, line) for one, line in zip(several, lines, strict=True) if one.points]
+        for at, metric in enumerate(METRICS.values()):
+            figures = [(some[at], one.lines.get(metric.column)) for some, one in histories if some[at].points]
             if not figures:
                 continue
             new, level = _judge_testers(figures, known)
-            name = several[0].metric.name
             findings += new
-            usual |= {} if level is None else {(cell, name): level}
-            steady += [] if new else [(cell, name)]
-            judged += level is not None
+            usual |= {} if level is None else {(cell, metric.name): level}
+            steady += [] if new else [(cell, metric.name)]
     if stale:
         remarks.append(
             f"{len(stale)} cell{'s' * (len(stale) > 1)} not measured in the last {STALE_NIGHTS} nights, not judged"
@@ -197,7 +193,7 @@ def judge_rows(
     findings.sort(key=lambda one: (list(Kind).index(one.kind), -one.severity, str(one.cell), one.metric.name))
     return Judgement(
         findings=tuple(findings),
-        judged=judged,
+        judged=len(usual),
         missing=tuple(find_missing(nights, wanted)),
         remarks=tuple(remarks),
         since=since,
@@ -338,9 +334,8 @@ def _last_nights(nights: Sequence[Night]) -> list[list[int]]:
 
 
 def _is_part(night: Night, whole: Night) -> bool:
-    if not 0 < len(night.cells) < len(whole.cells) or day_number(night.night) - day_number(whole.night) > AGAIN_DAYS:
-        return False
-    return {one.cell for one in night.cells} < {one.cell for one in whole.cells}
+    soon = day_number(night.night) - day_number(whole.night) <= AGAIN_DAYS
+    return soon and set() < {one.cell for one in night.cells} < {one.cell for one in whole.cells}
 
 
 def _remarks(found: Sequence[FigureSeries]) -> Iterable[str]:

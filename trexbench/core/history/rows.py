@@ -177,8 +177,7 @@ def figure_columns() -> list[str]:
 
 def figures_of(values: object, *columns: str) -> dict[str, Figure]:
     """The figures among these attributes that are known."""
-    known = {name: value for name in columns if (value := getattr(values, name, None)) is not None}
-    return {name: Figure(value) for name, value in known.items()}
+    return {name: Figure(value) for name in columns if (value := getattr(values, name, None)) is not None}
 
 
 def header_of(run: Run, path: str) -> dict[str, Any]:

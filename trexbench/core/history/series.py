@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import attrgetter
 from statistics import median
+from typing import Any
 
 import msgspec
 
@@ -67,9 +69,16 @@ class FigureSeries:
         return tuple(point for point in self.silent if point.night > last)
 
 
-_CONDITIONS = attrgetter("traffic", "through", "line_rate_bps", "accelerator", "tester", "loss_threshold")
 OWN_TESTER = "that of the machine"
 """Words for the tester of runs without a fleet."""
+_CONDITIONS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "line_rate_bps": ("line rate", format_bits),
+    "accelerator": ("processor", lambda name: name or "its own"),
+    "tester": ("tester", lambda name: name or OWN_TESTER),
+    "loss_threshold": ("loss threshold", lambda share: format_share(share or 0.0)),
+}
+"""Fields of a row that separate histories, besides traffic and path: their names, and their values in words."""
+_CONDITIONS_OF = attrgetter("traffic", "through", *_CONDITIONS)
 
 
 def night_of(row: RunRow) -> str:
@@ -102,8 +111,8 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
 
 def like_the_last(rows: Sequence[RunRow]) -> list[RunRow]:
     """The runs under the conditions of the last one, see differences: others have another history."""
-    same = [_CONDITIONS(row) for row in rows[-1:]]
-    return [row for row in rows if _CONDITIONS(row) in same or not any(differences(row, rows[-1]))]
+    same = [_CONDITIONS_OF(row) for row in rows[-1:]]
+    return [row for row in rows if _CONDITIONS_OF(row) in same or not any(differences(row, rows[-1]))]
 
 
 def _points(nights: Iterable[tuple[str, Sequence[RunRow]]], metric: Metric) -> tuple[list[Point], float]:
@@ -153,14 +162,9 @@ def differences(before: RunRow, after: RunRow) -> Iterator[tuple[str, tuple[str,
         yield "other traffic", ()
     if before.through != after.through:
         yield "", paths_apart(before.through, after.through)
-    if before.line_rate_bps != after.line_rate_bps:
-        yield "line rate", (format_bits(before.line_rate_bps), format_bits(after.line_rate_bps))
-    if before.accelerator != after.accelerator:
-        yield "processor", (before.accelerator or "its own", after.accelerator or "its own")
-    if before.tester != after.tester:
-        yield "tester", (before.tester or OWN_TESTER, after.tester or OWN_TESTER)
-    if before.loss_threshold != after.loss_threshold:
-        yield "loss threshold", tuple(format_share(row.loss_threshold or 0.0) for row in (before, after))
+    for field, (what, words) in _CONDITIONS.items():
+        if (was := getattr(before, field)) != (now := getattr(after, field)):
+            yield what, (words(was), words(now))
 
 
 def difference_words(what: str, values: Sequence[str], between: str) -> str:
@@ -170,7 +174,7 @@ def difference_words(what: str, values: Sequence[str], between: str) -> str:
 
 def _change_of_conditions(rows: Sequence[RunRow]) -> tuple[str | None, tuple[str, ...]]:
     """The night since which all runs have the last one's conditions, and what changed then."""
-    at = next((at for at in reversed(range(len(rows))) if any(differences(rows[at], rows[-1]))), None)
-    if at is None:
-        return None, ()
-    return night_of(rows[at + 1]), tuple(difference_words(*apart, " -> ") for apart in differences(rows[at], rows[-1]))
+    for before, after in pairwise(reversed(rows)):  # from the last one back
+        if apart := [*differences(after, rows[-1])]:
+            return night_of(before), tuple(difference_words(*one, " -> ") for one in apart)
+    return None, ()

@@ -10,6 +10,7 @@ from math import inf
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
+from ..means import of_known
 from .plan import Direction, Plan
 from .sample import Phase, Sample, SenderCounters, find_setback
 
@@ -158,8 +159,7 @@ def build_window(
     if len(samples) > 2:
         asked = sum(b.asked_pps.get(direction, 0.0) * (b.t_s - a.t_s) for a, b in pairwise(samples))
         asked_pps = asked / (last.t_s - first.t_s)
-        known = [cpu for s in samples[1:] if (cpu := s.reading.ports[direction.tx].cpu_percent) is not None]
-        cpu_percent = fmean(known) if known else None
+        cpu_percent = of_known(fmean, (s.reading.ports[direction.tx].cpu_percent for s in samples[1:]))
         links_up = all(s.reading.ports[p].link_up for s in samples[1:-1] for p in direction)
     return Window(
         phase=last.phase,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
+from ..means import of_known, whole_sum
 from ..units import format_bits, format_share, format_time
 from .intervals import HOSTS
 from .laws import SENDABLE, last_integer, loss_bound, window_rule
@@ -245,12 +246,8 @@ def _window(flows: Sequence[FlowResult], in_flight: float | None, cwnd: float | 
 
 def _median_of(flows: Sequence[FlowResult], value: Callable[[StreamCount], float | None]) -> float | None:
     """Median over all readings, each the sum over its connections; the first has none yet."""
-    sums = []
-    for reading in (one for flow in flows for one in flow.flow.sending):
-        values = [value(one) for one in reading.streams]
-        known = [one for one in values if one is not None]
-        sums += [sum(known)] if known and len(known) == len(values) else []
-    return median(sums) if sums else None
+    readings = (reading for flow in flows for reading in flow.flow.sending)
+    return of_known(median, (whole_sum(map(value, reading.streams)) for reading in readings))
 
 
 def _idle_s(result: TcpResult, version: int) -> float | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
+from ..means import of_known, whole_sum
 from ..units import format_share
 from ..verdict.model import RunWarning
 from .model import NOT_COUNTED, HostReading, LegReadings, StreamCount, TcpPlan, Way
@@ -211,26 +212,19 @@ def _within(plan: TcpPlan, readings: Sequence[HostReading]) -> tuple[HostReading
 
 def _interval(plan: TcpPlan, got: _Step, sent: Sequence[_Step]) -> Interval:
     streams = tuple(_stream(before, after, got.length_s, sent) for before, after in got.streams)
-    rtts = [one.rtt_s for one in streams if one.rtt_s is not None]
+    again = [one.retransmits for one in streams]
     regular = REGULAR[0] * plan.interval_s <= got.length_s <= REGULAR[1] * plan.interval_s
-    retransmits = [one.retransmits for one in streams if one.retransmits is not None]
     return Interval(
         begin_s=got.begin_s,
         end_s=got.end_s,
         received_bps=sum(one.received_bps for one in streams),
-        sent_bps=_sum([one.sent_bps for one in streams]),
-        retransmits=sum(retransmits) if len(retransmits) == len(streams) else None,
-        rtt_s=fmean(rtts) if rtts else None,
-        cwnd_bytes=_sum([one.cwnd_bytes for one in streams]),
+        sent_bps=whole_sum(one.sent_bps for one in streams),
+        retransmits=None if None in again else sum(one or 0 for one in again),
+        rtt_s=of_known(fmean, (one.rtt_s for one in streams)),
+        cwnd_bytes=whole_sum(one.cwnd_bytes for one in streams),
         streams=streams,
         regular=regular,
     )
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    """None if one is not known: a part is not the whole."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
 
 
 def _stream(before: StreamCount, after: StreamCount, length_s: float, sent: Sequence[_Step]) -> StreamInterval:
@@ -246,7 +240,7 @@ def _stream(before: StreamCount, after: StreamCount, length_s: float, sent: Sequ
         received_bps=received_bps,
         sent_bps=8 * sum(b.payload_bytes - a.payload_bytes for a, b in pairs) / sum(step.length_s for step in sent),
         retransmits=_retransmits(pairs),
-        rtt_s=fmean(rtts) if rtts else None,
+        rtt_s=of_known(fmean, rtts),
         cwnd_bytes=float(cwnd * mss) if cwnd is not None and mss is not None else None,
     )
 

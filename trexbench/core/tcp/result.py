@@ -17,6 +17,7 @@ import msgspec
 
 from ..dut.telemetry import DutReading
 from ..errors import StoreError
+from ..means import of_known
 from ..run import Run, noted_warnings
 from ..typed import read_stored
 from ..units import LONGEST_S
@@ -54,11 +55,6 @@ class FlowResult:
     def warnings(self) -> tuple[RunWarning, ...]:
         return (*self.flow.warnings, *self.verdict.warnings)
 
-    @property
-    def retransmitted(self) -> float | None:
-        """Segments that were sent again, as a share of those received; None where it is not known."""
-        return self.flow.retransmitted
-
     def to_dict(self) -> dict[str, Any]:
         """JSON values; the intervals without their streams, which follow from the readings."""
         values = [{k: v for k, v in vars(one).items() if k != "streams"} for one in self.flow.intervals]
@@ -68,7 +64,7 @@ class FlowResult:
             "received_bps": self.flow.received_bps,
             "statistics": msgspec.to_builtins(self.statistics),
             "retransmits": self.flow.retransmits,
-            "retransmitted": self.retransmitted,
+            "retransmitted": self.flow.retransmitted,
             "limit": self.verdict.limit.value,
             "at_least": self.verdict.at_least,
             "reasons": list(self.verdict.reasons),
@@ -263,7 +259,6 @@ class TcpResult(Run):
         rates = [_rate(ones) for ones in directions.values()]
         uncertainties = [uncertainty for _, uncertainty in rates if uncertainty is not None]
         rate_bps = sum(rate for rate, _ in rates)
-        links = [one.verdict.link_bps for one in flows if one.verdict.link_bps is not None]
         cores = [one.shares["dut"].cores_busy for one in flows if one.shares["dut"].cpus]
         idle, loaded = (self._ping_times(kind.version, *which) for which in ((False,), (True, kind)))
         return LegSummary(
@@ -272,13 +267,13 @@ class TcpResult(Run):
             rate_bps=rate_bps,
             uncertainty_bps=hypot(*uncertainties) if len(uncertainties) == len(rates) else None,
             limit=max((one.verdict.limit for one in flows), key=WORSE.index),
-            link_bps=links[0] if links else None,
-            retransmitted=_mean([one.retransmitted for one in flows]),
+            link_bps=next((bps for one in flows if (bps := one.verdict.link_bps) is not None), None),
+            retransmitted=of_known(fmean, (one.flow.retransmitted for one in flows)),
             cores_per_gbps=fmean(cores) / (rate_bps / 1e9) if cores and rate_bps else None,
-            power_w=_mean([one.power_w for one in flows]),
+            power_w=of_known(fmean, (one.power_w for one in flows)),
             idle_power_w=self.idle_power_w,
-            ping_idle_s=fmean(idle) if idle else None,
-            ping_loaded_s=fmean(loaded) if loaded else None,
+            ping_idle_s=of_known(fmean, idle),
+            ping_loaded_s=of_known(fmean, loaded),
         )
 
 
@@ -287,18 +282,13 @@ def _rate(flows: Sequence[FlowResult]) -> tuple[float, float | None]:
     return combine([one.mean for one in found], [one.uncertainty for one in found])
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
-
-
 def mean_power(readings: Sequence[DutReading]) -> float | None:
     """The DUT's mean power from the first to the last reading, in W: by its energy counter, else of the readings."""
     seen = [(one.t_s if (at := one.observation.at_s) is None else at, one.observation) for one in readings]
     total = [(at_s, one.energy_j) for at_s, one in seen if one.energy_j is not None]
     if len(total) > 1 and total[-1][0] > total[0][0] and all(b[1] >= a[1] for a, b in pairwise(total)):
         return (total[-1][1] - total[0][1]) / (total[-1][0] - total[0][0])
-    return _mean([one.power_w for _, one in seen])
+    return of_known(fmean, (one.power_w for _, one in seen))
 
 
 def from_document(document: Any) -> TcpResult:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from ..means import of_known
 from ..units import format_bits, format_time
 from .intervals import Flow
 from .model import StreamCount
@@ -76,7 +77,8 @@ def _of_stream(flow: Flow, stream: int, ping_s: float | None) -> TcpWindow | Non
         return None
     rtts = [value / 1e6 for one in counts if (value := one.value("rtt")) is not None]
     base_s = min([*shortest, *filter(None, rtts)])
-    in_flight = _median([one.in_bytes("unacked") for one in counts]) or (rate_bps / 8 * median(rtts) if rtts else None)
+    seen = of_known(median, (one.in_bytes("unacked") for one in counts))
+    in_flight = seen or (rate_bps / 8 * median(rtts) if rtts else None)
     if in_flight is None or rate_bps < NO_QUEUE * 8 * in_flight / base_s:
         return None
     for kind, size in _sizes(flow, counts, stream).items():
@@ -89,11 +91,11 @@ def _of_stream(flow: Flow, stream: int, ping_s: float | None) -> TcpWindow | Non
 def _sizes(flow: Flow, counts: Sequence[StreamCount], stream: int) -> dict[str, float | None]:
     """In this order: the first two are settings, the last one is what TCP made of the path."""
     buffers = [one.receive_buffer_bytes for r in flow.receiving for one in r.streams if one.stream == stream]
-    offered, known = _median([one.value("snd_wnd") for one in counts]), _median(buffers)
+    offered, known = of_known(median, (one.value("snd_wnd") for one in counts)), of_known(median, buffers)
     return {
-        "send buffer": _median([one.send_buffer_bytes for one in counts]),
+        "send buffer": of_known(median, (one.send_buffer_bytes for one in counts)),
         "receive window": offered or (RECEIVE_USABLE * known if known is not None else None),
-        "congestion window": _median([one.in_bytes("snd_cwnd") for one in counts]),
+        "congestion window": of_known(median, (one.in_bytes("snd_cwnd") for one in counts)),
     }
 
 
@@ -101,8 +103,3 @@ def _rate(flow: Flow, stream: int) -> float:
     parts = [(s.received_bps, one.length_s) for one in flow.intervals for s in one.streams if s.stream == stream]
     length_s = sum(length for _, length in parts)
     return sum(bps * length for bps, length in parts) / length_s if length_s > 0 else 0.0
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(median(known)) if known else None
