@@ -10,7 +10,7 @@ import pytest
 from runs import make_plan
 
 from trexbench.core.errors import ConfigError
-from trexbench.core.load.plan import Direction, pair_directions
+from trexbench.core.load.plan import pair_directions
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,3 @@ def test_ports_that_make_no_pairs(ports: Sequence[int], words: str) -> None:
 )
 def test_durations(changes: dict[str, Any], seconds: float) -> None:
     assert make_plan(**changes).duration_s == seconds
-
-
-def test_directions_print_and_sort() -> None:
-    assert sorted([Direction(2, 3), Direction(0, 1)])[0] == Direction(0, 1)
-    assert str(Direction(0, 1)) == "0->1"

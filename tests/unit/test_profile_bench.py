@@ -60,10 +60,6 @@ def test_modes(mode: str, sizes: list[int], flows: int, mean: float, mpps: float
     assert profile.line_rate_pps(10e9) / 1e6 == pytest.approx(mpps, abs=1e-4)
 
 
-def test_imix_is_28_16_4() -> None:
-    assert [stream.pps for stream in bench(size="imix", vm="var2").streams] == [28, 16, 4]
-
-
 @pytest.mark.parametrize(
     ("vm", "flows"),
     [
@@ -259,7 +255,8 @@ def test_a_signal_while_a_profile_loops_ends_its_thread(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("port", [0, 1, 4, 15])
 def test_ipv6_stays_in_its_ranges_and_its_udp_checksum_holds(vm: str, port: int) -> None:
     (stream,) = bench(port, size="64", vm=vm, ip="6").streams
-    nets = [IPv6Network(f"2001:2:{port // 2:x}:{net}::/64") for net in (16, 48)][:: 1 - 2 * (port % 2)]
+    there, back = (16, 48) if port % 2 == 0 else (48, 16)
+    nets = [IPv6Network(f"2001:2:{port // 2:x}:{net}::/64") for net in (there, back)]
     hosts = {1} if vm == "none" else set(range(4, 255))
     seen = set()
     for frame in islice(stream.frames(), 600):

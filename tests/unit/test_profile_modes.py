@@ -99,25 +99,6 @@ def test_what_is_no_mode_is_refused_with_those_that_are(name: str, words: str) -
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("streams", "mean", "mpps_at_10g"),
-    [
-        (((64, 1.0),), 64.0, 14.881),
-        (((1514, 1.0),), 1514.0, 0.815),
-        # The seed's imix: a frame of 60 B goes out as 64 B.
-        (((60, 28.0), (590, 16.0), (1514, 4.0)), 360.1667, 3.288),
-        # Other definitions in use: TRex's bench.py of today, its imix.py, and FD.io CSIT.
-        (((68, 28.0), (590, 16.0), (1514, 4.0)), 362.5, 3.268),
-        (((64, 28.0), (594, 16.0), (1518, 4.0)), 361.8333, 3.274),
-        (((64, 7.0), (570, 4.0), (1518, 1.0)), 353.8333, 3.344),
-    ],
-)
-def test_mean_frame_and_line_rate(streams: tuple[tuple[int, float], ...], mean: float, mpps_at_10g: float) -> None:
-    profile = Profile("p", tuple(sized(size, pps) for size, pps in streams))
-    assert profile.mean_frame_bytes == pytest.approx(mean, abs=1e-3)
-    assert profile.line_rate_pps(10e9) / 1e6 == pytest.approx(mpps_at_10g, abs=5e-4)
-
-
 def test_imix_at_50_mbps_of_l1_is_what_trex_computed() -> None:
     """A real TRex v3.08 answered ``multiplier 342.5032880315651`` (recordings, imix-uni)."""
     imix = Profile("imix", (sized(60, 28), sized(590, 16), sized(1514, 4)))

@@ -358,9 +358,3 @@ def test_neither_the_rows_order_nor_their_unit_matters(rng: random.Random, expon
     rng.shuffle(rows)
     finding = only(judged(rows), Kind.REGRESSION)
     assert finding.since == date(30) and finding.share == pytest.approx(-0.05, abs=0.01)
-
-
-@examples(40)
-@given(st.floats(0, 1e9), st.integers(0, 80))
-def test_constant_cells_never_alarm(value: float, count: int) -> None:
-    assert not judged(make_rows([value] * count)).regressions

@@ -12,6 +12,7 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import World, make_plan, make_result
+from seen import kernel, run_of
 
 from trexbench.core.dut.telemetry import DutReading, Moment, Observation
 from trexbench.core.errors import StoreError
@@ -169,3 +170,11 @@ def test_losses_are_not_told_across_counters_that_went_back() -> None:
     cleared = Sample(Phase.DRAIN, 1e6, {}, Reading(ports, 0))
     cut = replace(whole, samples=(*result.samples, cleared))
     assert cut.losses is None and "loss-foreign" not in {one.code for one in cut.dut_warnings}
+
+
+@pytest.mark.parametrize(("name", "value"), [("t_s", -1.0), ("t_s", None), ("trial", 1.5), ("moment", "noon")])
+def test_what_no_look_at_the_dut_can_be_is_refused(name: str, value: Any) -> None:
+    document = json.loads(json.dumps(to_document(run_of(kernel(0.0), kernel(60.0)))))
+    document["telemetry"]["readings"][0][name] = value
+    with pytest.raises(StoreError, match="wrong kind"):
+        from_document(document)

@@ -55,7 +55,7 @@ def test_the_figures_of_a_slow_router() -> None:
     assert reverse.ping_loaded_s is None
     (flow, _) = result.flows
     assert flow.statistics is not None and flow.statistics.median == pytest.approx(80.1e6)
-    assert flow.retransmitted == pytest.approx(12 / (80.13e7 / 8 / 1448))
+    assert flow.flow.retransmitted == pytest.approx(12 / (80.13e7 / 8 / 1448))
 
 
 def test_idle_time_around_a_leg_is_none_of_its_cpu_and_power() -> None:
