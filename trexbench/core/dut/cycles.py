@@ -21,7 +21,7 @@ from ..units import format_pps, format_share
 from ..verdict.model import RunWarning
 from . import runtime
 from .losses import passed
-from .runtime import Budget, ThreadRuntime, WorkerEfficiency
+from .runtime import Budget, WorkerEfficiency
 from .telemetry import DutReading, Moment, Observation
 
 _TIME = attrgetter("t_s")
@@ -166,7 +166,10 @@ def _of_vpp(
         text = f"show runtime covers {other_s[0]:g} s of {counted_s:.1f} s: it was cleared at another time"
         warnings.append(RunWarning("no-cycles", f"no cycles per packet: {text}"))
         return cost
-    workers = runtime.of_threads(_under_load(after.threads, loaded_s))
+    threads = after.threads  # all their packets came in the load
+    if loaded_s is not None:
+        threads = tuple(replace(one, time_s=loaded_s, in_pps=None) for one in threads)
+    workers = runtime.of_threads(threads)
     together = runtime.overall(workers)
     if loaded_s is not None:
         workers = tuple(
@@ -193,11 +196,6 @@ def _of_vpp(
         with_polling=together.cycles_with_polling if together and loaded_s is None else None,
         vectors_per_call=busiest.vectors_per_call if busiest else None,
     )
-
-
-def _under_load(threads: Sequence[ThreadRuntime], loaded_s: float | None) -> Sequence[ThreadRuntime]:
-    """Threads' counters as those of the load alone, in which all their packets came; None: they are."""
-    return threads if loaded_s is None else [replace(one, time_s=loaded_s, in_pps=None) for one in threads]
 
 
 def _loaded(samples: Sequence[Sample], before: DutReading, after: DutReading) -> tuple[float, float]:

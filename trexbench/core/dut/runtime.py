@@ -136,12 +136,11 @@ class Budget:
 
 def of_threads(threads: Sequence[ThreadRuntime]) -> tuple[WorkerEfficiency, ...]:
     """Each worker's figures; the main thread only where it is the only one or carries traffic itself."""
-    found = []
-    for thread in threads:
-        is_main = len(threads) > 1 and (thread.number == 0 or thread.name == "vpp_main")
-        if not is_main or packets_of(thread) >= MIN_PACKETS:
-            found.append(of_thread(thread))
-    return tuple(found)
+
+    def is_main(thread: ThreadRuntime) -> bool:
+        return len(threads) > 1 and (thread.number == 0 or thread.name == "vpp_main")
+
+    return tuple(of_thread(one) for one in threads if not is_main(one) or packets_of(one) >= MIN_PACKETS)
 
 
 def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:

@@ -75,12 +75,10 @@ def compare_spread(prediction: FlowSpread, before: Observation, after: Observati
         workers = _worker_packets(after)
         compared = tuple(_compared(workers, {load.worker: load.share for load in prediction.workers}))
         basis = "workers" if workers else "nothing"
-    if basis == "nothing":
-        text = "the DUT counts packets neither by queue nor by worker: the predicted spread cannot be checked"
-        warnings.append(RunWarning("spread-unseen", text))
-    elif not compared:
+    if not compared:
+        unseen = "the DUT counts packets neither by queue nor by worker: the predicted spread cannot be checked"
         few = f"fewer than {MIN_PACKETS} packets in the interval: too few to tell how the flows spread"
-        warnings.append(RunWarning("spread-unseen", few))
+        warnings.append(RunWarning("spread-unseen", unseen if basis == "nothing" else few))
     then = {(one.name, one.port, one.queue): one.count for one in before.drops}
     dropped = sum(max(0, one.count - then.get((one.name, one.port, one.queue), one.count)) for one in after.drops)
     warnings += _deviations(prediction, compared, dropped)

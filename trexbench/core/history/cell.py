@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -77,8 +77,7 @@ class Cell:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values, with names in place of what they stand for."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return values | {"mode": str(self.mode), "over": str(self.over or "")}
+        return {**vars(self), "mode": str(self.mode), "over": str(self.over or "")}
 
     def __str__(self) -> str:
         over = f"over {self.over}" if self.over else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,13 +104,9 @@ def _differences(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[Dif
 
 def _by_name(value: Any) -> Mapping[str, Any] | None:
     """A mapping, or a list of mappings by what tells them apart; None for anything else. Nothing at all is empty."""
-    if value is _ABSENT or value is None:
-        return None
     if isinstance(value, Mapping):
         return {str(key): one for key, one in value.items()}
-    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        return None
-    if not all(isinstance(one, Mapping) for one in value):
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(one, Mapping) for one in value):
         return None
     for key in _NAMES:
         names = [str(one.get(key)) for one in value]

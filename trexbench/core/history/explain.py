@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from calendar import month_name
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 
 from .detect import FIRST_NIGHTS, LATELY, Shape
 from .known import is_date
 from .levels import Event
 from .rows import COST
-from .series import FigureSeries, Point, median_of
+from .series import FigureSeries, Point, median_nodes, median_of
 
 NODES = 3
 """The most nodes that are named; the fewest that can be all nodes."""
@@ -76,9 +75,7 @@ def _share_of_all(before: Sequence[Point], after: Sequence[Point], whole: float)
 
 def _median_nodes(nights: Sequence[Point]) -> Mapping[str, float]:
     """Each node's cycles per packet, the median of the nights that have any."""
-    shown = [point.nodes for point in nights if point.nodes]
-    names = sorted({name for nodes in shown for name in nodes})
-    return {name: median(nodes.get(name, 0.0) for nodes in shown) for name in names}
+    return median_nodes([nodes for point in nights if (nodes := point.nodes)])
 
 
 def find_parts(before: Sequence[Point], after: Sequence[Point], whole: float) -> dict[str, int]:

@@ -179,7 +179,7 @@ def judge_rows(
         histories = [(series_of(cell, one.rows, METRICS.values()), one) for one in histories_of(cells[cell], ratios)]
         remarks += _remarks([one for one in histories[0][0] if one.points])
         for at, metric in enumerate(METRICS.values()):
-            figures = [(some[at], one.lines.get(metric.column)) for some, one in histories if some[at].points]
+            figures = [(some[at], one.lines.get(metric.column, "")) for some, one in histories if some[at].points]
             if not figures:
                 continue
             new, level = _judge_testers(figures, known)
@@ -206,15 +206,14 @@ def judge_rows(
 
 
 def _judge_testers(
-    figures: Sequence[tuple[FigureSeries, str | None]], known: Sequence[Known]
+    figures: Sequence[tuple[FigureSeries, str]], known: Sequence[Known]
 ) -> tuple[list[Finding], Usual | None]:
     """The judgement of the first of a figure's histories, and of others the regressions that it is too young to show.
 
     Each comes with a line for its findings.
     """
     (series, line), *others = figures
-    new, level = judge_series(series, known)
-    new = [_with_line(one, line) for one in new]
+    new, level = _judge_series(series, known, line)
 
     def is_older(one: Finding) -> bool:
         """Test whether it is a regression that began before the first history shows one, or at its very begin."""
@@ -222,22 +221,21 @@ def _judge_testers(
         return one.kind is Kind.REGRESSION and nights < FIRST_NIGHTS
 
     for other, words in others:
-        findings, _ = judge_series(other, known)
-        older = [replace(_with_line(one, words), elsewhere=True) for one in findings if is_older(one)]
+        findings, _ = _judge_series(other, known, words)
+        older = [replace(one, elsewhere=True) for one in findings if is_older(one)]
         if older and not any(is_older(one) for one in new):
             return [*(one for one in new if one.kind is not Kind.INSUFFICIENT), *older], level
     return new, level
 
 
-def _with_line(finding: Finding, line: str | None) -> Finding:
-    return replace(finding, explanation=(*finding.explanation, line)) if line else finding
+def _judge_series(series: FigureSeries, known: Sequence[Known], line: str) -> tuple[list[Finding], Usual | None]:
+    """A finding for each event that stands or is recent, and the usual level; with too few nights only that finding.
 
-
-def judge_series(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[list[Finding], Usual | None]:
-    """A finding for each event that stands or is recent, and the usual level; with too few nights only that finding."""
-    points = series.points
+    line: added to each finding's explanation, if it is not empty.
+    """
+    points, lines = series.points, tuple(filter(None, [line]))
     if len(points) < NEEDED_NIGHTS:
-        return [Finding(series.cell, series.metric, Kind.INSUFFICIENT, len(points))], None
+        return [Finding(series.cell, series.metric, Kind.INSUFFICIENT, len(points), explanation=lines)], None
     events, standing, usual = follow(series, known)
     latest = max((event.start for event in standing), default=0)
     shown = [
@@ -246,11 +244,12 @@ def judge_series(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[lis
         if event in standing
         or (len(points) - event.change.told < NEWS_NIGHTS and (event.kind is not Kind.RECOVERY or event.start > latest))
     ]
-    return [_finding(series, event, usual.noise) for event in shown], usual
+    return [_finding(series, event, usual.noise, lines) for event in shown], usual
 
 
-def _finding(series: FigureSeries, event: Event, noise: float | None) -> Finding:
-    """noise: of the usual level."""
+def _finding(series: FigureSeries, event: Event, noise: float | None, lines: Sequence[str]) -> Finding:
+    """noise: of the usual level. lines: to be added to the explanation."""
+    why = () if event.kind in (Kind.RECOVERY, Kind.SUSPICION) else explain(series, event)
     points, change, nights = series.points, event.change, series.points[event.start :]
     return Finding(
         cell=series.cell,
@@ -265,7 +264,7 @@ def _finding(series: FigureSeries, event: Event, noise: float | None) -> Finding
         score=change.score,
         shape=change.shape,
         at_least=2 * sum(point.bound for point in nights) > len(nights),
-        explanation=() if event.kind in (Kind.RECOVERY, Kind.SUSPICION) else tuple(explain(series, event)),
+        explanation=(*why, *lines),
         note=event.note,
         between=_between(series, event),
         loss=_loss(series, event.loss),

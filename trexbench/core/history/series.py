@@ -38,8 +38,13 @@ class Point(msgspec.Struct, frozen=True, gc=False):
         """VPP's cycles per packet by node."""
         if len(self.rows) == 1:
             return self.rows[0].nodes
-        names = sorted({name for row in self.rows for name in row.nodes})
-        return {name: median(row.nodes.get(name, 0.0) for row in self.rows) for name in names}
+        return median_nodes([row.nodes for row in self.rows])
+
+
+def median_nodes(shown: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+    """Each node's median; a node that is missing somewhere cost nothing there."""
+    names = sorted({name for nodes in shown for name in nodes})
+    return {name: median(nodes.get(name, 0.0) for nodes in shown) for name in names}
 
 
 @dataclass(frozen=True)

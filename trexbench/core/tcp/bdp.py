@@ -13,8 +13,7 @@ from .intervals import HOSTS
 from .laws import SENDABLE, last_integer, loss_bound, window_rule
 from .limit import TcpLimit
 from .model import Leg, StreamCount, Way
-from .result import FlowResult, TcpResult
-from .statistics import combine
+from .result import FlowResult, TcpResult, rate_of
 from .wan import Wan, format_size
 
 LINE, WINDOW, LOSS = "line", "window", "loss"
@@ -163,7 +162,7 @@ def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, M
     kind, flow, wan, streams = flows[0].leg.kind, flows[0].flow, result.setup.wan or Wan(), result.plan.streams
     about = {host: program.get(host, {}) for host in HOSTS}
     buffer = _buffer(kind, about, flow.sender, flow.receiver)
-    rate, uncertainty = combine(*zip(*((s.mean, s.uncertainty) for one in flows if (s := one.statistics)), strict=True))
+    rate, uncertainty = rate_of(flows)
     in_flight = _median_of(flows, lambda one: one.in_bytes("unacked"))
     cwnd = _median_of(flows, lambda one: one.in_bytes("snd_cwnd"))
     seen, window_by = _window(flows, in_flight, None if wan.loss else cwnd)
@@ -221,7 +220,7 @@ class _Buffer:
 
 def _buffer(kind: Leg, about: Mapping[str, Mapping[str, str]], sender: str, receiver: str) -> _Buffer:
     """Find the buffer that allows less."""
-    size, share = kind.buffer_bytes, window_rule(about[receiver]).share
+    size, (share, _) = kind.buffer_bytes, window_rule(about[receiver])
     as_set = "as found" if size is None else "set"
     known = [
         _Buffer(part * most, most, f"{as_set}: {name} of the {host}", host == sender)

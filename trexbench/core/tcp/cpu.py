@@ -180,11 +180,8 @@ def columns(shares: Mapping[str, HostShare]) -> dict[str, float]:
     """Shares of one core by COLUMNS, of those that were read."""
     far = "server" if "server" in shares and shares["server"].of_role("tunnel") else "dut"
     places = (("client", "tunnel"), ("client", "endpoint"), (far, "tunnel"), ("server", "endpoint"))
-    found = {
-        name: shares.get(host, HostShare(host)).of_role(role)
-        for name, (host, role) in zip(COLUMNS, places, strict=True)
-    }
-    return {name: one.busy for name, one in found.items() if one is not None}
+    found = (shares[host].of_role(role) if host in shares else None for host, role in places)
+    return {name: one.busy for name, one in zip(COLUMNS, found, strict=True) if one is not None}
 
 
 def mean_columns(runs: Sequence[Mapping[str, HostShare]]) -> dict[str, float]:
@@ -247,7 +244,5 @@ def _threads(before: Sequence[ThreadTime], after: Sequence[ThreadTime], length_s
         user_s, system_s = now.user_s - then.user_s, now.system_s - then.system_s
         if length_s <= 0 or user_s < 0 or system_s < 0:
             continue
-        waiting = None
-        if now.waiting_s is not None and then.waiting_s is not None and now.waiting_s >= then.waiting_s:
-            waiting = (now.waiting_s - then.waiting_s) / length_s
+        waiting = _grown(then.waiting_s, now.waiting_s, length_s)
         yield ThreadShare(now.thread, user_s / length_s, system_s / length_s, waiting)

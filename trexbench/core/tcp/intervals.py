@@ -8,7 +8,7 @@ reading before any payload. Nothing is interpolated.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
@@ -30,25 +30,12 @@ USUAL_MSS = 1448.0
 
 
 @dataclass(frozen=True)
-class StreamInterval:
-    """One connection in an interval. received_bps: of payload; the others are the sender's, None where not read.
-
-    retransmits: segments. rtt_s: the mean of the kernel's smoothed round trips. cwnd_bytes: at its end.
-    """
-
-    stream: int
-    received_bps: float
-    sent_bps: float | None = None
-    retransmits: int | None = None
-    rtt_s: float | None = None
-    cwnd_bytes: float | None = None
-
-
-@dataclass(frozen=True)
 class Interval:
     """All connections of a direction between two readings of the receiver; begin_s, end_s: since the traffic began.
 
-    Rates, retransmits and windows are sums over the streams, rtt_s is their mean. regular: as long as was asked for.
+    Rates of payload, retransmits (segments) and windows (at its end) are sums over the streams, rtt_s is the mean of
+    the kernel's smoothed round trips. All but received_bps are the sender's, None where it was not read. regular: as
+    long as was asked for.
     """
 
     begin_s: float
@@ -58,7 +45,8 @@ class Interval:
     retransmits: int | None
     rtt_s: float | None
     cwnd_bytes: float | None
-    streams: tuple[StreamInterval, ...]
+    streams: Mapping[int, float]
+    """Payload that each stream received, in bit/s."""
     regular: bool = True
 
     @property
@@ -211,38 +199,32 @@ def _within(plan: TcpPlan, readings: Sequence[HostReading]) -> tuple[HostReading
 
 
 def _interval(plan: TcpPlan, got: _Step, sent: Sequence[_Step]) -> Interval:
-    streams = tuple(_stream(before, after, got.length_s, sent) for before, after in got.streams)
-    again = [one.retransmits for one in streams]
-    regular = REGULAR[0] * plan.interval_s <= got.length_s <= REGULAR[1] * plan.interval_s
+    streams = {b.stream: 8 * (b.payload_bytes - a.payload_bytes) / got.length_s for a, b in got.streams}
+    sent_bps, again, rtts, windows = zip(*(_sent(sent, stream) for stream in streams), strict=True)
     return Interval(
         begin_s=got.begin_s,
         end_s=got.end_s,
-        received_bps=sum(one.received_bps for one in streams),
-        sent_bps=whole_sum(one.sent_bps for one in streams),
-        retransmits=None if None in again else sum(one or 0 for one in again),
-        rtt_s=of_known(fmean, (one.rtt_s for one in streams)),
-        cwnd_bytes=whole_sum(one.cwnd_bytes for one in streams),
+        received_bps=sum(streams.values()),
+        sent_bps=whole_sum(sent_bps),
+        retransmits=None if None in again else sum(again),
+        rtt_s=of_known(fmean, rtts),
+        cwnd_bytes=whole_sum(windows),
         streams=streams,
-        regular=regular,
+        regular=REGULAR[0] * plan.interval_s <= got.length_s <= REGULAR[1] * plan.interval_s,
     )
 
 
-def _stream(before: StreamCount, after: StreamCount, length_s: float, sent: Sequence[_Step]) -> StreamInterval:
-    pairs = [pair for step in sent for pair in step.streams if pair[1].stream == after.stream]
-    received_bps = 8 * (after.payload_bytes - before.payload_bytes) / length_s
+def _sent(sent: Sequence[_Step], stream: int) -> tuple[float | None, int | None, float | None, float | None]:
+    """One stream's rate, segments sent again, mean round trip and last congestion window; each None if not known."""
+    pairs = [pair for step in sent for pair in step.streams if pair[1].stream == stream]
     if not pairs:
-        return StreamInterval(after.stream, received_bps)
+        return None, None, None, None
     infos = [now.info for _, now in pairs]
     rtts = [info["rtt"] / 1e6 for info in infos if 0 < info.get("rtt", 0) < NOT_COUNTED]
     cwnd, mss = infos[-1].get("snd_cwnd"), infos[-1].get("snd_mss")
-    return StreamInterval(
-        stream=after.stream,
-        received_bps=received_bps,
-        sent_bps=8 * sum(b.payload_bytes - a.payload_bytes for a, b in pairs) / sum(step.length_s for step in sent),
-        retransmits=_retransmits(pairs),
-        rtt_s=of_known(fmean, rtts),
-        cwnd_bytes=float(cwnd * mss) if cwnd is not None and mss is not None else None,
-    )
+    sent_bps = 8 * sum(b.payload_bytes - a.payload_bytes for a, b in pairs) / sum(step.length_s for step in sent)
+    window = float(cwnd * mss) if cwnd is not None and mss is not None else None
+    return sent_bps, _retransmits(pairs), of_known(fmean, rtts), window
 
 
 def _retransmits(pairs: Sequence[tuple[StreamCount, StreamCount]]) -> int | None:

@@ -87,10 +87,8 @@ class Told:
 def told_in(found: Iperf3Output) -> Told:
     """The run that this output tells of."""
     about = {"version": found.start.version.removeprefix("iperf ")}
-    for side in ("sender", "receiver"):
-        used = found.end.get(f"{side}_tcp_congestion")
-        if isinstance(used, str):
-            about[f"{side}_congestion"] = used
+    used = {side: found.end.get(f"{side}_tcp_congestion") for side in ("sender", "receiver")}
+    about |= {f"{side}_congestion": name for side, name in used.items() if isinstance(name, str)}
     totals, omit_s = _totals(found)
     return Told(_rateable(totals), totals[-1][0] if totals else 0.0, about, found.error, omit_s)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import sqrt
 
 from .window import RECEIVE_USABLE
@@ -23,25 +22,20 @@ _CUBIC_C, _CUBIC_BETA = 0.4, 0.7
 _CUBIC = (_CUBIC_C * (3 + _CUBIC_BETA) / (4 * (1 - _CUBIC_BETA))) ** 0.25
 
 
-@dataclass(frozen=True)
-class WindowRule:
-    """Share of a receive buffer that is offered as window, and why, in words."""
+def window_rule(told: Mapping[str, str]) -> tuple[float, str]:
+    """Share of a receive buffer that is offered as window, and why, in words.
 
-    share: float
-    why: str
-
-
-def window_rule(told: Mapping[str, str]) -> WindowRule:
-    """told: what the receiving host tells of itself (``kernel``, ``tcp_adv_win_scale``)."""
+    told: what the receiving host tells of itself (``kernel``, ``tcp_adv_win_scale``).
+    """
     kernel, scale = told.get("kernel", ""), last_integer(told.get("tcp_adv_win_scale", ""))
     version = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
     if version is not None and (int(version[1]), int(version[2])) >= RATIO_SINCE:
         why = f"Linux {version[0]} measures how much of a buffer is payload: about {RECEIVE_USABLE:g}"
-        return WindowRule(RECEIVE_USABLE, why)
+        return RECEIVE_USABLE, why
     share = share_of_scale(USUAL_SCALE if scale is None else scale)
     if scale is None:
-        return WindowRule(share, f"half of a buffer is window, as in Linux before {'.'.join(map(str, RATIO_SINCE))}")
-    return WindowRule(share, f"tcp_adv_win_scale is {scale}: {share:g} of a buffer is window")
+        return share, f"half of a buffer is window, as in Linux before {'.'.join(map(str, RATIO_SINCE))}"
+    return share, f"tcp_adv_win_scale is {scale}: {share:g} of a buffer is window"
 
 
 def share_of_scale(scale: int) -> float:

@@ -22,7 +22,6 @@ from ..run import Run, noted_warnings
 from ..typed import read_stored
 from ..units import LONGEST_S
 from ..verdict.model import RunWarning
-from .calibration import LineCalibration
 from .cpu import HostShare, bits_per_cpu_second, process_shares, share_of_dut, share_of_host
 from .intervals import HOSTS, Flow, find_flows
 from .limit import TcpLimit, TcpVerdict, find_limit
@@ -115,6 +114,13 @@ class LegSummary:
         kind = values.pop("kind")
         del kind["repetition"]
         return {**kind, **values, "at_least": self.at_least}
+
+
+@dataclass(frozen=True)
+class LineCalibration:
+    """Observations of the line before the legs."""
+
+    pings: tuple[Ping, ...] = ()
 
 
 WORSE = (TcpLimit.DUT, TcpLimit.UNKNOWN, TcpLimit.WINDOW, TcpLimit.ENDPOINT_CPU, TcpLimit.LINK)
@@ -256,7 +262,7 @@ class TcpResult(Run):
             directions.setdefault(one.flow.sender, []).append(one)
         if not flows or len(directions) < 1 + (kind.way is Way.BIDIR):
             return None
-        rates = [_rate(ones) for ones in directions.values()]
+        rates = [rate_of(ones) for ones in directions.values()]
         uncertainties = [uncertainty for _, uncertainty in rates if uncertainty is not None]
         rate_bps = sum(rate for rate, _ in rates)
         cores = [one.shares["dut"].cores_busy for one in flows if one.shares["dut"].cpus]
@@ -277,7 +283,8 @@ class TcpResult(Run):
         )
 
 
-def _rate(flows: Sequence[FlowResult]) -> tuple[float, float | None]:
+def rate_of(flows: Sequence[FlowResult]) -> tuple[float, float | None]:
+    """The mean rate of repetitions of one direction, and its uncertainty."""
     found = [one.statistics for one in flows if one.statistics is not None]
     return combine([one.mean for one in found], [one.uncertainty for one in found])
 

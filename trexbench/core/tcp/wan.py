@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from statistics import median
 
 from ..errors import ConfigError
 from ..typed import Amount, Count
@@ -14,6 +15,10 @@ from ..units import format_bits, format_scaled, format_share, format_time, parse
 LONGEST_S, MOST_LOSS = 10.0, 0.5
 SHORTEST_QUEUE_S = 0.01
 """A queue holds at least so much, in time at its rate."""
+PINGS = 5
+"""Echo requests by which its delay is tried."""
+LATE, LATE_S, EARLY = 0.1, 0.002, 0.02
+"""Round trips may be so much longer than the delay (the path and the hosts add theirs), and so much shorter."""
 _SCALE = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([kmg]?)b?")
 _TIMES = {"s": 1.0, "ms": 1e-3}
@@ -67,6 +72,18 @@ class Wan:
         words += [f"loss {100 * self.loss:g} %"] if self.loss else []
         words += [f"jitter {format_time(self.jitter_s)}"] if self.jitter_s else []
         return ", ".join(words)
+
+
+def wrong_delay(wan: Wan, times_s: Sequence[float]) -> str | None:
+    """Describe what is wrong with the round trips of these answers to echo requests; None: nothing."""
+    if not times_s:
+        return "no echo request was answered"
+    least_s = wan.delay_s * (1 - EARLY) - 2 * wan.jitter_s
+    most_s = wan.delay_s * (1 + LATE) + 2 * wan.jitter_s + LATE_S
+    if min(times_s) >= least_s and median(times_s) <= most_s:
+        return None
+    seen = f"round trips are {format_time(min(times_s))} at least and {format_time(median(times_s))} in the median"
+    return f"{seen}, with a delay of {format_time(wan.delay_s)}"
 
 
 def _compact(value: float, units: Mapping[str, float]) -> str:

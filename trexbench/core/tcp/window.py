@@ -100,6 +100,6 @@ def _sizes(flow: Flow, counts: Sequence[StreamCount], stream: int) -> dict[str, 
 
 
 def _rate(flow: Flow, stream: int) -> float:
-    parts = [(s.received_bps, one.length_s) for one in flow.intervals for s in one.streams if s.stream == stream]
+    parts = [(one.streams[stream], one.length_s) for one in flow.intervals if stream in one.streams]
     length_s = sum(length for _, length in parts)
     return sum(bps * length for bps, length in parts) / length_s if length_s > 0 else 0.0

@@ -236,7 +236,7 @@ def _of_hosts(result: TcpResult) -> Iterator[str]:
                 yield f"{host:<7} {', '.join(sizes)}"
     for leg in result.legs:
         if receiver := leg.program.get("client" if leg.leg.way is Way.REVERSE else "server"):
-            yield f"window  {window_rule(receiver).why}; of a send buffer {SENDABLE:g} can be on its way"
+            yield f"window  {window_rule(receiver)[1]}; of a send buffer {SENDABLE:g} can be on its way"
 
 
 def _buffers(row: BdpRow) -> str:

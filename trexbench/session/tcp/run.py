@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import BenchError, DutError
-from ...core.tcp.calibration import PINGS, LineCalibration, wrong_delay
 from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan, around_plan
-from ...core.tcp.result import TcpResult
+from ...core.tcp.result import LineCalibration, TcpResult
+from ...core.tcp.wan import PINGS, wrong_delay
 from ...core.typed import Status
 from ...core.verdict.model import RunWarning
 from ...signals import uninterrupted
