@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trexbench.core.dut.telemetry import DutReading, Moment, Observation, PortCount
-from trexbench.core.errors import BenchError
 from trexbench.core.load.plan import MIN_OFFERED_PPS, Direction, Offer, pair_directions
 from trexbench.core.load.sample import LatencyCounters, PortCounters, Reading, Sample
 from trexbench.core.protocols import Sink
@@ -325,7 +324,7 @@ def make_result(
         started="2026-03-01T12:00:00Z",
         finished="2026-03-01T12:02:00Z",
         status=Status.COMPLETE if outcome.error is None else Status.INCOMPLETE,
-        reason=None if outcome.error is None else _reason(outcome.error),
+        reason=None if outcome.error is None else str(outcome.error),
         command={"verb": plan.kind, "mode": "var2-64b", "direction": "bidir" if plan.bidir else "unidir"},
         plan=plan,
         profiles={
@@ -339,10 +338,6 @@ def make_result(
         simulated=True,
     )
     return replace(result, **changes)
-
-
-def _reason(error: BenchError | runner.Interrupted) -> str:
-    return str(error)
 
 
 PROFILE: dict[str, Any] = {

@@ -60,13 +60,7 @@ def test_those_of_earlier_versions_are_read_and_removed_too(tmp_path: Path) -> N
         '{"schema": "trexbench/acknowledged", "version": 1, "acknowledged": {}}',
         '{"schema": "trexbench/acknowledged", "version": 1, "acknowledged": [3]}',
         '{"schema": "trexbench/acknowledged", "version": 1, "acknowledged": [{"date": "soon"}]}',
-        json.dumps(
-            {
-                "schema": "trexbench/acknowledged",
-                "version": 1,
-                "acknowledged": [{"date": "2026-11-20", "cell": 1, "metric": None, "note": ""}],
-            }
-        ),
+        json.dumps(known_to_dict([ONE])).replace('"power"', "1"),
     ],
 )
 def test_damage_is_told_with_the_files_name(tmp_path: Path, text: str) -> None:

@@ -150,10 +150,8 @@ def test_stray_frames_are_no_contradiction() -> None:
 
 def test_both_ways() -> None:
     before = seen(ports=[(0, 0), (0, 0)])
-    after = seen(
-        DropCount("rx-miss", 3000, 0, 0), DropCount("rx-miss", 1000, 1, 0), ports=[(SENT - 3000, SENT - 1000)] * 2
-    )
-    after = replace(after, ports=(PortCount(0, SENT - 3000, SENT - 1000), PortCount(1, SENT - 1000, SENT - 3000)))
+    drops = DropCount("rx-miss", 3000, 0, 0), DropCount("rx-miss", 1000, 1, 0)
+    after = seen(*drops, ports=[(SENT - 3000, SENT - 1000), (SENT - 1000, SENT - 3000)])
     report = locate(before, after, {THERE: 3000, BACK: 1000}, {THERE: SENT, BACK: SENT})
     assert report.sentence == "75.0 % of the loss is rx-miss on port 0 queue 0, 25.0 % is rx-miss on port 1 queue 0"
     assert [place.directions for place in report.places] == [("0->1",), ("1->0",)] and report.warnings == ()

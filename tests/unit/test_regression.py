@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -29,10 +28,6 @@ FAR = over_wan("20ms,1gbit")
 STEP = [*noisy(30), *noisy(3, 4.75e6, seed=2)]
 
 
-def judged(rows: Sequence[RunRow], **more: Any) -> Judgement:
-    return judge_rows(rows, **more)
-
-
 def only(judgement: Judgement, kind: Kind) -> Finding:
     (finding,) = judgement.findings
     assert finding.kind is kind
@@ -40,7 +35,7 @@ def only(judgement: Judgement, kind: Kind) -> Finding:
 
 
 def test_a_slower_cell_is_a_regression_since_its_first_slower_night() -> None:
-    judgement = judged([*make_rows(STEP), *make_rows(noisy(33, 6e5, seed=5), LINUX)])
+    judgement = judge_rows([*make_rows(STEP), *make_rows(noisy(33, 6e5, seed=5), LINUX)])
     finding = only(judgement, Kind.REGRESSION)
     assert (finding.cell, finding.metric.name, finding.since, finding.nights) == (VPP, RATE, date(30), 3)
     assert finding.share == pytest.approx(-0.05, abs=0.01) and judgement.exit_code == 3
@@ -65,7 +60,7 @@ def test_a_slower_cell_is_a_regression_since_its_first_slower_night() -> None:
     ],
 )
 def test_verdicts(values: list[float], kind: Kind | None, code: int) -> None:
-    judgement = judged(make_rows(values))
+    judgement = judge_rows(make_rows(values))
     assert [finding.kind for finding in judgement.findings] == ([kind] if kind else [])
     assert judgement.exit_code == code
 
@@ -76,16 +71,16 @@ def test_a_regression_ends_within_three_nights_of_the_return(nights: int) -> Non
     for seed in range(scaled(20, 4)):
         level, back = noisy(60 + nights + 20, noise=0.01, seed=seed), 60 + nights
         rows = make_rows([value * (0.95 if 60 <= night < back else 1.0) for night, value in enumerate(level)])
-        codes.append(tuple(judged(rows[:end]).exit_code for end in (back, back + 3, back + 20)))
+        codes.append(tuple(judge_rows(rows[:end]).exit_code for end in (back, back + 3, back + 20)))
     assert codes.count((3, 0, 0)) >= 0.9 * len(codes)  # at 1 % noise
 
 
 def test_lower_is_better_for_costs() -> None:
     rows = [make_row(number, cycles_per_packet=170.0 if number < 30 else 180.0) for number in range(33)]
-    finding = only(judged(rows), Kind.REGRESSION)
+    finding = only(judge_rows(rows), Kind.REGRESSION)
     assert finding.metric.name == "cycles/packet" and finding.after > finding.before
     better = [make_row(number, cycles_per_packet=170.0 if number < 30 else 160.0) for number in range(33)]
-    only(judged(better), Kind.IMPROVEMENT)
+    only(judge_rows(better), Kind.IMPROVEMENT)
 
 
 def bound(number: int, value: float) -> RunRow:
@@ -111,7 +106,7 @@ def measured(number: int, value: float) -> RunRow:
 )
 def test_bounds_prove_only_what_they_bound(before: Any, first: float, after: Any, second: float, kind: Kind) -> None:
     rows = [*(before(number, first) for number in range(30)), *(after(number, second) for number in range(30, 34))]
-    judgement = judged(rows)
+    judgement = judge_rows(rows)
     assert [finding.kind for finding in judgement.findings] == ([kind] if kind else [])
     silent = after is bound and second < first
     assert any("limited by the generator since" in remark for remark in judgement.remarks) == silent
@@ -128,7 +123,7 @@ def test_bounds_prove_only_what_they_bound(before: Any, first: float, after: Any
 )
 def test_other_conditions_begin_another_history(changes: dict[str, Any], words: str) -> None:
     rows = [*make_rows(noisy(30)), *(make_row(number, 4e6, **changes) for number in range(30, 33))]
-    judgement = judged(rows)
+    judgement = judge_rows(rows)
     assert only(judgement, Kind.INSUFFICIENT).nights == 3
     assert any(words in remark and date(30) in remark for remark in judgement.remarks)
 
@@ -136,7 +131,7 @@ def test_other_conditions_begin_another_history(changes: dict[str, Any], words: 
 def test_simulated_and_measured_runs_are_two_cells() -> None:
     simulated = Cell("netgate-vpp", "var2-64b", False, 1, simulated=True)
     rows = [*make_rows(noisy(30)), *make_rows(noisy(33, 4e6), simulated)]
-    assert judged(rows).exit_code == 0
+    assert judge_rows(rows).exit_code == 0
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(RunRow)])
@@ -156,7 +151,7 @@ def test_runs_by_hand_over_different_wans_have_histories_of_their_own() -> None:
     slower = [
         changed(row, total_pps=0.9 * row.figures["total_pps"].value) if at >= 25 else row for at, row in enumerate(far)
     ]
-    judgement = judged([row for pair in zip(near, slower, strict=True) for row in pair])
+    judgement = judge_rows([row for pair in zip(near, slower, strict=True) for row in pair])
     finding = only(judgement, Kind.REGRESSION)
     name = "netgate-vpp var2-64b uni 1q over WAN 20ms,1gbit by netem"
     assert str(finding.cell) == name and judgement.remarks == () and judgement.judged == 2
@@ -171,24 +166,24 @@ def test_runs_of_one_night_count_as_their_median() -> None:
     rows = make_rows(noisy(30))
     for number in (30, 31):
         rows += [make_row(number, value, id=str(at)) for at, value in enumerate((5e6, 2e6, 5.001e6))]
-    assert judged(rows).exit_code == 0
+    assert judge_rows(rows).exit_code == 0
 
 
 def test_runs_by_hand_do_not_count_where_there_are_nights() -> None:
     by_hand = [make_row(number, 3e6, night=None, suite=None) for number in range(20, 40)]
-    assert judged([*make_rows(noisy(30)), *by_hand]).exit_code == 0
-    assert judged([make_row(n, v, night=None) for n, v in enumerate(STEP)]).exit_code == 3
+    assert judge_rows([*make_rows(noisy(30)), *by_hand]).exit_code == 0
+    assert judge_rows([make_row(n, v, night=None) for n, v in enumerate(STEP)]).exit_code == 3
 
 
 def test_incomplete_runs_do_not_count() -> None:
     rows = [*make_rows(noisy(30)), *(make_row(number, 1e6, status="incomplete") for number in range(30, 34))]
-    assert judged(rows).findings == ()
+    assert judge_rows(rows).findings == ()
 
 
 def test_the_nights_own_scatter_is_the_noise_whatever_one_run_says_of_itself() -> None:
     """-2 % at 0.3 % from night to night, where each run leaves open 3 %."""
     rows = [make_row(n, v, uncertainty_pps=1.5e5) for n, v in enumerate([*noisy(30), *noisy(3, 4.9e6)])]
-    assert only(judged(rows), Kind.REGRESSION).nights == 3
+    assert only(judge_rows(rows), Kind.REGRESSION).nights == 3
 
 
 def test_a_regression_is_explained_by_the_nodes_that_cost_more() -> None:
@@ -197,7 +192,7 @@ def test_a_regression_is_explained_by_the_nodes_that_cost_more() -> None:
         slow = number >= 30
         nodes = {"ip4-lookup": 131.0 if slow else 100.0, "ip4-rewrite": 60.0, "arp": 9.0 if slow else 10.0}
         rows.append(make_row(number, value, nodes=nodes, cycles_per_packet=240.0 + 30 * slow))
-    findings = {finding.metric.name: finding for finding in judged(rows).of(Kind.REGRESSION)}
+    findings = {finding.metric.name: finding for finding in judge_rows(rows).of(Kind.REGRESSION)}
     assert set(findings) == {RATE, "cycles/packet"}
     for finding in findings.values():
         assert finding.explanation == ("ip4-lookup +31, other nodes -1: +30 cycles/packet since 3 February",)
@@ -215,7 +210,7 @@ def test_a_regression_is_explained_by_the_nodes_that_cost_more() -> None:
 def test_a_rate_is_told_beside_what_a_packet_costs(rate: float, cycles: float, words: tuple[str, ...]) -> None:
     rows = [*make_rows(noisy(30), cycles_per_packet=240.0)]
     rows += [make_row(30 + n, v, cycles_per_packet=cycles) for n, v in enumerate(noisy(3, rate))]
-    finding = next(one for one in judged(rows).findings if one.metric.name == RATE)
+    finding = next(one for one in judge_rows(rows).findings if one.metric.name == RATE)
     assert finding.explanation == words
 
 
@@ -248,7 +243,7 @@ def test_what_is_told_of_nodes_never_contradicts_the_whole(
 @pytest.mark.parametrize("lost", [0.05, 0.1, 0.2])
 def test_a_drift_is_told_as_drift(lost: float) -> None:
     values = [value * (1 - lost * night / 200) for night, value in enumerate(noisy(200))]
-    finding = only(judged(make_rows(values)), Kind.REGRESSION)
+    finding = only(judge_rows(make_rows(values)), Kind.REGRESSION)
     assert "a slow drift since about" in finding.explanation[0]
 
 
@@ -269,7 +264,7 @@ def known(day: str, cell: str = "netgate-vpp *", metric: str | None = None) -> K
     ],
 )
 def test_known_changes_do_not_alarm(note: Known, alarms: bool) -> None:
-    judgement = judged(make_rows(STEP), known=[note])
+    judgement = judge_rows(make_rows(STEP), known=[note])
     finding = only(judgement, Kind.REGRESSION if alarms else Kind.KNOWN)
     assert judgement.exit_code == (3 if alarms else 0)
     assert finding.note == (None if alarms else "new firmware")
@@ -277,30 +272,20 @@ def test_known_changes_do_not_alarm(note: Known, alarms: bool) -> None:
 
 def test_after_a_known_change_the_new_level_is_what_counts() -> None:
     rows = make_rows([*STEP, *noisy(20, 4.75e6), *noisy(3, 4.5e6)])
-    finding = only(judged(rows, known=[known(date(32))]), Kind.REGRESSION)
+    finding = only(judge_rows(rows, known=[known(date(32))]), Kind.REGRESSION)
     assert finding.since == date(53) and finding.before == pytest.approx(4.75e6, rel=0.01)
 
 
 def test_since_lists_older_regressions_without_alarm() -> None:
     rows = make_rows(STEP)
-    assert judged(rows, since=date(30)).exit_code == 3
-    later = judged(rows, since=date(31))
+    assert judge_rows(rows, since=date(30)).exit_code == 3
+    later = judge_rows(rows, since=date(31))
     assert later.exit_code == 0 and len(later.older) == 1
 
 
 def test_a_cell_left_out_for_long_is_not_judged() -> None:
-    judgement = judged([*make_rows(STEP), *make_rows(noisy(70, 6e5), LINUX)])
+    judgement = judge_rows([*make_rows(STEP), *make_rows(noisy(70, 6e5), LINUX)])
     assert judgement.exit_code == 0 and any("not judged" in remark for remark in judgement.remarks)
-
-
-def test_cells_that_failed_in_the_last_night_are_told() -> None:
-    attempt = Attempt("2026-11-20T01:00:00Z", None, "tester 10.0.0.1 is not there", 5)
-    failed = CellRecord(Cell("netgate-vpp", "var2-64b", False, 1), CellState.FAILED, (attempt,))
-    done = CellRecord(Cell("netgate-linux", "var2-64b", False, None), CellState.DONE)
-    night = Night("nightly", "2026-11-20", "2026-11-20T01:00:00Z", False, (failed, done), finished="x")
-    (missing,) = judged(make_rows(noisy(30)), nights=[night]).missing
-    assert (missing.cell, missing.night) == ("netgate-vpp var2-64b uni 1q", "2026-11-20")
-    assert missing.reason == "tester 10.0.0.1 is not there"
 
 
 OTHER = replace(VPP, mode="imix")
@@ -341,14 +326,14 @@ MISSED = {
 @pytest.mark.parametrize("name", MISSED)
 def test_of_a_cell_that_was_measured_again_the_last_record_counts(name: str) -> None:
     nights, words = MISSED[name]
-    found = [(one.cell, one.night, one.reason, one.of) for one in judged([], nights=nights).missing]
+    found = [(one.cell, one.night, one.reason, one.of) for one in judge_rows([], nights=nights).missing]
     assert found == [(cell and str(cell), date(at), reason, of) for cell, at, reason, of in words]
 
 
 def test_cells_that_the_last_night_did_not_measure_are_known() -> None:
     rows = [*make_rows(noisy(20)), *make_rows(noisy(30), LINUX)]
     by_hand = make_row(31, cell=LINUX, suite=None, night=None)
-    assert judged(rows).resting == judged([*rows, by_hand]).resting == {VPP}
+    assert judge_rows(rows).resting == judge_rows([*rows, by_hand]).resting == {VPP}
 
 
 @examples(20)
@@ -356,5 +341,5 @@ def test_cells_that_the_last_night_did_not_measure_are_known() -> None:
 def test_neither_the_rows_order_nor_their_unit_matters(rng: random.Random, exponent: int) -> None:
     rows = make_rows([value * 2.0**exponent for value in STEP])
     rng.shuffle(rows)
-    finding = only(judged(rows), Kind.REGRESSION)
+    finding = only(judge_rows(rows), Kind.REGRESSION)
     assert finding.since == date(30) and finding.share == pytest.approx(-0.05, abs=0.01)

@@ -164,19 +164,20 @@ def test_colons_in_a_key_as_ethtool_prints_them() -> None:
     assert predict(vpp(3, key=colons), streams("64b"), [0, 1]) == predict(vpp(3), streams("64b"), [0, 1])
 
 
-def test_addresses_alone_hash_imix_as_one_size() -> None:
-    table = tuple(entry % 3 for entry in range(128))
+def hashed_by(*fields: str) -> Spreading:
+    """One port's three queues, chosen by these fields."""
     places = tuple(QueuePlace(0, queue, f"cpu{queue}") for queue in range(3))
-    spreading = Spreading(places, (PortHash(0, KEY, ("src", "dst"), table),))
-    imix, small = (predict(spreading, streams(mode), [0]) for mode in ("imix", "64b"))
+    return Spreading(places, (PortHash(0, KEY, fields, tuple(entry % 3 for entry in range(128))),))
+
+
+def test_addresses_alone_hash_imix_as_one_size() -> None:
+    imix, small = (predict(hashed_by("src", "dst"), streams(mode), [0]) for mode in ("imix", "64b"))
     assert [q.share for q in imix.queues] == [pytest.approx(q.share) for q in small.queues]
     assert imix.ports[0].flows == 251
 
 
 def test_ports_alone_make_one_flow_of_addresses_that_vary() -> None:
-    table = tuple(entry % 3 for entry in range(128))
-    places = tuple(QueuePlace(0, queue, f"cpu{queue}") for queue in range(3))
-    spread = predict(Spreading(places, (PortHash(0, KEY, ("sport", "dport"), table),)), streams("64b"), [0])
+    spread = predict(hashed_by("sport", "dport"), streams("64b"), [0])
     assert spread.ports[0].flows == 1 and sorted(q.share or 0 for q in spread.queues) == [0, 0, 1]
 
 

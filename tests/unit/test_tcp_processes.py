@@ -136,11 +136,9 @@ def test_of_one_kernel_each_process_is_told_once() -> None:
     }
     shares = flow(took, setup=APART).shares
     once = told_processes(shares, APART)
-    assert {host: [one.process for one in ones] for host, ones in once.items()} == {
-        "client": [1, 9, 8],
-        "server": [2],
-        "dut": [],
-    }
+    assert [(host, *(one.process for one in ones)) for host, ones in once.items()] == [
+        ("client", 1, 9, 8), ("server", 2), ("dut",)
+    ]  # fmt: skip
     assert [len(ones) for ones in told_processes(shares, TcpEnvironment()).values()] == [4, 4, 2]
     guest = told_processes(shares, replace(APART, dut_is_guest=True))
     assert [len(ones) for ones in guest.values()] == [3, 1, 2]
@@ -156,12 +154,8 @@ def test_bits_for_each_cpu_second_of_tunnel_and_endpoints() -> None:
     assert bits_per_cpu_second(shares, TcpEnvironment(), 900e6) == pytest.approx(900e6 / 1.0)
     assert flow(took).bits_per_cpu_second == pytest.approx(flow(took).flow.received_bps)
     assert flow({**took, "server": []}).bits_per_cpu_second is None
-    assert columns(shares) == {
-        "client_tunnel": pytest.approx(0.4),
-        "client": pytest.approx(0.2),
-        "server_tunnel": pytest.approx(0.1),
-        "server": pytest.approx(0.3),
-    }
+    shown = {"client_tunnel": 0.4, "client": 0.2, "server_tunnel": 0.1, "server": 0.3}
+    assert columns(shares) == pytest.approx(shown)
     both = flow({**took, "server": [*took["server"], process(6, 0.5, 0.0, "tunnel")]}).shares
     assert columns(both)["server_tunnel"] == pytest.approx(0.5)
     assert mean_columns([shares, both])["server_tunnel"] == pytest.approx(0.3)
@@ -187,8 +181,7 @@ def test_the_summary_tells_tunnel_core_and_run_delay() -> None:
     lines = [" ".join(one.split()) for one in format_tcp(run(took)).splitlines()]
     assert "tunnel: openvpn, process 123, CPU 1 99.9 % 6.60 % 93.3 % - 1.00 % -" in lines
     assert any(one.startswith("its program, CPU 0+2 ") for one in lines)
-    assert any(one.startswith("its program ") for one in lines)
-    assert "other, process 7, elsewhere 20.0 % 0.000 % 20.0 % - 0.000 % -".replace("other", "stress") in lines
+    assert "stress, process 7, elsewhere 20.0 % 0.000 % 20.0 % - 0.000 % -" in lines
     assert any("process 6 0.200 %" in one for one in lines) and not any("\x1b" in one for one in lines)
     assert not any("iperf3" in one for one in lines)
     assert any(one.startswith("CPU forward IPv4: ") and "for each second of CPU" in one for one in lines)

@@ -9,7 +9,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from nights import VPP, date, make_row, make_rows, noisy
+from nights import VPP, date, make_row, noisy
 from runs import make_result
 
 from trexbench.core.errors import StoreError
@@ -210,8 +210,3 @@ def test_regress_reads_who_measured_and_the_calibration(tmp_path: Path) -> None:
     joined, page = judge(tmp_path, pytest.fail), collect(tmp_path, pytest.fail)
     assert not page.remarks and [one.tester for one in page.rows] == ["t1", "t2"], "as measured"
     assert not joined.remarks and {one.nights for one in joined.findings if one.metric.name == "maximum rate"} == {2}
-
-
-def test_rows_without_testers_are_as_before() -> None:
-    rows = make_rows(noisy(30))
-    assert [one.rows for one in histories_of(rows, [ratio()])] == [rows]
