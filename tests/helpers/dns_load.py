@@ -16,7 +16,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -200,18 +200,11 @@ class Resolver:
                 while now < length_s and sent < qps * now:
                     wire.send(query(sent))
                     sent += 1
-                came += self._answers(wire)
+                with suppress(BlockingIOError):
+                    while wire.recv(512):
+                        came += 1
                 time.sleep(0.001)
             return Held(qps, length_s, sent, came)
-
-    @staticmethod
-    def _answers(wire: socket.socket) -> int:
-        for number in range(10_000):
-            try:
-                wire.recv(512)
-            except BlockingIOError:
-                return number
-        return 10_000
 
 
 def query(number: int) -> bytes:
@@ -261,14 +254,12 @@ def page_part(report: Report) -> Part:
 
 
 def plot_of(runs: Mapping[Cell, DnsRun]) -> PlotFigure:
-    drawn = [_line(cell, run) for cell, run in runs.items()]
+    drawn = []
+    for cell, run in runs.items():
+        answered = [held.answers / held.length_s for held in run.held]
+        texts = [f"{qps:.0f} queries/s answered" for qps in answered]
+        drawn.append(PlotLine(str(cell), [held.asked_qps for held in run.held], answered, texts, (cell,)))
     return PlotFigure(PlotAxis("asked, queries/s"), PlotAxis("answered, queries/s"), drawn)
-
-
-def _line(cell: Cell, run: DnsRun) -> PlotLine:
-    answered = [held.answers / held.length_s for held in run.held]
-    texts = [f"{qps:.0f} queries/s answered" for qps in answered]
-    return PlotLine(str(cell), [held.asked_qps for held in run.held], answered, texts, (cell,))
 
 
 def add() -> None:

@@ -39,6 +39,7 @@ HIGH_BOUND = [row(0.9e6), row(0.9e6), row(0.901e6, at_least=True)]
         pytest.param([row(x) for x in (1e6, 1.001e6)], [row(0.997e6)], Comparison.SAME, id="two runs prove little"),
         pytest.param([row()], [row(1.1e6, at_least=True)], Comparison.FASTER, id="at least 1.1 is more than 1"),
         pytest.param([row()], [row(0.9e6, at_least=True)], Comparison.UNKNOWN, id="at least 0.9 may be anything"),
+        pytest.param([row(1.1e6, at_least=True)], [row()], Comparison.SLOWER, id="1 is less than at least 1.1"),
         pytest.param([row()], HIGH_BOUND, Comparison.SLOWER, id="a bound above the median moves no median"),
     ],
 )  # fmt: skip

@@ -14,11 +14,9 @@ from nights import noisy
 
 from trexbench.core.history.detect import FIRST_NIGHTS, LevelChange, Shape, Smallest, find_changes
 
-ONE_PERCENT = Smallest(0.01)
 
-
-def find(values: Sequence[float], smallest: Smallest = ONE_PERCENT) -> list[LevelChange]:
-    return find_changes(values, smallest)
+def find(values: Sequence[float]) -> list[LevelChange]:
+    return find_changes(values, Smallest(0.01))
 
 
 def two_modes(count: int, low: float, seed: int) -> list[float]:

@@ -97,8 +97,6 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
     If any run belongs to a suite's night, runs made by hand are left out; only runs like the last one count.
     """
     rows = [row for row in rows if row.night] or list(rows)
-    if not rows:
-        return []
     alike = like_the_last(rows)
     since, changed = _change_of_conditions(rows) if len(alike) < len(rows) else (None, ())
     by_night: dict[str, list[RunRow]] = {}

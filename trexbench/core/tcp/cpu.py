@@ -40,11 +40,6 @@ class ProcessShare:
     def busy(self) -> float:
         return self.user + self.system
 
-    @property
-    def needed(self) -> float:
-        """Share of a core that its busiest thread took; for a process of one thread, its run delay included."""
-        return self.busy + (self.waiting or 0.0) if self.thread is None else self.thread
-
 
 @dataclass(frozen=True)
 class ThreadShare:

@@ -216,14 +216,14 @@ def _of_tunnels(share: HostShare) -> Iterator[str]:
     """Processes of a tunnel without time left, as far as one core goes: of several threads, one that has none."""
     whose = "DUT" if share.host == "dut" else share.host
     for one in share.tunnels:
-        name = f"the {whose}'s tunnel ({one.name}, process {one.process})"
+        name, waiting = f"the {whose}'s tunnel ({one.name}, process {one.process})", one.waiting or 0.0
         if one.thread is not None and one.thread >= BUSY:
             yield f"{name}: a thread took {format_share(one.thread)} of a core"
         elif one.thread is None and one.busy >= BUSY:
             yield f"{name} took {format_share(one.busy)} of a core"
-        elif share.host != "dut" and one.thread is None and waits(one.waiting) and one.needed >= BUSY:
-            waited = format_share(one.waiting or 0.0)
-            yield f"{name} took {format_share(one.busy)} of a core, and waited for one for {waited} of the time"
+        elif share.host != "dut" and one.thread is None and waits(waiting) and one.busy + waiting >= BUSY:
+            took, waited = format_share(one.busy), format_share(waiting)
+            yield f"{name} took {took} of a core, and waited for one for {waited} of the time"
 
 
 def of_window(evidence: TcpEvidence) -> Iterator[str]:
