@@ -10,7 +10,7 @@ from findings import BY_NAME, NIGHTS, found, judgement_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.core.history.causes import Section, groups_of
+from trexbench.core.history.causes import groups_of
 from trexbench.core.history.detect import Shape
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding
@@ -88,7 +88,7 @@ def test_groups_stand_in_the_order_of_what_they_say() -> None:
         )
     )
     assert [group.first.cell.dut for group in groups] == ["d", "c", "b", "a", "old", "netgate-vpp"]
-    assert [group.section for group in groups][-2:] == [Section.OLDER, Section.IMPROVEMENT]
+    assert [group.section for group in groups][-2:] == [Kind.OLDER, Kind.IMPROVEMENT]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..core.history.causes import FindingGroup, Section, groups_of
+from ..core.history.causes import FindingGroup, groups_of
 from ..core.history.explain import day_words
 from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, MissingCell
@@ -62,7 +62,7 @@ class NightEvent:
     @property
     def older(self) -> bool:
         """True if it began before the night that was named."""
-        return self.group is not None and self.group.section is Section.OLDER
+        return self.group is not None and self.group.section is Kind.OLDER
 
     @property
     def sign(self) -> str:
@@ -91,7 +91,7 @@ def events_of(
     lasting = (
         group
         for group in groups
-        if group.section is not Section.RECOVERY
+        if group.section is not Kind.RECOVERY
         or not again.issuperset((one.cell, one.metric.name) for one in group.findings)
     )
     kinds = [*SIGNS]
@@ -104,7 +104,7 @@ def events_of(
 
 
 def _of_group(group: FindingGroup) -> NightEvent:
-    alarms = group.section not in (Section.OLDER, Section.KNOWN)
+    alarms = group.section not in (Kind.OLDER, Kind.KNOWN)
     cells = tuple(map(str, group.cells))
     subject = f"{dut_words(group)} ({format_count(len(cells), 'cell')})"
     return NightEvent(
@@ -190,7 +190,7 @@ def _all_well(judgement: Judgement) -> str:
     every = {cell for cell, _ in judgement.steady} | {one.cell for one in judgement.findings if one.cell not in few}
     young = {cell: nights for cell, nights in few.items() if cell not in every}
     usual, resting = every - judgement.resting, every & judgement.resting
-    known = sum(group.section is Section.KNOWN for group in groups_of(judgement))
+    known = sum(group.section is Kind.KNOWN for group in groups_of(judgement))
     parts = [f"All {len(usual)} cells as usual" if len(usual) > 1 else "As usual" if usual else "Nothing changed"]
     parts += [format_count(known, "known change")] if known else []
     parts += [f"{len(young)} not judged yet: {too_few(*young.values())}"] if young else []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..core.history.causes import FindingGroup, Section
+from ..core.history.causes import FindingGroup
 from ..core.history.detect import SURE, Shape
 from ..core.history.explain import day_range, day_words
-from ..core.history.levels import NEEDED_NIGHTS
+from ..core.history.levels import NEEDED_NIGHTS, Kind
 from ..core.history.regression import Finding
 from ..core.history.rows import COST
 from .clean import clean
@@ -41,14 +41,14 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
         nights = day_range(first.loss.first, first.loss.last, group.now)
         again = f", as {'on' if first.loss.nights == 1 else 'from'} {nights}"
     words = " again" if again else ""
-    if group.section is Section.RECOVERY and first.loss is not None:
+    if group.section is Kind.RECOVERY and first.loss is not None:
         was = f"was {_loss_words(leading)} for {format_count(first.loss.nights, 'night')}"
         count = "" if brief else f" ({format_count(len(group.cells), 'cell')})"
         return f"{dut} recovered since {group.day}, {was}{count}{cause}"
     if brief:
         is_share = first.metric.bounded and any(one.share is not None for one in leading)
         dut += " is" if is_share else ":"
-    if group.section is Section.SUSPICION:
+    if group.section is Kind.SUSPICION:
         most = max(one.more for one in leading)
         nights = "one more such night makes" if most == 1 else f"{most} more such nights make"
         change = "a regression" if first.worse else "an improvement" if first.loss is None else "a recovery"
@@ -66,7 +66,7 @@ def dut_words(group: FindingGroup) -> str:
 
 def group_kind(group: FindingGroup) -> str:
     """One word for what a group is: on a card of the page, in a message, in a table."""
-    named = {Section.SUSPICION: "suspected", Section.RECOVERY: "recovered", Section.KNOWN: "known"}
+    named = {Kind.SUSPICION: "suspected", Kind.RECOVERY: "recovered", Kind.KNOWN: "known"}
     if group.section in named:
         return named[group.section]
     if not group.first.worse or group.first.is_relapse:

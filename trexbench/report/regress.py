@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
-from ..core.history.causes import FindingGroup, Section, groups_of
+from ..core.history.causes import FindingGroup, groups_of
 from ..core.history.levels import Kind
 from ..core.history.regression import Finding, Judgement
 from .clean import clean, escape_markdown
@@ -48,12 +48,12 @@ def format_judgement(judgement: Judgement, width: int = WIDTH) -> str:
 
 def _sections(judgement: Judgement, width: int) -> Iterator[str]:
     titles = {
-        Section.REGRESSION: "REGRESSIONS",
-        Section.SUSPICION: "SUSPECTED",
-        Section.OLDER: f"REGRESSIONS BEFORE {judgement.since}, NOT ALARMING",
-        Section.RECOVERY: "RECOVERED",
-        Section.IMPROVEMENT: "IMPROVEMENTS",
-        Section.KNOWN: "KNOWN CHANGES",
+        Kind.REGRESSION: "REGRESSIONS",
+        Kind.SUSPICION: "SUSPECTED",
+        Kind.OLDER: f"REGRESSIONS BEFORE {judgement.since}, NOT ALARMING",
+        Kind.RECOVERY: "RECOVERED",
+        Kind.IMPROVEMENT: "IMPROVEMENTS",
+        Kind.KNOWN: "KNOWN CHANGES",
     }
     groups = groups_of(judgement)
     for section, title in titles.items():
@@ -120,7 +120,7 @@ def format_markdown(judgement: Judgement) -> str:
 def format_github(judgement: Judgement) -> str:
     """Workflow commands: an error per regression, a warning per reason of cells not measured, a notice for the rest."""
     lines = []
-    for group in (one for one in groups_of(judgement) if one.section is Section.REGRESSION):
+    for group in (one for one in groups_of(judgement) if one.section is Kind.REGRESSION):
         figures = (finding_line(finding) for finding in group.findings[1:])
         lines.append(_command("error", headline(group), "\n".join([*group_lines(group), *figures])))
     lines += [_command("warning", "not measured", line) for line in missing_lines(judgement.missing)]
@@ -209,7 +209,7 @@ def format_junit(judgement: Judgement) -> str:
     def add_case(cell: object, metric: str) -> ElementTree.Element:
         return ElementTree.SubElement(suite, "testcase", classname=clean(cell), name=clean(metric))
 
-    groups = [group for group in groups_of(judgement) if group.section is Section.REGRESSION]
+    groups = [group for group in groups_of(judgement) if group.section is Kind.REGRESSION]
     alarming = {id(finding): group for group in groups for finding in group.findings}
     for finding in sorted(judgement.findings, key=lambda one: (str(one.cell), one.metric.name)):
         case, line = add_case(finding.cell, finding.metric.name), clean(finding_line(finding))

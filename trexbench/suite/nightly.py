@@ -10,7 +10,6 @@ from pathlib import Path
 from ..config.catalogue import SUITES
 from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
-from ..core.history.causes import Section
 from ..core.history.levels import Kind
 from ..core.history.night import CellState, Night
 from ..core.history.regression import Judgement
@@ -137,7 +136,7 @@ class Nightly:
         for event in events_of_judgement(judgement):
             if event.alarms and event.group is not None and event.kind != "improvement":
                 self.findings.append(event.headline)
-                self.findings += [f"    {line}" for line in event.lines if event.group.section is Section.REGRESSION]
+                self.findings += [f"    {line}" for line in event.lines if event.group.section is Kind.REGRESSION]
         if judgement.exit_code != TOO_LITTLE or self.strict:
             self._set_code(judgement.exit_code)
         self.night = replace(self.night, judged=self.verdict)

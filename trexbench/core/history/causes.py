@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from .cell import Cell
 from .detect import Shape
@@ -12,17 +11,6 @@ from .differences import Difference
 from .explain import day_words
 from .levels import Kind
 from .regression import Finding, Judgement
-
-
-class Section(str, Enum):
-    """Where a group is listed. older: regressions that do not alarm."""
-
-    REGRESSION = "regression"
-    SUSPICION = "suspicion"
-    OLDER = "older"
-    RECOVERY = "recovery"
-    IMPROVEMENT = "improvement"
-    KNOWN = "known"
 
 
 @dataclass(frozen=True)
@@ -34,7 +22,7 @@ class FindingGroup:
     of its last run before ``since`` and of its first one from then on; None: not compared.
     """
 
-    section: Section
+    section: Kind
     findings: tuple[Finding, ...]
     since: str
     now: str
@@ -68,10 +56,10 @@ class FindingGroup:
 
 def groups_of(judgement: Judgement) -> tuple[FindingGroup, ...]:
     """All groups of a judgement: what alarms first, then by metric and by the size of the change."""
-    apart = {Section.REGRESSION: judgement.regressions, Section.OLDER: judgement.older}
+    apart = {Kind.REGRESSION: judgement.regressions, Kind.OLDER: judgement.older, Kind.INSUFFICIENT: ()}
     every: list[FindingGroup] = []
-    for section in Section:
-        groups, findings = [], apart[section] if section in apart else judgement.of(Kind(section.value))
+    for section in Kind:
+        groups, findings = [], apart.get(section, judgement.of(section))
         for night, part in _parts(findings, judgement.nights):
             ordered = tuple(sorted(part, key=lambda one: (*_size(one), str(one.cell))))
             first = ordered[0]

@@ -24,11 +24,12 @@ class Kind(str, Enum):
     """A kind of finding.
 
     recovery: the end of a regression; suspicion: one night, which more like it make a change; known: a change that
-    somebody acknowledged; insufficient: too few nights to judge.
+    somebody acknowledged; insufficient: too few nights to judge. older: of groups alone: regressions that do not alarm.
     """
 
     REGRESSION = "regression"
     SUSPICION = "suspicion"
+    OLDER = "older"
     RECOVERY = "recovery"
     IMPROVEMENT = "improvement"
     KNOWN = "known"
