@@ -74,16 +74,8 @@ def of_export(text: str) -> dict[str, Any]:
     return leaves(document["vars"]) | {"stats": hashlib.sha256(plain.encode()).hexdigest()}
 
 
-def of_list(text: str) -> dict[str, Any]:
-    return leaves({row["path"]: row for row in json.loads(text)["runs"]})
-
-
 def of_query(text: str) -> dict[str, Any]:
     return leaves({row["path"]: row | {"nodes": json.loads(row["nodes"])} for row in json.loads(text)})
-
-
-def of_regress(text: str) -> dict[str, Any]:
-    return leaves(json.loads(text))
 
 
 def of_report(text: str) -> dict[str, Any]:
@@ -102,10 +94,11 @@ def figures(results: Path, call: Callable[[Sequence[str]], tuple[int, str]]) -> 
         call(["results", "export", "--loadtest", str(results / path), "-o", str(export)])
         found[f"export {path}"] = of_export(export.read_text())
         export.unlink()
-    found["results list"] = of_list(call(["results", "list", *place, "--json"])[1])
+    listed = json.loads(call(["results", "list", *place, "--json"])[1])["runs"]
+    found["results list"] = leaves({row["path"]: row for row in listed})
     found["results query"] = of_query(call(["results", "query", *place, "--json", "select * from runs"])[1])
     code, said = call(["regress", *place, "--json"])
-    found["regress"] = of_regress(said) | {"code": code}
+    found["regress"] = leaves(json.loads(said)) | {"code": code}
     page = results / "report.md"
     call(["report", *place, "--markdown", str(page)])
     found["report"] = of_report(page.read_text())

@@ -138,8 +138,8 @@ def test_connections_share_nothing_but_the_line() -> None:
     ],
 )
 def test_how_much_of_a_buffer_is_window(facts: dict[str, str], share: float, word: str) -> None:
-    found, why = window_rule(facts)
-    assert found == share and word in why
+    of_buffer, why = window_rule(facts)
+    assert of_buffer == share and word in why
 
 
 def test_the_product_is_the_lines_or_follows_from_ping() -> None:
