@@ -19,7 +19,7 @@ from trexbench.core.load.plan import MIN_OFFERED_PPS, Direction, Offer, pair_dir
 from trexbench.core.load.sample import LatencyCounters, PortCounters, Reading, Sample
 from trexbench.core.protocols import Sink
 from trexbench.core.result import RunResult, Status
-from trexbench.core.strategy.base import LoadStep, Strategy
+from trexbench.core.strategy.base import Strategy
 from trexbench.core.strategy.table import STRATEGIES
 from trexbench.core.units import line_rate_pps
 from trexbench.session import run as runner
@@ -245,24 +245,6 @@ class SimulatedGenerator:
         return 1 - min(1.0, down / (end - begin))
 
 
-class Silent:
-    """A sink that looks at nothing."""
-
-    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
-        pass
-
-
-class Tee:
-    """Hands every sample to several sinks, as the command line does."""
-
-    def __init__(self, *sinks: Sink) -> None:
-        self.sinks = sinks
-
-    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
-        for sink in self.sinks:
-            sink.sampled(samples, step)
-
-
 def make_plan(
     bidir: bool = False,
     ports: Sequence[int] = (0, 1),
@@ -306,7 +288,7 @@ def simulate_with(
     """The outcome, and the generator and the clock to ask what happened to them."""
     clock = HeldClock(late_s=world.late_s, rng=random.Random(world.seed))
     generator = (of or SimulatedGenerator)(plan, world, clock)
-    return runner.run(plan, generator, clock, sink or Silent()), generator, clock
+    return runner.run(plan, generator, clock, [sink] if sink is not None else []), generator, clock
 
 
 def make_result(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from runs import HeldClock, Silent, make_plan
+from runs import HeldClock, make_plan
 
 from trexbench.config.schema import read_dut
 from trexbench.config.twin import TesterSpec, TwinSpec
@@ -174,7 +174,7 @@ def measure(twin: Twin | Box, router: Router) -> runner.Outcome:
         seed=twin.seed,
         step_s=twin.step_s,
     )
-    return runner.run(plan, SimGenerator(engine, plan, twin.streams, clock), clock, Silent())
+    return runner.run(plan, SimGenerator(engine, plan, twin.streams, clock), clock)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from effort import scaled
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result
+from runs import HeldClock, SimulatedGenerator, World, make_plan, make_result
 
 from trexbench.core.result import RunResult, Status
 from trexbench.report.run.text import format_brief, format_summary
@@ -72,7 +72,7 @@ def random_outcome(rng: random.Random) -> tuple[RunResult, Outcome]:
         **(more if kind == "ramp" else {}),
     )
     clock = Dozing(late_s=rng.choice((0.0, 0.02, 0.2)), rng=rng)
-    outcome = run(plan, SimulatedGenerator(plan, random_world(rng), clock), clock, Silent())
+    outcome = run(plan, SimulatedGenerator(plan, random_world(rng), clock), clock)
     return replace(make_result(plan, World(dead_ports=[0])), samples=tuple(outcome.samples)), outcome
 
 

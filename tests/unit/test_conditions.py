@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from documents import to_document
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result
+from runs import HeldClock, SimulatedGenerator, World, make_plan, make_result
 
 from trexbench.core.errors import StoreError
 from trexbench.core.load.sample import Conditions, CoreState, Sample, SenderCounters, sample_from_dict, stored
@@ -26,7 +26,7 @@ At = Callable[[float], Conditions]
 def measured(at: At, capacity_pps: float, **plan: Any) -> Any:
     """Plan and samples of a ramp from 0 to 1.44 Mpps in 60 s after a warm-up of 5 s: 24 kpps more each second."""
     made, clock = make_plan(**plan), HeldClock()
-    outcome = run(made, SimulatedGenerator(made, World(capacity_pps), clock), clock, Silent(), lambda: at(clock.now()))
+    outcome = run(made, SimulatedGenerator(made, World(capacity_pps), clock), clock, watch=lambda: at(clock.now()))
     assert outcome.error is None
     return made, outcome.samples
 

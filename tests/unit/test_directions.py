@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from documents import to_document
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
+from runs import HeldClock, SimulatedGenerator, World, make_plan, make_result, simulate
 from test_request import Frames64, request
 
 from trexbench.config.model import PlanDefaults
@@ -114,7 +114,7 @@ def test_a_gap_in_the_samples_is_in_no_window(stalls_at_s: float, where: str) ->
             super().sleep_until(t_s + (20.0 if stalls_at_s <= self.now_s < stalls_at_s + 1 else 0.0))
 
     plan, world, clock = make_plan(confirm_s=0.0), World(7e5), Stalls()
-    samples = run(plan, SimulatedGenerator(plan, world, clock), clock, Silent()).samples
+    samples = run(plan, SimulatedGenerator(plan, world, clock), clock).samples
     gap = (stalls_at_s, stalls_at_s + 21.0)
     (direction,) = plan.directions
     windows = RunWindows(plan, samples).judged(direction)

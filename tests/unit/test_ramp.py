@@ -13,7 +13,7 @@ import pytest
 from effort import examples, scaled
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from runs import HeldClock, Silent, SimulatedGenerator, World, asked, make_plan, simulate
+from runs import HeldClock, SimulatedGenerator, World, asked, make_plan, simulate
 
 from trexbench.core.load.plan import LATENCY_LOADS, Direction, Plan
 from trexbench.core.load.sample import Phase, Sample
@@ -124,7 +124,7 @@ def test_a_loop_that_stalls_goes_on_where_the_clock_is() -> None:
             super().sleep_until(t_s + (7.3 if 30 < self.now_s < 31.5 else 0))
 
     plan, clock = make_plan(confirm_s=0.0), Stalls()
-    outcome = run(plan, SimulatedGenerator(plan, World(), clock), clock, Silent())
+    outcome = run(plan, SimulatedGenerator(plan, World(), clock), clock)
     assert spent(outcome.samples, Phase.RAMP) == pytest.approx(60)
     ramp = of(outcome.samples, Phase.RAMP)
     begun = ramp[0].t_s - 1

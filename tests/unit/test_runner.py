@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from effort import NIGHTLY, scaled
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate, simulate_with
+from runs import HeldClock, SimulatedGenerator, World, make_plan, simulate, simulate_with
 
 from trexbench.core.errors import BenchError, DutError, GeneratorError, GeneratorLost, StoreError
 from trexbench.core.load.plan import Plan
@@ -62,7 +62,7 @@ class Tripwire:
 
 def trip(nth: int | None, what: BaseException, after: bool = False) -> tuple[Tripwire, Outcome]:
     world = Tripwire(TIMED, BUSY, nth, what, after)
-    return world, run(TIMED, world, world, world)
+    return world, run(TIMED, world, world, [world])
 
 
 CALLS = trip(None, ValueError())[0].calls
@@ -127,7 +127,7 @@ def _lines_until(nth: int | None) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        run(plan, world, world, world)
+        run(plan, world, world, [world])
     except Interrupted:
         pass  # before the loop began or after it ended: nobody was there to take it
     finally:
@@ -238,7 +238,7 @@ class Slow(HeldClock):
 
 def test_a_warm_up_that_took_one_long_sample_still_has_to_prove_the_path() -> None:
     plan, clock = make_plan(), Slow()
-    outcome = run(plan, SimulatedGenerator(plan, World(dead_ports=[0]), clock), clock, Silent())
+    outcome = run(plan, SimulatedGenerator(plan, World(dead_ports=[0]), clock), clock)
     assert isinstance(outcome.error, DutError)
 
 
@@ -247,7 +247,7 @@ def test_a_warm_up_that_took_one_long_sample_still_has_to_prove_the_path() -> No
 def test_a_cable_pulled_after_such_a_warm_up_is_a_link_that_failed(pulled_s: float, unseen_s: float) -> None:
     plan, clock = make_plan(), Slow()
     world = World(blips=[(pulled_s, 1e9)], link_down_at_s=pulled_s + unseen_s)
-    outcome = run(plan, SimulatedGenerator(plan, world, clock), clock, Silent())
+    outcome = run(plan, SimulatedGenerator(plan, world, clock), clock)
     (result,) = analyse(plan, outcome.samples).directions
     assert result.limit is Limit.LINK
 
@@ -279,7 +279,7 @@ def run_stale(begin_s: float, end_s: float, world: World | None = None) -> Outco
     plan, clock = make_plan(bidir=True), HeldClock()
     generator = Stale(plan, world or World(), clock)
     generator.begin_s, generator.end_s = begin_s, end_s
-    return run(plan, generator, clock, Silent())
+    return run(plan, generator, clock)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from effort import scaled
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
+from runs import HeldClock, SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import PortCounters, Reading, Sample, StreamCounters
@@ -56,7 +56,7 @@ def judged(plan: Plan, world: World, kind: str, skew_s: float) -> Analysis:
     clock = HeldClock()
     generator = Skewed(plan, world, clock)
     generator.kind, generator.skew_s = kind, skew_s
-    outcome = run(plan, generator, clock, Silent())
+    outcome = run(plan, generator, clock)
     assert outcome.error is None
     return analyse(plan, outcome.samples)
 
@@ -136,7 +136,7 @@ def test_the_skew_that_is_seen_is_what_there_is_and_none_where_streams_are_count
         clock = HeldClock()
         generator = Skewed(plan, World(), clock)
         generator.kind, generator.skew_s = kind, 10e-3
-        samples = run(plan, generator, clock, Silent()).samples
+        samples = run(plan, generator, clock).samples
         (direction,) = plan.directions
         assert least <= find_skew_s(plan, samples, direction) <= most, kind
         assert find_skew_s(plan, [counted(sample) for sample in samples], direction) == 0

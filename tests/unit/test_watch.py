@@ -83,7 +83,7 @@ def test_trials_of_a_dut_that_a_look_slows_down_are_looked_at_from_the_silence_a
 def test_a_look_that_takes_time_shortens_no_trial(confirm_s: float) -> None:
     plan, clock = make_plan(hold_s=10.0, confirm_s=confirm_s), HeldClock()
     watcher = Watcher(Box(clock=clock, takes_s=0.8), plan, clock, "hold", background=False, around=True)
-    outcome = run(plan, SimulatedGenerator(plan, World(0.66e6), clock), clock, watcher)
+    outcome = run(plan, SimulatedGenerator(plan, World(0.66e6), clock), clock, [watcher])
     (trial,) = by_trial(outcome.samples, Phase.CONFIRM).values()
     before, last = outcome.samples[trial[0] - 1], outcome.samples[trial[-1]]
     sent = last.reading.ports[0].opackets - before.reading.ports[0].opackets

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..core.calibration import Calibration, calibration_warnings
@@ -13,10 +13,10 @@ from ..core.errors import BenchError, ConfigError, DutChanged, DutError, Generat
 from ..core.load.headers import find_tuple5, mtu_needed
 from ..core.load.plan import pair_directions
 from ..core.load.profile import Profile
-from ..core.load.sample import Phase, Sample
-from ..core.protocols import Clock, Sink
+from ..core.load.sample import Phase
+from ..core.protocols import Clock
 from ..core.result import RunResult, Status
-from ..core.strategy.base import LoadStep, Strategy
+from ..core.strategy.base import Strategy
 from ..core.tcp.path import TrafficPath
 from ..core.verdict.model import RunWarning
 from ..dut import Attestation
@@ -35,23 +35,6 @@ if TYPE_CHECKING:
 NO_LATENCY = RunWarning("no-latency", "no latency was measured: the generator's ports cannot time frames")
 
 _VOID = "what was measured is void: measure again"
-
-
-@dataclass
-class SinkGroup:
-    """Hands every sample to several sinks. If one fails the others get it all the same; then the failure is raised."""
-
-    sinks: Sequence[Sink] = field(default_factory=tuple)
-
-    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
-        failure: Exception | None = None
-        for sink in self.sinks:
-            try:
-                sink.sampled(samples, step)
-            except Exception as failed:
-                failure = failure or failed
-        if failure is not None:
-            raise failure
 
 
 @dataclass(frozen=True)
@@ -93,7 +76,7 @@ class Session:
             with uninterrupted():  # what was begun is brought to its end
                 display = recorder.begin(result)
             watcher.start()
-            sinks = SinkGroup([recorder, *([] if display is None else [display]), watcher])
+            sinks = [recorder, *([] if display is None else [display]), watcher]
             outcome = run(plan, self.generator, self.clock, sinks, self.watch)
             if not isinstance(outcome.error, Interrupted):
                 watcher.finish()

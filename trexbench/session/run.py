@@ -59,7 +59,9 @@ Watch = Callable[[], Conditions | None]
 """Reads the lab's conditions; None where there is no lab, or it is too soon to read them again. Never fails."""
 
 
-def run(plan: Strategy, generator: Generator, clock: Clock, sink: Sink, watch: Watch = lambda: None) -> Outcome:
+def run(
+    plan: Strategy, generator: Generator, clock: Clock, sinks: Sequence[Sink] = (), watch: Watch = lambda: None
+) -> Outcome:
     """Carry out the plan. Whatever ends it, the ports are silent and the samples are in the outcome."""
     samples: list[Sample] = []
     warnings: list[RunWarning] = []
@@ -67,7 +69,7 @@ def run(plan: Strategy, generator: Generator, clock: Clock, sink: Sink, watch: W
     # A signal may come at any line, even in the clean-up: what it interrupts there is done again.
     try:
         try:
-            _drive(plan, generator, clock, _NotingSink(sink, warnings), watch, samples, warnings)
+            _drive(plan, generator, clock, sinks, watch, samples, warnings)
         except (Exception, Interrupted, KeyboardInterrupt) as raised:
             error = as_error(raised)
         error = _silence(generator, error, warnings)
@@ -86,28 +88,22 @@ def as_error(raised: BaseException) -> BenchError | Interrupted:
     return Interrupted("Ctrl-C", 130) if isinstance(raised, KeyboardInterrupt) else as_bench_error(raised)
 
 
-class _NotingSink:
-    """Hands samples on. The first failure of the sink becomes a warning; none ends the measurement."""
-
-    def __init__(self, sink: Sink, warnings: list[RunWarning]) -> None:
-        self._sink, self._warnings = sink, warnings
-        self._failed = False
-
-    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
+def _hand_on(sinks: Sequence[Sink], samples: Sequence[Sample], step: LoadStep, warnings: list[RunWarning]) -> None:
+    """Hand the samples to every sink. The first failure of any becomes a warning; none ends the measurement."""
+    for sink in sinks:
         try:
-            self._sink.sampled(samples, step)
+            sink.sampled(samples, step)
         except Exception as failed:
-            if not self._failed:
+            if all(warning.code != "sink" for warning in warnings):
                 text = f"at {samples[-1].t_s:.1f} s a sample was not shown or stored: {as_error(failed)}"
-                self._warnings.append(RunWarning("sink", text))
-            self._failed = True
+                warnings.append(RunWarning("sink", text))
 
 
 def _drive(
     plan: Strategy,
     generator: Generator,
     clock: Clock,
-    sink: Sink,
+    sinks: Sequence[Sink],
     watch: Watch,
     samples: list[Sample],
     warnings: list[RunWarning],
@@ -125,14 +121,14 @@ def _drive(
         clock.sleep_until(step.until_s)
         reading = generator.read()
         samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial, watch()))
-        sink.sampled(samples, step)
+        _hand_on(sinks, samples, step, warnings)
         _check_counters(plan, samples)
         _check_movement(plan, samples, warnings)
         _check_links(samples[-1])
         if step.phase is Phase.WARMUP:
             _check_path(plan, samples)
         if not step.offered_pps and clock.now() - samples[-1].t_s > BRIEF * plan.sample_s:
-            # The sink has read the DUT: that time is silence, too, and no part of the load that follows.
+            # A sink has read the DUT: that time is silence, too, and no part of the load that follows.
             samples.append(Sample(step.phase, clock.now(), {}, generator.read(), step.trial, watch()))
             _check_counters(plan, samples)
     _name_missing_loads(plan, samples, warnings)
