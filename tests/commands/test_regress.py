@@ -60,7 +60,7 @@ def test_twelve_nights_the_last_two_slower(nights: Path, twelve_nights: TwelveNi
 
 
 def test_forms_of_one_judgement(nights: Path) -> None:
-    done = trexbench(nights, "regress", "--junit", "r.xml", "--markdown", "r.md", "--github")
+    done = trexbench(nights, "regress", "--junit", "r.xml", "--format", "md", "-o", "r.md", "--github")
     assert done.returncode == 3
     assert done.stdout.startswith("::error title=netgate-vpp ")
     failures = ElementTree.parse(nights / "r.xml").getroot().findall(".//failure")

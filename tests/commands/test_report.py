@@ -41,13 +41,13 @@ def test_the_page_is_one_file_of_bearable_size(results: Path, tmp_path: Path) ->
 
 
 def test_markdown_goes_to_standard_output(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report("--results", str(results), "--markdown", "-", "--dut", "vpp") == 0
+    assert report("--results", str(results), "--format", "md", "--dut", "vpp") == 0
     said = capsys.readouterr().out
     assert said.startswith("# 4 cells measured; too early to judge") and "| 64b |" in said and "linux" not in said
 
 
 def test_tables_go_into_their_directory_as_csv(results: Path, tmp_path: Path) -> None:
-    assert report("--results", str(results), "--csv", str(tmp_path / "new"), "--dut", "vpp") == 0
+    assert report("--results", str(results), "--format", "csv", "-o", str(tmp_path / "new"), "--dut", "vpp") == 0
     names = {one.name for one in (tmp_path / "new").iterdir()}
     assert {"maximum-rate.csv", "ramps.csv", "latency.csv", "trends.csv"} <= names
     assert (tmp_path / "new" / "maximum-rate.csv").read_text().startswith("Direction,Traffic,")
@@ -55,14 +55,14 @@ def test_tables_go_into_their_directory_as_csv(results: Path, tmp_path: Path) ->
 
 def test_another_night_can_be_the_tables(results: Path, tmp_path: Path) -> None:
     path = tmp_path / "r.md"
-    assert report("--results", str(results), "--night", "2026-11-19", "--markdown", str(path)) == 0
+    assert report("--results", str(results), "--night", "2026-11-19", "-o", str(path)) == 0
     text = path.read_text()
     assert "night of 2026-11-19" in text and "did not answer" not in text
     assert text.startswith("# 8 cells measured; too early to judge: needs 7 nights, has 2\n"), "as it was then"
 
 
 def test_a_regression_is_told_in_every_form(slower: Path, tmp_path: Path) -> None:
-    assert report("--results", str(slower), "-o", str(tmp_path / "r.html"), "--markdown", str(tmp_path / "r.md")) == 0
+    assert all(report("--results", str(slower), "-o", str(tmp_path / f"r.{form}")) == 0 for form in ("html", "md"))
     text = (tmp_path / "r.md").read_text()
     (share,) = re.findall(r"\*\*regression\*\*: vpp (33\.\d) % slower since 10 November \(1 cell\)", text)
     assert text.startswith("# vpp is 33 % slower since 10 November\n") and "nothing that was read back differs" in text
@@ -108,7 +108,7 @@ def test_an_older_night_whose_document_went_meanwhile_is_left_out_and_named(tmp_
         (("--suite", "nightlie"), "is of nightlie: `trexbench results list`"),
         (("--dut", "nobody"), "is of nobody"),
         (("-o", "/proc/report.html"), "/proc/report.html"),
-        (("--csv", "/dev/null"), "/dev/null is not a directory: name one for the tables"),
+        (("--format", "csv", "-o", "/dev/null"), "/dev/null is not a directory: name one for the tables"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

@@ -113,7 +113,7 @@ def test_tunables_that_change_what_is_sent_have_a_name_and_a_history_of_their_ow
     assert [one["cell"]["mode"] for one in listed] == names
     files = [Path(one["path"]).name.split("-", 1)[1] for one in listed]
     assert files[::3] == ["mine-size-1514-vm-var2-uni.json", "var2-imix-size-64-uni.json"]
-    table = trexbench(tmp_path, "report", "--markdown", "-").stdout
+    table = trexbench(tmp_path, "report", "--format", "md").stdout
     assert all(name in table for name in names)
     (one,) = json.loads(trexbench(tmp_path, "results", "list", "--mode", "imix,size=64", "--json").stdout)["runs"]
     assert one["cell"]["mode"] == "var2-imix,size=64"

@@ -100,7 +100,7 @@ def figures(results: Path, call: Callable[[Sequence[str]], tuple[int, str]]) -> 
     code, said = call(["regress", *place, "--json"])
     found["regress"] = leaves(json.loads(said)) | {"code": code}
     page = results / "report.md"
-    call(["report", *place, "--markdown", str(page)])
+    call(["report", *place, "--format", "md", "-o", str(page)])
     found["report"] = of_report(page.read_text())
     page.unlink()
     return found

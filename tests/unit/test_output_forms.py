@@ -155,7 +155,8 @@ def test_two_forms_exclude_each_other_and_another_is_refused_by_name() -> None:
     [
         ("report --watch --format md", "--watch writes no file"),
         ("report --port 8000", "--port means nothing without --watch: add --watch, or leave it out"),
-        ("report --format csv -o -", "a file for each table"),
+        ("report --format csv", "a file for each table"),
+        ("report --markdown r.md", "--markdown: a report is written in one form at a time: take --format md -o FILE"),
         ("report -o r.csv", "a file for each table"),
         ("dut record netgate-vpp -o -", "written to a file only"),
         ("regress --acknowledge a --metric power --note x --format md", "--format means nothing with --acknowledge"),

@@ -404,7 +404,7 @@ def test_a_killed_runs_journal_goes_with_its_document() -> None:
     [
         ["results", "list"],
         ["regress"],
-        ["report", "--markdown", "-"],
+        ["report", "--format", "md"],
         ["results", "compare", "2026-03-01", "2026-03-01"],
     ],
     ids=lambda verb: verb[0],

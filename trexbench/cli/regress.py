@@ -17,7 +17,7 @@ from ..report.sheet import make_sheet
 from ..session.process import utc_now
 from .options import DATE, ONLY, complete_duts, complete_modes, complete_suites, formats, results_option
 from .output import OutputForm, warn, write
-from .verbs import rare, verb
+from .verbs import rare, removed, verb
 
 if TYPE_CHECKING:
     from ..core.history.regression import Judgement
@@ -47,7 +47,7 @@ others as with every verb.
 @ONLY
 @formats("text", "json", "csv", "md")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML to this file, - for standard output.")
-@click.option("--markdown", metavar="FILE", hidden=True, help="As --format md -o FILE, besides the other form.")
+@removed("--markdown", "a judgement is written in one form, beside --junit and --github", "take --format md -o FILE")
 @rare("--github", is_flag=True, help="Print annotations for GitHub workflows.")
 @click.option(
     "--acknowledge",
@@ -77,7 +77,6 @@ def regress(
     only: tuple[str, ...],
     form: OutputForm,
     junit: str | None,
-    markdown: str | None,
     github: bool,
     acknowledge: tuple[str, ...],
     metric: tuple[str, ...],
@@ -93,7 +92,7 @@ def regress(
     if [bool(acknowledge), known, bool(forget)].count(True) > 1:
         raise ConfigError("--acknowledge, --known and --forget exclude each other", "give one of them at a time")
     action = "--acknowledge" if acknowledge else "--known" if known else "--forget" if forget else None
-    judging = {"--junit": junit, "--github": github, "--markdown": markdown, "--only": only, "--dut": dut}
+    judging = {"--junit": junit, "--github": github, "--only": only, "--dut": dut}
     judging |= {"--mode": mode, "--suite": suite, "--since": since}
     written = {} if known else {"--format": form.name != "text", "-o": form.is_named}
     excess = [name for name, value in (judging | written).items() if value]
@@ -116,30 +115,22 @@ def regress(
     if known:
         _list_known(results, form)
         return 0
+    from ..report.regress import format_github, format_junit
     from ..review.judge import judge
 
-    to_stdout = [not form.is_shown and form.file == "-", junit == "-", markdown == "-", github].count(True)
+    to_stdout = [not form.is_shown and form.file == "-", junit == "-", github].count(True)
     if to_stdout > 1:
         raise ConfigError("two outputs cannot share standard output", "give all but one of them a file")
-    files = [os.path.realpath(one) for one in (form.file, junit, markdown) if one is not None and one != "-"]
-    if len(set(files)) < len(files):
+    if junit is not None and junit != "-" and os.path.realpath(junit) == os.path.realpath(form.file):
         raise ConfigError("two outputs cannot share a file", "give each a file of its own")
     judgement = judge(results, warn, dut, mode, suite, since, only)
-    _write_forms(judgement, junit, markdown, github)
+    if junit is not None:
+        write(junit, format_junit(judgement), aside=True)
+    if github:
+        click.echo(format_github(judgement), nl=False)
     if not (form.is_shown and to_stdout):
         _write(judgement, form)
     return judgement.exit_code
-
-
-def _write_forms(judgement: Judgement, junit: str | None, markdown: str | None, github: bool) -> None:
-    from ..report.regress import format_github, format_junit, format_markdown
-
-    if junit is not None:
-        write(junit, format_junit(judgement), aside=True)
-    if markdown is not None:
-        write(markdown, format_markdown(judgement), aside=True)
-    if github:
-        click.echo(format_github(judgement), nl=False)
 
 
 def _write(judgement: Judgement, form: OutputForm) -> None:

@@ -14,10 +14,12 @@ import click
 from ..core.errors import ConfigError
 from .options import DATE, ONLY, complete_duts, complete_suites, formats, results_option
 from .output import OutputForm, json_text, make_directory, warn, write
-from .verbs import verb
+from .verbs import removed, verb
 
 if TYPE_CHECKING:
     from ..report.page.report import Report
+
+ONE_FORM = "a report is written in one form at a time"
 
 
 @verb(
@@ -38,14 +40,8 @@ if TYPE_CHECKING:
 @click.option("--night", type=DATE, help="The night that the table shows; default: the latest.")
 @ONLY
 @formats("html", "md", "json", "csv", short=False)
-@click.option("--markdown", metavar="FILE", hidden=True, help="As --format md -o FILE, besides the other form.")
-@click.option(
-    "--csv",
-    "tables",
-    type=click.Path(path_type=Path, file_okay=False),
-    hidden=True,
-    help="As --format csv -o DIRECTORY, besides the other form.",
-)
+@removed("--markdown", ONE_FORM, "take --format md -o FILE")
+@removed("--csv", ONE_FORM, "take --format csv -o DIRECTORY")
 @click.option(
     "--watch",
     "served",
@@ -61,8 +57,6 @@ def report(
     night: str | None,
     only: tuple[str, ...],
     form: OutputForm,
-    markdown: str | None,
-    tables: Path | None,
     served: bool,
     port: int | None,
 ) -> None:
@@ -83,45 +77,33 @@ def report(
         return replace(found, published=published_lines(found.table, results, say), below=below)
 
     if served:
-        if form.is_named or form.name != "html" or markdown is not None or tables is not None:
-            raise ConfigError("--watch writes no file", "leave out -o, --format and the like, or --watch")
+        if form.is_named or form.name != "html":
+            raise ConfigError("--watch writes no file", "leave out -o and --format, or --watch")
         from .watch import Site, watch
 
         watch(Site(results, lambda version, say: make_page(look("", say), version), warn, suite), port or 0)
         return
     if port is not None:
         raise ConfigError("--port means nothing without --watch", "add --watch, or leave it out")
-    folders = _folders(form, tables)
+    folder = Path(form.file)
+    if form.name == "csv":
+        if form.file == "-" or form.file.endswith(".csv"):
+            raise ConfigError("CSV of a report is a file for each table", "name a directory with -o, as in tables/")
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"{folder} is not a directory", "name one for the tables")
     found = look()
-    markdowns = [*([markdown] if markdown is not None else []), *([form.file] if form.name == "md" else [])]
-    for file in markdowns:
-        write(file, to_markdown(found))
-    for folder in folders:
-        make_directory(folder)
-        for sheet in sheets_of(found):
-            write(str(folder / f"{sheet.name}.csv"), to_csv(sheet))
-    if form.name == "json":
-        write(form.file, json_text({"title": found.title, "tables": [*map(to_values, sheets_of(found))]}))
-    if form.name == "html" and (form.is_named or not (markdowns or folders)):
+    if form.name == "html":
         path = form.file if form.is_named else "report.html"
         below = None if path == "-" else _way(Path(path).parent, results)
         write(path, make_page(replace(found, below=below)))
-
-
-def _folders(form: OutputForm, tables: Path | None) -> list[Path]:
-    """The directories for tables as CSV, a file each; ConfigError for what is none."""
-    as_csv = form.name == "csv"
-    if as_csv and not form.is_named:
-        raise ConfigError("CSV of a report is a file for each table", "name a directory with -o")
-    if as_csv and (form.file == "-" or form.file.endswith(".csv")):
-        raise ConfigError(
-            f"-o {form.file}: CSV of a report is a file for each table", "name a directory, as in tables/"
-        )
-    folders = [*([tables] if tables is not None else []), *([Path(form.file)] if as_csv else [])]
-    for folder in folders:
-        if folder.exists() and not folder.is_dir():
-            raise ConfigError(f"{folder} is not a directory", "name one for the tables")
-    return folders
+    elif form.name == "md":
+        write(form.file, to_markdown(found))
+    elif form.name == "json":
+        write(form.file, json_text({"title": found.title, "tables": [*map(to_values, sheets_of(found))]}))
+    else:
+        make_directory(folder)
+        for sheet in sheets_of(found):
+            write(str(folder / f"{sheet.name}.csv"), to_csv(sheet))
 
 
 def _way(folder: Path, results: Path) -> str:

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-import click
-
 from ..config.model import REMOVED, PlanDefaults
 from ..config.option import listed
 from ..core.errors import BenchError, ConfigError
@@ -18,7 +16,7 @@ from ..report.words import mark_banners, starred
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
 from .output import STDOUT, Words, save_picture, warn
-from .verbs import Heading, rare, verb
+from .verbs import Heading, rare, removed, verb
 
 if TYPE_CHECKING:
     from ..core.result import RunResult
@@ -82,18 +80,10 @@ SIZES = rare(
 )
 
 
-def _refuse_zoom(ctx: click.Context, _param: click.Parameter, given: str | None) -> None:
-    if given is not None and not ctx.resilient_parsing:
-        raise ConfigError(f"--zoom: {REMOVED['zoom']}", "leave it out; trexbench search measures finer")
-
-
-_OLD_ZOOM = click.option("--zoom", hidden=True, expose_value=False, is_flag=False, flag_value="", callback=_refuse_zoom)
-
-
 @verb(epilog=RAMP_EXAMPLES)
 @CASE
 @SIZES
-@_OLD_ZOOM
+@removed("--zoom", REMOVED["zoom"], "leave it out; trexbench search measures finer")
 @asked("wish", RampWish)
 @SETUP
 @SHOWN

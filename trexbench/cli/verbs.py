@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from ..config.heading import Heading as Heading
+from ..core.errors import ConfigError
 from ..core.names import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -111,6 +112,16 @@ def verb(epilog: str | None = None) -> Callable[[Callable[..., Any]], Verb]:
 
 def verbs(epilog: str | None = None) -> Callable[[Callable[..., Any]], Verbs]:
     return click.group(cls=Verbs, epilog=epilog)
+
+
+def removed(name: str, reason: str, remedy: str) -> Callable[[F], F]:
+    """An option of former versions, with or without a value, which is refused with what to do instead."""
+
+    def refuse(ctx: click.Context, _param: click.Parameter, given: str | None) -> None:
+        if given is not None and not ctx.resilient_parsing:
+            raise ConfigError(f"{name}: {reason}", remedy)
+
+    return click.option(name, hidden=True, expose_value=False, is_flag=False, flag_value="", callback=refuse)
 
 
 def rare(*names: str, heading: Heading = Heading.OTHER, **more: Any) -> Callable[[F], F]:
