@@ -57,7 +57,7 @@ ROOMS: Mapping[str, str] = {
     "results": "core/* files processes",
     "review": "core/* config report report/page report/regress results",
     "session/tcp": "core/* config dut endpoint endpoint/programs host lab results session signals transport twin",
-    "session": "core/* config files dut dut/linux generator/trex host lab lock report/run results "
+    "session": "core/* config files dut dut/linux generator/trex host lab lock results "
     "signals stlserver/rpc transport twin",
     "suite": "core/* config files lock report report/regress report/tcp results review session session/tcp",
     "fleet/guard": "",

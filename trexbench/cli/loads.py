@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..core import result as packets
+from ..core.errors import ConfigError, StoreError
 from ..core.run import Run
 from ..core.tcp import result as tcp
 from ..report.clean import clean
@@ -23,12 +24,15 @@ from ..report.tcp.live import TcpLive
 from ..report.tcp.text import format_brief_tcp, format_tcp, headline, sheets_of_run
 from ..report.words import banners_of, state_words, text_of
 from ..results.loads import figures_of
-from .output import STDOUT, exit_code, note, save_picture, say_unless, warn
+from .output import exit_code, note, save_picture, say_unless, warn
 
 if TYPE_CHECKING:
     from ..session.keep import Measured, Output
     from .options import Shown
     from .output import OutputForm
+
+PICTURES = ("png", "svg", "pdf")
+"""Formats of a run's picture, by the ending of its file."""
 
 
 @dataclass(frozen=True)
@@ -127,24 +131,29 @@ def print_run(run: Run, form: OutputForm, document: Path | None) -> None:
 
 def draw_run(run: Run, path: Path) -> Path:
     """Draw the run into this file, in the format of its ending; StoreError where it cannot be written."""
-    from ..session.keep import picture_form, write_picture
-
-    form = picture_form(path)
+    form = path.suffix[1:].lower() or "png"
+    if form not in PICTURES:
+        raise ConfigError(f"{path}: a picture is no .{form}", f"let its name end in .{', .'.join(PICTURES)}")
     return write_picture(path, OUTPUTS[run.schema].draw(run, form))
+
+
+def write_picture(path: Path, data: bytes) -> Path:
+    """The path; StoreError where it cannot be written."""
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", "name a place that can be written") from error
+    return path
 
 
 def present(done: Measured[Any], shown: Shown) -> int:
     """Print and draw a run that has ended; the exit code."""
     run, path = done.result, done.path
-    to_file = shown.form.file != STDOUT  # which may fail, so it comes last
-    if not to_file:
-        print_run(run, shown.form, path)
-    if shown.form.name != "brief":
-        note(f"result   {path}")
-    if shown.picture and path is not None and OUTPUTS[run.schema].is_drawn(run):
-        save_picture(lambda: draw_run(run, path.with_suffix(".png")))
-    if to_file:
-        print_run(run, shown.form, path)
+    with shown.form.around(lambda: print_run(run, shown.form, path)):
+        if shown.form.name != "brief":
+            note(f"result   {path}")
+        if shown.picture and path is not None and OUTPUTS[run.schema].is_drawn(run):
+            save_picture(lambda: draw_run(run, path.with_suffix(".png")))
     return code_of(done)
 
 

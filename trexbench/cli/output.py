@@ -150,6 +150,15 @@ class OutputForm:
         """True where people read it on standard output."""
         return self.name == "text" and self.file == STDOUT
 
+    @contextlib.contextmanager
+    def around(self, write: Callable[[], None]) -> Iterator[None]:
+        """Write on standard output before the block, but into a file after it, since that may fail."""
+        if self.file == STDOUT:
+            write()
+        yield
+        if self.file != STDOUT:
+            write()
+
     def write(
         self,
         text: Words | None = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ..config.model import REMOVED, PlanDefaults
@@ -15,15 +14,13 @@ from ..report.room import room_of
 from ..report.words import mark_banners, starred
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
-from .output import STDOUT, Words, save_picture, warn
+from .output import Words, save_picture, warn
 from .verbs import Heading, rare, removed, verb
 
 if TYPE_CHECKING:
     from ..core.result import RunResult
     from ..report.sheet import Sheet
     from ..session.keep import Series
-
-    DrawSeries = Callable[[Sequence[RunResult], Path], Path]
 
 RAMP_EXAMPLES = """\b
 Examples:
@@ -146,7 +143,7 @@ def _measure_sizes(
 ) -> int:
     """One run per frame size, then the table and the picture of all."""
     from ..report.run.sizes import format_sizes, size_sheet, throughputs
-    from ..session.keep import draw_sizes_of, measure_series, size_requests
+    from ..session.keep import measure_series, size_requests
     from .loads import code_of, output_of
 
     requests = size_requests(verb, case, sizes, wished, setup)
@@ -155,9 +152,14 @@ def _measure_sizes(
     def text(out: TextIO) -> str | None:
         return _banner(done.results) + format_sizes(done.results, room_of(out)) if done.results else None
 
-    draw = draw_sizes_of if done.results else None
+    def draw() -> bytes:
+        from ..report.run.picture_plot import draw_sizes
+
+        return draw_sizes(done.results)
+
     runs = (one.result for one in throughputs(done.results))
-    code = _present(done, shown, text, text, lambda: size_sheet(done.results), runs, draw)
+    picture = ("sizes", draw) if done.results else None
+    code = _present(done, shown, text, text, lambda: size_sheet(done.results), runs, picture)
     unanswered = [code_of(run) for run in done.runs if run.error is None]
     return code or max(unanswered, default=0)
 
@@ -169,14 +171,15 @@ def _present(
     brief: Words,
     sheet: Callable[[], Sheet],
     runs: Iterable[RunResult],
-    draw: DrawSeries | None,
+    picture: tuple[str, Callable[[], bytes]] | None,
 ) -> int:
     """Print and draw several runs that have ended; the exit code is that of the error that ended them, or the first.
 
-    runs: that of each row of the sheet.
+    runs: that of each row of the sheet. picture: its name, beside the first run's document, and what draws it.
     """
     from ..results.loads import figures_of
-    from .loads import head_of, table_of
+    from ..results.store import picture_place
+    from .loads import head_of, table_of, write_picture
 
     def print_all() -> None:
         shown.form.write(
@@ -188,15 +191,12 @@ def _present(
             table=lambda: table_of(sheet(), runs),
         )
 
-    to_file = shown.form.file != STDOUT  # which may fail, so it comes last
-    if not to_file:
-        print_all()
-    if shown.picture and draw is not None:
-        save_picture(lambda: draw(done.results, shown.results))
-    for name, error in done.failures:
-        warn(f"{name}: {error}")
-    if to_file:
-        print_all()
+    with shown.form.around(print_all):
+        if shown.picture and picture is not None:
+            name, draw = picture
+            save_picture(lambda: write_picture(picture_place(shown.results, done.results[0], name), draw()))
+        for what, error in done.failures:
+            warn(f"{what}: {error}")
     return 0 if done.error is None else done.error.exit_code
 
 
@@ -216,7 +216,7 @@ def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> 
     From VPP's `show runtime` per worker and node, or from a kernel's CPU time and clock. Default mode: 1flow-64b.
     """
     from ..report.run.costs import cost_sheet
-    from ..session.keep import draw_costs_of, measure_series, rate_requests
+    from ..session.keep import measure_series, rate_requests
     from .loads import output_of
 
     requests = rate_requests(case, wish.offered, wish.plan().hold_s, setup)
@@ -224,8 +224,14 @@ def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> 
     costs = [cost for result in done.results for cost in result.costs]
     runs = (result for result in done.results for _ in result.costs)
 
+    def draw() -> bytes:
+        from ..report.run.picture_plot import draw_costs
+
+        return draw_costs(done.results[0], costs)
+
     long, brief = (partial(cost_words, done, short) for short in (False, True))
-    return _present(done, shown, long, brief, lambda: cost_sheet(costs), runs, draw_costs_of if costs else None)
+    picture = ("efficiency", draw) if costs else None
+    return _present(done, shown, long, brief, lambda: cost_sheet(costs), runs, picture)
 
 
 def cost_words(done: Series, brief: bool, out: TextIO) -> str:

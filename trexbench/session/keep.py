@@ -11,22 +11,20 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ..config.model import PlanDefaults
-from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import mode_of_size
 from ..core.load.sample import Sample
 from ..core.result import RunResult
 from ..core.run import Run
 from ..core.strategy.base import LoadStep
 from ..core.units import Rate
-from ..results.store import RunWriter, picture_place
+from ..results.store import RunWriter
 from .opening import open_session
 from .options import Case, Setup
 from .request import Request, make_request, require_observed
 from .run import Interrupted
 
 DEFAULT_MODE = "1flow-64b"
-PICTURES = ("png", "svg", "pdf")
-"""Formats of a run's picture, by the ending of its file."""
 SETTLE_S = 3.0
 R = TypeVar("R", bound=Run)
 Say = Callable[[str], None]
@@ -191,35 +189,3 @@ def size_requests(
         raise ConfigError("--sizes and the tunable size exclude each other", "leave one of them out")
     modes = [mode_of_size(size).name for size in sizes]
     return [(mode, make_request(verb, replace(case, mode=mode), wished, setup)) for mode in modes]
-
-
-def picture_form(path: Path) -> str:
-    """Return a picture's format by the ending of its file; ConfigError for an unknown one."""
-    form = path.suffix[1:].lower() or "png"
-    if form not in PICTURES:
-        raise ConfigError(f"{path}: a picture is no .{form}", f"let its name end in .{', .'.join(PICTURES)}")
-    return form
-
-
-def draw_costs_of(results: Sequence[RunResult], folder: Path) -> Path:
-    """Draw what packets cost at these runs' rates, as a picture beside the first's document; StoreError as draw_run."""
-    from ..report.run.picture_plot import draw_costs
-
-    costs = [cost for result in results for cost in result.costs]
-    return write_picture(picture_place(folder, results[0], "efficiency"), draw_costs(results[0], costs))
-
-
-def draw_sizes_of(results: Sequence[RunResult], folder: Path) -> Path:
-    """Throughput over the frame size, as a picture beside the first run's document; StoreError as draw_run."""
-    from ..report.run.picture_plot import draw_sizes
-
-    return write_picture(picture_place(folder, results[0], "sizes"), draw_sizes(results))
-
-
-def write_picture(path: Path, data: bytes) -> Path:
-    """The path; StoreError where it cannot be written."""
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}", "name a place that can be written") from error
-    return path
