@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..config.endpoints import TransportConfig
 from ..config.lookup import load_dut
@@ -103,7 +102,8 @@ def connect_target(
     queues = choose_queues(config, target.rx_queues)
     endpoint = endpoint_of(config.generator, target)
     macs = (macs_of or known_macs)(config, endpoint, target.trex_dir)
-    wanted = Wanted(config, macs, queues, lab_facts(config))
+    # Facts that the host of a lab that is up knows, and its DUT's namespace does not.
+    wanted = Wanted(config, macs, queues, {} if config.lab is None else facts_of(LabSpec.from_config(config)))
     if not config.cables and config.driver == "linux":  # nothing but endpoints: see config.schema
         tunnelled = config.endpoints is not None and config.endpoints.through.between == DUT_SERVER
         wanted = router_wanted(config, tunnelled=tunnelled)
@@ -130,17 +130,13 @@ def observe_twice(found: ConnectedDut, seconds: float) -> tuple[Observation, Obs
     """The DUT's counters before and after so many seconds, and the time between; DutError where none could be read."""
     begun = time.monotonic()
     before = found.observed.observe(clear=True)
-    _require_counters(before)
+    ports = any(port.rx_packets is not None or port.tx_packets is not None for port in before.ports)
+    if not (ports or before.cpus or before.queues or before.threads):
+        reasons = dict.fromkeys(one.reason for one in before.missing)
+        raise DutError("; ".join(reasons) or "the DUT has none of the counters")
     time.sleep(seconds)
     middle = time.monotonic()
     return before, found.observed.observe(), middle - begun
-
-
-def _require_counters(seen: Observation) -> None:
-    ports = any(port.rx_packets is not None or port.tx_packets is not None for port in seen.ports)
-    if not (ports or seen.cpus or seen.queues or seen.threads):
-        reasons = dict.fromkeys(one.reason for one in seen.missing)
-        raise DutError("; ".join(reasons) or "the DUT has none of the counters")
 
 
 def endpoint_of(there: GeneratorConfig, asked: TesterChoice) -> ServerAddress:
@@ -169,8 +165,3 @@ def macs_or_names(say: Callable[[str], None]) -> ReadMacs:
             return {port: f"mac-of-port-{port}" for port in config.tester_ports}
 
     return read
-
-
-def lab_facts(config: DutConfig) -> Mapping[str, Any]:
-    """Facts that the host of a lab that is up knows and its DUT's namespace does not; none for other DUTs."""
-    return {} if config.lab is None else facts_of(LabSpec.from_config(config))

@@ -138,7 +138,12 @@ class NetemLine:
 
     def __enter__(self) -> NetemLine:
         host = self._host
-        revert(host.dut, host.transport, host.journal, only=_is_line)
+        revert(
+            host.dut,
+            host.transport,
+            host.journal,
+            only=lambda change: change.variant == NAME and change.what.startswith(_WHAT),
+        )
         links = parse_links(run_checked(host.transport, ("ip", "-json", "-details", "link", "show")))
         try:
             for interface in self._mtus:
@@ -164,18 +169,9 @@ class NetemLine:
         was = next((one.kind for one in there if one.root), "none")
         do, undo = commands(self.wan, interface, self._mtus[interface]), (removal(interface),)
         self._made.make(Change(f"{_WHAT} {interface}", was, str(self.wan), do, undo, variant=NAME))
-        self._require(self.wan, interface)
-
-    def _require(self, wan: Wan, interface: str) -> None:
-        off = "; ".join(deviations(wan, self._mtus[interface], self._read(interface)))
-        if off:
-            raise DutError(
-                f"the WAN on {interface} of {self._host.transport.place} is not {wan}: {off}", "dmesg may say why"
-            )
+        if off := "; ".join(deviations(self.wan, self._mtus[interface], self._read(interface))):
+            what = f"the WAN on {interface} of {self._host.transport.place} is not {self.wan}: {off}"
+            raise DutError(what, "dmesg may say why")
 
     def _read(self, interface: str) -> tuple[Qdisc, ...]:
         return parse_qdiscs(run_checked(self._host.transport, ("tc", "-j", "-s", "qdisc", "show", "dev", interface)))
-
-
-def _is_line(change: Change) -> bool:
-    return change.variant == NAME and change.what.startswith(_WHAT)

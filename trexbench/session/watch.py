@@ -99,7 +99,7 @@ class Watcher:
             if self._begun != place:
                 self._begun = place
                 self._read_aside(Moment.BEGIN, last)
-            elif self._ended != place and self._left_s(samples) <= self._margin_s:
+            elif self._ended != place and self._left_s(samples) <= MARGIN * max(self._plan.sample_s, self._took_s):
                 self._ended = place
                 self._read_aside(Moment.END, last)
         elif self._mode == "ramp" and last.phase is Phase.RAMP and last.t_s >= self._tick_s:
@@ -116,10 +116,6 @@ class Watcher:
             self._read(Moment.END, Phase.CONFIRM, last.trial)
         if following is not None and following.phase is Phase.CONFIRM:
             self._read(Moment.BEGIN, Phase.CONFIRM, following.trial, clear=True)
-
-    @property
-    def _margin_s(self) -> float:
-        return max(MARGIN * self._plan.sample_s, MARGIN * self._took_s)
 
     def _left_s(self, samples: Sequence[Sample]) -> float:
         """Until the hold or the trial that the last sample belongs to ends."""

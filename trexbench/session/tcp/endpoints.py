@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -41,7 +41,7 @@ class Endpoints:
     """The three hosts of a run. dut: the router, whose ``observed`` has its counters. lab: None where it is in none.
 
     pppoe: between DUT and server. line: the WAN. opened: a tunnel that programs hold open, whose inner addresses its
-    ends have then; outside: theirs without it. runs_linux: the DUT is known as Linux.
+    ends have then; outside: these endpoints without it. runs_linux: the DUT is known as Linux.
     """
 
     client: Endpoint
@@ -54,18 +54,13 @@ class Endpoints:
     pppoe: Pppoe | None = None
     runs_linux: bool = False
     opened: OpenTunnel | None = None
-    outside: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    outside: Endpoints | None = None
     line: NetemLine | None = None
 
     @property
     def beneath(self) -> Endpoints:
         """These endpoints without the tunnel that was opened: its ends by their addresses outside of it."""
-        if self.opened is None:
-            return self
-        client, server = (
-            replace(one, addresses=self.outside.get(one.name, one.addresses)) for one in (self.client, self.server)
-        )
-        return replace(self, client=client, server=server, opened=None)
+        return self.outside or self
 
     @property
     def hosts(self) -> tuple[ConnectedDut, ConnectedDut]:
@@ -136,8 +131,7 @@ def _inside(found: Endpoints, opened: OpenTunnel) -> Endpoints:
     client, server = (
         replace(one, addresses=opened.addresses.get(one.name, one.addresses)) for one in (found.client, found.server)
     )
-    outside = {one.name: one.addresses for one in (found.client, found.server)}
-    return replace(found, client=client, server=server, opened=opened, outside=outside)
+    return replace(found, client=client, server=server, opened=opened, outside=found)
 
 
 def revert_endpoints(

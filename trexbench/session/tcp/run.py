@@ -121,15 +121,15 @@ def run_tcp(bench: Bench, request: TcpRequest, recorder: Recorder) -> tuple[TcpR
     BenchError where the way is not proved: nothing was measured then.
     """
     bench.prove(_versions(request.plan))
-    started = utc_now()
+    started, dut = utc_now(), request.dut
     result = TcpResult(
-        id=f"{started}-{request.dut.name}-tcp-{os.getpid()}",
+        id=f"{started}-{dut.name}-tcp-{os.getpid()}",
         started=started,
         status=Status.RUNNING,
         command=_command(request),
         plan=request.plan,
         setup=bench.setup,
-        dut=_dut(request, bench.facts["dut"]),
+        dut={"name": dut.name, "description": dut.description, "config": dut.text, **bench.facts["dut"]},
         endpoints={name: facts for name, facts in bench.facts.items() if name != "dut"},
         host=host_facts(),
         simulated=request.sim,
@@ -194,10 +194,8 @@ def _find_ceiling(test: _Test, version: int) -> None:
     """The endpoints' own ceiling, each way that the plan goes."""
     plan = around_plan(test.result.plan)
     if not test.bench.goes_around:
-        text = (
-            f"the endpoints were not measured without the DUT between them: their own ceiling (IPv{version}) is unknown"
-        )
-        test.add(warnings=[RunWarning("no-ceiling", text)])
+        text = "the endpoints were not measured without the DUT between them: their own ceiling"
+        test.add(warnings=[RunWarning("no-ceiling", f"{text} (IPv{version}) is unknown")])
         return
     for way in dict.fromkeys(leg.way for leg in test.result.plan.legs):
         found = test.bench.around(Leg(way, version), plan)
@@ -211,7 +209,10 @@ def _flow(test: _Test, leg: Leg) -> None:
     display = test.display
     if display is not None:
         display.begun(leg)
-    beside = _Beside(partial(test.bench.ping, leg, _loaded_pings(plan), True)) if _pinged(plan, leg) else None
+    beside = None
+    if plan.pings and leg.repetition == 1:  # so many of the planned ones as fit into the leg
+        count = max(1, min(plan.pings, int(plan.time_s + plan.omit_s) - 1))
+        beside = _Beside(partial(test.bench.ping, leg, count, True))
     broken = True
     try:
         test.bench.set_buffers(test.result.setup.buffer_bytes(leg))
@@ -222,26 +223,13 @@ def _flow(test: _Test, leg: Leg) -> None:
     finally:
         if beside is not None:
             pings = beside.end(early=broken)
-    test.add(pings=[one for one in pings if isinstance(one, Ping)])
-    failed = [
-        RunWarning("no-ping", f"{leg}: no echo request was measured: {one}")
-        for one in pings
-        if isinstance(one, BenchError)
-    ]
-    if failed:
-        test.add(warnings=failed)
+    for one in pings:
+        if isinstance(one, Ping):
+            test.add(pings=[one])
+        else:
+            test.add(warnings=[RunWarning("no-ping", f"{leg}: no echo request was measured: {one}")])
     if found.error is not None:
         raise DutError(f"{leg}: {found.error}")
-
-
-def _pinged(plan: TcpPlan, leg: Leg) -> bool:
-    """Test whether echo requests are sent while this leg is on: the first repetition of each kind of leg."""
-    return plan.pings > 0 and leg.repetition == 1
-
-
-def _loaded_pings(plan: TcpPlan) -> int:
-    """Number of the planned echo requests that fit into a leg, at least one."""
-    return max(1, min(plan.pings, int(plan.time_s + plan.omit_s) - 1))
 
 
 class _Beside:
@@ -265,11 +253,6 @@ class _Beside:
             self._over.set()
         self._thread.join()
         return self._found
-
-
-def _dut(request: TcpRequest, attested: Mapping[str, Any]) -> dict[str, Any]:
-    dut = request.dut
-    return {"name": dut.name, "description": dut.description, "config": dut.text, **attested}
 
 
 def _command(request: TcpRequest) -> dict[str, Any]:
