@@ -62,27 +62,21 @@ def doctor(form: OutputForm, results: Path, target: Target) -> int:
         for check in examine(target, results):
             found.append(check)
             if form.is_shown:
-                click.echo("\n".join(_lines(found, sys.stdout)), color=False if _is_plain() else None)
+                # click looks only for a terminal, not for what its user or its kind wants.
+                is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+                click.echo("\n".join(_lines(found, sys.stdout)), color=False if is_plain else None)
                 sys.stdout.flush()
     if form.is_shown:
         click.echo(f"\n{_counts(found)}")
     else:
         form.write(
-            lambda out: "\n".join([*_all_lines(found, out), "", _counts(found)]),
+            lambda out: "\n".join(
+                [*(line for at in range(len(found)) for line in _lines(found[: at + 1], out)), "", _counts(found)]
+            ),
             lambda: [check.to_document() for check in found],
             lambda: [_sheet(found)],
         )
     return exit_code(found)
-
-
-def _is_plain() -> bool:
-    """Test whether the user, or the kind of terminal, wants no colours; click looks only for a terminal."""
-    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-
-
-def _all_lines(found: Sequence[Check], out: TextIO) -> Iterator[str]:
-    for number in range(len(found)):
-        yield from _lines(found[: number + 1], out)
 
 
 def _counts(found: Sequence[Check]) -> str:

@@ -152,17 +152,22 @@ def new_dut(
     if output == "-":
         click.echo(draft.text(), nl=False)
         return
-    try:
-        path.parent.mkdir(exist_ok=True)
-        replace_file(path, draft.text().encode(), exclusive=True)
-    except FileExistsError:
-        raise ConfigError(f"{path} is there already", "choose another name, or -o FILE") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}", "name another file with -o") from None
+    _write_new(path, draft.text())
     click.echo(str(path))
     for one in find_unknown(config):
         note(str(one))
     note(f"look through it, then: trexbench dut check {path} && trexbench doctor --dut {path}")
+
+
+def _write_new(path: Path, text: str) -> None:
+    """ConfigError where the file is there, or cannot be written."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+        replace_file(path, text.encode(), exclusive=True)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already", "choose another name with -o") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}", "name another file with -o") from None
 
 
 @dut.command("check")
@@ -274,14 +279,8 @@ def apply_dut(target: Target) -> None:
     from ..dut.apply import apply_and_verify, summary
 
     with _connected(target, "apply") as found:
-        attested = apply_and_verify(
-            found.dut,
-            found.transport,
-            found.journal,
-            lambda step: _print_step(step, step.do),
-            found.variant,
-            found.unsteady,
-        )
+        there = found.dut, found.transport, found.journal
+        attested = apply_and_verify(*there, lambda step: _print_step(step, step.do), found.variant, found.unsteady)
         click.echo(summary(attested.changed))
         attested.require_match()
     for doubt in attested.doubts:
@@ -302,10 +301,7 @@ def verify_dut(form: OutputForm, target: Target) -> int:
         differs = "NOT " if attested.mismatches else ""
         lines = [*map(str, (*attested.mismatches, *attested.doubts))]
         lines.append(f"{differs}what its config says (facts {attested.digest[:16]})")
-    form.write_lines(
-        lines,
-        lambda: {**attested.to_document(), "doubts": list(attested.doubts)},
-    )
+    form.write_lines(lines, lambda: {**attested.to_document(), "doubts": list(attested.doubts)})
     return DutError.exit_code if attested.mismatches else 0
 
 
@@ -347,12 +343,7 @@ def record_answers(output: str | None, target: Target) -> None:
     path = Path(output or f"{Path(target.name).stem}-recording.json")
     with signals_as_exceptions():
         recording = record_dut(target, macs_or_names(note))
-    try:
-        replace_file(path, json.dumps(recording_to_dict(recording), indent=1).encode(), exclusive=True)
-    except FileExistsError:
-        raise ConfigError(f"{path} is there already", "choose another name with -o") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}", "name another file with -o") from None
+    _write_new(path, json.dumps(recording_to_dict(recording), indent=1))
     click.echo(f"{path}: {len(recording.answers)} answers")
     for name, why in recording.failures.items():
         note(f"{name}: {why}")

@@ -15,7 +15,7 @@ from ..config.fleet import HERE, INSECURE, Cluster, Fleet, address_of, find_flee
 from ..config.option import NIGHT_SPEEDUP
 from ..config.suite import Instead
 from ..core.errors import BenchError, ConfigError
-from ..core.fleet.roster import Roster, assign_testers, make_roster
+from ..core.fleet.roster import assign_testers, make_roster
 from ..core.history.rows import METRICS
 from ..core.units import format_duration, format_share
 from ..report.clean import clean
@@ -28,7 +28,6 @@ from .output import OutputForm, note, say_unless, warn
 from .verbs import Heading, Option, rare, verbs
 
 if TYPE_CHECKING:
-    from ..config.suite import Suite
     from ..core.history.testers import FigureRatio
     from ..fleet.status import FleetNow
     from ..suite.jobs import Job
@@ -81,8 +80,8 @@ def plan_(name: str, only: Sequence[str], instead: Instead, setup: Setup, fleet:
 
     suite, jobs = read_jobs(name, setup, only, instead)
     check_twins(jobs)
-    _, every = read_jobs(name, setup, (), instead)
-    show_roster(suite, jobs, every, fleet, setup, form)
+    _, every = read_jobs(name, setup, (), instead)  # by which each DUT has its tester
+    _show_roster(suite.name, jobs, every, find_fleet(fleet, setup.configs_dir, setup.sim), form)
 
 
 def _with_scheduler(found: Fleet, scheduler: str | None) -> Fleet:
@@ -227,24 +226,20 @@ def status(
             continue
         if watch and form.is_shown and sys.stdout.isatty():
             click.clear()
-        sheet = _status_sheet(now)
-        form.write(
-            lambda out, now=now, sheet=sheet: "\n".join(_status_lines(now, sheet, room_of(out))),  # type: ignore[misc]
-            lambda now=now: asdict(now),  # type: ignore[misc]
-            lambda sheet=sheet: [sheet],  # type: ignore[misc]
-        )
+        _show_status(now, form)
         if not watch:
             return
         time.sleep(WATCH_EVERY_S)
 
 
-def _status_sheet(now: FleetNow) -> Sheet:
+def _show_status(now: FleetNow, form: OutputForm) -> None:
     held = {one.tester: one.dut for one in now.leases if not one.is_over}
     rows = (
         (one.tester, one.state, held.get(one.tester, ""), one.cell or "", one.until or one.since or "")
         for one in now.testers
     )
-    return make_sheet(":tester; :state; :DUT; ::cell; :until, or since", rows, "testers", "Testers")
+    sheet = make_sheet(":tester; :state; :DUT; ::cell; :until, or since", rows, "testers", "Testers")
+    form.write(lambda out: "\n".join(_status_lines(now, sheet, room_of(out))), lambda: asdict(now), lambda: [sheet])
 
 
 def _status_lines(now: FleetNow, sheet: Sheet, room: int | None) -> Iterator[str]:
@@ -259,11 +254,8 @@ def _status_lines(now: FleetNow, sheet: Sheet, room: int | None) -> Iterator[str
             yield from wrapped([f"failed   {clean(cell)}: {clean(why)}"], room)
 
 
-def show_roster(
-    suite: Suite, jobs: Sequence[Job], every: Sequence[Job], text: str, setup: Setup, form: OutputForm
-) -> None:
-    """Write which tester would measure which cell. every: the suite's, by which each DUT has its tester."""
-    found = find_fleet(text, setup.configs_dir, setup.sim)
+def _show_roster(suite: str, jobs: Sequence[Job], every: Sequence[Job], found: Fleet, form: OutputForm) -> None:
+    """Write which tester would measure which cell. every: the suite's cells."""
     reach = found.reach(job.cell.dut for job in jobs)
     own = assign_testers([(job.cell.dut, job.expected_s) for job in every], found.reach(job.cell.dut for job in every))
     roster = make_roster([(job.cell.dut, job.expected_s) for job in jobs], own)
@@ -279,12 +271,22 @@ def show_roster(
         }
         for job, turn in pairs
     ]
-    sheet = _sheet(jobs, roster)
+    rows = (
+        (
+            str(job.cell),
+            turn.tester or "none",
+            figure(turn.begin_s if turn.tester else None, format_duration),
+            figure(turn.end_s if turn.tester else None, format_duration),
+        )
+        for job, turn in pairs
+    )
+    sheet = make_sheet("::cell; :tester; begin [s]; end [s]", rows, "fleet", "Cells and their testers")
 
     def text_lines(out: TextIO) -> Iterator[str]:
         there, room = [turn for turn in roster.turns if turn.tester], room_of(out)
         testers = format_count(len({turn.tester for turn in there}), "tester")
-        yield f"{suite.name}: {len(there)} of {format_count(len(jobs), 'cell')} by {testers}, {_about(roster)}"
+        about = f"about {format_duration(roster.length_s)} plus setup"
+        yield f"{suite}: {len(there)} of {format_count(len(jobs), 'cell')} by {testers}, {about}"
         for line in format_sheet(sheet):
             yield from wrapped([line], room)
         for reason in dict.fromkeys(turn.reason for turn in roster.turns if turn.reason):
@@ -296,23 +298,6 @@ def show_roster(
 
     form.write(
         lambda out: "\n".join(text_lines(out)),
-        lambda: {"suite": suite.name, "expected_s": round(roster.length_s, 1), "cells": values},
+        lambda: {"suite": suite, "expected_s": round(roster.length_s, 1), "cells": values},
         lambda: [sheet],
     )
-
-
-def _about(roster: Roster) -> str:
-    return f"about {format_duration(roster.length_s)} plus setup"
-
-
-def _sheet(jobs: Sequence[Job], roster: Roster) -> Sheet:
-    rows = (
-        (
-            str(job.cell),
-            turn.tester or "none",
-            figure(turn.begin_s if turn.tester else None, format_duration),
-            figure(turn.end_s if turn.tester else None, format_duration),
-        )
-        for job, turn in zip(jobs, roster.turns, strict=True)
-    )
-    return make_sheet("::cell; :tester; begin [s]; end [s]", rows, "fleet", "Cells and their testers")

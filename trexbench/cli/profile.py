@@ -147,15 +147,12 @@ def write_capture(
 
     traffic = load_traffic(mode, tunables, port, trex_dir)
     pps = rate.to_pps(traffic.profile.mean_frame_bytes, speed)
-    if output == Path("-"):
-        if sys.stdout.isatty():
-            raise ConfigError("a capture would garble the terminal", "redirect standard output, or name a file with -o")
-        traffic.capture(sys.stdout.buffer, count, pps)
-        note(f"{count} frames at {format_pps(pps)}")
-        return
+    if (to_stdout := output == Path("-")) and sys.stdout.isatty():
+        raise ConfigError("a capture would garble the terminal", "redirect standard output, or name a file with -o")
     try:
-        with output.open("wb") as file:
+        with click.open_file(str(output), "wb") as file:
             traffic.capture(file, count, pps)
     except OSError as error:
         raise BenchError(f"{output}: {error.strerror}", "name a file that can be written with -o") from error
-    click.echo(f"{output}: {count} frames at {format_pps(pps)}")
+    said = f"{count} frames at {format_pps(pps)}"
+    note(said) if to_stdout else click.echo(f"{output}: {said}")

@@ -21,7 +21,7 @@ from ..core.units import format_duration
 from ..report.clean import clean
 from ..report.room import room_of, wrapped
 from ..report.sheet import Sheet, figure, format_sheet, make_sheet, of_count, with_columns
-from ..report.words import SIMULATED, starred
+from ..report.words import SIMULATED, format_count, starred
 from ..session.options import NightWords, Setup
 from .fleet import FLEET, UNSAFE
 from .options import (
@@ -41,7 +41,6 @@ from .output import OutputForm, say_unless, warn
 from .verbs import verb, verbs
 
 if TYPE_CHECKING:
-    from ..config.suite import Suite
     from ..core.history.night import Night
     from ..suite.jobs import Job
     from ..suite.night import NightOptions
@@ -177,23 +176,19 @@ def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, form: O
         for at, job in enumerate(jobs)
     ]
     total = sum(job.expected_s for job in jobs)
+    rows = ((str(number), str(job.cell), figure(job.expected_s, format_duration)) for number, job in enumerate(jobs, 1))
+    sheet = make_sheet("number; ::cell; expected [s]", rows, "plan", "Cells in their order")
+    headline = f"{found.name}: {format_count(len(jobs), 'cell')}, about {format_duration(total)} plus setup"
     form.write(
-        lambda out: "\n".join(_lines(found, jobs, total, room_of(out))),
+        lambda out: "\n".join([headline, *_lines(jobs, sheet, room_of(out))]),
         lambda: {"suite": found.name, "expected_s": round(total, 1), "cells": values},
-        lambda: [_plan_sheet([*enumerate(jobs, 1)])],
+        lambda: [sheet],
     )
 
 
-def _plan_sheet(jobs: Sequence[tuple[int, Job]]) -> Sheet:
-    rows = ((str(number), str(job.cell), figure(job.expected_s, format_duration)) for number, job in jobs)
-    return make_sheet("number; ::cell; expected [s]", rows, "plan", "Cells in their order")
-
-
-def _lines(found: Suite, jobs: Sequence[Job], total_s: float, room: int | None) -> Iterator[str]:
-    from ..report.words import format_count
-
-    yield f"{found.name}: {format_count(len(jobs), 'cell')}, about {format_duration(total_s)} plus setup"
-    _, *rows = format_sheet(_plan_sheet([*enumerate(jobs, 1)]))
+def _lines(jobs: Sequence[Job], sheet: Sheet, room: int | None) -> Iterator[str]:
+    """Yield the sheet's rows, each session's below a line that says how its DUT is configured."""
+    _, *rows = format_sheet(sheet)
     before = None
     for job, row in zip(jobs, rows, strict=True):
         state = job.cell.dut, job.cell.variant, job.cell.rx_queues
@@ -285,11 +280,13 @@ def nightly(
     end.run()
     judged = end.judged
 
-    def nightly_text(out: TextIO) -> str:
-        return _night_text(end.night) if judged is None else format_judgement(judged, width_of(out))
+    def nightly_text(out: TextIO) -> str | None:
+        if judged is not None:
+            return format_judgement(judged, width_of(out))
+        return None if form.is_shown else _night_text(end.night)
 
     form.write(
-        lambda out: nightly_text(out) if judged is not None or not form.is_shown else None,
+        nightly_text,
         lambda: {
             "exit_code": end.code,
             "night": night_to_dict(end.night),

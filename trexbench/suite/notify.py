@@ -75,7 +75,7 @@ def _reason(error: BaseException) -> str:
 def _for_chat(text: str) -> str:
     """The text without anything that a chat server acts on: no markup, no mention."""
     cut = text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 4] + "\n..."
-    plain = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in cut)
+    plain = _plain(cut)
     for letter, shown in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "@\u200b")):
         plain = plain.replace(letter, shown)
     return plain
@@ -104,11 +104,7 @@ def summary(night: Night, findings: Sequence[str], verdict: str = "", emulated: 
 _GAUGES = (
     ("maximum_pps", "Highest rate within the loss limit, of all directions together.", RATE.of),
     ("at_least", "1 where maximum_pps or tcp_bits_per_second is a lower bound only.", lambda row: float(row.at_least)),
-    (
-        "cycles_per_packet",
-        "CPU cycles of the DUT per packet in the hold, of a search at the throughput.",
-        COST.of,
-    ),
+    ("cycles_per_packet", "CPU cycles of the DUT per packet in the hold, of a search at the throughput.", COST.of),
     (
         "latency_seconds",
         "Mean latency at half of the throughput, of the worse direction.",
@@ -184,5 +180,5 @@ def _tcp_labels(cell: Cell, varied: bool) -> dict[str, str] | None:
 
 
 def _plain(text: str) -> str:
-    """Text for a label: only printable characters, and line feeds, which the format escapes."""
+    """Text without what acts on a reader: only printable characters, and line feeds, which the format escapes."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
