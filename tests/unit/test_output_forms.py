@@ -150,29 +150,6 @@ def test_two_forms_exclude_each_other_and_another_is_refused_by_name() -> None:
     assert (code, out) == (2, "") and "'csv' is not one of 'text', 'json'" in err and err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("verb", "words"),
-    [
-        ("report --watch --format md", "--watch writes no file"),
-        ("report --port 8000", "--port means nothing without --watch: add --watch, or leave it out"),
-        ("report --format csv", "a file for each table"),
-        ("report --markdown r.md", "--markdown: a report is written in one form at a time: take --format md -o FILE"),
-        ("report -o r.csv", "a file for each table"),
-        ("dut record netgate-vpp -o -", "written to a file only"),
-        ("regress --acknowledge a --metric power --note x --format md", "--format means nothing with --acknowledge"),
-        ("regress --forget 1 -o x", "-o means nothing with --forget"),
-        ("regress --known --junit x --only 'a *'", "--junit, --only means nothing with --known"),
-        ("regress -o x.md --junit ./x.md", "two outputs cannot share a file"),
-        ("dut plan netgate-vpp --prefix tbx9", "netgate-vpp has no lab"),
-    ],
-)
-def test_what_would_be_ignored_is_refused(verb: str, words: str) -> None:
-    before = {*Path().iterdir()}
-    code, out, err = run(*split(verb))
-    assert (code, out) == (2, "") and words in err and err.count("\n") == 1
-    assert {*Path().iterdir()} - {Path("run")} == before - {Path("run")}
-
-
 def test_cells_are_chosen_by_their_printed_names() -> None:
     cell = Cell("a", "b", True, 1, simulated=True)
     assert is_chosen(cell, [str(cell)]) and is_chosen(cell, ["a b bidir 1q"]) and not is_chosen(cell, ["a b uni*"])

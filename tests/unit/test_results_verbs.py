@@ -139,23 +139,6 @@ def test_a_query_in_three_forms() -> None:
         assert out == "" and "SELECT" in err and len(err.splitlines()) == 1 and ".:" not in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("list", "--since", "yesterday"), "is not a date"),
-        (("list", "--limit", "0"), "--limit"),
-        (("prune",), "--keep-nights N or --before DATE"),
-        (("prune", "--keep-nights", "3", "--before", "2026-01-01"), "--before DATE, and only one"),
-        (("prune", "--keep-nights", "0"), "--keep-nights"),
-        (("prune", "--before", "2026-01-01", "--yes", "--dry-run"), "exclude each other"),
-        (("import", "x.json", "--speed", "fast"), "speed"),
-    ],
-)
-def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None:
-    out, err = said("results", *arguments, code=2)
-    assert out == "" and words in err and len(err.splitlines()) == 1
-
-
 # Pruning
 
 
