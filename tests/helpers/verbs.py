@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +31,12 @@ def run(*words: object) -> Said:
     for stream in (out, err):
         stream.seek(0)
     return Said(ended.value.code, out.read(), err.read())
+
+
+def python(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in an interpreter of its own, with nothing in its environment but this and the checkout's path."""
+    argv, environment = [sys.executable, "-c", code, *words], {"PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import inspect
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import warnings
 from dataclasses import fields, is_dataclass
@@ -19,6 +17,7 @@ import click
 import pytest
 from effort import NIGHTLY
 from tools import fake_server
+from verbs import ROOT, empty_directory, python  # noqa: F401
 
 import trexbench
 from trexbench import api
@@ -36,29 +35,12 @@ from trexbench.session.tcp import options as tcp_options
 from trexbench.session.tcp.options import TcpWish
 from trexbench.signals import Interrupted
 
-pytestmark = pytest.mark.portable
+pytestmark = [pytest.mark.portable, pytest.mark.usefixtures("empty_directory")]
 
-ROOT = Path(__file__).resolve().parents[2]
 QUICK = {"sim": True, "speedup": 10000.0, "ramp_duration": 20, "hold": 4, "confirm": 0, "warmup_duration": 2}
-HEAVY = [
-    "numpy",
-    "click",
-    "matplotlib",
-    "zmq",
-    "yaml",
-    "rich",
-    "scapy",
-    "msgspec",
-    "requests",
-    "jinja2",
-    "lbr_trex_client",
-]
-
-
-@pytest.fixture(autouse=True)
-def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+HEAVY = "numpy click matplotlib zmq yaml rich scapy msgspec requests jinja2 lbr_trex_client"
+SHOWN = "dut results format output json csv brief quiet picture no_picture verbose help sizes zoom"
+"""Options that choose what a verb prints, or have another name in Python."""
 
 
 def python_blocks(kind: str = "") -> list[str]:
@@ -69,11 +51,9 @@ def python_blocks(kind: str = "") -> list[str]:
 
 @pytest.mark.parametrize(("module", "loaded"), [("trexbench", []), ("trexbench.cli.main", ["click"])])
 def test_importing_it_loads_nothing_heavy(module: str, loaded: list[str]) -> None:
-    names = f"[name for name in {HEAVY!r} if name in sys.modules], len(dir(trexbench))"
+    names = f"[name for name in {HEAVY.split()!r} if name in sys.modules], len(dir(trexbench))"
     script = f"import sys, trexbench, {module}; print({names})"
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60
-    )
+    done = python(script)
     assert done.returncode == 0 and done.stdout.startswith(f"{loaded} "), done.stdout + done.stderr
 
 
@@ -227,28 +207,11 @@ VERBS += [(efficiency, trexbench.efficiency), (suite_run, trexbench.run_suite), 
 
 @pytest.mark.parametrize(("verb", "function"), VERBS, ids=lambda one: getattr(one, "name", ""))
 def test_no_option_is_missing_from_python(verb: click.Command, function: Any) -> None:
-    shown = {
-        *[
-            "dut",
-            "results",
-            "format",
-            "output",
-            "json",
-            "csv",
-            "brief",
-            "quiet",
-            "no_picture",
-            "verbose",
-            "help",
-            "sizes",
-            "zoom",
-        ]
-    }
     ways = {"both", "forward", "bidir", "reverse", "bdp"} if verb is tcp else set()  # of one parameter, and a function
     functions = (trexbench.tcp, trexbench.bdp) if verb is tcp else (function,)
     longest = {max(one.opts, key=len).lstrip("-").replace("-", "_").removeprefix("no_") for one in verb.params}
     known = {name for one in functions for name in inspect.signature(one).parameters}
-    assert longest - shown - ways - {"picture"} <= known
+    assert longest - ways - {*SHOWN.split()} <= known
 
 
 @pytest.mark.parametrize("room", [packet_options, tcp_options], ids=lambda room: room.__name__)

@@ -6,15 +6,13 @@ import json
 import os
 import re
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 from runs import make_result
-from verbs import ROOT, empty_directory, run  # noqa: F401
+from verbs import ROOT, empty_directory, python, run  # noqa: F401
 
 from trexbench.cli import main
 from trexbench.cli.main import cli
@@ -282,14 +280,7 @@ CONFIGURE = "import trexbench.report, matplotlib; matplotlib.get_configdir()"
 )
 def test_a_home_that_cannot_be_written_costs_no_words(tmp_path: Path, code: str, said: str) -> None:
     path = RunWriter(tmp_path / "results", print).end(make_result())
-    kept = {key: value for key, value in os.environ.items() if key not in ("MPLCONFIGDIR", "XDG_CACHE_HOME")}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)],
-        env={**kept, "HOME": "/proc/nohome", "XDG_CONFIG_HOME": "/proc/nohome", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = python(code, str(path), HOME="/proc/nohome", XDG_CONFIG_HOME="/proc/nohome", PATH=os.environ["PATH"])
     assert (done.returncode, done.stderr) == (0, said)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import socket
-import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -12,7 +11,7 @@ from shlex import quote, split
 
 import click
 import pytest
-from verbs import ROOT, empty_directory, run  # noqa: F401
+from verbs import empty_directory, python, run  # noqa: F401
 
 from trexbench.cli import main
 from trexbench.cli.options import complete_duts, complete_suites
@@ -241,16 +240,9 @@ def test_a_group_alone_shows_its_help() -> None:
         assert "Usage: trexbench" in out + err and "\nCommands:" in out + err
 
 
-def test_as_a_process_of_its_own(tmp_path: Path) -> None:
+def test_as_a_process_of_its_own() -> None:
     """Make a mistake through the interpreter: nothing but the line, and the code is the process's."""
-    script = [sys.executable, "-c", "from trexbench.cli import main; main()"]
-    done = subprocess.run(
-        [*script, "ramp", "--dut", "nope", "--mode", "64b"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    mistake = "ramp", "--dut", "nope", "--mode", "64b"
+    done = python("from trexbench.cli import main; main()", *mistake, PATH="/usr/bin:/bin")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("trexbench: unknown DUT 'nope'")

@@ -7,15 +7,13 @@ import os
 import re
 import shlex
 import socket
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from report_cases import make_night, make_record
 from runs import make_result
-from verbs import ROOT, empty_directory, run  # noqa: F401
+from verbs import empty_directory, python, run  # noqa: F401
 
 from trexbench.cli.here import answering
 from trexbench.core.history.rows import COST, row_of
@@ -143,14 +141,8 @@ def test_nothing_heavy_is_loaded_for_it(tmp_path: Path) -> None:
     RunWriter(RESULTS, print).end(make_result())
     begin_night()
     loaded = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{loaded}; from trexbench.cli import main; main([])"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "TREXBENCH_RUN_DIR": str(tmp_path / "run")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    begin = f"{loaded}; from trexbench.cli import main; main([])"
+    done = python(begin, TREXBENCH_RUN_DIR=str(tmp_path / "run"))
     assert done.returncode == 0 and done.stdout.startswith("labs "), done.stderr
     assert not {"numpy", "matplotlib", "pyroute2", "scapy", "sqlite3"} & set(done.stdout.split())
 
