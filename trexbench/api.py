@@ -163,7 +163,7 @@ def efficiency(options: EfficiencyCall) -> list[RunResult]:
     """
     case, setup = of_options(Case, options), of_options(Setup, options)
     requests = rate_requests(case, options.offered, options.plan().hold_s, setup)
-    done = measure_series(requests, output_of(options, _shown(options)))
+    done = measure_series(requests, output_of(options))
     raise_error(done.error, done.results)
     return done.results
 
@@ -254,18 +254,15 @@ def judge(
 
 def _measure(verb: str, options: RampCall | SearchCall | SaturateCall) -> RunResult:
     request = make_request(verb, of_options(Case, options), options.plan(), of_options(Setup, options))
-    done = measure(request, output_of(options, _shown(options)))
+    done = measure(request, output_of(options))
     raise_error(done.error, done.result)
     return done.result
 
 
-def output_of(options: Keeping, show: Show | None = None) -> Output:
+def output_of(options: Keeping) -> Output:
+    progress = options.progress if isinstance(options, Watched) else None
+    show: Show | None = None if progress is None else lambda result: nullcontext(_Caller(result, progress))
     return Output(None if options.results is None else Path(options.results), warn=warn, show=show)
-
-
-def _shown(options: Watched) -> Show | None:
-    progress = options.progress
-    return None if progress is None else lambda result: nullcontext(_Caller(result, progress))
 
 
 def raise_error(error: BenchError | Interrupted | None, measured: object) -> None:
