@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from ..signals import ENDING, Interrupted, restore
@@ -76,25 +77,19 @@ def host_facts() -> dict[str, Any]:
         "hostname": platform.node(),
         "kernel": platform.release(),
         "machine": platform.machine(),
-        "cpu": _cpu_model(),
+        "cpu": next((one.partition(":")[2].strip() for one in _lines("/proc/cpuinfo") if "model name" in one), None),
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "versions": versions,
-        "platform": platform_of({path: _first_line(path) for path in PLATFORM_FILES.values()}),
+        "platform": platform_of({path: "".join(_lines(path)[:1]) for path in PLATFORM_FILES.values()}),
     }
 
 
-def _first_line(path: str) -> str:
+def _lines(path: str) -> list[str]:
     """Empty where there is no such file, or nobody may read it."""
-    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-        return file.readline()
-    return ""
-
-
-def _cpu_model() -> str | None:
-    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-        return next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), None)
-    return None
+    with suppress(OSError):
+        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    return []
 
 
 @contextmanager

@@ -69,8 +69,6 @@ class TcpWish(TcpPlan):
 
     def __post_init__(self) -> None:
         """ConfigError for what cannot be measured."""
-        if self.engine not in ENGINES:
-            raise ConfigError(f"unknown engine {self.engine!r}", f"name one of {', '.join(ENGINES)}")
         self._within("-P", self.streams, 1, MOST_STREAMS, "connections")
         self._within("--repeat", self.repeat, 1, MOST_REPEATS, "repetitions")
         self._within("--ping", self.pings, 0, MOST_PINGS, "echo requests")
