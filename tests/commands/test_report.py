@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 from report_cases import make_row, make_run, unpacked
-from report_nights import report, store_slower_nights, store_three_nights
+from report_nights import store_slower_nights, store_three_nights
+from verbs import run
 
 from trexbench.review.report import load_older
 
@@ -32,7 +33,7 @@ def data_of(page: str) -> Any:
 
 def test_the_page_is_one_file_of_bearable_size(results: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    assert report("--results", str(results), "-o", str(page)) == 0
+    assert run("report", "--results", results, "-o", page).code == 0
     text = page.read_text(encoding="utf-8")
     assert 500_000 < len(text) < 1_500_000
     assert "nightly, night of 2026-11-20" in text and "linux did not answer" in text
@@ -40,14 +41,18 @@ def test_the_page_is_one_file_of_bearable_size(results: Path, tmp_path: Path) ->
     assert [one.name for one in page.parent.iterdir()] == ["report.html"]
 
 
-def test_markdown_goes_to_standard_output(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report("--results", str(results), "--format", "md", "--dut", "vpp") == 0
-    said = capsys.readouterr().out
-    assert said.startswith("# 4 cells measured; too early to judge") and "| 64b |" in said and "linux" not in said
+def test_markdown_goes_to_standard_output(results: Path) -> None:
+    code, said, _ = run("report", "--results", results, "--format", "md", "--dut", "vpp")
+    assert (
+        code == 0
+        and said.startswith("# 4 cells measured; too early to judge")
+        and "| 64b |" in said
+        and "linux" not in said
+    )
 
 
 def test_tables_go_into_their_directory_as_csv(results: Path, tmp_path: Path) -> None:
-    assert report("--results", str(results), "--format", "csv", "-o", str(tmp_path / "new"), "--dut", "vpp") == 0
+    assert run("report", "--results", results, "--format", "csv", "-o", tmp_path / "new", "--dut", "vpp").code == 0
     names = {one.name for one in (tmp_path / "new").iterdir()}
     assert {"maximum-rate.csv", "ramps.csv", "latency.csv", "trends.csv"} <= names
     assert (tmp_path / "new" / "maximum-rate.csv").read_text().startswith("Direction,Traffic,")
@@ -55,14 +60,14 @@ def test_tables_go_into_their_directory_as_csv(results: Path, tmp_path: Path) ->
 
 def test_another_night_can_be_the_tables(results: Path, tmp_path: Path) -> None:
     path = tmp_path / "r.md"
-    assert report("--results", str(results), "--night", "2026-11-19", "-o", str(path)) == 0
+    assert run("report", "--results", results, "--night", "2026-11-19", "-o", path).code == 0
     text = path.read_text()
     assert "night of 2026-11-19" in text and "did not answer" not in text
     assert text.startswith("# 8 cells measured; too early to judge: needs 7 nights, has 2\n"), "as it was then"
 
 
 def test_a_regression_is_told_in_every_form(slower: Path, tmp_path: Path) -> None:
-    assert all(report("--results", str(slower), "-o", str(tmp_path / f"r.{form}")) == 0 for form in ("html", "md"))
+    assert all(run("report", "--results", slower, "-o", tmp_path / f"r.{form}").code == 0 for form in ("html", "md"))
     text = (tmp_path / "r.md").read_text()
     (share,) = re.findall(r"\*\*regression\*\*: vpp (33\.\d) % slower since 10 November \(1 cell\)", text)
     assert text.startswith("# vpp is 33 % slower since 10 November\n") and "nothing that was read back differs" in text
@@ -74,16 +79,14 @@ def test_a_regression_is_told_in_every_form(slower: Path, tmp_path: Path) -> Non
     assert (mark["words"], mark["x"]) == (f"▼ -{share} %", 9) and f"maximum rate -{share} %" in mark["text"]
 
 
-def test_an_older_night_whose_document_is_damaged_is_left_out_and_named(
-    slower: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_older_night_whose_document_is_damaged_is_left_out_and_named(slower: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     shutil.copytree(slower, results)
     document = next((results / "2026-11-09").glob("*/*.json"))
     document.write_text(document.read_text().replace('"opackets":', '"opakets":', 1))
-    assert report("--results", str(results), "-o", str(tmp_path / "r.html")) == 0
-    said, page = capsys.readouterr().err, (tmp_path / "r.html").read_text()
-    assert said.count("\n") == 1 and str(document) in said and "wrong kind" in said
+    code, _, said = run("report", "--results", results, "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert code == 0 and said.count("\n") == 1 and str(document) in said and "wrong kind" in said
     kept = {line["night"] for line in data_of(page)["figures"]["ramps"][0]["lines"] if "older" in line["tags"]}
     assert document.name in page and kept == {"2026-11-11, the night before", "2026-11-08, before the change"}
 
@@ -111,10 +114,6 @@ def test_an_older_night_whose_document_went_meanwhile_is_left_out_and_named(tmp_
         (("--format", "csv", "-o", "/dev/null"), "/dev/null is not a directory: name one for the tables"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
-    results: Path, arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = arguments if "--results" in arguments else ("--results", str(results), *arguments)
-    assert report(*given) != 0
-    said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert words in said and "Traceback" not in said
+def test_what_cannot_be_done_is_one_line(results: Path, arguments: tuple[str, ...], words: str) -> None:
+    code, _, said = run("report", "--results", results, *arguments)
+    assert code != 0 and words in said.splitlines()[-1]

@@ -6,10 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from report_cases import make_night, make_record, make_run
 
-from trexbench.cli.main import main
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.rows import row_of
 from trexbench.results.nights import NightWriter
@@ -18,13 +16,6 @@ from trexbench.results.store import RunWriter
 CELLS = [
     Cell(dut, mode, bidir, None) for dut in ("linux", "vpp") for mode in ("64b", "imix") for bidir in (False, True)
 ]
-
-
-def report(*arguments: str) -> int:
-    """The exit code of ``trexbench report``."""
-    with pytest.raises(SystemExit) as ended:
-        main(["report", *arguments])
-    return int(ended.value.code or 0)
 
 
 def store_night(

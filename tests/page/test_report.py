@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from browser import Page
 from report_cases import HOSTILE, ODD, make_run
-from report_nights import report, store_night, store_slower_nights, store_three_nights
+from report_nights import store_night, store_slower_nights, store_three_nights
+from verbs import run
 
 from trexbench.core.history.cell import Cell
 from trexbench.results.store import RunWriter
@@ -20,7 +21,7 @@ LEGEND = "document.querySelector('#plot-ramps .legend').textContent"
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
     results = store_three_nights(path.parent / "results")
-    assert report("--results", str(results), "-o", str(path)) == 0
+    assert run("report", "--results", results, "-o", path).code == 0
     return path
 
 
@@ -28,7 +29,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("slower") / "report.html"
     results = store_slower_nights(path.parent / "results")
-    assert report("--results", str(results), "-o", str(path)) == 0
+    assert run("report", "--results", results, "-o", path).code == 0
     return path
 
 
@@ -114,7 +115,7 @@ def test_names_cannot_run(chromium: Page, tmp_path: Path) -> None:
     cells = [Cell(ODD, ODD, bidir, None) for bidir in (False, True)]
     store_night(results, "2026-11-20", cells, description=HOSTILE, facts={HOSTILE: HOSTILE})
     bad = RunWriter(results, print).end(make_run(Cell(HOSTILE, HOSTILE, False, None), started="2026-11-20T03:00:00Z"))
-    assert report("--results", str(results), "-o", str(path)) == 0
+    assert run("report", "--results", results, "-o", path).code == 0
     assert bad.name in path.read_text(), "a name that is none is refused by its file's"
     chromium.open(path.as_uri())
     assert chromium.evaluate(DRAWN) > 1
