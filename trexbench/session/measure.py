@@ -76,8 +76,8 @@ class Session:
             with uninterrupted():  # what was begun is brought to its end
                 display = recorder.begin(result)
             watcher.start()
-            sinks = [recorder, *([] if display is None else [display]), watcher]
-            outcome = run(plan, self.generator, self.clock, sinks, self.watch)
+            shown = [] if display is None else [display]
+            outcome = run(plan, self.generator, self.clock, [recorder, *shown, watcher], self.watch)
             if not isinstance(outcome.error, Interrupted):
                 watcher.finish()
                 outcome = self._read_back(outcome)
