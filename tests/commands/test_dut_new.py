@@ -29,8 +29,6 @@ def test_a_new_dut_is_written_once_checked_and_found(tmp_path: Path) -> None:
 def test_what_is_not_known_is_marked_and_nothing_is_overwritten(tmp_path: Path) -> None:
     done = succeed(tmp_path, "dut", "new", "mine", "--driver", "pfsense", "-o", "-")
     assert "change-me" in done.stdout and not list(tmp_path.glob("dut_configs/*"))
-    bad = trexbench(tmp_path, "dut", "new", "../mine", "--driver", "none")
-    assert bad.returncode == 2 and "cannot be the name" in bad.stderr
     written = trexbench(tmp_path, "dut", "new", "draft", "--driver", "linux")
     checked = trexbench(tmp_path, "dut", "check", "draft")
     told = "change-me: `dut new` could not find it out: write here what it is"
@@ -38,9 +36,6 @@ def test_what_is_not_known_is_marked_and_nothing_is_overwritten(tmp_path: Path) 
     lines = checked.stdout.splitlines()
     assert checked.returncode == 2 and len(lines) == 3 and f"draft.yaml:5: transport.host: {told}" in lines[0]
     assert "ports[0].interface: change-me-0: " in lines[1] and "ports[1].interface: change-me-1: " in lines[2]
-    (tmp_path / "dut_configs" / "draft.yaml").unlink()
-    wrong = trexbench(tmp_path, "dut", "new", "mine", "--driver", "linux", "--speed", "fast")
-    assert wrong.returncode == 2 and "speed" in wrong.stderr and not list(tmp_path.glob("dut_configs/*"))
 
 
 def test_a_dut_that_answers_nothing_is_not_recorded(tmp_path: Path) -> None:

@@ -77,23 +77,6 @@ def test_testers_leave_ctrl_c_to_the_night_and_talk_to_who_has_its_certificate(t
                 shut.recv(1)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--fleet", "local:2"), "--fleet local:2 has simulated testers only: add --sim"),
-        (("--sim", "--fleet", "local:0"), "no number of testers from 1 to 64: write it as local:3"),
-        (("--sim", "--fleet", "none.yaml"), "none.yaml: No such file"),
-    ],
-)
-def test_a_fleet_that_cannot_be_is_refused_before_the_night_begins(
-    tmp_path: Path, words: tuple[str, ...], said: str
-) -> None:
-    (tmp_path / "four.yaml").write_text(FOUR)
-    done = trexbench(tmp_path, "suite", "run", "four.yaml", *words)
-    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
-    assert not (tmp_path / "results").exists()
-
-
 def test_a_person_reverts_what_a_testers_journal_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flag = tmp_path / "flag"
     step = f"{{what: flag, run: [touch, {flag}], check: [ls, {tmp_path}], matches: flag, undo: [rm, {flag}]}}"

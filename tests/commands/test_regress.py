@@ -82,10 +82,6 @@ def test_forms_of_one_judgement(nights: Path) -> None:
         (("--since", "2026-11-20"), 0, "NOT ALARMING"),
         (("--mode", "64b"), 3, "REGRESSIONS"),
         (("--suite", "other"), 4, "Nothing was measured yet"),
-        (("--since", "yesterday"), 2, "is not a date"),
-        (("--json", "--github"), 2, "two outputs cannot share"),
-        (("--acknowledge", "x", "--note", "y", "--forget", "1"), 2, "exclude each other"),
-        (("--metric", "power"), 2, "--acknowledge"),
         (
             ("--acknowledge", "netgate-linux *", "--note", "x"),
             2,

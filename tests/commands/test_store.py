@@ -91,8 +91,6 @@ def check_store(tmp_path: Path, address: str) -> None:
     assert shown["command"]["night"] == "2026-03-02"
     succeed(theirs, "report", "--suite", "small", "-o", "page.html", *at)
     assert "netgate-vpp" in (theirs / "page.html").read_text()
-    again = trexbench(theirs, "ramp", "--dut", "netgate-vpp", "--sim", *at)
-    assert again.returncode == 2 and "only whole nights go to an address" in again.stderr
 
 
 def test_a_directory_elsewhere(tmp_path: Path) -> None:
@@ -179,10 +177,3 @@ def test_trouble_with_the_store_costs_a_night_no_later_step(tmp_path: Path, monk
     assert measured("2026-03-02").code == 0, "another night, which is put with the one that could not be"
     nights = [path.rpartition("/")[2] for path in memory.find("/nights/results/nights")]
     assert nights == ["2026-03-01-tiny.json", "2026-03-02-tiny-2.json", "2026-03-02-tiny.json"]
-
-
-def test_a_tester_of_a_fleet_needs_a_directory(tmp_path: Path) -> None:
-    (tmp_path / "fleet.yaml").write_text("")
-    for verb in (("worker", "--tester", "t1"), ("status",)):
-        done = trexbench(tmp_path, "fleet", *verb, "--fleet", "fleet.yaml", "--results", f"file://{tmp_path}/store")
-        assert done.returncode == 2 and "only whole nights go to an address" in done.stderr

@@ -123,14 +123,7 @@ def test_profile_verbs(tmp_path: Path) -> None:
 
 def test_dut_verbs(tmp_path: Path) -> None:
     listed = trexbench(tmp_path, "dut", "list")
-    assert [line.split()[0] for line in listed.stdout.splitlines()[1:]] == [
-        "edgerouter-edgeos", "edgerouter-openwrt", "gl-ar150", "lab-linux", "lab-vm-linux", "lab-vm-vpp", "lab-vpp",
-        "mininet-lab8",
-        "netgate-linux",
-        "netgate-pfsense", "netgate-vpp", "raspberry-pi", "raspberry-pi-2", "raspberry-pi-2-openwrt",
-        "raspberry-pi-3-openwrt", "raspberry-pi-4-openwrt", "virtual-openwrt", "vpn-i5-2400", "vpn-i5-6500",
-        "wrt3200acm",
-    ]  # fmt: skip
-    assert "invalid" not in listed.stdout
+    names = sorted(path.stem for path in (ROOT / "dut_configs").glob("*.yaml"))
+    assert [line.split()[0] for line in listed.stdout.splitlines()[1:]] == names and "invalid" not in listed.stdout
     shown = trexbench(tmp_path, "dut", "show", "netgate-pfsense")
     assert "100.65.1.1/24" in shown.stdout and "ssh to netgate" in shown.stdout

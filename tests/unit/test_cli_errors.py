@@ -25,6 +25,8 @@ RAMP, SATURATE = f"ramp {NOBODY}", f"saturate {NOBODY}"
 SIMULATED = "ramp --dut netgate-vpp --mode 64b --sim -q"
 SIZES = "search --dut netgate-vpp --sim --sizes"
 WAN = "tcp --bdp --dut lab-linux --sim --wan 20ms"
+FUTURE = "--date 2999-01-01 lies in the future: name the day on which the night began"
+LABELS = "2026-03-01", "latest", "a b", "", "x" * 65, "../x", "<b>", "x.json"
 DOCUMENTED = {1, 2, 5, 6, 7, 8, 9, 130, 143}
 
 
@@ -145,6 +147,28 @@ MISTAKES: list[tuple[str, ...]] = [
     ("results prune --keep-nights 0", "--keep-nights"),
     ("results prune --before 2026-01-01 --yes --dry-run", "exclude each other"),
     ("results import x.json --speed fast", "speed"),
+    ("results list --json --format csv", "--json and --format csv exclude each other"),
+    ("lab status --format csv", "'csv' is not one of 'text', 'json'"),
+    ("ramp --dut netgate-vpp --mode 64b --sim -o absent/x.md", "absent does not exist"),
+    ("suite run netgate-6100 --sim -o /", "/ is a directory"),
+    ("--json dut list", "--json belongs behind dut"),
+    ("lab down --prefix Up/there", "'Up/there' is no prefix for namespaces"),
+    ("suite run netgate-6100 --date 2999-01-01 --server 127.0.0.1", FUTURE),
+    ("nightly netgate-6100 --date 2999-01-01 --server 127.0.0.1", FUTURE),
+    *((f"{verb} 2026-13-01", "'2026-13-01' is not a date") for verb in ("report --since", "regress --since")),
+    ("report --night 2026-13-01", "'2026-13-01' is not a date"),
+    ("dut new ../mine --driver none", "cannot be the name"),
+    ("dut new mine --driver linux --speed fast", "speed"),
+    *((f"{SIMULATED} --label {quote(word)}", "would not be found again") for word in LABELS),
+    (f"{SIMULATED} --results file:///tmp/store", "only whole nights go to an address"),
+    ("fleet worker --tester t1 --results file:///tmp/store", "only whole nights go to an address"),
+    ("suite run lab --fleet local:2", "--fleet local:2 has simulated testers only: add --sim"),
+    ("suite run lab --sim --fleet local:0", "no number of testers from 1 to 64: write it as local:3"),
+    ("suite run lab --sim --fleet none.yaml", "none.yaml: No such file"),
+    ("fleet status --results file:///tmp/store", "only whole nights go to an address"),
+    ("regress --json --github", "two outputs cannot share"),
+    ("regress --acknowledge x --note y --forget 1", "exclude each other"),
+    ("regress --metric power", "--acknowledge"),
 ]
 """Words after ``trexbench``, and what its line says of them."""
 

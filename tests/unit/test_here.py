@@ -132,11 +132,6 @@ def test_servers_and_labs_that_are_up_are_named() -> None:
     assert lines()["labs"].startswith("lab x: up, persistent, ")
 
 
-def test_it_belongs_to_no_command() -> None:
-    code, out, err = run("--json", "dut", "list")
-    assert (code, out) == (2, "") and "--json belongs behind dut" in err
-
-
 def test_nothing_heavy_is_loaded_for_it(tmp_path: Path) -> None:
     RunWriter(RESULTS, print).end(make_result())
     begin_night()

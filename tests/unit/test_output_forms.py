@@ -132,24 +132,6 @@ def test_a_simulated_or_interrupted_run_is_marked_in_its_tables(document: str, f
     assert words in out and "simulated" in out.lower() and str(of.dut["name"]) in out
 
 
-@pytest.mark.parametrize(
-    ("verb", "file", "words"),
-    [
-        ("ramp --dut netgate-vpp --mode 64b --sim", "absent/x.md", "absent does not exist"),
-        ("suite run netgate-6100 --sim", "results", "results is a directory"),
-    ],
-)
-def test_a_file_that_cannot_be_written_is_refused_before_measuring(verb: str, file: str, words: str) -> None:
-    code, out, err = run(*split(verb), "-o", file)
-    assert (code, out) == (2, "") and words in err and err.count("\n") == 1
-
-
-def test_two_forms_exclude_each_other_and_another_is_refused_by_name() -> None:
-    assert "--json and --format csv exclude each other" in run("results", "list", "--json", "--format", "csv").err
-    code, out, err = run("lab", "status", "--format", "csv")
-    assert (code, out) == (2, "") and "'csv' is not one of 'text', 'json'" in err and err.count("\n") == 1
-
-
 def test_cells_are_chosen_by_their_printed_names() -> None:
     cell = Cell("a", "b", True, 1, simulated=True)
     assert is_chosen(cell, [str(cell)]) and is_chosen(cell, ["a b bidir 1q"]) and not is_chosen(cell, ["a b uni*"])
