@@ -25,7 +25,6 @@ from trexbench.core.strategy.ramp import Ramp
 from trexbench.generator.trex.connect import ServerAddress, connect
 from trexbench.report.run.text import open_live
 from trexbench.results.store import RunWriter
-from trexbench.session.measure import SinkGroup
 from trexbench.session.process import RunClock
 from trexbench.session.run import run
 
@@ -61,7 +60,7 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
         writer = RunWriter(Path(folder), print).begin(result)
         with open_live(result, _Terminal()) as live:
             cpu, wall = time.process_time(), time.monotonic()
-            outcome = run(plan, generator, clock, SinkGroup([writer, live]))
+            outcome = run(plan, generator, clock, [writer, live])
             writer.end(replace(result, samples=tuple(outcome.samples), status=Status.COMPLETE))
             cpu, wall = time.process_time() - cpu, time.monotonic() - wall
         if outcome.error is not None:
