@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from ..config.lookup import find_profile
 from ..core.load.profile import Profile, resolve_mode
@@ -37,7 +37,7 @@ class Traffic:
         """The first packet of each stream, decoded and as a hex dump."""
         return decode(load_client(self.trex_dir), self.profile)
 
-    def capture(self, out: BinaryIO, count: int, pps: float) -> None:
+    def capture(self, out: IO[bytes], count: int, pps: float) -> None:
         """Write the first frames as a pcap file."""
         write_pcap(out, self.profile, count, pps)
 

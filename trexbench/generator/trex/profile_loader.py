@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import IO, Any, TypeVar
 
 from ...core.errors import ConfigError
 from ...core.load.headers import behind_tags, with_room, with_tags
@@ -222,7 +222,7 @@ def decode(client: Client, profile: Profile) -> list[str]:
     return texts
 
 
-def write_pcap(out: BinaryIO, profile: Profile, count: int, pps: float, seed: int = 1) -> None:
+def write_pcap(out: IO[bytes], profile: Profile, count: int, pps: float, seed: int = 1) -> None:
     """The first ``count`` frames of the profile at ``pps`` frames per second, as a capture for Wireshark.
 
     Frames are what the field engine makes of them, interleaved by the streams' rates. The FCS is not in it, as in
