@@ -74,7 +74,8 @@ def leg_sheet(report: Report) -> Sheet:
             if (of := flow.statistics) is not None:
                 mean = of_bits(of.mean, bound=flow.verdict.at_least)
                 figures = (of_bits(of.min), of_bits(of.max), mean, of_bits(of.median), of_bits(of.sstdev))
-                rows.append(row_of((name_of_flow(flow), *figures, of_share(flow.flow.retransmitted)), block=_run(one).text))
+                items = (name_of_flow(flow), *figures, of_share(flow.flow.retransmitted))
+                rows.append(row_of(items, block=_run(one).text))
     return make_sheet(heads, rows, "tcp-legs", "Every leg of TCP", "Run")
 
 
