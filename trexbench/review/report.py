@@ -160,7 +160,7 @@ def _chosen_rows(rows: Sequence[RunRow], duts: Sequence[str], only: Sequence[str
 
 def _chosen(night: Night, duts: Sequence[str], only: Sequence[str]) -> Night:
     """The night with the cells of these DUTs and patterns; of all if there are none."""
-    cells = tuple(one for one in night.cells if (not duts or one.cell.dut in duts) and is_chosen(one.cell, only))
+    cells = tuple(one for one in night.cells if (not duts or one.dut in duts) and is_chosen(one.cell, only))
     return replace(night, cells=cells, error=night.error if cells or not night.cells else None)
 
 

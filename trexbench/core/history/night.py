@@ -58,6 +58,14 @@ class CellRecord:
         return str(self.cell)
 
     @property
+    def dut(self) -> str:
+        return self.cell.dut
+
+    @property
+    def mode(self) -> str:
+        return str(self.cell.mode)
+
+    @property
     def known_by(self) -> str:
         return self.cell.known_by
 
@@ -121,7 +129,7 @@ class Night:
             is_begun = cell.state is CellState.RUNNING and cell.attempts
             begun_s = seconds_of(cell.attempts[-1].started) if is_begun else None
             rest_s = max(0.0, pace * cell.expected_s - (now_s - begun_s if begun_s is not None else 0.0))
-            left_s[cell.cell.dut] = left_s.get(cell.cell.dut, 0.0) + rest_s
+            left_s[cell.dut] = left_s.get(cell.dut, 0.0) + rest_s
         testers = max(1, sum(cell.state is CellState.RUNNING for cell in self.cells))
         return max(sum(left_s.values()) / testers, *left_s.values(), 0.0)
 
@@ -153,8 +161,10 @@ def night_from_dict(values: Mapping[str, Any]) -> Night:
 
 def _problems(night: Night) -> Iterator[str]:
     """Yield what is wrong with its names, its date and its paths, which pages show and readers follow."""
-    cells = [record.cell for record in night.cells]
-    for name in (night.suite, *(word for one in cells for word in (one.dut, str(one.mode), one.variant or "none"))):
+    for name in (
+        night.suite,
+        *(name for record in night.cells for name in (record.dut, record.mode, record.cell.variant or "none")),
+    ):
         if not is_name(name):
             yield f"{shown(name)} is not a valid name"
     if not is_date(night.night):
