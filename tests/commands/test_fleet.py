@@ -16,6 +16,7 @@ from tools import trexbench
 from suites import FOUR
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.results.nights import load_nights
+from trexbench.results.remote import mirror_of
 from trexbench.results.store import load_run
 
 pytest.importorskip("distributed")
@@ -77,7 +78,16 @@ def test_testers_leave_ctrl_c_to_the_night_and_talk_to_who_has_its_certificate(t
                 shut.recv(1)
 
 
-def test_a_person_reverts_what_a_testers_journal_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_stored", [False, True], ids=["in a directory", "in a store"])
+def test_a_person_reverts_what_a_testers_journal_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_stored: bool
+) -> None:
+    results, revert = tmp_path / "results", ("dut", "revert", "box")
+    if is_stored:  # the tester is another machine, with a mirror of its own
+        pytest.importorskip("fsspec")
+        revert = (*revert, "--results", address := f"file://{tmp_path}/store")
+        monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "tester"))
+        results = mirror_of(address)
     flag = tmp_path / "flag"
     step = f"{{what: flag, run: [touch, {flag}], check: [ls, {tmp_path}], matches: flag, undo: [rm, {flag}]}}"
     (tmp_path / "dut_configs").mkdir()
@@ -88,11 +98,14 @@ def test_a_person_reverts_what_a_testers_journal_has(tmp_path: Path, monkeypatch
     with monkeypatch.context() as of_tester:
         of_tester.setenv("TREXBENCH_JOURNAL_DIR", str(tmp_path / "results" / ".fleet"))
         assert trexbench(tmp_path, "dut", "apply", "box").returncode == 0 and flag.exists()
-    leases = LeaseFolder(tmp_path / "results" / ".fleet" / "leases", "box")
+    if is_stored:
+        (tmp_path / "store").mkdir()
+        (tmp_path / "results" / ".fleet").rename(tmp_path / "store" / ".fleet")
+    leases = LeaseFolder(results / ".fleet" / "leases", "box")
     with leased(leases, "t1-a", 2.0, SimpleNamespace(kill_at=lambda _: None)):
-        refused = trexbench(tmp_path, "dut", "revert", "box")
+        refused = trexbench(tmp_path, *revert)
         assert refused.returncode and "box is leased by t1-a until 2" in refused.stderr and flag.exists()
         assert refused.stdout == "", "nothing was tried before"
-    done = trexbench(tmp_path, "dut", "revert", "box")
+    done = trexbench(tmp_path, *revert)
     assert "1 reverted" in done.stdout and not flag.exists(), done.stderr
-    assert "nothing to revert" in trexbench(tmp_path, "dut", "revert", "box").stdout
+    assert "nothing to revert" in trexbench(tmp_path, *revert).stdout

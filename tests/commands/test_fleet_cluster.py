@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 from clusters import fleet_here
-from tools import documents, folder_with, trexbench
+from lasting_s3 import CREDENTIALS, LastingServer
+from sshd import eventually
+from tools import documents, folder_with, succeed, trexbench
 
 from suites import FOUR
 
@@ -51,6 +55,50 @@ def test_testers_measure_what_they_have_as_the_night_has_it(tmp_path: Path) -> N
         assert with_address.returncode == 0 and len(documents(tmp_path)) == 4
         stranger = trexbench(tmp_path, "fleet", "status", "--scheduler", fleet.address.replace("tls", "tcp"))
         assert stranger.returncode == 1 and "the fleet's scheduler" in stranger.stderr
+
+
+def test_testers_that_share_an_address_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler, a night and two testers without a common directory; one machine dies in the middle of a cell."""
+    for package in ("moto", "pyarrow", "s3fs"):
+        pytest.importorskip(package)
+    address, server = "s3://lab/results", LastingServer(tmp_path / "s3")
+    try:
+        server.wait()
+        for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.port}"}.items():
+            monkeypatch.setenv(name, value)
+        s3 = pytest.importorskip("fsspec").filesystem("s3", skip_instance_cache=True)
+        s3.mkdir("lab", create_parents=True)
+        folder_with(tmp_path, four=FOUR)
+        with fleet_here(tmp_path, WIRING) as fleet:
+            for machine in ("m1", "m2", "m3"):
+                shutil.copy(tmp_path / "fleet.yaml", folder_with(tmp_path / machine, four=FOUR))
+            fleet.start_tester("t1", tmp_path / "m1", address)
+            fleet.start_tester("t2", tmp_path / "m2", address)
+            night = fleet.begin_night(*NIGHT[:4], "--speedup", "10", "--date", "2026-11-21", "--results", address)
+            leases = "lab/results/.fleet/leases/netgate-vpp"
+            eventually(lambda: bool(s3.invalidate_cache() or s3.find(leases)), f"t1 measures: {fleet.log('t1')}", 60)
+            os.kill(fleet.process_of("t1"), signal.SIGKILL)
+            fleet.kill("t1")
+            fleet.start_tester("t1", tmp_path / "m3", address)
+            printed, said = night.communicate(timeout=120)
+            assert night.returncode == 0, printed + said + fleet.log("t1")
+            now = {name: one["state"] for name, one in fleet.status(address).items()}
+        listed = succeed(tmp_path / "m1", "results", "list", "--json", "--results", address)
+        s3.invalidate_cache()
+        stored = [*map(str, s3.find("lab/results"))]
+        records = sorted((json.loads(s3.cat(one)) for one in s3.find(leases)), key=lambda one: int(one["number"]))
+    finally:
+        server.kill()
+    assert now == {"t1": "idle", "t2": "idle"}
+    runs = json.loads(listed.stdout)["runs"]
+    assert sorted(one["path"].split("/")[1] for one in runs) == ["netgate-linux"] * 2 + ["netgate-vpp"] * 2
+    there = [one for one in stored if one.startswith("lab/results/20")]
+    assert sorted(there) == sorted(f"lab/results/{one['path']}" for one in runs)
+    assert {one.split("/")[4] for one in stored if "/leases/" in one} == {"netgate-linux", "netgate-vpp"}
+    lengths = [one["length_s"] for one in records if one["holder"] == records[0]["holder"]]
+    assert all(lengths) and records[-1]["length_s"] == 0, "the dead tester's lease was not given back, but waited for"
+    mirrors = {path.parts[len(tmp_path.parts)] for path in tmp_path.glob("m*/state/stores/*/.fleet")}
+    assert mirrors == {"m1", "m2", "m3"} and not [*tmp_path.glob("**/stores/*/.fleet/leases")]
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from pwd import getpwuid
 
@@ -19,6 +21,7 @@ from tools import folder_with, succeed, trexbench
 
 from suites import TWO
 from trexbench.core.errors import StoreError
+from trexbench.results import remote
 from trexbench.results.remote import Store, mirror_of, store_of
 from trexbench.session.keep import Output
 from trexbench.session.options import Setup
@@ -144,7 +147,15 @@ def test_sftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         server.cut()
         with pytest.raises(StoreError, match="cannot be reached"):
             Store(address, results).find("nights")
+        monkeypatch.setattr(remote, "ANSWER_S", 3.0)
         assert Store(address, results).find("nights") and len(server.sessions()) == 1
+        with ThreadPoolExecutor(8) as threads:
+            read = [*threads.map(lambda _: Store(address, results).read(name), range(64))]
+        assert read == [b"{}"] * 64, "a lease is renewed while a document is put"
+        os.kill(server.sessions()[0], signal.SIGSTOP)
+        with pytest.raises(StoreError, match="cannot be reached: TimeoutError"):
+            Store(address, results).find("nights")
+        assert Store(address, results).find("nights")
 
 
 def test_trouble_with_the_store_costs_a_night_no_later_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

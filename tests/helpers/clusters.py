@@ -40,7 +40,10 @@ def free_port() -> int:
 
 @dataclass
 class FleetHere:
-    """Commands of one fleet in a folder with its fleet.yaml; the log of each lies there."""
+    """Commands of one fleet in a folder with its fleet.yaml; the log of each lies there.
+
+    cwd: of a tester that is a machine of its own, with its own state.
+    """
 
     folder: Path
     address: str
@@ -49,7 +52,7 @@ class FleetHere:
     def start(self, name: str, *words: str, cwd: Path | None = None) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             argv = [*TREXBENCH, "fleet", *words]
-            env = environment(self.folder / "run")
+            env = environment((cwd or self.folder) / "run")
             self.running[name] = subprocess.Popen(
                 argv, cwd=cwd or self.folder, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
@@ -84,9 +87,9 @@ class FleetHere:
         self.running[name].kill()
         self.running.pop(name).wait()
 
-    def status(self) -> dict[str, dict[str, str]]:
+    def status(self, results: str = "results") -> dict[str, dict[str, str]]:
         """Tester -> what `fleet status` says of it."""
-        done = trexbench(self.folder, "fleet", "status", "--json")
+        done = trexbench(self.folder, "fleet", "status", "--json", "--results", results)
         assert done.returncode == 0, done.stderr
         return {one["tester"]: one for one in json.loads(done.stdout)["testers"]}
 

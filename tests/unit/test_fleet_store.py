@@ -16,7 +16,7 @@ from suites import TWO
 from trexbench.config.lookup import read_suite
 from trexbench.core.errors import StoreError
 from trexbench.fleet import stored, task
-from trexbench.fleet.stored import put_document
+from trexbench.fleet.stored import OtherStored, put_document
 from trexbench.fleet.task import CellOrder, digest_of, measure_cell, plain
 from trexbench.results.document import encode
 from trexbench.results.nights import is_sent, read_night
@@ -133,7 +133,8 @@ def test_a_store_that_hangs_is_not_waited_for(tmp_path: Path, memory: Any, monke
     path.write_text("whole")
     monkeypatch.setattr(stored, "WAIT_S", 0.01)
     monkeypatch.setattr(type(memory), "pipe_file", lambda _, *a, **k: (over.wait(60), real(*a, **k)))
-    assert str(put_document(results, PLACE, 9.0)).startswith("memory://lab/results does not answer within 0.01 s; ")
+    with pytest.raises(StoreError, match=r"memory://lab/results does not answer within 0\.01 s"):
+        put_document(results, PLACE, 9.0)
     over.set()
     (late,) = [one for one in threading.enumerate() if one.name == "store"]
     late.join(60)
@@ -157,8 +158,8 @@ def test_another_document_in_its_place_is_reported_and_stays(memory: Any) -> Non
     memory.pipe_file(THERE, b"theirs")
     (results / PLACE).parent.mkdir(parents=True)
     (results / PLACE).write_text("ours")
-    said = str(put_document(results, PLACE, 9.0))
-    assert said.endswith(f"x.json is there already, and another one: remove that, or {results / PLACE}")
+    with pytest.raises(OtherStored, match=f"is there already, and another one: remove that, or {results / PLACE}"):
+        put_document(results, PLACE, 9.0)
     assert memory.cat_file(THERE) == b"theirs" and not is_sent(results / PLACE)
 
 

@@ -33,7 +33,7 @@ ROOMS: Mapping[str, str] = {
     "transport": "core/errors core/patterns config",
     "config": "core/*",
     "host": "core/* config transport",
-    "dut": "core/* config files transport host",
+    "dut": "core/* config results/shared transport host",
     "dut/unmanaged": "core/* transport dut",
     "dut/commands": "core/* config transport host dut",
     "dut/linux": "core/* config transport host dut",

@@ -352,20 +352,22 @@ def record_answers(output: str | None, target: Target) -> None:
 
 @dut.command("revert")
 @_TARGET
-@results_option("Results of a fleet, whose testers may have left changes, too.", anywhere=False)
+@results_option("Results of a fleet, whose testers may have left changes, too.")
 @VERBOSE
 def revert_dut(target: Target, results: Path) -> None:
     """Undo what `apply` and later runs have changed, also after a crash, and also on its endpoints and WAN host."""
     from ..results.nights import TESTERS
+    from ..results.remote import address_of
+    from ..results.shared import shared_files
 
-    if not (below := results / TESTERS).is_dir():
+    if not (below := results / TESTERS).is_dir() and address_of(results) is None:
         done = _revert(target)
     else:
         from ..fleet.reverting import changes_of_fleet, lease_to_revert
 
         with lease_to_revert(below, load_dut(target.name, target.configs_dir, target.prefix).name, note):
             done = _revert(target)
-            if any((below / "changes").glob("*.json")):
+            if shared_files(below / "changes").names():
                 with changes_of_fleet(below):
                     done += _revert(target)
     for name, one in done:

@@ -171,7 +171,7 @@ def scheduler(scheduler: str | None, fleet: str, configs_dir: Path | None, insec
 @_HERE
 @asked("choice", TesterChoice, server="; default: as in the DUTs' configs")
 @CONFIGS
-@results_option("The results that all testers share.", anywhere=False)
+@results_option("The results that all testers share.")
 @UNSAFE
 def worker(
     tester: str, scheduler: str | None, fleet: str, choice: TesterChoice, configs_dir: Path | None, results: Path,
@@ -199,7 +199,7 @@ def worker(
 @_SCHEDULER
 @_HERE
 @CONFIGS
-@results_option("The results that all testers share.", anywhere=False)
+@results_option("The results that all testers share.")
 @UNSAFE
 @click.option("--watch", is_flag=True, help="Look again every second, until interrupted.")
 @formats("text", "json", "csv", "md")

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from ..core.errors import StoreError
-from ..files import replace_file
+from ..results.shared import shared_files
 from .model import Change
 
 SCHEMA, VERSION = "trexbench/changes", 1
@@ -68,14 +68,15 @@ class FileJournal:
     def __init__(self, dut: str, directory: Path) -> None:
         self._dut = dut
         self._path = directory / "changes" / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', dut)}.json"
+        self._files = shared_files(self._path.parent, mode=0o700)
         self.name = str(self._path)
 
     def entries(self) -> Sequence[Entry]:
         """Return what is still to be reverted, the oldest first."""
         try:
-            document = msgspec.json.decode(self._path.read_bytes(), type=_Document)
-        except FileNotFoundError:
-            return ()
+            if (data := self._files.read(self._path.name)) is None:
+                return ()
+            document = msgspec.json.decode(data, type=_Document)
         except OSError as error:
             raise StoreError(f"{self._path} cannot be read ({error.strerror})", "run as its owner") from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -99,11 +100,10 @@ class FileJournal:
     def _write(self, entries: Sequence[Entry]) -> None:
         try:
             if not entries:
-                self._path.unlink(missing_ok=True)
+                self._files.remove(self._path.name)
                 return
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             document = msgspec.json.encode(_Document(SCHEMA, VERSION, self._dut, tuple(entries)))
-            replace_file(self._path, msgspec.json.format(document, indent=1))
+            self._files.replace(self._path.name, msgspec.json.format(document, indent=1))
         except OSError as error:
             raise StoreError(
                 f"{self._path} cannot be written ({error.strerror or error})",

@@ -64,7 +64,8 @@ class ComparedTesters:
         if facts["digest"] != order.digest:
             return f"tester {name} has another suite {order.suite_name}, or other configs of its DUTs"
         if not facts["store"]:
-            return f"tester {name} has other results: {order.night} is not in its --results"
+            other = f"its --results are not {order.store}" if order.store else f"{order.night} is not in its --results"
+            return f"tester {name} has other results: {other}"
         self.trex.setdefault(" ".join(map(str, facts["trex"])).strip(), []).append(name)
         return None
 

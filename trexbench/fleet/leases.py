@@ -14,11 +14,13 @@ import msgspec
 
 from ..core.errors import StoreError, TesterBusy
 from ..core.fleet.lease import RENEW_SHARE, Holding, LeaseRecord, Sight
-from ..files import replace_file
+from ..results.shared import shared_files
 from .guard import now
 
 KEPT = 64
 """Records of a DUT that stay; older ones are removed when it is leased."""
+WAIT_S = 10.0
+"""A store is waited for so long: a record that it writes later, nobody uses."""
 PATIENCE = 4.0
 """A DUT that another goes on using is waited for so many lengths of a lease: of the longer one."""
 
@@ -63,43 +65,40 @@ class LeaseShare:
 
 
 class LeaseFolder:
-    """Records of one DUT's leases. OSError where the store cannot be read or written."""
+    """Records of one DUT's leases. OSError or StoreError where the store cannot be read or written.
 
-    def __init__(self, folder: Path, dut: str) -> None:
+    is_here: in this machine's mirror of the store, as all testers are processes of this machine.
+    """
+
+    def __init__(self, folder: Path, dut: str, is_here: bool = False) -> None:
         self.dut, self._folder = dut, folder / dut
+        self._files = shared_files(self._folder, wait_s=WAIT_S, is_here=is_here)
 
     def latest(self) -> LeaseRecord | None:
         while True:
             numbers = self._numbers()
             if not numbers:
                 return None
-            try:
-                return msgspec.json.decode((self._folder / f"{numbers[-1]}").read_bytes(), type=LeaseRecord)
-            except FileNotFoundError:
+            if (data := self._files.read(f"{numbers[-1]}")) is None:
                 continue  # removed, as there are later ones
+            try:
+                return msgspec.json.decode(data, type=LeaseRecord)
             except msgspec.MsgspecError as error:
                 where = f"{self._folder}/{numbers[-1]} is no lease ({error})"
                 raise StoreError(where, "remove it when nothing measures this DUT") from error
 
     def append(self, record: LeaseRecord) -> bool:
         """Return whether the record is now the latest; False where another was written in its place, or after it."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        try:
-            replace_file(self._folder / f"{record.number}", msgspec.json.encode(record), exclusive=True, by_link=True)
-        except FileExistsError:
-            return False
-        return self._numbers()[-1] == record.number
+        done = self._files.create(f"{record.number}", msgspec.json.encode(record))
+        return done and self._numbers()[-1] == record.number
 
     def tidy(self) -> None:
         for number in self._numbers()[:-KEPT]:
-            with contextlib.suppress(OSError):
-                (self._folder / f"{number}").unlink()
+            with contextlib.suppress(OSError, StoreError):
+                self._files.remove(f"{number}")
 
     def _numbers(self) -> list[int]:
-        try:
-            return sorted(int(path.name) for path in self._folder.iterdir() if path.name.isdigit())
-        except FileNotFoundError:
-            return []
+        return sorted(int(name) for name in self._files.names() if name.isdigit())
 
 
 @dataclass

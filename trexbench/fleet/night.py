@@ -24,6 +24,7 @@ from ..core.fleet.roster import assign_testers, choose_testers
 from ..core.history.night import Attempt, CellState, Night
 from ..core.units import seconds_of
 from ..results.nights import NightWriter
+from ..results.remote import address_of
 from ..results.store import make_directory
 from ..session.process import signals_as_exceptions, utc_now
 from ..session.run import Interrupted, as_error
@@ -132,7 +133,7 @@ class FleetNight:
         common = CellOrder(
             suite, found.name, plain(options.setup), plain_instead(options), "", 0, date, name,
             str(options.results.resolve()), "", digest_of(found, options.setup), self.fleet.lease_s,
-            self.fleet.digest[:12] if self.is_cluster else "",
+            *((self.fleet.digest[:12], address_of(options.results) or "") if self.is_cluster else ()),
         )  # fmt: skip
         return common, {str(job.cell): number for number, job in enumerate(every)}
 

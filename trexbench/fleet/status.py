@@ -14,6 +14,7 @@ from ..core.errors import StoreError
 from ..core.fleet.lease import LeaseRecord
 from ..core.history.night import CellState
 from ..results.nights import TESTERS, find_nights
+from ..results.shared import shared_files
 from .cluster import as_one_line, testers_there
 from .join import joined, lost_testers
 from .leases import LeaseFolder
@@ -70,7 +71,7 @@ class FleetNow:
 
 def read_status(fleet: Fleet, cluster: Cluster | None, results: Path, warn: Callable[[str], None]) -> FleetNow:
     """Ask the scheduler, if there is one, and look into the results; BenchError where the scheduler does not answer."""
-    leases = [*_leases(results)]
+    leases = [*_leases(results, is_here=cluster is None)]
     there: Mapping[str, tuple[str, Sequence[Any]]] = {one.tester: ("", [one.cell]) for one in leases if not one.is_over}
     lost: Mapping[str, float] = {}
     if cluster is not None:
@@ -93,13 +94,14 @@ def _tester(
     return NowAtTester(name, "measuring", lease.cell if lease else None, lease.until if lease else None)
 
 
-def _leases(results: Path) -> Sequence[LeaseNow]:
+def _leases(results: Path, is_here: bool) -> Sequence[LeaseNow]:
+    """Leases that are held. is_here: of testers of this machine, whose leases are in no store."""
     found, now = [], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     folder = results / TESTERS / "leases"
-    for dut in sorted(one.name for one in folder.iterdir()) if folder.is_dir() else ():
+    for dut in sorted(shared_files(folder, is_here=is_here).names()):
         record: LeaseRecord | None = None
         with suppress(OSError, StoreError):
-            record = LeaseFolder(folder, dut).latest()
+            record = LeaseFolder(folder, dut, is_here).latest()
         if record is not None and record.length_s > 0:
             tester = record.holder.rpartition("-")[0]
             found.append(LeaseNow(dut, tester, record.until, record.until < now, record.cell))

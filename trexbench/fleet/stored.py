@@ -1,41 +1,59 @@
 """A cell's document in the store that the results mirror: looked for before it is measured, put there afterwards.
 
-A store that is away delays a cell by two waits and loses nothing: the mirror has the document, and the night's end puts
-what is not there. If the store had one all the same, that stands.
+A store that is away loses nothing: the mirror has the document. Of a fleet on one machine the night's end puts what is
+not there; of a cluster the tester that measured it does, before its next cell. If the store had one all the same, that
+stands.
 """
 
 from __future__ import annotations
 
 import contextlib
-import queue
-import threading
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote, unquote
 
-from ..core.errors import BenchError, StoreError, as_bench_error
+from ..core.errors import BenchError, StoreError
 from ..files import replace_file
 from ..results.document import read_sealed
-from ..results.nights import is_sent
-from ..results.remote import Store, address_of, store_of
+from ..results.nights import TESTERS, is_sent
+from ..results.remote import Store, address_of
+from ..results.shared import ask_store
+from ..results.store import make_directory
 
 WAIT_S = 10.0
 """The store is waited for so long, but no longer than a lease."""
+UNSENT = "unsent"
+"""Folder below ``.fleet`` of a tester's mirror: an empty file for each document to be put, named by its place."""
+TOKEN_LENGTH = 8
+"""Letters by which a tester's tries differ."""
+T = TypeVar("T")
+
+
+class OtherStored(StoreError):
+    """The store has something else in a document's place, which no further try replaces."""
 
 
 def fetch_document(results: Path, place: str, lease_s: float) -> bool:
     """Bring the document into the mirror; False where the store has none, or cannot be asked."""
-    read: list[bytes | None] = []
+    if address_of(results) is None:
+        return False
+    data: bytes | None = None
     with contextlib.suppress(BenchError):
-        _in_time(results, lambda store: read.append(store.read(place)), lease_s)
-    if not read or read[0] is None:
+        data = _ask(results, lambda store: store.read(place), lease_s)
+    if data is None:
         return False
     with contextlib.suppress(FileExistsError):
-        replace_file(results / place, read[0], exclusive=True, by_link=True)
+        replace_file(results / place, data, exclusive=True, by_link=True)
     return True
 
 
 def put_document(results: Path, place: str, lease_s: float) -> str | None:
-    """Put the document into the store, or take the complete one that is there; a warning if it is not there then."""
+    """Put the document into the store, or take the complete one that is there, which is a warning.
+
+    StoreError where it is not there then.
+    """
     there: list[bytes] = []
 
     def put(store: Store) -> None:
@@ -47,38 +65,39 @@ def put_document(results: Path, place: str, lease_s: float) -> str | None:
             raise
 
     try:
-        if not is_sent(results / place):
-            _in_time(results, put, lease_s)
+        if address_of(results) is not None and not is_sent(results / place):
+            _ask(results, put, lease_s)
     except BenchError as error:
         if not there:
-            return f"{error}; what is not there is put when the night ends"
+            raise
         if read_sealed(there[0]) is None:
-            return str(error)
-        with contextlib.suppress(OSError):  # then the night's end says so
+            raise OtherStored(str(error)) from None
+        with contextlib.suppress(OSError):  # then it stays as one that is not sent
             replace_file(results / place, there[0])
         return f"{place} was in the store already: that one stands"
     return None
 
 
-def _in_time(results: Path, do: Callable[[Store], object], lease_s: float) -> None:
-    """Do it with the store, if there is one; StoreError where that takes too long, though it may still be done."""
-    if (address := address_of(results)) is None:
-        return
-    ended, wait_s = queue.SimpleQueue[BenchError | None](), min(WAIT_S, lease_s)
+def note_unsent(results: Path, place: str) -> None:
+    """Note a document before it has its place in the mirror, so that it is put even if this process is killed."""
+    make_directory(results / TESTERS / UNSENT).joinpath(quote(place, safe="")).touch()
 
-    def work() -> None:
-        try:
-            store = store_of(results)
-            assert store is not None
-            do(store)
-            ended.put(None)
-        except Exception as error:
-            ended.put(as_bench_error(error))
 
-    threading.Thread(target=work, name="store", daemon=True).start()
-    try:
-        error = ended.get(timeout=wait_s)
-    except queue.Empty:
-        raise StoreError(f"{address} does not answer within {wait_s:g} s") from None
-    if error is not None:
-        raise error
+def put_unsent(results: Path, lease_s: float) -> None:
+    """Put all that were noted; StoreError where the store is still away."""
+    for note in sorted((results / TESTERS / UNSENT).glob("*")):
+        if (results / (place := unquote(note.name))).exists():  # else it may be on its way
+            with contextlib.suppress(OtherStored):  # its cell has reported it
+                put_document(results, place, lease_s)
+            note.unlink(missing_ok=True)
+
+
+def remove_staging(results: Path, tester: str) -> None:
+    """Remove from its own mirror what this tester was measuring when it was killed; of a directory a night does."""
+    if address_of(results) is not None:
+        for staging in (results / TESTERS).glob(f"*/{tester}-{'?' * TOKEN_LENGTH}"):
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def _ask(results: Path, do: Callable[[Store], T], lease_s: float) -> T:
+    return ask_store(results, do, min(WAIT_S, lease_s))

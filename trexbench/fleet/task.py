@@ -24,6 +24,7 @@ from ..core.load.profile import Mode
 from ..core.names import is_name
 from ..files import link_new
 from ..results.nights import TESTERS
+from ..results.remote import address_of
 from ..results.store import make_directory, safe_name
 from ..session.keep import Measured, Output
 from ..session.options import Setup
@@ -36,7 +37,7 @@ from .leases import Lease, LeaseFolder, SharedGuard, leased
 from .marked import marked
 from .reverting import revert_changes
 from .sign import sign_at, sign_words
-from .stored import fetch_document, put_document
+from .stored import TOKEN_LENGTH, fetch_document, note_unsent, put_document, put_unsent
 from .switches import PortTaker, joined_ports
 
 NO_FLEET = Fleet((), (), ())
@@ -68,6 +69,8 @@ class CellOrder:
     lease_s: float
     fleet: str = ""
     """Digest of a cluster's fleet.yaml; empty: the testers are processes of one machine, and one to histories."""
+    store: str = ""
+    """Address that the results of a cluster's night mirror; empty: they are a directory."""
 
 
 @dataclass(frozen=True)
@@ -174,10 +177,24 @@ def measure_cell(
     An error that is worth a second try is raised. drive: measures it while the DUT is leased.
     """
     wish = CellOrder(**order) if OWN is None else OWN.own_order(CellOrder(**order))
+    if OWN is not None:
+        with contextlib.suppress(StoreError):
+            put_unsent(Path(wish.results), wish.lease_s)
     outcome = _measured(wish, drive or measure_job)
-    if outcome.place is not None:
-        outcome = replace(outcome, unsent=put_document(Path(wish.results), outcome.place, wish.lease_s))
-    return asdict(outcome)
+    return asdict(outcome if outcome.place is None else _sent(outcome, outcome.place, wish))
+
+
+def _sent(outcome: CellOutcome, place: str, wish: CellOrder) -> CellOutcome:
+    """The outcome once the store has its document, or cannot have it: a cell of a cluster fails then."""
+    try:
+        return replace(outcome, unsent=put_document(Path(wish.results), place, wish.lease_s))
+    except StoreError as error:
+        if OWN is None:
+            return replace(outcome, unsent=f"{error}; what is not there is put when the night ends")
+        if outcome.error is not None:
+            return replace(outcome, unsent=str(error))
+        words = f"{error}; the document stays at tester {outcome.tester}, which puts it before its next cell"
+        return CellOutcome(outcome.tester, error=words, code=error.exit_code)
 
 
 def _measured(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) -> CellOutcome:
@@ -189,9 +206,10 @@ def _measured(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) ->
     if OWN is not None:
         OWN.require_wired(job.cell.dut)
         job = replace(job, load=marked(job.load, OWN.doubt)) if OWN.doubt is not None else job
-    token = secrets.token_hex(4)
+    token = secrets.token_hex(TOKEN_LENGTH // 2)
     below, guard = Path(wish.results) / TESTERS, SharedGuard(_GUARD)
-    folder, name = LeaseFolder(below / "leases", safe_name(job.cell.dut, "._-")), f"{tester}-{token}"
+    folder = LeaseFolder(below / "leases", safe_name(job.cell.dut, "._-"), is_here=OWN is None)
+    name = f"{tester}-{token}"
     try:
         with leased(folder, name, wish.lease_s, guard.one(), cell=f"{wish.night} {wish.cell}") as lease:
             make_directory(target.parent)
@@ -237,7 +255,9 @@ def facts_of_tester(order: Mapping[str, Any]) -> dict[str, Any]:
     facts["trex"] = versions()["lbr-trex-client"], str(OWN.setup.get("trex_dir") or "")
     try:
         wish = OWN.own_order(CellOrder(**order))
-        facts["store"] = (Path(wish.results) / TESTERS / wish.night).is_dir()
+        results = Path(wish.results)
+        facts["store"] = wish.store == (address_of(results) or "")
+        facts["store"] &= bool(wish.store) or (results / TESTERS / wish.night).is_dir()
         asked = setup_of(wish.setup)
         suite = read_suite(SUITES.find(wish.suite), asked.configs_dir, Instead(**_listed(wish.instead)))
         return {**facts, "digest": digest_of(suite, asked), "error": None}
@@ -266,6 +286,8 @@ def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, to
         place = place.with_stem(f"{place.stem}-{token}")
     target = Path(wish.results) / place
     try:
+        if wish.store:
+            note_unsent(Path(wish.results), place.as_posix())
         link_new(done.path, target)
     except FileExistsError:
         pass  # another tester was faster; both are the same cell of the same night

@@ -23,13 +23,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import Cluster
-from ..core.errors import BenchError
+from ..core.errors import BenchError, StoreError
 from ..dut.journal import JOURNAL_DIR_ENV
 from ..results.nights import TESTERS
 from ..results.store import make_directory
 from . import task
 from .cluster import LOOPBACK, as_one_line, resources_of, settings
 from .join import CONNECT_S, security_of
+from .stored import put_unsent, remove_staging
 from .task import OwnSettings
 from .tester import quiet
 
@@ -84,6 +85,9 @@ def main() -> int:
     cluster = Cluster(asked["address"], Path(folder) if folder else None, asked["is_insecure"])
     try:
         os.environ[JOURNAL_DIR_ENV] = str(make_directory(Path(own.results) / TESTERS).resolve())
+        remove_staging(Path(own.results), own.name)
+        with contextlib.suppress(StoreError):  # before its next cell it is tried again
+            put_unsent(Path(own.results), asked["lease_s"])
         import dask
 
         quiet()

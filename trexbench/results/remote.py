@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,6 +31,8 @@ SENT_BEFORE_NS = 10**18
 _AT_ONCE = 64
 """So many files are asked for together."""
 _SSH = ("sftp:", "ssh:")
+ANSWER_S = 30.0
+"""An SSH connection on which an answer takes longer is lost."""
 _NO_NAMES = frozenset({"", ".", ".."})
 
 
@@ -138,15 +142,20 @@ def _open(address: str) -> tuple[Any, str]:
         system, root = fsspec.core.url_to_fs(address, skip_instance_cache=True, **options)
         if options:
             system.client.get_transport().set_keepalive(60)  # between a night's begin and its end nothing else is sent
+            system.ftp.get_channel().settimeout(ANSWER_S)
         return _opened.setdefault(address, (system, root.rstrip("/")))
 
 
-def _forget_lost(address: str) -> None:
+_turns: dict[str, AbstractContextManager[Any]] = {}
+"""Locks of SSH addresses: of two threads that ask at once, paramiko drops one's answer."""
+
+
+def _forget_lost(address: str, error: Exception) -> None:
     """Open the address anew next time, unless its SSH connection works: each new one would stay beside the former."""
     opened = _opened.get(address)
     if opened is not None and address.startswith(_SSH):
         channel = opened[0].ftp.get_channel()
-        if not (channel.closed or channel.eof_received):
+        if not (channel.closed or channel.eof_received or isinstance(error, TimeoutError)):
             return
         channel.get_transport().close()
     _opened.pop(address, None)
@@ -184,7 +193,8 @@ class Store:
             if "file" in self._protocols:
                 found = _find_local(place, begins)
             elif not begins:
-                found = self._system.find(place, detail=True)
+                walking = {} if "s3" in self._protocols else {"on_error": "raise"}  # else a lost connection is empty
+                found = self._system.find(place, detail=True, **walking)
             elif "s3" in self._protocols:
                 for begin in begins:
                     found |= self._system.find(place, detail=True, prefix=begin)
@@ -265,18 +275,27 @@ class Store:
 
     def replace(self, name: str) -> None:
         """Put the mirror's file in this place."""
+        self.write(name, self._mirrored(name))
+        with _saying(self.address):
+            self._system.invalidate_cache()
+            self.mark(name, _stamp(self._system.info(self._at(name))))
+
+    def _mirrored(self, name: str) -> bytes:
+        self._at(name)  # raises
+        with _saying(self.address):
+            return (self.mirror / name).read_bytes()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put this content in the place, whatever is there."""
         self._make_folder(name)
         with _saying(self.address):
-            data, place = (self.mirror / name).read_bytes(), self._at(name)
+            place = self._at(name)
             if "file" in self._protocols:
                 files.replace_file(Path(place), data)
             elif "sftp" in self._protocols:
                 self._rename(data, place, self._system.ftp.posix_rename)
             else:
                 self._system.pipe_file(place, data)
-        with _saying(self.address):
-            self._system.invalidate_cache()
-            self.mark(name, _stamp(self._system.info(self._at(name))))
 
     def _rename(self, data: bytes, place: str, rename: Callable[[str, str], None]) -> None:
         """Write a file of another name beside the place, and rename it."""
@@ -294,16 +313,20 @@ class Store:
 
         The mirror's is marked as sent, with no stamp of the store's, which would be one more request.
         """
+        if not self.write_new(name, self._mirrored(name)):
+            remedy = f"remove that, or {self.mirror / name}"
+            raise StoreError(f"{self.address}/{name} is there already, and another one", remedy)
+        self.mark(name, "")
+
+    def write_new(self, name: str, data: bytes) -> bool:
+        """Put this content in the place; False if there is another, True also if it is there, as by an earlier try."""
         self._make_folder(name)
         with _saying(self.address):
-            place, data = self._at(name), (self.mirror / name).read_bytes()
             try:
-                self._create(place, data)
+                self._create(self._at(name), data)
             except FileExistsError:
-                if self.read(name) != data:
-                    remedy = f"remove that, or {self.mirror / name}"
-                    raise StoreError(f"{self.address}/{name} is there already, and another one", remedy) from None
-        self.mark(name, "")
+                return self.read(name) == data
+        return True
 
     def _create(self, place: str, data: bytes) -> None:
         if "file" in self._protocols:
@@ -384,15 +407,17 @@ def _time_of(stamp: str) -> int:
 @contextlib.contextmanager
 def _saying(address: str) -> Iterator[None]:
     """Make one line of what any of these libraries raises."""
-    try:
-        yield
-    except (StoreError, ConfigError):
-        raise
-    except ImportError as error:
-        cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
-        remedy = f"pip install {cause.name.partition('.')[0]}" if cause.name else INSTALL
-        raise ConfigError(f"{address} cannot be read: {error}", remedy) from None
-    except Exception as error:  # each library has errors of its own
-        _forget_lost(address)
-        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise StoreError(f"{address} cannot be reached: {text}", "check the address, and its credentials") from None
+    turn = _turns.setdefault(address, threading.RLock()) if address.startswith(_SSH) else contextlib.nullcontext()
+    with turn:
+        try:
+            yield
+        except (StoreError, ConfigError):
+            raise
+        except ImportError as error:
+            cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+            remedy = f"pip install {cause.name.partition('.')[0]}" if cause.name else INSTALL
+            raise ConfigError(f"{address} cannot be read: {error}", remedy) from None
+        except Exception as error:  # each library has errors of its own
+            _forget_lost(address, error)
+            text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            raise StoreError(f"{address} cannot be reached: {text}", "check the address, and its credentials") from None

@@ -1,0 +1,260 @@
+"""A cluster whose results are at an address: leases, journals and documents of its testers are in the store.
+
+Machines are state directories, each with a mirror of its own.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import make_result
+
+from trexbench.config.lookup import read_suite
+from trexbench.core.errors import StoreError
+from trexbench.core.fleet.lease import LeaseRecord
+from trexbench.dut.journal import Entry, FileJournal
+from trexbench.dut.model import Change, Command
+from trexbench.fleet import leases, task
+from trexbench.fleet.compared import ComparedTesters
+from trexbench.fleet.guard import now
+from trexbench.fleet.leases import LeaseFolder, leased
+from trexbench.fleet.stored import UNSENT, put_unsent, remove_staging
+from trexbench.fleet.task import CellOrder, OwnSettings, digest_of, measure_cell, plain
+from trexbench.results.document import encode
+from trexbench.results.nights import is_sent
+from trexbench.results.remote import mirror_of
+from trexbench.session.keep import Measured, Output
+from trexbench.session.options import Setup
+
+ADDRESS, PLACE = "memory://lab/results", "2026-11-21/netgate-linux/x.json"
+THERE = f"/lab/results/{PLACE}"
+LENGTH_S = 60.0
+
+
+class Unguarded:
+    """A guard that ends nobody, and notes when it is to."""
+
+    def __init__(self) -> None:
+        self.asked = list[float | None]()
+
+    def kill_at(self, when_s: float | None) -> None:
+        self.asked.append(when_s)
+
+
+class Waits(Exception):
+    """The lease is another's."""
+
+
+def no_waiting(_s: float) -> None:
+    raise Waits
+
+
+Machine = Callable[[str], Path]
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    for package in ("distributed", "pyarrow"):
+        pytest.importorskip(package)
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text("duts: [netgate-linux]\nmodes: [64b]\ndirections: [uni]\n")
+    monkeypatch.setenv("TREXBENCH_SUITES", str(folder))
+    monkeypatch.setattr(task, "_GUARD", Unguarded())
+    yield (memory := pytest.importorskip("fsspec").filesystem("memory"))
+    memory.store.clear()
+
+
+@pytest.fixture
+def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Make this process the tester of this name, on a machine of its own, and return its mirror."""
+
+    def at(name: str) -> Path:
+        monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / name))
+        mirror = mirror_of(ADDRESS)
+        monkeypatch.setattr(task, "OWN", OwnSettings(name, str(mirror), {}, ("netgate-linux",), "wiring"))
+        monkeypatch.setattr(task, "_tester_name", lambda: name)
+        return mirror
+
+    return at
+
+
+def an_order() -> CellOrder:
+    setup = Setup(sim=True, configs_dir=Path(__file__).parents[2] / "dut_configs")
+    digest = digest_of(read_suite(task.SUITES.find("mine"), setup.configs_dir), setup)
+    words = "2026-11-21", "2026-11-21-mine", "/their/mirror", PLACE, digest, 9.0, "wiring", ADDRESS
+    return CellOrder("mine", "mine", plain(setup), {}, "", 0, *words)
+
+
+def measured(words: str) -> Callable[[object, Output], Measured[Any]]:
+    def drive(_job: object, output: Output) -> Measured[Any]:
+        assert output.results is not None
+        path = output.results / "2026-11-21" / "netgate-linux" / "measured.json"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(encode(make_result(id=words)))
+        return Measured(make_result(), None, path)
+
+    return drive
+
+
+def unneeded(*_: object) -> Measured[Any]:
+    raise AssertionError("it is measured once more")
+
+
+def broken(*_: object, **__: object) -> None:
+    raise OSError("no such host")
+
+
+def test_a_dut_is_leased_to_one_machine_at_a_time(memory: Any, at: Machine) -> None:
+    ours = LeaseFolder(at("t1") / ".fleet" / "leases", "r1")
+    with leased(ours, "t1-a", LENGTH_S, Unguarded()) as lease:
+        lease.require()
+        mirror = at("t2")
+        theirs = LeaseFolder(mirror / ".fleet" / "leases", "r1")
+        assert theirs.latest() == lease.holding.record and not (mirror / ".fleet").exists()
+        with pytest.raises(Waits), leased(theirs, "t2-b", LENGTH_S, Unguarded(), no_waiting):
+            pass
+        at("t1")
+    at("t2")
+    with leased(theirs, "t2-b", LENGTH_S, Unguarded(), no_waiting) as lease:
+        assert lease.holding.record.number == 3
+    assert sorted(memory.ls("/lab/results/.fleet/leases/r1", detail=False))[-1].endswith("/4")
+
+
+def test_a_record_is_written_once_though_its_answer_may_be_lost(memory: Any, at: Machine) -> None:
+    folder = LeaseFolder(at("t1") / ".fleet" / "leases", "r1")
+    record = LeaseRecord(1, "t1-a", LENGTH_S)
+    assert folder.append(record)
+    assert folder.append(record), "as by a library that tries again"
+    assert not folder.append(replace(record, holder="t2-b")) and folder.latest() == record
+
+
+def test_eight_who_take_a_lease_at_once(memory: Any, at: Machine) -> None:
+    folder, begun = at("t1") / ".fleet" / "leases", threading.Barrier(8)
+    done = list[bool]()
+
+    def take(number: int) -> None:
+        begun.wait(60)
+        done.append(LeaseFolder(folder, "r1").append(LeaseRecord(1, f"t{number}", LENGTH_S)))
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(done) == [False] * 7 + [True]
+
+
+def test_without_the_store_no_lease_is_taken_or_renewed(
+    memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, guard = LeaseFolder(at("t1") / ".fleet" / "leases", "r1"), Unguarded()
+    with leased(folder, "t1-a", 0.2, guard) as lease:
+        with monkeypatch.context() as patched:
+            patched.setattr(type(memory), "pipe_file", broken)
+            while not lease.holding.is_over(now()):
+                time.sleep(0.01)
+        assert lease.is_lost and guard.asked[-1] == lease.holding.stop_s
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "find", broken)
+        with pytest.raises(StoreError, match="no such host"), leased(folder, "t1-b", LENGTH_S, guard):
+            pass
+    over = threading.Event()
+    monkeypatch.setattr(leases, "WAIT_S", 0.01)
+    monkeypatch.setattr(type(memory), "find", lambda *_, **__: over.wait(60) and {})
+    with pytest.raises(StoreError, match="does not answer within"):
+        LeaseFolder(at("t1") / ".fleet" / "leases", "r1").latest()
+    over.set()
+
+
+def test_a_dead_testers_journal_is_found_by_the_next(memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = Entry("boot", "here", Change("x", "1", "2", (Command(("set", "x"), "it"),), ()))
+    FileJournal("r1", at("t1") / ".fleet").add(entry)
+    mirror = at("t2")
+    theirs = FileJournal("r1", mirror / ".fleet")
+    assert [*theirs.entries()] == [entry] and not (mirror / ".fleet").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "pipe_file", broken)
+        with pytest.raises(StoreError, match="no such host"):
+            theirs.add(entry)
+    theirs.remove(entry)
+    assert not theirs.entries() and not memory.exists("/lab/results/.fleet/changes/r1.json")
+
+
+def test_a_document_that_could_not_be_put_fails_its_cell_and_is_put_next(
+    memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, real = at("t1"), memory.pipe_file
+    order = asdict(an_order())
+
+    def leases_only(self: object, path: str, *words: object, **more: object) -> None:
+        real(path, *words, **more) if "/.fleet/" in path else broken()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "pipe_file", leases_only)
+        done = measure_cell(order, measured("first"))
+        assert done["place"] is None and done["code"] == StoreError.exit_code
+        assert done["error"].startswith("memory://lab/results cannot be reached: OSError: no such host")
+        assert done["error"].endswith("the document stays at tester t1, which puts it before its next cell")
+        with pytest.raises(StoreError, match="no such host"):
+            put_unsent(ours, 9.0)
+    assert (ours / PLACE).exists() and not memory.exists(THERE)
+    put_unsent(ours, 9.0)
+    assert memory.cat_file(THERE) == (ours / PLACE).read_bytes() and is_sent(ours / PLACE)
+    assert not [*(ours / ".fleet" / UNSENT).iterdir()]
+    theirs = at("t2")
+    assert measure_cell(order, unneeded)["place"] == PLACE, "--resume, by another tester"
+    assert (theirs / PLACE).read_bytes() == memory.cat_file(THERE)
+
+
+def test_what_a_killed_tester_left_is_removed_at_its_start(memory: Any, at: Machine) -> None:
+    mirror, order = at("t1"), asdict(an_order())
+
+    def drive(_job: object, output: Output) -> Measured[Any]:
+        assert output.results is not None
+        shutil.copytree(output.results, output.results.with_name("t1-abcdef01"))
+        shutil.copytree(output.results, output.results.with_name("t1-b-abcdef01"))
+        raise ValueError("killed")
+
+    with pytest.raises(ValueError, match="killed"):
+        measure_cell(order, drive)
+    remove_staging(mirror, "t1")
+    assert [path.name for path in (mirror / ".fleet" / "2026-11-21-mine").iterdir()] == ["t1-b-abcdef01"]
+
+
+def test_who_comes_second_takes_what_stands(memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first could not put its document, and another tester measured the cell meanwhile."""
+    ours, order = at("t1"), asdict(an_order())
+    with monkeypatch.context() as patched:
+        patched.setattr(task, "put_document", lambda *_: broken_store())
+        assert measure_cell(order, measured("first"))["error"]
+    at("t2")
+    assert measure_cell(order, measured("second"))["place"] == PLACE
+    at("t1")
+    put_unsent(ours, 9.0)
+    assert memory.cat_file(THERE) == (ours / PLACE).read_bytes() and b"second" in memory.cat_file(THERE)
+    assert not [*(ours / ".fleet" / UNSENT).iterdir()]
+
+
+def broken_store() -> None:
+    raise StoreError("it is away")
+
+
+def test_a_tester_with_another_address_is_refused(memory: Any, at: Machine) -> None:
+    at("t1")
+    order = an_order()
+    same = ComparedTesters("wiring", True, lambda _: None)
+    assert same._difference(order, task.facts_of_tester(asdict(order))) is None
+    for other, words in (
+        (replace(order, store="s3://other"), "its --results are not s3://other"),
+        (replace(order, store=""), "2026-11-21-mine is not in its --results"),
+    ):
+        said = same._difference(other, task.facts_of_tester(asdict(other)))
+        assert said == f"tester t1 has other results: {words}"

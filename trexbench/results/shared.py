@@ -1,0 +1,131 @@
+"""Small files that all testers of a fleet share: in their directory of results, or in the store that it mirrors.
+
+OSError where a directory cannot be read or written, StoreError of a store.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from .. import files
+from ..core.errors import BenchError, StoreError, as_bench_error
+from .remote import Store, address_of, store_of
+
+T = TypeVar("T")
+
+
+class SharedFiles(Protocol):
+    """The files of a folder."""
+
+    def names(self) -> list[str]:
+        """Names of the files and folders directly in it; none where there is no folder."""
+
+    def read(self, name: str) -> bytes | None:
+        """The file's content; None where there is none."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write the file if there is none; False if there is."""
+
+    def replace(self, name: str, data: bytes) -> None: ...
+
+    def remove(self, name: str) -> None: ...
+
+
+class _InDirectory:
+    def __init__(self, folder: Path, mode: int) -> None:
+        self._folder, self._mode = folder, mode
+
+    def names(self) -> list[str]:
+        try:
+            return [path.name for path in self._folder.iterdir()]
+        except FileNotFoundError:
+            return []
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self._folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def create(self, name: str, data: bytes) -> bool:
+        self._folder.mkdir(self._mode, parents=True, exist_ok=True)
+        try:
+            files.replace_file(self._folder / name, data, exclusive=True, by_link=True)
+        except FileExistsError:
+            return False
+        return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        self._folder.mkdir(self._mode, parents=True, exist_ok=True)
+        files.replace_file(self._folder / name, data)
+
+    def remove(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+
+
+class _InStore:
+    """wait_s: each request takes no longer, or fails; it may still be done later."""
+
+    def __init__(self, mirror: Path, folder: str, wait_s: float | None) -> None:
+        self._mirror, self._folder, self._wait_s = mirror, folder, wait_s
+
+    def names(self) -> list[str]:
+        there = self._ask(lambda store: store.find(self._folder))
+        return [*dict.fromkeys(name[len(self._folder) + 1 :].partition("/")[0] for name in there)]
+
+    def read(self, name: str) -> bytes | None:
+        return self._ask(lambda store: store.read(f"{self._folder}/{name}"))
+
+    def create(self, name: str, data: bytes) -> bool:
+        return self._ask(lambda store: store.write_new(f"{self._folder}/{name}", data))
+
+    def replace(self, name: str, data: bytes) -> None:
+        self._ask(lambda store: store.write(f"{self._folder}/{name}", data))
+
+    def remove(self, name: str) -> None:
+        self._ask(lambda store: store.remove([f"{self._folder}/{name}"]))
+
+    def _ask(self, do: Callable[[Store], T]) -> T:
+        return ask_store(self._mirror, do, self._wait_s)
+
+
+def shared_files(folder: Path, mode: int = 0o777, wait_s: float | None = None, is_here: bool = False) -> SharedFiles:
+    """The files of this folder, which where it lies in the mirror of a store are that store's.
+
+    mode: of a directory that is made. wait_s: the store is waited for so long. is_here: in the mirror all the same.
+    """
+    for results in folder.parents:
+        if not is_here and address_of(results) is not None:
+            return _InStore(results, folder.relative_to(results).as_posix(), wait_s)
+    return _InDirectory(folder, mode)
+
+
+def ask_store(mirror: Path, do: Callable[[Store], T], wait_s: float | None = None) -> T:
+    """Do it with the store of this mirror; StoreError where that takes too long, though it may still be done."""
+    ended = queue.SimpleQueue[tuple[T | None, BenchError | None]]()
+
+    def work() -> T:
+        store = store_of(mirror)
+        assert store is not None
+        return do(store)
+
+    def answer() -> None:
+        try:
+            ended.put((work(), None))
+        except Exception as error:
+            ended.put((None, as_bench_error(error)))
+
+    if wait_s is None:
+        return work()
+    threading.Thread(target=answer, name="store", daemon=True).start()
+    try:
+        found, error = ended.get(timeout=wait_s)
+    except queue.Empty:
+        raise StoreError(f"{address_of(mirror)} does not answer within {wait_s:g} s") from None
+    if error is not None:
+        raise error
+    return found  # type: ignore[return-value]  # None only where that is the answer
