@@ -219,8 +219,6 @@ def test_a_coarse_step_is_hinted_at_with_the_search_that_resolves_more() -> None
     assert not hints_of(World(7e5), ramp_s=600.0), "0.3 % is fine"
 
 
-def test_a_ramp_that_goes_far_beyond_the_dut_is_told_what_would_fit() -> None:
-    *_, hint = hints_of(World(1.2e5), ramp_s=600.0)
-    assert "more than 8." in hint and hint.endswith(
-        ("--ramp-to 240kpps fits this DUT", "--ramp-to 250kpps fits this DUT")
-    )
+def test_a_ramp_that_goes_far_beyond_the_dut_is_hinted_at_with_what_would_be_enough() -> None:
+    (hint,) = hints_of(World(1e5), ramp_s=600.0)
+    assert hint.endswith(("--ramp-to 200kpps, or trexbench search", "--ramp-to 210kpps, or trexbench search"))

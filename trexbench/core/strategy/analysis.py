@@ -19,9 +19,6 @@ TRIALS_LOWER = (0.03, 2 * 0.03)
 twice is erratic over a wide band.
 """
 
-NEAR = 3
-"""Windows whose median says by how much too much a generator sends: one may be that in which it caught up."""
-
 
 def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
     """The verdict on a run, complete or not.
@@ -87,9 +84,12 @@ def next_trial(
 
 
 def _sent_of_asked(plan: Strategy, measured: RunWindows, direction: Direction, pps: float) -> float:
-    """The factor by which a generator sends too much near this rate; 1 where the surplus alone fails no trial."""
+    """The factor by which a generator sends too much near this rate; 1 where the surplus alone fails no trial.
+
+    It is a median, for in one window the generator may have caught up.
+    """
     windows = measured_windows(plan, measured.samples, direction, plan.curve_phases)
-    near = sorted((w for w in windows if w.asked_pps), key=lambda w: abs(w.sent_pps - pps))[:NEAR]
+    near = sorted((w for w in windows if w.asked_pps), key=lambda w: abs(w.sent_pps - pps))[: plan.windows]
     factor = median(w.sent_pps / w.asked_pps for w in near) if near else 1.0
     return factor if factor > 1 + plan.loss_threshold else 1.0
 

@@ -21,8 +21,6 @@ from ..verdict.path import find_path
 
 LOST_IN_RAMP = 0.005
 """Share below which loss in a window of the ramp may be frames on their way."""
-RAMP_WINDOWS = 3
-"""Lossy windows in a row that end the ramp; and looks that show that the generator can send no more."""
 IN_FLIGHT_S = 0.0001
 """Traffic of this time may be on its way more at the end of a look than at its beginning."""
 PATIENCE = 10
@@ -188,11 +186,11 @@ def _alone(strictest: float, measured: RunWindows, direction: Direction) -> Dire
     # Less than asked alone is no limit: the generator is at its own where more is asked and hardly more is sent.
     risen = [True, *(b.sent_pps - a.sent_pps > (b.asked_pps - a.asked_pps) / 2 for a, b in pairwise(windows))]
     short = [misses(w.asked_pps, w.sent_pps) and not up for w, up in zip(windows, risen, strict=False)]
-    first = find_sustained([w.is_bad(floor) or s for w, s in zip(windows, short, strict=True)], RAMP_WINDOWS)
+    first = find_sustained([w.is_bad(floor) or s for w, s in zip(windows, short, strict=True)], plan.windows)
     if first is None:
         low = max((w.sent_pps for w in windows if not w.is_bad(floor)), default=0.0) / target
         return DirectionGroup((direction,), max(low * 0.9, 1e-4), 1.0, (0.0, 1.0), False)
-    past = windows[first + 1 : first + RAMP_WINDOWS]
+    past = windows[first + 1 : first + plan.windows] or windows[first : first + 1]
     high = past[0].sent_pps / target
     low = windows[first - 1].sent_pps / target if first else high / 16
     sent, received = [w.sent_pps / target for w in past], [w.received_pps / target for w in past]
@@ -266,7 +264,7 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
     low, high = _ends(tried, belief, width)
     # The highest rate that can be looked at: the target, or about what a generator sends that was asked for more.
     most = 1.0
-    if sum(look.unreached for look in looks) >= RAMP_WINDOWS:
+    if any(look.unreached for look in looks):
         most = max(look.share for look in looks) * (1 - width / 2)
     if low is not None and low >= most:
         return GoalKnee(goal, low, low, None, (low, None), 1 - belief.below(low), None)

@@ -21,8 +21,6 @@ from ..verdict.path import alike
 from .analysis import TRIALS_LOWER, analyse, next_trial
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 
-FAR_BELOW, ENOUGH = 0.2, 2.0
-"""A ramp whose target is more than five times what the DUT carries spends its time beyond; twice that is enough."""
 COARSE_STEP = 0.02
 """A step that is more than this share of the knee found leaves open where it lies."""
 MAX_RECHECKS = 3
@@ -112,18 +110,14 @@ class Ramp(Strategy):
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, since_s)
 
     def hints(self, results: Sequence[DirectionResult]) -> Iterator[str]:
-        """That the ramp's step is coarse for the knee found, and that it went on far beyond that."""
-        found = [result for result in results if result.limit is Limit.DUT and result.maximum_pps]
-        for result in found:
-            share = self.step_pps(result.direction) / result.maximum_pps
+        """That the ramp's step is coarse for the knee found, and what resolves it finer."""
+        enough_pps, limited = 2 * max(one.maximum_pps for one in results), [r for r in results if r.limit is Limit.DUT]
+        lower = len(limited) == len(results) and all(enough_pps < offer.target_pps for offer in self.offers)
+        finer = f"--ramp-to {format_rate(enough_pps)}, or trexbench search" if lower else "trexbench search"
+        for one in limited:
+            share = self.step_pps(one.direction) / one.maximum_pps if one.maximum_pps else 0.0
             if share > COARSE_STEP:
-                words = f"{result.direction}: a step of the ramp is {format_share(share)} of the rate found"
-                yield f"{words}: trexbench search resolves it finer"
-        most = max((result.maximum_pps / self.offer(result.direction).target_pps for result in found), default=1.0)
-        if len(found) == len(results) and most < FAR_BELOW:
-            fits = ENOUGH * max(result.maximum_pps for result in found)
-            text = f"no direction carried more than {format_share(most)} of the ramp's target"
-            yield f"{text}: --ramp-to {format_rate(fits)} fits this DUT"
+                yield f"{one.direction}: a step of the ramp is {format_share(share)} of the rate found: use {finer}"
 
     def words(self, target: str) -> Iterator[str]:
         yield f"ramp to {target} in {format_duration(self.ramp_s)}"

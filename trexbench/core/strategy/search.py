@@ -35,9 +35,8 @@ from .looks import (
 )
 
 MOST_LOOKS = 36
-"""Looks at directions together after which a search ends, however wide their intervals still are."""
-FEWEST_LOOKS = 11
-"""Looks that a goal takes on a steady DUT, for the time estimate."""
+"""Looks at directions together after which a search ends, however wide their intervals still are. A goal takes a third
+of them on a steady DUT."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Search(Strategy):
     def schedule(self) -> tuple[Stage, ...]:
         """The ramp to half of the target, as many looks as a steady DUT needs, and a trial that passes."""
         stages = Stage(Phase.WARMUP, self.warmup_s), Stage(Phase.RAMP, self.bracket_s / 2)
-        looks = range(1, FEWEST_LOOKS * len(self.goals) + 1)
+        looks = range(1, MOST_LOOKS // 3 * len(self.goals) + 1)
         searching = (Stage(Phase.SEARCH, self.look_s + self.settle_s, trial) for trial in looks)
         confirming = Stage(Phase.CONFIRM, self.held_s, 1), Stage(Phase.CONFIRM_DRAIN, self.drain_s, 1)
         return *stages, *searching, Stage(Phase.DRAIN, self.drain_s), *(confirming if self.held_s else ())

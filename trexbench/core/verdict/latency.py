@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from ..load.plan import LATENCY_LOADS, Direction, Plan
@@ -24,7 +24,7 @@ from .settle import find_held
 
 TAGGED_PPS, TAGGED_SHARE = 1000.0, 0.1
 """The most tagged frames per second and direction; and the largest share of all frames."""
-HISTORY_LOAD = 0.5
+HISTORY_LOAD = median(LATENCY_LOADS)
 """The share of the throughput whose latency is followed over the nights: far from idle, and from full queues."""
 
 
