@@ -9,16 +9,12 @@ from ..load.plan import Plan
 from ..load.sample import CONFIRM_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window, find_gaps, find_spans
 from ..units import format_pps, format_share
-from .blame import misses
+from .blame import BLAME_SHARE, misses
 from .evidence import Evidence, find_evidence
 from .knee import find_sustained
 from .model import DirectionResult, Limit, RunWarning, Stall
 from .settle import find_held
 
-OFF_SHARE = 0.005
-"""A generator whose core is its own sends what is asked, to this share."""
-HELD_UP_S = 0.002
-"""Time that others may have the sender's core in a window, since it catches up with shorter pauses."""
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 TAKEN_SHARE = 0.05
 """Share of a lab core's time in the deciding windows from which on others may have made the verdict."""
@@ -143,8 +139,9 @@ def _of_sender(windows: Sequence[Window], result: DirectionResult) -> Iterator[R
         w: max(w.held_up_s, before.held_up_s if w.sent_pps > w.asked_pps else 0.0)
         for before, w in pairwise((*windows[:1], *windows))
     }
-    off = {w: abs(w.sent_pps / w.asked_pps - 1) for w in windows if held_up_s[w] > HELD_UP_S and w.asked_pps}
-    if missed := [w for w, share in off.items() if share > OFF_SHARE]:
+    off = {w: abs(w.sent_pps / w.asked_pps - 1) for w in windows if w.asked_pps}
+    # It catches up with pauses that are too short to explain what it did not send.
+    if missed := [w for w in off if min(off[w], held_up_s[w] / (w.end_s - w.begin_s)) > BLAME_SHARE]:
         longest_ms = 1e3 * max(held_up_s[w] for w in missed)
         text = f"in {len(missed)} of {len(windows)} windows others had the sender's core (at most {longest_ms:.0f} ms)"
         most = format_share(max(off[w] for w in missed))
