@@ -10,10 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample, by_trial
-from ..load.windows import RunWindows, Window, build_window
+from ..load.windows import RunWindows, Window
 from ..units import format_duration, format_share
 from ..verdict.blame import blame, limit_without_loss, misses, without_loss
 from ..verdict.model import Goal, Limit, Verdict
+from ..verdict.settle import hold_of
 from .base import LoadStep, Stage, Strategy
 
 MISSING = "FD.io's MLRsearch is not installed", "pip install 'trexbench[mlrsearch]'"
@@ -161,26 +162,9 @@ def trials_of(plan: MlrSearch, history: Sequence[Sample]) -> tuple[MlrTrial, ...
     for number, indexes in by_trial(history, Phase.SEARCH).items():
         samples = history[indexes[0] - 1 : indexes[-1] + 1]
         if number and indexes[0] and len(samples) > 2 and not samples[-1].asked_pps:
-            windows = {d: _window(d, samples) for d in plan.directions}
+            windows = {d: hold_of(d, samples).window for d in plan.directions}
             found.append(MlrTrial(samples[1].asked_pps[plan.directions[0]], windows))
     return tuple(found)
-
-
-def _window(direction: Direction, samples: Sequence[Sample]) -> Window:
-    """From silence to silence; but the rate at which it was sent, the CPU and the queue are of the sending part."""
-    sending, drained = build_window(direction, samples[:-1]), build_window(direction, (samples[0], samples[-1]))
-    # The first sample contains the time that a start takes: the sent rate is that of the others, if there are any.
-    sent_pps = build_window(direction, samples[1:-1] if len(samples) > 3 else samples[:-1]).sent_pps
-    kept = drained.received / drained.sent if drained.sent else 0.0
-    return sending._replace(
-        end_s=drained.end_s,
-        sent=drained.sent,
-        received=drained.received,
-        sent_pps=sent_pps,
-        received_pps=sent_pps * kept,
-        ierrors=drained.ierrors,
-        link_up=sending.link_up and drained.link_up,
-    )
 
 
 def _goal(loss: float, bounds: Bounds, share: float) -> Goal:

@@ -135,7 +135,7 @@ def quantile_s(counters: LatencyCounters, share: float) -> float | None:
 
 
 def _latency(measured: RunWindows, trial: int, direction: Direction) -> Latency:
-    held, after, window, offered_pps, sent_pps = find_held(measured.samples, direction, LATENCY_PHASES, trial)
+    held, after, window, offered_pps = find_held(measured.samples, direction, LATENCY_PHASES, trial)
     last = after.reading.latency.get(direction.tx) or LatencyCounters(0, 0)
     # The first reading still contains effects of the start.
     readings = [s.reading.latency[direction.tx] for s in held[1:] or held if direction.tx in s.reading.latency]
@@ -145,7 +145,7 @@ def _latency(measured: RunWindows, trial: int, direction: Direction) -> Latency:
         share=LATENCY_LOADS[trial - 1],
         trial=trial,
         offered_pps=offered_pps,
-        sent_pps=sent_pps,
+        sent_pps=window.sent_pps,
         loss=window.loss,
         lossy=find_path(measured, direction).correct(window).is_bad(measured.plan.loss_threshold),
         ierrors=window.ierrors,

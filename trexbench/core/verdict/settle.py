@@ -25,28 +25,39 @@ FAR_MORE = 2.0
 
 
 class HeldRate(NamedTuple):
-    """One direction at one rate. samples: while sending; last: after the drain; window: from begin to drained."""
+    """One direction at one rate. samples: while sending; last: after the drain.
+
+    window: of all frames from begin to drained, but with the sending part's rates, CPU and queue.
+    """
 
     samples: Sequence[Sample]
     last: Sample
     window: Window
     offered_pps: float
-    sent_pps: float
 
 
-def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Phase, Phase], number: int) -> HeldRate:
+def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Phase, ...], number: int) -> HeldRate:
     """The trial of this number, which must have been drained; phases: of sending, and of the drain after it."""
     inside = by_trial(samples, *phases)[number]
-    held = [i for i in inside if samples[i].phase is phases[0]]
+    return hold_of(direction, samples[inside[0] - 1 : inside[-1] + 1])
+
+
+def hold_of(direction: Direction, samples: Sequence[Sample]) -> HeldRate:
+    """The rate held from the first of these samples, in silence, on; in silence, too, is the last one."""
+    held = [sample for sample in samples[1:] if sample.asked_pps]
+    sending, drained = (build_window(direction, part) for part in (samples[: len(held) + 1], (samples[0], samples[-1])))
     # The first sample contains the time that a start takes: the sent rate is that of the others, if there are any.
-    first = held[0] if len(held) > 1 else held[0] - 1
-    return HeldRate(
-        samples=samples[held[0] : held[-1] + 1],
-        last=samples[inside[-1]],
-        window=build_window(direction, samples[inside[0] - 1 : inside[-1] + 1]),
-        offered_pps=samples[held[0]].asked_pps[direction],
-        sent_pps=build_window(direction, samples[first : held[-1] + 1]).sent_pps,
+    sent_pps = build_window(direction, samples[1 if len(held) > 1 else 0 : len(held) + 1]).sent_pps
+    window = sending._replace(
+        end_s=drained.end_s,
+        sent=drained.sent,
+        received=drained.received,
+        sent_pps=sent_pps,
+        received_pps=sent_pps * drained.received / drained.sent if drained.sent else 0.0,
+        ierrors=drained.ierrors,
+        link_up=sending.link_up and drained.link_up,
     )
+    return HeldRate(held, samples[-1], window, held[0].asked_pps[direction])
 
 
 def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]:
@@ -56,8 +67,8 @@ def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]
     """
     trials, path = [], find_path(measured, direction)
     for number in by_trial(measured.samples, Phase.CONFIRM_DRAIN):
-        _, _, window, offered, sent_pps = find_held(measured.samples, direction, CONFIRM_PHASES, number)
-        beyond = path.correct(window).loss
+        _, _, window, offered = find_held(measured.samples, direction, CONFIRM_PHASES, number)
+        beyond, sent_pps = path.correct(window).loss, window.sent_pps
         offered = sent_pps if misses(offered, sent_pps) or misses(sent_pps, offered) else offered
         kept = beyond is not None and beyond <= measured.plan.loss_threshold
         trials.append(Trial(number, offered, window.sent, window.received, window.loss, kept))
