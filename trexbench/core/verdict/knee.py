@@ -30,8 +30,6 @@ intervals of routers that vary by up to 3 % hold the knee in 94 of 100 runs."""
 OUTLIER = 0.02
 """Probability that a window is good or bad for reasons of its own; twice as much changes nothing."""
 GRID = 400
-ROWS = (1, 2, 4, 8, 16)
-"""Windows over which losses are added up where the ports' skew hides those of one: it does not grow with them."""
 SCATTERS = np.geomspace(1e-4, 0.05, 8)
 """Possible scatters of the received rate from window to window, as shares of the rate; all equally likely."""
 SLOPES = np.array([0.03, 0.5])
@@ -94,11 +92,12 @@ def find_loss(plan: Plan, windows: Sequence[Window]) -> range:
     """Indexes of the first windows that show sustained loss, of windows that all sent something; empty without it.
 
     So many windows in a row (Plan.windows) lose more than the threshold, and together more than the ports' skew
-    explains. Where that hides what single windows lose, so many sums over several windows do.
+    explains. Where that hides what single windows lose, so many sums over several windows do: it grows with none.
     """
     sums = list(accumulate((w.excess(plan.loss_threshold) for w in windows), initial=0.0))
     hidden = bool(windows) and windows[-1].skew > plan.loss_threshold * windows[-1].sent
-    for length in ROWS if hidden else ROWS[:1]:
+    longest = len(windows) // plan.windows if hidden else 1
+    for length in (2**power for power in range(longest.bit_length())):
         lossy = [after > before for before, after in zip(sums, sums[length:], strict=False)]
         span = plan.windows * length
         for start in range(len(windows) - span + 1):
