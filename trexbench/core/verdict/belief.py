@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 LAPSE = 0.04
-"""Probability that a look contradicts its rate: a stall, a burst of noise."""
+"""Probability that a look, or a window of a ramp, contradicts its rate: a stall, a burst of noise."""
 SPREADS = (0.1, 0.5, 1.5)
 """Widths of the band of rates that sometimes lose and sometimes do not, in widths asked for. With the middle one alone
 a search of a steady DUT takes half as long again (benchmarks/search.py)."""
@@ -69,7 +69,7 @@ def believe(bracket: Bracket, looks: Sequence[LookResult], width: float) -> Beli
     likelihood = np.zeros((len(SPREADS), len(places)))
     for row, spread in zip(likelihood, SPREADS, strict=True):
         for look in looks:
-            lossy = LAPSE + (1 - 2 * LAPSE) * _rising((log(look.share) - places) / (spread * width))
+            lossy = flag_chance((log(look.share) - places) / (spread * width))
             row += np.log(lossy if look.lossy else 1 - lossy)
     weights = prior * np.exp(likelihood - likelihood.max()).sum(axis=0)
     return Belief(np.exp(places), weights / weights.sum())
@@ -97,5 +97,6 @@ def _prior(bracket: Bracket, looks: Sequence[LookResult], width: float) -> tuple
     return places, np.append(weights / weights.sum() * (1 - top), top)
 
 
-def _rising(x: np.ndarray) -> np.ndarray:
-    return 0.5 * (1 + np.tanh(x / 2))
+def flag_chance(beyond: np.ndarray) -> np.ndarray:
+    """The probability that a rate shows the flag of the knee's side on which it lies so far beyond the knee."""
+    return LAPSE + (1 - 2 * LAPSE) * 0.5 * (1 + np.tanh(beyond / 2))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..load.plan import Plan
 from ..load.windows import Window, near_blanks
+from .belief import flag_chance
 
 Array = NDArray[np.float64]
 
@@ -27,8 +28,6 @@ show in a hold."""
 BAD_SAY = 0.5
 """A bad window from the first bad one on counts by half as one: it has its say in the line, too. By a whole one,
 intervals of routers that vary by up to 3 % hold the knee in 94 of 100 runs."""
-OUTLIER = 0.02
-"""Probability that a window is good or bad for reasons of its own; twice as much changes nothing."""
 GRID = 400
 SCATTERS = np.geomspace(1e-4, 0.05, 8)
 """Possible scatters of the received rate from window to window, as shares of the rate; all equally likely."""
@@ -161,24 +160,18 @@ def _spread(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) 
     offered = np.array([w.sent_pps for w in past]) / unit
     received = np.array([w.received_pps + w.sent_pps * w.pending / w.sent for w in past]) / unit
     density = _knee_density(offered, received, rates, good, 1 - threshold)
-    width = SCATTERS[:, None]
+    width = SCATTERS[:, None] / 1.7  # the logistic function rises as a normal distribution does
     for i, w in enumerate(seen):
         if not edges[0] <= w.sent_pps / unit <= edges[-1]:
             continue
         if w.is_bad(threshold):
             says = BAD_SAY if i >= index else 1.0
-            density *= _flag_weights((w.sent_pps / unit + rise - rates) / width) ** says
+            density *= flag_chance((w.sent_pps / unit + rise - rates) / width) ** says
         elif w.excess(threshold) <= 0:
-            density *= _flag_weights((rates - _carried(w) / unit) / width)
+            density *= flag_chance((rates - _carried(w) / unit) / width)
     sums = np.concatenate([[0.0], np.cumsum(density.sum(axis=0))])
     low, middle, high = (float(np.interp(share * sums[-1], sums, edges)) * unit for share in (0.025, 0.5, 0.975))
     return low, middle, high
-
-
-def _flag_weights(deviations: Array) -> Array:
-    """Return the likelihood of a window's flag, for knees so many deviations on the side that explains it."""
-    likely: Array = OUTLIER / 2 + (1 - OUTLIER) * _rise(deviations)
-    return likely
 
 
 @dataclass(frozen=True)
@@ -245,9 +238,3 @@ def _meeting(found: _Pieces, likely: Array, first: float, rates: Array, good: fl
     density: Array = np.einsum("psk,pskr->sr", near, np.exp(-0.5 * apart**2))
     density += np.einsum("psk,pskr->sr", level, between)
     return density
-
-
-def _rise(deviations: Array) -> Array:
-    """From 0 to 1 about as a normal distribution does."""
-    risen: Array = 1 / (1 + np.exp(-np.clip(1.7 * deviations, -30, 30)))
-    return risen
