@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample, by_trial
 from ..load.windows import RunWindows, Window, build_window, measured_windows
-from ..verdict.belief import Belief, Bracket, believe
+from ..verdict.belief import LEAST, Belief, Bracket, believe
 from ..verdict.belief import LookResult as Tried
 from ..verdict.blame import misses
 from ..verdict.evidence import AT_ONCE, STOOD
@@ -189,7 +189,7 @@ def _alone(strictest: float, measured: RunWindows, direction: Direction) -> Dire
     first = find_sustained([w.is_bad(floor) or s for w, s in zip(windows, short, strict=True)], plan.windows)
     if first is None:
         low = max((w.sent_pps for w in windows if not w.is_bad(floor)), default=0.0) / target
-        return DirectionGroup((direction,), max(low * 0.9, 1e-4), 1.0, (0.0, 1.0), False)
+        return DirectionGroup((direction,), max(low * 0.9, LEAST), 1.0, (0.0, 1.0), False)
     past = windows[first + 1 : first + plan.windows] or windows[first : first + 1]
     high = past[0].sent_pps / target
     low = windows[first - 1].sent_pps / target if first else high / 16

@@ -19,10 +19,10 @@ NEAR = 0.7
 takes 2 to 7 s more."""
 ABOUT = 3.0
 """Distance that "near" means, in widths asked for: the probability falls by e with each."""
-OUTSIDE = 0.1
-"""Probability that the knee lies outside of the bracket from which the search begins."""
-REACH = 64.0
-"""Factor by which the knee may lie below or above the bracket."""
+OUTSIDE = 2 * LAPSE
+"""Probability that the knee lies outside of the bracket from which the search begins: each end is a look."""
+LEAST = 1e-5
+"""Share of the target below which no knee is looked for."""
 
 
 class LookResult(NamedTuple):
@@ -82,8 +82,8 @@ def _prior(bracket: Bracket, looks: Sequence[LookResult], width: float) -> tuple
     fine_from, fine_to = min([low, *tried]) - 4 * width, min(0.0, max([high, *tried]) + 4 * width)
     fine = np.arange(fine_from, fine_to, width / 12)
     coarse = 8 * width
-    below = np.arange(low - log(REACH), fine_from, coarse)
-    above = np.arange(fine_to, min(0.0, high + log(REACH)), coarse)
+    below = np.arange(log(LEAST), fine_from, coarse)
+    above = np.arange(fine_to, 0.0, coarse)
     places = np.concatenate([below, fine, above, [coarse]])
     sizes = np.concatenate([np.full(len(below), coarse), np.full(len(fine), width / 12), np.full(len(above), coarse)])
     inside = (places[:-1] >= low) & (places[:-1] <= high)
