@@ -15,7 +15,7 @@ from ..load.plan import Direction
 from ..load.sample import CONFIRM_PHASES, Phase, Sample, by_trial
 from ..load.windows import NOTHING_SHARE, RunWindows, Window, build_window
 from ..units import format_pps, format_share
-from .blame import BLAME_SHARE, misses
+from .blame import blame, misses
 from .evidence import find_evidence
 from .model import Limit, Trial, Verdict
 from .path import alike, find_path
@@ -82,7 +82,9 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     carried = (1 - find_evidence(measured, direction).path.lost) * (1 - measured.plan.loss_threshold)
     confirmed = max((trial.offered_pps for trial in trials if trial.passed), default=0.0)
     failed = [trial for trial in trials if not trial.passed and trial.received < carried * trial.sent]
-    failed = [trial for trial in failed if not _receiver_lost(measured, direction, trial)]
+    held = [find_held(measured.samples, direction, CONFIRM_PHASES, trial.number).window for trial in failed]
+    blamed = [blame(measured.plan, [window])[0] for window in held]
+    failed = [trial for trial, limit in zip(failed, blamed, strict=True) if limit is not Limit.GENERATOR_RX]
     reason = _came_late(measured, direction, verdict)
     if not confirmed:
         reason = reason or _lost_less(measured, direction, verdict, failed) or _none_without_loss(measured, failed)
@@ -98,8 +100,8 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
         came = min(came, median(hold) / carried)
     maximum = max(confirmed, min(verdict.maximum_pps, came))
     low = confirmed or maximum * (1 - measured.plan.loss_threshold)
-    held = next((t for t in trials if t.passed and t.sent and t.offered_pps == confirmed), None)
-    came_low = held.received / held.sent * held.offered_pps if held else None
+    passed = next((t for t in trials if t.passed and t.sent and t.offered_pps == confirmed), None)
+    came_low = passed.received / passed.sent * passed.offered_pps if passed else None
     goals = tuple(replace(one, maximum_pps=maximum, low_pps=low, received_pps=came_low) for one in verdict.goals[:1])
     lowered = replace(verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None)
     return _at_least(replace(lowered, goals=(*goals, *verdict.goals[1:])), confirmed)
@@ -112,12 +114,6 @@ def _at_least(verdict: Verdict, confirmed_pps: float) -> Verdict:
         return verdict
     most = max(verdict.maximum_pps, confirmed_pps)
     return replace(verdict, maximum_pps=most, low_pps=max(low, confirmed_pps), high_pps=max(high, most))
-
-
-def _receiver_lost(measured: RunWindows, direction: Direction, trial: Trial) -> bool:
-    """Test for a trial whose loss is that of the tester's receiving port: it says nothing of the DUT."""
-    window = find_held(measured.samples, direction, CONFIRM_PHASES, trial.number).window
-    return bool(window.ierrors) and window.ierrors >= BLAME_SHARE * window.lost
 
 
 def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> str:
