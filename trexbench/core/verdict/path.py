@@ -29,8 +29,6 @@ FEWEST_FRAMES = 400
 """Missing frames from which on a share that rises with the rate is seen to rise."""
 APART = 0.5
 """Rates of a search that differ by less than this part are the same: loss that depends on the rate must show it."""
-LEAST_EXTRA = 0.001
-"""Share of frames received beyond those sent that is a finding: less is what clocks and queues can feign."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def find_path(measured: RunWindows, direction: Direction) -> FramePath:
     share = _find_share(_with_looks(ramp, looks), warm)
     if share > 0:
         return FramePath(lost=share)
-    if share <= -LEAST_EXTRA:
+    if share < -plan.loss_threshold:  # less moves the knee by less than the loss that counts
         return FramePath(extra=-share, twice=min(-share, _tagged_twice(samples, direction, -share)))
     return FramePath(foreign=_is_foreign(_lowest(ramp), warm))
 
