@@ -51,7 +51,7 @@ class DirectionGroup:
     def bracket(self, goal: float) -> Bracket:
         """Where the ramp lets expect this goal's knee: most likely where the line crosses that of the loss allowed."""
         slope, offset = self.line
-        guess = offset / (1 - goal - slope) if slope < 0.9 else offset + slope * self.low
+        guess = offset / max(AT_ONCE, 1 - goal - slope)
         return Bracket(self.low, self.high, min(max(guess, self.low), self.high))
 
 
@@ -305,8 +305,6 @@ def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:
     below, above = belief.below(low), 1 - belief.below(high)
     if max(below, above) > (1 - SURE) / 2:
         return low if below >= above else high
-    # What was sent is not quite what was asked for.
-    near = width / 4
-    good = sum(low * (1 - near) <= one.share <= belief.median and not one.lossy for one in tried)
-    lossy = sum(belief.median <= one.share <= high * (1 + near) and one.lossy for one in tried)
+    good = sum(low * (1 - AT_ONCE) <= one.share <= belief.median and not one.lossy for one in tried)
+    lossy = sum(belief.median <= one.share <= high * (1 + AT_ONCE) and one.lossy for one in tried)
     return low if good <= lossy else high
