@@ -24,7 +24,7 @@ from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 COARSE_STEP = 0.02
 """A step that is more than this share of the knee found leaves open where it lies."""
 MAX_RECHECKS = 3
-"""Most holds of the first bad rate: stalls at different rates cost a run this much time."""
+"""Most holds of the first bad rate: stalls at different rates cost a run this much time (benchmarks/verdicts.py)."""
 
 
 @dataclass(frozen=True)

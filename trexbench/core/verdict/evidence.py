@@ -21,7 +21,8 @@ SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)
 AT_ONCE = 1e-6
 """Times, and rates as shares, that differ by no more are the same."""
 STOOD = 0.2
-"""A sample, or a look, that lost more than this share may be one in which the DUT stood still for a while."""
+"""A sample, or a look, that lost more than this share may be one in which the DUT stood still for a while
+(benchmarks/verdicts.py: stalls)."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Effects on frames at any rate, which are no limit: a cable that loses some, a switch that doubles some, strangers.
 
-Judged by sums over rows of windows: what two ports' clocks differ by is in a row's ends only.
+Judged by sums over rows of windows: what two ports' clocks differ by is in a row's ends only. benchmarks/verdicts.py
+shows what numbers do: directions with lossy cables and duplicates that are laid to the DUT, or are bounds.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from .model import Limit, Trial, Verdict
 from .path import alike, find_path
 
 FAR_MORE = 2.0
-"""A DUT that loses no larger share at so many times a rate is not saturated at that rate."""
+"""A DUT that loses no larger share at so many times a rate is not saturated at that rate (benchmarks/verdicts.py)."""
 
 
 class HeldRate(NamedTuple):
