@@ -190,7 +190,7 @@ def test_a_trial_confirms_no_more_than_what_was_sent() -> None:
     _, analysis = judged(World(700 * K), Weak)
     (trial,) = analysis.directions[0].trials
     assert trial.passed and analysis.directions[0].confirmed_pps == pytest.approx(349 * K, rel=0.01)
-    assert "the generator sent 348.9 kpps of 697.9 kpps" in analysis.warnings[0].text, "not what was asked"
+    assert "the generator sent 348.9 kpps of 697.8 kpps" in analysis.warnings[0].text, "not what was asked"
 
 
 def test_a_router_that_collapses_keeps_its_last_good_rate() -> None:
