@@ -11,10 +11,11 @@ from textwrap import fill, wrap
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
-from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ...core.load.plan import Direction, Offer
 from ...core.load.sample import Phase, Sample
@@ -142,9 +143,10 @@ def _draw_direction(axes: Axes, result: RunResult, one: DirectionResult, number:
     _mark_verdict(axes, result, one, top)
     axes.set_xlim(0, top)
     axes.set_ylim(0, top)
-    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+    _in_pps(axes.xaxis, top)
+    _in_pps(axes.yaxis, top)
     axes.tick_params(labelbottom=False)
-    axes.set_ylabel("received, pps")
+    axes.set_ylabel(f"received, {_unit(top)[1]}pps")
     share = axes.secondary_xaxis("top", functions=_percent_of(plan.offer(one.direction)))
     share.tick_params(labelsize=8)
     share.set_xlabel("offered, % of line rate", fontsize=8, color=GREY)
@@ -190,10 +192,10 @@ def _draw_loss(axes: Axes, result: RunResult, one: DirectionResult, number: int)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(MaxNLocator(1))
     axes.grid(color="#dddddd", linewidth=0.6)
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    _in_pps(axes.xaxis, axes.get_xlim()[1])
     cut = _offered(result, (one,)) > axes.get_xlim()[1]
     more = f" (it went on to {format_pps(_offered(result, (one,)))})" if cut else ""
-    axes.set_xlabel(f"offered, pps{more}")
+    axes.set_xlabel(f"offered, {_unit(axes.get_xlim()[1])[1]}pps{more}")
     axes.set_ylabel("loss, %")
 
 
@@ -218,8 +220,8 @@ def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResu
     _label_phases(axes, result, top)
     axes.set_xlim(samples[0].t_s if samples else 0, max(1e-3, samples[-1].t_s) if samples else 1)
     axes.set_ylim(0, 1.2 * top)
-    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.set_ylabel("pps")
+    _in_pps(axes.yaxis, top)
+    axes.set_ylabel(f"{_unit(top)[1]}pps")
     axes.set_xlabel("time, s")
     if len({offer.line_rate_pps for offer in plan.offers}) == 1:
         share = axes.secondary_yaxis("right", functions=_percent_of(plan.offers[0]))
@@ -276,6 +278,16 @@ def _head_lines(result: RunResult, width: int) -> list[tuple[str, dict[str, Any]
     lines += [(text, {"fontsize": 9}) for part in parts for text in wrap(part, width)]
     lines.append((f"{traffic_words(result.profile)}  ·  {result.started}", {"fontsize": 9, "color": GREY}))
     return lines
+
+
+def _unit(top_pps: float) -> tuple[float, str]:
+    """The divisor and the prefix for an axis that ends at this rate."""
+    return (1e6, "M") if top_pps >= 1e6 else (1e3, "k")
+
+
+def _in_pps(axis: Axis, top_pps: float) -> None:
+    divisor = _unit(top_pps)[0]
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / divisor:g}"))
 
 
 def _percent_of(offer: Offer) -> Any:
