@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import make_result
+from drives import broken, measured, unneeded
 
 from trexbench.config.lookup import read_suite
 from trexbench.core.errors import StoreError
@@ -27,7 +27,6 @@ from trexbench.fleet.guard import now
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.stored import UNSENT, put_unsent, remove_staging
 from trexbench.fleet.task import CellOrder, OwnSettings, digest_of, measure_cell, plain
-from trexbench.results.document import encode
 from trexbench.results.nights import is_sent
 from trexbench.results.remote import mirror_of
 from trexbench.session.keep import Measured, Output
@@ -91,25 +90,6 @@ def an_order() -> CellOrder:
     digest = digest_of(read_suite(task.SUITES.find("mine"), setup.configs_dir), setup)
     words = "2026-11-21", "2026-11-21-mine", "/their/mirror", PLACE, digest, 9.0, "wiring", ADDRESS
     return CellOrder("mine", "mine", plain(setup), {}, "", 0, *words)
-
-
-def measured(words: str) -> Callable[[object, Output], Measured[Any]]:
-    def drive(_job: object, output: Output) -> Measured[Any]:
-        assert output.results is not None
-        path = output.results / "2026-11-21" / "netgate-linux" / "measured.json"
-        path.parent.mkdir(parents=True)
-        path.write_bytes(encode(make_result(id=words)))
-        return Measured(make_result(), None, path)
-
-    return drive
-
-
-def unneeded(*_: object) -> Measured[Any]:
-    raise AssertionError("it is measured once more")
-
-
-def broken(*_: object, **__: object) -> None:
-    raise OSError("no such host")
 
 
 def test_a_dut_is_leased_to_one_machine_at_a_time(memory: Any, at: Machine) -> None:

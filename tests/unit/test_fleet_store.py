@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drives import broken, measured, unneeded
 from runs import make_result
 
 from suites import TWO
@@ -21,7 +22,7 @@ from trexbench.fleet.task import CellOrder, digest_of, measure_cell, plain
 from trexbench.results.document import encode
 from trexbench.results.nights import is_sent, read_night
 from trexbench.results.remote import mirror_of, store_of
-from trexbench.session.keep import Measured, Output
+from trexbench.session.keep import Output
 from trexbench.session.options import Setup
 from trexbench.suite.night import NightOptions, run_suite
 
@@ -53,25 +54,6 @@ def order_of(tmp_path: Path, results: Path) -> CellOrder:
     return CellOrder(
         str(suite), "mine", plain(setup), {}, "", 0, "2026-11-21", "2026-11-21-mine", str(results), PLACE, digest, 9.0
     )
-
-
-def measured(words: str) -> Callable[[object, Output], Measured[Any]]:
-    def drive(_job: object, output: Output) -> Measured[Any]:
-        assert output.results is not None
-        path = output.results / "2026-11-21" / "netgate-linux" / "measured.json"
-        path.parent.mkdir(parents=True)
-        path.write_bytes(encode(make_result(id=words)))
-        return Measured(make_result(), None, path)
-
-    return drive
-
-
-def unneeded(*_: object) -> Measured[Any]:
-    raise AssertionError("it is measured once more")
-
-
-def broken(*_: object, **__: object) -> None:
-    raise OSError("no such host")
 
 
 def test_a_document_is_in_the_store_before_its_task_returns_by_two_requests(
