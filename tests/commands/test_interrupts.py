@@ -130,7 +130,7 @@ def test_a_whole_process_ends_soon(tmp_path: Path, moment_s: float) -> None:
 def test_a_connection_that_a_signal_cut_short_is_closed() -> None:
     """A ZeroMQ context with an open socket, left to the garbage collector, waited there for ever."""
     code = """
-import gc, os, signal, time
+import gc, signal, time
 from trexbench.generator.trex import connect
 from trexbench.session.process import signals_as_exceptions
 from trexbench.session.run import Interrupted
@@ -144,7 +144,7 @@ class Clock:
 with uninterrupted():
     server = StlServer(FakeEngine(2)).__enter__()
 name = connect._owner_name
-connect._owner_name = lambda: os.kill(os.getpid(), signal.SIGINT) or name()
+connect._owner_name = lambda: signal.raise_signal(signal.SIGINT) or name()
 there = connect.ServerAddress(server.host, server.rpc_port, server.pub_port)
 try:
     with signals_as_exceptions(), connect.connect(there, (0, 1), Clock(), guarded=False):

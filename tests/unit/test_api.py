@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import signal
 import threading
@@ -123,7 +122,7 @@ def test_a_run_that_is_interrupted_while_it_begins_is_brought_to_its_end(monkeyp
     show = api._Caller
 
     def interrupt(*arguments: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         return show(*arguments)
 
     monkeypatch.setattr(api, "_Caller", interrupt)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import threading
 import time
@@ -139,7 +138,7 @@ class Keeping(Silent):
     def begin(self, result: TcpResult) -> None:
         if self.failure is not None:
             raise self.failure
-        os.kill(os.getpid(), signal.SIGTERM)  # in the very moment in which the document is begun
+        signal.raise_signal(signal.SIGTERM)  # in the very moment in which the document is begun
 
     def end(self, result: TcpResult) -> None:
         self.ends.append(result)

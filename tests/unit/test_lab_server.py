@@ -52,7 +52,7 @@ def test_a_signal_leaves_no_lab_half_taken_down(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(state, "NETNS_DIR", tmp_path)
 
     def remove(name: str) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         (tmp_path / name).unlink()
 
     monkeypatch.setattr(net, "remove_namespace", remove)

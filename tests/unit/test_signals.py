@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -30,7 +29,7 @@ class Referent:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_block(number: signal.Signals) -> None:
     with pytest.raises(Interrupted) as caught, signals_as_exceptions():
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         time.sleep(5)
     assert caught.value.exit_code == 128 + number
 
@@ -38,7 +37,7 @@ def test_a_signal_ends_the_block(number: signal.Signals) -> None:
 def test_a_signal_where_python_drops_exceptions_comes_again() -> None:
     with pytest.raises(Interrupted), signals_as_exceptions():
         one = Referent()
-        watch = weakref.ref(one, lambda _: os.kill(os.getpid(), signal.SIGINT))
+        watch = weakref.ref(one, lambda _: signal.raise_signal(signal.SIGINT))
         del one
         assert watch() is None
         time.sleep(5)
@@ -49,10 +48,10 @@ def test_a_second_signal_does_not_disturb_the_clean_up() -> None:
     cleaned = False
     with pytest.raises(Interrupted), signals_as_exceptions():
         try:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             time.sleep(5)
         finally:
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
             time.sleep(0.01)
             cleaned = True
     assert cleaned
@@ -62,16 +61,16 @@ def test_a_signal_after_the_time_to_clean_up_ends_what_still_goes_on(monkeypatch
     monkeypatch.setattr(process, "CLEANUP_S", 0.05)
     with pytest.raises(Interrupted, match="SIGTERM"), signals_as_exceptions():
         try:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             time.sleep(5)
         finally:
             time.sleep(0.1)
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
             time.sleep(5)
 
 
 def _interrupted_while_drawing() -> Path:
-    os.kill(os.getpid(), signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
     time.sleep(5)
     return Path("drawn.png")
 
@@ -87,7 +86,7 @@ def _interrupted_while_importing() -> Path:
 def test_the_second_signal_ends_a_picture_however_soon_it_comes(draw: Callable[[], Path]) -> None:
     with signals_as_exceptions():
         with pytest.raises(Interrupted):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             time.sleep(5)
         with pytest.raises(Interrupted):
             save_picture(draw)
@@ -99,7 +98,7 @@ def test_what_is_ignored_stays_ignored_and_all_is_as_before_afterwards() -> None
     try:
         with signals_as_exceptions() as outer, signals_as_exceptions() as inner, uninterrupted():
             assert outer is inner
-            os.kill(os.getpid(), signal.SIGHUP)
+            signal.raise_signal(signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN and signal.getsignal(signal.SIGINT) is before
         assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
     finally:
