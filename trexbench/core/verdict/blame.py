@@ -14,6 +14,7 @@ BLAME_SHARE = 0.01
 """The generator did not keep up if it sent this much less than asked, or as many frames met a full queue; its
 receiver is to blame from this share of the loss on (tests/truth/test_mixed_faults.py)."""
 CPU_LIMIT_PERCENT = 85.0
+"""TRex's own console shows a core's load in red from here on."""
 LINK_DOWN = (Limit.LINK, ("a link went down",))
 
 

@@ -17,7 +17,8 @@ from .settle import find_held
 
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 TAKEN_SHARE = 0.05
-"""Share of a lab core's time in the deciding windows from which on others may have made the verdict."""
+"""Share of a lab core's time in the deciding windows from which on others may have made the verdict: so much may be
+missing of the rate."""
 TAKERS = {
     "stolen-time": "the hypervisor",
     "foreign-load": "programs that have no part in the test",
