@@ -2,51 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .api import Keeping, Place, output_of, raise_error, with_options
 from .config.option import of_options
 from .core.tcp.result import TcpResult
 from .results import store
-from .session.tcp.options import BdpWords, TcpSetup, TcpWords
-from .session.tcp.request import TcpRequest, make_bdp_request, make_tcp_request
+from .session.tcp.options import TcpSetup, TcpWish
+from .session.tcp.request import make_tcp_request
 from .session.tcp.run import measure_tcp
 
 
 @dataclass(frozen=True)
-class TcpCall(Keeping, TcpSetup, TcpWords):
+class TcpCall(Keeping, TcpSetup, TcpWish):
     """All options of ``tcp``."""
 
 
-@dataclass(frozen=True)
-class BdpCall(Keeping, TcpSetup, BdpWords):
-    """All options of ``tcp --bdp``."""
+@dataclass(frozen=True, kw_only=True)
+class BdpCall(TcpCall):
+    """All options of ``bdp``. reverse: the server sends."""
 
-    def __post_init__(self) -> None:
-        """ConfigError as of both of its parts, of which Python would ask the first only."""
-        TcpSetup.__post_init__(self)
-        BdpWords.__post_init__(self)
+    bdp: bool = True
+    reverse: bool = False
 
 
 @with_options(TcpCall)
 def tcp(options: TcpCall) -> TcpResult:
     """Send TCP through the DUT between two hosts; ``summaries`` of the result say how fast each way was.
 
-    way: ``both``, one after the other, ``forward``, ``reverse`` or ``bidir``. cc: the congestion control. buffers: a
-    leg with each, in bytes or as ``"16.8mb"``. The other options are those of `trexbench tcp`, too.
+    way: ``both``, one after the other, ``forward``, ``reverse`` or ``bidir``. cc: a congestion control, or several for
+    all legs with each. buffers: a leg with each, in bytes or as ``"16.8mb"``. The other options are those of
+    `trexbench tcp`, too.
     """
-    return _measure_tcp(make_tcp_request(options.dut, options.wish(), of_options(TcpSetup, options)), options)
+    return _measure_tcp(options)
 
 
 @with_options(BdpCall)
 def bdp(options: BdpCall) -> TcpResult:
     """Send TCP over a long line with the hosts' buffers as they are, then with buffers that fit its BDP.
 
-    The line is ``wan``, or the config's. cc: all legs with each congestion control. The other options are those of
-    `trexbench tcp --bdp`, too.
+    The line is ``wan``, or the config's. This is ``tcp`` with ``bdp=True``.
     """
-    return _measure_tcp(make_bdp_request(options, of_options(TcpSetup, options)), options)
+    return _measure_tcp(replace(options, way="reverse") if options.reverse else options)
 
 
 def load_tcp(path: Place) -> TcpResult:
@@ -54,7 +52,7 @@ def load_tcp(path: Place) -> TcpResult:
     return store.load_tcp(Path(path))
 
 
-def _measure_tcp(request: TcpRequest, options: Keeping) -> TcpResult:
-    done = measure_tcp(request, output_of(options))
+def _measure_tcp(options: TcpCall) -> TcpResult:
+    done = measure_tcp(make_tcp_request(options, of_options(TcpSetup, options)), output_of(options))
     raise_error(done.error, done.result)
     return done.result

@@ -24,8 +24,8 @@ from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.units import tcp_payload_bps
 from trexbench.results.document import encode
-from trexbench.session.tcp.options import BdpWords, TcpSetup
-from trexbench.session.tcp.request import make_bdp_request
+from trexbench.session.tcp.options import TcpSetup, TcpWish
+from trexbench.session.tcp.request import make_tcp_request
 
 PAYLOAD_BPS = tcp_payload_bps(1e9, framing=0)
 
@@ -209,26 +209,39 @@ def test_no_prediction_exceeds_line_or_window(window: int, trip_s: float, rate_b
     assert row.ratio == pytest.approx(share, rel=5e-3) and row.words
 
 
-def bdp(dut: str = "lab-linux", **words: Any) -> BdpWords:
-    return read_options(BdpWords, dut, **words)
+def bdp(dut: str = "lab-linux", **words: Any) -> TcpWish:
+    return read_options(TcpWish, dut, bdp=True, **words)
+
+
+def sizes(bdp_bytes: int, **words: Any) -> tuple[int | None, ...]:
+    return bdp(**words).sizes(Wan(0.08, 100.0 * bdp_bytes), "lab-linux")
 
 
 def test_what_the_legs_of_bdp_are() -> None:
-    assert bdp().buffers_of(25 * MB) == (None, 50 * MB)
-    assert bdp(factor=4).buffers_of(25 * MB) == (None, 100 * MB)
-    assert bdp(buffers=(MB, 2 * MB, MB)).buffers_of(25 * MB) == (None, MB, 2 * MB)
-    assert bdp(sweep=True).buffers_of(16 * MB) == tuple(n * MB for n in (1, 2, 4, 8, 16, 32, 64))
+    assert sizes(25 * MB) == (None, 50 * MB)
+    assert sizes(25 * MB, factor=4) == (None, 100 * MB)
+    assert sizes(25 * MB, buffers=(MB, 2 * MB, MB)) == (None, MB, 2 * MB)
+    assert sizes(16 * MB, sweep=True) == tuple(n * MB for n in (1, 2, 4, 8, 16, 32, 64))
     with pytest.raises(ConfigError, match="--sweep and --buffers exclude each other"):
-        bdp(sweep=True, buffers=(MB,))
+        bdp(sweep=True, buffers=(MB,)).require_consistent()
     with pytest.raises(ConfigError, match=r"buffers of 1\.25 kB, 0\.0625 times the BDP.*a host takes 4\.10 kB"):
-        bdp(sweep=True).buffers_of(20_000)
+        sizes(20_000, sweep=True)
 
 
 def test_a_request_of_bdp_is_one_of_tcp_with_legs_of_its_own() -> None:
-    request = make_bdp_request(bdp(cc=("cubic", "bbr")), TcpSetup(sim=True, wan=LONG))
+    request = make_tcp_request(bdp(cc=("cubic", "bbr")), TcpSetup(sim=True, wan=LONG))
     assert request.verb == "bdp" and request.dut.wan == LONG
     assert [(leg.congestion, leg.buffer_bytes) for leg in request.plan.legs] == [
         (name, size) for name in ("cubic", "bbr") for size in (None, 5 * MB)
     ]
-    own = make_bdp_request(bdp("mininet-lab8"), TcpSetup(sim=True))
+    own = make_tcp_request(bdp("mininet-lab8"), TcpSetup(sim=True))
     assert own.dut.wan == Wan(0.02, 1e10), "the config's own"
+
+
+@pytest.mark.parametrize(
+    ("cc", "of_plan", "of_legs"),
+    [((), None, [None]), (("bbr",), "bbr", [None]), (("cubic", "bbr"), None, ["cubic", "bbr"])],
+)
+def test_several_congestion_controls_have_a_leg_each(cc: Any, of_plan: str | None, of_legs: list[str | None]) -> None:
+    plan = make_tcp_request(TcpWish("lab-linux", way="forward", cc=cc), TcpSetup(sim=True)).plan
+    assert (plan.congestion, [leg.congestion for leg in plan.legs]) == (of_plan, of_legs)

@@ -136,13 +136,13 @@ def test_without_the_secret_nothing_is_begun(tmp_path: Path, monkeypatch: pytest
     monkeypatch.delenv("HOME_PPP", raising=False)
     (tmp_path / "box.yaml").write_text(HOME + "  pppoe: {user: debian, secret_env: HOME_PPP}\n")
     with pytest.raises(ConfigError, match=r"the environment has no HOME_PPP, .*: export HOME_PPP=\.\.\."):
-        make_tcp_request("box", TcpWish(), TcpSetup(configs_dir=tmp_path))
-    make_tcp_request("box", TcpWish(), TcpSetup(configs_dir=tmp_path, sim=True))
+        make_tcp_request(TcpWish("box"), TcpSetup(configs_dir=tmp_path))
+    make_tcp_request(TcpWish("box"), TcpSetup(configs_dir=tmp_path, sim=True))
 
 
 def test_a_run_that_leaves_the_hosts_as_they_are_dials_nowhere(tmp_path: Path) -> None:
     (tmp_path / "box.yaml").write_text(DIALS)
     setup: dict[str, Any] = {"configs_dir": tmp_path, "variant": "ppp"}
     with pytest.raises(ConfigError, match="variant ppp dials in, which --no-apply does not"):
-        make_tcp_request("box", TcpWish(), TcpSetup(apply=False, **setup))
-    make_tcp_request("box", TcpWish(), TcpSetup(**setup))
+        make_tcp_request(TcpWish("box"), TcpSetup(apply=False, **setup))
+    make_tcp_request(TcpWish("box"), TcpSetup(**setup))

@@ -162,9 +162,9 @@ def test_a_suites_own_duts_variants_and_time_give_way() -> None:
     suite = read_suite(file, None, Instead(dut=("lab-linux",), variant=("none", "nat"), time=20.0))
     assert {(cell.dut, cell.variant) for cell in suite.cells} == {("lab-linux", None), ("lab-linux", "nat")}
     assert len(suite.cells) == len(set(suite.cells)) == 16
-    assert (suite.tcp.time_s, suite.tcp.interval_s) == (20.0, 2.0)
+    assert (suite.tcp.time, suite.tcp.interval) == (20.0, 2.0)
     same = read_suite(file, None, Instead(variant=("firewall",)))
-    assert {cell.variant for cell in same.cells} == {"firewall"} and same.tcp.time_s == 900
+    assert {cell.variant for cell in same.cells} == {"firewall"} and same.tcp.time == 900
     with pytest.raises(ConfigError, match=r"--time is for suites of TCP, and netgate-6100 is none"):
         read_suite(SUITES.find("netgate-6100"), None, Instead(time=20.0))
     with pytest.raises(ConfigError, match="no variant 'nosuch'"):

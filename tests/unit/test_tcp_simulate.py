@@ -13,8 +13,8 @@ from trexbench.core.dut.telemetry import Moment
 from trexbench.core.errors import ConfigError
 from trexbench.core.tcp.model import Leg, TcpPlan, Way
 from trexbench.core.tcp.wan import Wan
-from trexbench.session.tcp.options import TcpWish
-from trexbench.session.tcp.request import TcpRequest
+from trexbench.session.tcp.options import TcpSetup, TcpWish
+from trexbench.session.tcp.request import TcpRequest, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,7 +79,9 @@ def test_a_shipped_twin_says_what_it_was_fitted_to_and_names_no_host_of_anyone(n
 
 
 def test_iperf3_is_not_asked_for_more_than_it_can_tell() -> None:
-    day: dict[str, Any] = {"time_s": 86400.0, "interval_s": 1.0}
+    def planned(**wish: Any) -> TcpPlan:
+        return make_tcp_request(TcpWish("raspberry-pi", time=86400.0, **wish), TcpSetup(sim=True)).plan
+
     with pytest.raises(ConfigError, match=r"86400 intervals of its connections are too many.*--interval"):
-        TcpWish(engine="iperf3", **day)
-    assert TcpWish(**day).time_s == TcpWish(engine="iperf3", **{**day, "interval_s": 10.0}).time_s
+        planned(engine="iperf3")
+    assert planned().time_s == planned(engine="iperf3", interval=10.0).time_s

@@ -137,26 +137,23 @@ def test_a_suite_asks_for_one(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
-    def refused(dut: str, wish: TcpWish, **setup: object) -> str:
+    def refused(dut: str, ip: str | None = None, **setup: object) -> str:
         with pytest.raises(ConfigError) as raised:
-            make_tcp_request(dut, wish, TcpSetup(configs_dir=CONFIGS, **setup))  # type: ignore[arg-type]
+            make_tcp_request(TcpWish(dut, ip=ip), TcpSetup(configs_dir=CONFIGS, **setup))  # type: ignore[arg-type]
         return str(raised.value)
 
-    plain = TcpWish()
     for tunnel in ("6in4", "relay,client-dut"):
         why = f"edgerouter-edgeos.yaml: tunnel {tunnel}: driver none can set none"
-        assert why in refused("edgerouter-edgeos", plain, tunnel=tunnel)
+        assert why in refused("edgerouter-edgeos", tunnel=tunnel)
     other = box(tmp_path, OTHER)
-    assert make_tcp_request(str(other), plain, TcpSetup(tunnel="relay")).dut.endpoints is not None
-    assert "a tunnel (relay), which --no-apply does not open" in refused(
-        "lab-linux", plain, tunnel="relay", apply=False
-    )
-    assert "PPPoE and a tunnel" in refused("lab-linux", plain, tunnel="relay", variant="pppoe")
-    assert "tunnel relay carries IPv4 only" in refused("lab-linux", TcpWish(ip="6"), tunnel="relay")
+    assert make_tcp_request(TcpWish(str(other)), TcpSetup(tunnel="relay")).dut.endpoints is not None
+    assert "a tunnel (relay), which --no-apply does not open" in refused("lab-linux", tunnel="relay", apply=False)
+    assert "PPPoE and a tunnel" in refused("lab-linux", tunnel="relay", variant="pppoe")
+    assert "tunnel relay carries IPv4 only" in refused("lab-linux", ip="6", tunnel="relay")
 
 
 def test_a_twin_refuses_what_it_does_not_describe() -> None:
-    request = make_tcp_request("lab-linux", TcpWish(), TcpSetup(configs_dir=CONFIGS, sim=True, tunnel="relay"))
+    request = make_tcp_request(TcpWish("lab-linux"), TcpSetup(configs_dir=CONFIGS, sim=True, tunnel="relay"))
     with pytest.raises(ConfigError, match="the twin does not describe tunnel relay"):
         SimulatedBench(request)
     plan = TcpPlan((Leg(Way.FORWARD, 4),), time_s=5)

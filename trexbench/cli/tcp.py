@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -10,8 +9,8 @@ import click
 from ..config.option import SPEEDUP
 from ..core.errors import ConfigError
 from ..core.tcp.model import TUNNELS
-from ..session.tcp.options import WAYS, BdpWords, TcpSetup, TcpWords
-from ..session.tcp.request import make_bdp_request, make_tcp_request
+from ..session.tcp.options import WAYS, TcpSetup, TcpWish
+from ..session.tcp.request import make_tcp_request
 from .options import SHOWN, VERBOSE, Shown, asked, click_options, gathered, given
 from .verbs import Heading, Option, verb
 
@@ -29,7 +28,6 @@ Examples:
   trexbench tcp --dut lab-linux --bdp --wan 20ms,1gbit --cc cubic --cc bbr
   trexbench tcp --dut mininet-lab8 --bdp --buffers 52428800 --sim
 """
-_OF_BDP = "factor", "sweep"
 
 
 def _way(name: str, help: str, usual: bool = True) -> Any:
@@ -42,53 +40,27 @@ _WAYS = (
     _way("reverse", "The server sends."),
     _way("bidir", "Both send at the same time."),
 )
-_BDP = click.option(
-    "--bdp",
-    is_flag=True,
-    cls=Option,
-    heading=Heading.WHAT,
-    help="Legs with the hosts' buffers as they are, then with such as fit the bandwidth-delay product of the line.",
-)
 
 
-def _to_words(bdp: bool, cc: tuple[str, ...], **values: Any) -> TcpWords | BdpWords:
-    """Make the words of a test, or of one with --bdp; ConfigError for what the other of them has only."""
+def _to_wish(**values: Any) -> TcpWish:
+    """Make the wish; ConfigError for more than one way."""
     ways = [name for name in WAYS if values.pop(name)]
     if len(ways) > 1:
         raise ConfigError(f"--{ways[0]} and --{ways[1]} exclude each other", "leave one of them out")
-    way = ways[0] if ways else "both"
-    if bdp:
-        excess = [f"--{name}" for name in ways if name in ("both", "bidir")]
-        excess += ["--ip both"] if values["ip"] == "both" else []
-        if excess:
-            raise ConfigError("--bdp measures one way and one version of IP", f"leave {' and '.join(excess)} out")
-        return given(BdpWords, {**values, "cc": cc, "reverse": way == "reverse"})
-    for name in _OF_BDP:
-        if (value := values.pop(name)) is not None and value is not False:  # 0 was given, too
-            raise ConfigError(f"--{name} means nothing without --bdp", "add --bdp, or leave it out")
-    if len(cc) > 1:
-        raise ConfigError("several --cc mean nothing without --bdp", "add --bdp, or name one")
-    return replace(given(TcpWords, {**values, "cc": cc[0] if cc else None}), way=way)
+    return given(TcpWish, {**values, "way": ways[0] if ways else None})
 
 
-_TCP, _LINE = click_options(TcpWords), click_options(BdpWords)
-_WORDS = gathered(
-    "words",
-    _to_words,
-    _TCP.pop("dut"),
-    *_WAYS,
-    _BDP,
-    *(_TCP | {name: _LINE[name] for name in ("cc", *_OF_BDP)}).values(),
-)
+_OPTIONS = click_options(TcpWish)
+WISH = gathered("wish", _to_wish, _OPTIONS.pop("dut"), *_WAYS, *_OPTIONS.values())
 SETUP = asked("setup", TcpSetup, speedup=SPEEDUP, kept="the result", tunnels=", ".join(TUNNELS))
 
 
 @verb(epilog=_EXAMPLES)
-@_WORDS
+@WISH
 @SETUP
 @SHOWN
 @VERBOSE
-def tcp(words: TcpWords | BdpWords, setup: TcpSetup, shown: Shown) -> int:
+def tcp(wish: TcpWish, setup: TcpSetup, shown: Shown) -> int:
     """Send TCP through the DUT between two hosts, and say how fast it was and who was the limit.
 
     The DUT's config names the hosts (`endpoints:`); a lab has its own. Pings, retransmits, round trips and the CPU time
@@ -97,8 +69,5 @@ def tcp(words: TcpWords | BdpWords, setup: TcpSetup, shown: Shown) -> int:
     from ..session.tcp.run import measure_tcp
     from .loads import output_of, present
 
-    if isinstance(words, BdpWords):
-        request = make_bdp_request(words, setup)
-    else:
-        request = make_tcp_request(words.dut, words.wish(), setup)
+    request = make_tcp_request(wish, setup)
     return present(measure_tcp(request, output_of(shown.results, shown.quiet, request.pace)), shown)

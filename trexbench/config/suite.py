@@ -99,14 +99,14 @@ class SuiteDut:
 class TcpWishes:
     """Parameters of TCP in a suite. tunnel, wan: None: as each DUT's config says."""
 
-    time_s: Annotated[float, r.seconds, "time"] = 60.0
-    interval_s: Annotated[float, r.seconds, "interval"] = 1.0
-    omit_s: Annotated[float, r.seconds, "omit"] = 0.0
+    time: Annotated[float, r.seconds] = 60.0
+    interval: Annotated[float, r.seconds] = 1.0
+    omit: Annotated[float, r.seconds] = 0.0
     repeat: Annotated[int, r.integer(1, 1000)] = 1
-    pings: Annotated[int, r.integer(0, 10_000), "ping"] = 10
-    congestion: Annotated[str | None, r.pattern(r"[a-z0-9_]{1,15}", "a congestion control", "cubic"), "cc"] = None
+    ping: Annotated[int, r.integer(0, 10_000)] = 10
+    cc: Annotated[str | None, r.pattern(r"[a-z0-9_]{1,15}", "a congestion control", "cubic")] = None
     zerocopy: Annotated[bool, r.boolean] = False
-    pinned: Annotated[bool, r.boolean, "pin"] = False
+    pin: Annotated[bool, r.boolean] = False
     engine: Annotated[str, r.choice(*ENGINES)] = ENGINES[0]
     tunnel: Annotated[str | None, tunnel] = None
     wan: Annotated[Wan | None, wan] = None
@@ -202,8 +202,8 @@ class Suite:
         if (time_s := o.DURATION.read(instead.time)) is not None:
             if self.method != TCP_KIND:
                 raise ConfigError(f"--time is for suites of TCP, and {self.name} is none", "leave it out")
-            interval_s = min(self.tcp.interval_s, time_s / 10)
-            found = replace(found, tcp=replace(self.tcp, time_s=time_s, interval_s=interval_s))
+            interval_s = min(self.tcp.interval, time_s / 10)
+            found = replace(found, tcp=replace(self.tcp, time=time_s, interval=interval_s))
         return found
 
     def require_fit(self, root: Value) -> None:

@@ -122,16 +122,17 @@ def _packets_answer(result: RunResult) -> str:
 def _tcp_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, TcpRequest]:
     wishes, mode = suite.tcp, cell.tcp
     assert mode is not None  # the suite's modes were checked
-    mode = replace(mode, pinned=mode.pinned or wishes.pinned)
+    mode = replace(mode, pinned=mode.pinned or wishes.pin)
     wish = of_options(
         TcpWish,
         wishes,
-        ways=(mode.way,),
+        dut=cell.dut,
+        way=mode.way.value,
         ip=str(mode.version),
         streams=mode.streams,
-        buffers=(mode.buffer_bytes,),
-        congestions=(mode.congestion,),
-        pinned=mode.pinned,
+        buffers=() if mode.buffer_bytes is None else (mode.buffer_bytes,),
+        pin=mode.pinned,
+        cc=() if wishes.cc is None else (wishes.cc,),
     )
     own = of_options(
         TcpSetup,
@@ -142,7 +143,9 @@ def _tcp_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, TcpReque
         wan=wishes.wan,
         speedup=(setup.speedup or NIGHT_SPEEDUP) if setup.sim else None,
     )
-    return replace(cell, mode=mode), make_tcp_request(cell.dut, wish, own)
+    request = make_tcp_request(wish, own)
+    legs = tuple(replace(leg, congestion=mode.congestion) for leg in request.plan.legs)
+    return replace(cell, mode=mode), replace(request, plan=replace(request.plan, legs=legs))
 
 
 def _measure_packets(session: Session, request: Request, recorder: Recorder) -> tuple[RunResult, Any]:

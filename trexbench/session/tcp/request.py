@@ -9,9 +9,13 @@ from ...config.model import DutConfig
 from ...config.option import WAN, of_options
 from ...config.variants import NO_VARIANT
 from ...core.errors import ConfigError
-from ...core.tcp.model import TUNNELS, Leg, TcpPlan
+from ...core.tcp.model import TUNNELS, Leg, TcpPlan, Way
 from ..options import RunRequest
-from .options import BdpWords, TcpSetup, TcpWish
+from .options import LEAST_BUFFER, MOST_BUFFER, TcpSetup, TcpWish
+
+MOST_STREAMS, LONGEST_S, MOST_REPEATS, MOST_PINGS = 128, 86_400.0, 1000, 10_000
+MOST_REPORTED = 30_000
+"""Intervals, of each connection one, that the genuine iperf3 may print: each takes some 600 bytes, of 32 MB at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,11 +26,12 @@ class TcpRequest(TcpSetup, RunRequest):
     verb: str = "tcp"
 
 
-def make_tcp_request(dut: str, wish: TcpWish, setup: TcpSetup) -> TcpRequest:
+def make_tcp_request(wish: TcpWish, setup: TcpSetup) -> TcpRequest:
     """The test that is asked for; ConfigError names what is wrong with it."""
+    wish.require_consistent()
     if setup.variant == NO_VARIANT:
         setup = replace(setup, variant=None)
-    config = load_dut(dut, setup.configs_dir, setup.prefix)
+    config = load_dut(wish.dut, setup.configs_dir, setup.prefix)
     own = dict(config.twin.tcp.variants) if setup.sim and config.twin is not None else {}
     if setup.variant not in own:  # a twin may have variants that its config has not
         config = config.with_variant(setup.variant)
@@ -38,19 +43,8 @@ def make_tcp_request(dut: str, wish: TcpWish, setup: TcpSetup) -> TcpRequest:
     if not setup.sim and config.endpoints is not None and config.endpoints.pppoe is not None:
         config.endpoints.pppoe.secret()  # which refuses to go without, before anything is opened
     labels = {"label": setup.label} if setup.label else {}
-    return TcpRequest(**vars(setup), dut=config, plan=plan_of(wish, config), labels=labels)
-
-
-def make_bdp_request(words: BdpWords, setup: TcpSetup) -> TcpRequest:
-    """Make a request with the hosts' buffers as found, and as the WAN's BDP needs them; ConfigError for a wrong one."""
-    wish = words.wish()
-    request = make_tcp_request(words.dut, wish, setup)
-    wan = request.dut.wan
-    if wan is None or not wan.bdp_bytes:
-        there = "no WAN" if wan is None else f"a WAN of {wan}"
-        raise ConfigError(f"{request.dut.name} has {there}: there is no BDP", "state one: --wan 20ms,1gbit")
-    buffers = words.buffers_of(wan.bdp_bytes)
-    return replace(request, plan=plan_of(replace(wish, buffers=buffers), request.dut), verb="bdp")
+    verb = "bdp" if wish.bdp else "tcp"
+    return TcpRequest(**vars(setup), dut=config, plan=plan_of(wish, config), verb=verb, labels=labels)
 
 
 def _require_nothing_set(config: DutConfig, wish: TcpWish) -> None:
@@ -62,14 +56,14 @@ def _require_nothing_set(config: DutConfig, wish: TcpWish) -> None:
         raise ConfigError(f"a WAN of {config.wan}, which --no-apply does not set", remedy)
     if config.endpoints is not None and config.endpoints.through.is_opened:
         raise ConfigError(f"a tunnel ({config.endpoints.tunnel}), which --no-apply does not open", remedy)
-    if wish.buffers != (None,):
+    if wish.buffers or wish.bdp:
         raise ConfigError("buffers of the endpoints, which --no-apply does not set", remedy)
 
 
 def plan_of(wish: TcpWish, config: DutConfig) -> TcpPlan:
     """Each IP version in turn, each repetition, each way. ConfigError where the endpoints have no such addresses."""
     there = config.hosts.versions
-    asked = {"4": (4,), "6": (6,), "both": (4, 6), None: there[:1]}[wish.ip]
+    asked = {"4": (4,), "6": (6,), "both": (4, 6), None: there[:1]}[wish.ip and str(wish.ip)]
     for version in asked:
         if version == 6 and config.hosts.through.is_opened:
             raise ConfigError(f"tunnel {config.hosts.tunnel} carries IPv4 only", "take --ip 4, or --tunnel none")
@@ -78,16 +72,57 @@ def plan_of(wish: TcpWish, config: DutConfig) -> TcpPlan:
                 f"the endpoints of {config.file} have no addresses of IPv{version} on both sides",
                 f"add them, or take --ip {there[0]}",
             )
-    repetitions = range(1, wish.repeat + 1)
+    _require_within("--repeat", wish.repeat, 1, MOST_REPEATS, "repetitions")
+    sizes = wish.sizes(config.wan, config.name)
+    each_cc = wish.bdp or len(wish.cc) > 1
+    congestions = (tuple(dict.fromkeys(wish.cc)) if each_cc else ()) or (None,)
     legs = tuple(
         Leg(way, version, again, size, congestion)
         for version in asked
-        for congestion in wish.congestions
-        for size in wish.buffers
-        for again in repetitions
+        for congestion in congestions
+        for size in sizes
+        for again in range(1, wish.repeat + 1)
         for way in wish.ways
     )
-    return of_options(TcpPlan, wish, legs=legs)
+    usual = 10 if wish.bdp else 60
+    plan = of_options(
+        TcpPlan,
+        wish,
+        {"pin": "pinned"},
+        legs=legs,
+        congestion=None if each_cc else next(iter(wish.cc), None),
+        time_s=float(usual) if wish.time is None else wish.time,
+        pings=usual if wish.ping is None else wish.ping,
+    )
+    _require_measurable(plan)
+    return plan
+
+
+def _require_measurable(plan: TcpPlan) -> None:
+    """ConfigError for figures with which nothing can be measured."""
+    _require_within("-P", plan.streams, 1, MOST_STREAMS, "connections")
+    _require_within("--ping", plan.pings, 0, MOST_PINGS, "echo requests")
+    _require_within("--time", plan.time_s, 1, LONGEST_S, "s")
+    _require_within("--interval", plan.interval_s, 0.1, 60, "s")
+    _require_within("--omit", plan.omit_s, 0, 60, "s")
+    for size in (leg.buffer_bytes for leg in plan.legs if leg.buffer_bytes is not None):
+        _require_within("buffers", size, LEAST_BUFFER, MOST_BUFFER, "B")
+    directions = 1 + any(leg.way is Way.BIDIR for leg in plan.legs)
+    reported = (plan.time_s + plan.omit_s) / plan.interval_s * plan.streams * directions
+    if plan.engine == "iperf3" and reported > MOST_REPORTED:
+        raise ConfigError(
+            f"iperf3 tells all at its end, and {reported:.0f} intervals of its connections are too many",
+            f"at most {MOST_REPORTED}: take a longer --interval, fewer -P, or --engine embedded",
+        )
+    if plan.time_s < 2 * plan.interval_s:
+        raise ConfigError(
+            f"--time of {plan.time_s:g} s is less than two intervals of {plan.interval_s:g} s", "take longer"
+        )
+
+
+def _require_within(option: str, value: float, least: float, most: float, unit: str) -> None:
+    if not least <= value <= most:
+        raise ConfigError(f"{option} of {value:g} {unit}", f"take {least:g} to {most:g}")
 
 
 def expected_s(request: TcpRequest) -> float:
