@@ -27,10 +27,11 @@ from .core.history.rows import RunRow, row_of
 from .core.load.sample import Sample
 from .core.result import RunResult
 from .core.strategy.base import LoadStep
-from .session.keep import Output, Show, measure, measure_series, rate_requests
+from .session.keep import Output, Show
 from .session.options import METHODS, Case, EfficiencyWish, NightWords, RampWish, SaturateWish, SearchWish, Setup
 from .session.request import make_request
 from .session.run import Interrupted
+from .session.series import measure, measure_series, rate_requests
 
 if TYPE_CHECKING:
     from .review.compare import RunComparison

@@ -35,16 +35,15 @@ from trexbench.config.lookup import load_dut
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.rows import METRICS, Figure, Metric, RunRow, header_of
 from trexbench.core.run import Run, noted_warnings
-from trexbench.core.typed import Amount, Count, Seconds, Status, read_stored
+from trexbench.core.typed import Amount, Count, Seconds, read_stored
 from trexbench.core.verdict.model import RunWarning
 from trexbench.report.page.parts import PARTS, Part
 from trexbench.report.page.report import Report
 from trexbench.report.plots import PlotAxis, PlotFigure, PlotLine
 from trexbench.report.sheet import Sheet, SheetRow, figure, heads_of, of_text
 from trexbench.results import loads as stored_loads
-from trexbench.session.keep import Output, keep
+from trexbench.session.keep import Begun, Measured, Output, Underway, carry_out, envelope_of
 from trexbench.session.options import RunRequest, Setup
-from trexbench.session.run import Recorder
 from trexbench.suite import jobs
 
 SCHEMA, VERSION = "trexbench/dns", 1
@@ -149,19 +148,14 @@ class DnsRequest(RunRequest):
     started: str | None = None
 
 
-def carry_out(resolver: Resolver, request: DnsRequest, recorder: Recorder) -> tuple[DnsRun, None]:
-    begun = request.started or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    run = DnsRun(
-        id=str(uuid.uuid4()), started=begun, status=Status.RUNNING, command={"verb": "dns", **request.labels},
-        dut={"name": request.dut.name}, host={}, simulated=request.sim, plan=request.plan,
-    )  # fmt: skip
-    recorder.begin(run)
-    for qps in request.plan.rates_qps:
-        run = replace(run, held=(*run.held, resolver.hold(qps, request.plan.hold_s)))
-        recorder.update(run)
-    run = replace(run, status=Status.COMPLETE, finished=begun)
-    recorder.end(run)
-    return run, None
+def measure(resolver: Resolver, request: DnsRequest, output: Output, begun: Begun = lambda _: None) -> Measured[DnsRun]:
+    def drive(underway: Underway[DnsRun]) -> None:
+        for qps in request.plan.rates_qps:
+            underway.add(held=[resolver.hold(qps, request.plan.hold_s)])
+
+    header = envelope_of(request, "dns", {}, ()) | {"id": str(uuid.uuid4())}
+    run = DnsRun(**header, command={"verb": "dns", **request.labels}, plan=request.plan)
+    return carry_out(replace(run, started=request.started or run.started), drive, output, begun)
 
 
 def request_of(suite: Any, cell: Cell, setup: Setup) -> tuple[Cell, DnsRequest]:
@@ -228,7 +222,7 @@ def dns(
     plan = DnsPlan(tuple(1000.0 * step for step in range(1, 41)) if sim else (100.0, 200.0), 1.0 if sim else 0.3)
     asked = DnsRequest(dut=load_dut(dut), plan=plan, at=at or 53, sim=sim, seed=seed, started=started)
     request = replace(asked, capacity_qps=capacity)
-    done = keep(lambda recorder: carry_out(Resolver(request), request, recorder), Output(results, warn=note))
+    done = measure(Resolver(request), request, Output(results, warn=note))
     cli_loads.print_run(done.result, OutputForm("json" if as_json else "text"), done.path)
     note(f"result   {done.path}")
 
@@ -274,7 +268,7 @@ def add() -> None:
         lambda name: name if domain(name) else None, "a.test", True, DnsSuite
     )
     jobs.LOADS["dns"] = jobs.SuiteLoad(
-        request_of, length_s, lambda request, say: nullcontext(Resolver(request)), carry_out, words
+        request_of, length_s, lambda request, say: nullcontext(Resolver(request)), measure, words
     )
     PARTS[SCHEMA] = lambda report: [page_part(report)]
     VERBS["Measure"]["dns"] = (__name__, "Ask a resolver at rising rates.")

@@ -28,8 +28,8 @@ from trexbench.config.option import declared
 from trexbench.core.errors import BenchError
 from trexbench.core.history.rows import row_of
 from trexbench.session import options as packet_options
-from trexbench.session.keep import Series
 from trexbench.session.options import PlanWish, RunRequest
+from trexbench.session.series import Series
 from trexbench.session.tcp import options as tcp_options
 from trexbench.signals import Interrupted
 

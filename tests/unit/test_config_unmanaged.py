@@ -13,9 +13,9 @@ from trexbench.config.schema import dut_of, read_dut
 from trexbench.core.errors import ConfigError
 from trexbench.core.units import Rate
 from trexbench.dut import Wanted, open_dut
-from trexbench.session.keep import rate_requests
 from trexbench.session.options import Case, Setup
 from trexbench.session.request import choose_queues, make_request
+from trexbench.session.series import rate_requests
 from trexbench.transport import open_transport
 
 

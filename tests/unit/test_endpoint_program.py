@@ -16,12 +16,13 @@ from endpoints import host
 from trexbench.config.schema import dut_of
 from trexbench.core.errors import BenchError, DutError, StoreError
 from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
-from trexbench.core.tcp.result import TcpResult
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.typed import Status
 from trexbench.core.verdict.model import RunWarning
 from trexbench.dut import Attestation
 from trexbench.endpoint import run_program
+from trexbench.results.store import load_tcp
+from trexbench.session.keep import Output
 from trexbench.session.process import signals_as_exceptions
 from trexbench.session.run import Interrupted
 from trexbench.session.tcp.bench import HostsBench
@@ -105,17 +106,12 @@ class Breaking:
         return self
 
 
-class Silent:
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
-
-
 @pytest.mark.parametrize("raises", [False, True])
 def test_echo_requests_end_with_a_leg_that_breaks_off(raises: bool) -> None:
     bench = Breaking(raises)
-    result, error = run_tcp(bench, REQUEST, Silent())
-    assert result.warnings[0].text == "its host is busy"
-    assert isinstance(error, BenchError) and bench.ended_early
+    done = run_tcp(bench, REQUEST, Output())
+    assert done.result.warnings[0].text == "its host is busy"
+    assert isinstance(done.error, BenchError) and bench.ended_early
 
 
 @pytest.mark.parametrize("delay_s", [0.0005, 0.02])
@@ -123,37 +119,25 @@ def test_a_line_with_another_delay_than_the_wan_is_refused(delay_s: float) -> No
     """Echo requests take 1 ms, more than twice as long as the first line, far less than the second."""
     bench = Breaking(True)
     bench.tries_line, bench.setup = True, TcpEnvironment(wan=Wan(delay_s), wan_by="netem")
-    result, error = run_tcp(bench, REQUEST, Silent())
-    assert result.calibration is not None and len(result.calibration.pings) == 1
+    done = run_tcp(bench, REQUEST, Output())
+    assert done.result.calibration is not None and len(done.result.calibration.pings) == 1
     said = "round trips are 1.00 ms at least and 1.00 ms in the median, with a delay of 20.0 ms"
-    assert (said in str(error)) == (delay_s == 0.02)
+    assert (said in str(done.error)) == (delay_s == 0.02)
 
 
-class Keeping(Silent):
-    """Keeps what run_tcp says of begin and end; begin raises what it is given, or is interrupted."""
-
-    def __init__(self, failure: Exception | None) -> None:
-        self.failure, self.ends = failure, list[TcpResult]()
-
-    def begin(self, result: TcpResult) -> None:
-        if self.failure is not None:
-            raise self.failure
+def test_what_was_begun_is_ended_whatever_signal_comes(tmp_path: Path) -> None:
+    def interrupt(_path: Path) -> None:
         signal.raise_signal(signal.SIGTERM)  # in the very moment in which the document is begun
 
-    def end(self, result: TcpResult) -> None:
-        self.ends.append(result)
+    def fail(_path: Path) -> None:
+        raise StoreError("no space left")
 
-
-def test_what_was_begun_is_ended_whatever_signal_comes() -> None:
-    kept = Keeping(None)
     with signals_as_exceptions():
-        result, error = run_tcp(Breaking(True), REQUEST, kept)
-    assert isinstance(error, Interrupted) and error.exit_code == 143
-    assert kept.ends == [result] and result.status is Status.INCOMPLETE
-    kept = Keeping(StoreError("no space left"))
+        done = run_tcp(Breaking(True), REQUEST, Output(tmp_path), interrupt)
+    assert isinstance(done.error, Interrupted) and done.error.exit_code == 143 and done.path is not None
+    assert load_tcp(done.path).status is done.result.status is Status.INCOMPLETE
     with pytest.raises(StoreError, match="no space left"):
-        run_tcp(Breaking(True), REQUEST, kept)
-    assert kept.ends == []
+        run_tcp(Breaking(True), REQUEST, Output(tmp_path), fail)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from drives import broken, measured, unneeded
 from trexbench.config.lookup import read_suite
 from trexbench.core.errors import StoreError
 from trexbench.core.fleet.lease import LeaseRecord
+from trexbench.core.verdict.model import RunWarning
 from trexbench.dut.journal import Entry, FileJournal
 from trexbench.dut.model import Change, Command
 from trexbench.fleet import leases, task
@@ -29,8 +30,9 @@ from trexbench.fleet.stored import UNSENT, put_unsent, remove_staging
 from trexbench.fleet.task import CellOrder, OwnSettings, digest_of, measure_cell, plain
 from trexbench.results.nights import is_sent
 from trexbench.results.remote import mirror_of
-from trexbench.session.keep import Measured, Output
+from trexbench.session.keep import Measured, Output, envelope_of
 from trexbench.session.options import Setup
+from trexbench.suite.jobs import Job
 
 ADDRESS, PLACE = "memory://lab/results", "2026-11-21/netgate-linux/x.json"
 THERE = f"/lab/results/{PLACE}"
@@ -207,6 +209,21 @@ def test_what_a_killed_tester_left_is_removed_at_its_start(memory: Any, at: Mach
         measure_cell(order, drive)
     remove_staging(mirror, "t1")
     assert [path.name for path in (mirror / ".fleet" / "2026-11-21-mine").iterdir()] == ["t1-b-abcdef01"]
+
+
+def test_each_run_of_an_insecure_fleet_has_its_warning(
+    memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at("t1")
+    monkeypatch.setattr(task, "OWN", replace(task.OWN, doubt="no certificates"))
+    begun = list[RunWarning]()
+
+    def drive(job: Job, output: Output) -> Measured[Any]:
+        begun.extend(envelope_of(job.request, "64b", {}, [RunWarning("lab", "busy")])["warnings"])
+        raise StoreError("enough")
+
+    assert measure_cell(asdict(an_order()), drive)["error"] == "enough"
+    assert begun == [RunWarning("fleet", "no certificates"), RunWarning("lab", "busy")]
 
 
 def test_who_comes_second_takes_what_stands(memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

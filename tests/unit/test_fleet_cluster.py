@@ -6,8 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,12 +22,10 @@ from trexbench.fleet import reverting
 from trexbench.fleet.cluster import settings
 from trexbench.fleet.compared import ComparedTesters
 from trexbench.fleet.leases import LeaseFolder, leased
-from trexbench.fleet.marked import marked
 from trexbench.fleet.night import LEASED_S
 from trexbench.fleet.status import read_status
 from trexbench.fleet.task import CellOrder, OwnSettings, versions
 from trexbench.fleet.worker import FAILED, make_worker, own_address
-from trexbench.suite.jobs import LOADS
 
 OWN = OwnSettings("t1", "/mine", {"configs_dir": "/own", "server": "10.0.0.1"}, ("r1",), "f" * 64)
 ORDER = CellOrder("lab", "lab", {"configs_dir": "/theirs", "seed": 1}, {}, "r1", 0, "", "n-lab", "/theirs",
@@ -153,37 +150,10 @@ def test_a_dut_of_another_tester_is_refused() -> None:
         OWN.require_wired("r2")
 
 
-@dataclass
 class Noted:
-    """A recorder, and a tester's guard, that keep what they get."""
-
-    runs: list[Any] = field(default_factory=list)
-
-    def begin(self, run: Any) -> None:
-        self.runs.append(run)
-
-    update = end = begin
-
-    def sampled(self, samples: Sequence[Any], _step: object) -> None:
-        self.runs.append(samples)
+    """A tester's guard that does nothing."""
 
     def kill_at(self, _when_s: float | None) -> None: ...
-
-
-def test_each_document_of_an_insecure_fleet_has_its_warning() -> None:
-    from runs import make_result
-
-    def carry_out(_opened: object, request: Any, recorder: Any) -> tuple[Any, None]:
-        for note in (recorder.begin, recorder.update, recorder.end):
-            note(request)
-        recorder.sampled((), None)
-        return request, None
-
-    noted, load = Noted(), replace(LOADS["ramp"], carry_out=carry_out)
-    marked(load, "no certificates").carry_out(None, make_result(), noted)
-    *runs, samples = noted.runs
-    assert [(one.warnings[0].code, one.warnings[0].text) for one in runs] == [("fleet", "no certificates")] * 3
-    assert samples == ()
 
 
 class Told:

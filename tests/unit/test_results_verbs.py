@@ -27,7 +27,8 @@ from trexbench.results.index import INDEX_FILE, open_index
 from trexbench.results.nights import NightWriter, find_nights
 from trexbench.results.prune import find_old, remove
 from trexbench.results.store import RunWriter
-from trexbench.session.keep import Measured, Series
+from trexbench.session.keep import Measured
+from trexbench.session.series import Series
 
 PLAN = make_plan(ramp_s=20.0, confirm_s=0.0)
 pytestmark = pytest.mark.usefixtures("empty_directory")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from runs import make_plan, make_result
@@ -16,15 +16,15 @@ from trexbench.config.lookup import read_suite
 from trexbench.core import errors
 from trexbench.core.errors import BenchError, ConfigError, DutChanged, DutError, DutLost, GeneratorLost, LabError
 from trexbench.core.history.night import CellState, Night
-from trexbench.core.result import Status
+from trexbench.core.result import RunResult, Status
 from trexbench.core.units import format_duration
 from trexbench.results.nights import NightWriter, load_nights, read_night
 from trexbench.results.store import load_run
-from trexbench.session.keep import Output
+from trexbench.session.keep import Begun, Measured, Output, Underway, carry_out
 from trexbench.session.measure import Session
 from trexbench.session.options import Setup
 from trexbench.session.request import Request, expected_s
-from trexbench.session.run import Interrupted, Recorder
+from trexbench.session.run import Interrupted
 from trexbench.suite.jobs import Job, begin_night, labelled, make_jobs, resumed, sessions
 from trexbench.suite.run import NightRun, night_code
 
@@ -60,25 +60,22 @@ class Script:
         yield cast(Session, self)
         self._play(self.closings)
 
-    def measure(self, request: Request, recorder: Recorder) -> tuple[Any, BenchError | Interrupted | None]:
+    def measure(self, request: Request, output: Output, begun: Begun) -> Measured[RunResult]:
         self.calls.append(f"run {request.mode} {request.direction_name}")
-        begun = replace(
+        run = replace(
             RESULT,
             samples=(),
             status=Status.RUNNING,
             command={**RESULT.command, "mode": request.mode, **request.labels},
             dut={**RESULT.dut, "name": request.dut.name},
         )
-        recorder.begin(begun)
-        self.look()
-        said = self.runs.pop(0) if self.runs else ON
-        if isinstance(said, BaseException) and not isinstance(said, (BenchError, Interrupted)):
-            raise said
-        error = said if isinstance(said, (BenchError, Interrupted)) else None
-        status = Status.COMPLETE if error is None else Status.INCOMPLETE
-        result = replace(begun, samples=RESULT.samples, status=status, reason=str(error) if error else None)
-        recorder.end(result)
-        return result, error
+
+        def drive(underway: Underway[RunResult]) -> None:
+            self.look()
+            underway.run = replace(run, samples=RESULT.samples)
+            self._play(self.runs)
+
+        return carry_out(run, drive, output, begun)
 
     def _play(self, script: list[BaseException | str]) -> None:
         said = script.pop(0) if script else ON
@@ -91,7 +88,10 @@ def jobs_of(name: str = "lab", only: Sequence[str] = (), setup: Setup = SETUP) -
 
 
 def played(jobs: Sequence[Job], script: Script, writer: NightWriter) -> list[Job]:
-    return [replace(job, load=replace(job.load, open=script.open)) for job in labelled(jobs, "lab", writer)]
+    return [
+        replace(job, load=replace(job.load, open=script.open, measure=Script.measure))
+        for job in labelled(jobs, "lab", writer)
+    ]
 
 
 def night_of(

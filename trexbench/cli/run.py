@@ -20,7 +20,7 @@ from .verbs import Heading, rare, removed, verb
 if TYPE_CHECKING:
     from ..core.result import RunResult
     from ..report.sheet import Sheet
-    from ..session.keep import Series
+    from ..session.series import Series
 
 RAMP_EXAMPLES = """\b
 Examples:
@@ -128,8 +128,8 @@ def saturate(case: Case, setup: Setup, wish: SaturateWish, shown: Shown) -> int:
 def _measure(
     verb: str, case: Case, wished: PlanDefaults, setup: Setup, shown: Shown, sizes: Sequence[int] | None = None
 ) -> int:
-    from ..session.keep import measure  # heavy; --help and completion do without
     from ..session.request import make_request
+    from ..session.series import measure  # heavy; --help and completion do without
     from .loads import output_of, present
 
     if sizes:
@@ -143,7 +143,7 @@ def _measure_sizes(
 ) -> int:
     """One run per frame size, then the table and the picture of all."""
     from ..report.run.sizes import format_sizes, size_sheet, throughputs
-    from ..session.keep import measure_series, size_requests
+    from ..session.series import measure_series, size_requests
     from .loads import code_of, output_of
 
     requests = size_requests(verb, case, sizes, wished, setup)
@@ -216,7 +216,7 @@ def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> 
     From VPP's `show runtime` per worker and node, or from a kernel's CPU time and clock. Default mode: 1flow-64b.
     """
     from ..report.run.costs import cost_sheet
-    from ..session.keep import measure_series, rate_requests
+    from ..session.series import measure_series, rate_requests
     from .loads import output_of
 
     requests = rate_requests(case, wish.offered, wish.plan().hold_s, setup)

@@ -22,6 +22,7 @@ from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import Cell
 from ..core.load.profile import Mode
 from ..core.names import is_name
+from ..core.verdict.model import RunWarning
 from ..files import link_new
 from ..results.nights import TESTERS
 from ..results.remote import address_of
@@ -34,7 +35,6 @@ from ..suite.run import RETRIED
 from .guard import LeaseGuard
 from .kept import keep
 from .leases import Lease, LeaseFolder, SharedGuard, leased
-from .marked import marked
 from .reverting import revert_changes
 from .sign import sign_at, sign_words
 from .stored import TOKEN_LENGTH, fetch_document, note_unsent, put_document, put_unsent
@@ -205,7 +205,8 @@ def _measured(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) ->
     job = of_night(_job_of(wish), wish.suite_name, wish.date, wish.night).with_labels(labels, None)
     if OWN is not None:
         OWN.require_wired(job.cell.dut)
-        job = replace(job, load=marked(job.load, OWN.doubt)) if OWN.doubt is not None else job
+        doubts = () if OWN.doubt is None else (RunWarning("fleet", OWN.doubt),)
+        job = replace(job, request=replace(job.request, doubts=doubts))
     token = secrets.token_hex(TOKEN_LENGTH // 2)
     below, guard = Path(wish.results) / TESTERS, SharedGuard(_GUARD)
     folder = LeaseFolder(below / "leases", safe_name(job.cell.dut, "._-"), is_here=OWN is None)

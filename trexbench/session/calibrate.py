@@ -10,10 +10,11 @@ from ..config.endpoints import TransportConfig
 from ..config.model import UNREACHED, Cable, DutConfig, PlanDefaults
 from ..config.twin import TwinSpec
 from ..core.calibration import Calibration, calibrate
-from .keep import Output, Series, measure_series
+from .keep import Output
 from .options import Case, Setup
 from .process import utc_now
 from .request import Request, request_of
+from .series import Series, measure_series
 from .testers import name_of_tester, save
 
 NAME = "back-to-back"

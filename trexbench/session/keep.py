@@ -1,35 +1,32 @@
-"""Keeps runs of any load in documents, and shows them while they go on; measures those of packets."""
+"""The envelope of a run, the same for every load: begun, kept in a document and shown while it goes on, ended."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ..config.model import PlanDefaults
-from ..core.errors import BenchError, ConfigError
-from ..core.load.profile import mode_of_size
+from ..core.errors import BenchError
 from ..core.load.sample import Sample
-from ..core.result import RunResult
 from ..core.run import Run
 from ..core.strategy.base import LoadStep
-from ..core.units import Rate
+from ..core.typed import Status
+from ..core.verdict.model import RunWarning
 from ..results.store import RunWriter
-from .opening import open_session
-from .options import Case, Setup
-from .request import Request, make_request, require_observed
-from .run import Interrupted
+from ..signals import uninterrupted
+from .options import RunRequest
+from .process import host_facts, utc_now
+from .run import Interrupted, as_error
 
-DEFAULT_MODE = "1flow-64b"
-SETTLE_S = 3.0
 R = TypeVar("R", bound=Run)
 Say = Callable[[str], None]
 Show = Callable[[Any], AbstractContextManager[Any]]
 """Opens what shows a run while it is measured: a sink of samples, a TcpDisplay. It handles its own failures."""
+Begun = Callable[[Path], None]
+"""Gets the path of a run's document once there is one."""
 
 
 @dataclass(frozen=True)
@@ -54,138 +51,77 @@ class Measured(Generic[R]):
     path: Path | None
 
 
-@dataclass
-class Keeper:
-    """Keeps one run's document current, and what shows the run open (a Recorder).
+def envelope_of(
+    request: RunRequest, traffic: str, dut: Mapping[str, Any], warnings: Sequence[RunWarning]
+) -> dict[str, Any]:
+    """Return what a run of any load has when it begins, as arguments of its class, but for its command.
 
-    begun: called with the document's path once there is one.
+    traffic: in a word, of its id. dut: what is known of it besides its config.
     """
+    started, config = utc_now(), request.dut
+    return {
+        "id": f"{started}-{config.name}-{traffic}-{os.getpid()}",
+        "started": started,
+        "status": Status.RUNNING,
+        "dut": {"name": config.name, "description": config.description, "config": config.text, **dut},
+        "host": host_facts(),
+        "simulated": request.sim,
+        "warnings": (*request.doubts, *warnings),
+    }
 
-    output: Output
-    begun: Callable[[Path], None] = lambda _: None
-    path: Path | None = None
-    _writer: RunWriter | None = None
-    _stack: ExitStack = field(default_factory=ExitStack)
 
-    def __enter__(self) -> Keeper:
-        if self.output.results is not None:
-            self._writer = RunWriter(self.output.results, self.output.warn)
-            self._writer.check()
-        return self
+@dataclass
+class Underway(Generic[R]):
+    """A run that goes on; a sink of its samples, which keeps them. run: with what was measured so far."""
 
-    def __exit__(self, *exc_info: object) -> None:
-        self._stack.close()
-
-    def begin(self, run: Run) -> Any:
-        if self._writer is not None:
-            self.path = self._writer.begin(run).path
-            if self.path is not None:
-                self.begun(self.path)
-        return None if self.output.show is None else self._stack.enter_context(self.output.show(run))
+    run: R
+    writer: RunWriter | None
+    display: Any = None
+    """Display that Output.show opened; None: there is none."""
+    error: BenchError | Interrupted | None = None
+    """Error that ended it early."""
 
     def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
-        if self._writer is not None:
-            self._writer.sampled(samples, step)
+        if self.writer is not None:
+            self.writer.sampled(samples, step)
 
-    def update(self, run: Run) -> None:
-        if self._writer is not None:
-            self._writer.update(run)
+    def add(self, **parts: Sequence[Any]) -> None:
+        """Join these to what was measured before, and keep it."""
+        joined: dict[str, Any] = {name: (*getattr(self.run, name), *values) for name, values in parts.items()}
+        with uninterrupted():
+            self.run = replace(self.run, **joined)
+            if self.writer is not None:
+                self.writer.update(self.run)
 
-    def end(self, run: Run) -> None:
-        self._stack.close()
-        if self._writer is not None:
-            self.path = self._writer.end(run)
 
-
-def keep(
-    carry_out: Callable[[Keeper], tuple[R, BenchError | Interrupted | None]],
-    output: Output,
-    begun: Callable[[Path], None] = lambda _: None,
+def carry_out(
+    run: R, drive: Callable[[Underway[R]], None], output: Output, begun: Begun = lambda _: None
 ) -> Measured[R]:
-    """Keep the run that is carried out. An error before its begin is raised, a later one is in what is returned."""
-    with Keeper(output, begun) as keeper:
-        result, error = carry_out(keeper)
-    return Measured(result, error, keeper.path)
-
-
-def measure(request: Request, output: Output) -> Measured[RunResult]:
-    """Carry the request out. An error before the first sample is raised, a later one is in what is returned."""
-    with open_session(request, output.say) as session:
-        return keep(partial(session.measure, request), output)
-
-
-@dataclass(frozen=True)
-class Series:
-    """Several runs. failures: the name and the error of those that ended early, or never began."""
-
-    runs: list[Measured[RunResult]]
-    failures: list[tuple[str, BenchError | Interrupted]]
-
-    @property
-    def error(self) -> BenchError | Interrupted | None:
-        """The interruption that ended the series; else the first failure."""
-        errors = [error for _, error in self.failures]
-        return next((error for error in errors if isinstance(error, Interrupted)), errors[0] if errors else None)
-
-    @property
-    def results(self) -> list[RunResult]:
-        return [one.result for one in self.runs]
-
-
-def measure_series(requests: Sequence[tuple[str, Request]], output: Output) -> Series:
-    """One run per named request, which differ by what is sent only: all in one session.
-
-    That is opened again after a failure, which costs the other runs nothing; an interruption ends the series.
-    """
-    done, waiting = Series([], []), deque(requests)
-    while waiting:
-        left, (name, request) = len(waiting), waiting[0]
-        error: BenchError | Interrupted | None = None
+    """Begin the run, drive it, end it. An error before it has begun is raised, a later one is in what is returned."""
+    underway, path = Underway(run, None if output.results is None else RunWriter(output.results, output.warn)), None
+    has_begun = False
+    with ExitStack() as shown:
         try:
-            with open_session(request, output.say) as session:
-                while waiting and error is None:
-                    name, request = waiting.popleft()
-                    output.say(f"{len(requests) - len(waiting)} of {len(requests)}: {name}")
-                    run = keep(partial(session.measure, request), output)
-                    if run.path is not None:
-                        output.say(f"result   {run.path}")
-                    done.runs.append(run)
-                    error = run.error
-        except BenchError as raised:
-            error = error or raised
-        if error is not None:
-            done.failures.append((name, error))
-        if len(waiting) == left or isinstance(error, Interrupted):
-            break
-    return done
-
-
-def rate_requests(case: Case, rates: Sequence[Rate], hold_s: float | None, setup: Setup) -> list[tuple[str, Request]]:
-    """One named request of ``efficiency`` for each rate. Without mode and profile it is one flow of 64 B."""
-    if case.telemetry == "off":
-        raise ConfigError("--telemetry off leaves nothing to say", "leave it out")
-    if not rates:
-        raise ConfigError("no rate is named", "name at least one with --rates")
-    mode = case.mode or (None if case.profile else DEFAULT_MODE)
-    wished = PlanDefaults(hold_s=hold_s, warmup_s=SETTLE_S, loss=None)
-    request = make_request("efficiency", replace(case, mode=mode), wished, setup)
-    require_observed(request.dut, "efficiency")
-    request = replace(request, telemetry=case.telemetry or (None if setup.apply else "hold"))
-    requests = []
-    for rate in rates:
-        slow = rate.unit == "pps" and rate.value < 1000
-        offered = replace(wished, ramp_to=rate, warmup=rate if slow else Rate(1000.0, "pps"))
-        requests.append((f"rate {rate}", replace(request, wished=offered)))
-    return requests
-
-
-def size_requests(
-    verb: str, case: Case, sizes: Sequence[int], wished: PlanDefaults, setup: Setup
-) -> list[tuple[str, Request]]:
-    """One request, named by its mode, for each frame size (bytes, with FCS): its mode's, otherwise alike."""
-    if case.mode or case.profile:
-        raise ConfigError("--sizes names the traffic", "leave out --mode and --profile")
-    if "size" in (case.tunables or {}):
-        raise ConfigError("--sizes and the tunable size exclude each other", "leave one of them out")
-    modes = [mode_of_size(size).name for size in sizes]
-    return [(mode, make_request(verb, replace(case, mode=mode), wished, setup)) for mode in modes]
+            with uninterrupted():  # what was begun is brought to its end
+                if underway.writer is not None:
+                    underway.writer.check()
+                    path = underway.writer.begin(run).path
+                if path is not None:
+                    begun(path)
+                if output.show is not None:
+                    underway.display = shown.enter_context(output.show(run))
+                has_begun = True
+            drive(underway)
+        except (Exception, Interrupted, KeyboardInterrupt) as raised:
+            if not has_begun:
+                raise
+            underway.error = underway.error or as_error(raised)
+        with uninterrupted():  # the run is kept, whatever signal comes now
+            shown.close()
+            error = underway.error
+            status = Status.COMPLETE if error is None else Status.INCOMPLETE
+            reason = None if error is None else str(error)
+            run = replace(underway.run, status=status, reason=reason, finished=utc_now())
+            if underway.writer is not None:
+                path = underway.writer.end(run)
+    return Measured(run, error, path)

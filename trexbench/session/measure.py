@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..core.calibration import Calibration, calibration_warnings
@@ -15,7 +15,7 @@ from ..core.load.plan import pair_directions
 from ..core.load.profile import Profile
 from ..core.load.sample import Phase
 from ..core.protocols import Clock
-from ..core.result import RunResult, Status
+from ..core.result import RunResult
 from ..core.strategy.base import Strategy
 from ..core.tcp.path import TrafficPath
 from ..core.verdict.model import RunWarning
@@ -23,9 +23,9 @@ from ..dut import Attestation
 from ..lab import RunningLab
 from ..lab.host import run_in_real_time
 from ..signals import uninterrupted
-from .process import host_facts, utc_now
+from .keep import Begun, Measured, Output, Underway, carry_out, envelope_of
 from .request import Request, build_plan
-from .run import Interrupted, Outcome, Recorder, Watch, as_error, run
+from .run import Interrupted, Outcome, Watch, run
 from .wan import NetemLine
 from .watch import Observed, Watcher
 
@@ -57,8 +57,8 @@ class Session:
     line: NetemLine | None = None
     read_back: Callable[[], Attestation] | None = None
 
-    def measure(self, request: Request, recorder: Recorder) -> tuple[RunResult, BenchError | Interrupted | None]:
-        """One run of a request for the session's DUT, ports and queues; what ended it early."""
+    def measure(self, request: Request, output: Output, begun: Begun = lambda _: None) -> Measured[RunResult]:
+        """One run of a request for the session's DUT, ports and queues."""
         profiles, plan = _plan(request, self.generator)
         _require_mtu(request, self.attestation, profiles)
         unable = plan.length_s(Phase.LATENCY) > 0 and not self.generator.can_tag
@@ -71,30 +71,38 @@ class Session:
             result = replace(result, warnings=(*result.warnings, NO_LATENCY))
         spread = self._predict_spread(profiles, plan)
         result = replace(result, dut_readings=watcher.dut_readings, telemetry=request.telemetry_mode, spread=spread)
+        return carry_out(result, partial(self._drive, watcher), output, begun)
+
+    def _drive(self, watcher: Watcher, underway: Underway[RunResult]) -> None:
         outcome = Outcome(())
         try:
-            with uninterrupted():  # what was begun is brought to its end
-                display = recorder.begin(result)
             watcher.start()
-            shown = [] if display is None else [display]
-            outcome = run(plan, self.generator, self.clock, [recorder, *shown, watcher], self.watch)
+            shown = [] if underway.display is None else [underway.display]
+            outcome = run(underway.run.plan, self.generator, self.clock, [underway, *shown, watcher], self.watch)
             if not isinstance(outcome.error, Interrupted):
                 watcher.finish()
                 outcome = self._read_back(outcome)
-        except (Interrupted, KeyboardInterrupt) as raised:  # an interruption costs this reading, and no sample
-            outcome = replace(outcome, error=outcome.error or as_error(raised))
-        with uninterrupted():  # the result is kept, whatever signal comes now
-            result = _finish(result, outcome, self.lab, watcher)
-            if self.calibration is not None:
-                near = tuple(calibration_warnings(self.calibration, result, result.analysis.directions))
-                result = replace(result, warnings=(*result.warnings, *near))
-            recorder.end(result)
-        return result, outcome.error
+        finally:  # an interruption costs its reading, and no sample
+            with uninterrupted():
+                underway.error = outcome.error
+                underway.run = self._measured(underway.run, outcome, watcher)
+
+    def _measured(self, result: RunResult, outcome: Outcome, watcher: Watcher) -> RunResult:
+        warnings = result.warnings + outcome.warnings + watcher.warnings
+        readings = tuple(watcher.dut_readings)
+        result = replace(result, samples=tuple(outcome.samples), dut_readings=readings, warnings=warnings)
+        if self.calibration is None:
+            return result
+        near = calibration_warnings(self.calibration, result, result.analysis.directions)
+        return replace(result, warnings=(*warnings, *near))
 
     def _read_back(self, outcome: Outcome) -> Outcome:
         """The outcome; with an error where the lab or the DUT is no longer what was measured."""
-        if outcome.error is None and self.lab is not None and self.lab.ended:
-            return replace(outcome, error=LabError(self.lab.ended, _VOID))
+        if self.lab is not None and self.lab.ended:
+            if outcome.error is None:
+                return replace(outcome, error=LabError(self.lab.ended, _VOID))
+            if isinstance(outcome.error, GeneratorError):
+                return replace(outcome, error=type(outcome.error)(f"{outcome.error}; {self.lab.ended}"))
         if self.read_back is None or outcome.error is not None:
             return outcome
         try:
@@ -161,25 +169,11 @@ def _require_mtu(request: Request, attestation: Attestation, profiles: Mapping[i
 
 
 def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], plan: Strategy) -> RunResult:
-    generator, attestation, lab = there.generator, there.attestation, there.lab
-    started = utc_now()
-    facts = generator.facts()
-    warnings = [RunWarning("lab", text) for text in lab.warnings] if lab else []
-    if not attestation.attested and not request.sim:
-        warnings.append(
-            RunWarning(
-                "not-attested", f"the DUT's configuration was neither applied nor read back ({attestation.reason})"
-            )
-        )
-    ignored = dict.fromkeys((*(request.wished.ignored or ()), *(request.dut.plan.ignored or ())))
-    warnings += [RunWarning("dut", text) for text in (*attestation.doubts, *ignored)]
-    if there.line is not None:
-        text = f"a WAN of {request.dut.wan}, by {there.line.by}, is in the path: what it drops counts as lost"
-        warnings.append(RunWarning("wan", text))
+    attestation, lab, facts = there.attestation, there.lab, there.generator.facts()
+    accelerator = {"accelerator": lab.accelerator} if lab is not None and lab.accelerator else {}
+    header = envelope_of(request, request.mode, {**accelerator, **attestation.to_document()}, _doubts(request, there))
     return RunResult(
-        id=f"{started}-{request.dut.name}-{request.mode}-{os.getpid()}",
-        started=started,
-        status=Status.RUNNING,
+        **header | {"simulated": bool(facts["simulated"])},
         command={
             "verb": request.verb,
             "mode": request.mode,
@@ -192,32 +186,22 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
         },
         plan=plan,
         profiles={direction: profiles[direction.tx].to_dict() for direction in plan.directions},
-        dut={
-            "name": request.dut.name,
-            "description": request.dut.description,
-            "config": request.dut.text,
-            **({"accelerator": lab.accelerator} if lab is not None and lab.accelerator else {}),
-            **attestation.to_document(),
-        },
         generator=facts | {"lab": dict(lab.placement) if lab else None},
-        host=host_facts(),
-        simulated=bool(facts["simulated"]),
         over=TrafficPath(request.dut.wan, there.line.by) if there.line is not None else None,
         samples=(),
-        warnings=tuple(warnings),
     )
 
 
-def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None, watcher: Watcher) -> RunResult:
-    reason = None if outcome.error is None else str(outcome.error)
-    if isinstance(outcome.error, GeneratorError) and lab is not None and lab.ended:
-        reason = f"{reason}; {lab.ended}"
-    return replace(
-        result,
-        samples=tuple(outcome.samples),
-        dut_readings=tuple(watcher.dut_readings),
-        warnings=result.warnings + outcome.warnings + watcher.warnings,
-        status=Status.COMPLETE if outcome.error is None else Status.INCOMPLETE,
-        reason=reason,
-        finished=utc_now(),
-    )
+def _doubts(request: Request, there: Session) -> list[RunWarning]:
+    """Doubts about how lab and DUT were found, before anything was sent."""
+    attestation, lab = there.attestation, there.lab
+    warnings = [RunWarning("lab", text) for text in lab.warnings] if lab else []
+    if not attestation.attested and not request.sim:
+        text = f"the DUT's configuration was neither applied nor read back ({attestation.reason})"
+        warnings.append(RunWarning("not-attested", text))
+    ignored = dict.fromkeys((*(request.wished.ignored or ()), *(request.dut.plan.ignored or ())))
+    warnings += [RunWarning("dut", text) for text in (*attestation.doubts, *ignored)]
+    if there.line is not None:
+        text = f"a WAN of {request.dut.wan}, by {there.line.by}, is in the path: what it drops counts as lost"
+        warnings.append(RunWarning("wan", text))
+    return warnings

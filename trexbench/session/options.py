@@ -13,6 +13,7 @@ from ..config.model import MOST_QUEUES, DutConfig, PlanDefaults
 from ..config.suite import Instead
 from ..core.errors import ConfigError
 from ..core.units import Rate
+from ..core.verdict.model import RunWarning
 
 METHODS = {"continuous": "search", "mlrsearch": "mlrsearch"}
 """The strategy of each method of searching."""
@@ -105,11 +106,12 @@ class Setup(o.CommonOptions, TesterChoice):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(o.CommonOptions):
-    """A run of any load, as asked. labels: the user's, and a suite's."""
+    """A run of any load, as asked. labels: the user's, and a suite's. doubts: its tester's."""
 
     dut: DutConfig
     verb: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    doubts: tuple[RunWarning, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 from ..core.errors import BenchError, DutError, GeneratorError, GeneratorLost, PortOwned, as_bench_error
 from ..core.load.plan import LATENCY_LOADS, MIN_OFFERED_PPS
 from ..core.load.sample import Conditions, Phase, Sample, find_setback, find_standstill
 from ..core.protocols import Clock, Generator, Sink
-from ..core.run import Run
 from ..core.strategy.base import LoadStep, Strategy
 from ..core.verdict.latency import tagged_pps
 from ..core.verdict.model import RunWarning
@@ -40,19 +38,6 @@ class Outcome:
     samples: Sequence[Sample]
     error: BenchError | Interrupted | None = None
     warnings: tuple[RunWarning, ...] = ()
-
-
-class Recorder(Sink, Protocol):
-    """Keeps a run of any load and shows it while it goes on. sampled: of packets."""
-
-    def begin(self, run: Run) -> Any:
-        """The run begins, without readings yet. Returns what shows it while it goes on; None: nothing does."""
-
-    def update(self, run: Run) -> None:
-        """A part of it is over: what was measured so far."""
-
-    def end(self, run: Run) -> None:
-        """The run is over, complete or not; called before anything is torn down."""
 
 
 Watch = Callable[[], Conditions | None]

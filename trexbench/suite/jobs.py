@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from ..config.option import NIGHT_SPEEDUP, of_options
 from ..config.suite import METHODS, Suite
 from ..config.suite import sessions as sessions_of
-from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.errors import ConfigError, StoreError
 from ..core.history.cell import TCP_KIND, Cell, is_chosen
 from ..core.history.night import CellRecord, CellState, Night
 from ..core.result import RunResult
@@ -23,13 +22,12 @@ from ..report.tcp.text import answer_words
 from ..results.nights import NightWriter, find_nights
 from ..results.remote import address_of
 from ..results.store import load_document
-from ..session.keep import Measured, Output, Say, keep
+from ..session.keep import Begun, Measured, Output, Say
 from ..session.measure import Session
 from ..session.opening import open_session
 from ..session.options import Case, Setup
 from ..session.process import utc_now
 from ..session.request import NIGHT_DEFAULTS, Request, expected_s, make_request, merged
-from ..session.run import Interrupted, Recorder
 from ..session.tcp.options import TcpSetup, TcpWish
 from ..session.tcp.request import TcpRequest, make_tcp_request
 from ..session.tcp.request import expected_s as tcp_expected_s
@@ -49,8 +47,8 @@ class SuiteLoad:
     """Duration of the request's run by its own clock; ConfigError for what cannot be measured."""
     open: Callable[[Any, Say], AbstractContextManager[Any]]
     """Open what runs with the same DUT, variant and queues share."""
-    carry_out: Callable[[Any, Any, Recorder], tuple[Any, BenchError | Interrupted | None]]
-    """Carry out, in what was opened, a request; return its run and what ended it early."""
+    measure: Callable[[Any, Any, Output, Begun], Measured[Any]]
+    """Measure, in what was opened, a request."""
     answer: Callable[[Any], str]
     """A run's figure, in words."""
     fastest: float = NIGHT_SPEEDUP
@@ -72,9 +70,9 @@ class Job:
         pace: float = self.request.pace
         return self.load.length_s(self.request) / min(pace, self.load.fastest)
 
-    def measure(self, opened: Any, output: Output, begun: Callable[[Path], None]) -> Measured[Run]:
-        """Measure it there. begun: gets the document's path once there is one."""
-        return keep(partial(self.load.carry_out, opened, self.request), output, begun)
+    def measure(self, opened: Any, output: Output, begun: Begun) -> Measured[Run]:
+        """Measure it there."""
+        return self.load.measure(opened, self.request, output, begun)
 
     def answer(self, result: Run) -> str:
         """The result in one line; an emulated one says so, as a night of several DUTs does not."""
@@ -148,11 +146,7 @@ def _tcp_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, TcpReque
     return replace(cell, mode=mode), replace(request, plan=replace(request.plan, legs=legs))
 
 
-def _measure_packets(session: Session, request: Request, recorder: Recorder) -> tuple[RunResult, Any]:
-    return session.measure(request, recorder)
-
-
-_PACKETS = SuiteLoad(_packets_request, expected_s, open_session, _measure_packets, _packets_answer, TWIN_PACE)
+_PACKETS = SuiteLoad(_packets_request, expected_s, open_session, Session.measure, _packets_answer, TWIN_PACE)
 LOADS: dict[str, SuiteLoad] = {
     **dict.fromkeys(METHODS, _PACKETS),
     TCP_KIND: SuiteLoad(_tcp_request, tcp_expected_s, open_bench, run_tcp, answer_words),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -15,12 +14,10 @@ from ...core.errors import BenchError, DutError
 from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan, around_plan
 from ...core.tcp.result import LineCalibration, TcpResult
 from ...core.tcp.wan import PINGS, wrong_delay
-from ...core.typed import Status
 from ...core.verdict.model import RunWarning
 from ...signals import uninterrupted
-from ..keep import Measured, Output, Say, keep
-from ..process import host_facts, signals_as_exceptions, utc_now
-from ..run import Interrupted, Recorder, as_error
+from ..keep import Begun, Measured, Output, Say, Underway, carry_out, envelope_of
+from ..process import signals_as_exceptions
 from .request import TcpRequest
 
 
@@ -78,25 +75,10 @@ class TcpDisplay(Protocol):
     def seen(self, host: str, reading: HostReading) -> None: ...
 
 
-@dataclass
-class _Test:
-    result: TcpResult
-    bench: Bench
-    recorder: Recorder
-    display: TcpDisplay | None = None
-
-    def add(self, **parts: Any) -> None:
-        """Join these to what was measured before, and have it kept."""
-        joined: dict[str, Any] = {name: (*getattr(self.result, name), *values) for name, values in parts.items()}
-        with uninterrupted():
-            self.result = replace(self.result, **joined)
-            self.recorder.update(self.result)
-
-
 def measure_tcp(request: TcpRequest, output: Output) -> Measured[TcpResult]:
     """Carry the request out. An error before the first leg is raised, a later one is in what is returned."""
     with signals_as_exceptions(), open_bench(request, output.say) as bench:
-        return keep(partial(run_tcp, bench, request), output)
+        return run_tcp(bench, request, output)
 
 
 @contextmanager
@@ -115,74 +97,51 @@ def open_bench(request: TcpRequest, say: Say) -> Iterator[Bench]:
         yield bench
 
 
-def run_tcp(bench: Bench, request: TcpRequest, recorder: Recorder) -> tuple[TcpResult, BenchError | Interrupted | None]:
-    """Carry the request out. Whatever ends it, what was measured is in the result.
-
-    BenchError where the way is not proved: nothing was measured then.
-    """
+def run_tcp(bench: Bench, request: TcpRequest, output: Output, begun: Begun = lambda _: None) -> Measured[TcpResult]:
+    """Carry the request out on this bench; BenchError where the way is not proved: nothing was measured then."""
     bench.prove(_versions(request.plan))
-    started, dut = utc_now(), request.dut
+    facts = dict(bench.facts)
     result = TcpResult(
-        id=f"{started}-{dut.name}-tcp-{os.getpid()}",
-        started=started,
-        status=Status.RUNNING,
+        **envelope_of(request, "tcp", facts.pop("dut"), bench.warnings),
         command=_command(request),
         plan=request.plan,
         setup=bench.setup,
-        dut={"name": dut.name, "description": dut.description, "config": dut.text, **bench.facts["dut"]},
-        endpoints={name: facts for name, facts in bench.facts.items() if name != "dut"},
-        host=host_facts(),
-        simulated=request.sim,
-        warnings=bench.warnings,
+        endpoints=facts,
     )
-    test, error, begun = _Test(result, bench, recorder), None, False
-    try:
-        with uninterrupted():  # what was begun is brought to its end
-            test.display = recorder.begin(result)
-            begun = True
-        _drive(test)
-    except (Exception, Interrupted, KeyboardInterrupt) as raised:
-        if not begun:
-            raise
-        error = as_error(raised)
-    with uninterrupted():
-        ended = Status.COMPLETE if error is None else Status.INCOMPLETE
-        result = replace(test.result, status=ended, reason=None if error is None else str(error), finished=utc_now())
-        recorder.end(result)
-    return result, error
+    return carry_out(result, partial(_drive, bench), output, begun)
 
 
-def _drive(test: _Test) -> None:
-    plan = test.result.plan
+def _drive(bench: Bench, test: Underway[TcpResult]) -> None:
+    plan = test.run.plan
     versions = _versions(plan)
     for version in versions:
-        _find_ceiling(test, version)
-    if test.bench.tries_line:
-        _try_line(test)
+        _find_ceiling(bench, test, version)
+    if bench.tries_line:
+        _try_line(bench, test)
     for version in versions:
         if plan.pings:
-            _ping_idle(test, next(leg for leg in plan.legs if leg.version == version))
+            _ping_idle(bench, test, next(leg for leg in plan.legs if leg.version == version))
     for leg in plan.legs:
-        _flow(test, leg)
+        _flow(bench, test, leg)
 
 
-def _try_line(test: _Test) -> None:
+def _try_line(bench: Bench, test: Underway[TcpResult]) -> None:
     """DutError where echo requests, outside of any tunnel, take another time than the WAN's."""
-    wan, leg = test.result.setup.wan, replace(test.result.plan.legs[0], buffer_bytes=None, congestion=None)
-    if wan is None or not wan.delay_s:
+    setup, leg = test.run.setup, replace(test.run.plan.legs[0], buffer_bytes=None, congestion=None)
+    if setup.wan is None or not setup.wan.delay_s:
         return
-    ping = test.bench.beneath.ping(leg, PINGS, False, threading.Event())
+    ping = bench.beneath.ping(leg, PINGS, False, threading.Event())
     with uninterrupted():
-        test.result = replace(test.result, calibration=LineCalibration((ping,)))
-    if wrong := wrong_delay(wan, ping.times_s):
+        test.run = replace(test.run, calibration=LineCalibration((ping,)))
+    if wrong := wrong_delay(setup.wan, ping.times_s):
         remedy = "see what else runs on these hosts, and whether the WAN's host is between them"
-        raise DutError(f"the WAN of {wan}, by {test.result.setup.wan_by}: {wrong}", remedy)
+        raise DutError(f"the WAN of {setup.wan}, by {setup.wan_by}: {wrong}", remedy)
 
 
-def _ping_idle(test: _Test, leg: Leg) -> None:
-    look = test.bench.look if test.result.command["telemetry"] else lambda moment: None
+def _ping_idle(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
+    look = bench.look if test.run.command["telemetry"] else lambda moment: None
     begin = look(Moment.BEGIN)
-    found = test.bench.ping(leg, test.result.plan.pings, False, threading.Event())
+    found = bench.ping(leg, test.run.plan.pings, False, threading.Event())
     test.add(pings=[found], idle=[one for one in (begin, look(Moment.END)) if one is not None])
 
 
@@ -190,34 +149,34 @@ def _versions(plan: TcpPlan) -> tuple[int, ...]:
     return tuple(dict.fromkeys(leg.version for leg in plan.legs))
 
 
-def _find_ceiling(test: _Test, version: int) -> None:
+def _find_ceiling(bench: Bench, test: Underway[TcpResult], version: int) -> None:
     """The endpoints' own ceiling, each way that the plan goes."""
-    plan = around_plan(test.result.plan)
-    if not test.bench.goes_around:
+    plan = around_plan(test.run.plan)
+    if not bench.goes_around:
         text = "the endpoints were not measured without the DUT between them: their own ceiling"
         test.add(warnings=[RunWarning("no-ceiling", f"{text} (IPv{version}) is unknown")])
         return
-    for way in dict.fromkeys(leg.way for leg in test.result.plan.legs):
-        found = test.bench.around(Leg(way, version), plan)
+    for way in dict.fromkeys(leg.way for leg in test.run.plan.legs):
+        found = bench.around(Leg(way, version), plan)
         if found.error is not None:
             raise DutError(f"around the DUT, {found.leg}: {found.error}", "the endpoints must do without it first")
         test.add(ceilings=[found])
 
 
-def _flow(test: _Test, leg: Leg) -> None:
-    plan, pings = test.result.plan, list[Ping | BenchError]()
-    display = test.display
+def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
+    plan, pings = test.run.plan, list[Ping | BenchError]()
+    display: TcpDisplay | None = test.display
     if display is not None:
         display.begun(leg)
     beside = None
     if plan.pings and leg.repetition == 1:  # so many of the planned ones as fit into the leg
         count = max(1, min(plan.pings, int(plan.time_s + plan.omit_s) - 1))
-        beside = _Beside(partial(test.bench.ping, leg, count, True))
+        beside = _Beside(partial(bench.ping, leg, count, True))
     broken = True
     try:
-        test.bench.set_buffers(test.result.setup.buffer_bytes(leg))
+        bench.set_buffers(test.run.setup.buffer_bytes(leg))
         seen: Seen = (lambda *_: None) if display is None else display.seen
-        found = test.bench.flow(leg, plan.of(leg), seen, bool(test.result.command["telemetry"]))
+        found = bench.flow(leg, plan.of(leg), seen, bool(test.run.command["telemetry"]))
         broken = found.error is not None
         test.add(legs=[found])  # first: an interruption while the ping ends must not lose it
     finally:
