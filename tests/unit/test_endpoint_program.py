@@ -72,7 +72,7 @@ def test_a_program_ends_when_it_is_over() -> None:
 class Breaking:
     """A bench whose legs break off at once, beside echo requests of a day."""
 
-    goes_around, tries_line, setup, warnings = False, False, TcpEnvironment(), (RunWarning("lab", "its host is busy"),)
+    setup, warnings = TcpEnvironment(), (RunWarning("lab", "its host is busy"),)
 
     def __init__(self, raises: bool) -> None:
         self.facts: Any = {"client": {}, "server": {}, "dut": {}}
@@ -95,15 +95,11 @@ class Breaking:
             raise DutError("the client cannot be reached")
         return LegReadings(leg, 0.0, error="the server was killed")
 
-    def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
-        raise AssertionError
+    def around(self, leg: Leg, plan: TcpPlan) -> None:
+        """No way leads around."""
 
-    def set_buffers(self, size: int | None) -> None:
-        assert size is None
-
-    @property
-    def beneath(self) -> Breaking:
-        return self
+    def ping_line(self, leg: Leg, count: int) -> Ping:
+        return self.ping(leg, count, False, threading.Event())
 
 
 @pytest.mark.parametrize("raises", [False, True])
@@ -118,7 +114,7 @@ def test_echo_requests_end_with_a_leg_that_breaks_off(raises: bool) -> None:
 def test_a_line_with_another_delay_than_the_wan_is_refused(delay_s: float) -> None:
     """Echo requests take 1 ms, more than twice as long as the first line, far less than the second."""
     bench = Breaking(True)
-    bench.tries_line, bench.setup = True, TcpEnvironment(wan=Wan(delay_s), wan_by="netem")
+    bench.setup = TcpEnvironment(wan=Wan(delay_s), wan_by="netem")
     done = run_tcp(bench, REQUEST, Output())
     assert done.result.calibration is not None and len(done.result.calibration.pings) == 1
     said = "round trips are 1.00 ms at least and 1.00 ms in the median, with a delay of 20.0 ms"

@@ -97,26 +97,19 @@ class HostsBench:
             if not attestation.attested:
                 text = f"the {host}'s configuration was neither applied nor read back ({attestation.reason})"
                 found.append(RunWarning("not-attested", text))
-        if (line := self.found.line) is not None and not self.tries_line:
+        if (line := self.found.line) is not None and not self._tries_line:
             text = f"the WAN of {line.wan} was not tried: all ways from client to server lead through the tunnel"
             found.append(RunWarning("wan-untried", text))
         return tuple(found)
 
     @property
-    def tries_line(self) -> bool:
+    def _tries_line(self) -> bool:
         opened = self.found.opened
         return self.found.line is not None and (opened is None or opened.tunnel.between != CLIENT_DUT)
 
-    @property
-    def beneath(self) -> HostsBench:
-        return replace(self, found=self.found.beneath)
-
-    def set_buffers(self, size: int | None) -> None:
-        self.buffers.set(size)
-
-    @property
-    def goes_around(self) -> bool:
-        return bool(self.found.client.bypass)
+    def ping_line(self, leg: Leg, count: int) -> Ping | None:
+        outside = replace(self, found=self.found.beneath)
+        return outside.ping(leg, count, False, threading.Event()) if self._tries_line else None
 
     def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
         client, server = self.found.client, self.found.server
@@ -130,6 +123,7 @@ class HostsBench:
         return seen if isinstance(seen, DutReading) else None
 
     def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
+        self.buffers.set(leg.buffer_bytes)
         client, server = self.found.client, self.found.server
         tick_s = min(TICK_S, max(SHORTEST_TICK_S, (plan.omit_s + plan.time_s) / TICKS))
         if self.found.lab is not None and self.found.lab.spec.is_vm:  # its few cores would forward less meanwhile
@@ -159,7 +153,9 @@ class HostsBench:
             if one is not None and (reason := one.lost):
                 yield reason
 
-    def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
+    def around(self, leg: Leg, plan: TcpPlan) -> LegReadings | None:
+        if not self.found.client.bypass:
+            return None
         client, server = (replace(one, addresses=one.bypass) for one in (self.found.client, self.found.server))
         return run_leg(self._placed(plan), leg, client, server, clock=self.clock.now)
 

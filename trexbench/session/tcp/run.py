@@ -39,32 +39,23 @@ class Bench(Protocol):
     def warnings(self) -> tuple[RunWarning, ...]:
         """Doubts about how hosts and DUT were found, before anything was sent."""
 
-    @property
-    def goes_around(self) -> bool:
-        """True if the endpoints have a way that leads around the DUT."""
-
     def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
         """Echo requests from client to server, one a second. DutError where they fail, or ``over`` ends them."""
 
     def look(self, moment: Moment) -> DutReading | None:
         """The DUT's counters at this moment; None where they cannot be read."""
 
-    @property
-    def tries_line(self) -> bool:
-        """True if there is a WAN whose delay has to be tried, and can be."""
-
-    @property
-    def beneath(self) -> Bench:
-        """This bench without a tunnel between the hosts."""
-
-    def set_buffers(self, size: int | None) -> None:
-        """Let both hosts' socket buffers grow to this size from now on, in bytes; None: as they were found."""
+    def ping_line(self, leg: Leg, count: int) -> Ping | None:
+        """Echo requests over the WAN, outside of any tunnel; None where there is none, or its delay cannot be tried."""
 
     def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
-        """TCP through the DUT. Interrupted ends it. watched: the DUT's counters are read as well."""
+        """TCP through the DUT, with the leg's buffers on both hosts. Interrupted ends it.
 
-    def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
-        """TCP between the endpoints, around the DUT."""
+        watched: the DUT's counters are read as well.
+        """
+
+    def around(self, leg: Leg, plan: TcpPlan) -> LegReadings | None:
+        """TCP between the endpoints, around the DUT; None where no way leads around it."""
 
 
 class TcpDisplay(Protocol):
@@ -116,8 +107,7 @@ def _drive(bench: Bench, test: Underway[TcpResult]) -> None:
     versions = _versions(plan)
     for version in versions:
         _find_ceiling(bench, test, version)
-    if bench.tries_line:
-        _try_line(bench, test)
+    _try_line(bench, test)
     for version in versions:
         if plan.pings:
             _ping_idle(bench, test, next(leg for leg in plan.legs if leg.version == version))
@@ -128,9 +118,8 @@ def _drive(bench: Bench, test: Underway[TcpResult]) -> None:
 def _try_line(bench: Bench, test: Underway[TcpResult]) -> None:
     """DutError where echo requests, outside of any tunnel, take another time than the WAN's."""
     setup, leg = test.run.setup, replace(test.run.plan.legs[0], buffer_bytes=None, congestion=None)
-    if setup.wan is None or not setup.wan.delay_s:
+    if setup.wan is None or not setup.wan.delay_s or (ping := bench.ping_line(leg, PINGS)) is None:
         return
-    ping = bench.beneath.ping(leg, PINGS, False, threading.Event())
     with uninterrupted():
         test.run = replace(test.run, calibration=LineCalibration((ping,)))
     if wrong := wrong_delay(setup.wan, ping.times_s):
@@ -152,12 +141,12 @@ def _versions(plan: TcpPlan) -> tuple[int, ...]:
 def _find_ceiling(bench: Bench, test: Underway[TcpResult], version: int) -> None:
     """The endpoints' own ceiling, each way that the plan goes."""
     plan = around_plan(test.run.plan)
-    if not bench.goes_around:
-        text = "the endpoints were not measured without the DUT between them: their own ceiling"
-        test.add(warnings=[RunWarning("no-ceiling", f"{text} (IPv{version}) is unknown")])
-        return
     for way in dict.fromkeys(leg.way for leg in test.run.plan.legs):
         found = bench.around(Leg(way, version), plan)
+        if found is None:
+            text = "the endpoints were not measured without the DUT between them: their own ceiling"
+            test.add(warnings=[RunWarning("no-ceiling", f"{text} (IPv{version}) is unknown")])
+            return
         if found.error is not None:
             raise DutError(f"around the DUT, {found.leg}: {found.error}", "the endpoints must do without it first")
         test.add(ceilings=[found])
@@ -174,7 +163,6 @@ def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
         beside = _Beside(partial(bench.ping, leg, count, True))
     broken = True
     try:
-        bench.set_buffers(test.run.setup.buffer_bytes(leg))
         seen: Seen = (lambda *_: None) if display is None else display.seen
         found = bench.flow(leg, plan.of(leg), seen, bool(test.run.command["telemetry"]))
         broken = found.error is not None

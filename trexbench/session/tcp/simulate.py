@@ -24,7 +24,6 @@ _PING_INTERVAL_S = 1.0
 class SimulatedBench:
     """The bench of run_tcp without a packet. ConfigError where the DUT has no twin, or not this variant."""
 
-    goes_around, tries_line = True, False
     warnings: tuple[RunWarning, ...] = ()
 
     def __init__(self, request: TcpRequest) -> None:
@@ -81,12 +80,8 @@ class SimulatedBench:
     def prove(self, versions: Sequence[int]) -> None:
         """There is no way to prove."""
 
-    @property
-    def beneath(self) -> SimulatedBench:
-        return self
-
-    def set_buffers(self, size: int | None) -> None:
-        """Each leg has its own."""
+    def ping_line(self, leg: Leg, count: int) -> None:
+        """There is no line to try."""
 
     def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
         began_s, instants = self.clock.now(), []
