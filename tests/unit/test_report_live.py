@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import itertools
 import re
@@ -66,6 +67,15 @@ def test_rates_are_of_the_last_second_and_never_across_a_phase() -> None:
         assert window.end_s - window.begin_s <= 1.0 + 1e-6
         inside = [s for s in samples[:count] if window.begin_s < s.t_s <= window.end_s]
         assert {(s.phase, s.trial) for s in inside} == {(progress.phase, progress.trial)}
+
+
+def test_a_drain_has_no_loss() -> None:
+    follower, samples = Follower(PLAN), [*simulate(PLAN, World(capacity_pps=660e3)).samples[:40]]
+    follower.follow(samples[:-1])
+    follower.follow(samples)
+    assert all(window.loss for window in follower.progress(samples).windows)
+    samples[-1] = dataclasses.replace(samples[-1], asked_pps={})
+    assert not any(window.loss for window in follower.progress(samples).windows)
 
 
 def test_a_line_says_what_is_asked_sent_received_and_lost() -> None:

@@ -144,6 +144,8 @@ def test_units_of_rate_agree_about_the_same_load(unit: str, percent: float, fram
         (format_share(0.337), "33.7 %"),
         (format_share(0.00021), "0.021 %"),
         (format_share(0.05), "5.00 %"),
+        (format_share(-4e-6), "0.000 %"),
+        (format_share(-0.0123), "-1.23 %"),
         (format_duration(45), "45 s"),
         (format_duration(125), "2:05 min"),
         (format_duration(3723), "1:02:03 h"),

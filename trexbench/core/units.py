@@ -170,7 +170,7 @@ def format_share(fraction: float) -> str:
     """A fraction as a percentage, a small one with more decimals: ``33.7 %``, ``0.021 %``."""
     percent = fraction * 100
     places = 1 if abs(percent) >= 10 else 2 if abs(percent) >= 1 else 3
-    return f"{percent:.{places}f} %"
+    return f"{round(percent, places) + 0.0:.{places}f} %"  # + 0.0: never -0.000
 
 
 def format_duration(seconds: float) -> str:

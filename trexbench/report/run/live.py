@@ -93,6 +93,8 @@ class Follower:
         last = samples[-1]
         recent = samples[max(self._begun_index, len(samples) - 1 - self._window) :]
         windows = [build_window(d, recent) for d in self._plan.directions] if len(recent) > 1 else []
+        if not last.asked_pps:  # a drain loses nothing: the few frames that are counted then were sent before
+            windows = [one._replace(sent=0) for one in windows]
         left = self._plan.time_left(last.phase, last.trial, last.t_s - self._begun_s)
         return LiveProgress(
             last.phase, last.trial, last.asked_pps, last.t_s - samples[0].t_s, left, windows, self._speedup
