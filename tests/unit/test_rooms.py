@@ -59,7 +59,7 @@ ROOMS: Mapping[str, str] = {
     "session/tcp": "core/* config dut endpoint endpoint/programs host lab results session signals transport twin",
     "session": "core/* config files dut dut/linux generator/trex host lab lock results "
     "signals stlserver/rpc transport twin",
-    "suite": "core/* config files lock report report/regress report/tcp results review session session/tcp",
+    "suite": "core/* config files lock report report/regress report/run report/tcp results review session session/tcp",
     "fleet/guard": "",
     "fleet": "core/* config dut files fleet/guard lock results session session/tcp suite transport",
     "doctor": "core/* config generator/trex host lab session",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from runs import make_plan, make_result
+from runs import World, make_plan, make_result
 
 from trexbench.config.catalogue import SUITES
 from trexbench.config.lookup import read_suite
@@ -210,6 +210,14 @@ def test_an_interruption_leaves_a_night_that_can_be_resumed(tmp_path: Path) -> N
     night = NightRun(played(jobs, script, writer), writer, Output(tmp_path), lambda _: None, 0.0).go()
     assert states(night) == "dddd" and night.error is None and len(script.calls) == 4
     assert [len(cell.attempts) for cell in night.cells] == [1, 2, 1, 1]
+
+
+def test_the_line_of_a_cell_without_a_good_rate_says_so_in_place_of_zero() -> None:
+    plan = make_plan(bidir=True)
+    job = jobs_of(only=["*64b bidir*"])[0]
+    none = job.answer(make_result(plan, World(capacity_pps=5e3)))
+    assert none.startswith("more loss than allowed at every rate, from ") and "0.000" not in none
+    assert " Mpps in total (" in job.answer(make_result(plan, World(capacity_pps=6e5)))
 
 
 @pytest.mark.parametrize("error", [GeneratorLost("no TRex server", "start it"), DutError("no answer", "look at it")])

@@ -17,7 +17,7 @@ from ..core.history.cell import TCP_KIND, Cell, is_chosen
 from ..core.history.night import CellRecord, CellState, Night
 from ..core.result import RunResult
 from ..core.run import Run
-from ..core.units import format_pps, format_share
+from ..report.run.summary import answer_words as _packets_answer
 from ..report.tcp.text import answer_words
 from ..results.nights import NightWriter, find_nights
 from ..results.remote import address_of
@@ -108,13 +108,6 @@ def _packets_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, Requ
     request = make_request(cell.kind, case, suite.plan, setup)
     request = replace(request, wished=merged(suite.plan, request.dut.plan, NIGHT_DEFAULTS))
     return replace(cell, rx_queues=request.queues if request.apply else request.rx_queues), request
-
-
-def _packets_answer(result: RunResult) -> str:
-    analysis = result.analysis
-    at_least = ">= " if analysis.at_least else ""
-    share = format_share(result.plan.line_share({one.direction: one.maximum_pps for one in analysis.directions}))
-    return f"{at_least}{format_pps(analysis.total_pps)}, {share} of line rate"
 
 
 def _tcp_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, TcpRequest]:
