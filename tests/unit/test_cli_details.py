@@ -15,7 +15,10 @@ from runs import make_result
 from verbs import ROOT, empty_directory, python, run  # noqa: F401
 
 from trexbench.cli import main
+from trexbench.cli.loads import present
 from trexbench.cli.main import cli
+from trexbench.cli.options import Shown
+from trexbench.cli.output import OutputForm
 from trexbench.config.lookup import load_dut
 from trexbench.core.errors import LabError, StoreError
 from trexbench.dut import Change, Command
@@ -23,6 +26,7 @@ from trexbench.dut.journal import STATE_DIR_ENV, Entry, FileJournal, state_dir
 from trexbench.lab import Lab, host, state
 from trexbench.lab.spec import LabSpec
 from trexbench.results.store import RunWriter, replace_file
+from trexbench.session.keep import Measured
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
@@ -112,6 +116,12 @@ def test_a_picture_of_another_kind_is_refused() -> None:
     path = RunWriter(Path("results"), print).end(make_result())
     code, out, err = run("results", "show", str(path), "--picture", "x.jpeg")
     assert (code, out) == (2, "") and "x.jpeg: a picture is no .jpeg" in err and ".png, .svg, .pdf" in err
+
+
+@pytest.mark.parametrize(("place", "code"), [("results/x.json", 0), ("/tmp/trexbench-1/x.json", 9)])
+def test_a_document_that_the_results_could_not_take_has_its_exit_code(place: str, code: int) -> None:
+    shown = Shown(Path("results"), picture=False, quiet=True, form=OutputForm("brief"))
+    assert present(Measured(make_result(), None, Path(place)), shown) == code
 
 
 def test_the_remedy_for_a_place_that_cannot_be_written_fits_its_cause() -> None:

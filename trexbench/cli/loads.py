@@ -154,7 +154,7 @@ def present(done: Measured[Any], shown: Shown) -> int:
             note(f"result   {path}")
         if shown.picture and path is not None and OUTPUTS[run.schema].is_drawn(run):
             save_picture(lambda: draw_run(run, path.with_suffix(".png")))
-    return code_of(done)
+    return code_of(done) or place_code(done, shown.results)
 
 
 def code_of(done: Measured[Any]) -> int:
@@ -163,3 +163,8 @@ def code_of(done: Measured[Any]) -> int:
         warn(f"no answer: {error}")
         return int(error.exit_code)
     return exit_code(done.error)
+
+
+def place_code(done: Measured[Any], results: Path) -> int:
+    """That of a document which the results could not take, as was reported when it was saved elsewhere; else 0."""
+    return StoreError.exit_code if done.path is not None and not done.path.is_relative_to(results) else 0

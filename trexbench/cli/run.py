@@ -179,7 +179,7 @@ def _present(
     """
     from ..results.loads import figures_of
     from ..results.store import picture_place
-    from .loads import head_of, table_of, write_picture
+    from .loads import head_of, place_code, table_of, write_picture
 
     def print_all() -> None:
         shown.form.write(
@@ -197,7 +197,9 @@ def _present(
             save_picture(lambda: write_picture(picture_place(shown.results, done.results[0], name), draw()))
         for what, error in done.failures:
             warn(f"{what}: {error}")
-    return 0 if done.error is None else done.error.exit_code
+    if done.error is not None:
+        return done.error.exit_code
+    return max((place_code(run, shown.results) for run in done.runs), default=0)
 
 
 def _banner(results: Sequence[RunResult]) -> str:
