@@ -288,6 +288,9 @@ def test_a_lab_that_is_missing_or_other_names_the_dut_whose_it_is(
     server = state.Server("embedded", state.Process.of(os.getpid()), "/log")
     state.update(state.new_state(LabSpec("nolab"), "persistent"), status="up", server=server)
     monkeypatch.setattr(host, "check", lambda embedded: None)
+    code, _, err = run("ramp", "--dut", "./mine.yaml", "--mode", "64b")
+    assert code == 7 and err.startswith("using the lab of mine\ntrexbench: lab nolab is up with other settings")
+    assert run("lab", "down").out == "lab tbx: was not up; there is nolab: name it with --prefix\n"
     config = load_dut("./mine.yaml")
     lab = Lab(LabSpec.from_config(config), config.command_name)
     with (

@@ -107,11 +107,15 @@ def up(dut: str, configs_dir: Path | None, prefix: str | None, trex_dir: Path | 
 @click.option("--force", is_flag=True, help="Even while a run uses it, or has it for itself; that run ends.")
 def down(dut: str, configs_dir: Path | None, prefix: str | None, force: bool) -> None:
     """Take the lab down, with everything in it."""
-    from ..lab import LabSpec
+    from ..lab import LabSpec, all_status
     from ..lab import down as take_down
 
     name = LabSpec.from_config(load_dut(dut, configs_dir, prefix)).prefix
-    click.echo(f"lab {name}: {'down' if take_down(name, force) else 'was not up'}")
+    if take_down(name, force):
+        click.echo(f"lab {name}: down")
+        return
+    others = ", ".join(one.prefix for one in all_status())
+    click.echo(f"lab {name}: was not up{others and f'; there is {others}: name it with --prefix'}")
 
 
 @lab.command("image")

@@ -119,6 +119,11 @@ class Lab:
                     self._require_same(found, trex_dir)
             yield self._running(found or stack.enter_context(_kept(self.spec, "ephemeral", trex_dir)))
 
+    @property
+    def stands(self) -> bool:
+        """True if the persistent lab is up: a run uses that one."""
+        return self._standing() is not None
+
     def _standing(self) -> LabState | None:
         """The persistent lab, if it is up."""
         found = state.load(self.spec.prefix)

@@ -82,9 +82,10 @@ def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> Runn
     stack.enter_context(_own_place())
     machine = request.dut.lab.vm if request.dut.lab is not None and request.dut.in_vm else None
     takes = f", a virtual machine that may take {machine.boot_s:g} s to start" if machine is not None else ""
-    say(f"bringing up the lab of {request.dut.name}{takes}")
-    spec, name = LabSpec.from_config(request.dut, request.queues), request.dut.command_name
-    lab = stack.enter_context(Lab(spec, name).running(request.trex_dir))
+    of = Lab(LabSpec.from_config(request.dut, request.queues), request.dut.command_name)
+    name = request.dut.name
+    say(f"using the lab of {name}" if of.stands else f"bringing up the lab of {name}{takes}")
+    lab = stack.enter_context(of.running(request.trex_dir))
     # Sockets opened from here on live in the tester's namespace, and so do all threads made from here on.
     lab.enter()
     lab.pin_harness()

@@ -81,9 +81,9 @@ def open_endpoints(
         lab = None
         require_wan(config)
         if config.lab is not None:
-            say(f"bringing up the lab of {config.name}")
-            spec = LabSpec.from_config(config, 1 if config.in_vm else None)
-            lab = stack.enter_context(Lab(spec, config.command_name).running())
+            of = Lab(LabSpec.from_config(config, 1 if config.in_vm else None), config.command_name)
+            say(f"{'using' if of.stands else 'bringing up'} the lab of {config.name}")
+            lab = stack.enter_context(of.running())
         facts = _facts(lab.host_facts) if lab is not None else {}
         temporary = lab is not None and lab.ephemeral
         sit = "" if config.hosts.through.between != DUT_SERVER else SIT if apply_it else NOT_READ
