@@ -107,8 +107,10 @@ def _run_words(path: Path, run: RunGlance | None) -> str:
     what = f"{path.parent.name} {path.stem.partition('-')[2]}"
     if run is None:
         return f"{what}: {path} cannot be read"
-    rates = [f"{'>= ' * figure.at_least}{_figure_words(column, figure.value)}" for column, figure in run.figures]
-    words = [", ".join(rates) or run.status, run.mark, _ago(run.started)]
+    seen = [(column, figure) for column, figure in run.figures if figure.value]
+    rates = [f"{'>= ' * figure.at_least}{_figure_words(column, figure.value)}" for column, figure in seen]
+    none = "no good rate" if run.figures and run.status == "complete" else run.status
+    words = [", ".join(rates) or none, run.mark, _ago(run.started)]
     if rates and run.status != "complete":
         words.insert(1, run.status)
     return f"{what}: {', '.join(filter(None, words))}"
