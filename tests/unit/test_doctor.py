@@ -151,6 +151,7 @@ def test_the_exit_code_is_the_first_bad_ones() -> None:
 )
 def test_the_duts_clock_is_compared(said: str, state: State) -> None:
     assert _judge_clock(said, 1000.0, 0.2).state is state
+    assert _judge_clock("999.9", 1000.0, 0.2).found == "its clock is 0 s behind this machine's"
 
 
 def test_a_machine_that_is_no_linux_hosts_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:

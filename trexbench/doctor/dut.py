@@ -90,7 +90,7 @@ def _look(there: ConnectedDut, config: DutConfig) -> Iterator[Check]:
 
 
 def _judge_clock(said: str, now_s: float, took_s: float) -> Check:
-    match = re.match(r"[0-9]{1,12}", said.strip())
+    match = re.match(r"[0-9]{1,12}(\.[0-9]+)?", said.strip())
     if match is None:
         return Check(Area.DUT, "time", State.DOUBTFUL, "the DUT does not tell its time")
     offset_s = float(match[0]) - now_s
