@@ -57,6 +57,7 @@ MISTAKES: list[tuple[str, ...]] = [
     ("ramp --dut netgate-vpp --mode nope", "unknown mode 'nope'", "var2-64b", "1flow", "imix"),
     ("ramp --dut netgate-vpp --mode 64", "did you mean 64b?"),
     ("ramp --dut netgate-vpp", "var2-64b"),
+    ("ramp --dut netgate-vpp --mode ./mine.py", "./mine.py is no mode: name a file of your own with --profile"),
     (f"{RAMP} --profile bench", "--mode and --profile exclude each other"),
     ("ramp --dut netgate-vpp --profile nofile.py", "unknown profile 'nofile'", "bench"),
     ("lab profile show nope", "unknown mode 'nope'", "var2-64b"),
