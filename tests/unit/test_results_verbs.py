@@ -355,6 +355,19 @@ def test_what_means_no_run_is_said_so() -> None:
     assert "no cell in common" in said("results", "compare", "2026-03-01", "2026-03-02", code=2)[1]
 
 
+def test_a_night_without_tcp_has_no_table_of_tcp() -> None:
+    NightWriter.begin(Path("results"), replace(NIGHT, suite="lab"))
+    out, err = said("suite", "table", "lab", code=2)
+    assert (out, err) == ("", "trexbench: lab sends no TCP: see its runs: trexbench report --suite lab\n")
+
+
+def test_what_no_run_is_of_is_not_taken_for_nothing_measured() -> None:
+    store(1)
+    out, err = said("regress", "--suite", "nosuch", "--dut", "lab-linux", code=4)
+    assert out == "Nothing was measured yet\n" and "no run in results is of lab-linux, nosuch: see `trexbench" in err
+    assert said("regress", "--mode", "var2-64b", code=4)[1] == ""
+
+
 def test_of_a_directory_its_runs_are_compared_and_nothing_is_said_of_nights() -> None:
     store(1)
     NightWriter.begin(Path("results"), NIGHT)

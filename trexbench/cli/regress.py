@@ -124,6 +124,8 @@ def regress(
     if junit is not None and junit != "-" and os.path.realpath(junit) == os.path.realpath(form.file):
         raise ConfigError("two outputs cannot share a file", "give each a file of its own")
     judgement = judge(results, warn, dut, mode, suite, since, only)
+    if (chosen := [one for one in (dut, mode, suite) if one]) and not judgement.now:
+        warn(f"no run in {results} is of {', '.join(chosen)}: see `trexbench results list`")
     if junit is not None:
         write(junit, format_junit(judgement), aside=True)
     if github:

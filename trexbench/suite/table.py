@@ -8,7 +8,8 @@ from pathlib import Path
 from ..config.catalogue import SUITES
 from ..config.lookup import read_suite
 from ..config.suite import Published, Suite
-from ..core.errors import BenchError, StoreError
+from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.history.cell import TCP_KIND
 from ..core.history.night import CellRecord, Night
 from ..core.history.rows import RunRow
 from ..core.tcp.cpu import mean_columns
@@ -26,6 +27,8 @@ def published_table(
     if not nights:
         dated = f" of {date}" if date else ""
         raise StoreError(f"no night{dated} of {suite.name} in {results}", f"measure one: trexbench suite run {name}")
+    if suite.method != TCP_KIND:
+        raise ConfigError(f"{suite.name} sends no TCP", f"see its runs: trexbench report --suite {suite.name}")
     return nights[-1], _lines(nights[-1], suite, results, warn)
 
 
