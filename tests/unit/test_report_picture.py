@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,13 @@ def test_runs_cut_short_have_one_too(count: int) -> None:
 
 
 @pytest.mark.portable
+def test_a_run_that_ended_at_its_first_sample_costs_no_words_of_matplotlibs() -> None:
+    first = replace(make_result().samples[0], t_s=0.4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert draw(make_result(samples=(first,), status=Status.INCOMPLETE, reason="cut"))
+
+
 def test_it_names_the_run_and_its_verdict() -> None:
     shown = texts(make_result(make_plan(bidir=True), KNEE, simulated=False))
     assert "lab-linux var2-64b bidir" in shown
