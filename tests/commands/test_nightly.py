@@ -78,7 +78,7 @@ def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.Monk
     assert "unknown mode" in told[0]["text"]
     page = (tmp_path / "results" / "report.html").read_text()
     assert re.search(r"<h1>The night of [^<]* was not run: [^<]*broken\.yaml:3: modes\[0\]", page)
-    assert 'trexbench_night_exit_code{simulated="false",suite="broken"} 2.0' in (tmp_path / "x.prom").read_text()
+    assert 'trexbench_night_exit_code{simulated="true",suite="broken"} 2.0' in (tmp_path / "x.prom").read_text()
 
 
 def test_failed_cells_decide_the_exit_code_and_the_rest_is_reported(tmp_path: Path) -> None:

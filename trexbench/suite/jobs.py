@@ -172,13 +172,15 @@ def of_night(job: Job, suite: str, date: str, name: str) -> Job:
     return job.with_labels({"suite": suite, "night": date}, seed)
 
 
-def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error: str | None = None) -> NightWriter:
-    """Start a new night of these cells and write its file."""
+def begin_night(
+    results: Path, suite: str, date: str, jobs: Sequence[Job], error: str | None = None, sim: bool = False
+) -> NightWriter:
+    """Start a new night of these cells and write its file. sim: it was to be simulated, if there are none."""
     night = Night(
         suite=suite,
         night=date,
         started=utc_now(),
-        simulated=any(job.request.sim for job in jobs),
+        simulated=sim or any(job.request.sim for job in jobs),
         cells=tuple(CellRecord(job.cell, expected_s=job.expected_s) for job in jobs),
         finished=utc_now() if error is not None else None,
         error=error,

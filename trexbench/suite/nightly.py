@@ -70,7 +70,8 @@ class Nightly:
         with suite_lock(label, self.options.results):
             try:
                 if suite is None:
-                    self._writer = begin_night(self.options.results, label, self.options.night, (), str(error))
+                    date, sim = self.options.night, self.options.setup.sim
+                    self._writer = begin_night(self.options.results, label, date, (), str(error), sim)
                 else:
                     self._writer = self._begin_or_resume(suite.name, jobs)
                     measure_night(suite.name, jobs, self._writer, self.options)
