@@ -44,6 +44,13 @@ def test_the_answer_comes_first_and_in_one_line() -> None:
     assert text.endswith("\n") and text.isascii()
 
 
+def test_the_answer_of_one_direction_has_its_interval() -> None:
+    result = make_result(make_plan(), World(capacity_pps=6e5))
+    (interval,) = row(result, "interval")
+    assert f" kpps ({interval}), " in headline(result) and " to " in interval
+    assert "(" not in headline(make_result(make_plan(), World())).partition(">= ")[2]
+
+
 def test_a_sum_counts_both_ways_and_a_direction_one() -> None:
     result = make_result(make_plan(bidir=True, target=1.0, confirm_s=0.0), simulated=False)
     assert "200.0 % of 1 Gbit/s line rate (2 directions, up to 200 %)" in headline(result)
