@@ -72,8 +72,8 @@ def test_its_counters_are_read(added: Path) -> None:
     assert [(one["port"], one["rx_packets"]) for one in seen] == [(0, 1000), (1, 1000)]
 
 
-def test_its_twin_is_measured_and_says_what_would_have_been_set(added: Path) -> None:
+def test_its_twin_is_measured(added: Path) -> None:
     run(added, "ramp", "--dut", "./box.yaml", "--mode", "1flow-64b", "--sim", "-q", "--no-picture")
     (path,) = (added / "results").glob("*/box/*.json")
     found = json.loads(path.read_text())["dut"]
-    assert found["driver"] == "shelf" and len(found["facts"]["planned"]) == len(AS_WANTED)
+    assert found["driver"] == "shelf" and not found["attested"]

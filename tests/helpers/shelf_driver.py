@@ -65,4 +65,4 @@ class ShelfDut:
         return {name: value for name, _, value in (line.partition(":") for line in said.splitlines())}
 
 
-DRIVER = DutDriver(ShelfDut, plan, lambda wanted: {})
+DRIVER = DutDriver(ShelfDut)

@@ -17,7 +17,7 @@ from trexbench.config.schema import read_dut
 from trexbench.core.dut.telemetry import CpuTime, DropCount, PortCount
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.core.patterns import LONGEST_TEXT, find
-from trexbench.dut import Wanted, open_dut, planned_only
+from trexbench.dut import Wanted, open_dut
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.commands.driver import observation
 from trexbench.dut.journal import FileJournal
@@ -88,12 +88,6 @@ def test_a_half_failed_apply_is_reverted(tmp_path: Path) -> None:
     with pytest.raises(DutError, match="not everything could be reverted: the neighbour"):
         revert(dut, transport, journal)
     assert not (tmp_path / "forwarding").exists()
-
-
-def test_what_a_twin_would_have_been_sent(tmp_path: Path) -> None:
-    planned = planned_only(Wanted(in_files(tmp_path), MACS)).facts["planned"]
-    assert [one["argv"][0] for one in planned] == ["touch", "touch", "cp"]
-    assert planned[2]["argv"][-1] == f"{tmp_path}/02:00:00:00:00:0b"
 
 
 def test_a_mac_that_nobody_names(tmp_path: Path) -> None:

@@ -7,14 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
-from bench import Bench
+from bare_linux import plan_bare_linux
+from bench import MACS, Bench
 from box_linux import CONF, CONF6, FORWARD, LinuxBox
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.schema import dut_of
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.dut import Wanted, planned_only
+from trexbench.dut import Wanted
 from trexbench.dut.endpoints import endpoint_wanted, router_wanted
 
 ROOT = Path(__file__).parents[2]
@@ -109,9 +110,9 @@ def test_a_router_without_sides_is_left_as_it_is(tmp_path: Path) -> None:
 def test_ramps_want_nothing_of_the_endpoints() -> None:
     lab: DutConfig = load_dut(str(ROOT / "dut_configs/lab-linux.yaml"))
     assert Wanted(lab).interfaces == ("d0", "d1") and router_wanted(lab).interfaces == ("e0", "e1")
-    planned = str(planned_only(Wanted(lab, {0: "02:00:00:00:00:01", 1: "02:00:00:00:00:02"})).facts)
+    planned = str(plan_bare_linux(Wanted(lab, MACS)))
     assert "100.66." not in planned and "redirects" not in planned
-    planned = str(planned_only(router_wanted(lab)).facts)
+    planned = str(plan_bare_linux(router_wanted(lab)))
     assert "100.66.1.1/24" in planned and "send_redirects" in planned and "100.65." not in planned
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bare_linux import plan_bare_linux
 from bench import LAB, LINUX, LINUX_FULL, LINUX_SHIPPED, MACS, Bench, dual_stack
 from box_linux import CONF, CONF6, FORWARD, FORWARD6, LinuxBox
 from boxes import of_family
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from trexbench.config.settings import LinuxSettings
 from trexbench.core.dut.rss import PortHash, QueuePlace
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.dut import Change, Wanted, plan_from_nothing
+from trexbench.dut import Change, Wanted
 from trexbench.dut.linux.changes import probes
 
 Harm = Callable[[LinuxBox], object]
@@ -28,7 +29,7 @@ def lines(steps: Sequence[Change]) -> list[str]:
 
 
 def test_plan_is_the_articles_notes() -> None:
-    planned = plan_from_nothing(Wanted(LAB, MACS, 2))
+    planned = plan_bare_linux(Wanted(LAB, MACS, 2))
     assert lines(planned) == [
         "tee /proc/sys/net/ipv4/ip_forward",
         "tee /proc/sys/net/ipv6/conf/all/forwarding",
@@ -53,11 +54,11 @@ def test_plan_is_the_articles_notes() -> None:
 
 
 def test_plan_pins_the_macs_of_the_config_or_needs_the_testers() -> None:
-    commands = lines(plan_from_nothing(Wanted(LINUX_SHIPPED)))
+    commands = lines(plan_bare_linux(Wanted(LINUX_SHIPPED)))
     assert commands[0] == "systemctl stop irqbalance"
     assert "ip neigh replace 100.65.2.2 lladdr 68:05:ca:32:45:95 nud permanent dev enp3s0f1" in commands
     with pytest.raises(ConfigError, match="did not name the MAC of its port 1"):
-        plan_from_nothing(Wanted(LAB, {0: MACS[0]}))
+        plan_bare_linux(Wanted(LAB, {0: MACS[0]}))
 
 
 def test_probes_arrive_at_the_other_port() -> None:
@@ -306,7 +307,7 @@ def test_a_box_without_ethtool_is_measured_as_it_is(tmp_path: Path) -> None:
 @given(word=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=12))
 def test_whatever_stands_in_a_name_stays_one_word(word: str) -> None:
     ports = (replace(LINUX_SHIPPED.ports[0], interface=word), LINUX_SHIPPED.ports[1])
-    for step in plan_from_nothing(Wanted(replace(LINUX_SHIPPED, cables=ports))):
+    for step in plan_bare_linux(Wanted(replace(LINUX_SHIPPED, cables=ports))):
         for command in (*step.do, *step.undo):
             assert command.argv[0] in ("ip", "tee", "ethtool", "systemctl")
             assert all(word in one or one in LEGAL or one[:1].isdigit() or "enp3s0f1" in one for one in command.argv)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from trexbench.config.settings import PfsenseSettings
 from trexbench.core.dut.rss import QueuePlace
 from trexbench.core.errors import DutError
-from trexbench.dut import Wanted, plan_from_nothing
+from trexbench.dut import Wanted
 from trexbench.dut.apply import apply_and_verify
 from trexbench.dut.freebsd.driver import PfsenseDut
 from trexbench.host.linux import PLATFORM_FILES
@@ -58,12 +58,6 @@ def used(box: PfsenseBox) -> PfsenseBox:
     }
     box.routes += [("16.0.0.0/8", "10.7.0.2", "UGS", "ix0"), ("48.0.0.0/8", "link#2", "US", "ix1")]
     return box
-
-
-def test_plan_from_nothing_is_the_articles_notes() -> None:
-    commands = [command for step in plan_from_nothing(Wanted(PFSENSE)) for command in step.do]
-    assert [" ".join(command.argv) for command in commands] == ["sysctl net.inet.ip.forwarding=1", *ARTICLE]
-    assert all(command.why for command in commands)
 
 
 def test_apply_makes_it_what_the_config_says(bench: Bench) -> None:

@@ -20,7 +20,6 @@ from trexbench.config.twin import RssSpec
 from trexbench.core.dut.rss import MICROSOFT_KEY, PortHash, QueuePlace, Spreading
 from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 from trexbench.core.errors import ConfigError, DutError, NoInterface
-from trexbench.dut import Wanted, plan_from_nothing
 from trexbench.dut.journal import FileJournal
 from trexbench.dut.model import with_config_rss
 from trexbench.dut.vpp import changes as vpp
@@ -495,17 +494,6 @@ def test_one_broken_reader_stops_no_other(dpdk: Bench, broken: str) -> None:
     assert told.count(False) == (0 if broken == "show hardware-interfaces" else 1)
 
 
-def test_a_plan_from_nothing_names_everything() -> None:
-    lines = [str(step) for step in plan_from_nothing(Wanted(VPP, {}, 3))]
-    assert lines[0] == "startup.conf: 3 receive queues per port"
-    assert lines[-1] == "route 48.0.0.0/8: via 100.65.2.2 TenGigabitEthernet3/0/1"
-    assert len(lines) == 9
-    assert [str(step) for step in plan_from_nothing(Wanted(VPP_HOST, MACS, 2))][:2] == [
-        "interface host-d0: 2 receive queues",
-        "interface host-d1: 2 receive queues",
-    ]
-
-
 def test_the_shipped_netgate(tmp_path: Path) -> None:
     bench = Bench(tmp_path, VppBox(nics=NICS), VPP_SHIPPED, 3)
     bench.apply()
@@ -526,9 +514,9 @@ def test_no_value_of_the_config_is_read_by_the_shell(dpdk: Bench) -> None:
 
 
 @pytest.mark.parametrize(("config", "outer"), [(VPP, "dot1ad"), (VPP_HOST, "dot1q")])
-def test_the_outer_of_two_tags_as_vpp_gets_to_see_it(config: DutConfig, outer: str) -> None:
+def test_the_outer_of_two_tags_as_vpp_gets_to_see_it(tmp_path: Path, config: DutConfig, outer: str) -> None:
     """af_packet puts back as 802.1Q what the kernel took off, whichever tag it was."""
     tagged = replace(config, cables=tuple(replace(port, vlan=(100, 200)) for port in config.ports))
-    lines = [str(one) for step in plan_from_nothing(Wanted(tagged, MACS, 1)) for one in step.do]
+    lines = Bench(tmp_path, VppBox(nics=NICS if config is VPP else ()), tagged, 1).apply()
     made = [line for line in lines if "create sub-interfaces" in line]
     assert len(made) == 2 and all(f"{outer} 100 inner-dot1q 200 exact-match" in line for line in made)

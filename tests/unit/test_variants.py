@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bare_linux import plan_bare_linux
 from configs import errors_of
 from configs import shipped as shipped_config
 from routed import plain_lab
@@ -16,7 +17,7 @@ from trexbench.config.schema import dut_of
 from trexbench.core.errors import ConfigError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellRecord, night_from_dict
-from trexbench.dut import Change, Command, Wanted, plan_from_nothing
+from trexbench.dut import Change, Command, Wanted
 from trexbench.dut.apply import of_others
 from trexbench.dut.endpoints import router_wanted
 from trexbench.dut.journal import Entry, FileJournal
@@ -130,7 +131,7 @@ def test_what_is_there_is_left_and_what_is_no_longer_wanted_goes(tmp_path: Path)
 def test_a_variants_settings_replace_those_of_the_same_name_and_are_marked(tmp_path: Path) -> None:
     variants = "  t: {sysctls: {net.ipv4.tcp_rmem: 4096  131072 1048576}, offloads: {generic-receive-offload: off}}\n"
     config = config_of(tmp_path, variants).with_variant("t")
-    marked = [change for change in plan_from_nothing(Wanted(config, MACS)) if change.variant == "t"]
+    marked = [change for change in plan_bare_linux(Wanted(config, MACS)) if change.variant == "t"]
     assert [change.what for change in marked] == [
         "generic-receive-offload of d0",
         "generic-receive-offload of d1",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from importlib import import_module
 
 from ..config.model import DRIVERS
@@ -22,16 +20,3 @@ def driver_of(name: str) -> DutDriver:
 def open_dut(wanted: Wanted, transport: Transport) -> Dut:
     """The DUT of this config, reached by this transport."""
     return driver_of(wanted.config.driver).open(wanted, transport)
-
-
-def plan_from_nothing(wanted: Wanted) -> Sequence[Change]:
-    """The changes to a DUT on which nothing is set."""
-    driver = driver_of(wanted.config.driver)
-    return driver.plan(wanted, driver.nothing(wanted))
-
-
-def planned_only(wanted: Wanted) -> Attestation:
-    """The attestation of a simulated DUT: the commands that would have been sent to a real one."""
-    planned = [asdict(command) for change in plan_from_nothing(wanted) for command in change.do]
-    facts = {"not attested": "--sim: a twin forwards; planned, not sent", "planned": planned}
-    return Attestation(wanted.config.name, wanted.config.driver, False, facts)

@@ -395,9 +395,5 @@ class DutDriver:
 
     open: Callable[[Wanted, Transport], Dut]
     """The DUT of a config, reached by a transport."""
-    plan: Callable[[Wanted, Any], Sequence[Change]]
-    """Compares the DUT's facts, in a form of its own, with what is wanted; pure."""
-    nothing: Callable[[Wanted], Any]
-    """Facts of a DUT on which nothing is set; pure."""
     listing: Listing | None = None
     """Lists the interfaces that could be cabled to a tester; None where it cannot."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import ConfigError
 from ..core.protocols import Clock
-from ..dut import Attestation, Wanted, not_attested, planned_only
+from ..dut import Attestation, Wanted, not_attested
 from ..dut.apply import apply_and_verify, summary
 from ..generator.trex.connect import connect
 from ..lab import Lab, LabSpec, RunningLab
@@ -122,13 +122,13 @@ def _configure(
     say: Callable[[str], None],
 ) -> tuple[Attestation, ConnectedDut | None, NetemLine | None]:
     """The DUT configured and read back, the way to it where there is one, and the WAN behind it."""
+    if request.sim:
+        return not_attested(request.dut, "--sim: a twin forwards, no DUT was configured"), None, None
+    if not request.apply and request.telemetry_mode == "off":
+        return not_attested(request.dut), None, None
     asked = request.dut.tester_ports if request.dut.asks_for_macs else ()
     macs = {port: mac for port in asked if (mac := generator.mac(port)) is not None}
     wanted = Wanted(request.dut, macs, request.queues, lab.host_facts if lab else {})
-    if request.sim:
-        return planned_only(wanted), None, None
-    if not request.apply and request.telemetry_mode == "off":
-        return not_attested(request.dut), None, None
     doing = f"{request.verb} of {request.dut.name}, {request.mode}"
     there = stack.enter_context(connect_dut(wanted, doing, temporary=lab is not None and lab.ephemeral))
     if not request.apply:

@@ -17,8 +17,8 @@ from ...transport.words import shown
 from ..model import Attestation, Change, Command, DutDriver, Mismatch, Wanted, attest, not_attested, unmet
 
 _NOT_RUN = (126, 127)
-Checked = tuple[Step, str | None, str | None]
-"""A step, what its check printed, and what its pattern found there; None: that is not known, or it found nothing."""
+Checked = tuple[Step, str, str | None]
+"""A step, what its check printed, and what its pattern found there; None: nothing."""
 _NOTHING_READ = "driver: commands: its config names nothing to read back"
 
 
@@ -94,7 +94,7 @@ def plan(wanted: Wanted, checked: Iterable[Checked]) -> list[Change]:
     return [
         Change(
             what=step.what,
-            was=None if said is None else _line(said),
+            was=_line(said),
             wanted=f"/{filled(step.matches, wanted.tester_macs)}/",
             do=commands(step.run, step.what, step),
             undo=commands(step.undo, f"undo: {step.what}", step, *filter(None, [step.undone_if])),
@@ -209,4 +209,4 @@ def _cpu(at: int, groups: Mapping[str, str], settings: CommandsSettings) -> CpuT
     return CpuTime(int(groups.get("cpu") or at), busy + seconds("idle"), busy, packet, settings.clock_hz)
 
 
-DRIVER = DutDriver(CommandsDut, plan, lambda wanted: [(step, None, None) for step in wanted.config.commands.apply])
+DRIVER = DutDriver(CommandsDut)

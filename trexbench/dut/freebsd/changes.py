@@ -79,19 +79,6 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     return found + firewall(config, facts)
 
 
-def nothing(wanted: Wanted) -> Facts:
-    """Facts of a box as it is shipped: ports down, no address, no route, the firewall on."""
-    down = {"up": False, "status": "no carrier", "addresses": []}
-    return {
-        **{family.forward: "0" for family in FAMILIES.values()},
-        "interfaces": dict.fromkeys(wanted.interfaces, down),
-        "addresses": {},
-        "neighbours": {},
-        "routes": [],
-        "firewall": "enabled",
-    }
-
-
 def forwarding(version: int, facts: Facts) -> list[Change]:
     name = FAMILIES[version].forward
     was = facts[name]

@@ -29,7 +29,7 @@ from ..model import (
     is_inside,
 )
 from . import parse
-from .changes import FAMILIES, SETTLE, nothing, plan
+from .changes import FAMILIES, SETTLE, plan
 from .check import compare, doubts, probes
 from .observe import BOOT_MESSAGES, FreebsdCounters, read_platform
 
@@ -266,4 +266,4 @@ def _listed(text: str) -> list[ListedInterface]:
     return [ListedInterface(name, bool(one["addresses"])) for name, one in found.items() if one["mac"]]
 
 
-DRIVER = DutDriver(PfsenseDut, plan, nothing, Listing(("ifconfig", "-a"), _listed))
+DRIVER = DutDriver(PfsenseDut, Listing(("ifconfig", "-a"), _listed))

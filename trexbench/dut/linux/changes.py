@@ -27,7 +27,7 @@ from ..model import (
     unmet,
 )
 from .firewall import firewall_changes, require_sysctls, sysctl_file
-from .tcp import redirect_changes, redirect_files, tunnel_changes
+from .tcp import redirect_changes, tunnel_changes
 from .tuning import GONE, compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
 
 Facts = Mapping[str, Any]
@@ -92,33 +92,6 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     for route in wanted.config.routes:
         found += _route(wanted, route, facts)
     return found + _sysctls(wanted, facts) + firewall_changes(whole, facts) + made
-
-
-def nothing(wanted: Wanted) -> Facts:
-    """Facts of a box on which nothing is set; of its CPUs and interrupts nothing is known."""
-    kind = "combined" if wanted.config.lab is None or wanted.config.in_vm else "rx"
-    down = {
-        "admin_up": False,
-        "addresses": [],
-        "offloads": None,
-        "channels": {"max": {kind: wanted.rx_queues or 1}, "now": {}},
-        "rps_cpus": {},
-        "irqs": [],
-    }
-    return {
-        **{family.forward: 0 for family in FAMILIES.values()},
-        **{forwarding_of(version): {} for version in FAMILIES},
-        "ipv6_off": {},
-        "irqbalance": {"running": True, "unit": "active"},
-        "governors": None,
-        "cpus_online": None,
-        "links": wanted.interfaces,
-        "interfaces": dict.fromkeys(wanted.interfaces, down),
-        "neighbours": {},
-        "routes": [],
-        "redirects": dict.fromkeys(redirect_files(wanted), 1),
-        "sysctls": {name: "unknown" for name, _ in wanted.config.chosen.sysctls},
-    }
 
 
 def forwarding_of(version: int) -> str:

@@ -17,7 +17,7 @@ from ...host.linux import parse_driver, parse_interrupts, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, DutDriver, ListedInterface, Listing, Wanted, attest, await_links
 from . import parse
-from .changes import FAMILIES, FORWARD, compare, forwarding_of, nothing, plan, probes
+from .changes import FAMILIES, FORWARD, compare, forwarding_of, plan, probes
 from .firewall import NFT, load_of, sysctl_file
 from .observe import BackgroundPerf, LinuxCounters
 from .tcp import TCP_OFFLOADS, TCP_SETTINGS, redirect_files
@@ -357,4 +357,4 @@ def _queues(text: str) -> int | None:
 
 
 _LISTING = Listing(("ip", "-json", "-details", "address", "show"), _listed, queues=(("ethtool", "-l"), _queues))
-DRIVER = DutDriver(LinuxDut, plan, nothing, _LISTING)
+DRIVER = DutDriver(LinuxDut, _LISTING)

@@ -49,7 +49,7 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
     """ConfigError or DutError, before anything is changed, for interfaces, queues or workers that VPP does not have."""
     config, settings = wanted.config, wanted.config.vpp
     for port in config.ports:
-        if settings.interfaces == "dpdk" and facts.known and port.interface not in facts.interfaces:
+        if settings.interfaces == "dpdk" and port.interface not in facts.interfaces:
             raise DutError(
                 f"{config.name}: VPP has no interface {port.interface}, only {', '.join(facts.interfaces)}",
                 f"correct ports[].interface in {config.file}, or the dpdk section of {settings.startup_conf}",
@@ -82,7 +82,7 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
     for tester, queue, worker in settings.rx_placement:
         port = next(port for port in config.ports if port.tester == tester)
         queues = facts.queues(port.interface) if wanted.rx_queues is None else wanted.rx_queues
-        if facts.known and worker >= workers:
+        if worker >= workers:
             raise ConfigError(
                 f"{config.file}: rx_placement names worker {worker}, VPP has {workers}", "they count from 0"
             )
@@ -96,7 +96,7 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
 def _restart(wanted: Wanted, facts: VppFacts) -> list[Change]:
     """VPP reads workers, and queues of DPDK's devices, from startup.conf only when it starts."""
     config, settings, text, what = wanted.config, wanted.config.vpp, facts.conf, []
-    if settings.workers is not None and (not facts.known or settings.workers != len(facts.workers)):
+    if settings.workers is not None and settings.workers != len(facts.workers):
         text = with_workers(text, settings.workers)
         what.append(counted(settings.workers, "worker"))
     names = [port.interface for port in config.ports]
@@ -118,7 +118,7 @@ def _restart(wanted: Wanted, facts: VppFacts) -> list[Change]:
     return [
         Change(
             "startup.conf",
-            f"{counted(len(facts.workers), 'worker')}, receive queues {counts}" if facts.known else None,
+            f"{counted(len(facts.workers), 'worker')}, receive queues {counts}",
             " and ".join(what),
             (*changed, *again),
             (*former, *again, *_restore(wanted, facts, every, after_start=True)),
@@ -166,7 +166,7 @@ def _create(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
     return [
         Change(
             f"interface {name}",
-            counted(before, "receive queue") if there else ("absent" if facts.known else None),
+            counted(before, "receive queue") if there else "absent",
             counted(queues, "receive queue"),
             (*clear, *((delete,) if there else ()), vppctl.create(wanted, name, queues, facts.macs.get(name)), *mode),
             (*clear, delete, *_restore(wanted, facts, _both(wanted, port))),

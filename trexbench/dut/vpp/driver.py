@@ -99,4 +99,4 @@ def _listed(text: str) -> list[ListedInterface]:
 
 
 _LISTING = Listing(("vppctl", "-s", VppSettings().socket, "show", "hardware-interfaces"), _listed)
-DRIVER = DutDriver(VppDut, plan, lambda wanted: VppFacts(known=False), _LISTING)
+DRIVER = DutDriver(VppDut, _LISTING)

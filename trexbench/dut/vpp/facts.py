@@ -40,7 +40,7 @@ class VppFacts:
     """By name of interface: interfaces, hardware, addresses. routes: by the prefix, or host of it, that was looked up.
 
     neighbours: by ``address%interface``. macs: of the Linux interfaces below af_packet's, by VPP's name; the tester
-    sends to them. conf: the text of startup.conf, where it may have to be changed. known: False if no VPP was read.
+    sends to them. conf: the text of startup.conf, where it may have to be changed.
     """
 
     version: str = ""
@@ -53,7 +53,6 @@ class VppFacts:
     routes: Mapping[str, FibEntry] = field(default_factory=dict)
     macs: Mapping[str, str] = field(default_factory=dict)
     conf: str = ""
-    known: bool = True
 
     @property
     def workers(self) -> tuple[str, ...]:
