@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...core.dut.runtime import NodeRuntime, ThreadRuntime
-from ...core.errors import DutError
 from .parse_show import wrong
 
 _NOTHING = ThreadRuntime(None, None, None, None, None, None, None, None, None, None, ())
 """A thread of which nothing has been read yet."""
 
-_NUMBER = r"([0-9.]+(?:e[+-]?[0-9]+)?)"
+_COUNT = "([0-9]{1,20})"
+_NUMBER = r"((?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e(?:-[0-9]{1,3}|\+?[0-9]{1,2}))?)"
+"""VPP writes .55 for 0.55, and 1.73e4; no count has an exponent of three digits."""
 _THREAD = re.compile(r"Thread ([0-9]{1,5}) (\S+)(?: \(lcore ([0-9]{1,5})\))?")
 _TIME = re.compile(rf"Time {_NUMBER}, \S+ sec internal node vector rate {_NUMBER}(?: loops/sec {_NUMBER})?")
 _RATES = re.compile(rf"vector rates in {_NUMBER}, out {_NUMBER}, drop {_NUMBER}, punt {_NUMBER}")
@@ -26,92 +27,43 @@ _STATES = (
     *("active", "polling", "disabled", "interrupt wait", "interrupt wa"),
     *("any wait", "event wait", "time wait", "running", "suspended", "done"),
 )
-_NAME_STATE = re.compile(rf'(\S+?)\s*("?)({"|".join(_STATES)})\2')
+_COLUMNS = " ".join([_COUNT] * 3 + [_NUMBER] * 2)
+_NODE = re.compile(rf'(\S+?)\s*("?)({"|".join(_STATES)})\2 {_COLUMNS}')
 """VPP cuts a name at 30 characters and a state at 12, and prints nothing between the two."""
-_NAME_UNKNOWN_STATE = re.compile(r'(\S+)\s+("?)([a-z][a-z ]*)\2')
-
-
-class _BadLine(Exception):
-    """Fault in a line; its number and text are added where they are known."""
+_NODE_OF_UNKNOWN_STATE = re.compile(rf'(\S+)\s+("?)([a-z][a-z ]*)\2 {_COLUMNS}')
+_NO_ROW = re.compile("-*|events pending.*")
 
 
 def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
-    """``show runtime`` (or ``show runtime verbose``) of VPP 21.01 to 26.06: its threads in the order printed.
+    """``show runtime`` of VPP 21.01 to 26.06: its threads in the order printed.
 
-    DutError names the first line that belongs to no such output.
+    A thread that is alone has no heading. DutError names the first line that belongs to no such output.
     """
-    threads: list[ThreadRuntime] = []
-    tables: list[bool] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            _read_line(" ".join(line.split()), threads, tables)
-        except _BadLine as error:
-            what = f"show runtime, line {number} ({line.strip()[:60]!r}): {error}"
-            raise DutError(what, "give the whole output of 'vppctl show runtime'") from None
-    if not any(tables):
-        raise DutError("show runtime printed no table of nodes", "is VPP running, and is this its vppctl?")
-    return tuple(threads)
+    threads, tables = [_NOTHING], 0
+    for line in (" ".join(one.split()) for one in text.splitlines()):
+        if found := _THREAD.fullmatch(line):
+            lcore = int(found[3]) if found[3] else None
+            threads.append(replace(_NOTHING, number=int(found[1]), name=found[2], lcore=lcore))
+        elif found := _TIME.fullmatch(line):
+            time_s, vectors, loops = (None if one is None else float(one) for one in found.groups())
+            threads[-1] = replace(threads[-1], time_s=time_s, vectors_per_node=vectors, loops_per_s=loops)
+        elif found := _RATES.fullmatch(line):
+            received, sent, dropped, punted = map(float, found.groups())
+            threads[-1] = replace(threads[-1], in_pps=received, out_pps=sent, drop_pps=dropped, punt_pps=punted)
+        elif found := _NODE.fullmatch(line) or _NODE_OF_UNKNOWN_STATE.fullmatch(line):
+            threads[-1] = replace(threads[-1], nodes=(*threads[-1].nodes, _node(*found.groups())))
+        elif _HEAD.fullmatch(line):
+            tables += 1
+        elif not _NO_ROW.fullmatch(line):
+            raise wrong("show runtime", line, "is neither a thread's heading nor a node")
+    if not tables:
+        raise wrong("show runtime", text, "has no table of nodes")
+    return tuple(threads[1:] or threads)
 
 
-def _read_line(line: str, threads: list[ThreadRuntime], tables: list[bool]) -> None:
-    """Add one line (with single blanks) to the last thread. tables: whether the table of each thread has begun."""
-    if not line.strip("-") or line.startswith("events pending"):
-        return
-    if found := _THREAD.fullmatch(line):
-        lcore = int(found[3]) if found[3] else None
-        threads.append(replace(_NOTHING, number=int(found[1]), name=found[2], lcore=lcore))
-        tables.append(False)
-        return
-    time, head = _TIME.fullmatch(line), _HEAD.fullmatch(line)
-    if (time or head) and not threads:  # a VPP of one thread prints no line that begins it
-        threads.append(_NOTHING)
-        tables.append(False)
-    if time:
-        if threads[-1].time_s is not None or tables[-1]:
-            raise _BadLine("a second interval for one thread")
-        time_s, vectors, loops = (None if one is None else _number(one) for one in time.groups())
-        threads[-1] = replace(threads[-1], time_s=time_s, vectors_per_node=vectors, loops_per_s=loops)
-    elif found := _RATES.fullmatch(line):
-        if not threads:
-            raise _BadLine("no thread begins before it")
-        received, sent, dropped, punted = map(_number, found.groups())
-        threads[-1] = replace(threads[-1], in_pps=received, out_pps=sent, drop_pps=dropped, punt_pps=punted)
-    elif head:
-        if tables[-1]:
-            raise _BadLine("a second table for one thread")
-        tables[-1] = True
-    elif threads and tables[-1]:
-        node = _node(line)
-        if node.name in {one.name for one in threads[-1].nodes}:
-            raise _BadLine(f"{node.name[:40]} is in this table already")
-        threads[-1] = replace(threads[-1], nodes=(*threads[-1].nodes, node))
-    else:
-        raise _BadLine("neither a thread's heading nor a table's")
-
-
-def _node(line: str) -> NodeRuntime:
-    head, *columns = line.rsplit(" ", 5)
-    if len(columns) != 5:
-        raise _BadLine("not a row of seven columns")
-    named = _NAME_STATE.fullmatch(head) or _NAME_UNKNOWN_STATE.fullmatch(head)
-    if named is None:
-        raise _BadLine("no node's name and state")
-    state = "interrupt wait" if named[3] == "interrupt wa" else named[3]
-    calls, vectors, suspends = map(_count, columns[:3])
-    return NodeRuntime(named[1], state, calls, vectors, suspends, _number(columns[3]), _number(columns[4]))
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,20}", text):
-        raise _BadLine(f"{text[:20]!r} is no count")
-    return int(text)
-
-
-def _number(text: str) -> float:
-    """VPP writes .55 for 0.55, and 1.73e4; no count has an exponent of three digits."""
-    if not re.fullmatch(r"(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e(?:-[0-9]{1,3}|\+?[0-9]{1,2}))?", text):
-        raise _BadLine(f"{text[:20]!r} is no number")
-    return float(text)
+def _node(name: str, _quote: str, state: str, calls: str, vectors: str, suspends: str, *clocks: str) -> NodeRuntime:
+    state = "interrupt wait" if state == "interrupt wa" else state
+    return NodeRuntime(name, state, int(calls), int(vectors), int(suspends), *map(float, clocks))
 
 
 @dataclass(frozen=True)
