@@ -42,7 +42,8 @@ def test_a_dut_that_is_configured_by_hand_is_not_asked(tmp_path: Path) -> None:
 
 def test_a_dut_of_commands_without_any_is_doubted(tmp_path: Path) -> None:
     code, found = _states_of_dut(tmp_path, "driver: commands\ntransport: {type: local}\n")
-    assert code == 0 and found["settings"] == ("doubtful", "driver: commands: its config names nothing to read back")
+    why = "driver: commands: the DUT is configured by hand, its config names nothing to read back"
+    assert code == 0 and found["settings"] == ("doubtful", why)
     assert found["counters"] == ("doubtful", "its config names none")
 
 

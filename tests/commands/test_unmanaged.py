@@ -43,7 +43,7 @@ def test_a_run_says_that_nothing_was_applied(tmp_path: Path, box: str) -> None:
     assert "box: driver: none: the DUT is configured by hand" in done.stderr and "configuring" not in done.stderr
     found = document(tmp_path)
     (warning,) = [one for one in found["warnings"] if one["code"] == "not-attested"]
-    assert "driver: none: the DUT is configured by hand, nothing of it was set, read back or counted" in warning["text"]
+    assert "driver: none: the DUT is configured by hand, its config names nothing to read back" in warning["text"]
     assert (
         "driver: none" in done.stdout and found["telemetry"]["readings"] == [] and found["dut"]["facts_sha256"] is None
     )
@@ -63,7 +63,7 @@ def test_the_dut_verbs_say_that_there_is_nothing(tmp_path: Path, box: str) -> No
     assert "not attested: driver: none" in said("apply", box) and "what its config says" not in said("apply", box)
     assert "not attested: driver: none" in said("verify", box)
     assert json.loads(said("verify", box, "--json"))["attested"] is False
-    assert "driver: none reads none" in said("telemetry", box, "--seconds", "1", code=6)
+    assert "driver: none: its config names none" in said("telemetry", box, "--seconds", "1", code=6)
     assert said("revert", box) == "nothing to revert\n"
     assert "transport   none: it is configured by hand" in said("show", box)
     assert not (tmp_path / "state").exists()

@@ -34,7 +34,6 @@ ROOMS: Mapping[str, str] = {
     "config": "core/*",
     "host": "core/* config transport",
     "dut": "core/* config results/shared transport host",
-    "dut/unmanaged": "core/* transport dut",
     "dut/commands": "core/* config transport host dut",
     "dut/linux": "core/* config transport host dut",
     "dut/freebsd": "core/* config transport host dut",

@@ -47,7 +47,7 @@ DRIVERS: Mapping[str, Driver] = {
     # one sub-interface takes both tags
     "vpp": Driver("vpp", vlan_name="{port.interface}.{both}"),
     "commands": Driver("commands", transports=("netns", "local", "ssh", "cli"), knows_system=False),
-    "none": Driver("unmanaged", transports=(), knows_system=False),
+    "none": Driver("commands", transports=(), knows_system=False),
 }
 """All drivers by their names in a config: a driver is a line here and its folder."""
 UNREACHED = "none"

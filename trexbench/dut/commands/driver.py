@@ -1,4 +1,7 @@
-"""A DUT that is known by commands only: its config says what to run, and what to look for in what is printed."""
+"""A DUT that is known by commands only: its config says what to run, and what to look for in what is printed.
+
+``driver: none``, a DUT that is configured by hand, is one without any.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from functools import partial
 
 from ...config.commands import TESTER_MAC, CommandsSettings, Probe, Step
 from ...core.dut.rss import Spreading
-from ...core.dut.telemetry import CpuTime, DropCount, Gathering, Observation, PortCount
+from ...core.dut.telemetry import CpuTime, DropCount, Gathering, Missing, Observation, PortCount
 from ...core.errors import ConfigError, DutError
 from ...core.patterns import LONGEST_TEXT, find, find_all
 from ...transport import TIMEOUT_S, Transport
@@ -19,7 +22,6 @@ from ..model import Attestation, Change, Command, DutDriver, Mismatch, Wanted, a
 _NOT_RUN = (126, 127)
 Checked = tuple[Step, str, str | None]
 """A step, what its check printed, and what its pattern found there; None: nothing."""
-_NOTHING_READ = "driver: commands: its config names nothing to read back"
 
 
 class CommandsDut:
@@ -46,7 +48,8 @@ class CommandsDut:
     def verify(self) -> Attestation:
         """Every check, and every reading: a fact is what its pattern found, so that it is the same twice in a row."""
         if not self._settings.apply and not self._settings.verify:
-            return not_attested(self._wanted.config, _NOTHING_READ)
+            why = "the DUT is configured by hand, its config names nothing to read back"
+            return not_attested(self._wanted.config, f"driver: {self._wanted.config.driver}: {why}")
         checked = list(self._checked())
         facts = {step.what: found for step, _, found in checked}
         wrong = unmet(plan(self._wanted, checked))
@@ -59,6 +62,9 @@ class CommandsDut:
 
     def observe(self, clear: bool = False) -> Observation:
         """clear has no effect: what is read are totals."""
+        if not self._settings.counters:
+            why = f"driver: {self._wanted.config.driver}: its config names none"
+            return Observation(missing=(Missing("the DUT's counters", why),))
         gathering = Gathering()
         printed: list[str | None] = [
             gathering.part(shown(one.run), partial(self._output, one.run, must_succeed=True), None)
