@@ -166,7 +166,8 @@ MISTAKES: list[tuple[str, ...]] = [
     ("suite run lab --sim --fleet local:0", "no number of testers from 1 to 64: write it as local:3"),
     ("suite run lab --sim --fleet none.yaml", "none.yaml: No such file"),
     ("fleet calibrate lab --results file:///tmp/store", "only whole nights go to an address"),
-    ("regress --json --github", "two outputs cannot share"),
+    ("regress --json --junit -", "two outputs cannot share"),
+    ("regress --github", "--github: annotations are not printed any more: take --format md"),
     ("regress --acknowledge x --note y --forget 1", "exclude each other"),
     ("regress --metric power", "--acknowledge"),
 ]

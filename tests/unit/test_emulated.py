@@ -26,7 +26,6 @@ from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.templates import to_markdown
 from trexbench.report.regress import (
-    format_github,
     format_judgement,
     format_junit,
     format_markdown,
@@ -96,7 +95,6 @@ FORMS: dict[str, tuple[Callable[[str], str], str]] = {
     "judgement": (lambda of: format_judgement(judgement_of(of)), "vpp (emulated) is 5.0 % slower"),
     "judgement's table": (lambda of: format_judgement(judgement_of(of)), "vpp 64b uni emulated "),
     "judgement as markdown": (lambda of: format_markdown(judgement_of(of)), "emulated"),
-    "annotations": (lambda of: format_github(judgement_of(of)), "emulated"),
     "JUnit": (lambda of: format_junit(judgement_of(of)), 'classname="vpp 64b uni emulated"'),
     "judgement as JSON": (
         lambda of: str(judgement_values(judgement_of(of))["groups"][0]["headline"]),

@@ -1,4 +1,4 @@
-"""A judgement's forms: text, markdown, GitHub's annotations, JUnit, JSON; names in it are untrusted."""
+"""A judgement's forms: text, markdown, JUnit, JSON; names in it are untrusted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from trexbench.core.history.regression import Finding, Judgement, MissingCell
 from trexbench.core.history.rows import COST, METRICS, RATE
 from trexbench.report.clean import escape_markdown
 from trexbench.report.regress import (
-    format_github,
     format_judgement,
     format_junit,
     format_markdown,
@@ -109,10 +108,9 @@ def test_text_fits_the_terminal_and_cuts_nothing(width: int) -> None:
 
 
 def test_every_form_is_headed_by_the_rate() -> None:
-    for text in (format_markdown(GROUPED), format_github(GROUPED)):
-        assert HEADLINE.replace("%", "%25" if text.startswith("::") else "%") in text.splitlines()[text[0] == "*"]
-        assert text.count("regression: " if text[0] == "*" else "::error ") == 1
-    assert "also loss in the hold 0.5 points higher (4 cells)" in format_markdown(GROUPED)
+    text = format_markdown(GROUPED)
+    assert HEADLINE in text.splitlines()[1] and text.count("regression: ") == 1
+    assert "also loss in the hold 0.5 points higher (4 cells)" in text
     (group,) = judgement_values(GROUPED)["groups"]
     assert group["headline"] == HEADLINE and len(group["figures"]) == 8 and len(group["cells"]) == 4
     assert (group["kind"], group["worse"], group["since"]) == ("regression", True, "2026-11-19")
@@ -149,21 +147,12 @@ def test_junit_has_a_case_per_figure() -> None:
     assert "ip4-lookup" in (failed[0].findtext("failure") or "")
 
 
-def test_github_escapes_by_its_rules() -> None:
-    odd = replace(SLOWER, cell=replace(VPP, dut="a:b,c%"), explanation=("50 % more",))
-    first, *_ = format_github(replace(ALL, findings=(odd,))).splitlines()
-    assert first.startswith("::error title=a%3Ab%2Cc%25 5.0 %25 slower since 19 November (1 cell)::")
-    assert "::50 %25 more%0A" in first
-
-
 def test_hostile_names_stay_text() -> None:
     ElementTree.fromstring(format_junit(BAD).encode())
-    for text in (format_judgement(BAD), format_markdown(BAD), format_github(BAD)):
+    for text in (format_judgement(BAD), format_markdown(BAD)):
         assert "\x1b" not in text and "\x00" not in text and "\r" not in text
         text.encode()
     assert "<script>" not in format_markdown(BAD) and "](y)" not in format_markdown(BAD).replace("\\](", "")
-    assert all(line.startswith("::") for line in format_github(BAD).splitlines())
-    assert len(format_github(BAD).splitlines()) == 3
     json.dumps(judgement_values(BAD), allow_nan=False)
 
 

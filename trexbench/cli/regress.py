@@ -47,8 +47,8 @@ others as with every verb.
 @ONLY
 @formats("text", "json", "csv", "md")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML to this file, - for standard output.")
-@removed("--markdown", "a judgement is written in one form, beside --junit and --github", "take --format md -o FILE")
-@rare("--github", is_flag=True, help="Print annotations for GitHub workflows.")
+@removed("--markdown", "a judgement is written in one form, beside --junit", "take --format md -o FILE")
+@removed("--github", "annotations are not printed any more", "take --format md -o $GITHUB_STEP_SUMMARY, or --junit FILE")
 @click.option(
     "--acknowledge",
     multiple=True,
@@ -77,7 +77,6 @@ def regress(
     only: tuple[str, ...],
     form: OutputForm,
     junit: str | None,
-    github: bool,
     acknowledge: tuple[str, ...],
     metric: tuple[str, ...],
     note: str | None,
@@ -92,8 +91,7 @@ def regress(
     if [bool(acknowledge), known, bool(forget)].count(True) > 1:
         raise ConfigError("--acknowledge, --known and --forget exclude each other", "give one of them at a time")
     action = "--acknowledge" if acknowledge else "--known" if known else "--forget" if forget else None
-    judging = {"--junit": junit, "--github": github, "--only": only, "--dut": dut}
-    judging |= {"--mode": mode, "--suite": suite, "--since": since}
+    judging = {"--junit": junit, "--only": only, "--dut": dut, "--mode": mode, "--suite": suite, "--since": since}
     written = {} if known else {"--format": form.name != "text", "-o": form.is_named}
     excess = [name for name, value in (judging | written).items() if value]
     if action and excess:
@@ -115,11 +113,10 @@ def regress(
     if known:
         _list_known(results, form)
         return 0
-    from ..report.regress import format_github, format_junit
+    from ..report.regress import format_junit
     from ..review.judge import judge
 
-    to_stdout = [not form.is_shown and form.file == "-", junit == "-", github].count(True)
-    if to_stdout > 1:
+    if not form.is_shown and form.file == "-" == junit:
         raise ConfigError("two outputs cannot share standard output", "give all but one of them a file")
     if junit is not None and junit != "-" and os.path.realpath(junit) == os.path.realpath(form.file):
         raise ConfigError("two outputs cannot share a file", "give each a file of its own")
@@ -128,9 +125,7 @@ def regress(
         warn(f"no run in {results} is of {', '.join(chosen)}: see `trexbench results list`")
     if junit is not None:
         write(junit, format_junit(judgement), aside=True)
-    if github:
-        click.echo(format_github(judgement), nl=False)
-    if not (form.is_shown and to_stdout):
+    if not (form.is_shown and junit == "-"):
         _write(judgement, form)
     return judgement.exit_code
 

@@ -1,4 +1,4 @@
-"""A judgement as text, markdown for chat, GitHub's annotations, JSON and JUnit; all names in it are untrusted."""
+"""A judgement as text, markdown for chat, JSON and JUnit; all names in it are untrusted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from .groups import (
     finding_line,
     format_levels,
     format_noise,
-    group_lines,
     headline,
     too_few,
 )
@@ -33,7 +32,6 @@ WIDTH = 100
 """Columns of text where there is no terminal."""
 CHAT_LINES = 12
 """A chat message shows so many groups, cells and notes, and counts the rest."""
-ANNOTATIONS = 50
 
 
 def format_judgement(judgement: Judgement, width: int = WIDTH) -> str:
@@ -115,23 +113,6 @@ def format_markdown(judgement: Judgement) -> str:
     if len(entries) > CHAT_LINES:
         lines.append(f"- and {len(entries) - CHAT_LINES} more")
     return "\n".join(lines) + "\n"
-
-
-def format_github(judgement: Judgement) -> str:
-    """Workflow commands: an error per regression, a warning per reason of cells not measured, a notice for the rest."""
-    lines = []
-    for group in (one for one in groups_of(judgement) if one.section is Kind.REGRESSION):
-        figures = (finding_line(finding) for finding in group.findings[1:])
-        lines.append(_command("error", headline(group), "\n".join([*group_lines(group), *figures])))
-    lines += [_command("warning", "not measured", line) for line in missing_lines(judgement.missing)]
-    return "\n".join([*lines[:ANNOTATIONS], _command("notice", "trexbench regress", first_sentence(judgement))]) + "\n"
-
-
-def _command(name: str, title: str, text: str) -> str:
-    """``::error title=...::text``, escaped as the runner unescapes it."""
-    message = "%0A".join(clean(line).replace("%", "%25") for line in text.split("\n"))
-    title = clean(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
-    return f"::{name} title={title}::{message}"
 
 
 def judgement_values(judgement: Judgement) -> dict[str, Any]:
