@@ -22,7 +22,7 @@ from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.core.verdict.model import RunWarning
 from trexbench.dut.journal import Entry, FileJournal
 from trexbench.dut.model import Change, Command
-from trexbench.fleet import leases, task
+from trexbench.fleet import leases, stored, task
 from trexbench.fleet.compared import ComparedTesters
 from trexbench.fleet.guard import now
 from trexbench.fleet.leases import LeaseFolder, leased
@@ -146,7 +146,7 @@ def test_without_the_store_no_lease_is_taken_or_renewed(
         assert lease.is_lost and guard.asked[-1] == lease.holding.stop_s
     with monkeypatch.context() as patched:
         patched.setattr(type(memory), "find", broken)
-        with pytest.raises(StoreError, match="no such host"), leased(folder, "t1-b", LENGTH_S, guard):
+        with pytest.raises(StoreError, match="no such host"), leased(folder, "t1-b", LENGTH_S, guard, patience=0.0):
             pass
     over = threading.Event()
     monkeypatch.setattr(leases, "WAIT_S", 0.01)
@@ -180,6 +180,7 @@ def test_a_document_that_could_not_be_put_fails_its_cell_and_is_put_next(
         real(path, *words, **more) if "/.fleet/" in path else broken()
 
     with monkeypatch.context() as patched:
+        patched.setattr(task, "PATIENCE", 0.0)
         patched.setattr(type(memory), "pipe_file", leases_only)
         done = measure_cell(order, measured("first"))
         assert done["place"] is None and done["code"] == StoreError.exit_code
@@ -194,6 +195,24 @@ def test_a_document_that_could_not_be_put_fails_its_cell_and_is_put_next(
     theirs = at("t2")
     assert measure_cell(order, unneeded)["place"] == PLACE, "--resume, by another tester"
     assert (theirs / PLACE).read_bytes() == memory.cat_file(THERE)
+
+
+@pytest.mark.parametrize("what", ["/.fleet/", ".json"])
+def test_a_store_that_is_full_for_a_while_costs_no_cell(
+    memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    at("t1")
+    real, faults = memory.pipe_file, [OSError("no space left")] * 5
+
+    def full_at_first(self: object, path: str, *words: object, **more: object) -> None:
+        if what in path and faults:
+            raise faults.pop()
+        real(path, *words, **more)
+
+    monkeypatch.setattr(stored, "AGAIN_S", 0.01)
+    monkeypatch.setattr(type(memory), "pipe_file", full_at_first)
+    assert measure_cell(asdict(an_order()), measured("first"))["error"] is None
+    assert memory.exists(THERE) and not faults
 
 
 def test_what_a_killed_tester_left_is_removed_at_its_start(memory: Any, at: Machine) -> None:

@@ -48,7 +48,9 @@ others as with every verb.
 @formats("text", "json", "csv", "md")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML to this file, - for standard output.")
 @removed("--markdown", "a judgement is written in one form, beside --junit", "take --format md -o FILE")
-@removed("--github", "annotations are not printed any more", "take --format md -o $GITHUB_STEP_SUMMARY, or --junit FILE")
+@removed(
+    "--github", "annotations are not printed any more", "take --format md -o $GITHUB_STEP_SUMMARY, or --junit FILE"
+)
 @click.option(
     "--acknowledge",
     multiple=True,

@@ -22,7 +22,8 @@ KEPT = 64
 WAIT_S = 10.0
 """A store is waited for so long: a record that it writes later, nobody uses."""
 PATIENCE = 4.0
-"""A DUT that another goes on using is waited for so many lengths of a lease: of the longer one."""
+"""A DUT that another goes on using is waited for so many lengths of a lease, of the longer one; so is a store that
+fails."""
 
 
 class DutLeased(TesterBusy):
@@ -161,7 +162,7 @@ def leased(
     cell: str = "",
     patience: float = PATIENCE,
 ) -> Iterator[Lease]:
-    """Hold the DUT's lease for the block; DutLeased names who has it for long, StoreError a store that fails.
+    """Hold the DUT's lease for the block; DutLeased names who has it for long, StoreError a store that fails as long.
 
     The process is killed before the lease's own end, unless it was renewed or given back. cell: what is measured.
     """
@@ -189,15 +190,19 @@ def _take(
     """The lease, and whether the one before was never given back."""
     begun_s, sight = now(), Sight(None, now())
     while True:
-        sight = sight.looked(folder.latest(), now())
-        asked_s = now()
-        if asked_s >= sight.free_s:
-            record = sight.next_record(holder, length_s, end_words(length_s), cell)
-            if folder.append(record) and not (held := Holding(record, asked_s)).is_over(now()):
-                folder.tidy()
-                return held, sight.latest is not None and sight.latest.length_s > 0
-        elif (other := sight.latest) and asked_s - begun_s > patience * max(length_s, other.length_s):
-            raise DutLeased(f"{folder.dut} is leased by {other.holder} until {other.until}", "wait for it to end")
+        try:
+            sight = sight.looked(folder.latest(), now())
+            asked_s = now()
+            if asked_s >= sight.free_s:
+                record = sight.next_record(holder, length_s, end_words(length_s), cell)
+                if folder.append(record) and not (held := Holding(record, asked_s)).is_over(now()):
+                    folder.tidy()
+                    return held, sight.latest is not None and sight.latest.length_s > 0
+            elif (other := sight.latest) and asked_s - begun_s > patience * max(length_s, other.length_s):
+                raise DutLeased(f"{folder.dut} is leased by {other.holder} until {other.until}", "wait for it to end")
+        except StoreError:  # full, or away: that passes
+            if now() - begun_s > patience * length_s:
+                raise
         sleep(min(length_s / 50, 0.5))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +25,8 @@ from ..results.store import make_directory
 
 WAIT_S = 10.0
 """The store is waited for so long, but no longer than a lease."""
+AGAIN_S = 0.5
+"""Time between two tries of a store that fails."""
 UNSENT = "unsent"
 """Folder below ``.fleet`` of a tester's mirror: an empty file for each document to be put, named by its place."""
 TOKEN_LENGTH = 8
@@ -49,11 +52,24 @@ def fetch_document(results: Path, place: str, lease_s: float) -> bool:
     return True
 
 
-def put_document(results: Path, place: str, lease_s: float) -> str | None:
+def put_document(results: Path, place: str, lease_s: float, patience_s: float = 0.0) -> str | None:
     """Put the document into the store, or take the complete one that is there, which is a warning.
 
-    StoreError where it is not there then.
+    StoreError where it is not there then. patience_s: a store that fails is asked again for so long.
     """
+    ends_s = time.monotonic() + patience_s
+    while True:
+        try:
+            return _put_once(results, place, lease_s)
+        except OtherStored:
+            raise
+        except StoreError:
+            if time.monotonic() > ends_s:
+                raise
+        time.sleep(AGAIN_S)
+
+
+def _put_once(results: Path, place: str, lease_s: float) -> str | None:
     there: list[bytes] = []
 
     def put(store: Store) -> None:

@@ -34,7 +34,7 @@ from ..suite.jobs import Job, make_job, of_night
 from ..suite.run import RETRIED
 from .guard import LeaseGuard
 from .kept import keep
-from .leases import Lease, LeaseFolder, SharedGuard, leased
+from .leases import PATIENCE, Lease, LeaseFolder, SharedGuard, leased
 from .reverting import revert_changes
 from .sign import sign_at, sign_words
 from .stored import TOKEN_LENGTH, fetch_document, note_unsent, put_document, put_unsent
@@ -186,8 +186,9 @@ def measure_cell(
 
 def _sent(outcome: CellOutcome, place: str, wish: CellOrder) -> CellOutcome:
     """The outcome once the store has its document, or cannot have it: a cell of a cluster fails then."""
+    patience_s = 0.0 if OWN is None else PATIENCE * wish.lease_s
     try:
-        return replace(outcome, unsent=put_document(Path(wish.results), place, wish.lease_s))
+        return replace(outcome, unsent=put_document(Path(wish.results), place, wish.lease_s, patience_s))
     except StoreError as error:
         if OWN is None:
             return replace(outcome, unsent=f"{error}; what is not there is put when the night ends")

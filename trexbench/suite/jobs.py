@@ -15,7 +15,6 @@ from ..config.suite import sessions as sessions_of
 from ..core.errors import ConfigError, StoreError
 from ..core.history.cell import TCP_KIND, Cell, is_chosen
 from ..core.history.night import CellRecord, CellState, Night
-from ..core.result import RunResult
 from ..core.run import Run
 from ..report.run.summary import answer_words as _packets_answer
 from ..report.tcp.text import answer_words
