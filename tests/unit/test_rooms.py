@@ -78,7 +78,7 @@ THEIRS: Mapping[str, str] = {
     "distributed": "fleet",
     "duckdb": "results/sql",
     "fsspec": "results/remote",
-    "jinja2": "report/page/templates",
+    "jinja2": "config/draft report/page/templates",
     "MLRsearch": "core/strategy/mlrsearch",
     "markupsafe": "report/page/html report/page/templates",
     "matplotlib": "report/run/picture report/run/picture_plot report/tcp/picture",

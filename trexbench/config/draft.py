@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from .model import DRIVERS, DutConfig
 from .schema import dut_of
 from .yamltree import parse
 
+TEMPLATE = Path(__file__).with_name("draft.yaml.jinja")
 UNKNOWN = "change-me"
 """In the place of what nobody told; a config with it can be read, and `dut check` refuses it."""
 
@@ -46,65 +47,17 @@ class Draft:
         return dut_of(path, self.text())
 
     def text(self) -> str:
-        return "\n".join(self._lines()) + "\n"
+        import jinja2  # slow to load
 
-    def _lines(self) -> Iterator[str]:
-        reached, knows = bool(DRIVERS[self.driver].transports), DRIVERS[self.driver].knows_system
-        yield modeline("dut")
-        yield "# Made by `trexbench dut new`: look through it, then `trexbench dut check` and `trexbench doctor --dut`."
-        about = f"a router at {self.host}" if reached else "a router that is configured by hand"
-        yield f"description: {_quoted(about)}"
-        yield f"driver: {self.driver}  # {', '.join(DRIVERS)}"
-        if reached:
-            user = f", user: {_quoted(self.user)}" if self.user else ""
-            yield f"transport: {{type: ssh, host: {_quoted(self.host)}{user}}}  # your own ssh, which must not ask"
-        yield (
-            f"speed: {self.speed}  # line rate (L1) of the test"
-            if self.speed
-            else ("# speed: 10gbit  # line rate (L1), where it is lower than that of the tester's ports")
-        )
-        if knows and self.queues and self.queues > 1:
-            yield f"rx_queues: [1, 2]  # numbers of receive queues per port to measure with; {self.queues} at most"
-        yield ""
-        yield "ports:  # one per cable; neighbours in the list make a pair"
-        if self.there:
-            used = [one for one in self.there if one not in self.free]
-            yield f"  # the DUT has: {', '.join(self.there)}" + (
-                f"; with an address: {', '.join(used)}" if used else ""
-            )
-        for at, port in enumerate(self.tester_ports):
-            yield from self._port(at, port, knows)
-        if knows:
-            yield ""
-            yield "routes:  # to where the modes' frames of each port come from"
-            for at, port in enumerate(self.tester_ports):
-                net, pair = 48 if port % 2 else 16, port // 2
-                yield f"  - {{to: {net}.{pair}.0.0/16, via: 100.65.{at + 1}.2}}"
-                if self.ipv6:
-                    yield f'  - {{to: "2001:2:{pair:x}:{net}::/64", via: "2001:2:0:{at + 1}::2"}}'
-        if self.driver == "commands":
-            yield from ("", "commands:  # docs/duts.md; dut_configs/examples has whole ones")
-            yield from ("  apply: []", "  verify: []")
-        if self.server:
-            named = {"rpc_port": self.rpc_port, "pub_port": self.pub_port}
-            ports = "".join(f", {key}: {port}" for key, port in named.items() if port is not None)
-            yield from ("", f"generator: {{server: {_quoted(self.server)}{ports}}}  # the host that runs TRex")
-
-    def _port(self, at: int, port: int, knows: bool) -> Iterator[str]:
         chosen = self.interfaces or self.free
-        interface = chosen[at] if at < len(chosen) else f"{UNKNOWN}-{at}"
-        yield f"  - tester: {port}  # the tester's port"
-        if not knows:
-            return
-        yield f"    interface: {_quoted(interface)}  # the DUT's name for the other end"
-        yield f"    address: {self._addresses(at, '1/24', '1/64')}"
-        mac = self.macs.get(port)
-        named, of = (f'"{mac}"', f"of the tester's port {port}") if mac else ("tester", "the generator names it")
-        yield f"    neighbour: {{address: {self._addresses(at, '2', '2')}, mac: {named}}}  # {of}"
-
-    def _addresses(self, at: int, v4: str, v6: str) -> str:
-        """With these last parts."""
-        return f'[100.65.{at + 1}.{v4}, "2001:2:0:{at + 1}::{v6}"]' if self.ipv6 else f"100.65.{at + 1}.{v4}"
+        unnamed = [f"{UNKNOWN}-{at}" for at in range(len(self.tester_ports))]
+        page = jinja2.Environment(
+            trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
+        )
+        page.filters["quoted"] = json.dumps  # YAML takes it as text, whatever it contains
+        facts = {"name": self.driver, "driver": DRIVERS[self.driver], "drivers": DRIVERS, "modeline": modeline("dut")}
+        interfaces = [*chosen, *unnamed[len(chosen) :]]
+        return page.from_string(TEMPLATE.read_text()).render({**vars(self), **facts, "interfaces": interfaces})
 
 
 def find_unknown(config: DutConfig) -> list[ConfigError]:
@@ -114,8 +67,3 @@ def find_unknown(config: DutConfig) -> list[ConfigError]:
         for one in parse(config.file, config.text).texts()
         if one.text().startswith(UNKNOWN)
     ]
-
-
-def _quoted(text: str) -> str:
-    """Quote text so that YAML accepts it, whatever it contains."""
-    return json.dumps(text)
