@@ -95,17 +95,6 @@ def test_every_pair_carries_payload(client: str | None, server: str | None, shap
             assert_satisfied(engine.printed[0], streams * (2 if way is Way.BIDIR else 1))
 
 
-@pytest.mark.parametrize(("client", "server"), pairings())
-def test_every_pair_takes_the_buffers_that_are_asked_for(client: str | None, server: str | None) -> None:
-    engines: tuple[TcpEngine, TcpEngine] = tuple(Iperf3(one) if one else Embedded() for one in (client, server))  # type: ignore[assignment]
-    found = run(engines, window_bytes=65536, time_s=0.5)
-    assert found.error is None
-    for readings, engine in ((found.client, engines[0]), (found.server, engines[1])):
-        if isinstance(engine, Embedded):  # the kernel doubles what is asked for; iperf3 does not tell
-            (last,) = readings[-1].streams
-            assert (last.send_buffer_bytes, last.receive_buffer_bytes) == (131072, 131072)
-
-
 def assert_satisfied(printed: Mapping[str, Any], streams: int) -> None:
     """A genuine iperf3 has understood all that the other end told it."""
     assert "error" not in printed

@@ -62,7 +62,6 @@ class Embedded:
             "omit_s": plan.omit_s,
             "interval_s": plan.interval_s,
             "congestion": plan.congestion,
-            "window": plan.window_bytes,
             "zerocopy": plan.zerocopy,
             "cpu": part.cpu,
             "deadline_s": part.limit_s,
@@ -107,7 +106,6 @@ class Iperf3:
         argv += ["-i", f"{plan.interval_s:g}", "--connect-timeout", "5000"]
         argv += {Way.FORWARD: [], Way.REVERSE: ["-R"], Way.BIDIR: ["--bidir"]}[part.leg.way]
         argv += ["-C", plan.congestion] if plan.congestion else []
-        argv += ["-w", str(plan.window_bytes)] if plan.window_bytes else []
         return [*argv, "-Z"] if plan.zerocopy else argv
 
     def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:

@@ -115,7 +115,6 @@ class TcpPlan:
     omit_s: at the start of each leg, sent but not counted. pings: sent idle before the legs, and again while the first
     leg of each way runs; 0: none. congestion: the congestion control that is asked for, None: the host's own.
     pinned: each host's program stays on one CPU of its config. engine: ``embedded`` or ``iperf3``.
-    window_bytes: SO_SNDBUF and SO_RCVBUF that both ends ask for, None: as the kernel sizes them.
     """
 
     legs: tuple[Leg, ...]
@@ -128,7 +127,6 @@ class TcpPlan:
     zerocopy: bool = False
     pinned: bool = False
     engine: str = "embedded"
-    window_bytes: Count | None = None
 
     def of(self, leg: Leg) -> TcpPlan:
         """Return the plan with the leg's congestion control, where it asks for one, in place of its own."""

@@ -99,9 +99,8 @@ def parameters(options: Options) -> dict[str, Any]:
         told["reverse"] = True
     if options["way"] == "bidir":
         told["bidirectional"] = True
-    for name in ("window", "congestion"):
-        if options.get(name):
-            told[name] = options[name]
+    if options.get("congestion"):
+        told["congestion"] = options["congestion"]
     if options.get("zerocopy"):
         told["zerocopy"] = 1
     return told
@@ -245,7 +244,6 @@ def asked_of(told: dict[str, Any]) -> Options:
         "streams": max(1, number("parallel", MOST_STREAMS, 1)),
         "omit_s": number("omit", 86400),
         "time_s": number("time", 86400),
-        "window": number("window", 1 << 30),
         "zerocopy": bool(told.get("zerocopy")),
         "congestion": congestion,
     }

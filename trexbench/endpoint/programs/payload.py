@@ -231,16 +231,7 @@ def congestion_of(streams: list[PayloadStream]) -> str:
 
 
 def tune(sock: socket.socket, options: Options) -> None:
-    """Buffers and congestion control; a listener passes them on to what it accepts."""
-    window = options.get("window")
-    if window:
-        try:
-            for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-                sock.setsockopt(socket.SOL_SOCKET, option, int(window))
-        except OSError as error:
-            raise ProgramFailure(
-                f"buffers of {window} bytes: the kernel does not take them ({error.strerror})"
-            ) from None
+    """Congestion control; a listener passes it on to what it accepts."""
     name = options.get("congestion")
     if name:
         try:
