@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -25,6 +25,25 @@ SHORT = make_plan(warmup_s=2.0, ramp_s=8.0, hold_s=2.0, confirm_s=2.0)
 TIMED = replace(SHORT, latency_s=2.0)
 SENDING_S = SHORT.warmup_s + SHORT.ramp_s + SHORT.hold_s
 BUSY = World(capacity_pps=0.5e6)
+
+
+class StartsSlowly(SimulatedGenerator):
+    """Its ports take more than a sample to start."""
+
+    def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
+        super().start(rates_pps, duration_s)
+        self.clock.now_s += 0.16
+
+
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("seed", range(scaled(40, 8)))
+def test_a_ramp_ends_however_late_its_samples_are(seed: int, stops: bool) -> None:
+    """Its last rate then is not the target's, and one that went on from there began late again, and so for ever."""
+    plan = make_plan(warmup_s=1.0, ramp_s=2.0, hold_s=0.0, sample_s=0.1, window_s=0.1, stop_on_saturation=stops)
+    world = World(
+        (9e6, 9e5)[seed % 2], late_s=0.1, seed=seed, fail_at_s=60.0, failure=GeneratorError("it does not end")
+    )
+    assert simulate(plan, world, of=StartsSlowly).error is None
 
 
 class Tripwire:

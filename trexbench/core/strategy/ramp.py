@@ -24,7 +24,8 @@ from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 COARSE_STEP = 0.02
 """A step that is more than this share of the knee found leaves open where it lies."""
 MAX_RECHECKS = 3
-"""Most holds of the first bad rate: stalls at different rates cost a run this much time (benchmarks/verdicts.py)."""
+"""Most holds of the first bad rate, and times that a ramp goes on: stalls at different rates cost a run this much time
+(benchmarks/verdicts.py)."""
 
 
 @dataclass(frozen=True)
@@ -187,10 +188,12 @@ class Ramp(Strategy):
 
         One that has stopped early goes on, too, if it turns out that not every direction was saturated.
         """
+        if history[-1].trial > MAX_RECHECKS:
+            return None
         measured = RunWindows(self, history)
         found = [w.end_s for d in self.directions if (w := find_evidence(measured, d).cut_short) is not None]
         top = max((s for s in history if s.phase is Phase.RAMP), key=lambda s: self._share(s.asked_pps))
-        if not found and self._share(top.asked_pps) < 1 - 1e-9:
+        if not found and self.stop_on_saturation and self._share(top.asked_pps) < 1 - 1e-9:
             found = [top.t_s for d in self.directions if self.conclude(measured, d).saturated_at_s is None]
         if not found:
             return None
