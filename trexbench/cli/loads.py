@@ -166,5 +166,5 @@ def code_of(done: Measured[Any]) -> int:
 
 
 def place_code(done: Measured[Any], results: Path) -> int:
-    """That of a document which the results could not take, as was reported when it was saved elsewhere; else 0."""
+    """The exit code where the document was saved elsewhere, as the results could not take it; else 0."""
     return StoreError.exit_code if done.path is not None and not done.path.is_relative_to(results) else 0
