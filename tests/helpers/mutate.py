@@ -114,9 +114,9 @@ def _json(source: random.Random, text: str, _: Sequence[str]) -> str:
     """One value of another type, one key less or more; texts that are no JSON stay."""
     try:
         tree = json.loads(text)
-    except (ValueError, RecursionError):
+        found = places(tree)
+    except (ValueError, RecursionError):  # Python 3.13 reads what is nested deeper than functions may be
         return text
-    found = places(tree)
     if not found or source.random() < 0.03:
         return json.dumps(source.choice(LEAVES))
     *above, key = source.choice(found)

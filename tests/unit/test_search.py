@@ -59,6 +59,13 @@ def test_a_steady_knee_lies_within_its_interval_which_is_as_narrow_as_asked(
         assert [g.maximum_pps for g in one.goals] == sorted(g.maximum_pps for g in one.goals)
 
 
+def test_a_knee_below_the_whole_ramp_is_found_and_no_reason_for_doubt() -> None:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
+    analysis = analyse(plan, simulate(plan, World(20 * K)).samples)
+    assert analysis.directions[0].maximum_pps == pytest.approx(20 * K, rel=0.005)
+    assert not analysis.warnings, "the ramp had no good rate, and the search one"
+
+
 def test_it_is_over_in_half_a_minute_and_never_stops_sending_before() -> None:
     plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, bidir=True)
     samples = simulate(plan, World(7e5)).samples

@@ -117,7 +117,8 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
         share = sum(w.lost for w in bad) / sum(w.sent for w in before)
         text = f"{len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all), but it did not last"
         yield RunWarning("transient-loss", f"{name}: {text}")
-    if plan.seeks_knee and result.limit is Limit.DUT and windows and windows[0].begin_s == end:
+    nothing_good = bool(windows) and windows[0].begin_s == end and not result.last_good_pps  # nor did a search find any
+    if plan.seeks_knee and result.limit is Limit.DUT and nothing_good:
         yield RunWarning("bad-from-start", f"{name}: lossy from the first window on: this ramp found no good rate")
     if plan.seeks_knee and end is not None:  # loss that lasted long enough to count, yet ended at a higher rate
         after = [w for w in windows if w.sent and w.begin_s >= end]

@@ -87,7 +87,7 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
     if len(found) > 1:
         parts = f" ({' + '.join(map(rate_words, found))})" if len(found) <= 4 and not brief else ""
         words += f" in total{parts}"
-    elif (interval := of_interval(found[0])).raw:
+    elif plan.seeks_knee and (interval := of_interval(found[0])).raw:
         words += f" ({interval.text})"
     if not plan.seeks_knee:
         words += f" received of {format_pps(sum(_offered_pps(result, one) for one in found))} offered"

@@ -63,7 +63,7 @@ def _require_nothing_set(config: DutConfig, wish: TcpWish) -> None:
 def plan_of(wish: TcpWish, config: DutConfig) -> TcpPlan:
     """Each IP version in turn, each repetition, each way. ConfigError where the endpoints have no such addresses."""
     there = config.hosts.versions
-    asked = {"4": (4,), "6": (6,), "both": (4, 6), None: there[:1]}[wish.ip and str(wish.ip)]
+    asked = there[:1] if wish.ip is None else {"4": (4,), "6": (6,), "both": (4, 6)}[str(wish.ip)]
     for version in asked:
         if version == 6 and config.hosts.through.is_opened:
             raise ConfigError(f"tunnel {config.hosts.tunnel} carries IPv4 only", "take --ip 4, or --tunnel none")
