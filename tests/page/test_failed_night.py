@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from browser import Page
 from report_cases import make_costs, make_night, make_record, make_row, make_run
 
 from trexbench.core.history.cell import Cell
 from trexbench.report.page.html import page_data
+from trexbench.report.page.older import Older
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.templates import to_markdown
@@ -43,6 +45,14 @@ def test_tables_name_it_and_only_there() -> None:
     latest = {(line.items[0].text, line.items[1].text): line.items[2].text for line in sheets["trends"].lines}
     assert latest[str(FAILED), "maximum rate"] == f"5.000 Mpps ({BEFORE})"
     assert latest[str(WELL), "maximum rate"] == "5.000 Mpps"
+
+
+def test_an_older_nights_costs_have_that_night_alone() -> None:
+    report = make_report()
+    (latest,) = (row for row in report.rows if row.cell == FAILED)
+    older = Older(latest, ("night",), costs=make_costs(399.0))
+    sheets = {sheet.name: sheet for sheet in sheets_of(replace(report, older={FAILED: (older,)}))}
+    assert {line.items[0].text for line in sheets["cycles"].lines} == {str(WELL), NAMED}
 
 
 def test_markdown_and_page_say_which_cells() -> None:

@@ -52,15 +52,15 @@ def _unmarked(sheet: Sheet, report: Report) -> Sheet:
 
 
 def _dated(sheet: Sheet, report: Report) -> Sheet:
-    """With the night in the names of runs that are not of the report's night."""
+    """With the night in the names of latest runs that are not of the report's night."""
     if sheet.heads[0].name != "Run" or sheet.heads[1].name == "Night":
         return sheet
 
     def dated(line: SheetRow) -> SheetRow:
-        night = None if line.cell is None else report.dated.get(line.cell)
-        if night is None:
-            return line
         run, *others = line.items
+        night = None if line.cell is None else report.dated.get(line.cell)
+        if night is None or run.raw != clean(line.cell):  # an older night's run has its own
+            return line
         run = replace(run, text=f"{run.text}, {clean(night)}", raw=f"{run.raw}, {clean(night)}")
         return replace(line, items=(run, *others))
 
