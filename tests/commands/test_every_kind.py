@@ -114,10 +114,10 @@ def test_suites_of_ramps_and_of_searches_measure_it_both_ways(tmp_path: Path, ki
     folder_with(tmp_path, ramps=cells + short, searches=f"method: search\n{cells}")
     for name in ("ramps", "searches"):
         succeed(tmp_path, "suite", "run", name, "--sim")
-    ramp, search = documents(tmp_path)
-    assert (ramp["plan"]["kind"], search["plan"]["kind"]) == ("ramp", "search")
-    for found in (ramp, search):
-        assert_measured(found, kind, both=True)
+    found = documents(tmp_path)  # both may begin in one second, and go by that
+    assert sorted(one["plan"]["kind"] for one in found) == ["ramp", "search"]
+    for one in found:
+        assert_measured(one, kind, both=True)
     succeed(tmp_path, "report", "--output", "page")
 
 
