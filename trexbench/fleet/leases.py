@@ -30,6 +30,10 @@ class DutLeased(TesterBusy):
     """Another goes on using the DUT."""
 
 
+class DamagedRecord(StoreError):
+    """A record of a lease cannot be read, however often it is asked for."""
+
+
 class KillAt(Protocol):
     """Something that ends this process at a time; see guard.Guard."""
 
@@ -86,7 +90,7 @@ class LeaseFolder:
                 return msgspec.json.decode(data, type=LeaseRecord)
             except msgspec.MsgspecError as error:
                 where = f"{self._folder}/{numbers[-1]} is no lease ({error})"
-                raise StoreError(where, "remove it when nothing measures this DUT") from error
+                raise DamagedRecord(where, "remove it when nothing measures this DUT") from error
 
     def append(self, record: LeaseRecord) -> bool:
         """Return whether the record is now the latest; False where another was written in its place, or after it."""
@@ -200,6 +204,8 @@ def _take(
                     return held, sight.latest is not None and sight.latest.length_s > 0
             elif (other := sight.latest) and asked_s - begun_s > patience * max(length_s, other.length_s):
                 raise DutLeased(f"{folder.dut} is leased by {other.holder} until {other.until}", "wait for it to end")
+        except DamagedRecord:
+            raise
         except StoreError:  # full, or away: that passes
             if now() - begun_s > patience * length_s:
                 raise
