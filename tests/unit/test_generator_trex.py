@@ -242,17 +242,21 @@ def test_a_server_that_is_lost_is_said_once_and_waited_for_once(hangs: bool) -> 
     # leaving the block raised nothing, or what it measured would be lost
 
 
-def test_a_reading_whose_answer_is_lost_is_asked_for_again_and_a_change_is_sent_once() -> None:
+def test_a_reading_or_a_rate_whose_answer_is_lost_is_asked_for_again_and_another_change_is_sent_once() -> None:
     bench = Bench()
-    bench.server = FaultyServer(bench.engine, clock=bench.clock.now, faults=["drop@1s", "drop@3s"])
+    bench.server = FaultyServer(bench.engine, clock=bench.clock.now, faults=["drop@1s", "drop@3s", "drop@5s"])
     with bench.server, bench.connect() as generator:
         generator.load(BENCH, VAR2, (0, 1))
         generator.start({0: 1000.0}, 60)
         bench.clock.now_s += 2
         assert generator.read().ports[0].opackets == 2000
         bench.clock.now_s += 2
+        generator.update({0: 2000.0})
+        bench.clock.now_s += 0.5
+        assert generator.read().ports[0].opackets == 2000 + 2000 + 1000
+        bench.clock.now_s += 1
         with pytest.raises(GeneratorLost, match="does not answer"):
-            generator.update({0: 2000.0})
+            generator.stop()
 
 
 @pytest.mark.parametrize("sample_s", [0.05, 0.2, 0.3, 0.45, 0.7, 0.999, 1.0, 2.5])

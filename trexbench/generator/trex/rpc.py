@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import socket
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,9 @@ DRIFT = 1e-4
 
 REACH_S = 1.0
 """Time within which a server that does not answer has to accept a connection."""
+
+REPEATABLE = re.compile("get_.*|ping|update_traffic")
+"""Commands that may be carried out twice: they read, or set a rate that is stated as such."""
 
 Call = tuple[str, Mapping[str, Any]]
 
@@ -69,7 +73,7 @@ class Channel:
     def batch(self, calls: Sequence[Call]) -> Answer:
         """The answer, waited for once more if it is late: either side may have been stopped for a while.
 
-        Calls that only read are sent again for that, over a new connection; others are sent once.
+        Calls that are REPEATABLE are sent again for that, over a new connection; others are sent once.
         """
         if not self.answering and (reason := self.unreachable()):
             raise self._lost(reason)  # no need to wait for it again
@@ -79,9 +83,9 @@ class Channel:
             _LOG.debug("TRex server %s: %s", self.where, words)
         messages = [self._message(method, params) for method, params in calls]
         tries = 2 if self.answering else 1
-        reading = all(method.startswith("get_") or method == "ping" for method, _ in calls)
-        for _ in range(tries if reading else 1):
-            sent, reply, received = self._exchange(json.dumps(messages).encode(), 0 if reading else tries - 1)
+        repeatable = all(REPEATABLE.fullmatch(method) for method, _ in calls)
+        for _ in range(tries if repeatable else 1):
+            sent, reply, received = self._exchange(json.dumps(messages).encode(), 0 if repeatable else tries - 1)
             self.answering = reply is not None
             if reply is not None:
                 return Answer(self._results(messages, reply), sent, received)
