@@ -27,6 +27,7 @@ from trexbench.cli.tcp import tcp
 from trexbench.config.option import declared
 from trexbench.core.errors import BenchError
 from trexbench.core.history.rows import row_of
+from trexbench.report.tcp.text import format_tcp
 from trexbench.session import options as packet_options
 from trexbench.session.options import PlanWish, RunRequest
 from trexbench.session.series import Series
@@ -180,7 +181,7 @@ def test_bdp_sets_what_the_line_needs() -> None:
     found = trexbench.bdp("lab-linux", wan="20ms,1gbit", factor=1, cc=["cubic", "bbr"], **TCP_QUICK)
     legs = [(one.kind.congestion, one.kind.buffer_bytes) for one in found.summaries]
     assert legs == [(name, size) for name in ("cubic", "bbr") for size in (None, 2_500_000)]
-    assert found.command["verb"] == "bdp"
+    assert found.command["verb"] == "bdp" and "congestion control cubic and bbr, kernel" in format_tcp(found)
     with pytest.raises(trexbench.ConfigError, match="--factor and --sweep exclude each other"):
         trexbench.bdp("lab-linux", wan="20ms,1gbit", factor=1, sweep=True, **TCP_QUICK)
     with pytest.raises(trexbench.ConfigError, match="--speedup means nothing without --sim"):

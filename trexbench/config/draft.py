@@ -57,7 +57,9 @@ class Draft:
         page.filters["quoted"] = json.dumps  # YAML takes it as text, whatever it contains
         facts = {"name": self.driver, "driver": DRIVERS[self.driver], "drivers": DRIVERS, "modeline": modeline("dut")}
         interfaces = [*chosen, *unnamed[len(chosen) :]]
-        return page.from_string(TEMPLATE.read_text()).render({**vars(self), **facts, "interfaces": interfaces})
+        return page.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+            {**vars(self), **facts, "interfaces": interfaces}
+        )
 
 
 def find_unknown(config: DutConfig) -> list[ConfigError]:

@@ -187,8 +187,9 @@ def _facts(result: TcpResult) -> Iterator[str]:
         yield f"tunnel  {clean(what)}"
     for role, told in (result.legs[0].program if result.legs else {}).items():
         program = " ".join(text_of(told, key, "") for key in ("name", "version")).strip()
-        control, kernel = text_of(told, "congestion", "?"), text_of(told, "kernel", "?")
-        yield clean(f"{role:<7} {program}, congestion control {control}, kernel {kernel}")
+        every = (text_of(leg.program.get(role, {}), "congestion", "?") for leg in result.legs)
+        controls, kernel = " and ".join(dict.fromkeys(every)), text_of(told, "kernel", "?")
+        yield clean(f"{role:<7} {program}, congestion control {controls}, kernel {kernel}")
     if result.setup.pppoe:
         yield f"PPPoE   between DUT and server, MTU {result.setup.mtu}"
     yield f"DUT     {clean(text_of(result.dut, 'description', text_of(result.dut, 'name', '?')))}"
