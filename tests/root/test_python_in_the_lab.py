@@ -17,7 +17,7 @@ def test_the_script_of_the_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-    (script,) = re.findall(r"^```python lab\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (script,) = re.findall(r"^<!-- lab -->\n```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert len(script.splitlines()) <= 15
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))

@@ -43,9 +43,10 @@ SHOWN = "dut results format output json csv brief quiet picture no_picture verbo
 
 
 def python_blocks(kind: str = "") -> list[str]:
-    """The fenced examples of docs/python.md, in their order."""
+    """The fenced examples of docs/python.md below a comment of this kind, or below none, in their order."""
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```python{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    mark = f"<!-- {kind} -->\n" if kind else r"(?<!-->\n)"
+    return re.findall(rf"^{mark}```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize(("module", "loaded"), [("trexbench", []), ("trexbench.cli.main", ["click"])])
@@ -78,7 +79,7 @@ def test_the_examples_of_the_document(
 
 
 def test_the_examples_of_tcp(capsys: pytest.CaptureFixture[str]) -> None:
-    for block in python_blocks(" tcp"):
+    for block in python_blocks("tcp"):
         exec(compile(block, "docs/python.md", "exec"), {"__name__": "notebook"})
     out, err = capsys.readouterr()
     assert out.startswith("forward IPv4 ") and "(5000000, " in out and err == ""
