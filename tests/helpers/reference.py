@@ -248,7 +248,7 @@ LEFT_OUT = {LegSummary: ("kind",), Cost: ("warnings",)}
 def keys_of(part: Part) -> tuple[str, ...]:
     if part.keys:
         return part.keys
-    owner = part.owners[0]
+    owner: typing.Any = part.owners[0]
     held = owner.__struct_fields__ if issubclass(owner, msgspec.Struct) else [one.name for one in fields(owner)]
     kept = (name for name in held if name not in LEFT_OUT.get(owner, ()))
     return (*part.more, *kept)
@@ -302,7 +302,7 @@ def type_words(hint: object) -> str:
         return ", ".join(f"`{one.value}`" for one in hint)
     simple = {int: "integer", float: "number", str: "text", bool: "true or false", type(None): "null"}
     if hint in simple:
-        return simple[hint]  # type: ignore[index]
+        return simple[hint]
     return "text" if getattr(hint, "__name__", "") == "Direction" else "object"
 
 
