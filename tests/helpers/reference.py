@@ -260,13 +260,17 @@ def meanings_of(owner: type) -> dict[str, str]:
     for base in reversed(owner.__mro__):
         if not base.__module__.startswith("trexbench"):
             continue
-        tree = ast.parse(dedent(inspect.getsource(base))).body[0]
+        source = dedent(inspect.getsource(base))
+        lines, tree = source.splitlines(), ast.parse(source).body[0]
         assert isinstance(tree, ast.ClassDef)
         for statement, after in zip(tree.body, [*tree.body[1:], None], strict=True):
             if isinstance(statement, ast.FunctionDef):
                 name, text = statement.name, ast.get_docstring(statement)
-            elif isinstance(statement, ast.AnnAssign) and isinstance(after, ast.Expr):
-                name, text = ast.unparse(statement.target), ast.literal_eval(after.value)
+            elif isinstance(statement, ast.AnnAssign):
+                comment = lines[(statement.end_lineno or 0) - 1].partition("  # ")[2]
+                name, text = ast.unparse(statement.target), comment.partition(" fmt:")[0]
+                if isinstance(after, ast.Expr):
+                    text = ast.literal_eval(after.value)
             else:
                 continue
             if text:
