@@ -1,8 +1,8 @@
-"""The engine of the embedded server that simulates the DUT: streams go into a router of arithmetic and come back.
+"""An engine for the embedded server that sends nothing: it calculates what a simulated router does with the streams.
 
 Time advances in steps of a fixed grid, and up to every change (start, update, stop, a link). Reading never splits a
 step, so the counts do not depend on when and how often they are read: a reading between two lines of the grid is taken
-from a copy, which runs up to that moment and is then thrown away.
+from a copy, which runs up to that moment and is then discarded.
 """
 
 from __future__ import annotations
@@ -31,16 +31,14 @@ from .noise import mixed
 from .tester import PortTraffic, Tally, between, frame_bytes, skew_of
 from .world import FrameClass, Router, TesterPort, World
 
-STEP_S = 0.05
-"""Distance of the grid's lines."""
+STEP_S = 0.05  # distance between the grid's lines
 SAME_INSTANT_S = 1e-9
 
 
 class SimEngine:
-    """Ports whose frames go through ``router``; no packet is sent, and ``clock`` tells the time.
+    """Ports whose frames go through ``router``, which connects 0 and 1, 2 and 3, and so on.
 
-    ports: how many; the router connects 0 and 1, 2 and 3, and so on. speed_bps: L1 speed of each. seed: of the
-    tester's own irregularities. step_s: distance of the grid's lines.
+    speed_bps: L1 speed of each port. seed: of the tester's own irregularities. step_s: as STEP_S.
     """
 
     def __init__(
@@ -67,12 +65,12 @@ class SimEngine:
         self._queue_full = dict.fromkeys(range(ports), 0)
         self._starts = 0
         self._ended: list[int] = []
-        self._told: set[int] = set()
+        self._reported: set[int] = set()  # ports whose traffic was reported as ended before the grid's line came
         self._remember()
 
     def check(self, port: int, stream: StreamSpec) -> None:
-        if any(one["type"] == "trim_pkt_size" for one in stream.instructions):
-            raise EngineError("the simulating engine cannot change the packet's size (trim_pkt_size)")
+        if any(instruction["type"] == "trim_pkt_size" for instruction in stream.instructions):
+            raise EngineError("a simulation cannot change the packets' size (trim_pkt_size)")
 
     def start(self, port: int, streams: Sequence[StreamSpec], factor: float, duration_s: float | None) -> None:
         world, state = self._world, self._world.ports[port]
@@ -87,7 +85,7 @@ class SimEngine:
         self._starts += 1
         state.tx.traffic = PortTraffic.begin(streams, factor, world.at_s, duration_s)
         state.tx.owed_s = 0.0
-        self._told.discard(port)
+        self._reported.discard(port)
 
     def update(self, port: int, factor: float) -> None:
         self.settle(split=True)
@@ -107,48 +105,53 @@ class SimEngine:
     def stop(self, port: int) -> None:
         self.settle(split=True)
         self._world.ports[port].tx.traffic = None
-        self._told.discard(port)
-        self._ended = [one for one in self._ended if one != port]
+        self._reported.discard(port)
+        self._ended = [ended for ended in self._ended if ended != port]
 
     def poll(self) -> Sequence[int]:
         now_s = self.settle()
         for number, port in enumerate(self._world.ports):
             begin_s = self._world.at_s
-            if number not in self._told and port.tx.traffic is not None and port.tx.over(begin_s, now_s):
-                self._told.add(number)
+            if number not in self._reported and port.tx.traffic is not None and port.tx.over(begin_s, now_s):
+                self._reported.add(number)
                 self._ended.append(number)
         ended, self._ended = self._ended, []
         return ended
 
     def counters(self, port: int) -> EngineCounters:
+        """Return the frames sent, received and lost by the port, as of the (skewed) moment of this reading."""
         now_s = self.settle()
-        sent, received, errors = self._tallies(port, now_s)
-        found = {"opackets": sent.packets, "obytes": sent.bytes, "ierrors": errors.packets}
-        found |= {"ipackets": received.packets, "ibytes": received.bytes}
+        tallies: Sequence[Tally] = self._world_at(now_s).ports[port].tallies()
+        if early_s := skew_of(self._tester, self._seed, port, floor(now_s / self._step_s + 1e-6)):
+            known = [*((at_s, all_ports[port]) for at_s, all_ports in self._past), (now_s, tallies)]
+            tallies = between(known, now_s - early_s)
+        sent, received, errors = tallies
+        counts = {"opackets": sent.packets, "obytes": sent.bytes, "ierrors": errors.packets}
+        counts |= {"ipackets": received.packets, "ibytes": received.bytes}
         # the copy may have rounded a frame up that the original does not count yet: counters never go back
         before = self._shown[port]
-        self._shown[port] = EngineCounters(**{name: max(getattr(before, name), now) for name, now in found.items()})
+        self._shown[port] = EngineCounters(**{name: max(getattr(before, name), now) for name, now in counts.items()})
         return self._shown[port]
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
-        """Return the latency counters as of the grid's last line: a frame that has been timed stays so."""
+        """Return the latency counters as of the grid's last line, so that a timed frame stays timed."""
         self.settle()
         world, groups = self._world, self._world.ports[port].groups
         rx_port = world.partners.get(port, port)
         return {mark[0]: group.totals(rx_port, world.kept(port, mark)) for mark, group in groups.items()}
 
     def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
-        for shown, port in zip(self._shown_flows, self._at(self.settle()).ports, strict=True):
+        for shown, port in zip(self._shown_flows, self._world_at(self.settle()).ports, strict=True):
             for mark in port.flows_sent.keys() | port.flows_received.keys():
-                sent, received = (one.get(mark, Tally()) for one in (port.flows_sent, port.flows_received))
-                found = (sent.packets, sent.bytes, received.packets, received.bytes)
+                sent, received = (flows.get(mark, Tally()) for flows in (port.flows_sent, port.flows_received))
+                now = (sent.packets, sent.bytes, received.packets, received.bytes)
                 before = vars(shown.get(mark, FlowTotals())).values()
-                shown[mark] = FlowTotals(*map(max, before, found))  # never back, as counters
+                shown[mark] = FlowTotals(*map(max, before, now))  # never back, like counters
         return {port: dict(shown) for port, shown in enumerate(self._shown_flows)}
 
     def load(self) -> EngineLoad:
         loads = {}
-        for number, port in enumerate(self._at(self.settle()).ports):
+        for number, port in enumerate(self._world_at(self.settle()).ports):
             self._queue_full[number] = max(self._queue_full[number], port.tx.queue_full.packets)
             loads[number] = PortLoad(cpu_percent=port.tx.cpu_percent, queue_full=self._queue_full[number])
         return EngineLoad(loads)
@@ -157,7 +160,7 @@ class SimEngine:
         return True
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:
-        """Nothing changes: the router sends no frames but those of the streams."""
+        """Change nothing: the router sends no frames but those of the streams."""
 
     def close(self) -> None:
         for port in self._world.ports:
@@ -177,7 +180,7 @@ class SimEngine:
         passed_s = self._clock() - self._origin_s
         line_s = round(passed_s / self._step_s) * self._step_s
         now_s = max(line_s if abs(passed_s - line_s) < SAME_INSTANT_S else passed_s, self._world.at_s)
-        while (line_s := self._next_line_s()) <= now_s:
+        while (line_s := (floor(self._world.at_s / self._step_s + 1e-6) + 1) * self._step_s) <= now_s:
             self._step(line_s, now_s)
         if split:
             self._view = None
@@ -185,28 +188,24 @@ class SimEngine:
                 self._step(now_s, now_s)
         return now_s
 
-    def _next_line_s(self) -> float:
-        return (floor(self._world.at_s / self._step_s + 1e-6) + 1) * self._step_s
-
     def _step(self, end_s: float, now_s: float) -> None:
         self._view = None
         for port in self._world.step(end_s):
-            if port not in self._told:
+            if port not in self._reported:
                 self._ended.append(port)
-            self._told.discard(port)
+            self._reported.discard(port)
         if end_s > now_s - self._tester.skew_s - self._step_s:
             self._remember()
 
     def _remember(self) -> None:
-        """Keep the tallies that skewed readings need: of the grid's lines within the skew, and of the one before."""
+        """Keep the tallies that skewed readings need: those within the skew, and the last before it."""
         if not self._tester.skew_s:
             return
         self._past.append((self._world.at_s, [port.tallies() for port in self._world.ports]))
         while len(self._past) > 2 and self._past[1][0] <= self._world.at_s - self._tester.skew_s:
             self._past.popleft()
 
-    def _at(self, now_s: float) -> World:
-        """The world at this moment, to be read only."""
+    def _world_at(self, now_s: float) -> World:
         if now_s <= self._world.at_s:
             return self._world
         if self._view is None or self._view[0] != now_s:
@@ -214,11 +213,3 @@ class SimEngine:
             ahead.step(now_s)
             self._view = (now_s, ahead)
         return self._view[1]
-
-    def _tallies(self, port: int, now_s: float) -> Sequence[Tally]:
-        """Frames sent, received and lost by the port, as of the (skewed) moment of this reading."""
-        now = self._at(now_s).ports[port].tallies()
-        early_s = skew_of(self._tester, self._seed, port, floor(now_s / self._step_s + 1e-6))
-        if not early_s:
-            return now
-        return between([*((at_s, all_ports[port]) for at_s, all_ports in self._past), (now_s, now)], now_s - early_s)

@@ -1,8 +1,7 @@
-"""Time that frames stay in a simulated router, and the simulated tester's counters of it.
+"""Time that frames spend in a simulated router, and the simulated tester's counters of it.
 
-A frame waits in the ring while others stand before it, then until the worker comes round to its queue, then for the
-work on what is fetched with it. Each of these is a range of times that its frames fill evenly: times are derived from
-what the workers do, in ranges, not frame by frame.
+A frame waits in the ring behind others, then for the worker to come round to its queue, then for the work on the frames
+that are fetched with it. Each wait is a range of times, derived from the workers' pace, that the frames fill evenly.
 """
 
 from __future__ import annotations
@@ -14,15 +13,14 @@ from ..stlserver.engine import LatencyTotals, bucket_us
 from .model import Pace
 from .tester import Tally
 
-MOST_DRAWN = 64
-"""Most frames of a step that get times of their own; beyond that, several share one."""
+MOST_DRAWN = 64  # most frames of a step that get times of their own; beyond that, several share one
 _GOLDEN = 0.6180339887498949
-"""Multiples of it, without their whole part, fill the range from 0 to 1 as evenly as can be."""
+"""The golden ratio, whose multiples, taken modulo 1, fill the range from 0 to 1 as evenly as possible."""
 
 
 @dataclass(frozen=True)
 class Delay:
-    """Frames (a number, or a share of them) that took from ``least_s`` to ``most_s``, spread evenly over that range."""
+    """Frames, or a share of them, with latencies spread evenly from ``least_s`` to ``most_s``."""
 
     frames: float
     least_s: float
@@ -31,54 +29,45 @@ class Delay:
 
 @dataclass(frozen=True)
 class Ring:
-    """Frames in a ring at the beginning and the end of a span, in which it was emptied at ``rate_pps``.
-
-    dropped: frames that found it full. capacity: frames it can hold.
-    """
+    """Frames in a ring at the beginning and the end of a span."""
 
     before: float
     after: float
-    dropped: float
-    rate_pps: float
-    capacity: float
+    dropped: float  # frames that found it full
+    rate_pps: float  # of emptying it
+    capacity: float  # most frames it can hold
 
 
 @dataclass(frozen=True)
 class Service:
-    """The time that a share of the frames takes from the head of the ring to the wire.
-
-    wait_s: at most, until the worker comes; of the frames that it then fetches at once, the first is done after
-    first_s, the last after last_s. together: they leave as one.
-    """
+    """Time that a share of the frames takes from the head of the ring to the wire."""
 
     share: float
-    wait_s: float
-    first_s: float
-    last_s: float
-    together: bool
+    wait_s: float  # longest wait for the worker
+    first_s: float  # until the first of the frames fetched at once is done
+    last_s: float  # until the last of them is done
+    together: bool  # they leave at once
 
 
-def service(found: Pace, at: int, polling: bool) -> tuple[Service, ...]:
-    """Return the services of the worker's queue number ``at``; the shares sum to 1.
+def service(worker: Pace, queue: int, polling: bool) -> tuple[Service, ...]:
+    """Return the services of one of the worker's queues; the shares sum to 1.
 
-    A worker that has nothing to do comes at the next look (polling), or when the batch is complete (interrupt
-    moderation: a frame on its own does not wait). One that is busy comes after the round that it is in. Vectors of one
-    that polls go through its graph as a whole; else every frame is sent when it is done.
+    An idle worker comes at its next poll, or when the batch is complete (interrupt moderation: a frame on its own does
+    not wait). A busy one comes after its present round. A polling worker's vectors go through its graph as a whole;
+    otherwise every frame is sent when it is done.
     """
-    costs, one = found.costs, found.demands[at]
-    came = max(one.rate_pps * found.period / costs.hz, 1.0)
-    batch = min(came, costs.vector) if found.back_to_back else came
-    first = costs.poll_cycles + (min(batch, costs.vector) if polling else 1.0) * one.cycles
-    last = costs.poll_cycles * max(1.0, batch / costs.vector) + batch * one.cycles
-    busy = 1.0 if found.back_to_back else min(1.0, found.busy / costs.hz)
-    if found.back_to_back:
-        stretch = found.period
-    else:
-        # of one vector, or of all that a batch brings
-        stretch = max(found.busy / found.vectors if found.vectors else 0.0, busy * found.period)
+    costs, demand = worker.costs, worker.demands[queue]
+    came = max(demand.rate_pps * worker.period / costs.hz, 1.0)
+    batch = min(came, costs.vector) if worker.back_to_back else came
+    first = costs.poll_cycles + (min(batch, costs.vector) if polling else 1.0) * demand.cycles
+    last = costs.poll_cycles * max(1.0, batch / costs.vector) + batch * demand.cycles
+    busy = 1.0 if worker.back_to_back else min(1.0, worker.busy / costs.hz)
+    stretch = worker.period
+    if not worker.back_to_back:  # the work on one vector, or on all that a batch brings
+        stretch = max(worker.busy / worker.vectors if worker.vectors else 0.0, busy * worker.period)
     idle = costs.loop_cycles + costs.idle_cycles
-    if not polling and not found.back_to_back:
-        idle = max(idle, (1 - 1 / batch) * found.period)
+    if not polling and not worker.back_to_back:
+        idle = max(idle, (1 - 1 / batch) * worker.period)
     parts = ((1 - busy, idle), (busy, max(idle, stretch)))
     return tuple(
         Service(share, wait / costs.hz, first / costs.hz, last / costs.hz, polling)
@@ -90,7 +79,7 @@ def service(found: Pace, at: int, polling: bool) -> tuple[Service, ...]:
 def standing(ring: Ring) -> tuple[float, float]:
     """Least and most seconds that frames leaving in the span had waited behind others in the ring.
 
-    It fills or empties evenly over the span; one that overflowed was full throughout, as it fills in a moment.
+    The ring fills or empties evenly over the span; if it overflowed, it was full throughout, as it fills in no time.
     """
     if not ring.rate_pps:
         return 0.0, 0.0
@@ -99,31 +88,30 @@ def standing(ring: Ring) -> tuple[float, float]:
 
 
 def delays(frames: float, base_s: float, services: Sequence[Service], ring: Ring) -> list[Delay]:
-    """The latencies of so many frames: the wait in the ring is combined with every service.
+    """Latencies of this many frames: the wait in the ring combined with every service.
 
-    Where several even spreads meet, the sum is taken for an even one over the same range: mean and ends are right, the
-    shoulders are not.
+    A sum of even spreads is taken as even over the same range: right in its mean and its ends, not in its shoulders.
     """
-    found = []
+    spreads = []
     least, most = standing(ring)
-    for one in services:
-        # what a full ring holds is all there can be before a frame
-        most_s = min(most + one.wait_s, max(ring.capacity / ring.rate_pps, one.wait_s))
+    for kind in services:
+        # no more than a full ring can be before a frame
+        most_s = min(most + kind.wait_s, max(ring.capacity / ring.rate_pps, kind.wait_s))
         least_s = min(least, most_s)
-        # of what is fetched at once, the first to come waited longest
-        firsts_s, lasts_s = most_s + one.first_s, least_s + one.last_s
-        if one.together:
-            firsts_s, lasts_s = least_s + one.first_s, most_s + one.last_s
+        # of the frames fetched at once, the first to come waited longest
+        firsts_s, lasts_s = most_s + kind.first_s, least_s + kind.last_s
+        if kind.together:
+            firsts_s, lasts_s = least_s + kind.first_s, most_s + kind.last_s
         span = sorted((firsts_s, lasts_s))
-        found.append(Delay(frames * one.share, base_s + span[0], base_s + span[1]))
-    return found
+        spreads.append(Delay(frames * kind.share, base_s + span[0], base_s + span[1]))
+    return spreads
 
 
 @dataclass
 class LatencyGroup:
-    """Counters of one start of a latency stream. phase: from 0 to 1, where in its range the next frame is taken."""
+    """Counters of one start of a latency stream."""
 
-    phase: float = 0.0
+    phase: float = 0.0  # position of the next frame in its range, from 0 to 1
     sent: Tally = field(default_factory=Tally)
     received: Tally = field(default_factory=Tally)
     sum_s: float = 0.0
@@ -136,22 +124,30 @@ class LatencyGroup:
     def receive(self, length: int, frames: float, delays: Sequence[Delay]) -> None:
         """Book frames that arrived: each whole one gets a latency, spread evenly over the ranges of ``delays``.
 
-        Nothing is random: the times are those of equal parts of the frames, moved a little from step to step,
-        so that few frames a step come to the same distribution as many.
+        Nothing is random: each time stands for an equal part of the frames, moved a little from step to step, so that
+        few frames a step reach the same distribution as many.
         """
         before = self.received.packets
         self.received.add(length, frames)
-        if whole := self.received.packets - before:
-            drawn = min(whole, MOST_DRAWN)
-            each, more = divmod(whole, drawn)
-            times = _times(delays, drawn, self.phase)
-            self._jitter(times, whole)
-            for number, time_s in enumerate(times):
-                self._count(time_s, each + (number < more))
-            self.phase = (self.phase + _GOLDEN) % 1.0
+        whole = self.received.packets - before
+        if not whole:
+            return
+        drawn = min(whole, MOST_DRAWN)
+        each, more = divmod(whole, drawn)
+        times = _draw_times(delays, drawn, self.phase)
+        self._update_jitter(times, whole)
+        for number, time_s in enumerate(times):
+            count = each + (number < more)
+            self.min_s = min(self.min_s, time_s) if self.histogram else time_s
+            self.max_s = max(self.max_s, time_s)
+            self.sum_s += time_s * count
+            bucket = bucket_us(time_s)
+            self.histogram[bucket] = self.histogram.get(bucket, 0) + count
+        self.phase = (self.phase + _GOLDEN) % 1.0
 
     def totals(self, rx_port: int, kept: float) -> LatencyTotals:
-        """kept: frames that are still on their way."""
+        """Totals so far; kept: frames that are still on their way."""
+        sent, received = (tally.packets + sum(tally.fractions.values()) for tally in (self.sent, self.received))
         return LatencyTotals(
             rx_port=rx_port,
             sent=self.sent.packets,
@@ -162,17 +158,13 @@ class LatencyGroup:
             min_s=self.min_s,
             max_s=self.max_s,
             histogram=dict(sorted(self.histogram.items())),
-            missing=self._missing(kept),
+            # while none has arrived, a gap cannot be seen
+            missing=max(0, int(sent - received - kept + 1e-6)) if self.received.packets else 0,
             jitter_s=self.jitter_s,
         )
 
-    def _missing(self, kept: float) -> int:
-        """Frames that were lost; while none has arrived, a gap cannot be seen."""
-        lost = _exact(self.sent) - _exact(self.received) - kept
-        return max(0, int(lost + 1e-6)) if self.received.packets else 0
-
-    def _jitter(self, times: Sequence[float], frames: int) -> None:
-        """Follow RFC 3550 (6.4.1) for so many frames, any of these times after any other."""
+    def _update_jitter(self, times: Sequence[float], frames: int) -> None:
+        """Apply RFC 3550 (6.4.1) to this many frames, with these times in any order."""
         apart_s, count = abs(times[-1] - self.last_s) if self.histogram else 0.0, len(times)
         if count > 1:
             ranked = enumerate(sorted(times))
@@ -181,20 +173,9 @@ class LatencyGroup:
         self.jitter_s = apart_s + (self.jitter_s - apart_s) * (15 / 16) ** frames
         self.last_s = times[-1]
 
-    def _count(self, time_s: float, frames: int) -> None:
-        self.min_s = min(self.min_s, time_s) if self.histogram else time_s
-        self.max_s = max(self.max_s, time_s)
-        self.sum_s += time_s * frames
-        bucket = bucket_us(time_s)
-        self.histogram[bucket] = self.histogram.get(bucket, 0) + frames
 
-
-def _exact(tally: Tally) -> float:
-    return tally.packets + sum(tally.fractions.values())
-
-
-def _times(delays: Sequence[Delay], count: int, phase: float) -> list[float]:
-    """Times of ``count`` frames, one from each of so many equal parts of all these, ``phase`` of the way into it."""
+def _draw_times(delays: Sequence[Delay], count: int, phase: float) -> list[float]:
+    """Split all these frames into ``count`` equal parts; return the time at ``phase`` (0 to 1) of each part."""
     total = sum(delay.frames for delay in delays)
     times, at, passed = [], 0, 0.0
     for number in range(count):

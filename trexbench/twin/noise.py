@@ -1,4 +1,4 @@
-"""Random numbers that depend on their arguments alone, not on what was drawn before."""
+"""Random numbers that depend on their arguments alone, not on earlier draws."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from math import cos, log, pi, sqrt
 
 _MASK = (1 << 64) - 1
 SIGMAS = 3.0
-"""Rarer deviations are cut off here."""
 
 
 def mixed(*parts: int) -> int:
-    """64 well mixed bits of these numbers (the finisher of SplitMix64, Steele et al. 2014, after each)."""
+    """Mix these numbers into 64 bits (with the finisher of SplitMix64, Steele et al. 2014)."""
     state = 0
     for part in parts:
         state = (state ^ (part & _MASK)) + 0x9E3779B97F4A7C15 & _MASK
@@ -21,6 +20,6 @@ def mixed(*parts: int) -> int:
 
 
 def normal(*parts: int) -> float:
-    """A standard normal deviate, within SIGMAS (Box-Muller)."""
-    one, other = ((mixed(*parts, half) + 0.5) / 2**64 for half in (0, 1))
-    return max(-SIGMAS, min(SIGMAS, sqrt(-2 * log(one)) * cos(2 * pi * other)))
+    """Draw a standard normal deviate, cut off at SIGMAS (Box-Muller)."""
+    radius, angle = ((mixed(*parts, half) + 0.5) / 2**64 for half in (0, 1))
+    return max(-SIGMAS, min(SIGMAS, sqrt(-2 * log(radius)) * cos(2 * pi * angle)))

@@ -1,4 +1,4 @@
-"""The simulated router: receive queues that fill, workers that empty them, and everything counted."""
+"""The simulated router: receive queues that fill, workers that empty them, and counters of both."""
 
 from __future__ import annotations
 
@@ -12,60 +12,48 @@ from ..config.twin import RssSpec, TwinSpec
 from ..core.dut.rss import MICROSOFT_KEY, Toeplitz, queue_of
 from ..stlserver.engine import partners
 from .latency import Delay, Ring, Service, delays, service
-from .model import Feedback, Pace, QueueLoad, Solved, settle
+from .model import Feedback, QueueLoad, Solved, settle
 from .noise import mixed, normal
 from .world import Arrival
 
-NOISE_S = 0.1
-"""Time for which a worker keeps the speed that was drawn for it."""
-_FULL = 1e-3
-"""A ring with less room than this, in frames, is full."""
+NOISE_S = 0.1  # time for which a worker keeps the speed that was drawn for it
+_FULL = 1e-3  # a ring with less room than this, in frames, is full
 
-Key = tuple[int, int]
-"""A stream's frames: port and tag."""
+Key = tuple[int, int]  # port and tag of a stream's frames
 
 
 @dataclass
 class QueueCounters:
-    """One receive queue's frames since the router's start: ``packets`` were fetched, ``drops`` found the ring full.
-
-    held: frames in its ring, by stream. kept: all of them at the end of the last span.
-    """
+    """Frames of one receive queue since the router's start."""
 
     port: int
     queue: int
-    packets: float = 0.0
-    drops: float = 0.0
-    held: dict[Key, float] = field(default_factory=dict)
-    kept: float = 0.0
+    packets: float = 0.0  # fetched
+    drops: float = 0.0  # found the ring full
+    held: dict[Key, float] = field(default_factory=dict)  # in the ring, by stream
+    kept: float = 0.0  # in the ring at the end of the last span
 
 
 @dataclass
 class WorkerCounters:
-    """One worker's totals since the router's start; for rates, take differences.
-
-    packets: frames forwarded, in ``vectors`` polls that found frames and ``busy_clocks`` clocks (forwarding them, all
-    nodes but the polling of the NIC when nothing was there). idle_polls: polls that found nothing, which took
-    idle_clocks. time_s: the router's own time since its start. clock_hz: of this worker. queues: those it polls, in
-    the order of registration.
-    """
+    """Totals of one worker since the router's start."""
 
     name: str
-    packets: float = 0.0
-    vectors: float = 0.0
-    busy_clocks: float = 0.0
-    idle_polls: float = 0.0
+    packets: float = 0.0  # forwarded
+    vectors: float = 0.0  # polls that found frames
+    busy_clocks: float = 0.0  # of all nodes but polls that found nothing
+    idle_polls: float = 0.0  # polls that found nothing
     idle_clocks: float = 0.0
-    time_s: float = 0.0
+    time_s: float = 0.0  # the router's own time since its start
     clock_hz: float = 0.0
-    queues: Sequence[QueueCounters] = ()
+    queues: Sequence[QueueCounters] = ()  # polled by it, in the order of registration
 
 
 class TwinRouter:
-    """A Router (``world.py``) made of a spec.
+    """A Router (``world.py``) made from a spec.
 
-    rx_queues: per port, None for the spec's own number. seed: of the noise, None for the spec's own; a random RSS key
-    is the spec's in any case, as the DUT keeps its own from run to run.
+    rx_queues: per port; None for the spec's own number. seed: of the noise; None for the spec's own. A random RSS key
+    comes from the spec's seed in any case, as the DUT keeps its own from run to run.
     """
 
     def __init__(self, spec: TwinSpec, ports: int = 2, rx_queues: int | None = None, seed: int | None = None) -> None:
@@ -91,23 +79,27 @@ class TwinRouter:
         self._speeds: tuple[int, tuple[float, ...]] = (-1, ())
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> TwinRouter:
-        """An independent copy; what never changes is shared."""
-        found = copy(self)
-        found._queues = [replace(queue, held=dict(queue.held)) for queue in self._queues]
-        found._workers = [copy(worker) for worker in self._workers]
-        found._sizes, found._gone = dict(self._sizes), dict(self._gone)
-        found._taken = {}
-        return found
+        """Copy independently, but share what never changes."""
+        twin = copy(self)
+        twin._queues = [replace(queue, held=dict(queue.held)) for queue in self._queues]
+        twin._workers = [copy(worker) for worker in self._workers]
+        twin._sizes, twin._gone = dict(self._sizes), dict(self._gone)
+        twin._taken = {}
+        return twin
 
     def spread(self, port: int, packets: Sequence[bytes]) -> tuple[float, ...]:
         return self.rss.shares(packets, self.rx_queues)
 
     def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
         """Let the span pass, in pieces cut where workers' speeds change and where dropping begins to take time."""
-        for one in arrivals:
-            self._sizes[one.port, one.tag] = one.frame_bytes
-        self._timed, self._taken = tuple((one.port, one.tag) for one in arrivals if one.timed), {}
-        coming = self._coming(span_s, arrivals)
+        coming: list[list[tuple[Key, float]]] = [[] for _ in self._queues]  # frames per second by queue and stream
+        for arrival in arrivals:
+            key = (arrival.port, arrival.tag)
+            self._sizes[key] = arrival.frame_bytes
+            for queue, share in enumerate(arrival.spread, arrival.port * self.rx_queues):
+                if frames := arrival.frames * share:
+                    coming[queue].append((key, frames / span_s))
+        self._timed, self._taken = tuple((timed.port, timed.tag) for timed in arrivals if timed.timed), {}
         end_s = self.time_s + span_s
         while end_s - self.time_s > 1e-12:
             cell = floor(self.time_s / NOISE_S + 1e-6)
@@ -115,10 +107,10 @@ class TwinRouter:
             if end_s - until_s < 1e-9:
                 until_s = end_s
             self.time_s = self._step(until_s, cell, coming)
-        return [self._gone.pop((one.port, one.tag), 0.0) for one in arrivals]
+        return [self._gone.pop((arrival.port, arrival.tag), 0.0) for arrival in arrivals]
 
     def workers(self) -> Sequence[WorkerCounters]:
-        """Every worker's totals since the start, as they are now."""
+        """Present totals of every worker."""
         return [
             replace(worker, time_s=self.time_s, queues=[copy(self._queues[at]) for at in places])
             for worker, places in zip(self._workers, self._queues_of, strict=True)
@@ -130,18 +122,8 @@ class TwinRouter:
     def kept(self, port: int, tag: int) -> float:
         return sum(queue.held.get((port, tag), 0.0) for queue in self._queues)
 
-    def _coming(self, span_s: float, arrivals: Sequence[Arrival]) -> list[list[tuple[Key, float]]]:
-        """Frames per second of each stream, by queue."""
-        found: list[list[tuple[Key, float]]] = [[] for _ in self._queues]
-        for one in arrivals:
-            first = one.port * self.rx_queues
-            for number, share in enumerate(one.spread):
-                if frames := one.frames * share:
-                    found[first + number].append(((one.port, one.tag), frames / span_s))
-        return found
-
     def _step(self, until_s: float, cell: int, coming: Sequence[Sequence[tuple[Key, float]]]) -> float:
-        """Up to this moment nothing changes; if a ring becomes full earlier, up to that one, which is returned."""
+        """Work under constant conditions until this moment, or until a ring becomes full; return the moment reached."""
         span_s = until_s - self.time_s
         waiting = _waiting(self._queues, coming, span_s)
         solved = self._solve(waiting, span_s, cell)
@@ -151,40 +133,44 @@ class TwinRouter:
             solved = self._solve(waiting, span_s, cell)
         for queue, held in zip(self._queues, waiting, strict=True):
             queue.held = held
-        for worker, places, found in zip(self._workers, self._queues_of, solved.paces, strict=True):
-            for number, (at, rate_pps) in enumerate(zip(places, found.rates_pps, strict=True)):
+        for worker, places, pace in zip(self._workers, self._queues_of, solved.paces, strict=True):
+            for number, (at, rate_pps) in enumerate(zip(places, pace.rates_pps, strict=True)):
                 queue = self._queues[at]
-                services = service(found, number, self._polling) if self._timed and queue.held else ()
+                services = service(pace, number, self._polling) if self._timed and queue.held else ()
                 self._fetch(queue, rate_pps, span_s, worker, services)
-            self._count(worker, found, span_s)
+            worker.vectors += pace.vectors * span_s
+            worker.busy_clocks += pace.busy * span_s
+            if self._polling:
+                polls = pace.idle * span_s / (self.spec.idle_poll_cycles + self.spec.loop_cycles)
+                worker.idle_polls += polls
+                worker.idle_clocks += polls * self.spec.idle_poll_cycles
         return until_s
 
     def _solve(self, waiting: Sequence[Mapping[Key, float]], span_s: float, cell: int) -> Solved:
-        loads = [self._load(queue, held, span_s) for queue, held in zip(self._queues, waiting, strict=True)]
-        speeds = self._speed(cell)
+        loads = []
+        for queue, held in zip(self._queues, waiting, strict=True):
+            if (frames := sum(held.values())) <= 0:
+                loads.append(QueueLoad(queue.port, 0.0, 0.0, 0.0))
+                continue
+            size = sum(self._sizes[key] * count for key, count in held.items()) / frames
+            kept = self.spec.ring if self.spec.ring - queue.kept <= _FULL else frames
+            loads.append(QueueLoad(queue.port, frames / span_s, size, kept / span_s))
+        if self._speeds[0] != cell:  # of the noise's grid
+            drawn = [normal(self._seed, worker, cell) for worker in range(self.spec.workers)]
+            self._speeds = cell, tuple(1 + self.spec.noise * deviate for deviate in drawn)
+        speeds = self._speeds[1]
+        # as long as nothing changes, the workers keep their pace
         if self._solved is None or not self._solved.fits(loads, speeds):
-            # As long as nothing changes, the workers go on as they do.
             paces, self._feedback = settle(self.spec, loads, self._queues_of, speeds, self._partners, self._feedback)
             self._solved = Solved(tuple(loads), speeds, tuple(paces))
         return self._solved
 
-    def _load(self, queue: QueueCounters, held: Mapping[Key, float], span_s: float) -> QueueLoad:
-        frames = sum(held.values())
-        if frames <= 0:
-            return QueueLoad(queue.port, 0.0, 0.0, 0.0)
-        size = sum(self._sizes[key] * count for key, count in held.items()) / frames
-        kept = self.spec.ring if self._room(queue) <= _FULL else frames
-        return QueueLoad(queue.port, frames / span_s, size, kept / span_s)
-
-    def _room(self, queue: QueueCounters) -> float:
-        return self.spec.ring - queue.kept
-
     def _full_s(self, solved: Solved, span_s: float) -> float:
-        """Time until the first ring that is not yet full becomes full; the span, if none does within it."""
+        """Time until another ring becomes full; the span, if none does within it."""
         full_s = span_s
-        for places, found in zip(self._queues_of, solved.paces, strict=True):
-            for at, rate_pps in zip(places, found.rates_pps, strict=True):
-                room = self._room(self._queues[at])
+        for places, pace in zip(self._queues_of, solved.paces, strict=True):
+            for at, rate_pps in zip(places, pace.rates_pps, strict=True):
+                room = self.spec.ring - self._queues[at].kept
                 more = (solved.loads[at].rate_pps - rate_pps) * span_s - self._queues[at].kept
                 if more > room > _FULL:
                     full_s = min(full_s, span_s * room / more)
@@ -193,9 +179,9 @@ class TwinRouter:
     def _fetch(
         self, queue: QueueCounters, rate_pps: float, span_s: float, worker: WorkerCounters, services: Sequence[Service]
     ) -> None:
-        """Frames leave the ring, of every stream the same share; what it cannot hold is dropped.
+        """Take frames out of the ring, of every stream the same share, and drop what it cannot hold.
 
-        services: of timed frames, for which it is recorded how long they took.
+        With ``services``, record the delays of timed frames.
         """
         held, before = queue.held, queue.kept
         waiting = sum(held.values())
@@ -216,43 +202,28 @@ class TwinRouter:
             if frames := held.get(key, 0.0) * gone / waiting:
                 self._taken.setdefault(key, []).extend(delays(frames, self.spec.latency_s, services, ring))
 
-    def _count(self, worker: WorkerCounters, found: Pace, span_s: float) -> None:
-        worker.vectors += found.vectors * span_s
-        worker.busy_clocks += found.busy * span_s
-        if self._polling:
-            polls = found.idle * span_s / (self.spec.idle_poll_cycles + self.spec.loop_cycles)
-            worker.idle_polls += polls
-            worker.idle_clocks += polls * self.spec.idle_poll_cycles
-
-    def _speed(self, cell: int) -> tuple[float, ...]:
-        """Speed of each worker in this cell of the noise's grid, relative to its clock."""
-        if self._speeds[0] != cell:
-            drawn = [normal(self._seed, worker, cell) for worker in range(self.spec.workers)]
-            self._speeds = cell, tuple(1 + self.spec.noise * one for one in drawn)
-        return self._speeds[1]
-
 
 def _waiting(
     queues: Sequence[QueueCounters], coming: Sequence[Sequence[tuple[Key, float]]], span_s: float
 ) -> list[dict[Key, float]]:
-    """Return, for each queue, the frames that it holds or that arrive in the span, by stream."""
-    found = []
+    """Return the frames that each queue holds or gets in the span, by stream."""
+    waiting = []
     for queue, streams in zip(queues, coming, strict=True):
         held = dict(queue.held)
         for key, pps in streams:
             held[key] = held.get(key, 0.0) + pps * span_s
-        found.append(held)
-    return found
+        waiting.append(held)
+    return waiting
 
 
-def place(how: str, workers: int, ports: int, queues: int) -> list[int]:
-    """The worker of each queue, port 0's queues first.
+def place(placement: str, workers: int, ports: int, queues: int) -> list[int]:
+    """Worker of each queue, port 0's queues first.
 
-    round-robin: every queue that registers goes to the next worker, whatever port it is of, as VPP does
-    (``src/vnet/interface/rx_queue.c``, next_thread_index). per-port: each port begins at worker 0, as Linux' and
-    FreeBSD's drivers do where a port has as many queues as there are cores.
+    round-robin: every queue that registers goes to the next worker, whichever port it is of, as in VPP
+    (``src/vnet/interface/rx_queue.c``, next_thread_index). per-port: each port begins at worker 0, as with the drivers
+    of Linux and FreeBSD where a port has as many queues as there are cores.
     """
-    if how == "round-robin":
+    if placement == "round-robin":
         return [index % workers for index in range(ports * queues)]
     return [queue % workers for _ in range(ports) for queue in range(queues)]
 
@@ -261,31 +232,27 @@ _KEY_BYTES = 40
 
 
 class Rss:
-    """The hash of one NIC, whose table is filled with the queues in turn. seed: where a random key is drawn from."""
+    """Hash of one NIC, whose table is filled with the queues in turn. seed: of a random key."""
 
     def __init__(self, spec: RssSpec, seed: int) -> None:
         self._spec = spec
-        self.key = _key_of(spec.key, seed)
+        if spec.key == "microsoft":
+            self.key = MICROSOFT_KEY
+        elif spec.key == "random":
+            self.key = b"".join(mixed(seed, part).to_bytes(8, "big") for part in range(_KEY_BYTES // 8))
+        else:
+            self.key = bytes.fromhex(spec.key)
         self._toeplitz = Toeplitz(self.key)
 
     def table(self, queues: int) -> tuple[int, ...]:
-        """The queue of each entry."""
+        """Queue of each entry."""
         return tuple(entry % queues for entry in range(self._spec.table))
 
     def shares(self, packets: Sequence[bytes], queues: int) -> tuple[float, ...]:
-        """The share of these packets (without FCS) that each queue gets; sums to 1. What is not IP goes to queue 0."""
+        """Share of these packets (without FCS) that each queue gets, summing to 1. All but IP goes to queue 0."""
         if queues == 1 or not packets:
             return (1.0, *(0.0 for _ in range(queues - 1)))
         counts, table = [0] * queues, self.table(queues)
         for packet in packets:
             counts[queue_of(self._toeplitz, packet, self._spec.fields, table)] += 1
         return tuple(count / len(packets) for count in counts)
-
-
-def _key_of(text: str, seed: int) -> bytes:
-    """The key of an RssSpec."""
-    if text == "microsoft":
-        return MICROSOFT_KEY
-    if text == "random":
-        return b"".join(mixed(seed, part).to_bytes(8, "big") for part in range(_KEY_BYTES // 8))
-    return bytes.fromhex(text)

@@ -1,4 +1,4 @@
-"""TCP payload that a simulated router lets through, and what sets that limit: a fluid model without time."""
+"""TCP payload that a simulated router lets through, and the limit that sets it: a fluid model without time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from ..core.tcp.wan import Wan
 
 LINE, BUS, ROUTER, WINDOW, ENDPOINT, PATH = "line", "bus", "router", "window", "endpoint", "path"
 WAN, LOSS = "wan", "loss"
-QUEUES = (LINE, BUS, ROUTER, WAN)
-"""Limits that packets wait before."""
-QUEUE = 100
-"""Packets that wait before such a limit at most, but for a WAN."""
+QUEUES = (LINE, BUS, ROUTER, WAN)  # limits before which packets queue
+QUEUE = 100  # most packets that queue before such a limit, unless it is a WAN
 DEFAULT_LINE_BPS = 10e9
 DEFAULT_CONGESTION = "cubic"
 _FCS = 4
@@ -26,11 +24,11 @@ _ETHERNET, _PREAMBLE_AND_GAP, _SHORTEST = 18, 20, 64
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes, on the encapsulated side. mss: payload of a full packet. frame, ack: Ethernet frames with FCS."""
+    """Sizes in bytes on the encapsulated side."""
 
-    mss: int
-    frame: int
-    ack: int
+    mss: int  # payload of a full packet
+    frame: int  # Ethernet frame with FCS of a full packet
+    ack: int  # likewise of an ACK
 
     def on_line(self, acks_per_packet: float) -> float:
         """L1 bytes of a data packet and its share of an ACK."""
@@ -42,7 +40,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class CapacityBound:
-    """Payload of each way, times its cost, is at most the capacity in sum."""
+    """Bound on the sum of each way's payload times its cost."""
 
     name: str
     cost: Mapping[Way, float]
@@ -51,17 +49,18 @@ class CapacityBound:
 
 @dataclass(frozen=True)
 class Carried:
-    """Payload of one way in bit/s, and the name of its limit."""
+    """Payload that one way carries, and the name of its limit."""
 
     bps: float
     limit: str
 
 
 class TcpModel:
-    """The limits of one twin. line_bps: where its section names none.
+    """Limits of one twin.
 
-    variant: a name of its ``tcp.variants``, else of its ``variants``, whose packets cost TCP as much more. wan: between
-    router and server. congestion: of legs that ask for none.
+    line_bps: where the twin's section names none. variant: a name of its ``tcp.variants``, or else of its ``variants``,
+    whose extra cost per packet applies to TCP, too. wan: between router and server. congestion: of legs that ask for
+    none.
     """
 
     def __init__(
@@ -74,14 +73,14 @@ class TcpModel:
     ) -> None:
         self.spec, self.tcp, self.wan, self._congestion = spec, spec.tcp, wan, congestion
         self._plain = spec
-        known, of_packets = dict(self.tcp.variants), dict(spec.variants)
-        if variant is not None and variant not in {**known, **of_packets}:
-            own = ", ".join({**known, **of_packets}) or "none"
+        for_tcp, for_packets = dict(self.tcp.variants), dict(spec.variants)
+        if variant is not None and variant not in {**for_tcp, **for_packets}:
+            own = ", ".join({**for_tcp, **for_packets}) or "none"
             raise ConfigError(f"the twin has no variant {variant!r} for TCP", f"its own: {own}")
-        if variant in known:
-            self.tcp = known[variant].applied_to(self.tcp)
+        if variant in for_tcp:
+            self.tcp = for_tcp[variant].applied_to(self.tcp)
         elif variant is not None:
-            self.spec = of_packets[variant].applied_to(spec)
+            self.spec = for_packets[variant].applied_to(spec)
         self.line_bps = self.tcp.line_bps or line_bps or DEFAULT_LINE_BPS
         self.acks_per_packet = 1 / self.tcp.segments_per_ack
 
@@ -103,7 +102,7 @@ class TcpModel:
         )
         if named is None:
             return PerWay(own, own)
-        return PerWay(*(max(1.0, one + own - plain) for one in (named.forward, named.reverse)))
+        return PerWay(*(max(1.0, cycles + own - plain) for cycles in (named.forward, named.reverse)))
 
     @property
     def cores(self) -> int:
@@ -111,7 +110,7 @@ class TcpModel:
         return max(self.spec.workers, self.tcp.cores or 0)
 
     def cores_used(self, streams: int) -> int:
-        """Cores that forward so many connections."""
+        """Number of cores that forward this many connections."""
         return min(self.spec.workers, streams)
 
     def core_seconds(self, way: Way, version: int, payload_bytes: float) -> float:
@@ -125,34 +124,34 @@ class TcpModel:
         return self.tcp.ping.avg_s + (self.wan.delay_s if self.wan is not None else 0.0)
 
     def buffers(self, leg: Leg) -> tuple[int, int]:
-        """A sender's SO_SNDBUF and the window that a receiver offers, in bytes."""
+        """SO_SNDBUF of a sender and the window that a receiver offers, in bytes."""
         size = leg.buffer_bytes
         window = int(share_of_scale(self.tcp.adv_win_scale) * (size or self.tcp.rmem[2]))
         return size or self.tcp.wmem[2], window
 
     def window_bytes(self, leg: Leg) -> float:
-        """Most payload of one connection that can be in flight."""
+        """Most payload in bytes that one connection can have in flight."""
         send_buffer, receive_window = self.buffers(leg)
         return min(SENDABLE * send_buffer, receive_window)
 
     def queue_bytes(self, leg: Leg, limit: str) -> float:
-        """Payload that waits before this limit at most."""
+        """Most payload that queues before this limit."""
         if limit == WAN and self.wan is not None:
             return self.wan.queue_bytes or 0
         return QUEUE * self.sizes(leg.version).mss
 
     def carried(self, leg: Leg, streams: int) -> Mapping[Way, Carried]:
-        """Each direction of the leg when nothing changes any more."""
-        return share([*self._of_router(leg, streams), *self.of_endpoints(leg, streams)], ways_of(leg))
+        """Payload of each direction of the leg in the steady state."""
+        return share([*self._router_bounds(leg, streams), *self.endpoint_bounds(leg, streams)], ways_of(leg))
 
-    def of_endpoints(self, leg: Leg, streams: int, round_trip_s: float | None = None) -> Iterator[CapacityBound]:
-        """Limits that are there without the router, too. round_trip_s: None: the idle path's."""
+    def endpoint_bounds(self, leg: Leg, streams: int, round_trip_s: float | None = None) -> Iterator[CapacityBound]:
+        """Yield the limits that hold without the router, too; without ``round_trip_s``, on the idle path."""
         window = self.window_bytes(leg)
         for way in ways_of(leg):
             yield CapacityBound(ENDPOINT, {way: 1.0}, of_way(self.tcp.endpoint_bps, way))
             yield CapacityBound(WINDOW, {way: 1.0}, 8 * streams * window / (round_trip_s or self.round_trip_s))
 
-    def _of_router(self, leg: Leg, streams: int) -> Iterator[CapacityBound]:
+    def _router_bounds(self, leg: Leg, streams: int) -> Iterator[CapacityBound]:
         tcp, ways, sizes, acks = self.tcp, ways_of(leg), self.sizes(leg.version), self.acks_per_packet
         if tcp.one_armed:
             yield CapacityBound(LINE, dict.fromkeys(ways, sizes.on_line(acks) / sizes.mss), self.line_bps)
@@ -161,7 +160,8 @@ class TcpModel:
                 there = {way: sizes.on_line(0) / sizes.mss}
                 back = {other: sizes.acks_on_line(acks) / sizes.mss for other in ways if other != way}
                 yield CapacityBound(LINE, {**there, **back}, self.line_bps)
-        yield from self._of_wan(leg, streams)
+        if self.wan is not None:
+            yield from self._wan_bounds(self.wan, leg, streams)
         if tcp.bus_bps is not None:
             crossing = 2 * (sizes.frame + acks * sizes.ack) / sizes.mss  # each comes in and goes out
             yield CapacityBound(BUS, dict.fromkeys(ways, crossing), tcp.bus_bps)
@@ -170,22 +170,20 @@ class TcpModel:
         if tcp.path_bps is not None:
             yield from (CapacityBound(PATH, {way: 1.0}, of_way(tcp.path_bps, way)) for way in ways)
 
-    def _of_wan(self, leg: Leg, streams: int) -> Iterator[CapacityBound]:
-        """Its rate counts frames without FCS; losses, what TCP makes of them."""
-        if self.wan is None:
-            return
+    def _wan_bounds(self, wan: Wan, leg: Leg, streams: int) -> Iterator[CapacityBound]:
+        """Yield the bounds by the WAN's rate, which counts frames without FCS, and by TCP's reaction to its losses."""
         ways, sizes = ways_of(leg), self.sizes(leg.version)
-        lossy = loss_bound(leg.congestion or self._congestion, sizes.mss, self.round_trip_s, self.wan.loss)
+        lossy = loss_bound(leg.congestion or self._congestion, sizes.mss, self.round_trip_s, wan.loss)
         for way in ways:
-            if self.wan.rate_bps is not None:
+            if wan.rate_bps is not None:
                 back = {other: (sizes.ack - _FCS) * self.acks_per_packet / sizes.mss for other in ways if other != way}
-                yield CapacityBound(WAN, {way: (sizes.frame - _FCS) / sizes.mss, **back}, self.wan.rate_bps)
+                yield CapacityBound(WAN, {way: (sizes.frame - _FCS) / sizes.mss, **back}, wan.rate_bps)
             if lossy is not None:
                 yield CapacityBound(LOSS, {way: 1.0}, streams * lossy[0])
 
 
 def ways_of(leg: Leg) -> tuple[Way, ...]:
-    """The directions in which payload flows."""
+    """Directions in which payload flows."""
     return (Way.FORWARD, Way.REVERSE) if leg.way is Way.BIDIR else (leg.way,)
 
 
@@ -194,17 +192,15 @@ def of_way(quantity: PerWay, way: Way) -> float:
 
 
 def share(bounds: Sequence[CapacityBound], ways: Sequence[Way]) -> Mapping[Way, Carried]:
-    """Max-min fair: all ways grow alike until one meets a bound and stays there, then the others go on."""
-    found: dict[Way, Carried] = {}
-    while free := [way for way in ways if way not in found]:
-        level, tightest = min(
-            ((_level(bound, found, free), bound) for bound in bounds if any(way in bound.cost for way in free)),
-            key=lambda one: one[0],
-        )
-        found |= {way: Carried(level, tightest.name) for way in free if way in tightest.cost}
-    return found
-
-
-def _level(bound: CapacityBound, found: Mapping[Way, Carried], free: Sequence[Way]) -> float:
-    taken = sum(bound.cost.get(way, 0.0) * one.bps for way, one in found.items())
-    return max(0.0, bound.capacity - taken) / sum(bound.cost.get(way, 0.0) for way in free)
+    """Share the capacity max-min fairly: all ways grow alike; those that meet a bound stay there, the others go on."""
+    settled: dict[Way, Carried] = {}
+    while free := [way for way in ways if way not in settled]:
+        levels = []
+        for bound in bounds:
+            if any(way in bound.cost for way in free):
+                taken = sum(bound.cost.get(way, 0.0) * carried.bps for way, carried in settled.items())
+                level = max(0.0, bound.capacity - taken) / sum(bound.cost.get(way, 0.0) for way in free)
+                levels.append((level, bound))
+        level, tightest = min(levels, key=lambda pair: pair[0])
+        settled |= {way: Carried(level, tightest.name) for way in free if way in tightest.cost}
+    return settled

@@ -1,4 +1,4 @@
-"""The simulated tester: its traffic without packets or a clock (bursts, gaps and links), and its own shortcomings."""
+"""The simulated tester: its traffic (bursts, gaps and links) without packets or a clock, and its own shortcomings."""
 
 from __future__ import annotations
 
@@ -12,38 +12,33 @@ from ..config.twin import TesterSpec
 from ..core.units import l1_bits
 from ..stlserver.engine import FCS_BYTES, StreamSpec
 
-Sent = list[tuple[StreamSpec, float]]
-"""Frames, with their fraction, by stream."""
-
+Sent = list[tuple[StreamSpec, float]]  # frames, with their fraction, by stream
 MOST_TRIALS = 4
-"""Attempts at the span in which traffic sends no more than there is room for; the rest is owed by the next one."""
-
-CPU_MEMORY_S = 0.3
-"""Time constant of the smoothed CPU load."""
+"""Attempts to find a span in which traffic sends no more than there is room for; the next span owes the rest."""
+CPU_MEMORY_S = 0.3  # time constant of the smoothed CPU load
 
 
 @dataclass
 class Cursor:
-    """Where one chain of streams stands: the gap still to wait, what is left of the burst, and bursts after it."""
+    """Position in a chain of streams."""
 
     spec: StreamSpec
-    wait_s: float
-    left_pkts: float
-    left_bursts: float
+    wait_s: float  # rest of the present gap
+    left_pkts: float  # of the present burst
+    left_bursts: float  # the present one included
 
     @classmethod
     def at_start(cls, spec: StreamSpec) -> Cursor:
-        endless = float("inf")
         if spec.mode == "continuous":
-            return cls(spec, spec.isg_us / 1e6, endless, 1.0)
-        return cls(spec, spec.isg_us / 1e6, float(spec.total_pkts), float(spec.count) or endless)
+            return cls(spec, spec.isg_us / 1e6, inf, 1.0)
+        return cls(spec, spec.isg_us / 1e6, float(spec.total_pkts), float(spec.count) or inf)
 
     @property
     def done(self) -> bool:
         return self.left_bursts <= 0
 
     def advance(self, span_s: float, factor: float) -> tuple[float, float]:
-        """Send for ``span_s`` or to the end of the burst: packets sent, and the time left over."""
+        """Send for ``span_s`` or to the end of the burst; returns the packets sent, and the time left over."""
         waited_s = min(span_s, self.wait_s)
         self.wait_s -= waited_s
         span_s -= waited_s
@@ -59,16 +54,13 @@ class Cursor:
 
 @dataclass
 class PortTraffic:
-    """Traffic of one port since its start. ends_s: on the clock of whoever calls; None lasts until stopped.
-
-    ended: how often each stream has handed over to the next one.
-    """
+    """Traffic of one port since its start."""
 
     specs: Mapping[int, StreamSpec]
     factor: float
-    ends_s: float | None
+    ends_s: float | None  # on the caller's clock; None: until stopped
     cursors: list[Cursor]
-    ended: Counter[int] = field(default_factory=Counter)
+    ended: Counter[int] = field(default_factory=Counter)  # times that each stream has ended
     paused: bool = False
 
     @classmethod
@@ -78,14 +70,12 @@ class PortTraffic:
         return cls({spec.stream_id: spec for spec in streams}, factor, ends_s, cursors)
 
     def advance(self, begin_s: float, end_s: float) -> list[tuple[StreamSpec, float]]:
-        """Packets, with their fraction, of each stream that came to its turn from ``begin_s`` to ``end_s``."""
+        """Send until ``end_s``; returns the packets, with their fraction, of each stream that had its turn."""
         sent: list[tuple[StreamSpec, float]] = []
         until_s = end_s if self.ends_s is None else min(end_s, self.ends_s)
-        if self.paused or until_s <= begin_s:
-            return sent
-        self.cursors = [
-            left for cursor in self.cursors if (left := self._follow(cursor, until_s - begin_s, sent)) is not None
-        ]
+        if not self.paused and until_s > begin_s:
+            positions = [self._send_chain(cursor, until_s - begin_s, sent) for cursor in self.cursors]
+            self.cursors = [cursor for cursor in positions if cursor is not None]
         return sent
 
     def over(self, now_s: float) -> bool:
@@ -93,33 +83,29 @@ class PortTraffic:
         return not self.cursors or (self.ends_s is not None and now_s >= self.ends_s)
 
     def copy(self) -> PortTraffic:
-        """Return a copy of the traffic, to be followed on its own."""
+        """Copy the traffic, to be advanced on its own."""
         cursors = [replace(cursor) for cursor in self.cursors]
         return replace(self, cursors=cursors, ended=Counter(self.ended))
 
-    def _follow(self, cursor: Cursor, left_s: float, sent: list[tuple[StreamSpec, float]]) -> Cursor | None:
-        """Let the chain that stands at ``cursor`` send; where it stands then, None at its end."""
-        current: Cursor | None = cursor
-        while current is not None and (left_s > 0 or current.done):
-            if current.done:
-                current = self._successor(current.spec)
+    def _send_chain(self, cursor: Cursor, left_s: float, sent: list[tuple[StreamSpec, float]]) -> Cursor | None:
+        """Send from the stream chain at ``cursor``; return the next position, or None at the end."""
+        while left_s > 0 or cursor.done:
+            if not cursor.done:
+                pkts, left_s = cursor.advance(left_s, self.factor)
+                sent.append((cursor.spec, pkts))
                 continue
-            pkts, left_s = current.advance(left_s, self.factor)
-            sent.append((current.spec, pkts))
-        return current
-
-    def _successor(self, spec: StreamSpec) -> Cursor | None:
-        """The stream that takes over when ``spec`` is done; none when that is so for the action_count-th time."""
-        self.ended[spec.stream_id] += 1
-        successor = self.specs.get(spec.next_stream_id)
-        if successor is None or self.ended[spec.stream_id] == spec.action_count:
-            return None
-        return Cursor.at_start(successor)
+            spec = cursor.spec
+            self.ended[spec.stream_id] += 1
+            successor = self.specs.get(spec.next_stream_id)
+            if successor is None or self.ended[spec.stream_id] == spec.action_count:
+                return None
+            cursor = Cursor.at_start(successor)
+        return cursor
 
 
 @dataclass
 class Tally:
-    """Frames counted by length (with FCS), whole ones only: a fraction waits for its rest."""
+    """Whole frames, counted by length (with FCS); a fraction waits for its rest."""
 
     frames: Counter[int] = field(default_factory=Counter)
     fractions: dict[int, float] = field(default_factory=dict)
@@ -144,7 +130,7 @@ class Tally:
 
 
 def rate_at(spec: StreamSpec, factor: float) -> float:
-    """Packets/s of the stream while it sends."""
+    """Rate of the stream in packets/s while it sends."""
     return spec.rate_pps * (1.0 if spec.fixed_rate else factor)
 
 
@@ -155,19 +141,17 @@ def frame_bytes(spec: StreamSpec) -> int:
 
 @dataclass
 class TxPort:
-    """One sending port. What its traffic asks for leaves it as far as the wire and the sending core keep up.
+    """One sending port, whose traffic leaves it as far as the wire and the sending core keep up.
 
-    More than the wire takes, and with ``stretches`` more than the core can send, makes time longer for this port's
-    traffic, and that of its duration too: nothing is made up for later. Without it what the core cannot send is dropped
-    and counted. limit_pps: what the core can send at most, None for any rate. owed_s: how long what was sent in a burst
-    still occupies the port.
+    More than the wire takes, and with ``stretches`` more than the core can send, slows time for this port's traffic,
+    its duration included: nothing is made up for later. Otherwise, what the core cannot send is dropped and counted.
     """
 
     speed_bps: float
-    limit_pps: float | None
+    limit_pps: float | None  # of the core; None for any rate
     stretches: bool
     traffic: PortTraffic | None = None
-    owed_s: float = 0.0
+    owed_s: float = 0.0  # time for which frames sent in a burst still occupy the port
     queue_full: Tally = field(default_factory=Tally)
     cpu_percent: float = 0.0
 
@@ -188,7 +172,7 @@ class TxPort:
         return self._through_core(sent, span_s, on_s)
 
     def over(self, begin_s: float, end_s: float) -> bool:
-        """Test whether traffic that stands at ``begin_s`` will have ended by ``end_s``."""
+        """Test whether the traffic as of ``begin_s`` will have ended by ``end_s``."""
         ahead = self.copy()
         ahead.send(begin_s, end_s)
         return ahead.traffic is not None and ahead.traffic.over(end_s)
@@ -197,17 +181,14 @@ class TxPort:
         traffic = None if self.traffic is None else self.traffic.copy()
         return replace(self, traffic=traffic, queue_full=self.queue_full.copy())
 
-    @property
-    def _stretch_pps(self) -> float:
-        return self.limit_pps if self.stretches and self.limit_pps is not None else inf
-
     def _busy_s(self, sent: Sent) -> float:
         """Time that the wire, or a core that stretches time, needs for these frames."""
         bits = sum(frames * l1_bits(frame_bytes(spec)) for spec, frames in sent)
-        return max(bits / self.speed_bps, sum(frames for _, frames in sent) / self._stretch_pps)
+        core_pps = self.limit_pps if self.stretches and self.limit_pps is not None else inf
+        return max(bits / self.speed_bps, sum(frames for _, frames in sent) / core_pps)
 
     def _kept_s(self, traffic: PortTraffic, begin_s: float, end_s: float) -> float:
-        """Part of the span that passes for the traffic: all of it unless time must be stretched."""
+        """Time that passes for the traffic: the span, unless time must be stretched."""
         span_s = end_s - begin_s
         most = [(spec, rate_at(spec, traffic.factor)) for spec in traffic.specs.values()]
         if not self.owed_s and self._busy_s(most) <= 1.0:
@@ -223,7 +204,7 @@ class TxPort:
         return kept_s
 
     def _through_core(self, sent: Sent, span_s: float, on_s: float) -> Sent:
-        """The frames that a core which drops lets through; how busy it is. on_s: how long of the span traffic is on."""
+        """Drop what exceeds the core's limit while traffic is on, for ``on_s``; update the CPU load."""
         if self.limit_pps is None:
             return sent
         total, room = sum(frames for _, frames in sent), self.limit_pps * on_s
@@ -236,29 +217,26 @@ class TxPort:
 
 
 def received_share(limit_pps: float | None, frames: float, span_s: float) -> float:
-    """The share of the frames reaching a port in this span that it receives; the others are its errors."""
+    """Share that a port receives of the frames that reach it in this span; the others are its errors."""
     if limit_pps is None or frames <= limit_pps * span_s:
         return 1.0
     return limit_pps * span_s / frames
 
 
 def skew_of(tester: TesterSpec, seed: int, port: int, instant: int) -> float:
-    """Seconds by which this port's counters are read earlier than they say, at the grid's instant of this number."""
+    """Seconds by which this port's counters are older than they claim, at the grid's instant of this number."""
     return tester.skew_s * random.Random(f"{seed} skew {port} {instant}").random() if tester.skew_s else 0.0
 
 
 def between(points: Sequence[tuple[float, Sequence[Tally]]], at_s: float) -> list[Tally]:
-    """Tallies as they stood at a moment, by straight lines between those known; the first of them before it."""
+    """Interpolate tallies between the known moments; before the first of these, return the first."""
     later = next((i for i, (point_s, _) in enumerate(points) if point_s >= at_s), len(points) - 1)
     end_s, after = points[later]
     begin_s, before = points[max(0, later - 1)]
     share = min(1.0, max(0.0, (at_s - begin_s) / (end_s - begin_s))) if end_s > begin_s else 1.0
-    return [_mix(one, other, share) for one, other in zip(before, after, strict=True)]
-
-
-def _mix(before: Tally, after: Tally, share: float) -> Tally:
-    mixed = Tally()
-    for length in after.frames:
-        old, new = (one.frames[length] + one.fractions.get(length, 0.0) for one in (before, after))
-        mixed.add(length, old + (new - old) * share)
-    return mixed
+    tallies = [Tally() for _ in after]
+    for tally, first, second in zip(tallies, before, after, strict=True):
+        for length in second.frames:
+            old, new = (one.frames[length] + one.fractions.get(length, 0.0) for one in (first, second))
+            tally.add(length, old + (new - old) * share)
+    return tallies

@@ -1,4 +1,4 @@
-"""A simulated VPP's ``show runtime``: its workers' counters by node, in the digits that VPP 26.06 prints."""
+"""A simulated VPP's ``show runtime``: its workers' counters by node, with the digits that VPP 26.06 prints."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ TABLE_CLOCKS: Mapping[str, tuple[float, float, float]] = {
     "ip4-lookup": (5.63e2, 7.94e1, 4.12e1),
     "ip4-rewrite": (5.83e2, 7.86e1, 4.78e1),
 }
-"""Clocks per packet at those vector sizes on a Netgate 6100 [ipng.ch, 2021-11-26], used for each node's part alone."""
+"""Clocks per packet at those vector sizes on a Netgate 6100 [ipng.ch, 2021-11-26]; only their proportions count."""
 
 _TOTALS = ("packets", "vectors", "busy_clocks", "idle_polls", "idle_clocks", "time_s")
 
 
 def node_shares(vector: float) -> dict[str, float]:
-    """Shares of the forwarding nodes in a packet's clocks at this many packets per vector; they sum to 1.
+    """Share of each forwarding node in a packet's clocks at this many packets per vector.
 
-    Linear in the vector's logarithm between the vector sizes of the table, beyond them as at its ends.
+    Linear in the vector's logarithm between the table's vector sizes, constant beyond them.
     """
     clocks = np.array(list(TABLE_CLOCKS.values()))
     at, marks = math.log(max(vector, 1.0)), np.log(TABLE_VECTORS)
@@ -46,10 +46,9 @@ def runtime_of(
 ) -> tuple[ThreadRuntime, ...]:
     """Return what ``show runtime`` prints of these counters, main thread first.
 
-    interfaces: by the tester's port that each one faces; what came from one port of a pair leaves by the other's. For
-    workers that count no queues, the packets leave by all alike. receive_clocks: per packet, those of ``busy_clocks``
-    that fetching it from the NIC took: they are dpdk-input's, as idle_clocks are; all others are shared by the nodes
-    behind.
+    interfaces: in the order of the tester's ports that they face; packets from one port of a pair leave by the other's
+    interface. Packets of workers that count no queues leave evenly by all. receive_clocks: part of ``busy_clocks`` per
+    packet that dpdk-input took to fetch it, to which it adds idle_clocks; the nodes behind share all the others.
     """
     exits = {port: interfaces[other] for port, other in partners(len(interfaces)).items()}
     idle = WorkerCounters("vpp_main", time_s=max((w.time_s for w in workers), default=0.0))
@@ -78,7 +77,6 @@ def _thread(number: int, worker: WorkerCounters, nodes: Sequence[NodeRuntime]) -
 
 
 def _node(name: str, state: str, calls: int, vectors: int, clocks: float) -> NodeRuntime:
-    """A node's row; clocks are those of the whole interval."""
     each, per_call = _printed(clocks / (vectors or calls), ".2e"), _printed(_rate(vectors, calls), ".2f")
     return NodeRuntime(name, state, calls, vectors, 0, each, per_call)
 
@@ -86,7 +84,7 @@ def _node(name: str, state: str, calls: int, vectors: int, clocks: float) -> Nod
 def _nodes(
     worker: WorkerCounters, interfaces: Sequence[str], exits: Mapping[int, str], receive_clocks: float
 ) -> list[NodeRuntime]:
-    """Nodes that were called, by name in the order of their bytes, as VPP sorts them."""
+    """Nodes that were called, sorted by the bytes of their names, as by VPP."""
     packets, vectors = round(worker.packets), round(worker.vectors)
     vectors = min(max(vectors, 1), packets)
     receiving = min(receive_clocks * worker.packets, worker.busy_clocks) if packets else 0.0
@@ -108,7 +106,7 @@ def _nodes(
 
 
 def _leaving(worker: WorkerCounters, interfaces: Sequence[str], exits: Mapping[int, str]) -> dict[str, float]:
-    """The share of the worker's packets that leaves by each interface: those with at least one packet, summing to 1."""
+    """Share of the worker's packets that leaves by each interface, if that is at least one packet."""
     counts = dict.fromkeys(interfaces, 0.0)
     for queue in worker.queues:
         if queue.packets > 0 and queue.port in exits:
@@ -116,16 +114,14 @@ def _leaving(worker: WorkerCounters, interfaces: Sequence[str], exits: Mapping[i
     if not any(counts.values()):
         counts = dict.fromkeys(interfaces, 1.0)
     total, packets = sum(counts.values()), round(worker.packets)
-    seen = {name: count for name, count in counts.items() if round(packets * count / total)}
-    if not seen:  # a packet or two, shared by too many to be half a packet each
-        busiest = max(counts, key=lambda name: counts[name])
-        return {busiest: 1.0}
-    total = sum(seen.values())
-    return {name: count / total for name, count in seen.items()}
+    shown = {name: count for name, count in counts.items() if round(packets * count / total)}
+    if not shown:  # a packet or two, shared by too many to be half a packet each
+        return {max(counts, key=lambda name: counts[name]): 1.0}
+    total = sum(shown.values())
+    return {name: count / total for name, count in shown.items()}
 
 
 def _since(now: WorkerCounters, before: WorkerCounters | None) -> WorkerCounters:
-    """Return a worker's counts since ``before``; all of ``now`` where there is none."""
     if before is None:
         return now
     grown = {name: getattr(now, name) - getattr(before, name) for name in _TOTALS}
@@ -134,7 +130,7 @@ def _since(now: WorkerCounters, before: WorkerCounters | None) -> WorkerCounters
 
 
 class Runtime:
-    """A simulated VPP's ``show runtime`` and ``clear runtime``. read: the workers' counters now."""
+    """``show runtime`` and ``clear runtime`` of a simulated VPP; ``read`` returns the workers' present counters."""
 
     def __init__(
         self, read: Callable[[], Sequence[WorkerCounters]], interfaces: Sequence[str], receive_clocks: float = 0.0
@@ -155,5 +151,4 @@ def _rate(count: float, of: float) -> float:
 
 
 def _printed(value: float, form: str) -> float:
-    """The value with no more digits than VPP prints."""
     return float(format(value, form))

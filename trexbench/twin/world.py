@@ -1,4 +1,4 @@
-"""The tester's ports, the router behind them, and the step in which frames pass between them."""
+"""The tester's ports, the router between them, and the step in which frames pass."""
 
 from __future__ import annotations
 
@@ -10,25 +10,19 @@ from ..config.twin import TesterSpec
 from .latency import Delay, LatencyGroup
 from .tester import Tally, TxPort, received_share
 
-LINGER_S = 2.0
-"""Time after a flow's last frame for which the router is still asked for frames that it kept."""
+LINGER_S = 2.0  # time after a flow's last frame for which the router is still asked for frames that it holds
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """Frames that reached the router on one port within a span of time, all of one stream.
+    """Frames of one stream that reached the router within a span of time."""
 
-    port: the tester's port that sent them. spread: their share per receive queue of that port, summing to 1.
-    frame_bytes: mean size with FCS. tag: the sender's own mark, handed back with what comes out. timed: whether the
-    sender will ask what these frames took.
-    """
-
-    port: int
-    tag: int
-    spread: tuple[float, ...]
+    port: int  # the tester's port that sent them
+    tag: int  # the sender's name for the stream
+    spread: tuple[float, ...]  # share of each receive queue of the port, summing to 1
     frames: float
-    frame_bytes: float
-    timed: bool = False
+    frame_bytes: float  # mean size with FCS
+    timed: bool = False  # the sender will ask for their delays
 
 
 class Router(Protocol):
@@ -38,60 +32,52 @@ class Router(Protocol):
         """Share of these packets (without FCS, each equally frequent) that each receive queue of the port gets."""
 
     def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
-        """Let the span pass with these arrivals, evenly over it: frames of each (port, tag) that leave within it.
+        """Let the span pass with these arrivals spread evenly over it; return the frames that leave, for each arrival.
 
-        One figure per arrival, in their order; what leaves may have arrived in an earlier span with the same port and
-        tag. Frames that are neither gone nor lost are kept inside. Call it with no frames to let the rings run empty.
+        They may have arrived in an earlier span with the same port and tag. Frames that neither leave nor are lost stay
+        inside. Call it with arrivals of 0 frames to let the rings run empty.
         """
 
     def delays(self, port: int, tag: int) -> Sequence[Delay]:
         """Delays of the timed frames of this port and tag that left in the last ``carry``; not empty if any did."""
 
     def kept(self, port: int, tag: int) -> float:
-        """Frames of this port and tag that are neither gone nor lost."""
+        """Frames of this port and tag that are still inside."""
 
 
-Mark = tuple[int, int]
-"""A packet group of one start: its pg_id and the start's number."""
+Mark = tuple[int, int]  # packet group of one start: its pg_id and the start's number
 
 
 class FrameClass(NamedTuple):
-    """Frames that are all treated alike: port, length with FCS, spread over the receive queues, whether timed, and the
-    mark by which they are counted.
-    """
+    """Frames that are all treated alike."""
 
     port: int
-    length: int
-    spread: tuple[float, ...]
-    mark: Mark | None = None
-    counted: int | None = None
+    length: int  # with FCS
+    spread: tuple[float, ...]  # over the receive queues
+    mark: Mark | None = None  # None: not timed
+    counted: int | None = None  # mark by which they are counted
 
 
 @dataclass
 class TesterPort:
-    """One of the tester's ports. flows: where the frames of each of its streams belong, by the stream's id.
-
-    rx_limit_pps: frames per second that it can receive; rx_silent: it does not count the others. groups: of the latency
-    streams that were started last. flows_sent, flows_received: counted frames by their marks.
-    """
+    """One of the tester's ports."""
 
     tx: TxPort
-    rx_limit_pps: float | None = None
-    rx_silent: bool = False
-    flows: dict[int, FrameClass] = field(default_factory=dict)
-    groups: dict[Mark, LatencyGroup] = field(default_factory=dict)
+    rx_limit_pps: float | None = None  # frames per second that it can receive
+    rx_silent: bool = False  # frames beyond that are no errors
+    flows: dict[int, FrameClass] = field(default_factory=dict)  # by stream id
+    groups: dict[Mark, LatencyGroup] = field(default_factory=dict)  # of the streams started last
     sent: Tally = field(default_factory=Tally)
     received: Tally = field(default_factory=Tally)
     errors: Tally = field(default_factory=Tally)
-    flows_sent: dict[int, Tally] = field(default_factory=dict)
+    flows_sent: dict[int, Tally] = field(default_factory=dict)  # counted frames by mark
     flows_received: dict[int, Tally] = field(default_factory=dict)
 
     @classmethod
     def of(cls, spec: TesterSpec, port: int, speed_bps: float) -> TesterPort:
-        """Port number ``port``, which falls short as the spec says of it."""
-        limit_pps, stretches = spec.limit_of("tx", port), spec.overload == "stretch"
-        silent = spec.rx_overload == "silent"
-        return cls(TxPort(speed_bps, limit_pps, stretches), spec.limit_of("rx", port), silent)
+        """Make a port with the shortcomings that the spec gives it."""
+        tx = TxPort(speed_bps, spec.limit_of("tx", port), spec.overload == "stretch")
+        return cls(tx, spec.limit_of("rx", port), spec.rx_overload == "silent")
 
     def tallies(self) -> tuple[Tally, ...]:
         return self.sent.copy(), self.received.copy(), self.errors.copy()
@@ -99,21 +85,17 @@ class TesterPort:
 
 @dataclass
 class World:
-    """Everything that changes with time, and the moment at which it stands.
-
-    partners: by port, the one that the router connects it to. tags: the router's names for flows. active_s: when frames
-    were last seen of each flow that the router may still hold frames of.
-    """
+    """Everything that changes with time."""
 
     router: Router
     ports: list[TesterPort]
-    partners: Mapping[int, int]
-    at_s: float = 0.0
-    tags: dict[FrameClass, int] = field(default_factory=dict)
-    active_s: dict[FrameClass, float] = field(default_factory=dict)
+    partners: Mapping[int, int]  # port to which the router connects each port
+    at_s: float = 0.0  # present moment
+    tags: dict[FrameClass, int] = field(default_factory=dict)  # the router's names for flows
+    active_s: dict[FrameClass, float] = field(default_factory=dict)  # last frame of each flow that it may still hold
 
     def step(self, end_s: float) -> list[int]:
-        """Let time pass up to this moment; the ports whose traffic ended in it."""
+        """Let time pass up to this moment; returns the ports whose traffic ended."""
         span_s, frames = end_s - self.at_s, self._send(end_s)
         for flow, count in frames.items():
             if count:
@@ -131,15 +113,20 @@ class World:
             elif end_s - self.active_s[flow] > LINGER_S:
                 del self.active_s[flow]
         self.at_s = end_s
-        return self._end_traffic()
+        ended = []
+        for number, port in enumerate(self.ports):
+            if port.tx.traffic is not None and port.tx.traffic.over(end_s):
+                port.tx.traffic = None
+                ended.append(number)
+        return ended
 
     def kept(self, port: int, mark: Mark) -> float:
-        """Frames of the group, which this port sent, that are still in the router."""
+        """Frames of a group that this port sent and the router still holds."""
         flows = {flow for flow in self.ports[port].flows.values() if flow.mark == mark}
         return sum(self.router.kept(port, self.tags[flow]) for flow in flows)
 
     def _send(self, end_s: float) -> dict[FrameClass, float]:
-        """Return the frames that leave the tester towards the router."""
+        """Let the tester send until ``end_s``; returns the frames by flow."""
         frames: dict[FrameClass, float] = {}
         for port in self.ports:
             for spec, count in port.tx.send(self.at_s, end_s):
@@ -168,11 +155,3 @@ class World:
                 group = None if flow.mark is None else self.ports[flow.port].groups.get(flow.mark)
                 if group is not None:
                     group.receive(flow.length, count * share, self.router.delays(flow.port, self.tags[flow]))
-
-    def _end_traffic(self) -> list[int]:
-        ended = []
-        for number, port in enumerate(self.ports):
-            if port.tx.traffic is not None and port.tx.traffic.over(self.at_s):
-                port.tx.traffic = None
-                ended.append(number)
-        return ended
