@@ -167,7 +167,7 @@ class Server:
 
 SERVERS = [
     (["flow_stats", "latency"], 1023, True, None),
-    (["latency"], 1023, True, "the server's ports count no streams"),
+    (["latency"], 1023, True, "the server's ports do not count streams"),
     (["flow_stats"], 127, False, "filters in hardware"),
     (["flow_stats"], 5, True, "6 streams are more than 5"),
 ]

@@ -1,7 +1,7 @@
-"""Loads the genuine STL client, keeps its private libraries away from ours, and says what its errors mean.
+"""Loads the genuine STL client, keeps its private libraries away from ours, and interprets its errors.
 
 The client brings its own scapy, PyYAML, ZeroMQ binding and more, under their usual names in ``sys.modules``. They have
-those names only inside ``with client.namespace():``; outside, ``import yaml`` is ours as ever. Whatever may import
+those names only inside ``with client.namespace():``; outside, ``import yaml`` imports ours as ever. Whatever may import
 client code late (loading a profile, building a packet) belongs inside.
 """
 
@@ -42,13 +42,13 @@ CLIENT_NAMES = frozenset(
 
 @dataclass
 class Client:
-    """The loaded client. ``api`` is its module ``trex.stl.api``; origin and version are for the result document."""
+    """The loaded client; origin and version are for the result document."""
 
     origin: str
     version: str
     interactive: Path
     external: Path
-    api: Any = None
+    api: Any = None  # its module trex.stl.api
     _modules: dict[str, types.ModuleType] = field(default_factory=dict, repr=False)
     _lock: Any = field(default_factory=threading.RLock, repr=False)
     _depth: int = field(default=0, repr=False)
@@ -58,7 +58,7 @@ class Client:
 
     @contextmanager
     def namespace(self) -> Iterator[Client]:
-        """Inside, the client's libraries go by their names; may be nested."""
+        """Give the client's libraries their names inside the block, which may be nested."""
         with self._lock:
             if self._depth:
                 yield self
@@ -85,7 +85,7 @@ class Client:
                         os.environ["TREX_EXT_LIBS"] = environment
 
     def call(self, where: str, method: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call the client's API for the server at ``where``, uninterrupted; its errors become GeneratorErrors."""
+        """Call the client's API, uninterrupted; its errors become GeneratorErrors about the server at ``where``."""
         _LOG.debug("TRex server %s: the client's %s", where, getattr(method, "__name__", "call"))
         with uninterrupted(), self.namespace():
             try:
@@ -102,22 +102,25 @@ _loaded: dict[str, Client] = {}
 
 
 def load_client(trex_dir: str | os.PathLike[str] | None = None) -> Client:
-    """The STL client of this TRex directory, or of TREXBENCH_TREX_DIR, or of the package lbr-trex-client.
+    """Load the STL client of this TRex directory, or of TREXBENCH_TREX_DIR, or of the package lbr-trex-client.
 
-    Loaded once for a process and a directory (0.4 s); GeneratorError says what is missing.
+    A process loads each only once (0.4 s). GeneratorError names what is missing.
     """
     directory = str(trex_dir or os.environ.get(TREX_DIR_VARIABLE) or "")
     if directory not in _loaded:
-        client = _in_directory(Path(directory)) if directory else _installed()
-        # A signal that came here would be swallowed by a bare ``except`` of theirs.
+        client = _find_in_directory(Path(directory)) if directory else _find_installed()
+        # uninterrupted: one of their bare ``except``s would swallow the signal
         with uninterrupted(), client.namespace():
-            client.api = _import(client)
-        _check_api(client)
+            client.api = module = _import_api(client)
+        needed = ("STLClient", "STLProfile", "STLStream", "STLPktBuilder")
+        ours = Path(module.__file__).is_relative_to(client.interactive)
+        if not ours or not all(hasattr(module, name) for name in needed):
+            raise GeneratorError(f"the STL client of {client.origin} lacks the API that trexbench uses", _INSTALL)
         _loaded[directory] = client
     return _loaded[directory]
 
 
-def _in_directory(directory: Path) -> Client:
+def _find_in_directory(directory: Path) -> Client:
     interactive, external = directory / _INTERACTIVE, directory / "external_libs"
     if not (interactive / "trex" / "stl" / "api.py").is_file() or not external.is_dir():
         raise GeneratorError(
@@ -129,7 +132,7 @@ def _in_directory(directory: Path) -> Client:
     return Client(str(directory.absolute()), name, interactive, external)
 
 
-def _installed() -> Client:
+def _find_installed() -> Client:
     spec = importlib.util.find_spec(_FROM_PYPI)
     if spec is None or not spec.submodule_search_locations:
         fork = importlib.util.find_spec("trex_stl_lib")
@@ -140,7 +143,7 @@ def _installed() -> Client:
     return Client("lbr-trex-client", version, root / "interactive", root / "external_libs")
 
 
-def _import(client: Client) -> Any:
+def _import_api(client: Client) -> Any:
     scapy = sorted(client.external.glob("scapy-*"))
     if scapy:
         sys.path.insert(1, str(scapy[-1]))
@@ -161,17 +164,17 @@ def _import(client: Client) -> Any:
 
 @dataclass
 class _WithoutPlots:
-    """Keeps pyplot from one thread, as if it were not installed: scapy would take half a second to load it."""
+    """Hides pyplot from one thread, since scapy would take half a second to load it."""
 
     thread: int = field(default_factory=threading.get_ident)
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
         if fullname in ("matplotlib", "matplotlib.pyplot") and threading.get_ident() == self.thread:
-            raise ModuleNotFoundError(f"{fullname} is not for the client", name=fullname)
+            raise ModuleNotFoundError(f"{fullname} is hidden from the client", name=fullname)
 
 
 def _restore_removed_modules() -> None:
-    """Provide what the client (its scapy and six of 2019) needs and Python 3.12 and 3.13 removed."""
+    """Provide what Python 3.12 and 3.13 removed and the client needs (its scapy and six are of 2019)."""
     if sys.version_info >= (3, 12):
         imp = types.ModuleType("imp")
         imp.reload = importlib.reload  # type: ignore[attr-defined]
@@ -196,34 +199,27 @@ def _find_spec(self: Any, name: str, path: Any = None, target: Any = None) -> An
     return importlib.util.spec_from_loader(name, self) if name in self.known_modules else None
 
 
-def _check_api(client: Client) -> None:
-    module = client.api
-    missing = [name for name in ("STLClient", "STLProfile", "STLStream", "STLPktBuilder") if not hasattr(module, name)]
-    if missing or not Path(module.__file__).is_relative_to(client.interactive):
-        raise GeneratorError(f"the STL client of {client.origin} lacks the API that trexbench uses", _INSTALL)
-
-
 def _swap(modules: Mapping[str, types.ModuleType]) -> dict[str, types.ModuleType]:
-    """Put these modules in the place of those that go by the client's names, and return those."""
-    # A copy: a profile's thread that was given up may still be importing.
-    found = {name: module for name, module in sys.modules.copy().items() if name.partition(".")[0] in CLIENT_NAMES}
-    for name in found:
+    """Replace the modules that go by the client's names, and return them."""
+    # a copy, since an abandoned profile's thread may still be importing
+    replaced = {name: module for name, module in sys.modules.copy().items() if name.partition(".")[0] in CLIENT_NAMES}
+    for name in replaced:
         sys.modules.pop(name, None)
     sys.modules.update(modules)
-    return found
+    return replaced
 
 
-# TRex's errors have a text and no code of their own: the texts that trexbench acts on, and their meaning. ``errors``
-# and ``conversation`` are recordings of TRex v3.08 in tests/fixtures/trex-v3.08.
+# TRex's errors have a text, but no code of their own: here are the texts that trexbench acts on. ``errors`` and
+# ``conversation`` are recordings of TRex v3.08 in tests/fixtures/trex-v3.08.
 
 
 class Meaning(Enum):
     OTHER_MODE = "the server is not in stateless mode"
     OTHER_VERSION = "server and client do not fit each other"
     NOT_OURS = "the port belongs to somebody else, or to nobody"
-    WRONG_STATE = "the port is in the wrong state for this command: it sends nothing any more, or still sends"
-    TOO_FAST = "more than the line's rate is asked for"
-    RESTARTED = "the server is not the one that this session began with"
+    WRONG_STATE = "the port is in the wrong state for this command: it no longer sends, or still does"
+    TOO_FAST = "the rate exceeds the line's"
+    RESTARTED = "the server was restarted since this session began"
 
 
 _MEANINGS = (
@@ -241,15 +237,15 @@ _MEANINGS = (
 
 
 NO_COUNTER = "Failed allocating statistic counter"
-"""TRex v3.08's words for a start with more packet groups than are left (trex_stl_fs.cpp)."""
+"""Words of TRex v3.08 for a start with more packet groups than are left (trex_stl_fs.cpp)."""
 
 
 def meaning_of(text: str) -> Meaning | None:
-    """The first meaning that fits; None for a text that is only passed on."""
+    """First meaning that fits; None for a text that is only passed on."""
     return next((meaning for words, meaning in _MEANINGS if words in text), None)
 
 
 def brief(err: BaseException) -> str:
-    """An error of the client as one line, without asterisks."""
+    """Text of a client's error in one line, without asterisks."""
     text = err.brief() if hasattr(err, "brief") else str(err)
     return " ".join(str(text).replace("*", " ").split())

@@ -1,4 +1,4 @@
-"""Connects to a TRex server: reaches it, checks its ports, takes them, and gives them back whatever happens."""
+"""Connects to a TRex server: checks its ports, takes them, and gives them back whatever happens."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ RPC_PORT, EVENT_PORT = 4501, 4500
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """Where a TRex server listens. timeout_s: for each exchange with it; ``tries`` times that for an answer."""
+    """Address of a TRex server."""
 
     server: str = "127.0.0.1"
     rpc_port: int = RPC_PORT
     event_port: int = EVENT_PORT
-    timeout_s: float = 3.0
-    tries: int = 1
+    timeout_s: float = 3.0  # of each exchange
+    tries: int = 1  # time-outs to wait for an answer
 
     def __str__(self) -> str:
         return f"{self.server}:{self.rpc_port}"
@@ -49,7 +49,7 @@ def connect(
 ) -> Iterator[TrexGenerator]:
     """Acquire the ports, idle and up, until the end of the block; a watchdog process stops them if we are killed.
 
-    force takes ports from another owner and stops what they send; without it a foreign owner is PortBusy.
+    ``force`` takes ports from another owner and stops their traffic; without it, PortBusy is raised.
     """
     reach(endpoint)
     client = load_client(trex_dir)
@@ -57,7 +57,7 @@ def connect(
         channel = Channel(stl.conn.rpc, clock.now)
         generator = None
         try:
-            with uninterrupted():  # at no moment are ports ours that nobody would give back
+            with uninterrupted():  # so that no port is ever ours without anybody to give it back
                 _take(client, stl, channel, ports, force)
                 generator = TrexGenerator(client, stl, channel, ports, clock)
                 if guarded:
@@ -69,8 +69,8 @@ def connect(
                 if generator is not None and channel.answering and channel.unreachable() is None:
                     generator.release()
             raise
-        # A server that does not answer is left to the watchdog, which tries for longer than a user waits. A lost port
-        # that the block knows of is not raised again here: the run would lose its result.
+        # A server that does not answer is left to the watchdog, which tries for longer than a user would wait. A lost
+        # port that the block knows of is not raised again here, or the run would lose its result.
         if channel.answering:
             with suppress(PortOwned) if generator.lost_a_port else nullcontext():
                 generator.release()
@@ -78,7 +78,7 @@ def connect(
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """Facts that a server reports without any port being taken: version, system, and the status of each port."""
+    """Facts that a server reports without any port being taken; ``ports`` holds the status of each."""
 
     client: str
     version: Mapping[str, Any]
@@ -86,12 +86,12 @@ class ServerFacts:
     ports: Mapping[int, Mapping[str, Any]]
 
     def speed_bps(self, port: int) -> float:
-        described = {int(one["index"]): one for one in self.system["ports"]}
+        described = {int(described["index"]): described for described in self.system["ports"]}
         return nominal_bps(described[port], self.ports[port])
 
     @property
     def macs(self) -> dict[int, str]:
-        """The MAC of each port that the server names one of."""
+        """MAC of each port for which the server names one."""
         sources = {port: ethernet_of(status).get("src") for port, status in self.ports.items()}
         return {port: str(mac) for port, mac in sources.items() if mac}
 
@@ -103,7 +103,7 @@ def describe(endpoint: ServerAddress, trex_dir: str | os.PathLike[str] | None = 
     with _session(client, endpoint) as stl:
         channel = Channel(stl.conn.rpc, time.monotonic)
         version, system = stl.get_server_version(), stl.get_server_system_info()
-        ports = sorted(int(one["index"]) for one in system["ports"])
+        ports = sorted(int(described["index"]) for described in system["ports"])
         answers = channel.batch([("get_port_status", status_of(port)) for port in ports]).results
     for port, status in zip(ports, answers, strict=True):
         if isinstance(status, Refusal):
@@ -112,7 +112,7 @@ def describe(endpoint: ServerAddress, trex_dir: str | os.PathLike[str] | None = 
 
 
 def reach(endpoint: ServerAddress) -> None:
-    """GeneratorError unless somebody listens there; ZeroMQ itself would only wait."""
+    """Raise GeneratorError unless somebody listens there; ZeroMQ itself would only wait."""
     for port, what in ((endpoint.rpc_port, "TRex server"), (endpoint.event_port, "TRex server's events")):
         try:
             socket.create_connection((endpoint.server, port), endpoint.timeout_s).close()
@@ -126,7 +126,7 @@ def reach(endpoint: ServerAddress) -> None:
 
 @contextmanager
 def _session(client: Client, endpoint: ServerAddress) -> Iterator[Any]:
-    """A connected STLClient; disconnected at the end of the block, and when a signal waited for the connection."""
+    """Connect an STLClient until the end of the block, or until a signal that came meanwhile."""
     stl = None
     try:
         with uninterrupted(), client.namespace():
@@ -141,14 +141,17 @@ def _session(client: Client, endpoint: ServerAddress) -> Iterator[Any]:
                 async_timeout=endpoint.timeout_s,
             )
             stl.conn.async_ = _NoEvents()
-            _close_before_the_end(type(stl.conn.rpc))
+            # The client's own __del__ ends the ZeroMQ context before it closes the socket. Called by the garbage
+            # collector, that waits for ever: the context knows its sockets by weak references, which are gone by then.
+            rpc = type(stl.conn.rpc)
+            rpc.__del__ = rpc.disconnect
             stl.conn.rpc.retry_base = endpoint.tries - 1
             with redirect_stdout(io.StringIO()):  # the client prints what it cannot decode
                 stl.connect()
-            stl.conn.rpc.retry_base = endpoint.tries - 1  # connected, the client would wait four times for any answer
+            stl.conn.rpc.retry_base = endpoint.tries - 1  # once connected, the client would wait four times
         yield stl
     except client.api.TRexError as err:
-        raise _no_session(client, endpoint, brief(err)) from err
+        raise _session_error(client, endpoint, brief(err)) from err
     finally:
         if stl is not None:
             with uninterrupted():
@@ -156,8 +159,9 @@ def _session(client: Client, endpoint: ServerAddress) -> Iterator[Any]:
 
 
 class _NoEvents:
-    """Replaces the client's subscriber, a thread that costs CPU time at every event and ends this process with SIGTERM
-    when it crashes. Link, owner and state are polled instead.
+    """Replaces the client's subscriber: a thread that takes CPU time at every event, and SIGTERMs us if it crashes.
+
+    Link, owner and state are polled instead.
     """
 
     def connect(self) -> bool:
@@ -170,16 +174,7 @@ class _NoEvents:
         return True
 
 
-def _close_before_the_end(connection: Any) -> None:
-    """Make a connection that is garbage-collected close its socket before it ends its ZeroMQ context.
-
-    The client's own ``__del__`` ends the context first. That waits for ever: the context knows its sockets by weak
-    references, which the collector has cleared by then.
-    """
-    connection.__del__ = connection.disconnect
-
-
-def _no_session(client: Client, endpoint: ServerAddress, text: str) -> GeneratorError:
+def _session_error(client: Client, endpoint: ServerAddress, text: str) -> GeneratorError:
     meaning = meaning_of(text)
     if meaning is Meaning.OTHER_MODE:
         return GeneratorError(f"TRex server {endpoint} is not in stateless mode ({text})", "start it with --stl")
@@ -199,34 +194,28 @@ def _take(client: Client, stl: Any, channel: Channel, ports: Sequence[int], forc
         raise GeneratorError(f"TRex server {channel.where} has no port {missing[0]}", f"its ports are {listed}")
     before = {port: channel.call("get_port_status", **status_of(port)) for port in ports}
     for port, status in before.items():
-        for what, found, remedy in obstacles(status, force):
-            raise (PortBusy if what == "owner" else GeneratorError)(
-                f"port {port} of TRex server {channel.where} {found}", remedy
-            )
+        for kind, text, remedy in obstacles(status, force):
+            error = PortBusy if kind == "owner" else GeneratorError
+            raise error(f"port {port} of TRex server {channel.where} {text}", remedy)
     client.call(channel.where, stl.acquire, ports=list(ports), force=force, sync_streams=False)
     try:
         for port, status in before.items():
-            _prepare(client, stl, channel, port, status)
+            owned = {"port_id": port, "handler": stl.ports[port].handler}
+            if status["state"] not in IDLE:
+                channel.call("stop_traffic", profile_id="*", **owned)
+                # otherwise the client remembers the state from before, and refuses to load streams
+                client.call(channel.where, stl.ports[port].sync)
+            if status.get("service"):
+                channel.call("service", enabled=False, filtered=False, **owned)
+            if status["attr"].get("promiscuous", {}).get("enabled"):
+                channel.call("set_port_attr", attr={"promiscuous": {"enabled": False}}, **owned)
     except BaseException:
         with suppress(BenchError):
             client.call(channel.where, stl.release, ports=list(ports))
         raise
 
 
-def _prepare(client: Client, stl: Any, channel: Channel, port: int, status: Mapping[str, Any]) -> None:
-    owned = {"port_id": port, "handler": stl.ports[port].handler}
-    if status["state"] not in IDLE:
-        channel.call("stop_traffic", profile_id="*", **owned)
-        # else the client still knows the state from before, and refuses to load streams
-        client.call(channel.where, stl.ports[port].sync)
-    if status.get("service"):
-        channel.call("service", enabled=False, filtered=False, **owned)
-    if status["attr"].get("promiscuous", {}).get("enabled"):
-        channel.call("set_port_attr", attr={"promiscuous": {"enabled": False}}, **owned)
-
-
 def _owner_name() -> str:
-    """Name that others read as the ports' owner: user, host and process."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as in some containers
@@ -235,7 +224,6 @@ def _owner_name() -> str:
 
 
 def _silent(client: Client) -> Any:
-    """A logger for the client that prints nothing; its own prints to our screen."""
     logger = client.api.Logger
 
     class Silent(logger):  # type: ignore[misc, valid-type]

@@ -1,4 +1,4 @@
-"""Our end of the watchdog: a pipe to a process that silences the ports if this one is killed."""
+"""Our end of the watchdog: a pipe to the process that silences the ports if this one is killed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-_PACKAGES = str(Path(__file__).parents[3])
-"""Where the package is imported from: the watchdog needs it too, wherever we were started."""
-
-END_S = 5.0
-"""Time that the watchdog may take to end once it was told to."""
+_PACKAGES = str(Path(__file__).parents[3])  # directory that the package is imported from, also by the watchdog
+END_S = 5.0  # time that the watchdog may take to end once asked to
 
 
 class Guard:
-    """A running watchdog. Its pipe closes with this process, however that ends; ``done`` ends it quietly."""
+    """A running watchdog. Its pipe closes with this process, however that ends; ``done`` ends it without effect."""
 
     def __init__(self, server: str, rpc_port: int, api_h: str, handlers: Mapping[int, str]) -> None:
         self.process = subprocess.Popen(
@@ -31,11 +28,11 @@ class Guard:
         )
         assert self.process.stdin is not None
         self._pipe = self.process.stdin
-        self._say(server=server, rpc_port=rpc_port, api_h=api_h, handlers=dict(handlers))
+        self._write(server=server, rpc_port=rpc_port, api_h=api_h, handlers=dict(handlers))
 
     def done(self) -> None:
-        """The ports are silent and given back: nothing is left to watch. Safe to call twice."""
-        self._say(done=True)
+        """End the watchdog once the ports are silent and given back. Safe to call twice."""
+        self._write(done=True)
         self.close()
         try:
             self.process.wait(END_S)
@@ -44,11 +41,11 @@ class Guard:
             self.process.wait()
 
     def close(self) -> None:
-        """Without ``done`` before, the pipe's end makes the watchdog stop and release the ports, without us waiting."""
+        """Close the pipe, without waiting; unless ``done`` came before, the watchdog stops and releases the ports."""
         with contextlib.suppress(OSError):
             self._pipe.close()
 
-    def _say(self, **line: object) -> None:
+    def _write(self, **line: object) -> None:
         if not self._pipe.closed:
             with contextlib.suppress(OSError):
                 self._pipe.write(json.dumps(line).encode() + b"\n")

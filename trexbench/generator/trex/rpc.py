@@ -1,7 +1,7 @@
-"""Many commands in one message over the client's own connection, and the server's time stamps in the run's time.
+"""Sends batches of commands over the client's own connection, and converts the server's time stamps to the run's time.
 
-``JsonRpcClient.transmit`` pretty-prints every message for a log nobody reads, and lets Ctrl-C vanish inside its socket
-call. Here a batch goes through its ``send_raw_msg`` instead: the same socket, time-outs and reconnection.
+``JsonRpcClient.transmit`` pretty-prints every message for a log that nobody reads, and loses a Ctrl-C inside its socket
+call. Batches go through its ``send_raw_msg`` instead: the same socket, time-outs and reconnection.
 """
 
 from __future__ import annotations
@@ -19,15 +19,10 @@ from ...core.errors import GeneratorError, GeneratorLost
 from ...signals import uninterrupted
 
 _LOG = logging.getLogger(__name__)
-DRIFT = 1e-4
-"""Rate at which two clocks may drift apart, in seconds per second; crystals are ten times better."""
-
-REACH_S = 1.0
-"""Time within which a server that does not answer has to accept a connection."""
-
+DRIFT = 1e-4  # rate at which two clocks may drift apart, in seconds per second; crystals are ten times better
+REACH_S = 1.0  # time within which a server that does not answer must accept a connection
 REPEATABLE = re.compile("get_.*|ping|update_traffic")
-"""Commands that may be carried out twice: they read, or set a rate that is stated as such."""
-
+"""Commands that may be carried out twice: they read, or set an absolute rate."""
 Call = tuple[str, Mapping[str, Any]]
 
 
@@ -42,25 +37,22 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Answer:
-    """A batch's results in the order of its calls; sent_s and received_s are the run's clock around the exchange."""
+    """Results of a batch, in the order of its calls."""
 
     results: Sequence[Any]
-    sent_s: float
+    sent_s: float  # on the run's clock
     received_s: float
 
     def refusals(self) -> list[Refusal]:
-        return [one for one in self.results if isinstance(one, Refusal)]
+        return [result for result in self.results if isinstance(result, Refusal)]
 
 
 class Channel:
-    """Commands to the server over a connected client's ``JsonRpcClient``; raises GeneratorLost when none answers."""
+    """Sends commands over a connected client's ``JsonRpcClient``; GeneratorLost when the server does not answer."""
 
     def __init__(self, rpc: Any, now: Callable[[], float]) -> None:
-        self._rpc = rpc
-        self._now = now
-        self._number = 0
-        self.answering = True
-        """True if the last exchange got an answer."""
+        self._rpc, self._now, self._number = rpc, now, 0
+        self.answering = True  # False once an exchange got no answer
 
     @property
     def where(self) -> str:
@@ -71,9 +63,9 @@ class Channel:
         return str(self._rpc.api_h)
 
     def batch(self, calls: Sequence[Call]) -> Answer:
-        """The answer, waited for once more if it is late: either side may have been stopped for a while.
+        """Send the calls in one message, and wait twice for the answer: either side may have been suspended.
 
-        Calls that are REPEATABLE are sent again for that, over a new connection; others are sent once.
+        If all are REPEATABLE, they are sent again, over a new connection; others are sent once.
         """
         if not self.answering and (reason := self.unreachable()):
             raise self._lost(reason)  # no need to wait for it again
@@ -81,7 +73,11 @@ class Channel:
             counts = Counter(method for method, _ in calls)
             words = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in counts.items())
             _LOG.debug("TRex server %s: %s", self.where, words)
-        messages = [self._message(method, params) for method, params in calls]
+        messages = [
+            {"jsonrpc": "2.0", "method": method, "id": number, "params": {**params, "api_h": self.api_h}}
+            for number, (method, params) in enumerate(calls, self._number + 1)
+        ]
+        self._number += len(messages)
         tries = 2 if self.answering else 1
         repeatable = all(REPEATABLE.fullmatch(method) for method, _ in calls)
         for _ in range(tries if repeatable else 1):
@@ -94,7 +90,7 @@ class Channel:
         raise self._lost(reason)
 
     def _exchange(self, plain: bytes, more_waits: int) -> tuple[float, bytes | None, float]:
-        """When it was sent, the reply (None: none in time), when that came. more_waits: time-outs after the first."""
+        """Send a message and wait for one time-out and ``more_waits``; return send time, reply if any, reply time."""
         with uninterrupted(), self._rpc.lock:
             if not self._rpc.is_connected():  # a socket that has waited in vain is closed
                 self._rpc.reconnect()
@@ -108,7 +104,7 @@ class Channel:
         return sent, self._rpc.zipper.decompress(reply) if self._rpc.zipper.is_compressed(reply) else reply, received
 
     def unreachable(self) -> str | None:
-        """Why nobody can be reached there; None when somebody listens, and perhaps hangs."""
+        """Reason why the server cannot be reached; None if it listens, though it may hang."""
         try:
             socket.create_connection((self._rpc.server, self._rpc.port), REACH_S).close()
         except OSError as err:
@@ -123,28 +119,23 @@ class Channel:
         )
 
     def call(self, method: str, **params: Any) -> Any:
-        """One command's result; GeneratorError with the server's words when it refuses."""
+        """Send one command and return its result; GeneratorError with the server's words if it refuses."""
         result = self.batch([(method, params)]).results[0]
         if isinstance(result, Refusal):
             raise GeneratorError(f"TRex server {self.where} refuses {method}", result.text)
         return result
 
-    def _message(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        self._number += 1
-        return {"jsonrpc": "2.0", "method": method, "id": self._number, "params": {**params, "api_h": self.api_h}}
-
     def _results(self, messages: Sequence[Mapping[str, Any]], reply: bytes) -> list[Any]:
         try:
             answers = json.loads(reply)
-            by_id = {one["id"]: one for one in (answers if isinstance(answers, list) else [answers])}
-            return [_result(one["method"], by_id[one["id"]]) for one in messages]
+            by_id = {answer["id"]: answer for answer in (answers if isinstance(answers, list) else [answers])}
+            return [_result_of(message["method"], by_id[message["id"]]) for message in messages]
         except (ValueError, KeyError, TypeError, AttributeError) as err:
-            raise GeneratorError(
-                f"TRex server {self.where} sends no JSON-RPC answer ({type(err).__name__})", "is it a TRex?"
-            ) from err
+            text = f"TRex server {self.where} sends no JSON-RPC answer ({type(err).__name__})"
+            raise GeneratorError(text, "is it a TRex?") from err
 
 
-def _result(method: str, answer: Mapping[str, Any]) -> Any:
+def _result_of(method: str, answer: Mapping[str, Any]) -> Any:
     if "error" not in answer:
         return answer["result"]
     error = answer["error"]
@@ -152,17 +143,17 @@ def _result(method: str, answer: Mapping[str, Any]) -> Any:
 
 
 class ServerClock:
-    """Turns the server's time stamps into the run's time.
+    """Converts the server's time stamps to the run's time.
 
     The stamps of each exchange lie between its sending and its receiving. The intersection of these bounds is narrower
     than any single round trip, so a slow answer does not blur its counters' time.
     """
 
     def __init__(self) -> None:
-        self._known: tuple[float, float, float] | None = None
+        self._known: tuple[float, float, float] | None = None  # bounds of the offset, and when they were known
 
     def offset_s(self, sent_s: float, received_s: float, first_ts: float, last_ts: float) -> float:
-        """Time to be added to the stamps of this exchange."""
+        """Offset to be added to the stamps of this exchange."""
         low, high = sent_s - first_ts, received_s - last_ts
         if self._known is not None:
             former_low, former_high, as_of = self._known

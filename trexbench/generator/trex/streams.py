@@ -1,9 +1,9 @@
-"""The streams of the acquired ports: loaded, tagged, and counted by the server, each by itself where it can."""
+"""Streams of the acquired ports: loads and tags them, and has the server count each by itself where it can."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +15,19 @@ from .client import Client
 from .profile_loader import as_profile, behind_vlans, counted_streams, load_streams, own_groups, tagged_streams
 
 _FIRST_TAGGED, _FIRST_COUNTED, _PER_PORT = 0x7B00, 0x10000, 0x100
-"""Packet groups are numbered over all of a server's ports; small numbers are other people's."""
-MOST_COUNTED = 64
-"""Streams of all ports that are counted each: the answer about one takes 400 bytes, at every sample."""
+"""Packet groups are numbered over all of a server's ports; small numbers are left to others."""
+MOST_COUNTED = 64  # most streams of all ports to be counted each: the answer about one takes 400 bytes, at every sample
 
 
 class PortStreams:
-    """uncounted: why the streams that were loaded are not counted each; None where they are.
-
-    counted: by port, the packet groups of its streams in their order; missing where not each has its own.
-    """
+    """Streams on the acquired ports, and the packet groups that count them."""
 
     def __init__(self, client: Client, stl: Any, where: str, ports: Sequence[int]) -> None:
         self._client, self._stl, self._where, self._ports = client, stl, where, tuple(ports)
         self._streams: dict[int, list[Any]] = {}
         self._tagged: dict[int, range] = {}
-        self.counted: dict[int, list[int]] = {}
-        self.uncounted: str | None = None
+        self.counted: dict[int, list[int]] = {}  # packet groups of a port's streams in order, if each has its own
+        self.uncounted: str | None = None  # reason why the loaded streams are not counted each
 
     def load(
         self,
@@ -40,10 +36,17 @@ class PortStreams:
         tx_ports: Sequence[int],
         vlans: Mapping[int, Sequence[int]] | None = None,
     ) -> dict[int, Profile]:
-        """Put the profile's streams on these ports, each behind its VLAN tags, and none on the others of ours."""
+        """Put the profile's streams on these ports, each behind its VLAN tags, and none on our others."""
         for other in sorted(set(self._ports) - set(tx_ports)):
             self._replace(other, [])
-        self._streams = {port: self._of_port(path, tunables, port, (vlans or {}).get(port, ())) for port in tx_ports}
+        by_port = {}
+        for port in tx_ports:
+            streams, tags = load_streams(self._client, path, tunables, port), (vlans or {}).get(port, ())
+            try:
+                by_port[port] = self._client.call(self._where, behind_vlans, self._client, streams, tags)
+            except ConfigError as error:
+                raise ConfigError(f"profile {path.name}: {error}") from None
+        self._streams = by_port
         loaded = {port: as_profile(path, tunables, port, streams) for port, streams in self._streams.items()}
         self._tagged, self.counted = {}, {}
         self.uncounted = None if any(map(own_groups, self._streams.values())) else self._why_not_counted()
@@ -51,15 +54,8 @@ class PortStreams:
             self._place(port)
         return loaded
 
-    def _of_port(self, path: Path, tunables: Mapping[str, str], port: int, vlans: Sequence[int]) -> list[Any]:
-        streams = load_streams(self._client, path, tunables, port)
-        try:
-            return self._client.call(self._where, behind_vlans, self._client, streams, vlans)
-        except ConfigError as error:
-            raise ConfigError(f"profile {path.name}: {error}") from None
-
     def tag(self, rates_pps: Mapping[int, float]) -> None:
-        """Add tagged frames at these rates per second beside the others, which are not counted each from here on."""
+        """Add tagged frames at these rates per second beside the other streams, which are no longer counted each."""
         first = _FIRST_TAGGED
         self._tagged, self.counted = {}, {}
         for port, pps in rates_pps.items():
@@ -71,33 +67,33 @@ class PortStreams:
 
     @property
     def groups(self) -> list[int]:
-        """The packet groups that are to be read."""
-        return [one for numbers in (self._tagged or self.counted).values() for one in numbers]
+        """Packet groups to be read."""
+        return [group for groups in (self._tagged or self.counted).values() for group in groups]
 
     def read(
-        self, told: Mapping[str, Any], time_s: float
+        self, answer: Mapping[str, Any], time_s: float
     ) -> tuple[dict[int, LatencyCounters], dict[int, StreamCounters]]:
-        """Return the counts of tagged frames and of streams in the server's answer about the groups, of this time."""
-        return count_tagged(told, self._tagged), count_streams(told, self.counted, time_s)
+        """Read the counts of tagged frames and of streams from the server's answer about the groups."""
+        return count_tagged(answer, self._tagged), count_streams(answer, self.counted, time_s)
 
     def uncount(self, reason: str) -> None:
-        """Take the streams out of their groups."""
+        """Take the streams out of their groups, for a reason that the document will give."""
         self.uncounted, ports, self.counted = reason, list(self.counted), {}
         for port in ports:
             self._replace(port, self._streams[port])
 
     def _why_not_counted(self) -> str | None:
         system, streams = self._stl.get_server_system_info(), sum(map(len, self._streams.values()))
-        described = [one.get("rx", {}) for one in system["ports"] if int(one["index"]) in self._ports]
-        if not all("flow_stats" in one.get("caps", ()) for one in described):
-            return "the server's ports count no streams"
+        receivers = [port.get("rx", {}) for port in system["ports"] if int(port["index"]) in self._ports]
+        if not all("flow_stats" in receiver.get("caps", ()) for receiver in receivers):
+            return "the server's ports do not count streams"
         if not system.get("advanced_per_stream_stats"):
-            return "the server filters in hardware: marked frames would all go through its one receiving core"
-        most = min(MOST_COUNTED, *(one.get("counters") or 0 for one in described))
+            return "the server filters in hardware: marked frames would all go through its only receiving core"
+        most = min(MOST_COUNTED, *(receiver.get("counters") or 0 for receiver in receivers))
         return f"{streams} streams are more than {most}" if streams > most else None
 
     def _place(self, port: int) -> None:
-        """Put the port's streams on it, each counted by itself unless there is a reason not to."""
+        """Load the port's streams, each counted by itself unless there is a reason not to."""
         plain = self._streams[port]
         groups, streams = own_groups(plain), plain
         if not groups and self.uncounted is None:
@@ -123,36 +119,35 @@ class PortStreams:
 
 
 def count_tagged(answer: Mapping[str, Any], groups: Mapping[int, Sequence[int]]) -> dict[int, LatencyCounters]:
-    """By sending port, from the answer about all of its groups; a group that is missing there has sent nothing."""
+    """Read tagged frames by sending port from the answer about its groups; one that is missing has sent nothing."""
     stats, latency = answer.get("flow_stats") or {}, answer.get("latency") or {}
-    found = {}
-    for port, numbers in groups.items():
-        counted = [_of_group(stats.get(str(one)) or {}, latency.get(str(one)) or {}) for one in numbers]
-        found[port] = _together(counted)
-    return found
+    return {
+        port: _merge([_read_group(stats.get(str(n)) or {}, latency.get(str(n)) or {}) for n in numbers])
+        for port, numbers in groups.items()
+    }
 
 
 def count_streams(
     answer: Mapping[str, Any], groups: Mapping[int, Sequence[int]], time_s: float
 ) -> dict[int, StreamCounters]:
-    """By sending port, from the answer about all of its groups; a port is left out unless every group is told."""
+    """Read streams by sending port from the answer about its groups; a port is left out unless all are there."""
     stats = answer.get("flow_stats") or {}
-    found = {}
+    by_port = {}
     for port, numbers in groups.items():
-        told = [stats.get(str(one)) or {} for one in numbers]
-        if not all(str(port) in (one.get("tp") or {}) and "rp" in one for one in told):
+        counts = [stats.get(str(number)) or {} for number in numbers]
+        if not all(str(port) in (count.get("tp") or {}) and "rp" in count for count in counts):
             continue
-        received = {int(there): tuple(int(one["rp"].get(there, 0)) for one in told) for there in told[0]["rp"]}
-        there = {port: counts for port, counts in received.items() if any(counts)}
-        found[port] = StreamCounters(time_s, tuple(int(one["tp"][str(port)]) for one in told), there)
-    return found
+        arrivals = {int(rx): tuple(int(count["rp"].get(rx, 0)) for count in counts) for rx in counts[0]["rp"]}
+        received = {rx: frames for rx, frames in arrivals.items() if any(frames)}
+        by_port[port] = StreamCounters(time_s, tuple(int(count["tp"][str(port)]) for count in counts), received)
+    return by_port
 
 
-def _of_group(stats: Mapping[str, Any], timed: Mapping[str, Any]) -> LatencyCounters:
+def _read_group(stats: Mapping[str, Any], timed: Mapping[str, Any]) -> LatencyCounters:
     times, errors = timed.get("lat") or {}, timed.get("er") or {}
-    received = sum(int(one) for one in (stats.get("rp") or {}).values())
+    received = sum(map(int, (stats.get("rp") or {}).values()))
     return LatencyCounters(
-        sent=sum(int(one) for one in (stats.get("tp") or {}).values()),
+        sent=sum(map(int, (stats.get("tp") or {}).values())),
         received=received,
         average_s=(_seconds(times, "average") if received else None) or None,  # 0: none yet, in the first half second
         min_s=_seconds(times, "total_min") if received else None,
@@ -169,25 +164,24 @@ def _seconds(times: Mapping[str, Any], name: str) -> float | None:
     return None if value is None else float(value) / 1e6
 
 
-def _together(counted: Sequence[LatencyCounters]) -> LatencyCounters:
-    """Means are weighted by the frames that came back."""
+def _merge(groups: Sequence[LatencyCounters]) -> LatencyCounters:
     histogram: Counter[int] = Counter()
-    for one in counted:
-        histogram.update(one.histogram)
+    for group in groups:
+        histogram.update(group.histogram)
     return LatencyCounters(
-        sent=sum(one.sent for one in counted),
-        received=sum(one.received for one in counted),
-        average_s=_weighted(counted, lambda one: one.average_s),
-        min_s=min((one.min_s for one in counted if one.min_s is not None), default=None),
-        max_s=max((one.max_s for one in counted if one.max_s is not None), default=None),
-        jitter_s=_weighted(counted, lambda one: one.jitter_s),
+        sent=sum(group.sent for group in groups),
+        received=sum(group.received for group in groups),
+        average_s=_weighted_mean([(group.received, group.average_s) for group in groups]),
+        min_s=min((group.min_s for group in groups if group.min_s is not None), default=None),
+        max_s=max((group.max_s for group in groups if group.max_s is not None), default=None),
+        jitter_s=_weighted_mean([(group.received, group.jitter_s) for group in groups]),
         histogram=dict(sorted(histogram.items())),
-        out_of_order=sum(one.out_of_order for one in counted),
-        duplicate=sum(one.duplicate for one in counted),
+        out_of_order=sum(group.out_of_order for group in groups),
+        duplicate=sum(group.duplicate for group in groups),
     )
 
 
-def _weighted(counted: Sequence[LatencyCounters], of: Callable[[LatencyCounters], float | None]) -> float | None:
-    known = [(one.received, value) for one in counted if (value := of(one)) is not None]
-    weight = sum(received for received, _ in known)
-    return sum(received * value for received, value in known) / weight if weight else None
+def _weighted_mean(values: Sequence[tuple[int, float | None]]) -> float | None:
+    known = [(weight, value) for weight, value in values if value is not None]
+    total = sum(weight for weight, _ in known)
+    return sum(weight * value for weight, value in known) / total if total else None

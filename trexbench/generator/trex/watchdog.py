@@ -1,9 +1,9 @@
-"""Stops TRex ports when the harness dies without doing it: ``python -m trexbench.generator.trex.watchdog``.
+"""Stops TRex ports if the harness dies without doing so: ``python -m trexbench.generator.trex.watchdog``.
 
 Reads a line of JSON, ``{"server", "rpc_port", "api_h", "handlers": {port: handler}}``. A second line means that all is
-well; the end of input without one, that the harness was killed: exactly these ports are stopped and released. It lives
-in a session of its own, and leaves only when its input ends. Standard library and zmq: it must start fast, and work
-where the rest is broken.
+well; the end of input without one, that the harness was killed: then exactly these ports are stopped and released. It
+runs in a session of its own, and ends only with its input. It imports nothing but the standard library and zmq, to
+start fast, and to work where the rest is broken.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ATTEMPTS = 3
 
 
 def main(lines: IO[str] = sys.stdin) -> int:
-    """0: nothing to do, or done; 1: the server did not answer. Then the starts' own durations end the traffic."""
+    """Watch until the input ends. Exit code 1: the server does not answer; the starts' durations end the traffic."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     watched = read(lines)
@@ -29,13 +29,13 @@ def main(lines: IO[str] = sys.stdin) -> int:
 
 
 def read(lines: IO[str]) -> Mapping[str, Any] | None:
-    """The ports to silence, once the input has ended; None for none. A line that was cut off says nothing."""
-    said: list[Mapping[str, Any]] = [json.loads(line) for line in lines if line.endswith("\n")]
-    return said[0] if len(said) == 1 else None
+    """Read the ports to silence, until the input ends; None for none. A truncated line does not count."""
+    messages: list[Mapping[str, Any]] = [json.loads(line) for line in lines if line.endswith("\n")]
+    return messages[0] if len(messages) == 1 else None
 
 
 def silence(watched: Mapping[str, Any]) -> bool:
-    """Stop, then release; a second try on a new socket where the first got no answer. True once the server heard."""
+    """Stop, then release the ports, with ATTEMPTS on new sockets; True once the server has answered."""
     message = json.dumps(commands(watched)).encode()
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     try:
@@ -45,9 +45,9 @@ def silence(watched: Mapping[str, Any]) -> bool:
 
 
 def commands(watched: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One JSON-RPC batch: all ports stop before the first is released."""
-    owned = [{"port_id": int(port), "handler": handler} for port, handler in watched["handlers"].items()]
-    calls = [("stop_traffic", {**one, "profile_id": "*"}) for one in owned] + [("release", one) for one in owned]
+    """Make a JSON-RPC batch in which all ports stop before the first is released."""
+    ports = [{"port_id": int(port), "handler": handler} for port, handler in watched["handlers"].items()]
+    calls = [("stop_traffic", {**port, "profile_id": "*"}) for port in ports] + [("release", port) for port in ports]
     return [
         {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "api_h": watched["api_h"]}}
         for number, (method, params) in enumerate(calls, 1)
