@@ -133,7 +133,7 @@ def test_the_process_outlives_the_pipe_unless_told(process: subprocess.Popen[str
     ("about", "argv", "text"),
     [
         ("no ports", [], "argument --interfaces is required"),
-        ("an interface twice", ["--interfaces", "p0,p0"], "no list of different interfaces"),
+        ("an interface twice", ["--interfaces", "p0,p0"], "not a list of different interfaces"),
         ("a speed without unit", ["--interfaces", "p0", "--speed", "10"], "--speed: speed '10' not understood"),
         ("a port too large", ["--interfaces", "p0", "--rpc-port", "65536"], "is not a TCP port"),
         ("a MAC that is none", ["--interfaces", "p0", "--dst-mac", "x"], "is not a MAC address"),

@@ -30,7 +30,7 @@ from trexbench.stlserver.kernel.xdp_latency import (
     map_bytes,
     receiver,
 )
-from trexbench.stlserver.kernel.xdp_layout import Gate, ReceivedWord
+from trexbench.stlserver.kernel.xdp_layout import ReceivedWord
 from trexbench.stlserver.kernel.xdp_plan import plan_port
 
 
@@ -44,7 +44,7 @@ class Port:
     def __init__(self, cpus: int = 1) -> None:
         self.counters, self.map = bytearray(64 * cpus), bytearray(map_bytes(cpus) + 4096)
         self.timed: Any = SimpleNamespace(words=memoryview(self.map).cast("Q"))
-        self.cpus, self.plan, self.sending, self.gate = cpus, None, False, Gate.CLOSED
+        self.cpus, self.plan, self.busy = cpus, None, False
         self.flows = bytearray(flows_bytes(cpus))
         self.code = receiver(5, 6, 7, cpus)
 
@@ -264,12 +264,12 @@ def test_slots_are_handed_out_once_and_anew() -> None:
     assert sorted(mark.slot for mark in marks.values()) == list(range(100))
     first = plan_port(1, [timed(pg_id) for pg_id in range(3)], marks=marks)
     timing.activate(first, None, busy)
-    busy[0].plan, busy[0].sending = first, True
+    busy[0].plan, busy[0].busy = first, True
     again = timing.reserve(1, [timed(pg_id) for pg_id in range(125)], busy)
     assert {mark.slot for mark in again.values()} == set(range(3, SLOTS))
     with pytest.raises(EngineError, match="126 latency streams and 3 on other ports: 128 can be timed"):
         timing.reserve(1, [timed(pg_id) for pg_id in range(126)], busy)
-    busy[0].sending = False
+    busy[0].busy = False
     assert len(timing.reserve(1, [timed(pg_id) for pg_id in range(128)], busy)) == 128
     renewed = timing.reserve(0, [timed(0)], busy)
     assert (renewed[0].slot, renewed[0].generation) == (0, marks[0].generation + 1)

@@ -1,4 +1,4 @@
-"""The server by itself: ``python -m trexbench.stlserver --interfaces p0,p1``. ``trexbench lab serve`` adds to it."""
+"""Command line of the server: ``python -m trexbench.stlserver --interfaces p0,p1``, and of ``trexbench lab serve``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class _Read(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """A type by the function that reads it and refuses in one line."""
+    """Option type made of a function that parses text; its error becomes a usage error in one line."""
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name, self._read = name, read
@@ -51,43 +51,43 @@ def _tcp_port(text: str) -> int:
 
 
 def macs(text: str) -> list[str | None]:
-    """aa:bb:cc:dd:ee:ff,...: one a port, in their order; "-" for a port whose neighbour is unknown."""
-    found = text.lower().split(",")
-    for one in found:
-        if one != "-" and re.fullmatch(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", one) is None:
-            raise ValueError(f"{one!r} is not a MAC address (nor - for none)")
-    return [None if one == "-" else one for one in found]
+    """Parse aa:bb:cc:dd:ee:ff,...: the neighbour of each port in order, "-" where it is unknown."""
+    addresses = text.lower().split(",")
+    for mac in addresses:
+        if mac != "-" and re.fullmatch(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", mac) is None:
+            raise ValueError(f"{mac!r} is not a MAC address (nor - for none)")
+    return [None if mac == "-" else mac for mac in addresses]
 
 
 def _cpus(text: str) -> list[int]:
     cpus = text.split(",") if text else []
-    if not all(one.isascii() and one.isdigit() for one in cpus) or len(set(cpus)) != len(cpus):
-        raise ValueError(f"{text!r} is no list of different CPUs")
-    return [int(one) for one in cpus]
+    if not all(cpu.isascii() and cpu.isdigit() for cpu in cpus) or len(set(cpus)) != len(cpus):
+        raise ValueError(f"{text!r} is not a list of different CPUs")
+    return [int(cpu) for cpu in cpus]
 
 
-def _names(text: str) -> list[str]:
-    found = [one.strip() for one in text.split(",")]
-    if not all(found) or len(set(found)) != len(found):
-        raise ValueError(f"{text!r} is no list of different interfaces")
-    return found
+def _interface_names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len(set(names)) != len(names):
+        raise ValueError(f"{text!r} is not a list of different interfaces")
+    return names
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--interfaces", type=_Read("P0,P1", _names), help="The ports, in their order.")
+@click.option("--interfaces", type=_Read("P0,P1", _interface_names), help="The ports, in order.")
 @click.option("--netns", metavar="NAME", help="Network namespace that holds the interfaces.")
-@click.option("--speed", type=_Read("RATE", parse_speed), help="Port speed (the NIC's, else 10gbps).")
+@click.option("--speed", type=_Read("RATE", parse_speed), help="Port speed (the NIC's, or 10gbps).")
 @click.option("--cpu", type=_Read("N,M", _cpus), default="", help="CPUs that send, one for each pair of ports.")
-@click.option("--skb", cls=_Rare, is_flag=True, help="Do without XDP in the drivers: slower, with any NIC.")
-@click.option("--rpc-cpu", cls=_Rare, type=int, metavar="N", help="CPU that answers (any).")
+@click.option("--skb", cls=_Rare, is_flag=True, help="Do without XDP in the drivers: slower, but works with any NIC.")
+@click.option("--rpc-cpu", cls=_Rare, type=int, metavar="N", help="CPU that answers clients (any).")
 @click.option(
     "--limit-pps",
     cls=_Rare,
     type=click.FloatRange(0, min_open=True),
     metavar="PPS",
-    help="Send no faster, whatever is asked.",
+    help="Send no faster than this, whatever clients ask for.",
 )
-@click.option("--dst-mac", type=_Read("MAC,MAC", macs), help="The ports' neighbours, in their order; - for unknown.")
+@click.option("--dst-mac", type=_Read("MAC,MAC", macs), help="The ports' neighbours, in order; - for unknown.")
 @click.option("--host", default="127.0.0.1", help="Address to listen on (127.0.0.1).")
 @click.option("--rpc-port", type=_Read("N", _tcp_port), default=DEFAULT_RPC_PORT, help=f"({DEFAULT_RPC_PORT})")
 @click.option("--pub-port", type=_Read("N", _tcp_port), default=DEFAULT_PUB_PORT, help=f"({DEFAULT_PUB_PORT})")
@@ -102,8 +102,8 @@ def serve(**options: Any) -> None:
     sys.exit(run(None, **options))
 
 
-def _engine(args: SimpleNamespace) -> Engine:
-    # heavy, and needless for --help and a simulated DUT
+def _kernel_engine(args: SimpleNamespace) -> Engine:
+    # imported late: it is slow to load, and neither --help nor a simulated DUT needs it
     from .kernel.engine import KernelEngine
     from .kernel.port import MODES, SKB
 
@@ -116,7 +116,7 @@ def _engine(args: SimpleNamespace) -> Engine:
 
 
 def _watch_parent(server: StlServer) -> None:
-    """Stop the server when the parent goes: the kernel's signal where there is one, the pipe in any case."""
+    """Stop the server when the parent is gone: by the kernel's signal where there is one, by the pipe in any case."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
     def wait() -> None:
@@ -127,33 +127,32 @@ def _watch_parent(server: StlServer) -> None:
     threading.Thread(target=wait, name="parent-watch", daemon=True).start()
 
 
-def _run_before_others(flags: int = 0) -> None:
-    """Give this thread real-time priority, where that is permitted; flags: of ``sched_setscheduler``."""
-    with contextlib.suppress(OSError):
+def _take_real_time_priority(flags: int = 0) -> None:
+    with contextlib.suppress(OSError):  # not permitted
         os.sched_setscheduler(0, os.SCHED_FIFO | flags, os.sched_param(1))
 
 
 def _answer_promptly(cpu: int | None) -> None:
-    """Run the RPC thread on that CPU (None: on any), and before anything else; no thread begun later inherits that.
+    """Give the RPC thread priority over all others, on this CPU (None: any); threads started later do not inherit it.
 
-    Between the readings of two ports it must not be put aside; it takes less than one percent of a CPU. Where the
-    kernel shares CPUs out by session (autogroup), priorities count only inside of one: the sender's would mean nothing
-    against other sessions' processes. A server that leads its session therefore asks for that session as a whole.
-    Without the right to ask for it things stay as they are.
+    Nothing may preempt it between the readings of two ports; it takes less than one percent of a CPU. Without the
+    right to raise priorities nothing changes.
     """
     if cpu is not None:
         os.sched_setaffinity(0, {cpu})
-    _run_before_others(os.SCHED_RESET_ON_FORK)
+    _take_real_time_priority(os.SCHED_RESET_ON_FORK)
+    # Where the kernel shares CPUs out by session (autogroup), priorities count inside a session only, and the sender's
+    # would mean nothing against other sessions' processes. So a session's leader asks for the session as a whole.
     if os.getsid(0) == os.getpid():
         with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as group:
             group.write("-20")
 
 
 def run(engine: Engine | None, make: Callable[..., StlServer] = StlServer, **options: Any) -> int:
-    """Serve ``engine``, or the one that the options name, until asked to stop; options: those of ``serve``.
+    """Serve ``engine``, or the one that the options of ``serve`` describe, until asked to stop.
 
-    make: returns the server. Returns the exit code: 0 stopped when asked, 1 could not begin. click.UsageError for
-    options that do not go together.
+    Returns the exit code: 0 stopped when asked, 1 could not start. Raises click.UsageError for options that contradict
+    each other.
     """
     args = SimpleNamespace(**options)
     if engine is None and not args.interfaces:
@@ -166,9 +165,9 @@ def run(engine: Engine | None, make: Callable[..., StlServer] = StlServer, **opt
     if args.rpc_cpu is not None and args.rpc_cpu not in usable:
         raise click.UsageError(f"--rpc-cpu: {args.rpc_cpu} is not usable here; usable: {usable}")
     try:
-        engine = engine or _engine(args)
-        # ZMQ's threads inherit this: each request and each reply passes them, and a busy sender delays them by 0.5 s
-        _run_before_others()
+        engine = engine or _kernel_engine(args)
+        # ZMQ's threads, which carry every request and reply, inherit this: a busy sender would delay them by 0.5 s
+        _take_real_time_priority()
         server = make(engine, args.host, args.rpc_port, args.pub_port)
     except (EngineError, ServerError, OSError) as error:
         print(f"stlserver: {error}", file=sys.stderr)

@@ -12,26 +12,26 @@ _EXTENSIONS = (0, 43, 44, 51, 60, 135)
 
 @dataclass(frozen=True)
 class Parts:
-    """Offsets into the frame. version: of IP; 0 without, then there is a payload only. payload: None where cut off."""
+    """Offsets into a frame; of one without IP only the payload's means anything."""
 
-    payload: int | None
-    version: int = 0
+    payload: int | None  # None where the frame is cut off before it
+    version: int = 0  # of IP; 0: none
     ip: int = 0
     layer4: int = 0
     protocol: int | None = None
 
     @property
     def mark(self) -> tuple[int, int]:
-        """The two bytes by which a frame is known: IPv4's ID, the lower part of IPv6's flow label."""
+        """Offsets of the two bytes that can hold a mark: IPv4's ID, or the lower part of IPv6's flow label."""
         return (self.ip + 4, self.ip + 5) if self.version == 4 else (self.ip + 2, self.ip + 3)
 
     def ip_end(self, packet: bytes) -> int:
-        """Where the IP packet ends by its own length."""
+        """End of the IP packet by its own length field."""
         return self.ip + (_u16(packet, self.ip + 2) if self.version == 4 else IPV6_BYTES + _u16(packet, self.ip + 4))
 
 
 def find(packet: bytes) -> Parts:
-    """The parts of a frame without FCS; of what is not IP, or cut short, all behind the Ethernet header is payload."""
+    """Find the parts of a frame without FCS. Without a whole IP header all behind Ethernet's is payload."""
     at, kind = ETHERNET_BYTES, _u16(packet, 12)
     while kind in (VLAN, QINQ) and at + VLAN_BYTES <= len(packet):
         at, kind = at + VLAN_BYTES, _u16(packet, at + 2)
@@ -39,21 +39,15 @@ def find(packet: bytes) -> Parts:
         layer4, protocol = at + 4 * (packet[at] & 15), packet[at + 9]
         return Parts(_payload(packet, layer4, protocol), 4, at, layer4, protocol)
     if kind == IPV6 and at + IPV6_BYTES <= len(packet):
-        layer4, protocol = _behind_extensions(packet, at)
+        protocol, layer4 = packet[at + 6], at + IPV6_BYTES
+        while protocol in _EXTENSIONS and layer4 + 8 <= len(packet):
+            protocol, layer4 = packet[layer4], layer4 + 8 * (packet[layer4 + 1] + 1)
         return Parts(_payload(packet, layer4, protocol), 6, at, layer4, protocol)
     return Parts(ETHERNET_BYTES)
 
 
 def _u16(packet: bytes, at: int) -> int:
     return int.from_bytes(packet[at : at + 2], "big")
-
-
-def _behind_extensions(packet: bytes, at: int) -> tuple[int, int]:
-    """Offset and protocol of what follows an IPv6 header and its extensions."""
-    protocol, at = packet[at + 6], at + IPV6_BYTES
-    while protocol in _EXTENSIONS and at + 8 <= len(packet):
-        protocol, at = packet[at], at + 8 * (packet[at + 1] + 1)
-    return at, protocol
 
 
 def _payload(packet: bytes, layer4: int, protocol: int) -> int | None:

@@ -1,8 +1,7 @@
-"""JSON-RPC 2.0 as TRex frames it: bytes in, requests out, with their parameters by type; replies in, bytes out.
+"""JSON-RPC 2.0 as TRex frames it: decodes requests and checks their parameters, encodes replies.
 
 A frame is plain JSON, or a header of two big-endian u32 (magic, uncompressed length) and a zlib stream.
-Error codes are those of TRex v3.08 (src/rpc-server); of its texts, those that trexbench acts on
-(generator/trex/client.py).
+Error codes are those of TRex v3.08 (src/rpc-server), as are the texts that generator/trex/client.py acts on.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ NO_RESULTS = -32003
 
 
 class RpcError(Exception):
-    """Error that the client gets instead of a result: ``code``, ``message`` and, unless None, ``specific``."""
+    """Error that the client gets instead of a result; ``specific`` is left out where it is None."""
 
     def __init__(self, code: int, message: str, specific: str | None = None) -> None:
         super().__init__(specific or message)
@@ -41,45 +40,50 @@ class RpcError(Exception):
 
 
 def bad_params(text: str) -> RpcError:
-    """The blame is with a parameter's presence, type or range."""
+    """Make the error for a parameter that is missing, of the wrong type or out of range."""
     return RpcError(INVALID_PARAMS, "Bad parameters for method", text)
 
 
 def cannot_execute(text: str) -> RpcError:
-    """The parameters are well-formed, the request cannot be fulfilled."""
+    """Make the error for a well-formed request that cannot be fulfilled."""
     return RpcError(EXECUTE, "Failed To Execute Method", text)
 
 
 @dataclass(frozen=True)
 class RpcRequest:
-    """One member of a frame. error: why it is no call; then ``id`` is None where it could not be read."""
+    """One call of a frame, or what is wrong with it."""
 
-    id: Json = None
+    id: Json = None  # also None where an error hides it
     method: str = ""
     params: Json = None
     error: RpcError | None = None
 
 
 def decode(frame: bytes) -> tuple[list[RpcRequest], bool]:
-    """The calls of one frame, in order, and whether it was compressed: the answer is exactly then. Never raises."""
-    data = None if len(frame) > MAX_MESSAGE_BYTES else _inflate(frame)
-    size_bytes = len(frame) if data is None else len(data)
-    if size_bytes > MAX_MESSAGE_BYTES:
-        claimed = size_bytes if data is None else HEADER.unpack_from(frame)[1]
+    """Calls of one frame in order, and whether it was compressed, as the answer is then to be. Never raises."""
+    inflated = None if len(frame) > MAX_MESSAGE_BYTES else _inflate(frame)
+    zipped, data = inflated is not None, frame if inflated is None else inflated
+    if len(data) > MAX_MESSAGE_BYTES:
+        claimed = HEADER.unpack_from(frame)[1] if zipped else len(frame)
         text = f"Request is too large ({claimed} bytes). Consider splitting to smaller chunks."
-        return [RpcRequest(error=RpcError(INTERNAL, text))], data is not None
-    return _parse(frame if data is None else data), data is not None
+        return [RpcRequest(error=RpcError(INTERNAL, text))], zipped
+    try:
+        # what follows the first value is ignored, as TRex's reader does
+        value, _ = _DECODER.raw_decode(data.decode("utf-8", "replace").lstrip(" \t\r\n"))
+    except (ValueError, RecursionError):
+        return [RpcRequest(error=RpcError(PARSE, "Bad JSON Format"))], zipped
+    return [_parse_call(call) for call in (value if isinstance(value, list) else [value])], zipped
 
 
 def encode(replies: Sequence[Json], zipped: bool) -> bytes:
-    """One reply goes bare, several as an array, none as null; keys sorted, as TRex's writer does."""
+    """Encode one reply bare, several as an array, none as null."""
     body: Json = replies[0] if len(replies) == 1 else (list(replies) or None)
     data = dumps(body)
     return deflate(data) if zipped else data
 
 
 def reply(call_id: Json, result: Json | RpcError) -> dict[str, Json]:
-    """The answer to a call that worked, or to one that did not."""
+    """Make the answer to a call."""
     answer: dict[str, Json] = {"jsonrpc": "2.0", "id": call_id}
     if not isinstance(result, RpcError):
         return {**answer, "result": result}
@@ -88,17 +92,17 @@ def reply(call_id: Json, result: Json | RpcError) -> dict[str, Json]:
 
 
 def dumps(value: Json) -> bytes:
-    """Compact JSON with sorted keys and a newline; NaN and infinities are refused (ValueError)."""
+    """Write compact JSON with sorted keys and a newline, as TRex does; ValueError for NaN and infinities."""
     return (json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n").encode()
 
 
 def deflate(data: bytes) -> bytes:
-    """Header and zlib stream around ``data``."""
+    """Compress a frame: header and zlib stream."""
     return HEADER.pack(MAGIC, len(data)) + zlib.compress(data, 1)  # fast: it stays on this machine
 
 
 def _inflate(frame: bytes) -> bytes | None:
-    """The uncompressed bytes, cut one byte past the limit; None when this is no compressed frame."""
+    """Uncompressed bytes, cut one byte past the limit; None if this is not a compressed frame."""
     if len(frame) < HEADER.size:
         return None
     magic, length = HEADER.unpack_from(frame)
@@ -124,28 +128,22 @@ def _finite(text: str) -> float:
     return value
 
 
-def _whole(text: str) -> int | float:
+def _integer(text: str) -> int | float:
     """Integers beyond 64 bits are floats, as in TRex's JSON library."""
     value = int(text)
     return value if -(2**63) <= value < 2**64 else _finite(text)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole)
-
-
-def _parse(data: bytes) -> list[RpcRequest]:
-    text = data.decode("utf-8", "replace").lstrip(" \t\r\n")
-    try:
-        # what follows the first value is ignored, as TRex's reader does
-        value, _ = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        return [RpcRequest(error=RpcError(PARSE, "Bad JSON Format"))]
-    return [_parse_call(one) for one in (value if isinstance(value, list) else [value])]
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer)
 
 
 def _parse_call(call: Json) -> RpcRequest:
     call_id = call.get("id") if isinstance(call, dict) else None
-    if call_id is None or not _can_be_written(call_id):
+    try:
+        dumps(call_id)
+    except RecursionError:  # nested so deeply that it can be read, but not be written into an answer
+        call_id = None
+    if call_id is None:
         return RpcRequest(error=RpcError(INVALID_REQUEST, "Missing 'id' field"))
     if call.get("jsonrpc") != "2.0":
         return RpcRequest(call_id, error=RpcError(INVALID_REQUEST, "Invalid JSONRPC Version"))
@@ -155,19 +153,10 @@ def _parse_call(call: Json) -> RpcRequest:
     return RpcRequest(call_id, str(method), call.get("params"))
 
 
-def _can_be_written(value: Json) -> bool:
-    """False for a list so deeply nested that it can just be read, but not be put into an answer."""
-    try:
-        return bool(dumps(value))
-    except RecursionError:
-        return False
-
-
 INT32_MAX = 2**31 - 1
 REQUIRED: Any = object()
 
-Fits = Callable[[Json], bool]
-"""Test whether a value has the wanted type and range."""
+Fits = Callable[[Json], bool]  # test of a value's type and range
 
 
 def _is(kind: type) -> Fits:
@@ -189,7 +178,7 @@ class Params:
         self.value = value
 
     def get(self, name: str | int) -> Json:
-        """The raw member; None when it is absent, or this is no object."""
+        """Raw value of a member; None if it is absent or this is not an object."""
         if isinstance(name, int):
             return self.value[name]
         return self.value.get(name) if isinstance(self.value, dict) else None
@@ -211,7 +200,7 @@ class Params:
             raise bad_params(f"field '{name}' is {str(value)[:40]!r}, expecting {kind}")
         return convert(value)
 
-    # each takes a member's name or index, and a default where the member need not be there
+    # each takes a member's name or index, and a default if the member is optional
     string = partialmethod(_typed, "text", _is(str))
     boolean = partialmethod(_typed, "true or false", _is(bool))
     integer = partialmethod(_typed, "a whole number", _is_whole(-INT32_MAX - 1, INT32_MAX), convert=int)
@@ -223,20 +212,20 @@ class Params:
     uint64 = partialmethod(_typed, "a whole number of 64 bits", _is_whole(0, 2**64 - 1), convert=int)
 
     def object(self, name: str | int) -> Params:
-        """A member that must be an object."""
+        """Member that must be an object."""
         return Params(self._typed("an object", _is(dict), name))
 
     def array(self, name: str) -> Params:
-        """A member that must be an array; ``value`` holds its elements' raw values."""
+        """Member that must be an array; ``value`` holds the elements as they came."""
         return Params(self._typed("a list", _is(list), name))
 
     def choice(self, name: str, choices: Sequence[Any]) -> Any:
-        """A member that must equal one of ``choices``."""
+        """Member that must equal one of ``choices``, in type too."""
         value = self.get(name)
-        if not any(type(value) is type(one) and value == one for one in choices):
+        if not any(type(value) is type(choice) and value == choice for choice in choices):
             raise bad_params(f"field '{name}' can only be one of {list(choices)}")
         return value
 
     def profile(self, default: str = "_") -> str:
-        """The profile's name."""
+        """Name of the profile."""
         return str(self.string("profile_id", default))

@@ -1,4 +1,4 @@
-"""The bpf(2) system call by ctypes: maps in shared memory, programs, links, live test runs."""
+"""Calls bpf(2) by ctypes: maps in shared memory, programs, links, live test runs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ OLDEST_KERNEL = (5, 18)
 
 
 def kernel_version(release: str | None = None) -> tuple[int, int]:
-    """(major, minor) of the running kernel, or of a release "6.18.44-generic"; without numbers the oldest that does."""
+    """Version (major, minor) of the running kernel, or of a release like "6.18.44-generic".
+
+    A release without numbers passes for OLDEST_KERNEL.
+    """
     numbers = re.findall(r"\d+", release or platform.release())
     return (int(numbers[0]), int(numbers[1])) if len(numbers) > 1 else OLDEST_KERNEL
 
 
 def require_kernel() -> None:
-    """Raise EngineError where live frames cannot be sent: kernel, processor or privileges."""
+    """Raise EngineError if this kernel or processor cannot send live frames."""
     if platform.machine() not in _SYSCALL_NUMBER:
         raise EngineError(f"cannot send frames on a {platform.machine()} processor; use a real TRex instead")
     if kernel_version() < OLDEST_KERNEL:
@@ -42,7 +45,7 @@ def require_kernel() -> None:
 
 
 def bpf(command: int, attr: ctypes.Array[ctypes.c_char]) -> int:
-    """One bpf(2) call; raises OSError with the kernel's errno. Releases the GIL while it runs."""
+    """Make one bpf(2) call, without the GIL; OSError with the kernel's errno."""
     number = _SYSCALL_NUMBER[platform.machine()]
     result = int(LIBC.syscall(number, command, ctypes.byref(attr), len(attr)))
     if result < 0:
@@ -52,7 +55,6 @@ def bpf(command: int, attr: ctypes.Array[ctypes.c_char]) -> int:
 
 
 def _attr(layout: str, *values: object) -> ctypes.Array[ctypes.c_char]:
-    """``union bpf_attr`` with the command's fields first."""
     return ctypes.create_string_buffer(struct.pack(layout, *values).ljust(128, b"\0"), 128)
 
 
@@ -63,7 +65,7 @@ def _explain(what: str, error: OSError) -> EngineError:
 
 
 def _new_map(what: str, kind: int, value_bytes: int, entries: int, flags: int, name: str) -> int:
-    """The descriptor of a map with keys of 32 bits; EngineError naming ``what`` it is."""
+    """Create a map with keys of 32 bits; an EngineError calls it ``what``."""
     try:
         return bpf(_MAP_CREATE, _attr("=IIIIIII16s", kind, 4, value_bytes, entries, flags, 0, 0, name.encode()[:15]))
     except OSError as error:
@@ -78,7 +80,7 @@ def _put(map_fd: int, key: int, value: int) -> None:
 class SharedMap:
     """An array map with one value that this process also sees as memory.
 
-    ``words`` is a view in 64-bit words: a write is one store, seen by the program at once.
+    ``words`` shows it as 64-bit words: a write is one store, seen by the program at once.
     """
 
     def __init__(self, name: str, size: int) -> None:
@@ -94,7 +96,7 @@ class SharedMap:
 
 
 class MapTable:
-    """A BPF table by 32-bit numbers: of programs, for tail calls, or of interfaces, for programs that send."""
+    """A BPF table with 32-bit numbers: of programs, for tail calls, or of interfaces, for programs that send."""
 
     def __init__(self, what: str, kind: int, entries: int, name: str) -> None:
         self.fd = _new_map(f"a BPF {what}", kind, 4, entries, 0, name)
@@ -108,12 +110,12 @@ class MapTable:
 
 
 def program_slot() -> MapTable:
-    """A table of one program: the code behind a running one can be exchanged."""
+    """Make a table of one program, so that the code behind a running one can be exchanged."""
     return MapTable("program table", _MAP_TYPE_PROG_ARRAY, 1, "trexbench_slot")
 
 
 def device_table(entries: int) -> MapTable:
-    """Interfaces by port number, for programs that send: also from another network namespace than theirs."""
+    """Make a table of interfaces by port number, for programs that send, from any network namespace."""
     return MapTable("table of interfaces", _MAP_TYPE_DEVMAP, entries, "trexbench_ports")
 
 
@@ -136,7 +138,7 @@ class CpuQueue:
 
 
 def load_xdp(name: str, code: bytes) -> int:
-    """Load an XDP program; returns its descriptor. An error ends with the verifier's last lines."""
+    """Load an XDP program and return its descriptor. An error ends with the verifier's last lines."""
     log = ctypes.create_string_buffer(1 << 16)
     source = ctypes.create_string_buffer(code, len(code))
     license_text = ctypes.create_string_buffer(b"GPL")
@@ -167,12 +169,12 @@ def attach_xdp(program_fd: int, ifindex: int, flags: int) -> int:
 
 
 def run_live(program_fd: int, ifindex: int, frame: bytes, repeat: int, batch: int) -> None:
-    """Let the kernel run the program ``repeat`` times, each time with a frame it may send.
+    """Run the program ``repeat`` times in the kernel, each time with a frame it may send.
 
     Blocks until done or until a signal reaches the thread (InterruptedError).
     """
     data = ctypes.create_string_buffer(frame, len(frame))
     context = ctypes.create_string_buffer(struct.pack("=IIIIII", 0, len(frame), 0, ifindex, 0, 0), 24)
     frame_in, context_in = (len(frame), 0, ctypes.addressof(data), 0), (len(context), 0, ctypes.addressof(context), 0)
-    how = (repeat, 0, *context_in, _F_TEST_XDP_LIVE_FRAMES, 0, batch)
-    bpf(_PROG_TEST_RUN, _attr("=IIIIQQIIIIQQIII", program_fd, 0, *frame_in, *how))
+    options = (repeat, 0, *context_in, _F_TEST_XDP_LIVE_FRAMES, 0, batch)
+    bpf(_PROG_TEST_RUN, _attr("=IIIIQQIIIIQQIII", program_fd, 0, *frame_in, *options))

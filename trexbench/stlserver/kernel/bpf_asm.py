@@ -1,6 +1,6 @@
-"""A small assembler for eBPF: mnemonics, labels, 64-bit constants and map addresses; no I/O.
+"""A small assembler for eBPF: mnemonics, labels, 64-bit constants and map addresses.
 
-Source of the encoding: the kernel's Documentation/bpf/standardization/instruction-set.rst.
+The encoding follows the kernel's Documentation/bpf/standardization/instruction-set.rst.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _PSEUDO_MAP_FD, _PSEUDO_MAP_VALUE = 1, 2
 
 
 def fits_signed32(value: int) -> bool:
-    """Test whether an instruction's 32-bit immediate, sign-extended, gives this unsigned 64-bit value."""
+    """Test whether a 32-bit immediate, sign-extended, gives this unsigned 64-bit value."""
     return value < 1 << 31 or value >= (1 << 64) - (1 << 31)
 
 
 class Assembler:
-    """Collects instructions; ``assemble`` resolves the labels and gives the bytes for BPF_PROG_LOAD."""
+    """Collects instructions; ``assemble`` resolves the labels and returns the bytes for BPF_PROG_LOAD."""
 
     def __init__(self) -> None:
         self._words: list[bytes] = []
@@ -56,7 +56,7 @@ class Assembler:
         self._unique = 0
 
     def fresh_label(self, stem: str) -> str:
-        """A label that is used nowhere else."""
+        """Make up a label that is used nowhere else."""
         self._unique += 1
         return f"{stem}.{self._unique}"
 
@@ -69,7 +69,7 @@ class Assembler:
         self._words.append(struct.pack("<BBhI", opcode, src << 4 | dst, off, imm & 0xFFFFFFFF))
 
     def alu(self, op: str, dst: Reg, operand: Operand) -> None:
-        """``dst = dst op operand``; constants beyond a signed 32-bit immediate must come in a register."""
+        """Emit ``dst = dst op operand``; constants beyond a signed 32-bit immediate must come in a register."""
         if isinstance(operand, Reg):
             self._emit(_ALU[op] | 0x0F, dst.index, operand.index)
         elif fits_signed32(operand & (1 << 64) - 1):
@@ -78,7 +78,7 @@ class Assembler:
             raise ValueError(f"{op}: {operand:#x} needs a register")
 
     def mov(self, dst: Reg, operand: Operand) -> None:
-        """``dst = operand``, with the shortest encoding for a constant of up to 64 bits."""
+        """Emit ``dst = operand``, with the shortest encoding of a constant of up to 64 bits."""
         if isinstance(operand, Reg):
             self._emit(0xBF, dst.index, operand.index)
             return
@@ -91,7 +91,7 @@ class Assembler:
             self._wide(dst, 0, value & 0xFFFFFFFF, value >> 32)
 
     def calc(self, dst: Reg, left: Operand, op: str, right: Operand) -> None:
-        """``dst = left op right``."""
+        """Emit ``dst = left op right``."""
         self.mov(dst, left)
         self.alu(op, dst, right)
 
@@ -100,11 +100,11 @@ class Assembler:
         self._emit(0x00, imm=high)
 
     def map_fd(self, dst: Reg, fd: int) -> None:
-        """``dst`` = the map itself (as helpers want it)."""
+        """Load the map itself, as helpers take it."""
         self._wide(dst, _PSEUDO_MAP_FD, fd, 0)
 
     def map_value(self, dst: Reg, fd: int, offset: int = 0) -> None:
-        """``dst`` = address of byte ``offset`` in the first value of an array map."""
+        """Load the address of byte ``offset`` in the first value of an array map."""
         self._wide(dst, _PSEUDO_MAP_VALUE, fd, offset)
 
     def load(self, size: int, dst: Reg, base: Reg, off: int) -> None:
@@ -117,13 +117,13 @@ class Assembler:
             self._emit(0x62 | _SIZE[size], base.index, 0, off, operand)
 
     def change(self, op: str, base: Reg, off: int, operand: Operand, scratch: Reg = R1) -> None:
-        """The 64-bit word at ``base`` + ``off`` becomes word op operand; ``scratch`` then holds the new value, too."""
+        """Apply an operation to the 64-bit word at ``base + off``; ``scratch`` then holds the new value, too."""
         self.load(8, scratch, base, off)
         self.alu(op, scratch, operand)
         self.store(8, base, off, scratch)
 
     def swap(self, dst: Reg, bits: int) -> None:
-        """Byte swap of the low ``bits`` (16, 32 or 64) on a little-endian machine; the rest becomes zero."""
+        """Swap the bytes of the low ``bits`` (16, 32 or 64) on a little-endian machine; the rest becomes zero."""
         self._emit(0xDC, dst.index, imm=bits)
 
     def jump(self, label: str) -> None:
@@ -131,7 +131,7 @@ class Assembler:
         self._emit(0x05)
 
     def jump_if(self, op: str, left: Reg, right: Operand, label: str) -> None:
-        """Unsigned comparison; a constant is compared sign-extended from 32 bits."""
+        """Jump if the comparison holds; it is unsigned, and a constant is sign-extended from 32 bits."""
         self._jumps.append((len(self._words), label))
         if isinstance(right, Reg):
             self._emit(_JUMP[op] | 0x0D, left.index, right.index)
@@ -140,7 +140,7 @@ class Assembler:
 
     @contextmanager
     def unless(self, op: str, left: Reg, right: Operand) -> Iterator[None]:
-        """The code of the block is skipped where the comparison holds."""
+        """Skip the code of the block if the comparison holds."""
         behind = self.fresh_label("behind")
         self.jump_if(op, left, right, behind)
         yield
@@ -150,14 +150,14 @@ class Assembler:
         self._emit(0x85, imm=int(helper))
 
     def bounds(self, start: Reg, end: Reg, context: Reg, need: int, otherwise: str) -> None:
-        """``start`` and ``end`` of an XDP program's packet; those shorter than ``need`` go to a label. R4 is lost."""
+        """Load the bounds of an XDP program's packet; jump if it is shorter than ``need``. Overwrites R4."""
         self.load(4, start, context, 0)
         self.load(4, end, context, 4)
         self.calc(R4, start, "add", need)
         self.jump_if("gt", R4, end, otherwise)
 
     def redirect(self, devices_fd: int, port: Operand) -> None:
-        """Send the packet by the interface of that number in a table, and end."""
+        """Send the packet through an interface of the table, and end."""
         self.mov(R2, port)
         self.map_fd(R1, devices_fd)
         self.mov(R3, 0)
@@ -165,7 +165,7 @@ class Assembler:
         self.exit()
 
     def exit(self, code: int | None = None) -> None:
-        """Return ``code``, or what R0 holds."""
+        """End the program with ``code``, or with R0."""
         if code is not None:
             self.mov(R0, code)
         self._emit(0x95)

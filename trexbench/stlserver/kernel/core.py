@@ -1,4 +1,4 @@
-"""One sending core with its ports: their programs, what stops them at once, and how busy it is."""
+"""One sending core: loads the program of its ports, stops them at once, measures how busy it is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOAD_WINDOW_S = 0.5
 
 
 class SendingCore:
-    """Sends for its ports, which no other core does. devices: the table of all ports; cpu: as in Sender."""
+    """Sends for its ports, which no other core does; ``devices`` is the table of all ports, ``cpu`` as in Sender."""
 
     def __init__(self, ports: Sequence[KernelPort], devices: bpf.MapTable, *, cpu: int | None) -> None:
         self._ports, self._devices = ports, devices
@@ -38,21 +38,13 @@ class SendingCore:
         return self._sender.failure
 
     def make_room(self) -> None:
-        """End the call of a silent core, before a port's memory is filled anew."""
+        """End the call of a silent core, before a port's memory is refilled."""
         if not any(port.busy for port in self._ports):
             self._sender.rest()
 
     def start(self, port: KernelPort) -> None:
-        """Send what the port was prepared for."""
-        size = self._load_program([one for one in self._ports if one is port or one.busy])
-        port.reported = False
-        port.gate = Gate.ARMED
-        if not self._sender.frame_size:
-            self._mark_load()
-            self._sender.go(size)
-
-    def _load_program(self, running: Sequence[KernelPort]) -> int:
-        """Give the sender the program of these ports; returns the size of the frames that it begins with."""
+        """Send what the port was prepared for, and go on with the core's other ports."""
+        running = [item for item in self._ports if item is port or item.busy]
         plans = [
             (item.plan, item.memory.fd, item.rows.fd if item.rows else -1) for item in running if item.plan is not None
         ]
@@ -65,7 +57,11 @@ class SendingCore:
         descriptor = bpf.load_xdp("trexbench_send", program.code())
         self._sender.slot.put(0, descriptor)
         os.close(descriptor)
-        return size
+        port.reported = False
+        port.gate = Gate.ARMED
+        if not self._sender.frame_size:
+            self._mark_load()
+            self._sender.go(size)
 
     def pause(self, port: KernelPort) -> None:
         port.pause()
@@ -74,14 +70,14 @@ class SendingCore:
     def stop(self, port: KernelPort) -> None:
         while port.gate != Gate.CLOSED:
             port.gate = Gate.CLOSED
-            # the program may have been about to open the gate: closed it is if it still is after the turn
+            # the program may have been about to open the gate: it is closed only if it still is after the turn
             if not self._await_turn():
                 self._sender.rest()
                 port.gate = Gate.CLOSED
         self.rest_if_idle()
 
     def _await_turn(self) -> bool:
-        """Wait until the sender has looked at the clock so late that its batch is out too; False: it never does."""
+        """Wait until the sender has read the clock so late that its batch has left, too; False if it does not."""
         asked_ns = time.monotonic_ns()
         while self._sender.frame_size:
             now_ns = time.monotonic_ns()
@@ -98,7 +94,7 @@ class SendingCore:
             self._sender.rest()
 
     def load(self) -> list[PortLoad]:
-        """By port. All of them share the core; one at its ``limit_pps`` is as busy as can be."""
+        """Load by port: that of the core they share, or 100 % at a port's own ``limit_pps``."""
         for port in self._ports:
             port.settle_losses()
         self._measure_load()

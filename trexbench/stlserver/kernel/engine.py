@@ -1,11 +1,11 @@
 """Real packets on Linux interfaces at kernel speed: an Engine whose sender is a BPF program in live-frame mode.
 
 One thread sends for all ports, or one for each pair of them; an XDP program on each port counts and drops the received
-frames. All programs are held by file descriptors of this process, so they end with it, even when it is killed.
+frames. File descriptors of this process hold all programs, so they end with it, even when it is killed.
 
 All frames with a unicast destination count as received, whatever their content. Broadcast and multicast (a router's
 ARP, IPv6 neighbour discovery) are dropped uncounted: the ports belong to the engine alone, as they would to TRex.
-cpu_percent is the sender's time without its idle turns: 100 exactly when a packet is overdue at every turn (or
+cpu_percent is the sender's time without its idle turns: 100 exactly if a packet is overdue at every turn (or
 ``limit_pps`` is reached). Frames that the peer's ring refused count as sent, as on a wire.
 """
 
@@ -40,8 +40,7 @@ _FRAME_ROOM = 3400
 _SNAPSHOT_LASTS_S = 0.005
 _ASSUMED_SPEED_BPS = 10e9
 _LINKS_WITHIN_S = 5.0
-_LINKS_STAY_S = 1.0
-"""The kernel reports a link that went down up to a second later."""
+_LINKS_STAY_S = 1.0  # the kernel reports a link that went down up to a second later
 
 
 class KernelEngine:
@@ -59,15 +58,14 @@ class KernelEngine:
         random_seed: int | None = None,
         modes: Sequence[str] = MODES,
     ) -> None:
-        """speed_bps: None is that of each NIC. cpus: each sends for as many pairs of ports as the others; none: one
-        sender, on any. dst_macs: by port, None where unknown. limit_pps: per port, send no faster (a weak tester, for
-        tests). random_seed: of the field engine's ``random``; None draws one for every start. modes: of port.MODES, as
-        they are tried.
+        """Open the interfaces; EngineError in one line.
 
-        Raises EngineError, in one line.
+        speed_bps: None takes that of each NIC. cpus: they share the pairs of ports evenly; without any there is one
+        sender, on any CPU. limit_pps: of each port, to act as a weak tester in tests. random_seed: for the field
+        engine's ``random``; None draws one for every start. modes: of port.MODES, in the order to be tried.
         """
         bpf.require_kernel()
-        _check(interfaces, cpus)
+        _check_cpus(interfaces, cpus)
         self._seed, self._timing = random_seed, Timing()
         self._snapshot: dict[int, Moved] = {}
         self._snapshot_until = 0.0
@@ -169,7 +167,7 @@ class KernelEngine:
         return ended
 
     def counters(self, port: int) -> EngineCounters:
-        """Ports asked for one after the other get counts of one instant: loss is a difference of two ports."""
+        """Count a port; ports read in succession get counts of one instant, since loss is the difference of two."""
         if port not in self._snapshot or time.monotonic() > self._snapshot_until:
             self._snapshot_until = time.monotonic() + _SNAPSHOT_LASTS_S
             self._snapshot = {number: state.moved() for number, state in enumerate(self._ports)}
@@ -179,7 +177,7 @@ class KernelEngine:
         return totals(port, self._ports, self.ports[port].partner)
 
     def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
-        """Memory only, what arrived before what was sent: a frame on its way never counts as one too many."""
+        """Count by mark: arrivals first, so that frames on their way never show as more received than sent."""
         received = [xdp_count.received(port.marked.words, self._marks, port.cpus) for port in self._ports]
         sent = [port.sent_flows() for port in self._ports]
         return {
@@ -204,18 +202,17 @@ class KernelEngine:
         self._opened.close()
 
 
-def _check(interfaces: Sequence[str], cpus: Sequence[int]) -> None:
+def _check_cpus(interfaces: Sequence[str], cpus: Sequence[int]) -> None:
     usable = os.sched_getaffinity(0)
     for cpu in cpus:
         if cpu not in usable:
             raise EngineError(f"CPU {cpu} is not usable here; usable: {sorted(usable)}")
-    if len(cpus) > core_count(len(interfaces)):
-        pairs = core_count(len(interfaces))
+    if len(cpus) > (pairs := core_count(len(interfaces))):
         raise EngineError(f"{len(cpus)} CPUs to send on {len(interfaces)} ports: one sends for a pair; name {pairs}")
 
 
 def _await_links(devices: Sequence[NetDevice]) -> None:
-    """Wait until all links stay up: to attach resets some NICs. One without a link is not waited for any longer."""
+    """Wait until all links stay up, since attaching resets some NICs; go on without those that do not come up."""
     begun_s = down_s = now_s = time.monotonic()
     nics = [device for device in devices if device.driver not in ("veth", "tun")]
     while nics and now_s - begun_s < _LINKS_WITHIN_S and now_s - down_s < _LINKS_STAY_S:

@@ -1,4 +1,4 @@
-"""The frames of a stream, made ahead by the field engine's model: what the sending program repeats."""
+"""Frames of a stream, made ahead by the field engine's model for the sending program to repeat."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from ...core.load.fieldengine import Program
 from ..engine import StreamSpec
 
 MOST_FRAMES, MOST_DRAWN = 1 << 16, 1 << 14
-"""Frames of a stream that can be kept, and those after which random ones repeat: to draw more would delay its start."""
+"""Frames of a stream that can be kept, and number of random ones before they repeat: more would delay its start."""
 SHORTEST_FRAME = 60
-_UNLIMITED = 1
-"""Flag of tuples whose clients have no end of ports."""
+_UNLIMITED = 1  # flag of tuples whose clients never run out of ports
 
 
 @dataclass(frozen=True)
@@ -22,21 +21,18 @@ class Frames:
     """Frames without FCS, in the order of their sending."""
 
     spec: StreamSpec
-    packet: bytes
-    """Template that the field engine changes from frame to frame."""
+    packet: bytes  # template that the field engine changes from frame to frame
     seed: int
     count: int
-    cut: bool
-    """The frames differ in length."""
-    changed: frozenset[int]
-    """Bytes in which some frame differs from the packet."""
+    cut: bool  # the frames differ in length
+    changed: frozenset[int]  # offsets of the bytes in which some frame differs from the packet
 
     def __iter__(self) -> Iterator[bytes]:
         return islice(Program(self.spec.instructions, self.seed).run(self.packet), self.count)
 
     @property
     def pieces(self) -> list[tuple[int, int]]:
-        """Offset and size of what is copied into each frame: 8, 4, 2 or 1 bytes, none beside those that change."""
+        """Offset and size (8, 4, 2 or 1 bytes) of what is copied into each frame: exactly the bytes that change."""
         pieces, at = [], 0
         while at < len(self.packet):
             size = next((size for size in (8, 4, 2, 1) if self.changed.issuperset(range(at, at + size))), 0)
@@ -47,11 +43,11 @@ class Frames:
 
     @property
     def row_bytes(self) -> int:
-        """Size of what is kept of a frame: its length if these differ, and its pieces."""
+        """Size of a frame's row: its length if that varies, and its pieces."""
         return 2 * self.cut + len(self.changed)
 
     def rows(self) -> bytes:
-        """Return what is kept of all frames; empty where all are the packet."""
+        """Return the rows of all frames; empty if all equal the packet."""
         pieces, rows = self.pieces, bytearray()
         for frame in self if self.row_bytes else ():
             rows += len(frame).to_bytes(2, "little") if self.cut else b""
@@ -62,19 +58,25 @@ class Frames:
 
 
 def make_frames(spec: StreamSpec, packet: bytes, seed: int) -> Frames:
-    """Follow the stream's program over this packet; EngineError for what cannot be sent as TRex sends it."""
-    packet = packet.ljust(SHORTEST_FRAME, b"\0")
+    """Run the stream's program over this packet; EngineError for what cannot be sent as TRex sends it."""
+    packet, differing = packet.ljust(SHORTEST_FRAME, b"\0"), 0
+    template = int.from_bytes(packet, "little")
     try:
         program = Program(spec.instructions)
-        frames = Frames(spec, packet, seed, _count(spec, program), _cuts(spec, program, len(packet)), frozenset())
-        return replace(frames, changed=_changed(frames))
+        count, cut = _count_frames(spec, program), _varies_length(spec, program, len(packet))
+        frames = Frames(spec, packet, seed, count, cut, frozenset())
+        for frame in frames:
+            differing |= int.from_bytes(frame, "little") ^ template & (1 << 8 * len(frame)) - 1
     except ConfigError as error:
         raise spec.refusal(str(error)) from error
+    changed = (at for at, byte in enumerate(differing.to_bytes(len(packet), "little")) if byte)
+    return replace(frames, changed=frozenset(changed))
 
 
-def _count(spec: StreamSpec, program: Program) -> int:
-    """Frames after which the stream repeats; TRex's ``cache`` restarts the field engine after so many."""
-    if any(one.get("flags", 0) & _UNLIMITED for one in spec.instructions if one.get("type") == "tuple_flow_var"):
+def _count_frames(spec: StreamSpec, program: Program) -> int:
+    """Count the frames before the stream repeats; TRex's ``cache`` restarts the field engine after that many."""
+    tuples = (instruction for instruction in spec.instructions if instruction.get("type") == "tuple_flow_var")
+    if any(instruction.get("flags", 0) & _UNLIMITED for instruction in tuples):
         raise ConfigError("field engine: tuples without limit", "use TRex")
     period = program.period
     if (spec.vm_cache or period) > MOST_FRAMES:
@@ -85,18 +87,10 @@ def _count(spec: StreamSpec, program: Program) -> int:
     return max(1, MOST_DRAWN // period) * period
 
 
-def _cuts(spec: StreamSpec, program: Program, size: int) -> bool:
-    """Test whether the field engine sets the frames' length."""
-    names = [one["name"] for one in spec.instructions if one.get("type") == "trim_pkt_size"]
+def _varies_length(spec: StreamSpec, program: Program, size: int) -> bool:
+    names = [instruction["name"] for instruction in spec.instructions if instruction.get("type") == "trim_pkt_size"]
     for variable in (program.variables[name] for name in names):
         if not SHORTEST_FRAME <= variable.low <= variable.high <= size:
             text = f"field engine: frames of {variable.low} to {variable.high} bytes (trim_pkt_size)"
             raise ConfigError(text, f"these have {SHORTEST_FRAME} to {size}")
     return bool(names)
-
-
-def _changed(frames: Frames) -> frozenset[int]:
-    packet, differing = int.from_bytes(frames.packet, "little"), 0
-    for frame in frames:
-        differing |= int.from_bytes(frame, "little") ^ packet & (1 << 8 * len(frame)) - 1
-    return frozenset(at for at, byte in enumerate(differing.to_bytes(len(frames.packet), "little")) if byte)

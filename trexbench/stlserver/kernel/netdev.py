@@ -1,4 +1,4 @@
-"""Facts that the kernel reports about a network interface, the namespace it is in, and frames that a NIC refused."""
+"""Network interfaces as the kernel reports them, their namespaces, and frames that a NIC refused."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _SIOCETHTOOL, _SIOCGIFINDEX = 0x8946, 0x8933
 _ETHTOOL_GSET, _ETHTOOL_GDRVINFO, _ETHTOOL_GFEATURES = 0x1, 0x3, 0x3A
 STRIPS_VLANS, FILTERS_VLANS = 1 << 8, 1 << 9
 """Features: takes the tags off received frames before a program sees them; drops those of VLANs that it is not in."""
-_NO_BUS = ("tap", "tun", "N/A")
-"""Words of virtual interfaces for the place of a NIC."""
+_NO_BUS = ("tap", "tun", "N/A")  # bus addresses that virtual interfaces give
 _GETLINK, _IFLA_XDP, _IFLA_XDP_ATTACHED = 18, 43, 2
 _IFF_UP, _IFF_RUNNING, _IFF_PROMISC = 0x1, 0x40, 0x100
 _ARPHRD_ETHER = 1
@@ -48,7 +47,7 @@ def enter_netns(name: str) -> None:
 
 
 def inside(netns: str | None, work: Callable[[], _T]) -> _T:
-    """Run ``work`` in the namespace, in a thread of its own so that the caller stays where it is."""
+    """Run ``work`` in the namespace, on a thread of its own so that the caller stays where it is."""
     if netns is None:
         return work()
     with ThreadPoolExecutor(1, f"netns-{netns}") as thread:
@@ -58,29 +57,25 @@ def inside(netns: str | None, work: Callable[[], _T]) -> _T:
 
 @dataclass(frozen=True)
 class LinkCounters:
-    """Frames that the kernel dropped at an interface.
-
-    tx_dropped: refused on the way out (on veth: the ring of the peer was full). rx_dropped: likewise on the
-    way in, with those that the NIC missed. rx_errors: damaged, or lost in the NIC.
-    """
+    """Frames that an interface sent or dropped, by the kernel's count."""
 
     tx_packets: int
-    tx_dropped: int
-    rx_errors: int
-    rx_dropped: int
+    tx_dropped: int  # refused on the way out (on veth: the peer's ring was full)
+    rx_errors: int  # damaged, or lost in the NIC
+    rx_dropped: int  # refused on the way in, or missed by the NIC
 
 
 class NetDevice:
     """One Ethernet interface, seen through sockets that stay in the namespace where they were opened."""
 
     def __init__(self, name: str) -> None:
-        """Raises EngineError if there is no such interface in the calling thread's namespace."""
+        """Open an interface of the calling thread's namespace; EngineError if there is none of that name."""
         if not 0 < len(name.encode()) < 16:
             raise EngineError(f"'{name}' is not an interface name; see 'ip link'")
         self.name = name
         self._ioctl = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-        # The file stays that of this namespace, whichever thread reads it later.
+        # stays this namespace's file, whichever thread reads it later
         self._totals = os.open("/proc/thread-self/net/dev", os.O_RDONLY | os.O_CLOEXEC)
         try:
             self.ifindex: int = struct.unpack_from("i", self._ask(_SIOCGIFINDEX), 16)[0]
@@ -88,8 +83,7 @@ class NetDevice:
             if family != _ARPHRD_ETHER:
                 raise EngineError(f"interface {name} is not Ethernet; name an Ethernet interface")
             about = self._ethtool(_ETHTOOL_GDRVINFO)
-            self.driver = _text(about[4:36])
-            bus = _text(about[100:132])
+            self.driver, bus = (part.split(b"\0")[0].decode(errors="replace") for part in (about[4:36], about[100:132]))
             self.pci = "" if bus in _NO_BUS else bus
         except EngineError:
             self.close()
@@ -110,21 +104,21 @@ class NetDevice:
 
     @property
     def speed_bps(self) -> float | None:
-        """Speed of a NIC; None where it does not know any, or is virtual: a TAP claims 10 Mbit/s."""
+        """Speed of a NIC; None if unknown, or if the interface is virtual: a TAP claims 10 Mbit/s."""
         with contextlib.suppress(EngineError):
             return parse_speed(self._ethtool(_ETHTOOL_GSET)) if self.pci else None
         return None
 
     @property
     def features(self) -> int:
-        """Features of a NIC that are on (the first 32); 0 where it reports none, or is virtual."""
+        """Features of a NIC that are on (the first 32); 0 if it reports none, or is virtual."""
         with contextlib.suppress(EngineError):
             return int(struct.unpack_from("I", self._ethtool(_ETHTOOL_GFEATURES, 2), 16)[0]) if self.pci else 0
         return 0
 
     @property
     def xdp_attached(self) -> int:
-        """Place of the XDP program, by the kernel's number: 1 in the driver, 2 behind it; 0: none is attached."""
+        """Mode of the attached XDP program, by the kernel's number: 1 driver, 2 skb; 0: none is attached."""
         message = struct.pack("=IHHII BxHiII", 32, _GETLINK, 1, 0, 0, 0, 0, self.ifindex, 0, 0)
         self._netlink.send(message)
         return parse_xdp(self._netlink.recv(1 << 16))
@@ -142,7 +136,7 @@ class NetDevice:
 
     @property
     def carrier(self) -> bool:
-        """True if the interface is up, and its link partner too."""
+        """True if the interface and its link partner are up."""
         return self._flags() & (_IFF_UP | _IFF_RUNNING) == _IFF_UP | _IFF_RUNNING
 
     def set_promiscuous(self, enabled: bool) -> None:
@@ -151,9 +145,8 @@ class NetDevice:
         self._ask(_SIOCSIFFLAGS, struct.pack("H", flags))
 
     def counters(self) -> LinkCounters:
-        """The kernel's totals, from a file that takes no lock: netlink waits while somebody configures a link."""
-        text = os.pread(self._totals, 1 << 20, 0).decode()
-        for line in text.splitlines():
+        """Read the kernel's totals from a file that takes no lock: netlink waits while a link is configured."""
+        for line in os.pread(self._totals, 1 << 20, 0).decode().splitlines():
             name, colon, numbers = line.partition(":")
             if colon and name.strip() == self.name:
                 return parse_totals(numbers)
@@ -165,34 +158,30 @@ class NetDevice:
         os.close(self._totals)
 
 
-def _text(field: bytes) -> str:
-    return field.split(b"\0")[0].decode(errors="replace")
-
-
 def parse_xdp(answer: bytes) -> int:
-    """IFLA_XDP_ATTACHED in an answer about a link; 0 where there is none."""
-    attributes = _attributes(answer[32:])
-    return (_attributes(attributes.get(_IFLA_XDP, b"")).get(_IFLA_XDP_ATTACHED) or b"\0")[0]
+    """Parse IFLA_XDP_ATTACHED in an answer about a link; 0 if there is none."""
+    attributes = _parse_attributes(answer[32:])
+    return (_parse_attributes(attributes.get(_IFLA_XDP, b"")).get(_IFLA_XDP_ATTACHED) or b"\0")[0]
 
 
-def _attributes(data: bytes) -> dict[int, bytes]:
-    """Netlink's attributes by their numbers, without the flag of those that have others inside."""
-    found: dict[int, bytes] = {}
+def _parse_attributes(data: bytes) -> dict[int, bytes]:
+    """Parse netlink attributes into values by type, without the flag for nesting."""
+    attributes: dict[int, bytes] = {}
     while len(data) >= 4 and (size := struct.unpack_from("=H", data)[0]) >= 4:
-        found[struct.unpack_from("=H", data, 2)[0] & 0x3FFF] = data[4:size]
+        attributes[struct.unpack_from("=H", data, 2)[0] & 0x3FFF] = data[4:size]
         data = data[size + -size % 4 :]
-    return found
+    return attributes
 
 
 def parse_speed(settings: bytes) -> float | None:
-    """The speed in a ``struct ethtool_cmd``."""
+    """Parse the speed in a ``struct ethtool_cmd``."""
     low, high = struct.unpack_from("H", settings, 12)[0], struct.unpack_from("H", settings, 28)[0]
     mbps = high << 16 | low
     return None if mbps in (0, 0xFFFF, 0xFFFFFFFF) else mbps * 1e6
 
 
 def parse_totals(numbers: str) -> LinkCounters:
-    """One interface of /proc/net/dev, from behind the colon."""
+    """Parse an interface's line of /proc/net/dev, from behind the colon."""
     values = [int(word) for word in numbers.split()]
     rx_errors, rx_dropped, rx_overruns = values[2:5]
     return LinkCounters(
@@ -200,34 +189,27 @@ def parse_totals(numbers: str) -> LinkCounters:
     )
 
 
-_ON_THEIR_WAY = 1024
-"""Frames that a driver may have taken and not counted yet."""
-_DRAINED_S = 0.1
-"""A resting port that has counted no frame for so long has no more on their way."""
+_MOST_IN_FLIGHT = 1024  # frames that a driver may have taken and not counted yet
+_DRAINED_S = 0.1  # a resting port that has counted no frame for this long has none in flight
 
 
 @dataclass
 class Refusals:
-    """Frames that a NIC's driver refused, so far: it counts one only once it has left the ring, and totals are read one
-    by one.
-    """
+    """Frames that a NIC's driver has refused. It counts a frame only once that has left the ring."""
 
     clock: Callable[[], float] = time.monotonic
-    unsent: int = 0
-    """Refused for certain while the port sent: they do not count as sent."""
-    known: int = 0
-    """These, and up to _ON_THEIR_WAY that only a port at rest shows."""
-    _still: tuple[int, float] | None = field(default=None, init=False)
-    """The driver's count when the port came to rest, and when that was seen."""
+    unsent: int = 0  # certainly refused, even if all that can be are in flight: they do not count as sent
+    known: int = 0  # these, and up to _MOST_IN_FLIGHT more that only a port at rest reveals
+    _at_rest: tuple[int, float] | None = field(default=None, init=False)  # driver's count, and since when it stands
 
     def see(self, attempted: int, counted: int, resting: bool) -> None:
-        """Take in a reading: frames given to the driver, and those that it has counted."""
-        lacking = attempted - counted
-        self.unsent = max(self.unsent, lacking - _ON_THEIR_WAY)
+        """Add a reading: frames given to the driver, and frames that it has counted."""
+        uncounted = attempted - counted
+        self.unsent = max(self.unsent, uncounted - _MOST_IN_FLIGHT)
         self.known = max(self.known, self.unsent)
         if not resting:
-            self._still = None
-        elif self._still is None or self._still[0] != counted:
-            self._still = counted, self.clock()
-        elif self.clock() - self._still[1] >= _DRAINED_S:
-            self.known = max(self.known, lacking)
+            self._at_rest = None
+        elif self._at_rest is None or self._at_rest[0] != counted:
+            self._at_rest = counted, self.clock()
+        elif self.clock() - self._at_rest[1] >= _DRAINED_S:
+            self.known = max(self.known, uncounted)

@@ -26,27 +26,24 @@ from .xdp_layout import (
 )
 from .xdp_plan import PortPlan, StreamPlan, bursts_of
 
-# How far a port may fall behind and still catch up at once: so many packets, and at high rates so long a time, for
-# others on the sender's core take some tenths of a millisecond. The packets fit into the 256 of a veth's ring.
+# How far a port may fall behind and still catch up at once: this many packets, or at high rates this long, since other
+# work on the sender's core takes some tenths of a millisecond. The packets fit into the 256 of a veth's ring.
 CREDIT_NS, CREDIT_PACKETS = 200_000.0, 192
 CREDIT_AT_MOST_NS = 50_000_000.0
-OWED_MOST_S = 1 / CATCH_UP
-"""Time whose packets a port may owe besides: within a second it has caught up."""
+OWED_MOST_S = 1 / CATCH_UP  # time whose packets a port may owe beyond that: it catches up within a second
 _FORGIVE_TURNS = 16
 DRIVER, SKB = MODES = ("driver", "skb")
-"""Ways to send and receive: frames of XDP in the driver; packets of the stack (sk_buff), as any driver can."""
+"""Ways to send and receive: XDP frames in the driver, or packets of the stack (sk_buff), as any driver can."""
 _FLAGS = {DRIVER: bpf.XDP_FLAGS_DRV_MODE, SKB: bpf.XDP_FLAGS_SKB_MODE}
-_ATTACHED = {1: DRIVER, 2: SKB}
-"""By the kernel's number of how a program is attached."""
+_ATTACHED = {1: DRIVER, 2: SKB}  # mode by the kernel's number for it
 _COUNTING = ("virtio_net",)
-"""Drivers that count XDP's frames as sent once they have taken them; in skb mode all do. Its last ones a ring of virtio
-may count only when the next come."""
-_DROPPING = ("tun", "virtio_net")
-"""Drivers that count as dropped what the receiving program has counted and is done with."""
+"""Drivers that count XDP frames as sent once they have taken them; in skb mode all do. A ring of virtio may count its
+last frames only when the next ones come."""
+_DROPPING = ("tun", "virtio_net")  # drivers that count as dropped the frames that the receiving program has counted
 
 
 def possible_cpus() -> int:
-    """A power of two above every CPU number of this machine."""
+    """Power of two above every CPU number of this machine."""
     with open("/sys/devices/system/cpu/possible") as file:
         highest = int(file.read().replace(",", "-").split("-")[-1])
     return 1 << highest.bit_length() if highest else 1
@@ -54,22 +51,18 @@ def possible_cpus() -> int:
 
 @dataclass(frozen=True)
 class Moved:
-    """One reading of a port's own counts; octets with FCS. refused: counted in packets, but not sent."""
+    """One reading of a port's own counts; octets include the FCS."""
 
     packets: int
     octets: int
-    refused: int
+    refused: int  # frames counted in packets, but not sent
     received_packets: int
     received_octets: int
 
 
 @dataclass
 class KernelPort:
-    """Memory and bookkeeping; KernelEngine decides what happens when.
-
-    retired: packets and octets of programs that have been replaced since, by mark; retired_refused: their refused
-    frames. rows: what changes in the frames of ``plan``, if anything does. mode: of MODES; lack: why none before it.
-    """
+    """Memory and bookkeeping of a port; KernelEngine decides what happens when."""
 
     device: NetDevice
     limit_pps: float | None
@@ -77,23 +70,22 @@ class KernelPort:
     received: bpf.SharedMap
     timed: bpf.SharedMap
     marked: bpf.SharedMap
-    first: LinkCounters
+    first: LinkCounters  # of the device at the beginning
     cpus: int = 1
-    mode: str = DRIVER
-    lack: str = ""
+    mode: str = DRIVER  # of MODES
+    lack: str = ""  # reason why an earlier mode of MODES cannot be used
     plan: PortPlan | None = None
     factor: float = 1.0
-    rows: bpf.SharedMap | None = None
-    retired: dict[int | None, tuple[int, int]] = field(default_factory=dict)
+    rows: bpf.SharedMap | None = None  # what changes in the frames of the plan, if anything
+    retired: dict[int | None, tuple[int, int]] = field(default_factory=dict)  # as sent_flows, of replaced plans
     retired_refused: int = 0
     owed_most_s: float = OWED_MOST_S
     lost_slots: float = 0.0
     lost_time_seen: int = 0
-    reported: bool = True
+    reported: bool = True  # that its traffic has ended
     resumes_to: Gate = Gate.RUNNING
     refusals: Refusals = field(default_factory=Refusals)
-    most: tuple[int, ...] = (0, 0, 0)
-    """Frames and octets sent, and errors, as reported last."""
+    most: tuple[int, ...] = (0, 0, 0)  # frames and octets sent, and errors, as reported last
 
     @property
     def gate(self) -> int:
@@ -109,20 +101,20 @@ class KernelPort:
 
     @property
     def busy(self) -> bool:
-        """It sends, or would go on if resumed."""
+        """True if the port sends or is paused."""
         return self.sending or self.gate == Gate.PAUSED
 
     def rate_of(self, stream: StreamPlan) -> float:
         return stream.spec.rate_pps * (1.0 if stream.spec.fixed_rate else self.factor)
 
     def total_rate(self, bursts: bool = True) -> float:
-        """Packets per second asked for now, of the streams that are active; without bursts: of the continuous ones."""
+        """Packets per second that the active streams ask for; without bursts: the continuous ones alone."""
         words = self.memory.words
         streams = self.plan.streams if self.plan else ()
         return sum(self.rate_of(s) for s in streams if words[s.word(StreamWord.ACTIVE)] and (bursts or not s.bursts))
 
     def prepare(self, plan: PortPlan, factor: float, duration_s: float | None) -> None:
-        """Fill the memory for a new set of streams; the gate is closed and no program reads it."""
+        """Fill the memory for new streams, while the gate is closed and no program reads it."""
         self.plan, self.factor = plan, factor
         words = self.memory.words
         for word in range(plan.streams[-1].end):
@@ -143,7 +135,7 @@ class KernelPort:
         self.set_credit()
 
     def set_credit(self) -> None:
-        """Set what the port may catch up at once, and what bit by bit."""
+        """Set how much the port may catch up at once, and how much gradually."""
         rate, words = max(self.total_rate(), 1e-9), self.memory.words
         credit = min(max(CREDIT_NS, CREDIT_PACKETS / rate * 1e9), CREDIT_AT_MOST_NS)
         words[PortWord.CREDIT] = ticks(credit)
@@ -151,7 +143,7 @@ class KernelPort:
         words[PortWord.OWED_MOST] = round(min(self.owed_most_s * CATCH_UP * rate, NEVER))
 
     def update(self, factor: float) -> None:
-        """New rates, which the program sees at its next turn; the next packet's due time moves with them.
+        """Change the rates, as of the program's next turn; the next packet's due time moves with them.
 
         What is owed at the old rate is not sent at the new one: a router near its limit would get more than asked.
         """
@@ -175,9 +167,8 @@ class KernelPort:
         self.gate = self.resumes_to
 
     def settle_losses(self) -> None:
-        """Add the packets lost in the time given up since the last call, at the rate of that time; at rest the owed."""
-        words = self.memory.words
-        lost = int(words[PortWord.LOST_TIME])
+        """Count packets as lost: those of the time given up since the last call and, at rest, those still owed."""
+        lost = int(self.memory.words[PortWord.LOST_TIME])
         passed_s = (lost - self.lost_time_seen) / (1 << FRACTION_BITS) / 1e9
         self.lost_slots += passed_s * self.total_rate()
         self.lost_time_seen = lost
@@ -185,9 +176,9 @@ class KernelPort:
             self._give_up_owed()
 
     def _give_up_owed(self) -> None:
-        """Count what is owed as lost, but for the share of bursts: these come later, and whole.
+        """Count what is owed as lost, but for the share of bursts, which are sent whole, only later.
 
-        A turn of the program at this instant may write it back, and what was counted is caught up with after all.
+        A turn of the program at this instant may write OWED back; what was counted is then sent after all.
         """
         words, total = self.memory.words, self.total_rate()
         steady = self.total_rate(bursts=False)
@@ -195,7 +186,7 @@ class KernelPort:
         words[PortWord.OWED] = 0
 
     def retire(self) -> None:
-        """Move the counts of the streams into the totals, before they are replaced."""
+        """Keep the counts of the streams before these are replaced."""
         self.settle_losses()
         self.retired, self.retired_refused = self.sent_flows(), self.refused
         self.plan = None
@@ -207,7 +198,7 @@ class KernelPort:
         return self.retired_refused + int(self.memory.words[PortWord.REFUSED])
 
     def sent_flows(self) -> dict[int | None, tuple[int, int]]:
-        """Packets and octets sent so far, by mark; None: those without."""
+        """Packets and octets sent so far, by mark (None: without one)."""
         flows, words = dict(self.retired), self.memory.words
         for stream in self.plan.streams if self.plan else ():
             before, sent = flows.get(stream.spec.mark, (0, 0)), int(words[stream.word(StreamWord.SENT)])
@@ -217,7 +208,7 @@ class KernelPort:
         return flows
 
     def moved(self) -> Moved:
-        """Read what was sent and received so far, from memory only, so that all ports can be read at one instant."""
+        """Read what was sent and received so far; from memory only, so that all ports can be read at one instant."""
         words, sent = self.received.words, self.sent_flows().values()
         lines = range(0, self.cpus * ReceivedWord.LINE_WORDS, ReceivedWord.LINE_WORDS)
         return Moved(
@@ -229,7 +220,7 @@ class KernelPort:
         )
 
     def remarks(self, speed_read: bool) -> Iterator[str]:
-        """Yield what the port does not do as a TRex's would. speed_read: nobody has said its speed."""
+        """Yield the ways in which the port falls short of TRex's. speed_read: the user has not given its speed."""
         name, driver = self.device.name, self.device.driver
         if self.lack:
             yield f"{name}: {self.mode} mode, which is slower: its driver ({driver}) cannot do XDP ({self.lack})"
@@ -239,34 +230,34 @@ class KernelPort:
         if features & FILTERS_VLANS:
             yield f"{name}: it may drop received frames with VLAN tags; promiscuous mode lets them in"
         if features & STRIPS_VLANS:
-            yield f"{name}: octets of VLAN tags are not counted on receipt; they are with: ethtool -K {name} rxvlan off"
+            yield f"{name}: octets of received VLAN tags are not counted unless you run: ethtool -K {name} rxvlan off"
         if self.mode == DRIVER and self.device.pci and driver not in _COUNTING:
             yield f"{name}: frames that its ring refuses count as sent; --skb counts them apart"
 
     def _sees_refusals(self) -> bool:
         return bool(self.device.pci) and (self.mode == SKB or self.device.driver in _COUNTING)
 
-    def _look_for_refusals(self, attempted: int, now: LinkCounters) -> None:
+    def _update_refusals(self, attempted: int, now: LinkCounters) -> None:
         if self._sees_refusals():
             resting = not self.busy and self.device.driver not in _COUNTING
             self.refusals.see(attempted, now.tx_packets - self.first.tx_packets, resting)
 
     def overrun(self) -> int:
-        """Count frames that the driver has not taken: it was full of earlier ones."""
+        """Count frames that the driver has not taken because its ring was full."""
         if self._sees_refusals():
             moved = self.moved()
-            self._look_for_refusals(moved.packets - moved.refused, self.device.counters())
+            self._update_refusals(moved.packets - moved.refused, self.device.counters())
         return self.refusals.known
 
     def counters(self, moved: Moved) -> EngineCounters:
         now = self.device.counters()
         attempted = moved.packets - moved.refused
-        self._look_for_refusals(attempted, now)
+        self._update_refusals(attempted, now)
         sent = attempted - self.refusals.unsent
         errors = moved.refused + self.refusals.known + self._never_accepted(sent, now)
         dropped = 0 if self.device.driver in _DROPPING else now.rx_dropped - self.first.rx_dropped
-        # kept from going back: what was moved was read before the driver's totals, and frames differ in size
         octets = moved.octets * sent // attempted if sent < attempted else moved.octets
+        # could go back: ``moved`` was read before the driver's totals, and frames differ in size
         self.most = most = tuple(map(max, self.most, (sent, octets, errors)))
         return EngineCounters(
             opackets=most[0],
@@ -278,16 +269,14 @@ class KernelPort:
         )
 
     def _never_accepted(self, packets: int, now: LinkCounters) -> int:
-        """Frames that veth neither carried nor refused: its peer does not take any at all.
+        """Frames that veth neither carried nor dropped, as where its peer takes none at all; others do not count them.
 
-        Only veth counts these frames exactly; up to a batch may be on its way.
+        Dropped ones were sent: the peer's receive ring was full (on hardware the DUT's rx-miss).
         """
         if self.device.driver != "veth":
             return 0
-        # dropped: sent, but the peer's receive ring was full (on hardware: the DUT's rx-miss)
-        seen = now.tx_packets - self.first.tx_packets + now.tx_dropped - self.first.tx_dropped
-        missing = packets - seen
-        return missing if missing > 1024 else 0
+        missing = packets - (now.tx_packets - self.first.tx_packets + now.tx_dropped - self.first.tx_dropped)
+        return missing if missing > 1024 else 0  # up to a batch may be on its way
 
     def drop_rows(self) -> None:
         if self.rows is not None:
@@ -296,7 +285,7 @@ class KernelPort:
 
 
 def map_rows(rows: bytes) -> bpf.SharedMap | None:
-    """Put what changes in the frames of a plan where the program reads it; None where nothing changes."""
+    """Put what changes in a plan's frames where the program reads it; None if nothing changes."""
     if not rows:
         return None
     shared = bpf.SharedMap("trexbench_rows", len(rows))
@@ -313,9 +302,9 @@ def open_port(
     limit_pps: float | None,
     opened: contextlib.ExitStack,
 ) -> KernelPort:
-    """Attach the receiver to an interface of the calling thread's namespace; raises EngineError.
+    """Attach the receiver to an interface of the calling thread's namespace; EngineError if that fails.
 
-    What is to be closed in the end goes onto ``opened``.
+    ``opened`` closes what this opens.
     """
     device = opened.enter_context(contextlib.closing(NetDevice(name)))
     if not device.is_up:
@@ -339,7 +328,7 @@ def open_port(
 
 
 def _attach(program: int, device: NetDevice, modes: Sequence[str], opened: contextlib.ExitStack) -> tuple[str, str]:
-    """Attach in the first mode that the driver can; the mode read back, and what was in the way of an earlier one."""
+    """Attach in the first mode that the driver can; return the mode, read back, and why an earlier one failed."""
     lack = ""
     for mode in modes:
         try:

@@ -1,4 +1,4 @@
-"""The sending core: a thread that lets the kernel run the program, frame after frame, until it is told to stop."""
+"""The sending thread, which lets the kernel run the program, frame after frame, until asked to stop."""
 
 from __future__ import annotations
 
@@ -18,33 +18,25 @@ from .netdev import CLONE_NEWNET, LIBC
 from .xdp_layout import PREFIX_BYTES, XDP_DROP
 
 _REPEAT = (1 << 32) - 1
-_BATCH = 64  # turns between two looks at the clock of the kernel's scheduler
+_BATCH = 64  # turns between two checks of the kernel's scheduler
 _NICENESS = -20
 _WAKE = signal.SIGRTMIN + 7
 _LOOPBACK_IFINDEX = 1
 _TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 
 
-def _install_wake_handler() -> None:
-    """Let the wake-up signal do nothing but interrupt a system call; works from any thread, unlike signal()."""
-    LIBC.signal.restype = ctypes.c_void_p
-    LIBC.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
-    LIBC.signal(int(_WAKE), ctypes.cast(LIBC.abs, ctypes.c_void_p))
-
-
 def _attach_to_own_loopback(program_fd: int) -> int:
-    """Move the calling thread into a new namespace and attach to its ``lo``; the descriptor that keeps it so."""
+    """Move the calling thread into a new namespace and attach to its ``lo``, until the returned descriptor closes."""
     if LIBC.unshare(CLONE_NEWNET) != 0:
         raise EngineError(f"cannot make a network namespace: {os.strerror(ctypes.get_errno())}; run as root")
     return attach_xdp(program_fd, _LOOPBACK_IFINDEX, XDP_FLAGS_SKB_MODE)
 
 
 def _hold_dispatcher(program_fd: int) -> list[int]:
-    """Attach the program to ``lo`` of a new namespace, so that the kernel's XDP dispatcher keeps knowing it.
+    """Attach the program to ``lo`` of a new namespace, so that the kernel's XDP dispatcher keeps it registered.
 
-    Else every call makes the dispatcher learn and forget it: two waits for RCU, 5 to 30 ms each, in which nothing
-    is sent. With it a call costs 0.1 ms. That ``lo`` is down and never sees a frame. Returns the descriptors that keep
-    it so.
+    Otherwise every call registers and removes it: two waits for RCU, 5 to 30 ms each, in which nothing is sent. With it
+    a call costs 0.1 ms. That ``lo`` is down and never sees a frame. Returns the descriptors to be held open.
     """
     held: list[int] = []
 
@@ -59,11 +51,10 @@ def _hold_dispatcher(program_fd: int) -> list[int]:
 
 
 class Sender:
-    """One thread in BPF_PROG_TEST_RUN, which runs what is in ``slot``. It rests while nothing is to be sent.
+    """One thread in BPF_PROG_TEST_RUN, which runs the program in ``slot`` and rests while nothing is to be sent.
 
-    It lives in a network namespace of its own: its frames begin at the ``lo`` there, of whose stack the forwarder takes
-    those of ports that have no driver mode. devices_fd: the table of all ports. cpu: pin to this CPU (None: where the
-    scheduler likes).
+    It lives in a network namespace of its own, at whose ``lo`` its frames begin. Those of ports without driver mode go
+    into the stack there, from which the forwarder takes them. devices_fd: table of all ports. cpu: None for any.
     """
 
     def __init__(self, devices_fd: int, *, cpu: int | None) -> None:
@@ -79,17 +70,20 @@ class Sender:
         self._frame_size = 0
         self._watch: TakenWatch | None = None
         self.failure: str | None = None
-        _install_wake_handler()
+        # lets the wake-up signal do nothing but interrupt a system call; works on any thread, unlike signal.signal
+        LIBC.signal.restype = ctypes.c_void_p
+        LIBC.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+        LIBC.signal(int(_WAKE), ctypes.cast(LIBC.abs, ctypes.c_void_p))
         self._thread = threading.Thread(target=self._body, name="trexbench-sender", daemon=True)
         self._thread.start()
 
     @property
     def frame_size(self) -> int:
-        """Frame size of the call under way; 0 while resting."""
+        """Frame size of the present call; 0 while resting."""
         return self._frame_size if self._wanted else 0
 
     def go(self, frame_size: int) -> None:
-        """Run, with frames of this size to begin with."""
+        """Run, beginning with frames of this size."""
         with self._changed:
             self._frame_size, self._wanted = frame_size, True
             self._changed.notify_all()
@@ -98,7 +92,7 @@ class Sender:
         return self._watch.read() if self._watch else Taken()
 
     def rest(self) -> None:
-        """End the call; returns once the kernel has returned, after a second in any case."""
+        """End the call, and wait until the kernel has returned, for a second at most."""
         end = time.monotonic() + 1.0
         with self._changed:
             self._wanted = False
@@ -108,17 +102,14 @@ class Sender:
                         signal.pthread_kill(self._thread.ident, _WAKE)
                 self._changed.wait(0.005)
 
-    def _prepare(self) -> None:
-        self._held.append(_attach_to_own_loopback(self._forwarder))
-        if self.cpu is not None:
-            os.sched_setaffinity(0, {self.cpu})
-        with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
-        self._watch = TakenWatch(self.cpu)
-
     def _body(self) -> None:
         try:
-            self._prepare()
+            self._held.append(_attach_to_own_loopback(self._forwarder))
+            if self.cpu is not None:
+                os.sched_setaffinity(0, {self.cpu})
+            with contextlib.suppress(PermissionError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+            self._watch = TakenWatch(self.cpu)
             while self._await_work():
                 self._run()
         except (EngineError, OSError) as error:
@@ -158,42 +149,38 @@ class Sender:
 
 
 class TakenWatch:
-    """Reads what was taken from the thread that made it, from any thread, also once it has ended. cpu: the one whose
-    stolen time is read; None: none's.
+    """Reads what kept the thread that made it from its core: from any thread, even once that one has ended.
+
+    cpu: the CPU whose stolen time is read; None for none.
     """
 
     def __init__(self, cpu: int | None) -> None:
         self._cpu = cpu
-        self._files = [_opened(f"/proc/{name}") for name in ("thread-self/schedstat", "thread-self/status", "stat")]
+        self._files: list[int | None] = []
+        for name in ("thread-self/schedstat", "thread-self/status", "stat"):
+            try:
+                self._files.append(os.open(f"/proc/{name}", os.O_RDONLY | os.O_CLOEXEC))
+            except OSError:
+                self._files.append(None)
 
     def read(self) -> Taken:
-        delays, status, totals = map(_content, self._files)
-        return parse_taken(delays, status, totals, self._cpu)
+        texts = ["", "", ""]
+        for number, descriptor in enumerate(self._files):
+            if descriptor is not None:
+                with contextlib.suppress(OSError):  # as of a thread that has ended
+                    texts[number] = os.pread(descriptor, 1 << 16, 0).decode()
+        return parse_taken(texts[0], texts[1], texts[2], self._cpu)
 
     def close(self) -> None:
         for descriptor in self._files:
-            if descriptor >= 0:
+            if descriptor is not None:
                 os.close(descriptor)
 
 
-def _opened(path: str) -> int:
-    """The file's descriptor; -1 where there is no such file."""
-    with contextlib.suppress(OSError):
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    return -1
-
-
-def _content(descriptor: int) -> str:
-    """The file's content; "" where there is none, as of a thread that has ended."""
-    with contextlib.suppress(OSError):
-        return os.pread(descriptor, 1 << 16, 0).decode()
-    return ""
-
-
-def parse_taken(schedstat: str, status: str, totals: str, cpu: int | None) -> Taken:
-    """Find the figures in /proc's files of that name (``stat``: of all CPUs)."""
-    delays, switches = schedstat.split(), _after(status, "nonvoluntary_ctxt_switches:")
-    times = _after(totals, f"cpu{cpu} ")
+def parse_taken(schedstat: str, status: str, stat: str, cpu: int | None) -> Taken:
+    """Parse the files of these names in /proc (``stat``: of all CPUs)."""
+    delays, switches = schedstat.split(), _words_after(status, "nonvoluntary_ctxt_switches:")
+    times = _words_after(stat, f"cpu{cpu} ")
     return Taken(
         waited_ns=int(delays[1]) if len(delays) > 1 else None,
         preempted=int(switches[0]) if switches else None,
@@ -201,13 +188,12 @@ def parse_taken(schedstat: str, status: str, totals: str, cpu: int | None) -> Ta
     )
 
 
-def _after(text: str, name: str) -> list[str]:
-    """Words of the line that begins with this name, behind it."""
+def _words_after(text: str, name: str) -> list[str]:
     return next((line[len(name) :].split() for line in text.splitlines() if line.startswith(name)), [])
 
 
 def trampoline(slot_fd: int) -> bytes:
-    """A program that runs the one in the slot, so that streams can be exchanged while it runs."""
+    """Assemble a program that runs the one in the slot, so that streams can be exchanged while it runs."""
     asm = Assembler()
     asm.map_fd(R2, slot_fd)
     asm.mov(R3, 0)
@@ -217,7 +203,7 @@ def trampoline(slot_fd: int) -> bytes:
 
 
 def forwarder(devices_fd: int) -> bytes:
-    """A program that takes the number of a port off each frame, and sends it there as the port's driver can."""
+    """Assemble a program that takes the port's number off each frame and sends the frame to that port."""
     asm = Assembler()
     asm.bounds(R2, R3, R1, PREFIX_BYTES, "dropped")
     asm.load(8, R7, R2, 0)

@@ -1,4 +1,4 @@
-"""Counters of latency streams: which slot counts a stream's frames, and the totals read from it."""
+"""Counters of latency streams: assigns slots to streams, and reads the totals."""
 
 from __future__ import annotations
 
@@ -9,40 +9,38 @@ from dataclasses import replace
 from ..engine import FCS_BYTES, EngineError, LatencyTotals, StreamSpec
 from .port import KernelPort
 from .xdp_latency import SLOTS, LatencyWord, Mark, buckets, lines_of
-from .xdp_layout import Gate, StreamWord
+from .xdp_layout import StreamWord
 from .xdp_plan import PortPlan, StreamPlan
 
 _ALL_ONES = (1 << 64) - 1
 
 
 class Timing:
-    """Hands out slots, each time with another generation, so that late frames of an earlier start are not counted."""
+    """Hands out slots, each time with a new generation, so that late frames of an earlier start are not counted."""
 
     def __init__(self) -> None:
         self._generations = [0] * SLOTS
 
     def reserve(self, port: int, specs: Sequence[StreamSpec], ports: Sequence[KernelPort]) -> dict[int, Mark]:
-        """A mark for each latency stream that ``port`` is to send, by pg_id; EngineError when there are too many.
+        """Mark of each latency stream that ``port`` is to send, by pg_id; EngineError if there are too many.
 
-        Slots of ports that are silent are given away when no others are left.
+        Slots of silent ports are given away once no others are left.
         """
         wanted = [spec.pg_id for spec in specs if spec.pg_id is not None]
         silent: list[int] = []
         busy: list[int] = []
         for number, state in enumerate(ports):
             if number != port:
-                held = busy if state.sending or state.gate == Gate.PAUSED else silent
+                held = busy if state.busy else silent
                 held.extend(mark.slot for _, mark, _ in _timed(state.plan))
         slots = [*(slot for slot in range(SLOTS) if slot not in busy and slot not in silent), *silent]
         if len(wanted) > len(slots):
             raise EngineError(f"{len(wanted)} latency streams and {len(busy)} on other ports: {SLOTS} can be timed")
-        return {
-            pg_id: Mark(slot, self._generations[slot] + 1 & 0xFF)
-            for pg_id, slot in zip(wanted, slots[: len(wanted)], strict=True)
-        }
+        marks = (Mark(slot, self._generations[slot] + 1 & 0xFF) for slot in slots)
+        return dict(zip(wanted, marks, strict=False))
 
     def activate(self, plan: PortPlan, former: PortPlan | None, ports: Sequence[KernelPort]) -> None:
-        """Count the frames of this plan's marks from zero, and those of the former plan's no more."""
+        """Count the frames of this plan's marks from zero, and no longer those of the former plan's."""
         for state in ports:
             for _, mark, _ in _timed(former):
                 if state.timed.words[mark.slot] == mark.control:
@@ -53,21 +51,20 @@ class Timing:
             state.timed.words[mark.slot] = 0
         for mark, state in fresh:  # a receiver that was booking a late frame has finished by now
             lines = lines_of(mark.slot, state.cpus)
-            state.timed.words[lines.start : lines.stop] = memoryview(bytes(8 * len(lines) * LatencyWord.WORDS)).cast(
-                "Q"
-            )
+            zeroes = memoryview(bytes(8 * len(lines) * LatencyWord.WORDS)).cast("Q")
+            state.timed.words[lines.start : lines.stop] = zeroes
             state.timed.words[mark.slot] = mark.control
 
 
 def totals(port: int, ports: Sequence[KernelPort], partner: int | None = None) -> Mapping[int, LatencyTotals]:
-    """By pg_id, of the latency streams in the port's plan; their frames are expected at ``partner``."""
+    """Totals by pg_id of the latency streams in the port's plan; their frames are expected at ``partner``."""
     state, expected_at = ports[port], port if partner is None else partner
-    found: dict[int, LatencyTotals] = {}
+    by_group: dict[int, LatencyTotals] = {}
     for pg_id, mark, stream in _timed(state.plan):
         sent = int(state.memory.words[stream.word(StreamWord.SENT)])
         size = len(stream.frames.packet) + FCS_BYTES
-        found[pg_id] = _arrived(LatencyTotals(expected_at, sent, sent * size), mark, ports)
-    return found
+        by_group[pg_id] = _add_received(LatencyTotals(expected_at, sent, sent * size), mark, ports)
+    return by_group
 
 
 def _timed(plan: PortPlan | None) -> Iterator[tuple[int, Mark, StreamPlan]]:
@@ -76,8 +73,8 @@ def _timed(plan: PortPlan | None) -> Iterator[tuple[int, Mark, StreamPlan]]:
             yield stream.spec.pg_id, stream.mark, stream
 
 
-def _arrived(sent: LatencyTotals, mark: Mark, ports: Sequence[KernelPort]) -> LatencyTotals:
-    """``sent`` with what all ports and CPUs have received; the port that received most is named."""
+def _add_received(sent: LatencyTotals, mark: Mark, ports: Sequence[KernelPort]) -> LatencyTotals:
+    """Add what all ports and CPUs have received, and name the port that received most."""
     by_port: Counter[int] = Counter()
     lines: list[list[int]] = []
     for number, state in enumerate(ports):

@@ -1,7 +1,7 @@
-"""Marked frames: by which TRex's packet groups of rule type ``stats`` are known where they arrive.
+"""Marked frames, by which packet groups of TRex's rule type ``stats`` are counted on arrival.
 
 The mark is the IPv4 ID, from 0xfc00 on, or the lower 16 bits of the IPv6 flow label, as in TRex v3.08; 0xffff
-is that of timed frames. Unlike TRex the lowest bit of TOS is left alone, at which only some NICs look.
+is that of timed frames. Unlike TRex's, it leaves alone the lowest bit of TOS, at which only some NICs look.
 """
 
 from __future__ import annotations
@@ -33,30 +33,24 @@ def words_of(mark: int, cpus: int) -> range:
 
 
 def marked_packet(spec: StreamSpec) -> bytes:
-    """The packet with its mark; without one, an ID that is no mark. EngineError where a mark would not be found."""
+    """Write the mark into the packet; without one, an ID that is no mark. EngineError if it would not be found."""
     packet, parts = spec.packet, packet_parts.find(spec.packet)
-    if spec.mark is None:
-        identity = _identity(packet, parts)
-        return with_id(packet, parts, identity & _NOT_RESERVED) if identity >= FIRST_ID else packet
-    require_found(spec, parts, "counted")
-    return with_id(packet, parts, FIRST_ID + spec.mark)
+    if spec.mark is not None:
+        require_found(spec, parts, "counted")
+        return with_id(packet, parts, FIRST_ID + spec.mark)
+    first = parts.mark[0] - (parts.version == 6)  # all three bytes of the flow label
+    identity = int.from_bytes(packet[first : parts.mark[1] + 1], "big") & 0xFFFFF if parts.version else 0
+    return with_id(packet, parts, identity & _NOT_RESERVED) if identity >= FIRST_ID else packet
 
 
 def require_found(spec: StreamSpec, parts: packet_parts.Parts, which: str) -> None:
-    """Raise EngineError where the receiving program does not find the mark of such frames."""
+    """Raise EngineError if the receiving program would not find the mark of such frames."""
     if not 0 < parts.ip <= packet_parts.ETHERNET_BYTES + MOST_TAGS * packet_parts.VLAN_BYTES:
         raise spec.refusal(f"frames are {which} in IPv4 and IPv6 behind {MOST_TAGS} VLAN tags at most")
 
 
-def _identity(packet: bytes, parts: packet_parts.Parts) -> int:
-    """IPv4's ID, or IPv6's flow label; 0 of what is neither."""
-    first = parts.mark[0] - (parts.version == 6)
-    found = int.from_bytes(packet[first : parts.mark[1] + 1], "big")
-    return found & 0xFFFFF if parts.version else 0
-
-
 def with_id(packet: bytes, parts: packet_parts.Parts, identity: int) -> bytes:
-    """The packet with this IPv4 ID, or IPv6 flow label."""
+    """Write this IPv4 ID, or IPv6 flow label, into the packet."""
     changed, at = bytearray(packet), parts.ip
     if parts.version == 6:
         changed[at + 1 : at + 4] = (packet[at + 1] & 0xF0, identity >> 8, identity & 0xFF)
@@ -80,15 +74,15 @@ def refuse_writes(frames: Frames, kept: set[int], which: str) -> None:
 
 
 def found_by(parts: packet_parts.Parts) -> set[int]:
-    """The bytes in which the receiving program looks for a mark: Ethernet's types, and the mark."""
+    """Offsets of the bytes by which the receiving program finds a mark: Ethernet's types, and the mark."""
     types = range(12, parts.ip, packet_parts.VLAN_BYTES)
-    return {*types, *(one + 1 for one in types), *parts.mark}
+    return {*types, *(at + 1 for at in types), *parts.mark}
 
 
 def count(asm: Assembler, flows_fd: int, cpus: int) -> None:
-    """Count a marked frame and go to ``counted``; so do all others, but those that may be timed, which go on from here.
+    """Count a marked frame. All frames go on at ``counted``, but those that may be timed, which go on right here.
 
-    R2 the packet, R3 its end, R6 its length with FCS: these and R7 stay as they are for what goes on.
+    R2 holds the packet, R3 its end, R6 its length with FCS; these and R7 are left unchanged.
     """
     asm.mov(R8, R2)
     for tags in range(MOST_TAGS + 1):
@@ -128,11 +122,11 @@ def count(asm: Assembler, flows_fd: int, cpus: int) -> None:
 
 
 def _wire(kind: int) -> int:
-    """An Ethernet type as the program loads it."""
+    """Ethernet type as the program loads it."""
     return int.from_bytes(kind.to_bytes(2, "big"), "little")
 
 
 def received(words: memoryview, marks: Iterable[int], cpus: int) -> dict[int, tuple[int, int]]:
-    """Packets and octets by mark, as a port's map has them."""
-    lines = {mark: [words[at : at + _WORDS].tolist() for at in words_of(mark, cpus)] for mark in marks}
-    return {mark: (sum(one[0] for one in of_cpus), sum(one[1] for one in of_cpus)) for mark, of_cpus in lines.items()}
+    """Read packets and octets by mark from a port's map."""
+    by_cpu = {mark: [words[at : at + _WORDS].tolist() for at in words_of(mark, cpus)] for mark in marks}
+    return {mark: (sum(line[0] for line in lines), sum(line[1] for line in lines)) for mark, lines in by_cpu.items()}

@@ -1,8 +1,8 @@
-"""Timed frames: what the sending program writes into them, and what the receiving one makes of it.
+"""Timed frames: the sending program stamps them, the receiving one books their latencies.
 
-The last 16 bytes of a latency stream's frame: magic number (2 bytes), its counter's slot (1), that slot's generation
-(1), the frame's number in its stream from 1 (4), CLOCK_MONOTONIC in nanoseconds (8), in the machine's byte order. Its
-IPv4 ID, or IPv6 flow label, is 0xffff, as with TRex: the receiver looks at nothing else of frames with another one.
+A latency stream's frame ends with 16 bytes in the machine's byte order: magic number (2 bytes), its counter's slot (1),
+that slot's generation (1), the frame's number in its stream from 1 (4), CLOCK_MONOTONIC in nanoseconds (8). Its IPv4
+ID, or IPv6 flow label, is 0xffff, as in TRex: the receiver looks for no time in other frames.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOWEST_NS = 10_000
 
 
 class LatencyWord(IntEnum):
-    """Words of one slot's and one CPU's line in the map of a receiving port; the buckets follow."""
+    """Words of a line, one for each slot and CPU, in the map of a receiving port."""
 
     RECEIVED = 0
     BYTES = 1
@@ -46,37 +46,37 @@ class LatencyWord(IntEnum):
 
 @dataclass(frozen=True)
 class Mark:
-    """Mark that distinguishes a latency stream's frames from all others."""
+    """Mark that tells a latency stream's frames from all others."""
 
     slot: int
     generation: int
 
     @property
     def word(self) -> int:
-        """The first four bytes of the trailer."""
+        """First four bytes of the trailer."""
         return MAGIC | self.slot << 16 | self.generation << 24
 
     @property
     def control(self) -> int:
-        """The slot's word in the map while the mark holds; zero while none does."""
+        """Word of the slot in the map while this mark holds; it is zero while none does."""
         return _ACTIVE | self.generation
 
 
 def map_bytes(cpus: int) -> int:
-    """Size of a receiving port's map: control words, then lines by slot and CPU."""
+    """Size of a receiving port's map: control words by slot, then lines by slot and CPU."""
     return 8 * (SLOTS + SLOTS * cpus * LatencyWord.WORDS)
 
 
 def lines_of(slot: int, cpus: int) -> range:
-    """First words of a slot's lines."""
+    """First words of a slot's lines, one for each CPU."""
     first = SLOTS + slot * cpus * LatencyWord.WORDS
     return range(first, first + cpus * LatencyWord.WORDS, LatencyWord.WORDS)
 
 
 def timed_packet(spec: StreamSpec) -> bytes:
-    """The packet with the marks that do not change: IP ID, and no UDP checksum, which the time would make wrong.
+    """Set the timed frames' IP ID, and remove the UDP checksum, which the time would make wrong.
 
-    The server has seen to it that there is room for the time; EngineError where it would not come through a router.
+    The server has checked that there is room for the time; EngineError if a router would cut it off.
     """
     packet, parts = spec.packet, packet_parts.find(spec.packet)
     require_found(spec, parts, "timed")
@@ -103,7 +103,7 @@ def check_timed(frames: Frames) -> None:
 
 
 def stamp(asm: Assembler, frames: Frames, mark: Mark, sent_at: int) -> None:
-    """Write the trailer. R7 packet; sent_at: offset from R9 of the frames sent so far, this one among them."""
+    """Write the trailer of the packet in R7; sent_at: offset from R9 of the count of frames, this one included."""
     end, parts = len(frames.packet), packet_parts.find(frames.packet)
     at = parts.layer4 if parts.protocol == packet_parts.UDP else None
     if at is not None and not frames.changed.isdisjoint((at + 6, at + 7)):
@@ -117,7 +117,7 @@ def stamp(asm: Assembler, frames: Frames, mark: Mark, sent_at: int) -> None:
 
 
 def receiver(counters_fd: int, timed_fd: int, flows_fd: int, cpus: int) -> bytes:
-    """Drops every frame, counts those with a unicast destination and marked ones, and books timed ones.
+    """Assemble the program that drops every frame, counts unicast and marked ones, and books timed ones.
 
     A router's ARP, IPv6 neighbour discovery and the like are no test traffic and are not counted. The host's own
     stack sees nothing of the port, as with TRex. Each CPU has a cache line of its own, so that no atomic operation is
@@ -146,9 +146,9 @@ def receiver(counters_fd: int, timed_fd: int, flows_fd: int, cpus: int) -> bytes
 
 
 def receive(asm: Assembler, timed_fd: int, cpus: int) -> None:
-    """Book a timed frame on its line; nothing happens to any other. ``count`` let pass those with its IP ID only.
+    """Book a timed frame on its line, and no other frame; ``count`` has let pass only those with the right IP ID.
 
-    R2 the packet, R3 its end, R6 its length with FCS. R6 and R7 stay as they are, all others are lost.
+    R2 holds the packet, R3 its end, R6 its length with FCS. Leaves R6 and R7 unchanged, and no other register.
     """
     asm.calc(R5, R6, "sub", 4 + TRAILER_BYTES)
     asm.alu("and", R5, 0x3FFF)
@@ -156,13 +156,21 @@ def receive(asm: Assembler, timed_fd: int, cpus: int) -> None:
     asm.calc(R4, R2, "add", TRAILER_BYTES)
     asm.jump_if("gt", R4, R3, "untimed")
     _recognise(asm, timed_fd)
-    _find_line(asm, timed_fd, cpus)
+    # R9 becomes the address of its slot's line for this CPU
+    asm.call(Helper.GET_SMP_PROCESSOR_ID)
+    asm.alu("and", R0, cpus - 1)
+    asm.alu("lsh", R9, cpus.bit_length() - 1)
+    asm.alu("add", R9, R0)
+    asm.alu("lsh", R9, _LINE_SHIFT)
+    asm.map_value(R1, timed_fd, 8 * SLOTS)
+    asm.alu("add", R1, R9)
+    asm.mov(R9, R1)
     _book(asm)
     asm.label("untimed")
 
 
 def _recognise(asm: Assembler, timed_fd: int) -> None:
-    """R8 = how long the frame at whose trailer R2 points took, R9 = its slot; its number onto the stack."""
+    """Check the trailer at R2: R8 = the frame's latency, R9 = its slot, its number goes onto the stack."""
     asm.load(4, R9, R2, 0)
     asm.load(4, R4, R2, 4)
     asm.load(8, R8, R2, 8)
@@ -186,20 +194,8 @@ def _recognise(asm: Assembler, timed_fd: int) -> None:
     asm.jump_if("gt", R8, R4, "untimed")
 
 
-def _find_line(asm: Assembler, timed_fd: int, cpus: int) -> None:
-    """R9 = this CPU's line of slot R9."""
-    asm.call(Helper.GET_SMP_PROCESSOR_ID)
-    asm.alu("and", R0, cpus - 1)
-    asm.alu("lsh", R9, cpus.bit_length() - 1)
-    asm.alu("add", R9, R0)
-    asm.alu("lsh", R9, _LINE_SHIFT)
-    asm.map_value(R1, timed_fd, 8 * SLOTS)
-    asm.alu("add", R1, R9)
-    asm.mov(R9, R1)
-
-
 def _book(asm: Assembler) -> None:
-    """Add a frame that took R8 to the line at R9. It is counted last, so that a reader finds all of a counted frame."""
+    """Add a frame of latency R8 to the line at R9; counted last, so that a reader finds all of a counted frame."""
     asm.load(8, R5, R9, 8 * LatencyWord.RECEIVED)
     asm.jump_if("eq", R5, 0, "first")
     _jitter(asm)
@@ -230,14 +226,14 @@ def _add(asm: Assembler, word: LatencyWord, step: Reg | int) -> None:
 
 
 def _raise_to(asm: Assembler, word: LatencyWord, reg: Reg) -> None:
-    """The word becomes the register's value where that is greater."""
+    """Set the word to the register's value if that is greater."""
     asm.load(8, R1, R9, 8 * word)
     with asm.unless("le", reg, R1):
         asm.store(8, R9, 8 * word, reg)
 
 
 def _jitter(asm: Assembler) -> None:
-    """16 J += |D| - J, as in RFC 3550, A.8."""
+    """Smooth the jitter: 16 J += |D| - J, as in RFC 3550, A.8."""
     asm.load(8, R1, R9, 8 * LatencyWord.LAST)
     asm.calc(R2, R8, "sub", R1)
     with asm.unless("ge", R8, R1):
@@ -251,7 +247,7 @@ def _jitter(asm: Assembler) -> None:
 
 
 def _bucket(asm: Assembler) -> None:
-    """Count the frame in the bucket of R8: by its first digit (R2) and the number of digits that follow (R3)."""
+    """Count the frame in the bucket of R8, found by its first digit (R2) and nine times its decade (R3)."""
     decades = (len(BUCKETS_US) - 1) // 9
     asm.calc(R2, R8, "div", _LOWEST_NS)
     asm.mov(R3, 0)
@@ -270,6 +266,6 @@ def _bucket(asm: Assembler) -> None:
 
 
 def buckets(words: list[int]) -> Iterator[tuple[int, int]]:
-    """Bounds in microseconds and counts of a line's words, of buckets that hold any."""
+    """Yield lower bound in microseconds and count of each bucket of a line that is not empty."""
     counts = words[LatencyWord.BUCKETS : LatencyWord.BUCKETS + len(BUCKETS_US)]
     return ((bound, count) for bound, count in zip(BUCKETS_US, counts, strict=True) if count)

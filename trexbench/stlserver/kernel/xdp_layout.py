@@ -1,4 +1,4 @@
-"""The memory that the sending program and Python share: word numbers, and time as the program counts it.
+"""Memory shared by the sending program and Python: word numbers, and the program's unit of time.
 
 Times are nanoseconds since the program's epoch (CLOCK_MONOTONIC) times 4096, unsigned: 52 days fit. A port's
 virtual time starts at BIAS and falls behind real time by its LAG whenever slots are given up.
@@ -13,11 +13,10 @@ BIAS = 1 << 60
 NEVER = 1 << 62
 NO_DEADLINE = (1 << 64) - 1
 PORT_WORDS_MAX = 4000
-CATCH_UP = 64
-"""A port that was held up sends faster by one part in so many, until it has sent what it owes."""
+CATCH_UP = 64  # a port that was held up sends faster by one part in this many, until it has sent what it owes
 XDP_ABORTED, XDP_DROP, XDP_PASS = 0, 1, 2
 PREFIX_BYTES = 8
-"""Before a frame that goes through the stack: the number of its port. It fits where the kernel needs room itself."""
+"""Length of the port's number before a frame that goes through the stack; the kernel keeps room there anyway."""
 
 
 class CoreWord(IntEnum):
@@ -81,10 +80,10 @@ class ReceivedWord(IntEnum):
 
 
 def ticks(nanoseconds: float) -> int:
-    """A duration as the program counts it; NEVER of one that is too long for it, even infinite."""
+    """Convert a duration to the program's unit; NEVER if it is too long, even infinite."""
     return round(min(nanoseconds * (1 << FRACTION_BITS), NEVER))
 
 
 def interval(rate_pps: float) -> int:
-    """Time between two packets at a rate; NEVER at zero."""
+    """Time between two packets at this rate; NEVER at zero."""
     return ticks(1e9 / rate_pps) if rate_pps > 0 else NEVER

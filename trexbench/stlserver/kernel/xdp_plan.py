@@ -18,18 +18,14 @@ PORT_FRAMES_MAX = 1 << 17
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """One stream ready to be coded.
-
-    base: its first word in the port's map. rows_at: where its rows begin among the port's. next_slot: number of the
-    stream that follows it, -1: none. mark: of a latency stream's frames.
-    """
+    """One stream, ready to be assembled."""
 
     spec: StreamSpec
     frames: Frames
-    base: int
-    rows_at: int
-    next_slot: int
-    mark: Mark | None = None
+    base: int  # its first word in the port's map
+    rows_at: int  # offset of its rows among the port's
+    next_slot: int  # number of the stream that follows it, -1: none
+    mark: Mark | None = None  # of a latency stream's frames
 
     @property
     def bursts(self) -> bool:
@@ -48,12 +44,12 @@ class StreamPlan:
 
 @dataclass(frozen=True)
 class PortPlan:
-    """All streams of a port. limited: the program must respect LIMIT_INTERVAL. skb: its driver takes no XDP frames."""
+    """All streams of a port."""
 
     port: int
     streams: tuple[StreamPlan, ...]
-    limited: bool = False
-    skb: bool = False
+    limited: bool = False  # the program must respect LIMIT_INTERVAL
+    skb: bool = False  # frames go through the stack: the driver takes no XDP frames
 
     @property
     def frame_size(self) -> int:
@@ -61,7 +57,7 @@ class PortPlan:
         return max(len(stream.frames.packet) for stream in self.streams)
 
     def rows(self) -> bytes:
-        """Return what changes in the frames of all streams."""
+        """Return the rows of all streams."""
         return b"".join(stream.frames.rows() for stream in self.streams)
 
 
@@ -74,9 +70,10 @@ def plan_port(
     seed: int | None = None,
     marks: Mapping[int, Mark] | None = None,
 ) -> PortPlan:
-    """Check and place the streams of a port; raises EngineError. seed: of ``random`` variables, else drawn.
+    """Check and place the streams of a port; raises EngineError.
 
-    marks: of the latency streams' frames, by pg_id; without them the plan is for checking only.
+    seed: for ``random`` variables; None draws one. marks: of the latency streams' frames, by pg_id; a plan without them
+    is for checking only.
     """
     slots = {spec.stream_id: number for number, spec in enumerate(specs)}
     plans: list[StreamPlan] = []

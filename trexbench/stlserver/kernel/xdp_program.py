@@ -1,11 +1,11 @@
 """Streams as one BPF program: each run sends the most overdue packet, or none.
 
 Registers: R6 context, R7 due time, then packet, R8 the time, R9 the current port's state.
-A run first takes the earliest due time of all streams. If the clock read by an earlier run already covers it,
-the packet goes out without reading the clock again; otherwise the clock is read, and the run is idle if
-nothing is due. A port more than its CREDIT behind owes the excess (LAG, OWED) rather than send it in a burst: each
-packet from then on comes a STEP earlier. What goes beyond OWED_MOST is given up (LOST_TIME). After a change of rate
-(FORGIVE) the time waited at the old rate does not count as behind.
+A run first finds the earliest due time of all streams. If the clock as an earlier run read it has reached that, the
+packet goes out without another reading; otherwise the clock is read, and the run is idle if nothing is due. A port more
+than its CREDIT behind owes the excess (LAG, OWED) rather than send it in a burst: each packet from then on comes a STEP
+earlier. What exceeds OWED_MOST is given up (LOST_TIME). After a change of rate (FORGIVE) the time waited at the old
+rate does not count as behind.
 """
 
 from __future__ import annotations
@@ -38,16 +38,13 @@ _IDLE_TURN_AT_MOST_NS = 2000
 
 @dataclass
 class SenderProgram:
-    """Generates the code for a set of ports. epoch_ns: what the clock shows at time zero.
+    """Generates the code for a set of ports."""
 
-    ports: each with the descriptors of its map, and of that of its rows.
-    """
-
-    ports: Sequence[tuple[PortPlan, int, int]]
+    ports: Sequence[tuple[PortPlan, int, int]]  # each with the descriptors of its map, and of that of its rows
     core_fd: int
     devices_fd: int
     frame_size: int
-    epoch_ns: int
+    epoch_ns: int  # the clock at time zero
     asm: Assembler = field(default_factory=Assembler)
 
     def code(self) -> bytes:
@@ -79,7 +76,7 @@ class SenderProgram:
         return asm.assemble()
 
     def _scan(self, plan: PortPlan, fd: int, first: int) -> None:
-        """Let R7 be the earliest due time so far and R5 the number of its stream."""
+        """Set R7 to the earliest due time so far, and R5 to the number of its stream."""
         asm, done = self.asm, self.asm.fresh_label("port_done")
         asm.map_value(R9, fd)
         asm.load(8, R1, R9, 8 * PortWord.GATE)
@@ -110,7 +107,7 @@ class SenderProgram:
         asm.label(done)
 
     def _read_clock(self) -> None:
-        """R8 = now; open armed ports, close those past their deadline; idle if nothing is due."""
+        """Set R8 to now, open armed ports, close those past their deadline; idle if nothing is due."""
         asm = self.asm
         asm.store(8, R10, -8, R5)
         asm.call(Helper.KTIME_GET_NS)
@@ -121,7 +118,13 @@ class SenderProgram:
         asm.calc(R2, R0, "sub", R8)
         asm.mov(R8, R0)
         asm.store(8, R1, 8 * CoreWord.NOW, R8)
-        self._book_idle_time()
+        # book the time since an idle turn (R2), which cpu_percent leaves out
+        booked = asm.fresh_label("booked")
+        asm.load(8, R3, R1, 8 * CoreWord.IDLE_BEFORE)
+        asm.jump_if("eq", R3, 0, booked)
+        asm.jump_if("gt", R2, ticks(_IDLE_TURN_AT_MOST_NS), booked)
+        asm.change("add", R1, 8 * CoreWord.IDLE_TIME, R2, R3)
+        asm.label(booked)
         for port, (plan, fd, _) in enumerate(self.ports):
             self._housekeeping(port, plan, fd)
         asm.jump_if("gt", R7, R8, "idle")
@@ -157,17 +160,8 @@ class SenderProgram:
         asm.exit(XDP_DROP)
         asm.label(done)
 
-    def _book_idle_time(self) -> None:
-        """The time since an idle turn (R2) was idle: cpu_percent leaves it out."""
-        asm, done = self.asm, self.asm.fresh_label("booked")
-        asm.load(8, R3, R1, 8 * CoreWord.IDLE_BEFORE)
-        asm.jump_if("eq", R3, 0, done)
-        asm.jump_if("gt", R2, ticks(_IDLE_TURN_AT_MOST_NS), done)
-        asm.change("add", R1, 8 * CoreWord.IDLE_TIME, R2, R3)
-        asm.label(done)
-
     def _dispatch(self, low: int, high: int) -> None:
-        """Go to the code of stream R5, by halves."""
+        """Jump to the code of stream R5, by bisection."""
         if high - low == 1:
             self.asm.jump(f"stream{low}")
             return
@@ -194,12 +188,18 @@ class SenderProgram:
         asm.jump_if("gt", R1, R2, late)
         asm.label(on_time)
         asm.change("add", R9, stream.at(StreamWord.SENT), 1)
-        self._repay()
+        # while the port owes anything, its virtual time catches up by a step
+        asm.load(8, R1, R9, 8 * PortWord.OWED)
+        with asm.unless("eq", R1, 0):
+            asm.alu("sub", R1, 1)
+            asm.store(8, R9, 8 * PortWord.OWED, R1)
+            asm.load(8, R2, R9, 8 * PortWord.STEP)
+            asm.change("sub", R9, 8 * PortWord.LAG, R2)
         if stream.bursts:
             self._burst(number, plan, stream)
 
     def _take_limit(self) -> None:
-        """Book this packet on the port's limit, and let R7 be when it was due without it."""
+        """Book this packet on the port's limit, and set R7 to its due time without that."""
         asm = self.asm
         asm.load(8, R1, R9, 8 * PortWord.LAG)
         asm.calc(R7, R3, "add", R1)
@@ -212,18 +212,8 @@ class SenderProgram:
         asm.alu("add", R1, R4)
         asm.store(8, R9, 8 * PortWord.LIMIT_NEXT, R1)
 
-    def _repay(self) -> None:
-        """Let the port's virtual time catch up by a step while it owes anything."""
-        asm = self.asm
-        asm.load(8, R1, R9, 8 * PortWord.OWED)
-        with asm.unless("eq", R1, 0):
-            asm.alu("sub", R1, 1)
-            asm.store(8, R9, 8 * PortWord.OWED, R1)
-            asm.load(8, R2, R9, 8 * PortWord.STEP)
-            asm.change("sub", R9, 8 * PortWord.LAG, R2)
-
     def _late(self, on_time: str) -> None:
-        """The port is R1 behind and R2 is allowed: its virtual time falls back by the excess."""
+        """Put the port's virtual time back by as much as it is behind (R1) beyond what is allowed (R2)."""
         asm = self.asm
         asm.load(8, R3, R9, 8 * PortWord.FORGIVE)
         with asm.unless("ne", R3, 0):
@@ -264,8 +254,10 @@ class SenderProgram:
         asm.label(go)
 
     def _last_burst(self, number: int, plan: PortPlan, stream: StreamPlan) -> None:
-        """The stream is over, and starts the next one or is the port's last. Endless bursts have none of this code: the
-        verifier refuses code that nothing jumps to."""
+        """End the stream: start the next one, or end the port after its last.
+
+        Endless bursts go without: the verifier refuses code that nothing jumps to.
+        """
         asm, go = self.asm, f"send{number}"
         asm.label(f"last{number}")
         asm.store(8, R9, stream.at(StreamWord.ACTIVE), 0)
@@ -279,7 +271,7 @@ class SenderProgram:
         asm.store(8, R9, 8 * PortWord.GATE, Gate.ENDED)
 
     def _schedule(self, after: StreamPlan, stream: StreamPlan, gap_us: float) -> None:
-        """The next packet of ``stream`` is due ``gap_us`` after the one just sent by ``after``."""
+        """Make the next packet of ``stream`` due ``gap_us`` after the one just sent by ``after``."""
         asm = self.asm
         asm.load(8, R1, R9, after.at(StreamWord.LAST))
         asm.mov(R2, ticks(gap_us * 1e3))
@@ -289,7 +281,7 @@ class SenderProgram:
         asm.store(8, R9, stream.at(StreamWord.LAST), R1)
 
     def _next_stream(self, stream: StreamPlan, following: StreamPlan, none: str) -> None:
-        """Follow the link as in TRex: one to a running stream ends here; an action count of N ends at the Nth time."""
+        """Start the next stream as TRex does: not if it is running, nor when this one ends for the Nth of N actions."""
         asm = self.asm
         asm.load(8, R1, R9, following.at(StreamWord.ACTIVE))
         asm.jump_if("ne", R1, 0, none)
@@ -315,24 +307,20 @@ class SenderProgram:
         if stream.mark is not None:
             stamp(asm, stream.frames, stream.mark, stream.at(StreamWord.SENT))
         self._resize(stream)
-        if plan.skb:
-            self._pass_up(plan.port)
+        if not plan.skb:
+            asm.redirect(self.devices_fd, plan.port)
             return
-        asm.redirect(self.devices_fd, plan.port)
-
-    def _pass_up(self, port: int) -> None:
-        """Hand the frame to the stack, where ``forwarder`` finds the number of its port before it."""
-        asm = self.asm
+        # hand the frame to the stack, where ``forwarder`` finds the port's number before it
         asm.mov(R1, R6)
         asm.mov(R2, -PREFIX_BYTES)
         asm.call(Helper.XDP_ADJUST_HEAD)
         asm.jump_if("ne", R0, 0, "refused")
         asm.bounds(R7, R2, R6, PREFIX_BYTES, "refused")
-        asm.store(8, R7, 0, port)
+        asm.store(8, R7, 0, plan.port)
         asm.exit(XDP_PASS)
 
     def _write_constants(self, packet: bytes) -> None:
-        """The whole packet: pages come back as the last receiver left them, so nothing in them can be relied on."""
+        """Write the whole packet: the page comes back as the last receiver left it."""
         asm, held, at = self.asm, -1, 0
         while at < len(packet):
             size = next(size for size in (8, 4, 2, 1) if at + size <= len(packet))
@@ -347,7 +335,7 @@ class SenderProgram:
             at += size
 
     def _write_row(self, stream: StreamPlan, rows_fd: int) -> None:
-        """Put in what changes in the stream's next frame, and let R8 be the frame's length if that does."""
+        """Write what changes in the stream's next frame, and set R8 to the frame's length if that does."""
         asm, frames, next_at = self.asm, stream.frames, stream.at(StreamWord.NEXT_FRAME)
         asm.load(8, R1, R9, next_at)
         asm.jump_if("ge", R1, frames.count, "refused")
@@ -368,7 +356,7 @@ class SenderProgram:
             at += size
 
     def _resize(self, stream: StreamPlan) -> None:
-        """Cut the frame to its length; done last, since it invalidates R7 for the verifier."""
+        """Cut the frame to its length; last, since that makes R7 invalid for the verifier."""
         asm, frames = self.asm, stream.frames
         if frames.cut:
             asm.change("add", R9, stream.at(StreamWord.BYTES), R8)

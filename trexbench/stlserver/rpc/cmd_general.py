@@ -1,4 +1,4 @@
-"""The server as a whole: versions, what it is, events, shutting down; and its counters."""
+"""Methods about the server as a whole: versions, system, events, shutdown, counters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSION: dict[str, Json] = {
     "built_by": "trexbench",
     "mode": API_NAME,
 }
-"""Version of the TRex that this server behaves like; ``built_by`` distinguishes the two."""
+"""Version of the TRex that this server imitates; ``built_by`` tells the two apart."""
 GLOBAL_CFG: dict[str, Json] = {"sched_max_stretch": 0.0, "process_at_cp": False, "do_mbuf_cache": False}
 
 
@@ -42,10 +42,10 @@ def api_sync_v2(ctx: Context, p: Params) -> Json:
 def api_sync(ctx: Context, p: Params) -> Json:
     versions = p.array("api_vers")
     if len(versions.value) != 1:
-        raise bad_params("'api_vers' is no list of one")
-    one = versions.object(0)
-    handler = _verify_api(ctx, API_NAME, one.integer("major"), one.integer("minor"))
-    return {"api_vers": [{"type": one.choice("type", ("core",)), "api_h": handler}]}
+        raise bad_params("'api_vers' is not a list of one")
+    api = versions.object(0)
+    handler = _verify_api(ctx, API_NAME, api.integer("major"), api.integer("minor"))
+    return {"api_vers": [{"type": api.choice("type", ("core",)), "api_h": handler}]}
 
 
 def _cpu_model() -> str:
@@ -80,7 +80,6 @@ def _port_info(port: ServerPort) -> Json:
 
 
 def get_system_info(ctx: Context, p: Params) -> Json:
-    """``advanced_per_stream_stats``: of every frame that arrives, as TRex in software mode."""
     return {
         "hostname": socket.gethostname(),
         "uptime": ctx.uptime,
@@ -88,7 +87,7 @@ def get_system_info(ctx: Context, p: Params) -> Json:
         "dp_core_count_per_port": 1,
         "core_type": _cpu_model(),
         "is_multiqueue_mode": False,
-        "advanced_per_stream_stats": True,
+        "advanced_per_stream_stats": True,  # marks are looked for in every frame, as by TRex in software mode
         "port_count": len(ctx.ports),
         "ports": [_port_info(port) for port in ctx.ports.values()],
     }
@@ -102,7 +101,7 @@ def publish_now(ctx: Context, p: Params) -> Json:
 
 
 def get_utilization(ctx: Context, p: Params) -> Json:
-    """CPU history, newest first, a thread a core; no packet buffer pools, for there are none."""
+    """Answer with the CPU history of each core, newest first; there are no packet buffer pools."""
     ctx.stats.read(ctx.now_s)
     threads = []
     for core, history in ctx.stats.cpu_history.items():
@@ -126,24 +125,23 @@ def get_async_results(ctx: Context, p: Params) -> Json:
     raise RpcError(NO_RESULTS, "No results for request")
 
 
-OWN = ("queue_full", "waited_ns", "preempted", "stolen_ns")
-"""Fields of a port's load that TRex does not report."""
+LOAD_FIELDS = ("queue_full", "waited_ns", "preempted", "stolen_ns")  # fields of a port's load that TRex does not report
 XSTATS = ("rx_good_packets", "tx_good_packets", "rx_good_bytes", "tx_good_bytes", "rx_errors", "tx_errors")
-_OF_TAGGED_GROUPS = """
+_TAGGED_GROUP_METHODS = """
     enable_tpg disable_tpg update_tpg_tags clear_updated get_tpg_tags get_tpg_stats clear_tpg_stats get_tpg_tx_stats
     clear_tpg_tx_stats get_tpg_unknown_tags clear_tpg_unknown_tags
 """
 
 
 def get_port_stats(ctx: Context, port: ServerPort, p: Params) -> Json:
-    """TRex's own figures, the port's part of ``m_total_queue_full``, and what kept its sender from its core."""
+    """Answer with TRex's figures and, beyond them, the load of the port's sender."""
     answer = ctx.stats.port_json(ctx.now_s, port.index, port.state == PortState.TX)
     load = asdict(ctx.stats.read(ctx.now_s).load.ports[port.index])
-    return {**answer, **{name: load[name] for name in OWN if load[name] is not None}}
+    return {**answer, **{name: load[name] for name in LOAD_FIELDS if load[name] is not None}}
 
 
 def get_port_xstats_values(ctx: Context, port: ServerPort, p: Params) -> Json:
-    """In the order of the names; bytes without FCS, as TRex's virtual drivers count them."""
+    """Answer in the order of XSTATS; bytes without FCS, as TRex's virtual drivers count them."""
     c = ctx.stats.read(ctx.now_s).counters[port.index]
     rx_bytes, tx_bytes = c.ibytes - FCS_BYTES * c.ipackets, c.obytes - FCS_BYTES * c.opackets
     return {"xstats_values": [c.ipackets, c.opackets, rx_bytes, tx_bytes, c.ierrors, c.oerrors]}
@@ -156,7 +154,7 @@ def get_pgid_stats(ctx: Context, p: Params) -> Json:
 
 
 def get_tpg_status(ctx: Context, p: Params) -> Json:
-    """Tagged packet groups, which the client asks for before it adds streams: there are none."""
+    """Answer that there are no tagged packet groups: the client asks before it adds streams."""
     if (p.get("username") is None) == (p.get("port_id") is None):
         raise bad_params("name either 'username' or 'port_id'")
     data = {"acquired_ports": [], "rx_ports": [], "username": "-", "num_tpgids": 0, "num_tags": 0}
@@ -185,5 +183,5 @@ METHODS: Table = {
     "get_pgid_stats": Method(get_pgid_stats),
     "get_tpg_status": Method(get_tpg_status),
     "get_tpg_state": Method(lambda ctx, p: 0),
-    **dict.fromkeys(_OF_TAGGED_GROUPS.split(), refused("this server counts no tagged packet groups")),
+    **dict.fromkeys(_TAGGED_GROUP_METHODS.split(), refused("this server counts no tagged packet groups")),
 }

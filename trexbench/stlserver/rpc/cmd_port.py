@@ -1,4 +1,4 @@
-"""Ports: ownership, attributes, layer 2 and 3, service mode, and what needs a network stack (refused here)."""
+"""Methods of ports: ownership, attributes, layer 2 and 3, service mode; what needs a network stack is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .context import Context, Method, Table, of_port, owned, refused
 
 T = TypeVar("T")
 NO_STACK = "this server has no network stack and captures no packets"
-_OF_A_STACK = """
+_STACK_METHODS = """
     conf_ns_batch get_rx_queue_pkts push_pkts push_remote start_capture_port stop_capture_port set_capture_port_bpf
 """
 
@@ -24,7 +24,7 @@ def acquire(ctx: Context, port: ServerPort, p: Params) -> Json:
 
 
 def attributes(port: ServerPort) -> dict[str, Json]:
-    """A port's attributes as TRex describes a virtual one's."""
+    """Attributes of a port, as TRex gives them for a virtual one."""
     return {
         "promiscuous": {"enabled": port.promiscuous},
         "multicast": {"enabled": False},
@@ -37,11 +37,8 @@ def attributes(port: ServerPort) -> dict[str, Json]:
 
 
 def _layer_cfg(port: ServerPort) -> Json:
-    ether = {
-        "src": port.src_mac.hex(":"),
-        "dst": port.dst_mac.hex(":"),
-        "state": "configured" if port.resolved else "unconfigured",
-    }
+    ether = {"src": port.src_mac.hex(":"), "dst": port.dst_mac.hex(":")}
+    ether["state"] = "configured" if port.resolved else "unconfigured"
     ipv4: dict[str, Json] = {"state": "none"}
     if port.src_ipv4:
         state = "resolved" if port.resolved else "unresolved"
@@ -56,20 +53,19 @@ def get_port_status(ctx: Context, port: ServerPort, p: Params) -> Json:
         "service": port.service,
         "service_filtered": port.service_filtered,
         "profile_count": len(port.profiles),
-        "max_stream_id": max((i for one in port.profiles.values() for i in one.streams), default=0),
+        "max_stream_id": max((i for profile in port.profiles.values() for i in profile.streams), default=0),
         "rx_info": {
             "latency": {"is_active": ctx.groups.active},
             **{name: {"is_active": False} for name in ("queue", "stack", "grat_arp", "capture_port", "capwap_proxy")},
         },
     }
-    profile = p.profile("")
-    if profile == "*":
-        status["state_profile"] = {name: one.state for name, one in sorted(port.profiles.items())}
-    elif profile:
-        status["state_profile"] = port.profile(profile).state
+    asked = p.profile("")
+    if asked == "*":
+        status["state_profile"] = {name: profile.state for name, profile in sorted(port.profiles.items())}
+    elif asked:
+        status["state_profile"] = port.profile(asked).state
     port.link_up = ctx.engine.link_up(port.index)
-    tags = {"vlan": {"tags": list(port.vlans)}, "layer_cfg": _layer_cfg(port)}
-    status["attr"] = {**attributes(port), **tags}
+    status["attr"] = {**attributes(port), "vlan": {"tags": list(port.vlans)}, "layer_cfg": _layer_cfg(port)}
     return status
 
 
@@ -100,8 +96,8 @@ def set_l2(ctx: Context, port: ServerPort, p: Params) -> None:
 
 
 def set_l3(ctx: Context, port: ServerPort, p: Params) -> None:
-    """Addresses with a MAC that the client resolved, or without: then the destination stays unresolved."""
-    source, destination = (str(_address(ipaddress.IPv4Address, p.string(one))) for one in ("src_addr", "dst_addr"))
+    """Set the addresses; the destination is resolved only if the client gives its MAC."""
+    source, destination = (str(_address(ipaddress.IPv4Address, p.string(name))) for name in ("src_addr", "dst_addr"))
     mac = None if p.get("resolved_mac") is None else _address(mac_bytes, p.string("resolved_mac"))
     port.require("set_l3_mode", PortState.IDLE, PortState.STREAMS)
     port.src_ipv4, port.dst_ipv4 = source, destination
@@ -109,7 +105,7 @@ def set_l3(ctx: Context, port: ServerPort, p: Params) -> None:
 
 
 def set_vlan(ctx: Context, port: ServerPort, p: Params) -> None:
-    """Set the port's VLANs; as in TRex, they concern its service packets, not its streams."""
+    """Set the port's VLANs: as in TRex, those of its service packets, not of its streams."""
     tags = p.array("vlan")
     vlans = tuple(tags.uint16(index) for index in range(len(tags.value)))
     if len(vlans) > 2 or not all(0 < vlan <= 4095 for vlan in vlans):
@@ -128,14 +124,14 @@ def service(ctx: Context, port: ServerPort, p: Params) -> None:
 
 
 def set_rx_feature(ctx: Context, port: ServerPort, p: Params) -> None:
-    """Everything may be switched off; nothing that would have to receive packets can be switched on."""
+    """Accept any switching off, but no switching on of what would have to receive packets."""
     kind = p.choice("type", ("queue", "server", "capwap_proxy"))
     if kind != "server" and p.boolean("enabled"):
         raise cannot_execute(NO_STACK)
 
 
 def capture(ctx: Context, p: Params) -> Json:
-    """Tell that there are no captures, which is all that there is to tell."""
+    """Answer that there are no captures; everything else is refused."""
     if p.get("command") != "status":
         raise cannot_execute(NO_STACK)
     return []
@@ -154,5 +150,5 @@ METHODS: Table = {
     "service": owned(service),
     "set_rx_feature": of_port(set_rx_feature),
     "capture": Method(capture),
-    **dict.fromkeys(_OF_A_STACK.split(), refused(NO_STACK)),
+    **dict.fromkeys(_STACK_METHODS.split(), refused(NO_STACK)),
 }

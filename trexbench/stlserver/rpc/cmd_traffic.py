@@ -1,4 +1,4 @@
-"""Streams: added, removed, listed; and their traffic: start, update, pause, resume, stop, validate."""
+"""Methods of streams (add, remove, list) and of traffic (start, update, pause, resume, stop, validate)."""
 
 from __future__ import annotations
 
@@ -53,15 +53,14 @@ def get_stream_list(ctx: Context, port: ServerPort, p: Params) -> Json:
     return list(port.profile(name).streams)
 
 
-def _streams(profile: PortProfile) -> Json:
-    return {str(stream_id): dict(stream.raw) for stream_id, stream in profile.streams.items()}
-
-
 def get_all_streams(ctx: Context, port: ServerPort, p: Params) -> Json:
+    listed = {
+        name: {str(stream_id): dict(stream.raw) for stream_id, stream in profile.streams.items()}
+        for name, profile in port.profiles.items()
+        if profile.streams
+    }
     name = p.profile()
-    if name == "*":
-        return {"profiles": {key: _streams(one) for key, one in port.profiles.items() if one.streams}}
-    return {"streams": _streams(port.profiles[name]) if name in port.profiles else {}}
+    return {"profiles": listed} if name == "*" else {"streams": listed.get(name, {})}
 
 
 def get_stream(ctx: Context, port: ServerPort, p: Params) -> Json:
@@ -70,7 +69,7 @@ def get_stream(ctx: Context, port: ServerPort, p: Params) -> Json:
     streams = port.profile(name).streams
     if stream_id not in streams:
         raise cannot_execute(f"stream id {stream_id}, profile id {name} on port {port.index} does not exists")
-    return {"stream": {key: one for key, one in streams[stream_id].raw.items() if with_packet or key != "packet"}}
+    return {"stream": {key: value for key, value in streams[stream_id].raw.items() if with_packet or key != "packet"}}
 
 
 def start_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
@@ -91,26 +90,20 @@ def start_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
 
 
 def stop_traffic(ctx: Context, port: ServerPort, p: Params) -> None:
-    """One profile, or all ("*")."""
     name = p.profile()
     for profile in list(port.profiles.values()) if name == "*" else [port.profile(name)]:
         ctx.stop(port, profile)
 
 
-def _multiplier(p: Params) -> Multiplier:
-    mul = p.object("mul")
-    return Multiplier(mul.choice("type", KINDS), mul.choice("op", OPS), mul.double("value"))
-
-
 def update_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
-    name, force, mul = p.profile(), p.boolean("force"), _multiplier(p)
+    name, force, mul = p.profile(), p.boolean("force"), p.object("mul")
+    multiplier = Multiplier(mul.choice("type", KINDS), mul.choice("op", OPS), mul.double("value"))
     profile = port.profile(name)
-    ctx.update(port, profile, mul, force)
+    ctx.update(port, profile, multiplier, force)
     return {"multiplier": profile.factor}
 
 
 def _on_profile(act: Callable[[ServerState, ServerPort, PortProfile], None]) -> Method:
-    """A method that does this to the port's profile."""
     return owned(lambda ctx, port, p: act(ctx, port, port.profile(p.profile())))
 
 

@@ -1,4 +1,4 @@
-"""Parts that the cmd_ families share: the server that their handlers work on, and how they list their methods."""
+"""Parts that the cmd_ modules share: the server that their handlers work on, and how they list their methods."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ API_MAJOR, API_MINOR = 5, 1
 
 
 class Context(ServerState):
-    """One server: the tester's state, and what the calls of clients need besides. shutdown: asked for by one."""
+    """State of one server, with what calls need besides the ports."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self.api_handler = secrets.token_urlsafe(6)
         self.uptime = time.strftime("%b %d %Y @ %H:%M:%S")
-        self.shutdown = False
+        self.shutdown = False  # True: a client has asked the server to end
 
     def port(self, p: Params) -> ServerPort:
-        """The port that a call names."""
+        """Port that a call names; an unknown one is refused."""
         port_id = p.byte("port_id")
         if port_id not in self.ports:
             listed = " ".join(str(index) for index in self.ports)
@@ -40,18 +40,18 @@ PortHandler = Callable[[Context, ServerPort, Params], Json]
 
 @dataclass(frozen=True)
 class Method:
-    """One method. needs_api: carries ``api_h``. needs_owner: carries the port's ``handler``."""
+    """One method of the RPC."""
 
     handler: Handler
-    needs_api: bool = True
-    needs_owner: bool = False
+    needs_api: bool = True  # calls carry the server's ``api_h``
+    needs_owner: bool = False  # calls carry the port's ``handler``
 
 
 Table = Mapping[str, Method]
 
 
 def of_port(handler: PortHandler, needs_owner: bool = False) -> Method:
-    """A method of the port that its parameters name; where the handler returns nothing, the answer is empty."""
+    """Make a method of the port that its parameters name; a handler that returns None answers with an empty object."""
 
     def handle(ctx: Context, p: Params) -> Json:
         result = handler(ctx, ctx.port(p), p)
@@ -61,12 +61,12 @@ def of_port(handler: PortHandler, needs_owner: bool = False) -> Method:
 
 
 def owned(handler: PortHandler) -> Method:
-    """A method that only the port's owner may call."""
+    """Make a method that only the port's owner may call."""
     return of_port(handler, needs_owner=True)
 
 
 def refused(text: str) -> Method:
-    """A method that is always refused."""
+    """Make a method that is always refused."""
 
     def refuse(ctx: Context, p: Params) -> Json:
         raise cannot_execute(text)

@@ -1,4 +1,4 @@
-"""Frame in, frame out: finds the method, checks API handler and ownership, and turns refusals into replies."""
+"""Answers frames: finds the method, checks API handler and ownership, turns refusals into replies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METHODS: Table = {
 
 
 def handle(ctx: Context, frame: bytes, now_s: float) -> bytes:
-    """Answer one frame; whatever it holds, there is an answer and no exception."""
+    """Answer one frame; never raises, whatever it holds."""
     ctx.now_s = now_s
     ctx.stats.forget()
     calls, zipped = wire.decode(frame)
@@ -58,5 +58,5 @@ def _run(ctx: Context, call: RpcRequest) -> Json:
         if port.owner.handler != handler:
             raise cannot_execute("port is not owned by you or your current executing session")
     if not isinstance(p.value, dict):
-        raise cannot_execute("params are no object")
+        raise cannot_execute("params are not an object")
     return method.handler(ctx, p)

@@ -1,6 +1,6 @@
-"""The sockets and the thread: RPC on a ZMQ ROUTER socket, events on a PUB socket, one thread for all.
+"""The server's sockets and its thread: RPC on a ZMQ ROUTER socket, events on a PUB socket.
 
-A REP socket would have to send every reply; the server of tests that fails on demand loses some.
+ROUTER rather than REP, which would have to send every reply: the tests' server that fails on demand loses some.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from . import dispatch
 from .cmd_port import attributes
 from .context import Context
 
-SLOW_TICK_S = 0.5  # between readings for the rates and checks of the links: TRex's slow path
+SLOW_TICK_S = 0.5  # rates are renewed and links checked this often, as in TRex's slow path
 FAST_TICK_S = 0.05
 LINGER_MS = 500
 
 
 class ServerError(Exception):
-    """The server cannot begin: the text says which address and why."""
+    """The server cannot start; the text names the address and the reason."""
 
 
 class StlServer:
     """An STL server in front of an engine, which it closes when it stops.
 
-    Ports given as 0 are chosen by the system; ``rpc_port`` and ``pub_port`` hold them once the object exists.
-    Use it as a context manager, or call ``start`` and ``stop``. The engine is touched by the server's thread
-    only, save for the final ``close``.
+    The system chooses ports given as 0; ``rpc_port`` and ``pub_port`` hold the choice. Use it as a context manager, or
+    call ``start`` and ``stop``. Only the server's thread touches the engine, save for the final ``close``.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class StlServer:
         self.stop()
 
     def start(self) -> None:
-        """Serve in a thread of its own; returns at once."""
+        """Begin to serve in a thread of its own."""
         self._thread = threading.Thread(target=self.run, name="stlserver", daemon=True)
         self._thread.start()
 
@@ -86,29 +85,26 @@ class StlServer:
 
     def run(self) -> None:
         """Serve in this thread until asked to stop, or until a client calls ``shutdown``."""
+        slow_tick_s = self._now()
         try:
-            self._serve()
+            while not self._stopping.is_set() and not self._ctx.shutdown:
+                self._renew()
+                now_s = self._ctx.now_s
+                if now_s >= slow_tick_s:
+                    slow_tick_s = max(slow_tick_s + SLOW_TICK_S, now_s)
+                    self._ctx.stats.forget()
+                    self._ctx.watch_links(attributes)
+                    self._ctx.stats.read(now_s)
+                self._ctx.tick()
+                self._publish()
+                now_s = self._now()
+                due_s = min(slow_tick_s, now_s + (FAST_TICK_S if self._ctx.sending() else 0.1))
+                if self._rpc.poll(max(0, int((due_s - now_s) * 1000))):
+                    self._renew()
+                    self._answer()
         finally:
             self._stopping.set()
             self._close()
-
-    def _serve(self) -> None:
-        slow_tick_s = self._now()
-        while not self._stopping.is_set():
-            self._renew()
-            now_s = self._ctx.now_s
-            if now_s >= slow_tick_s:
-                slow_tick_s = max(slow_tick_s + SLOW_TICK_S, now_s)
-                self._ctx.stats.forget()
-                self._ctx.watch_links(attributes)
-                self._ctx.stats.read(now_s)
-            self._ctx.tick()
-            self._publish()
-            if self._rpc.poll(self._wait_ms(slow_tick_s)):
-                self._renew()
-                self._answer()
-            if self._ctx.shutdown:
-                break
 
     def _renew(self) -> None:
         """Read the clock, before a round and before an answer."""
@@ -116,23 +112,15 @@ class StlServer:
 
     def _answer(self) -> None:
         parts = self._rpc.recv_multipart()
-        if b"" not in parts:  # the return address ends with an empty part
+        if b"" not in parts:  # which ends the return address
             return
         cut = parts.index(b"") + 1
         reply = dispatch.handle(self._ctx, b"".join(parts[cut:]), self._now())
-        # events go first: when the client has its answer, its events are on their way
-        self._publish()
+        self._publish()  # first: when the client has its answer, its events are on their way
         self._send([*parts[:cut], reply])
 
     def _send(self, parts: Sequence[bytes]) -> None:
         self._rpc.send_multipart(parts)
-
-    def _wait_ms(self, slow_tick_s: float) -> int:
-        now_s = self._now()
-        due_s = min(slow_tick_s, now_s + 0.1)
-        if self._ctx.sending():
-            due_s = min(due_s, now_s + FAST_TICK_S)
-        return max(0, int((due_s - now_s) * 1000))
 
     def _publish(self) -> None:
         for event in self._ctx.events.outbox:

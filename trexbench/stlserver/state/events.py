@@ -1,4 +1,4 @@
-"""Asynchronous events: a queue per session, as TRex's publisher keeps them for its clients to fetch."""
+"""Asynchronous events, queued by session for clients to fetch, as by TRex's publisher."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STALLED_AFTER_S = 10.0
 
 
 class EventCode(IntEnum):
-    """The numbers on the wire."""
+    """Numbers of events on the wire."""
 
     PORT_STARTED = 0
     PORT_STOPPED = 1
@@ -38,27 +38,23 @@ class _Session:
 
 
 class EventQueues:
-    """Sessions, and the events that each has yet to fetch. Times are seconds of any monotonic clock.
-
-    outbox: what is due on the publisher's socket; an empty object there tells clients to fetch their events.
-    """
+    """Sessions, and the events that each has yet to fetch. Times are seconds of any monotonic clock."""
 
     def __init__(self) -> None:
         self._sessions: dict[int, _Session] = {}
-        self.outbox: list[Json] = []
+        self.outbox: list[Json] = []  # to be published; an empty object asks clients to fetch their events
 
     def post(self, event: EventCode, data: Json, now_s: float, owners: Container[int] = ()) -> None:
         """Queue one event for every session that still fetches.
 
-        A session that has not fetched for too long gets no more events, and is forgotten unless it is one of
-        ``owners``: those that hold a port.
+        Sessions that have not fetched for STALLED_AFTER_S get no more events, and are forgotten unless they are among
+        ``owners``, which hold a port.
         """
         for session_id, session in list(self._sessions.items()):
             if not session.queue:
                 session.last_query_s = now_s
             if now_s - session.last_query_s < STALLED_AFTER_S:
-                body = {"name": "trex-event", "type": int(event), "data": data, "seq": session.seq}
-                session.queue.append(body)
+                session.queue.append({"name": "trex-event", "type": int(event), "data": data, "seq": session.seq})
                 session.seq += 1
             elif session_id not in owners:
                 del self._sessions[session_id]
@@ -69,7 +65,7 @@ class EventQueues:
         return self._sessions.setdefault(session_id, _Session(now_s))
 
     def fetch(self, session_id: int, now_s: float) -> list[Json]:
-        """The events that this session has not fetched yet; an unknown session listens from now on."""
+        """Take the events that this session has not fetched yet; an unknown session listens from now on."""
         session = self.listen(session_id, now_s)
         queue, session.queue = session.queue, []
         session.last_query_s = now_s

@@ -1,6 +1,6 @@
-"""Bandwidth that a set of streams can ask for at once, and the factor that reaches a wanted rate.
+"""Peak bandwidth of a set of streams, and the factor that reaches a wanted rate.
 
-The same approximation as TRex's: bursts are steps on a time line, the peak of the sum counts.
+The approximation is TRex's: bursts are steps on a time line, and the peak of their sum counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEAST_RATE = StreamRate(pps=1.0, bps_l1=272.0, bps_l2=112.0)
 
 @dataclass(frozen=True)
 class RateEvent:
-    """At ``time_us`` the sum changes by ``change``."""
+    """Step of the summed rate."""
 
     time_us: float
     change: StreamRate
@@ -29,16 +29,15 @@ class RateEvent:
 
 @dataclass(frozen=True)
 class Graph:
-    """peak: the largest sum at factor 1 of the streams that the factor concerns. fixed: the sum of those that keep
-    their rate (latency streams); as in TRex they are no events. duration_us: -1 when it never ends."""
+    """Rates of a profile over time."""
 
-    peak: StreamRate
-    duration_us: int
+    peak: StreamRate  # largest sum at factor 1, without the fixed rates
+    duration_us: int  # -1: it never ends
     events: Sequence[RateEvent] = field(default_factory=tuple)
-    fixed: StreamRate = NO_RATE
+    fixed: StreamRate = NO_RATE  # sum of the latency streams, which ignore the factor; as in TRex they are no events
 
     def at(self, factor: float) -> StreamRate:
-        """The largest sum of all streams."""
+        """Largest sum of all streams at this factor."""
         return self.peak.scaled(factor).plus(self.fixed)
 
 
@@ -46,15 +45,12 @@ NO_GRAPH = Graph(NO_RATE, 0)
 
 
 def build(streams: Mapping[int, ServerStream], speed_bps: float) -> Graph:
-    """The graph of all enabled streams, walked from each that starts by itself along its ``next`` links.
-
-    These are checked before (``check_links``).
-    """
+    """Walk from each enabled stream that starts by itself along its links, which ``check_links`` has checked."""
     enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
     events: list[RateEvent] = []
     fixed: list[StreamRate] = []
     endless = False
-    # TRex comes to the newest first; where steps fall on one moment, the peak depends on it
+    # TRex begins with the newest stream; where steps coincide, the peak depends on that order
     for root in reversed(enabled.values()):
         if root.self_start:
             endless |= _walk(root, enabled, speed_bps, events, fixed)
@@ -62,8 +58,12 @@ def build(streams: Mapping[int, ServerStream], speed_bps: float) -> Graph:
         if not math.isfinite(event.time_us):
             raise cannot_execute(f"stream {event.stream_id}: its gaps and bursts last longer than can be counted")
     events.sort(key=lambda event: event.time_us)
+    total = peak = NO_RATE
+    for event in events:
+        total = total.plus(event.change)
+        peak = StreamRate(max(peak.pps, total.pps), max(peak.bps_l1, total.bps_l1), max(peak.bps_l2, total.bps_l2))
     duration_us = -1 if endless else int(events[-1].time_us) if events else 0
-    built = Graph(_peak(events), duration_us, tuple(events), functools.reduce(StreamRate.plus, fixed, NO_RATE))
+    built = Graph(peak, duration_us, tuple(events), functools.reduce(StreamRate.plus, fixed, NO_RATE))
     if not math.isfinite(built.at(1.0).bps_l1):
         raise cannot_execute("the streams' rates add up to more than can be counted")
     return built
@@ -76,7 +76,7 @@ def _walk(
     events: list[RateEvent],
     fixed: list[StreamRate],
 ) -> bool:
-    """Append the steps and the fixed rates of one chain; True when it never ends (a continuous stream, or a loop)."""
+    """Append the steps and fixed rates of one chain; True if it never ends (a continuous stream, or a loop)."""
     stream, offset_us, seen = root, 0.0, set()
     while True:
         seen.add(stream.stream_id)
@@ -101,16 +101,8 @@ def _walk(
         stream = enabled[stream.next_stream_id]
 
 
-def _peak(events: Sequence[RateEvent]) -> StreamRate:
-    total = peak = NO_RATE
-    for event in events:
-        total = total.plus(event.change)
-        peak = StreamRate(max(peak.pps, total.pps), max(peak.bps_l1, total.bps_l1), max(peak.bps_l2, total.bps_l2))
-    return peak
-
-
 def check_links(streams: Mapping[int, ServerStream]) -> None:
-    """Refuse streams whose ``next`` links make no program."""
+    """Refuse streams that lead to none that can follow, or that nothing starts."""
     enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
     for stream in enabled.values():
         following = stream.next_stream_id
@@ -131,18 +123,18 @@ def check_links(streams: Mapping[int, ServerStream]) -> None:
 
 @dataclass(frozen=True)
 class Multiplier:
-    """Argument of ``start`` and ``update``: kind (raw, pps, bps, bpsl1, percentage), op (abs, add, sub), value."""
+    """Rate that ``start`` or ``update`` asks for."""
 
-    kind: str
-    op: str
+    kind: str  # raw, pps, bps, bpsl1 or percentage
+    op: str  # abs, add or sub
     value: float
 
 
 def factor_for(graph: Graph, mul: Multiplier, current: float, speed_bps: float, force: bool) -> float:
-    """The factor that ``mul`` asks for; for add and sub, the factor of the difference alone.
+    """Factor that ``mul`` asks for; for add and sub, the factor of the difference alone.
 
-    ``current`` is the running factor, of which relative percentages are taken. Over line rate is refused
-    unless ``force``; without it the result is never above the line rate's own factor.
+    ``current`` is the running factor, to which relative percentages refer. Without ``force``, what exceeds the line
+    rate is refused, and the result is never above the line rate's own factor.
     """
     factor = _wanted_factor(graph, mul, current, speed_bps) if graph.at(1.0).bps_l1 > 0 else 0.0
     expected_bps = graph.at(factor).bps_l1
@@ -154,7 +146,7 @@ def factor_for(graph: Graph, mul: Multiplier, current: float, speed_bps: float, 
         text = f"Expected L1 B/W: '{expected_bps / 1e9:g} Gbps' exceeds port line rate: '{speed_bps / 1e9:g} Gbps'"
         raise cannot_execute(text)
     room_bps = speed_bps - graph.fixed.bps_l1
-    if graph.peak.bps_l1 <= 0 or room_bps <= 0:  # fixed rates alone may be over line rate by what is forgiven above
+    if graph.peak.bps_l1 <= 0 or room_bps <= 0:  # fixed rates alone may exceed the line rate by the tolerance above
         return factor
     return min(factor, room_bps / graph.peak.bps_l1)
 
@@ -175,5 +167,5 @@ def _wanted_factor(graph: Graph, mul: Multiplier, current: float, speed_bps: flo
     }[unit]
     if wanted < fixed:
         raise cannot_execute(f"current stream configuration enforces a minimum rate of '{fixed:g}' {unit}")
-    # TRex divides by zero where all rates are fixed: any factor is right, one is a number
+    # TRex divides by zero where all rates are fixed; any factor would be right
     return (wanted - fixed) / per_factor if per_factor else 1.0

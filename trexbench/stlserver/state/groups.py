@@ -1,4 +1,4 @@
-"""Packet groups: the streams whose frames are counted or timed on their return, and TRex's answers about them.
+"""Packet groups: streams whose frames are counted or timed on arrival, and TRex's answers about them.
 
 Rules and texts are those of TRex v3.08 without hardware filters (trex_stl_fs.cpp and flow_stat_parser.cpp there).
 """
@@ -17,7 +17,7 @@ from .stream import ServerStream
 
 MAX_LATENCY_GROUPS = 128
 MAX_GROUPS_ASKED = 1024 + 128
-HEADER_BYTES = 16  # what a latency frame carries at its end
+HEADER_BYTES = 16  # carried at the end of a latency frame
 
 
 def check_timed(stream: ServerStream) -> None:
@@ -29,7 +29,7 @@ def check_timed(stream: ServerStream) -> None:
 
 
 def check_counted(stream: ServerStream) -> int | None:
-    """The protocol above IP of a stream with statistics; refused where there is no IP header to mark."""
+    """Protocol above IP of a stream with statistics; refused where there is no IP header to mark."""
     parts = packet_parts.find(stream.packet)
     if not parts.version:
         raise cannot_execute("frames are counted in IPv4 and IPv6 only")
@@ -38,14 +38,14 @@ def check_counted(stream: ServerStream) -> int | None:
 
 @dataclass
 class PacketGroup(ABC):
-    """One packet group. version: no two ever have the same. streams: that are in it, by their objects' ids; active: of
-    those, the ones whose filters are set: from their start until these are removed.
-    """
+    """One packet group. Streams are known by the ids of their objects."""
 
     pg_id: int
-    version: int
+    version: int  # no two groups ever have the same
     streams: set[int] = field(default_factory=set)
-    active: set[int] = field(default_factory=set)
+    active: set[int] = field(
+        default_factory=set
+    )  # streams that are counted: from their start until filters are removed
     rates: FlowRates = field(default_factory=FlowRates)
 
     @abstractmethod
@@ -54,48 +54,38 @@ class PacketGroup(ABC):
 
     @abstractmethod
     def settle(self, reading: Stats) -> None:
-        """A period of the latencies ends."""
+        """Close a period of the latencies, if the group has any."""
 
 
 @dataclass
 class CountedGroup(PacketGroup):
-    """Group of streams with statistics alone, on any ports. protocol: what is above IP in their packets. mark: in their
-    frames, from the first start until no stream of it is active any more and one is removed; before: what had been
-    counted of that mark until then.
-    """
+    """Group of streams with statistics alone, on any ports."""
 
-    protocol: int | None = None
-    mark: int | None = None
-    before: Mapping[int, Mapping[int, FlowTotals]] = field(default_factory=dict)
+    protocol: int | None = None  # above IP
+    mark: int | None = None  # from the first start until a stream is removed while none is active
+    before: Mapping[int, Mapping[int, FlowTotals]] = field(default_factory=dict)  # counts of all marks until then
 
     def flows(self, reading: Stats) -> Mapping[int, FlowTotals]:
         if self.mark is None:
             return {}
-        return {port: _since(self.before, port, self.mark, now) for port, now in reading.flows().items()}
+        totals = {}
+        for port, marks in reading.flows().items():
+            before, now = (vars(one.get(self.mark, FlowTotals())) for one in (self.before.get(port, {}), marks))
+            totals[port] = FlowTotals(**{name: max(0, count - before[name]) for name, count in now.items()})
+        return totals
 
     def settle(self, reading: Stats) -> None:
-        """It has none."""
-
-
-def _since(
-    before: Mapping[int, Mapping[int, FlowTotals]], port: int, mark: int, now: Mapping[int, FlowTotals]
-) -> FlowTotals:
-    then, found = (one.get(mark, FlowTotals()) for one in (before.get(port, {}), now))
-    return FlowTotals(*(max(0, b - a) for a, b in zip(vars(then).values(), vars(found).values(), strict=True)))
+        pass
 
 
 @dataclass
 class TimedGroup(PacketGroup):
-    """Group of one latency stream on ``port``, whose frames are expected at ``partner``.
-
-    started: it has been sent, hence holds one of TRex's counters until it is removed. past: totals of the starts before
-    the last.
-    """
+    """Group of one latency stream on ``port``, whose frames are expected at ``partner``."""
 
     port: int = -1
     partner: int = -1
-    started: bool = False
-    past: LatencyTotals | None = None
+    started: bool = False  # it has been sent, and holds one of TRex's counters until it is removed
+    past: LatencyTotals | None = None  # totals of all starts but the last
     meter: GroupMeter = field(default_factory=GroupMeter)
 
     def totals(self, reading: Stats) -> LatencyTotals:
@@ -118,7 +108,7 @@ Counted = list[tuple[ServerStream, PacketGroup, LatencyTotals | None]]
 
 
 class Groups:
-    """All packet groups of the tester, by their numbers."""
+    """All packet groups of the tester."""
 
     def __init__(self, ports: Iterable[EnginePort]) -> None:
         self._partners = {port.index: port.index if port.partner is None else port.partner for port in ports}
@@ -126,7 +116,7 @@ class Groups:
         self._versions = 0
 
     def add(self, port: int, stream: ServerStream) -> None:
-        """Take the stream into its group; refused as TRex refuses it, with nothing changed."""
+        """Add the stream to its group; a refusal, as by TRex, changes nothing."""
         if stream.group_id is None:
             return
         if stream.pg_id is not None:
@@ -139,21 +129,16 @@ class Groups:
         if isinstance(group, CountedGroup) and (stream.stats_id is None or group.protocol != protocol):
             raise cannot_execute("Can't use same pg_id for streams with different l4 protocol")
         if group is None:
-            group = self._new(port, stream, protocol)
+            version, self._versions = self._versions, self._versions + 1
+            if stream.stats_id is not None:
+                group = CountedGroup(stream.stats_id, version, protocol=protocol)
+            else:
+                group = TimedGroup(stream.group_id, version, port=port, partner=self._partners[port])
+            self._groups[group.pg_id] = group
         group.streams.add(id(stream))
 
-    def _new(self, port: int, stream: ServerStream, protocol: int | None) -> PacketGroup:
-        version, self._versions = self._versions, self._versions + 1
-        group: PacketGroup
-        if stream.stats_id is not None:
-            group = CountedGroup(stream.stats_id, version, protocol=protocol)
-        else:
-            group = TimedGroup(stream.pg_id or 0, version, port=port, partner=self._partners[port])
-        self._groups[group.pg_id] = group
-        return group
-
     def remove(self, streams: Iterable[ServerStream]) -> None:
-        for stream, group in self._of(streams):
+        for stream, group in self._with_groups(streams):
             group.streams.discard(id(stream))
             group.active.discard(id(stream))
             if not group.streams:
@@ -161,17 +146,18 @@ class Groups:
             elif isinstance(group, CountedGroup) and not group.active:
                 group.mark = None
 
-    def _of(self, streams: Iterable[ServerStream]) -> list[tuple[ServerStream, PacketGroup]]:
-        return [(one, self._groups[one.group_id]) for one in streams if one.group_id is not None]
+    def _with_groups(self, streams: Iterable[ServerStream]) -> list[tuple[ServerStream, PacketGroup]]:
+        return [(stream, self._groups[stream.group_id]) for stream in streams if stream.group_id is not None]
 
     def prepare(self, streams: Iterable[ServerStream], reading: Stats) -> None:
         """Give these streams' groups their counters, before a start; refused where TRex has no more of them."""
-        groups = [group for _, group in self._of(streams)]
-        timed = {one.pg_id for one in self._groups.values() if isinstance(one, TimedGroup) and one.started}
-        if len(timed | {one.pg_id for one in groups if isinstance(one, TimedGroup)}) > MAX_LATENCY_GROUPS:
+        groups = [group for _, group in self._with_groups(streams)]
+        all_groups = self._groups.values()
+        timed = {group.pg_id for group in all_groups if isinstance(group, TimedGroup) and group.started}
+        if len(timed | {group.pg_id for group in groups if isinstance(group, TimedGroup)}) > MAX_LATENCY_GROUPS:
             raise _no_counter()
-        counted = [one for one in self._groups.values() if isinstance(one, CountedGroup)]
-        taken, before = {one.mark for one in counted}, reading.flows() if counted else {}
+        counted = [group for group in all_groups if isinstance(group, CountedGroup)]
+        taken, before = {group.mark for group in counted}, reading.flows() if counted else {}
         free = (mark for mark in range(MARKS) if mark not in taken)
         for group in groups:
             if isinstance(group, CountedGroup) and group.mark is None:
@@ -180,9 +166,9 @@ class Groups:
                     raise _no_counter()
 
     def mark_of(self, stream: ServerStream) -> int | None:
-        """Mark that is written into the stream's frames: any before there is one; None where nothing is.
+        """Mark to be written into the stream's frames; None for no mark. A group that has none yet answers 0.
 
-        As in TRex, a stream that is started again before its filters are removed sends frames without one.
+        As in TRex, a stream that is started again before its filters are removed sends frames without a mark.
         """
         group = None if stream.group_id is None else self._groups.get(stream.group_id)
         if not isinstance(group, CountedGroup) or id(stream) in group.active:
@@ -190,14 +176,14 @@ class Groups:
         return group.mark or 0
 
     def counted(self, streams: Iterable[ServerStream], reading: Stats) -> Counted:
-        """Return what the engine has timed of each so far, before a start that lets it begin at zero again."""
+        """Read each stream's latencies, before a start makes the engine count from zero."""
         return [
             (stream, group, group.totals(reading) if isinstance(group, TimedGroup) and group.started else None)
-            for stream, group in self._of(streams)
+            for stream, group in self._with_groups(streams)
         ]
 
     def started(self, counted: Counted, now_s: float) -> None:
-        """The start was not refused: what was counted before it is kept beside what comes."""
+        """Note that a start succeeded, and keep what ``counted`` read before it."""
         for stream, group, past in counted:
             if isinstance(group, TimedGroup):
                 group.past, group.started = past, True
@@ -206,8 +192,8 @@ class Groups:
             group.active.add(id(stream))
 
     def filters_removed(self, streams: Iterable[ServerStream], reading: Stats, now_s: float) -> None:
-        """Nobody counts them any more: rates are zero from here on."""
-        for stream, group in self._of(streams):
+        """Stop counting these streams' frames; a group without any other goes to rate zero."""
+        for stream, group in self._with_groups(streams):
             if id(stream) in group.active:
                 group.active.discard(id(stream))
                 if not group.active:
@@ -215,7 +201,7 @@ class Groups:
                     group.settle(reading)
 
     def advance(self, reading: Stats, now_s: float) -> None:
-        """Renew the averages and rates that are due."""
+        """Update the averages and rates that are due."""
         for group in self._groups.values():
             if group.active and group.rates.due(now_s):
                 group.rates.add(now_s, group.flows(reading))
@@ -223,11 +209,11 @@ class Groups:
 
     @property
     def active(self) -> bool:
-        """True if any group is counted now; TRex's receivers then look into the frames of every port."""
+        """True while any group is counted: TRex's receivers then look into the frames of every port."""
         return any(group.active for group in self._groups.values())
 
     def ids(self) -> dict[str, Json]:
-        """By kind, as the answer to ``get_active_pgids`` has them."""
+        """Answer to ``get_active_pgids``."""
         timed = {pg_id: isinstance(group, TimedGroup) for pg_id, group in sorted(self._groups.items())}
         return {
             "flow_stats": [pg_id for pg_id in timed if not timed[pg_id]],
@@ -235,7 +221,7 @@ class Groups:
         }
 
     def to_json(self, pg_ids: list[int], reading: Stats) -> Json:
-        """The answer to ``get_pgid_stats``: of these groups, or of all when none is named."""
+        """Answer to ``get_pgid_stats`` about these groups, or about all if none is named."""
         if len(pg_ids) > MAX_GROUPS_ASKED:
             raise cannot_execute(f"{len(pg_ids)} packet groups are asked for; {MAX_GROUPS_ASKED} can be")
         flows: dict[str, Json] = {}
@@ -246,8 +232,8 @@ class Groups:
             if group is None:
                 continue
             versions[str(pg_id)] = group.version
-            found = group.flows(reading)
-            flows[str(pg_id)] = group.rates.to_json({port: found.get(port, FlowTotals()) for port in self._partners})
+            counts = group.flows(reading)
+            flows[str(pg_id)] = group.rates.to_json({port: counts.get(port, FlowTotals()) for port in self._partners})
             if isinstance(group, TimedGroup) and group.started:
                 latency[str(pg_id)] = group.meter.to_json(group.totals(reading))
         return {"flow_stats": flows or None, "latency": latency, "ver_id": versions or None}

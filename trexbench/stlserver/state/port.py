@@ -1,4 +1,4 @@
-"""One port as the server knows it: its owner, its profiles and their states, its layer 2 and 3 settings."""
+"""One port of the server: its owner, its profiles and their states, its layer 2 and 3 settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from .stream import ServerStream
 
 DEFAULT_PROFILE = "_"
 UNOWNED = "<FREE>"
-NO_MAC = bytes(6)
 
 
 class PortState:
@@ -23,7 +22,7 @@ class PortState:
 
 
 def mac_bytes(text: str) -> bytes:
-    """Six bytes of aa:bb:cc:dd:ee:ff; ValueError for anything else."""
+    """Parse aa:bb:cc:dd:ee:ff; ValueError for anything else."""
     parts = text.split(":")
     if len(parts) != 6:
         raise ValueError(f"invalid MAC address: {text!r}")
@@ -32,18 +31,14 @@ def mac_bytes(text: str) -> bytes:
 
 @dataclass
 class PortProfile:
-    """A named set of streams on one port.
-
-    factor: of the last start or update. duration_s: of the last start, 0 or less is for ever. graph: of the streams as
-    last started.
-    """
+    """A named set of streams on one port."""
 
     name: str
     state: str = PortState.IDLE
     streams: dict[int, ServerStream] = field(default_factory=dict)
-    factor: float = 1.0
-    duration_s: float = -1.0
-    graph: Graph = NO_GRAPH
+    factor: float = 1.0  # of the last start or update
+    duration_s: float = -1.0  # of the last start; 0 or less: until stopped
+    graph: Graph = NO_GRAPH  # of the streams as last started
 
     def require(self, command: str, *states: str) -> None:
         """Refuse a command that does not suit the profile's state."""
@@ -54,23 +49,20 @@ class PortProfile:
 
 @dataclass
 class Owner:
-    """Who holds a port; handler is the secret that every modifying call must carry."""
+    """Session that holds a port."""
 
     name: str
     session_id: int
-    handler: str
+    handler: str  # secret that every modifying call must carry
 
 
 @dataclass
 class ServerPort:
-    """One port: what the engine said of it, and what clients have set since.
-
-    dst_mac: the neighbour's, or the former neighbour's while not ``resolved``.
-    """
+    """One port: the engine's description of it, and what clients have set since."""
 
     info: EnginePort
     src_mac: bytes
-    dst_mac: bytes
+    dst_mac: bytes  # of the neighbour; while not ``resolved``, of the former one
     resolved: bool
     src_ipv4: str | None
     dst_ipv4: str | None
@@ -85,16 +77,15 @@ class ServerPort:
 
     @classmethod
     def of(cls, info: EnginePort) -> ServerPort:
-        dst_mac = mac_bytes(info.dst_mac) if info.dst_mac else NO_MAC
-        resolved = info.dst_mac is not None
-        return cls(info, mac_bytes(info.src_mac), dst_mac, resolved, info.src_ipv4, info.dst_ipv4)
+        dst_mac = mac_bytes(info.dst_mac) if info.dst_mac else bytes(6)
+        return cls(info, mac_bytes(info.src_mac), dst_mac, info.dst_mac is not None, info.src_ipv4, info.dst_ipv4)
 
     @property
     def index(self) -> int:
         return self.info.index
 
     def profile(self, name: str) -> PortProfile:
-        """The profile of that name; an unknown one is refused."""
+        """Profile of this name; an unknown one is refused."""
         if name not in self.profiles:
             raise cannot_execute(f"profile_id {name} does not exists")
         return self.profiles[name]

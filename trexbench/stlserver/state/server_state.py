@@ -1,4 +1,4 @@
-"""The tester's state: who may do what on which port, and what follows from it. The caller tells the time.
+"""State of the tester: which command is allowed on which port, and its effects. The caller sets the time.
 
 As in TRex, a port's state is the most active state of its profiles (TX, PAUSE, STREAMS, IDLE), and events are posted
 for the profile first, then for the port if its state changed.
@@ -27,23 +27,24 @@ MAX_STREAMS = 20_000
 
 @contextmanager
 def engine_refusals(before: str = "") -> Iterator[None]:
-    """Tell the client what the engine refuses in the block, with these words ``before`` it."""
+    """Turn the engine's refusals in the block into answers for the client, with these words ``before`` them."""
     try:
         yield
     except EngineError as err:
         raise cannot_execute(f"{before}{err}") from err
 
 
-def _check_program(stream: ServerStream) -> None:
-    """Refuse what TRex's compiler refuses of a field engine program."""
+def _program_error(stream: ServerStream) -> RpcError | None:
+    """Error of a field engine program that TRex's compiler refuses, too."""
     try:
         next(Program(stream.instructions).run(stream.packet))
     except ConfigError as error:
-        raise cannot_execute(str(error)) from error
+        return cannot_execute(str(error))
+    return None
 
 
 class ServerState:
-    """The whole tester: its ports, the engine behind them, the events. ``now_s`` is set before each call."""
+    """Ports of the tester, the engine behind them, the events. The caller sets ``now_s`` before each call."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.now_s = engine, 0.0
@@ -85,23 +86,16 @@ class ServerState:
             raise cannot_execute(f"Reached limit of {MAX_STREAMS} streams at the port.")
         self.groups.add(port.index, stream)
         try:
-            self._ask_engine(port, stream)
+            spec = self._spec(port, stream)
+            if _program_error(stream) is None:  # else it is refused at the start, as by TRex
+                with engine_refusals():
+                    self.engine.check(port.index, spec)
         except RpcError:
             self.groups.remove([stream])
             raise
         port.profiles[profile_name] = profile
         profile.streams[stream.stream_id] = stream
         self._streams_changed(port, profile)
-
-    def _ask_engine(self, port: ServerPort, stream: ServerStream) -> None:
-        """The engine's veto, now rather than at start. A program that TRex's compiler refuses is refused at start."""
-        spec = self._spec(port, stream)
-        try:
-            _check_program(stream)
-        except RpcError:
-            return
-        with engine_refusals():
-            self.engine.check(port.index, spec)
 
     def remove_stream(self, port: ServerPort, profile: PortProfile, stream_id: int) -> None:
         profile.require("remove_stream", PortState.STREAMS)
@@ -122,16 +116,20 @@ class ServerState:
         """Refuse what TRex's compiler refuses: broken links first, then field engine programs."""
         graph.check_links(profile.streams)
         for stream in profile.streams.values():
-            if stream.enabled:
-                _check_program(stream)
+            if stream.enabled and (error := _program_error(stream)) is not None:
+                raise error
 
     # traffic
 
     def start(self, port: ServerPort, profile: PortProfile, mul: Multiplier, duration_s: float, force: bool) -> None:
-        """Begin sending; duration_s: 0 or less is for ever."""
+        """Begin to send; a duration of 0 or less lasts until stopped."""
         profile.require("start", PortState.STREAMS)
-        if not force:
-            self._check_layer2(port, profile)
+        if not force and not self.engine.link_up(port.index):
+            raise cannot_execute("Link state is DOWN.")
+        own_macs = all(stream.explicit_dst_mac for stream in profile.streams.values())
+        if not (force or port.resolved or own_macs):
+            text = f"Port {port.index} dest MAC is invalid and there are streams without explicit dest MAC."
+            raise cannot_execute(text)
         self.check_profile(profile)
         profile.graph = graph.build(profile.streams, port.info.speed_bps)
         factor = graph.factor_for(profile.graph, mul, profile.factor, port.info.speed_bps, force)
@@ -150,7 +148,7 @@ class ServerState:
         self._enter(port, profile, PortState.TX, EventCode.PROFILE_STARTED)
 
     def stop(self, port: ServerPort, profile: PortProfile) -> None:
-        """Silence the profile; nothing happens when it is not sending."""
+        """Stop the profile's traffic, if any."""
         if profile.state not in PortState.ACTIVE:
             return
         self.engine.stop(port.index)
@@ -173,7 +171,7 @@ class ServerState:
         self._enter(port, profile, PortState.TX, EventCode.PROFILE_RESUMED)
 
     def update(self, port: ServerPort, profile: PortProfile, mul: Multiplier, force: bool) -> None:
-        """Change the running factor: to, by or down by what ``mul`` says."""
+        """Set, raise or lower the running factor."""
         profile.require("update", PortState.TX, PortState.PAUSE)
         current = profile.factor
         change = graph.factor_for(profile.graph, mul, current, port.info.speed_bps, force)
@@ -187,7 +185,7 @@ class ServerState:
     # the passing of time
 
     def tick(self) -> None:
-        """Notice traffic that ended by itself, renew the groups' rates."""
+        """Notice traffic that ended by itself, and update the groups' rates."""
         for port in (self.ports[index] for index in self.engine.poll()):
             for profile in port.profiles.values():
                 if profile.state in PortState.ACTIVE:
@@ -196,7 +194,7 @@ class ServerState:
         self.groups.advance(self.stats, self.now_s)
 
     def watch_links(self, attributes: Callable[[ServerPort], Json]) -> None:
-        """Post an event, with the port's attributes, for each link that went up or down since the last look."""
+        """Post an event, with the port's attributes, for each link that went up or down since the last call."""
         for port in self.ports.values():
             up = self.engine.link_up(port.index)
             if up != port.link_up:
@@ -210,21 +208,13 @@ class ServerState:
                 self.stop(port, profile)
 
     def sending(self) -> bool:
-        """Test whether any port sends or pauses."""
+        """Test whether any port sends or is paused."""
         return any(port.state in PortState.ACTIVE for port in self.ports.values())
 
     def remove_rx_filters(self, port: ServerPort, profile: PortProfile) -> None:
-        """Frames of the profile's packet groups that arrive from now on are not counted."""
+        """Stop counting the arriving frames of the profile's packet groups."""
         profile.require("remove_rx_filters", PortState.STREAMS)
         self.groups.filters_removed(profile.streams.values(), self.stats, self.now_s)
-
-    def _check_layer2(self, port: ServerPort, profile: PortProfile) -> None:
-        if not self.engine.link_up(port.index):
-            raise cannot_execute("Link state is DOWN.")
-        if not port.resolved and any(not stream.explicit_dst_mac for stream in profile.streams.values()):
-            raise cannot_execute(
-                f"Port {port.index} dest MAC is invalid and there are streams without explicit dest MAC."
-            )
 
     def _spec(self, port: ServerPort, stream: ServerStream) -> StreamSpec:
         return stream.spec(port.info.speed_bps, port.src_mac, port.dst_mac, self.groups.mark_of(stream))
@@ -235,10 +225,9 @@ class ServerState:
         self._settle(port, finished=event is EventCode.PROFILE_FINISHED_TX)
 
     def _settle(self, port: ServerPort, finished: bool = False) -> None:
-        """Derive the port's state from its profiles', and tell when it changed."""
+        """Derive the port's state from its profiles', and post an event if it changed."""
         former = port.state
-        held = {profile.state for profile in port.profiles.values()}
-        port.state = next(state for state in PortState.BY_ACTIVITY if state in held)
+        port.state = min((profile.state for profile in port.profiles.values()), key=PortState.BY_ACTIVITY.index)
         if former == port.state:
             return
         stopped = EventCode.PORT_FINISHED_TX if finished else EventCode.PORT_STOPPED

@@ -1,4 +1,4 @@
-"""Counters and what TRex makes of them: raw totals read at the call, rates by port and by packet group, latencies."""
+"""Counters, and what TRex derives from them: rates by port and by packet group, latencies, CPU load."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..wire import Json
 
 RATE_PERIOD_S, GROUP_PERIOD_S = 1.0, 0.5
 CPU_HISTORY = 20
-CPU_KEPT = 0.75  # weight of the past in the smoothed CPU utilisation, renewed once a second
+CPU_KEPT = 0.75  # weight of the past in the smoothed CPU utilisation, which is updated once a second
 _METERED = ("opackets", "ipackets", "obytes", "ibytes")
-_NAMES = {"t": "sent", "r": "received"}
+_DIRECTIONS = {"t": "sent", "r": "received"}
 _SUMMED = ("sent", "sent_bytes", "received", "received_bytes", "sum_s", "out_of_order", "missing", "duplicate")
 _ZERO_INTEGERS = """
     m_active_sockets m_total_alloc_error m_total_clients m_total_nat_active m_total_nat_learn_error m_total_nat_no_fid
@@ -28,14 +28,14 @@ _ZERO_FLOATS = """
 
 
 class RateMeter:
-    """A rate per second: half the last period's, half the former value; renewed when a second has passed."""
+    """Rate per second: the mean of the last period's and the former value, updated when a second has passed."""
 
     def __init__(self) -> None:
         self._last: tuple[float, int] | None = None
         self.value = 0.0
 
     def add(self, now_s: float, total: int) -> float:
-        """Take one reading of the total; returns the rate as it now stands."""
+        """Add a reading of the total; returns the present rate."""
         if self._last is None:
             self._last = (now_s, total)
         elapsed_s = now_s - self._last[0]
@@ -47,7 +47,7 @@ class RateMeter:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All ports' counters read one after the other without a pause, and as of then the rates of those in _METERED."""
+    """Counters of all ports, read one after the other without a pause, and the rates of those in _METERED."""
 
     counters: Mapping[int, EngineCounters]
     rates: Mapping[int, Mapping[str, float]]
@@ -55,10 +55,9 @@ class Snapshot:
 
 
 class Stats:
-    """Reads the engine, keeps the meters.
+    """Readings of the engine, cached until ``forget``, and the rates derived from them.
 
-    Between two ``forget``, ``read``, ``latency`` (by port) and ``flows`` go to the engine at most once each; ``read``
-    reads the counters of all ports at one moment.
+    ``latency`` (of a port) and ``flows`` are the engine's own, cached likewise.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -71,7 +70,7 @@ class Stats:
         self.forget()
 
     def forget(self) -> None:
-        """The next reading goes to the engine again."""
+        """Let the next readings ask the engine again."""
         self._snapshot: Snapshot | None = None
         self.latency, self.flows = cache(self._engine.latency), cache(self._engine.flows)
 
@@ -83,22 +82,23 @@ class Stats:
                 index: {name: meter.add(now_s, getattr(counters[index], name)) for name, meter in meters.items()}
                 for index, meters in self._meters.items()
             }
-            self._note_cpu(now_s, load)
+            if self._cpu_s is None or now_s - self._cpu_s >= RATE_PERIOD_S:
+                self._cpu_s = now_s
+                self._update_cpu(load)
             self._snapshot = Snapshot(counters, rates, load)
         return self._snapshot
 
-    def _note_cpu(self, now_s: float, load: EngineLoad) -> None:
-        if self._cpu_s is None or now_s - self._cpu_s >= RATE_PERIOD_S:
-            self._cpu_s = now_s
-            self._cpu_percent = _smoothed_cpu(self._cpu_percent, load.cpu_percent)
-            for port, one in load.ports.items():
-                self._port_cpu_percent[port] = _smoothed_cpu(self._port_cpu_percent[port], one.cpu_percent)
-            for core, history in self.cpu_history.items():
-                busiest = max((one.cpu_percent for port, one in load.ports.items() if core_of(port) == core), default=0)
-                self.cpu_history[core] = [min(int(busiest), 255), *history[: CPU_HISTORY - 1]]
+    def _update_cpu(self, load: EngineLoad) -> None:
+        percents = {port: sender.cpu_percent for port, sender in load.ports.items()}
+        self._cpu_percent = _smoothed_cpu(self._cpu_percent, load.cpu_percent)
+        for port, percent in percents.items():
+            self._port_cpu_percent[port] = _smoothed_cpu(self._port_cpu_percent[port], percent)
+        for core, history in self.cpu_history.items():
+            busiest = max((percent for port, percent in percents.items() if core_of(port) == core), default=0)
+            self.cpu_history[core] = [min(int(busiest), 255), *history[: CPU_HISTORY - 1]]
 
     def port_json(self, now_s: float, port: int, sending: bool) -> dict[str, Json]:
-        """The answer to ``get_port_stats``."""
+        """Answer to ``get_port_stats``."""
         snapshot = self.read(now_s)
         rates = snapshot.rates[port]
         return {
@@ -111,7 +111,7 @@ class Stats:
         }
 
     def global_json(self, now_s: float) -> dict[str, Json]:
-        """The answer to ``get_global_stats``; what only stateful modes count is zero, as in TRex."""
+        """Answer to ``get_global_stats``; what only stateful modes count is zero, as in TRex."""
         snapshot = self.read(now_s)
         counters, rates = snapshot.counters.values(), snapshot.rates.values()
         tx_bps, rx_bps = (8 * sum(r[name] for r in rates) for name in ("obytes", "ibytes"))
@@ -142,7 +142,7 @@ def _smoothed_cpu(before: float, now: float) -> float:
 
 
 class FlowRates:
-    """Packets/s and L2 bit/s of a packet group by port, to two decimals, smoothed over periods of half a second."""
+    """Packets/s and L2 bit/s of a packet group by port, smoothed over periods of half a second."""
 
     def __init__(self) -> None:
         self._rates: dict[tuple[int, str], float] = {}
@@ -161,21 +161,21 @@ class FlowRates:
         elapsed_s = now_s - self._at_s
         for port, totals in flows.items():
             before = self._before.get(port, FlowTotals())
-            for counter in _NAMES.values():
+            for counter in _DIRECTIONS.values():
                 for name, unit in ((counter, 1), (f"{counter}_bytes", 8)):
                     rate = (getattr(totals, name) - getattr(before, name)) * unit / elapsed_s
-                    self._rates[port, name] = round(_halved(self._rates.get((port, name), 0.0), rate), 2)
+                    self._rates[port, name] = round(_smoothed(self._rates.get((port, name), 0.0), rate), 2)
         self._at_s, self._before = now_s, flows
 
     def end(self, now_s: float, flows: Mapping[int, FlowTotals]) -> None:
-        """Close the last period, however short; nobody counts from here on."""
+        """Close the last period, however short, before counting stops."""
         self.begin(now_s)
         self._before = flows
 
     def to_json(self, flows: Mapping[int, FlowTotals]) -> Json:
-        """The member of ``flow_stats``: these totals and the rates, by port."""
+        """Member of ``flow_stats``: these totals and the rates, by port."""
         member: dict[str, dict[str, Json]] = {}
-        for letter, counter in _NAMES.items():
+        for letter, counter in _DIRECTIONS.items():
             for kind, name in (("p", counter), ("b", f"{counter}_bytes")):
                 member[letter + kind] = {str(port): getattr(totals, name) for port, totals in flows.items()}
                 member[f"{letter}{kind}s"] = {str(port): self._rates.get((port, name), 0.0) for port in flows}
@@ -183,7 +183,7 @@ class FlowRates:
 
 
 class GroupMeter:
-    """Latencies of a packet group: averages smoothed over FlowRates' periods."""
+    """Latencies of a packet group, averaged over the periods of FlowRates."""
 
     def __init__(self) -> None:
         self.average_s = 0.0
@@ -196,11 +196,11 @@ class GroupMeter:
         self._before = totals
         received = totals.received - before.received
         if received > 0:
-            self.average_s = _halved(self.average_s, (totals.sum_s - before.sum_s) / received)
+            self.average_s = _smoothed(self.average_s, (totals.sum_s - before.sum_s) / received)
             self.last_max_s = _period_max_s(before, totals)
 
     def to_json(self, totals: LatencyTotals) -> Json:
-        """Microseconds: whole ones as TRex's, the average with three decimals."""
+        """Convert to TRex's microseconds: whole ones, but for the average."""
         # TRex has no average within the first period
         average_s = self.average_s or (totals.sum_s / totals.received if totals.received else 0.0)
         lat: dict[str, Json] = {
@@ -214,17 +214,16 @@ class GroupMeter:
             lat["histogram"] = {str(bound): count for bound, count in sorted(totals.histogram.items()) if count}
         errors = {"drp": totals.missing, "ooo": totals.out_of_order, "dup": totals.duplicate}
         errors["stl"] = totals.out_of_order + totals.duplicate
-        seen = {name: count for name, count in errors.items() if count}
-        return {"lat": lat, "er": seen} if seen else {"lat": lat}
+        nonzero = {name: count for name, count in errors.items() if count}
+        return {"lat": lat, "er": nonzero} if nonzero else {"lat": lat}
 
 
-def _halved(former: float, period: float) -> float:
-    """Half the former rate, if any, and half the period's."""
+def _smoothed(former: float, period: float) -> float:
     return 0.5 * (former + period) if former else period
 
 
 def _period_max_s(before: LatencyTotals, totals: LatencyTotals) -> float:
-    """The period's maximum: exact where it is the greatest ever, else the end of the highest bucket that grew."""
+    """Maximum of a period: exact if it is the greatest ever, else the end of the highest bucket that grew."""
     if totals.max_s > before.max_s:
         return totals.max_s
     grown = [bound for bound, count in totals.histogram.items() if count > before.histogram.get(bound, 0)]
@@ -233,13 +232,13 @@ def _period_max_s(before: LatencyTotals, totals: LatencyTotals) -> float:
 
 
 def merged(first: LatencyTotals | None, then: LatencyTotals) -> LatencyTotals:
-    """Both together; the port of arrival and the jitter are those of the later one that received any."""
+    """Add up two starts' totals; port of arrival and jitter are those of the later start that received any frame."""
     if first is None:
         return then
     return replace(
         then if then.received else first,
         **{name: getattr(first, name) + getattr(then, name) for name in _SUMMED},
-        min_s=min((one.min_s for one in (first, then) if one.received), default=0.0),
+        min_s=min((start.min_s for start in (first, then) if start.received), default=0.0),
         max_s=max(first.max_s, then.max_s),
         histogram=Counter(first.histogram) + Counter(then.histogram),
     )

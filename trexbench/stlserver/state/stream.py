@@ -1,4 +1,4 @@
-"""STL streams: the JSON of ``add_stream`` checked as TRex checks it, and turned into what an engine sends."""
+"""STL streams: checks the JSON of ``add_stream`` as TRex does, and turns it into what an engine sends."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ FLAG_DUMMY = 8
 
 @dataclass(frozen=True)
 class StreamRate:
-    """One rate in its three units: packets/s, bit/s with and without the 20 bytes of L1 overhead a frame."""
+    """One rate in three units."""
 
     pps: float
-    bps_l1: float
+    bps_l1: float  # with the 20 bytes of L1 overhead of each frame
     bps_l2: float
 
     def plus(self, other: StreamRate) -> StreamRate:
@@ -43,33 +43,31 @@ class StreamRate:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerStream(StreamSpec):
-    """One stream as the client described it, with the packet's own MACs; ``raw`` is returned to whoever asks for it.
+    """One stream as the client described it, with the packet's own MACs; the packet is padded to 60 bytes.
 
-    packet: padded to 60 bytes, without FCS. mean_len_bytes: of the frame without FCS, where the field engine changes
-    it. rate_pps: not known before ``rate`` is told the port's speed. stats_id: the packet group of a stream whose
-    frames are counted, not timed; its mark is not known before a start.
+    ``rate_pps`` and ``mark`` are not set: ``spec`` fills them in at a start.
     """
 
-    raw: Mapping[str, Json]
+    raw: Mapping[str, Json]  # the client's JSON, which it may ask for
     enabled: bool
     flags: int
     rate_kind: str
     rate_value: float
-    mean_len_bytes: float
-    stats_id: int | None = None
+    mean_len_bytes: float  # of the frames without FCS, whose length the field engine may change
+    stats_id: int | None = None  # packet group, if its frames are counted, not timed
 
     @property
     def group_id(self) -> int | None:
-        """The number of its packet group, of either kind."""
+        """Number of its packet group, of either kind."""
         return self.stats_id if self.pg_id is None else self.pg_id
 
     @property
     def explicit_dst_mac(self) -> bool:
-        """The destination MAC is the packet's own, not the port's."""
+        """True if the destination MAC is the packet's own, not the port's."""
         return (self.flags >> DST_MAC_MODE_SHIFT) & 3 == DST_MAC_MODE_PKT
 
     def rate(self, speed_bps: float) -> StreamRate:
-        """The stream's rate at factor 1 on a port of that L1 speed; refused if no float holds it."""
+        """Rate at factor 1 on a port of this L1 speed; refused if it is not above 0 and finite."""
         l2_bits = (self.mean_len_bytes + FCS_BYTES) * 8
         l1_bits = l2_bits + L1_OVERHEAD_BYTES * 8
         pps = {
@@ -84,14 +82,14 @@ class ServerStream(StreamSpec):
         return rate
 
     def spec(self, speed_bps: float, src_mac: bytes, dst_mac: bytes, mark: int | None = None) -> StreamSpec:
-        """Spec of what the engine is to send, the port's MACs filled in where the stream does not bring its own."""
+        """Spec for the engine, with the port's MACs where the stream does not bring its own."""
         dst = self.packet[:6] if self.explicit_dst_mac else dst_mac
         src = self.packet[6:12] if self.flags & FLAG_SRC_MAC_FROM_PKT else src_mac
         return replace(self, packet=dst + src + self.packet[12:], rate_pps=self.rate(speed_bps).pps, mark=mark)
 
 
 def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
-    """Check the ``stream`` object of ``add_stream``; what cannot be sent here is refused."""
+    """Parse the ``stream`` object of ``add_stream``, and refuse what this server cannot send."""
     mode, program = p.object("mode"), p.object("vm")
     kind, rate = mode.string("type"), mode.object("rate")
     total_pkts, count, ibg_us = _parse_bursts(mode, kind)
@@ -134,17 +132,17 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
 
 
 def _parse_group(p: Params, stream_id: int, core_id: int) -> tuple[str, int | None]:
-    """The kind and the number of the stream's packet group; ("", None) for a stream that has none."""
+    """Kind and number of the stream's packet group; ("", None) if it has none."""
     if not p.boolean("enabled"):
         return "", None
     rule, pg_id = p.string("rule_type"), p.uint32("stream_id")
     where = f"stream {stream_id}"
     if rule not in ("stats", "latency"):
-        raise cannot_execute(f"{where}: flow statistics of type '{rule}' are not there, only stats and latency")
+        raise cannot_execute(f"{where}: there are flow statistics of type stats and latency, not '{rule}'")
     if rule == "latency" and core_id >= 0:
         raise cannot_execute(f"{where}: a latency stream has no core of its own")
     if p.boolean("vxlan", False) or p.boolean("ieee_1588", False):
-        raise cannot_execute(f"{where}: no frames are counted inside of VXLAN tunnels, and none timed by IEEE 1588")
+        raise cannot_execute(f"{where}: frames are neither counted inside VXLAN tunnels nor timed by IEEE 1588")
     return rule, pg_id
 
 
@@ -165,7 +163,7 @@ def _parse_packet(p: Params) -> bytes:
     try:
         packet = base64.b64decode(p.string("binary"), validate=True)
     except ValueError as err:
-        raise bad_params(f"'binary' is no base64: {err}") from err
+        raise bad_params(f"'binary' is not base64: {err}") from err
     if not MIN_PKT_BYTES <= len(packet) <= MAX_PKT_BYTES:
         raise cannot_execute(f"a packet of {len(packet)} bytes: {MIN_PKT_BYTES} to {MAX_PKT_BYTES} can be sent")
     p.string("meta")
@@ -175,8 +173,7 @@ def _parse_packet(p: Params) -> bytes:
 UINT64_MAX = 2**64 - 1
 LONGEST_LIST = 65535
 
-Instruction = dict[str, Any]
-"""One instruction of a field engine program, as the client's JSON has it."""
+Instruction = dict[str, Any]  # one instruction of a field engine program, as the client's JSON has it
 
 _FIELDS: Mapping[str, str] = {
     "fix_checksum_hw": "uint16 l2_len l3_len l4_type",
@@ -189,8 +186,8 @@ _FIELDS: Mapping[str, str] = {
     "boolean is_big_endian",
     "flow_var_rand_limit": "string name next_var size, uint64 seed limit min_value max_value, boolean split_to_cores",
 }
-"""By type of instruction its fields, in the order in which TRex reads them, each behind its type."""
-_OWN: Mapping[str, Callable[[Params], Any]] = {
+"""Fields of each type of instruction, grouped by their own type, in the order in which TRex reads them."""
+_FIELD_READERS: Mapping[str, Callable[[Params], Any]] = {
     "next_var": lambda p: p.string("next_var", None),
     "size": lambda p: p.choice("size", (1, 2, 4, 8)),
     "op": lambda p: p.choice("op", ("inc", "dec", "random")),
@@ -200,60 +197,58 @@ _OWN: Mapping[str, Callable[[Params], Any]] = {
 
 
 def parse_instructions(program: Params) -> tuple[Instruction, ...]:
-    """Every instruction's fields, checked; ranges of ``flow_var`` padded to whole steps as TRex pads them."""
+    """Check every instruction's fields; ranges of ``flow_var`` are padded to whole steps, as by TRex."""
     array = program.array("instructions")
     return tuple(_parse_instruction(array.object(index)) for index in range(len(array.value)))
 
 
 def _parse_instruction(p: Params) -> Instruction:
     kind = p.choice("type", tuple(_FIELDS))
-    found: Instruction = {"type": kind}
+    fields: Instruction = {"type": kind}
     for reader, *names in map(str.split, _FIELDS[kind].split(", ")):
-        found |= {name: _OWN[name](p) if name in _OWN else getattr(p, reader)(name) for name in names}
+        for name in names:
+            fields[name] = _FIELD_READERS[name](p) if name in _FIELD_READERS else getattr(p, reader)(name)
     if kind == "flow_var":
-        return _flow_var(p, found)
+        return _parse_flow_var(p, fields)
     if kind == "flow_var_rand_limit":
-        if found["limit"] < 1:
-            raise _bad(found, "its limit is 0")
-        _check_range(found, found["min_value"], 1, found["min_value"], found["max_value"])
-    return found
+        if fields["limit"] < 1:
+            raise _bad_variable(fields, "its limit is 0")
+        _check_range(fields, fields["min_value"], 1, fields["min_value"], fields["max_value"])
+    return fields
 
 
-def _bad(one: Instruction, why: str) -> RpcError:
-    return bad_params(f"field engine variable '{one['name']}': {why}")
+def _bad_variable(variable: Instruction, why: str) -> RpcError:
+    return bad_params(f"field engine variable '{variable['name']}': {why}")
 
 
-def _flow_var(p: Params, head: Instruction) -> Instruction:
+def _parse_flow_var(p: Params, head: Instruction) -> Instruction:
     head.update(step=p.uint64("step"), split_to_cores=p.boolean("split_to_cores", True))
     if p.get("value_list") is not None:
         listed = p.array("value_list")
         values = [listed.uint64(index) for index in range(len(listed.value))]
         if len(values) > LONGEST_LIST or not 0 < head["step"] <= len(values) or max(values) >= 256 ** head["size"]:
-            raise _bad(head, f"steps by {head['step']} through a list of {len(values)} values of {head['size']} bytes")
+            text = f"steps by {head['step']} through a list of {len(values)} values of {head['size']} bytes"
+            raise _bad_variable(head, text)
         return {**head, "value_list": values}
     initial, low, high = p.uint64("init_value"), p.uint64("min_value"), p.uint64("max_value")
     _check_range(head, initial, head["step"], low, high)
-    low, high = _pad_range(head, low, high)
+    # TRex's implicit padding: whole steps fill the range
+    missing = 0 if head["op"] == "random" else -(high - low + 1) % head["step"]
+    low, high = (low, high + missing) if head["op"] == "inc" else (low - missing, high)
+    if low < 0 or high > UINT64_MAX:
+        raise _bad_variable(head, "its range is no true cycle: (max_value - min_value + 1) % step must be zero")
     return {**head, "init_value": initial, "min_value": low, "max_value": high}
 
 
-def _check_range(one: Instruction, initial: int, step: int, low: int, high: int) -> None:
-    if step == 0 or not low <= initial <= high or max(high, step) >= 256 ** one["size"]:
-        raise _bad(one, f"steps by {step} from {initial} in {low} to {high}, with {one['size']} bytes")
-
-
-def _pad_range(one: Instruction, low: int, high: int) -> tuple[int, int]:
-    """Widen the range so that whole steps fill it: TRex's implicit padding."""
-    missing = 0 if one["op"] == "random" else -(high - low + 1) % one["step"]
-    low, high = (low, high + missing) if one["op"] == "inc" else (low - missing, high)
-    if low < 0 or high > UINT64_MAX:
-        raise _bad(one, "its range is no true cycle: (max_value - min_value + 1) % step must be zero")
-    return low, high
+def _check_range(variable: Instruction, initial: int, step: int, low: int, high: int) -> None:
+    size = variable["size"]
+    if step == 0 or not low <= initial <= high or max(high, step) >= 256**size:
+        raise _bad_variable(variable, f"steps by {step} from {initial} in {low} to {high}, with {size} bytes")
 
 
 def packet_lens(instructions: Sequence[Instruction], packet_len: int) -> Sequence[int]:
-    """Frame lengths without FCS after ``trim_pkt_size``, as a list or by their ends; their mean is the stream's."""
-    names = [one["name"] for one in instructions if one["type"] == "trim_pkt_size"]
+    """Lengths of the frames without FCS (all, or shortest and longest), whose mean is the stream's."""
+    names = [instruction["name"] for instruction in instructions if instruction["type"] == "trim_pkt_size"]
     variable = next((v for v in instructions if v["type"] == "flow_var" and v["name"] in names), None)
     if variable is None:
         return (packet_len,)
