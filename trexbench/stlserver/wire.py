@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partialmethod
-from typing import Any, NoReturn
+from typing import Any
 
 Json = Any
 
@@ -117,14 +117,10 @@ def _inflate(frame: bytes) -> bytes | None:
     return data if complete and len(data) <= length else None
 
 
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
-
-
 def _finite(text: str) -> float:
     value = float(text)
-    if value - value != 0:
-        raise ValueError(f"{text} is out of range")
+    if value - value != 0:  # NaN, an infinity, or out of range
+        raise ValueError(f"{text} is not a finite number")
     return value
 
 
@@ -134,7 +130,7 @@ def _integer(text: str) -> int | float:
     return value if -(2**63) <= value < 2**64 else _finite(text)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer)
+_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_integer)
 
 
 def _parse_call(call: Json) -> RpcRequest:

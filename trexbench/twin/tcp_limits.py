@@ -160,8 +160,14 @@ class TcpModel:
                 there = {way: sizes.on_line(0) / sizes.mss}
                 back = {other: sizes.acks_on_line(acks) / sizes.mss for other in ways if other != way}
                 yield CapacityBound(LINE, {**there, **back}, self.line_bps)
-        if self.wan is not None:
-            yield from self._wan_bounds(self.wan, leg, streams)
+        if (wan := self.wan) is not None:
+            lossy = loss_bound(leg.congestion or self._congestion, sizes.mss, self.round_trip_s, wan.loss)
+            for way in ways:
+                if wan.rate_bps is not None:  # which counts frames without FCS
+                    back = {other: (sizes.ack - _FCS) * acks / sizes.mss for other in ways if other != way}
+                    yield CapacityBound(WAN, {way: (sizes.frame - _FCS) / sizes.mss, **back}, wan.rate_bps)
+                if lossy is not None:
+                    yield CapacityBound(LOSS, {way: 1.0}, streams * lossy[0])
         if tcp.bus_bps is not None:
             crossing = 2 * (sizes.frame + acks * sizes.ack) / sizes.mss  # each comes in and goes out
             yield CapacityBound(BUS, dict.fromkeys(ways, crossing), tcp.bus_bps)
@@ -169,17 +175,6 @@ class TcpModel:
         yield CapacityBound(ROUTER, core_s, self.cores_used(streams))
         if tcp.path_bps is not None:
             yield from (CapacityBound(PATH, {way: 1.0}, of_way(tcp.path_bps, way)) for way in ways)
-
-    def _wan_bounds(self, wan: Wan, leg: Leg, streams: int) -> Iterator[CapacityBound]:
-        """Yield the bounds by the WAN's rate, which counts frames without FCS, and by TCP's reaction to its losses."""
-        ways, sizes = ways_of(leg), self.sizes(leg.version)
-        lossy = loss_bound(leg.congestion or self._congestion, sizes.mss, self.round_trip_s, wan.loss)
-        for way in ways:
-            if wan.rate_bps is not None:
-                back = {other: (sizes.ack - _FCS) * self.acks_per_packet / sizes.mss for other in ways if other != way}
-                yield CapacityBound(WAN, {way: (sizes.frame - _FCS) / sizes.mss, **back}, wan.rate_bps)
-            if lossy is not None:
-                yield CapacityBound(LOSS, {way: 1.0}, streams * lossy[0])
 
 
 def ways_of(leg: Leg) -> tuple[Way, ...]:

@@ -184,7 +184,9 @@ def _restore_removed_modules() -> None:
         except ModuleNotFoundError:
             return
         importer = type(six._importer)
-        importer.find_spec = _find_spec
+        importer.find_spec = lambda self, name, path=None, target=None: (
+            importlib.util.spec_from_loader(name, self) if name in self.known_modules else None
+        )
         importer.create_module = lambda self, spec: self.load_module(spec.name)
         importer.exec_module = lambda self, module: None
     if sys.version_info >= (3, 13):
@@ -193,10 +195,6 @@ def _restore_removed_modules() -> None:
         cgi = types.ModuleType("cgi")
         cgi.escape = escape  # type: ignore[attr-defined]
         sys.modules["cgi"] = cgi
-
-
-def _find_spec(self: Any, name: str, path: Any = None, target: Any = None) -> Any:
-    return importlib.util.spec_from_loader(name, self) if name in self.known_modules else None
 
 
 def _swap(modules: Mapping[str, types.ModuleType]) -> dict[str, types.ModuleType]:

@@ -97,7 +97,20 @@ class SendingCore:
         """Load by port: that of the core they share, or 100 % at a port's own ``limit_pps``."""
         for port in self._ports:
             port.settle_losses()
-        self._measure_load()
+        then_ns, idle_before, sent_before = self._load_mark
+        passed_ns = time.monotonic_ns() - then_ns
+        if not self._sender.frame_size:
+            self._cpu_percent = [0.0] * len(self._ports)
+            self._mark_load()
+        elif passed_ns >= _LOAD_WINDOW_S * 1e9:
+            idle_ns = (int(self._memory.words[CoreWord.IDLE_TIME]) - idle_before) / (1 << FRACTION_BITS)
+            self._cpu_percent = [max(0.0, min(100.0, 100.0 * (1.0 - idle_ns / passed_ns)))] * len(self._ports)
+            for number, (port, before) in enumerate(zip(self._ports, sent_before, strict=True)):
+                if port.limit_pps:
+                    rate = (port.moved().packets - before) / passed_ns * 1e9
+                    percent = max(self._cpu_percent[number], 100.0 * rate / port.limit_pps)
+                    self._cpu_percent[number] = min(100.0, percent)
+            self._mark_load()
         taken = asdict(self._sender.taken())
         return [
             PortLoad(**taken, cpu_percent=percent, queue_full=round(port.lost_slots) + port.overrun())
@@ -110,23 +123,6 @@ class SendingCore:
             int(self._memory.words[CoreWord.IDLE_TIME]),
             [port.moved().packets for port in self._ports],
         )
-
-    def _measure_load(self) -> None:
-        then_ns, idle_before, sent_before = self._load_mark
-        passed_ns = time.monotonic_ns() - then_ns
-        if not self._sender.frame_size:
-            self._cpu_percent = [0.0] * len(self._ports)
-            self._mark_load()
-            return
-        if passed_ns < _LOAD_WINDOW_S * 1e9:
-            return
-        idle_ns = (int(self._memory.words[CoreWord.IDLE_TIME]) - idle_before) / (1 << FRACTION_BITS)
-        self._cpu_percent = [max(0.0, min(100.0, 100.0 * (1.0 - idle_ns / passed_ns)))] * len(self._ports)
-        for number, (port, before) in enumerate(zip(self._ports, sent_before, strict=True)):
-            if port.limit_pps:
-                rate = (port.moved().packets - before) / passed_ns * 1e9
-                self._cpu_percent[number] = min(100.0, max(self._cpu_percent[number], 100.0 * rate / port.limit_pps))
-        self._mark_load()
 
     def close(self) -> None:
         self._opened.close()

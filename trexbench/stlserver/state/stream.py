@@ -198,23 +198,21 @@ _FIELD_READERS: Mapping[str, Callable[[Params], Any]] = {
 
 def parse_instructions(program: Params) -> tuple[Instruction, ...]:
     """Check every instruction's fields; ranges of ``flow_var`` are padded to whole steps, as by TRex."""
-    array = program.array("instructions")
-    return tuple(_parse_instruction(array.object(index)) for index in range(len(array.value)))
-
-
-def _parse_instruction(p: Params) -> Instruction:
-    kind = p.choice("type", tuple(_FIELDS))
-    fields: Instruction = {"type": kind}
-    for reader, *names in map(str.split, _FIELDS[kind].split(", ")):
-        for name in names:
-            fields[name] = _FIELD_READERS[name](p) if name in _FIELD_READERS else getattr(p, reader)(name)
-    if kind == "flow_var":
-        return _parse_flow_var(p, fields)
-    if kind == "flow_var_rand_limit":
-        if fields["limit"] < 1:
-            raise _bad_variable(fields, "its limit is 0")
-        _check_range(fields, fields["min_value"], 1, fields["min_value"], fields["max_value"])
-    return fields
+    array, parsed = program.array("instructions"), []
+    for p in (array.object(index) for index in range(len(array.value))):
+        kind = p.choice("type", tuple(_FIELDS))
+        fields: Instruction = {"type": kind}
+        for reader, *names in map(str.split, _FIELDS[kind].split(", ")):
+            for name in names:
+                fields[name] = _FIELD_READERS[name](p) if name in _FIELD_READERS else getattr(p, reader)(name)
+        if kind == "flow_var":
+            fields = _parse_flow_var(p, fields)
+        elif kind == "flow_var_rand_limit":
+            if fields["limit"] < 1:
+                raise _bad_variable(fields, "its limit is 0")
+            _check_range(fields, fields["min_value"], 1, fields["min_value"], fields["max_value"])
+        parsed.append(fields)
+    return tuple(parsed)
 
 
 def _bad_variable(variable: Instruction, why: str) -> RpcError:
