@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from ...core.errors import BenchError, GeneratorError, PortBusy, PortOwned
@@ -86,7 +87,7 @@ class ServerFacts:
     ports: Mapping[int, Mapping[str, Any]]
 
     def speed_bps(self, port: int) -> float:
-        described = {int(described["index"]): described for described in self.system["ports"]}
+        described = {int(entry["index"]): entry for entry in self.system["ports"]}
         return nominal_bps(described[port], self.ports[port])
 
     @property
@@ -126,7 +127,7 @@ def reach(endpoint: ServerAddress) -> None:
 
 @contextmanager
 def _session(client: Client, endpoint: ServerAddress) -> Iterator[Any]:
-    """Connect an STLClient until the end of the block, or until a signal that came meanwhile."""
+    """Connect an STLClient, and disconnect it at the end of the block, also after a signal during the connecting."""
     stl = None
     try:
         with uninterrupted(), client.namespace():
@@ -140,7 +141,11 @@ def _session(client: Client, endpoint: ServerAddress) -> Iterator[Any]:
                 sync_timeout=endpoint.timeout_s,
                 async_timeout=endpoint.timeout_s,
             )
-            stl.conn.async_ = _NoEvents()
+            # The client's own subscriber is a thread that takes CPU time at every event, and ends this process with
+            # SIGTERM if it crashes. Link, owner and state are polled instead.
+            stl.conn.async_ = SimpleNamespace(
+                connect=lambda: True, disconnect=lambda: None, barrier=lambda baseline=False: True
+            )
             # The client's own __del__ ends the ZeroMQ context before it closes the socket. Called by the garbage
             # collector, that waits for ever: the context knows its sockets by weak references, which are gone by then.
             rpc = type(stl.conn.rpc)
@@ -156,22 +161,6 @@ def _session(client: Client, endpoint: ServerAddress) -> Iterator[Any]:
         if stl is not None:
             with uninterrupted():
                 stl.conn.disconnect()
-
-
-class _NoEvents:
-    """Replaces the client's subscriber: a thread that takes CPU time at every event, and SIGTERMs us if it crashes.
-
-    Link, owner and state are polled instead.
-    """
-
-    def connect(self) -> bool:
-        return True
-
-    def disconnect(self) -> None:
-        return None
-
-    def barrier(self, baseline: bool = False) -> bool:
-        return True
 
 
 def _session_error(client: Client, endpoint: ServerAddress, text: str) -> GeneratorError:

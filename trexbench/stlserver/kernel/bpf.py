@@ -25,10 +25,7 @@ OLDEST_KERNEL = (5, 18)
 
 
 def kernel_version(release: str | None = None) -> tuple[int, int]:
-    """Version (major, minor) of the running kernel, or of a release like "6.18.44-generic".
-
-    A release without numbers passes for OLDEST_KERNEL.
-    """
+    """Version (major, minor) of a release like "6.18.44-generic", or of this kernel; OLDEST_KERNEL without numbers."""
     numbers = re.findall(r"\d+", release or platform.release())
     return (int(numbers[0]), int(numbers[1])) if len(numbers) > 1 else OLDEST_KERNEL
 

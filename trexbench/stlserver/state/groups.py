@@ -43,9 +43,7 @@ class PacketGroup(ABC):
     pg_id: int
     version: int  # no two groups ever have the same
     streams: set[int] = field(default_factory=set)
-    active: set[int] = field(
-        default_factory=set
-    )  # streams that are counted: from their start until filters are removed
+    active: set[int] = field(default_factory=set)  # counted streams: from the start until filters are removed
     rates: FlowRates = field(default_factory=FlowRates)
 
     @abstractmethod
