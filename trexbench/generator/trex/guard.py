@@ -15,7 +15,7 @@ END_S = 5.0  # time that the watchdog may take to end once asked to
 
 
 class Guard:
-    """A running watchdog. Its pipe closes with this process, however that ends; ``done`` ends it without effect."""
+    """A running watchdog. Its pipe closes with this process, however that ends; ``done`` ends it before it acts."""
 
     def __init__(self, server: str, rpc_port: int, api_h: str, handlers: Mapping[int, str]) -> None:
         self.process = subprocess.Popen(

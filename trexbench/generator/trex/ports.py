@@ -179,7 +179,7 @@ class TrexGenerator:
             self._raise_refusal("release", answer.refusals()[0])
 
     def handlers(self) -> dict[int, str]:
-        """Proofs of ownership by port, which allow to stop the ports."""
+        """Proofs of ownership by port: whoever has them may stop the ports."""
         return {port: str(self._stl.ports[port].handler) for port in self.ports}
 
     def _batch(self, doing: str, calls: Sequence[Call]) -> Answer:

@@ -56,7 +56,7 @@ class Assembler:
         self._unique = 0
 
     def fresh_label(self, stem: str) -> str:
-        """Make up a label that is used nowhere else."""
+        """Return a label that is used nowhere else."""
         self._unique += 1
         return f"{stem}.{self._unique}"
 

@@ -61,7 +61,7 @@ class CountedGroup(PacketGroup):
 
     protocol: int | None = None  # above IP
     mark: int | None = None  # from the first start until a stream is removed while none is active
-    before: Mapping[int, Mapping[int, FlowTotals]] = field(default_factory=dict)  # counts of all marks until then
+    before: Mapping[int, Mapping[int, FlowTotals]] = field(default_factory=dict)  # all marks' counts at that start
 
     def flows(self, reading: Stats) -> Mapping[int, FlowTotals]:
         if self.mark is None:
