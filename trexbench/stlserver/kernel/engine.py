@@ -50,20 +50,15 @@ class KernelEngine:
         self,
         interfaces: Sequence[str],
         *,
-        speed_bps: float | None = None,
+        speed_bps: float | None = None,  # None: each NIC's own
         netns: str | None = None,
-        cpus: Sequence[int] = (),
+        cpus: Sequence[int] = (),  # share the pairs of ports evenly; without any, one sender runs on any CPU
         dst_macs: Sequence[str | None] | None = None,
-        limit_pps: float | None = None,
-        random_seed: int | None = None,
-        modes: Sequence[str] = MODES,
+        limit_pps: float | None = None,  # of each port, to act as a weak tester in tests
+        random_seed: int | None = None,  # of the field engine's ``random``; None draws one for every start
+        modes: Sequence[str] = MODES,  # of port.MODES, in the order to be tried
     ) -> None:
-        """Open the interfaces; EngineError in one line.
-
-        speed_bps: None takes that of each NIC. cpus: they share the pairs of ports evenly; without any there is one
-        sender, on any CPU. limit_pps: of each port, to act as a weak tester in tests. random_seed: for the field
-        engine's ``random``; None draws one for every start. modes: of port.MODES, in the order to be tried.
-        """
+        """Open the interfaces; EngineError in one line."""
         bpf.require_kernel()
         _check_cpus(interfaces, cpus)
         self._seed, self._timing = random_seed, Timing()
