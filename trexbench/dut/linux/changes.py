@@ -1,6 +1,6 @@
-"""A Linux router's settings, pure: what differs from what is wanted, how to change it and how to undo that.
+"""Plan and compare a Linux router's settings; pure.
 
-Facts are what the driver reads: a dictionary of JSON values, None for what the box does not tell.
+Facts are what the driver reads: a dictionary of JSON values, None for what the DUT does not report.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...config.model import Port, Route
-from ...config.readers import Address, Interface
+from ...config.readers import Address
 from ...core.errors import DutError
 from ...core.load.plan import pair_directions
 from ..model import (
@@ -35,22 +35,23 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class LinuxFamily:
-    """Differences between IPv4 and IPv6. words: ip's options. forward: the fact that it forwards; file: its file.
-
-    conf: settings by interface. metric: of a route for which none was named. pins: options of a test's address.
-    """
+    """Differences between IPv4 and IPv6."""
 
     words: tuple[str, ...]
+    """Options of ip."""
     forward: str
+    """Name of the fact that the host forwards; ``file``: its file; ``conf``: folder of the settings by interface."""
     file: str
     conf: str
     metric: int
+    """Metric of a route that is added without one."""
     pins: tuple[str, ...] = ()
+    """Options of a test's address."""
 
 
 FAMILIES = {
     4: LinuxFamily((), "ip_forward", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/conf", 0),
-    # nodad: a duplicate could not answer, and until it is known that none does the address cannot be used
+    # nodad: an address is unusable until duplicate detection ends, which could not find one here
     6: LinuxFamily(
         ("-6",), "ipv6_forward", "/proc/sys/net/ipv6/conf/all/forwarding", "/proc/sys/net/ipv6/conf", 1024, ("nodad",)
     ),
@@ -61,7 +62,7 @@ _NO_ADDRESS = ("Cannot assign requested address", "Address not found", *GONE)
 _NO_NEIGHBOUR = ("No such file or directory", *GONE)
 _NO_ROUTE = ("No such process", *GONE)
 _STATES = ("permanent", "noarp", "reachable", "stale")
-"""States of a neighbour that can be set; of others only the MAC is restored, if it has one."""
+"""States of a neighbour that can be set; of other states only the MAC is restored."""
 
 
 def plan(wanted: Wanted, facts: Facts) -> list[Change]:
@@ -70,51 +71,59 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     DutError where the box lacks an interface or has too few queues. Interrupts and RPS are planned after links and
     queues, addresses of a tunnel after its interface, see Change.reveals.
     """
-    made, whole = tunnel_changes(wanted, facts), wanted
-    if any(change.reveals for change in made):
+    tunnel, whole = tunnel_changes(wanted, facts), wanted
+    if any(change.reveals for change in tunnel):
         wanted = wanted.without_tunnel
     require_interfaces(wanted.config, facts)
     require_queues(wanted, facts)
     require_sysctls(wanted, facts)
-    found = host_changes(wanted, facts)
+    changes = host_changes(wanted, facts)
     for version in wanted.config.versions if wanted.forwards else ():
-        found += _forwarding(wanted, version, facts)
-    found += redirect_changes(wanted, facts)
+        changes += _forwarding(wanted, version, facts)
+    changes += redirect_changes(wanted, facts)
     for port in wanted.config.ports:
-        found += _link(port, facts, reveals=wanted.config.linux.irqs == "spread")
-    found += queue_changes(wanted, facts)
-    if not any(change.reveals for change in found):
-        found += placement_changes(wanted, facts)
+        if not facts["interfaces"][port.interface]["admin_up"]:
+            argv = ("ip", "link", "set", "dev", port.interface)
+            do = Command((*argv, "up"), f"cable to the tester's port {port.tester}")
+            undo = Command((*argv, "down"), "as it was", fine_if=GONE)
+            # a NIC has its interrupts only while it is up
+            reveals = wanted.config.linux.irqs == "spread"
+            changes.append(Change(f"link of {port.interface}", "down", "up", (do,), (undo,), reveals=reveals))
+    changes += queue_changes(wanted, facts)
+    if not any(change.reveals for change in changes):
+        changes += placement_changes(wanted, facts)
     for port in wanted.config.ports:
-        found += _vlans(wanted, port, facts)
+        changes += _vlans(wanted, port, facts)
     for port in wanted.config.ports:
-        found += _port_changes(wanted, port, facts)
+        changes += _port_changes(wanted, port, facts)
     for route in wanted.config.routes:
-        found += _route(wanted, route, facts)
-    return found + _sysctls(wanted, facts) + firewall_changes(whole, facts) + made
+        changes += _route(wanted, route, facts)
+    return changes + _sysctls(wanted, facts) + firewall_changes(whole, facts) + tunnel
 
 
 def forwarding_of(version: int) -> str:
-    """The fact that has each interface's own setting."""
+    """Name of the fact with each interface's own setting."""
     return "forwarding" if version == 4 else f"ipv{version}_forwarding"
 
 
 def _forwarding(wanted: Wanted, version: int, facts: Facts) -> list[Change]:
-    """Forwarding of a family, or of single interfaces that was turned off since.
+    """Turn forwarding on for a family, or for single interfaces where it was turned off since.
 
-    Writing it for all also sets it of every interface and turns LRO off, that of IPv4 accept_redirects of all, too: the
-    undo restores those that it would leave with another value.
+    Writing the switch of all also sets every interface's and turns LRO off, IPv4's accept_redirects of all as well: the
+    undo restores what it would leave with another value.
     """
     family, why = FAMILIES[version], f"forward IPv{version}"
     former, single = facts[family.forward], facts[forwarding_of(version)]
     if former == 1:
-        off = [name for name in map(wanted.routed, wanted.config.ports) if single.get(name) == 0]
-        files = {name: f"{family.conf}/{name}/forwarding" for name in off}
-        return [change for name in off for change in write(f"{_SINGLE[version]} of {name}", files[name], 0, 1, why)]
+        changes = []
+        for name in map(wanted.routed, wanted.config.ports):
+            if single.get(name) == 0:
+                changes += write(f"{_SINGLE[version]} of {name}", f"{family.conf}/{name}/forwarding", 0, 1, why)
+        return changes
     back = former or 0
     undo = [tee(family.file, back)]
     for name, value in single.items():
-        if value is not None and value != back:
+        if value not in (None, back):
             undo.append(tee(f"{family.conf}/{name}/forwarding", value))
     if version == 4 and facts.get("accept_redirects_all") == back:  # the kernel sets it to the opposite
         undo.append(tee(f"{family.conf}/all/accept_redirects", back))
@@ -125,61 +134,46 @@ def _forwarding(wanted: Wanted, version: int, facts: Facts) -> list[Change]:
     return [Change(family.forward, was, "1", (tee(family.file, 1, why),), tuple(undo))]
 
 
-def _link(port: Port, facts: Facts, reveals: bool) -> list[Change]:
-    """reveals: a NIC has its interrupts only while it is up."""
-    if facts["interfaces"][port.interface]["admin_up"]:
-        return []
-    argv = ("ip", "link", "set", "dev", port.interface)
-    do = Command((*argv, "up"), f"cable to the tester's port {port.tester}")
-    undo = Command((*argv, "down"), "as it was", fine_if=GONE)
-    return [Change(f"link of {port.interface}", "down", "up", (do,), (undo,), reveals=reveals)]
-
-
 def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
-    """The interfaces of a VLAN on the port's; DutError where others of these names are in the way."""
-    found = []
-    for one in wanted.vlans(port):
-        there = facts.get("vlans", {}).get(one.name)
-        if there and (there["parent"], there["tag"], there["protocol"]) != (one.parent, one.tag, one.protocol):
-            what = f"{wanted.config.name}: {one.name} is there, but not as {one}"
-            raise DutError(what, f"remove it by hand: ip link del {one.name}")
+    """Create the port's VLAN interfaces, or set them up; DutError where others with these names are in the way."""
+    changes = []
+    for vlan in wanted.vlans(port):
+        there = facts.get("vlans", {}).get(vlan.name)
+        if there and (there["parent"], there["tag"], there["protocol"]) != (vlan.parent, vlan.tag, vlan.protocol):
+            what = f"{wanted.config.name}: {vlan.name} exists, but not as {vlan}"
+            raise DutError(what, f"remove it by hand: ip link del {vlan.name}")
         if there and there["admin_up"]:
             continue
-        kind = ("type", "vlan", "protocol", one.protocol, "id", str(one.tag))
+        kind = ("type", "vlan", "protocol", vlan.protocol, "id", str(vlan.tag))
         remedy = (NO_DEVICE, "the kernel has no VLANs: modprobe 8021q (CONFIG_VLAN_8021Q)")
-        add = Command(("ip", "link", "add", "link", one.parent, "name", one.name, *kind), str(one), remedy=remedy)
-        up = Command(("ip", "link", "set", "dev", one.name, "up"), str(one))
-        undo = ("ip", "link", "set", "dev", one.name, "down") if there else ("ip", "link", "del", one.name)
+        add = Command(("ip", "link", "add", "link", vlan.parent, "name", vlan.name, *kind), str(vlan), remedy=remedy)
+        up = Command(("ip", "link", "set", "dev", vlan.name, "up"), str(vlan))
+        undo = ("ip", "link", "set", "dev", vlan.name, "down") if there else ("ip", "link", "del", vlan.name)
         back = Command(undo, "as it was", fine_if=GONE)
         do = (up,) if there else (add, up)
-        found.append(Change(one.name, "down" if there else "none", str(one), do, (back,)))
-    return found
+        changes.append(Change(vlan.name, "down" if there else "none", str(vlan), do, (back,)))
+    return changes
 
 
 def _port_changes(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
-    """Addresses and pinned neighbours, by family; and IPv6 itself, where it is off."""
-    found, pinned = [], {other.version: other for _, other in port.ends}
+    changes, pinned = [], {other.version: other for _, other in port.ends}
+    name = wanted.routed(port)
+    interface = facts["interfaces"].get(name) or facts.get("vlans", {}).get(name)
+    addresses = interface["addresses"] if interface else []
     for own in port.addresses:
-        name = wanted.routed(port)
-        # a VLAN's interface that is still to be made gets the default, which may be off
+        # a VLAN interface that does not exist yet gets the default, which may be off
         if own.version == 6 and facts["ipv6_off"].get(name, int(bool(port.vlan))) == 1:
             file = f"{FAMILIES[6].conf}/{name}/disable_ipv6"
-            found += write(f"disable_ipv6 of {name}", file, 1, 0, "an interface has no IPv6 with it")
-        found += _address(name, own, facts)
+            changes += write(f"disable_ipv6 of {name}", file, 1, 0, "an interface has no IPv6 with it")
+        if (address := str(own)) not in addresses:
+            add = ("ip", "address", "replace", address, "dev", name, *FAMILIES[own.version].pins)
+            remove = ("ip", "address", "del", address, "dev", name)
+            undo = Command(remove, "it was not there", fine_if=_NO_ADDRESS)
+            was = same_family(addresses, own)
+            changes.append(Change(f"address of {name}", was, address, (Command(add, "its address"),), (undo,)))
         if own.version in pinned:
-            found += _neighbour(wanted, port, pinned[own.version], facts)
-    return found
-
-
-def _address(name: str, own: Interface, facts: Facts) -> list[Change]:
-    address, device = str(own), ("dev", name)
-    found = facts["interfaces"].get(name) or facts.get("vlans", {}).get(name)
-    there = found["addresses"] if found else []
-    if address in there:
-        return []
-    do = Command(("ip", "address", "replace", address, *device, *FAMILIES[own.version].pins), "its address")
-    undo = Command(("ip", "address", "del", address, *device), "it was not there", fine_if=_NO_ADDRESS)
-    return [Change(f"address of {name}", same_family(there, own), address, (do,), (undo,))]
+            changes += _neighbour(wanted, port, pinned[own.version], facts)
+    return changes
 
 
 def _neighbour(wanted: Wanted, port: Port, other: Address, facts: Facts) -> list[Change]:
@@ -201,29 +195,26 @@ def _neighbour(wanted: Wanted, port: Port, other: Address, facts: Facts) -> list
 
 
 def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Change]:
-    """Only the route of the usual metric is replaced: verify names other routes to the same network."""
+    """Replace the route of the usual metric only: verify reports other routes to the same network."""
     hop = ("via", str(route.via), "dev", wanted.routed(wanted.port_of(route)))
     metric = FAMILIES[route.to.version].metric
-    former = [one for one in facts["routes"] if one["to"] == str(route.to) and one["metric"] in (0, metric)]
-    if [_hops(one) for one in former] == [[wanted_hop(wanted, route)]]:
+    former = [entry for entry in facts["routes"] if entry["to"] == str(route.to) and entry["metric"] in (0, metric)]
+    if [_hops(entry) for entry in former] == [[wanted_hop(wanted, route)]]:
         return []
     do = Command(("ip", "route", "replace", str(route.to), *hop), "where the test traffic goes")
     if former:
         undo = Command(("ip", "route", "replace", *former[0]["words"]), "as it was", fine_if=GONE)
-        was = " and ".join(hop for one in former for hop in _hops(one))
+        was = " and ".join(hop for entry in former for hop in _hops(entry))
     else:
         undo, was = Command(("ip", "route", "del", str(route.to), *hop), "it was not there", fine_if=_NO_ROUTE), "none"
     return [Change(f"route {route.to}", was, wanted_hop(wanted, route), (do,), (undo,))]
 
 
 def _sysctls(wanted: Wanted, facts: Facts) -> list[Change]:
-    """Changes to the variant's sysctls; see require_sysctls for those that are not there."""
-    variant = wanted.config.variant
-    found = []
+    why, changes = f"variant {wanted.config.variant}", []
     for name, value in wanted.config.chosen.sysctls:
-        former = facts["sysctls"][name]
-        found += write(name, sysctl_file(name), former, value, f"variant {variant}", wanted.variant)
-    return found
+        changes += write(name, sysctl_file(name), facts["sysctls"][name], value, why, wanted.variant)
+    return changes
 
 
 def _hops(route: Mapping[str, Any]) -> list[str]:
@@ -231,14 +222,14 @@ def _hops(route: Mapping[str, Any]) -> list[str]:
 
 
 def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
-    """Everything the config asks for that the facts do not show; pure."""
+    """List everything the config asks for that the facts do not show."""
     config, wrong = wanted.config, []
     for name in (FAMILIES[version].forward for version in config.versions if wanted.forwards):
         if facts[name] != 1:
             wrong.append(Mismatch(name, "1", str(facts[name])))
     for port in config.ports:
         wrong += _compare_port(wanted, port, facts)
-    table = [(found["to"], _hops(found)) for found in facts["routes"]]
+    table = [(entry["to"], _hops(entry)) for entry in facts["routes"]]
     for route in config.routes:
         wrong += compare_route(config, route, wanted_hop(wanted, route), table)
     for (route, destination, source, arrival), path in zip(probes(wanted), facts["paths"], strict=True):
@@ -246,20 +237,19 @@ def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
         if path["hop"] != hop:
             what = f"path of {source} to {destination}" + (f" arriving at {arrival}" if arrival else "")
             wrong.append(Mismatch(what, hop, str(path["answer"])))
-    settings = _sysctls(wanted, facts) + firewall_changes(wanted, facts) + redirect_changes(wanted, facts)
-    settings += tunnel_changes(wanted, facts)
-    return wrong + compare_tuning(wanted, facts) + unmet(settings)
+    planned = _sysctls(wanted, facts) + firewall_changes(wanted, facts) + redirect_changes(wanted, facts)
+    return wrong + compare_tuning(wanted, facts) + unmet(planned + tunnel_changes(wanted, facts))
 
 
 def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     name = port.interface
-    found = facts["interfaces"].get(name)
-    if found is None:
+    link = facts["interfaces"].get(name)
+    if link is None:
         return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
     wrong, routed = [], wanted.routed(port)
-    if not (found["admin_up"] and found["carrier"]):
+    if not (link["admin_up"] and link["carrier"]):
         # operstate lags behind by up to a second; these two flags do not.
-        wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if found["admin_up"] else "set down"))
+        wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if link["admin_up"] else "set down"))
     for version in wanted.config.versions if wanted.forwards else ():
         single = facts[forwarding_of(version)].get(routed)
         if single not in (1, None):
@@ -272,14 +262,14 @@ def wanted_hop(wanted: Wanted, route: Route) -> str:
 
 
 def probes(wanted: Wanted) -> list[tuple[Route, Address, Address, str]]:
-    """Packets of the test whose path the kernel is asked for: route, destination, source, interface of arrival.
+    """List packets of the test whose path to ask the kernel for: route, destination, source, interface of arrival.
 
-    For each route its lowest and highest host, arriving at the port that is paired with the route's; or, from an
-    endpoint, sent by itself.
+    They go to the lowest and the highest host of each route. Those of a router arrive at the port that is paired with
+    the route's; an endpoint sends them itself, and their interface is empty.
     """
-    config, found = wanted.config, []
+    config, packets = wanted.config, []
     paired = pair_directions(config.tester_ports, bidir=True) if wanted.forwards and config.routes else ()
-    arrives = {one.rx: one.tx for one in paired}
+    arrives = {direction.rx: direction.tx for direction in paired}
     by_tester = {port.tester: port for port in config.ports}
     for route in config.routes:
         port = wanted.port_of(route)
@@ -290,5 +280,5 @@ def probes(wanted: Wanted) -> list[tuple[Route, Address, Address, str]]:
             source, arrival = ends_of(back)[0] if back else other, wanted.routed(partner)
         else:
             source, arrival = next(own.ip for own in port.addresses if own.version == route.to.version), ""
-        found += [(route, destination, source, arrival) for destination in ends_of(route.to)]
-    return found
+        packets += [(route, destination, source, arrival) for destination in ends_of(route.to)]
+    return packets

@@ -1,7 +1,7 @@
-"""A Linux router: what is set, what is read back, and what it counts.
+"""Linux routers: plan and verify their settings and read their counters.
 
-Everything that was set is read back. What decides is ``ip route get ... iif``, the kernel's own answer for a packet of
-the test.
+Everything that was set is read back. ``ip route get ... iif``, the kernel's own answer for a packet of the test,
+has the last word.
 """
 
 from __future__ import annotations
@@ -48,23 +48,24 @@ _INTERFACE_FILES = {
     "rp_filter": "/proc/sys/net/ipv4/conf/{}/rp_filter",
     "duplex": "/sys/class/net/{}/duplex",
 }
+_SHOW_LINKS = ("ip", "-json", "-details", "link", "show")
 _OFFLOADS = ("generic-receive-offload", "large-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
 """Offloads that affect forwarding."""
 
 
 class LinuxDut:
-    """A Linux router behind a transport. link_wait_s: how long verify lets links negotiate."""
+    """Linux router behind a transport. link_wait_s: how long verify lets links negotiate."""
 
     def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
         self._wanted = wanted
         self._transport = transport
         self._link_wait_s = link_wait_s
-        # those that forward; none: not known, so any may
+        # CPUs that forward; empty: unknown, so all are counted
         cpus: tuple[int, ...] = wanted.config.linux.cpus or tuple(lab_of(wanted).get("router_cpus") or ())
         self._counters, self._perf = LinuxCounters(wanted, transport, cpus), BackgroundPerf(transport, cpus)
 
     def identity(self) -> str:
-        """The boot, and the network namespace: a lab's is removed while the machine stays up."""
+        """Identify the boot and the network namespace: a lab's is removed while the machine stays up."""
         boot = run_checked(self._transport, ("cat", "/proc/sys/kernel/random/boot_id")).strip()
         return f"{boot} {run_checked(self._transport, ('readlink', '/proc/self/ns/net')).strip()}"
 
@@ -78,29 +79,27 @@ class LinuxDut:
         return attest(self._wanted, facts, mismatches, spreading, read_platform(self._transport))
 
     def observe(self, clear: bool = False) -> Observation:
-        """clear begins a count of cycles by ``perf stat``, which the next reading returns if it is over by then.
+        """Read all counters, which are totals. clear: start ``perf stat``, whose cycles the next reading returns.
 
-        All other counters are totals. Where perf cannot count, perf_hz is None, and is not reported as missing.
+        Where perf cannot count, perf_hz is None, and is not reported as missing.
         """
-        seen = replace(self._counters.read(), perf_hz=self._perf.take())
+        observation = replace(self._counters.read(), perf_hz=self._perf.take())
         if clear:
             self._perf.begin()
-        return seen
+        return observation
 
     def _links_up(self) -> bool:
-        links = parse.parse_links(self._shown())
-        names = [name for name in self._wanted.interfaces if name in links]
-        return all(links[name]["carrier"] for name in names if links[name]["admin_up"])
-
-    def _shown(self) -> str:
-        return run_checked(self._transport, ("ip", "-json", "-details", "link", "show"))
+        links = parse.parse_links(run_checked(self._transport, _SHOW_LINKS))
+        ours = [links[name] for name in self._wanted.interfaces if name in links]
+        return all(link["carrier"] for link in ours if link["admin_up"])
 
     def _facts(self) -> dict[str, Any]:
-        """All facts; the same as long as nobody changes the box."""
-        names, tunnel, shown = self._wanted.interfaces, self._wanted.tunnel, self._shown()
+        """Read all facts; they stay equal as long as nobody changes the DUT."""
+        names, tunnel = self._wanted.interfaces, self._wanted.tunnel
+        shown = run_checked(self._transport, _SHOW_LINKS)
         links = parse.parse_links(shown)
         addresses = parse.parse_addresses(run_checked(self._transport, ("ip", "-json", "address", "show")))
-        files = self._settings(names)
+        files = self._setting_files(names)
         interfaces: dict[str, dict[str, Any] | None] = {}
         for name in names:
             if name not in links:
@@ -112,7 +111,6 @@ class LinuxDut:
                 "addresses": addresses.get(name, []),
                 "rps_cpus": parse.queue_files(files, name, "rps_cpus"),
                 "xps_cpus": parse.queue_files(files, name, "xps_cpus"),
-                "offloads": self._offloads(name),
                 **self._nic(name),
             }
         vlans = self._vlans(links, addresses)
@@ -124,7 +122,6 @@ class LinuxDut:
             "governors": self._governors(),
             "cpus_online": parse_cpus(files.get(_ONLINE)),
             **self._firewall(),
-            **self._sysctls(),
             "links": sorted(links),
             "interfaces": interfaces,
             **({} if tunnel is None else {"tunnel": parse.parse_device(shown, tunnel.name)}),
@@ -135,31 +132,31 @@ class LinuxDut:
         }
 
     def _tcp(self) -> dict[str, Any]:
-        """Read what matters to TCP only: redirects, and the settings of its hosts."""
         if not self._wanted.tcp:
             return {}
         redirects = tuple(redirect_files(self._wanted))
         files = read_files(self._transport, "-sH", "", *redirects, *TCP_SETTINGS.values())
         return {
             "redirects": {path: number(files.get(path)) for path in redirects},
-            "tcp": {key: _setting(_joined(files.get(path))) for key, path in TCP_SETTINGS.items()},
+            "tcp": {key: _setting(_single_spaced(files.get(path))) for key, path in TCP_SETTINGS.items()},
         }
 
     def _vlans(
         self, links: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, list[str]]
     ) -> dict[str, dict[str, Any]]:
-        """The config's VLAN interfaces that are there."""
-        wanted = [one.name for port in self._wanted.config.ports for one in self._wanted.vlans(port)]
+        wanted = [vlan.name for port in self._wanted.config.ports for vlan in self._wanted.vlans(port)]
         keys = (*parse.VLAN_FACTS, "admin_up")
-        there = [name for name in wanted if name in links]
-        return {n: {**{key: links[n][key] for key in keys}, "addresses": addresses.get(n, [])} for n in there}
+        return {
+            name: {**{key: links[name][key] for key in keys}, "addresses": addresses.get(name, [])}
+            for name in wanted
+            if name in links
+        }
 
     def _forwarding(self) -> dict[str, Any]:
-        """Forwarding of every interface, by family in use: to forward at all is written to them all."""
-        facts: dict[str, Any] = {}
-        for version in self._wanted.config.versions:
-            facts[forwarding_of(version)] = self._per_interface(version, "forwarding")
-        if 6 in self._wanted.config.versions:
+        """Read forwarding of every interface, for the families in use: the switch of all is written to each."""
+        versions = self._wanted.config.versions
+        facts: dict[str, Any] = {forwarding_of(v): self._per_interface(v, "forwarding") for v in versions}
+        if 6 in versions:
             family, off = FAMILIES[6], self._per_interface(6, "disable_ipv6")
             routed = map(self._wanted.routed, self._wanted.config.ports)
             facts["ipv6_off"] = {name: off[name] for name in routed if name in off}
@@ -168,58 +165,54 @@ class LinuxDut:
 
     def _per_interface(self, version: int, setting: str) -> dict[str, int | None]:
         conf, end = FAMILIES[version].conf, f"/{setting}"
-        found = read_files(self._transport, "-rsH", f"--include={setting}", "", conf)
+        files = read_files(self._transport, "-rsH", f"--include={setting}", "", conf)
         return {
             path[len(conf) + 1 : -len(end)]: number(value)
-            for path, value in sorted(found.items())
+            for path, value in sorted(files.items())
             if path.endswith(end) and not path.endswith((f"/all{end}", f"/default{end}"))
         }
 
     def _neighbours(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Neighbours on the test's interfaces: the tester, and permanent ones; others come and go."""
+        """Read the tester's entries and permanent ones; others come and go."""
         ports = self._wanted.config.ports
         tester = [f"{other}%{self._wanted.routed(port)}" for port in ports for _, other in port.ends]
-        found: dict[str, dict[str, Any]] = {}
+        neighbours: dict[str, dict[str, Any]] = {}
         for name in names:
             done = self._transport.run(("ip", "-json", "neigh", "show", "dev", name), TIMEOUT_S)
             if done.returncode == 0:
-                found |= parse.parse_neighbours(done.stdout, name)
-        return {key: one for key, one in found.items() if key in tester or one["state"] in ("PERMANENT", "NOARP")}
+                neighbours |= parse.parse_neighbours(done.stdout, name)
+        lasting = ("PERMANENT", "NOARP")
+        return {key: entry for key, entry in neighbours.items() if key in tester or entry["state"] in lasting}
 
     def _routes(self) -> list[dict[str, Any]]:
-        """Routes of the config and those inside them: a router's whole table may have a million."""
-        argv, found = ("-json", "route", "show", "table", "main", "root"), list[dict[str, Any]]()
+        """Read the config's routes and those inside them: a router's whole table may have a million."""
+        argv, routes = ("-json", "route", "show", "table", "main", "root"), list[dict[str, Any]]()
         for to in (route.to for route in self._wanted.config.routes):
-            said = run_checked(self._transport, ("ip", *FAMILIES[to.version].words, *argv, str(to)))
-            found += [one for one in parse.parse_routes(said) if one not in found]
-        return found
+            printed = run_checked(self._transport, ("ip", *FAMILIES[to.version].words, *argv, str(to)))
+            routes += [route for route in parse.parse_routes(printed) if route not in routes]
+        return routes
 
-    def _settings(self, names: Sequence[str]) -> dict[str, str]:
+    def _setting_files(self, names: Sequence[str]) -> dict[str, str]:
         per_port = (path.format(name) for name in names for path in _INTERFACE_FILES.values())
         paths = [_ONLINE, *_SETTINGS.values(), *per_port]
-        queues = [f"/sys/class/net/{name}/queues" for name in names]
-        found = read_files(self._transport, "-sH", "", *paths)
-        if not queues:  # then grep would read all of its folder
-            return found
-        return {**found, **read_files(self._transport, "-rsH", "", *queues)}
-
-    def _offloads(self, name: str) -> dict[str, bool] | None:
-        """The offloads that change forwarding, and those of the config; None where ethtool does not tell."""
-        features = self._try(("ethtool", "--json", "-k", name), parse.parse_offloads)
-        if features is None:
-            return None
-        wanted = [*_OFFLOADS, *(feature for feature, _ in self._wanted.config.linux.offloads)]
-        wanted += TCP_OFFLOADS if self._wanted.tcp else ()
-        return {key: features[key] for key in wanted if key in features}
+        files = read_files(self._transport, "-sH", "", *paths)
+        if names:  # grep -r without a path would read its working directory
+            queues = (f"/sys/class/net/{name}/queues" for name in names)
+            files |= read_files(self._transport, "-rsH", "", *queues)
+        return files
 
     def _nic(self, name: str) -> dict[str, Any]:
-        """Driver, channels, rings, coalescing, hash and interrupts; None where the device or ethtool does not tell."""
+        """Read offloads, driver, channels, rings, coalescing, hash and interrupts; None: ethtool does not show it."""
+        features = self._try(("ethtool", "--json", "-k", name), parse.parse_offloads)
+        offloads = [*_OFFLOADS, *(feature for feature, _ in self._wanted.config.linux.offloads)]
+        offloads += TCP_OFFLOADS if self._wanted.tcp else ()
         rss = self._try(("ethtool", "-x", name), parse.parse_hash)
         if rss is not None:
             for version in self._wanted.config.versions:
                 argv = ("ethtool", "-n", name, "rx-flow-hash", f"udp{version}")
                 rss["fields" if version == 4 else f"ipv{version}_fields"] = self._try(argv, parse.parse_hash_fields)
         return {
+            "offloads": None if features is None else {key: features[key] for key in offloads if key in features},
             "channels": self._try(("ethtool", "-l", name), parse.parse_channels),
             "rings": self._try(("ethtool", "-g", name), parse.parse_channels),
             "coalescing": self._try(("ethtool", "-c", name), parse.parse_coalescing),
@@ -229,47 +222,45 @@ class LinuxDut:
         }
 
     def _irqs(self, name: str) -> list[dict[str, Any]]:
-        """Interrupts of the device, or its parent (virtio): number, name, receive queue, CPUs allowed and in effect."""
+        """Read the interrupts of the device, or of its parent (virtio)."""
         device = f"/sys/class/net/{name}/device"
         listed = read_files(self._transport, "-rsH", "", f"{device}/msi_irqs", f"{device}/../msi_irqs")
         words = {path.rpartition("/")[2] for path in listed}
         irqs = sorted(int(word) for word in words if number(word) is not None)
         if not irqs:
             return []
-        there = parse_interrupts(run_checked(self._transport, ("cat", "/proc/interrupts")).splitlines())
+        interrupts = parse_interrupts(run_checked(self._transport, ("cat", "/proc/interrupts")).splitlines())
         leaves = ("smp_affinity_list", "effective_affinity_list")
         paths = [f"/proc/irq/{irq}/{leaf}" for irq in irqs for leaf in leaves]
         files = read_files(self._transport, "-sH", "", *paths)
         return [
             {
                 "irq": irq,
-                "name": there[irq][0],
-                "queue": parse.queue_of(there[irq][0]),
+                "name": interrupts[irq][0],
+                "queue": parse.queue_of(interrupts[irq][0]),
                 "cpus": files.get(f"/proc/irq/{irq}/smp_affinity_list"),
                 "effective": files.get(f"/proc/irq/{irq}/effective_affinity_list"),
             }
             for irq in irqs
-            if irq in there
+            if irq in interrupts
         ]
 
     def _irqbalance(self) -> dict[str, Any]:
-        """running: None where it is not known. unit: its state in systemd; None without systemd."""
+        """Read whether it runs (None: unknown) and the state of its systemd unit (None: no systemd)."""
         unit = self._try(("systemctl", "is-active", "irqbalance"), str.strip, codes=(0, 3, 4)) or None
-        found = self._try(("pgrep", "-x", "irqbalance"), str.strip, codes=(0, 1))
-        if found is not None:
-            return {"running": bool(found), "unit": unit}
+        pids = self._try(("pgrep", "-x", "irqbalance"), str.strip, codes=(0, 1))
+        if pids is not None:
+            return {"running": bool(pids), "unit": unit}
         return {"running": None if unit is None else unit == "active", "unit": unit}
 
     def _governors(self) -> dict[str, str] | None:
-        """By policy, as in ``policy0``; None where the kernel does not control the clock."""
         files = read_files(self._transport, "-rsH", "--include=scaling_governor", "", GOVERNORS)
-        found = {path.split("/")[-2]: value for path, value in sorted(files.items()) if path.count("/") > 1}
-        return found or None
+        return {path.split("/")[-2]: value for path, value in sorted(files.items()) if path.count("/") > 1} or None
 
     def _firewall(self) -> dict[str, Any]:
-        """Count the rules; None where the tool is missing. The rules' own counters change all the time.
+        """Count all rules (None: the tool is missing), and trexbench's own by chain; read the variant's sysctls.
 
-        Also trexbench's own rules, where a variant asks for some or they were left.
+        The rules themselves are no facts: their counters change all the time.
         """
         nft = self._try((NFT, "-j", "list", "ruleset"), str)
         saved = self._try(("iptables-save",), str)
@@ -284,11 +275,15 @@ class LinuxDut:
             facts["firewall_files"] = {file.file.name: file.digest} if file is not None else {}
         if self._rules_can_be_loaded():
             facts["rules_by"] = NFT
-        own = {} if nft is None else parse.own_nft_rules(nft)
-        return facts | ({"own_rules": {NFT: own}} if own else {})
+        if own := {} if nft is None else parse.own_nft_rules(nft):
+            facts["own_rules"] = {NFT: own}
+        if paths := {name: sysctl_file(name) for name, _ in self._wanted.config.chosen.sysctls}:
+            files = read_files(self._transport, "-sH", "", *paths.values())
+            facts["sysctls"] = {name: _single_spaced(files.get(path)) for name, path in paths.items()}
+        return facts
 
     def _rules_can_be_loaded(self) -> bool:
-        """False where the variant has no rules; DutError where the DUT's nft or its kernel cannot load them."""
+        """Try the variant's rules; False where it has none, DutError where the DUT's nft or kernel cannot load them."""
         load = load_of(self._wanted)
         if load is None:
             return False
@@ -306,27 +301,18 @@ class LinuxDut:
         what = f"{self._wanted.config.name}: variant {self._wanted.config.variant}: its rules cannot be loaded"
         raise DutError(f"{what} ({NFT}: {said})", remedy)
 
-    def _sysctls(self) -> dict[str, Any]:
-        """Sysctls of the variant; None for one that is not there."""
-        paths = {name: sysctl_file(name) for name, _ in self._wanted.config.chosen.sysctls}
-        if not paths:
-            return {}
-        files = read_files(self._transport, "-sH", "", *paths.values())
-        return {"sysctls": {name: _joined(files.get(path)) for name, path in paths.items()}}
-
     def _paths(self) -> list[dict[str, str | None]]:
-        found = []
+        paths = []
         for _, destination, source, arrival in probes(self._wanted):
-            family = FAMILIES[destination.version].words
-            argv = ("ip", *family, "-json", "route", "get", str(destination), "from", str(source))
+            family, to, sender = FAMILIES[destination.version].words, str(destination), str(source)
+            argv = ("ip", *family, "-json", "route", "get", to, "from", sender)
             done = self._transport.run((*argv, "iif", arrival) if arrival else argv, TIMEOUT_S)
             hop = parse.parse_path(done.stdout) if done.returncode == 0 else None
-            answer = hop or done.complaint
-            found.append({"to": str(destination), "from": str(source), "iif": arrival, "hop": hop, "answer": answer})
-        return found
+            paths.append({"to": to, "from": sender, "iif": arrival, "hop": hop, "answer": hop or done.complaint})
+        return paths
 
     def _try(self, argv: Sequence[str], parser: Callable[[str], T], codes: Sequence[int] = (0,)) -> T | None:
-        """Parse what a tool prints; None where it is not installed or does not support this device."""
+        """Run a tool and parse its output; None where it is not installed or does not support this device."""
         try:
             done = self._transport.run(argv, TIMEOUT_S)
         except DutError:
@@ -334,8 +320,7 @@ class LinuxDut:
         return parser(done.stdout) if done.returncode in codes else None
 
 
-def _joined(text: str | None) -> str | None:
-    """Without tabs between its words."""
+def _single_spaced(text: str | None) -> str | None:
     return None if text is None else " ".join(text.split())
 
 
@@ -345,10 +330,13 @@ def _setting(text: str | None) -> int | str | None:
 
 
 def _listed(text: str) -> list[ListedInterface]:
-    """Interfaces of hardware, or of a virtual machine's: no loopback, bridge, tunnel or tag."""
+    """List interfaces of hardware and of virtual machines; loopback, bridges, tunnels and VLANs are left out."""
     addresses = parse.parse_addresses(text)
-    links = ((name, one) for name, one in parse.parse_links(text).items() if name != "lo" and one["mac"])
-    return [ListedInterface(name, bool(addresses[name])) for name, one in links if one["kind"] is None]
+    return [
+        ListedInterface(name, bool(addresses[name]))
+        for name, link in parse.parse_links(text).items()
+        if name != "lo" and link["mac"] and link["kind"] is None
+    ]
 
 
 def _queues(text: str) -> int | None:

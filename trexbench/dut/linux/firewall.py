@@ -1,7 +1,7 @@
-"""A variant's packet filter and NAT on Linux, pure: rules as nft takes them, how they are taken away again.
+"""Packet filter and NAT of a variant on Linux, pure: rules as nft takes them, and their removal.
 
-Everything is in table ``inet trexbench`` of nft: what is the user's is neither read nor changed. Rules are known again
-by an empty chain that has their digest in its name.
+All rules are in nft's table ``inet trexbench``: the user's are neither read nor changed. An empty chain with the rules'
+digest in its name identifies them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..model import Change, Command, Wanted
 
 Facts = Mapping[str, Any]
 Rules = Mapping[str, int]
-"""By place (``inet forward``): how many rules there are."""
+"""Number of rules by chain (``inet forward``)."""
 
 NFT = "nft"
 _GONE = ("No such file", "does not exist")
@@ -30,16 +30,16 @@ class RuleLoad:
     """Rules for nft to load."""
 
     text: str
-    """Its input, which replaces what is there in one step."""
+    """Input of nft, which replaces former rules in one step."""
     rules: Rules
-    """To be read back afterwards."""
+    """Rules that must be read back afterwards."""
 
     trial = (NFT, "--check", "-f", "-")
-    """Succeeds where nft and the kernel can do it, and changes nothing."""
+    """Command that succeeds where nft and the kernel can load the rules, and changes nothing."""
 
 
 def load_of(wanted: Wanted) -> RuleLoad | None:
-    """The variant's rules; None where it has none."""
+    """Build the variant's rules; None where it has none."""
     variant = wanted.config.chosen
     if not variant.filters:
         return None
@@ -64,19 +64,23 @@ def load_of(wanted: Wanted) -> RuleLoad | None:
         parts.append(_chain(chain, "nat hook postrouting priority 100", [line]))
         rules[chain] = 1
     if variant.flow_offload:
-        parts.append(_flowtable([wanted.routed(port) for port in wanted.without_tunnel.config.ports]))
+        # a table of connections between these interfaces, and the rule that adds each established one to it
+        names = ", ".join(f'"{wanted.routed(port)}"' for port in wanted.without_tunnel.config.ports)
+        parts.append(f"  flowtable {TABLE}_flows {{\n    hook ingress priority 0; devices = {{ {names} }};\n  }}")
+        line = f"meta l4proto {{ tcp, udp }} flow add @{TABLE}_flows"
+        parts.append(_chain(f"{TABLE}_offload", "filter hook forward priority 0", [line]))
         rules[f"{TABLE}_offload"] = 1
     body = "\n".join(parts)
     made = f"made_{sha256(body.encode()).hexdigest()[:12]}"
-    # added, so that there is one to be deleted
+    # the table is added first, so that there is one to delete
     text = f"table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n{body}\n  chain {made} {{ }}\n}}\n"
     return RuleLoad(text, {f"inet {name}": count for name, count in {**rules, made: 0}.items()})
 
 
 def _ports(wanted: Wanted) -> list[str]:
-    """Where packets of IP arrive. The tunnel's first, PPPoE's last: the last one is where NAT is."""
+    """List the interfaces where IP packets arrive: the tunnel's first, PPPoE's last, since NAT is on the last one."""
     names = [wanted.routed(port) for port in wanted.config.ports]
-    names = sorted(names, key=lambda name: wanted.tunnel is None or name != wanted.tunnel.name)
+    names.sort(key=lambda name: wanted.tunnel is None or name != wanted.tunnel.name)
     return [*names, PPP_INTERFACE] if wanted.config.chosen.pppoe else names
 
 
@@ -85,19 +89,8 @@ def _chain(name: str, hook: str, lines: list[str]) -> str:
     return f"  chain {name} {{\n    type {hook}; policy accept;\n{inner}\n  }}"
 
 
-def _flowtable(devices: list[str]) -> str:
-    """A table of connections between these interfaces, and the rule that puts each that is established into it."""
-    names = ", ".join(f'"{name}"' for name in devices)
-    table = f"  flowtable {TABLE}_flows {{\n    hook ingress priority 0; devices = {{ {names} }};\n  }}"
-    line = f"meta l4proto {{ tcp, udp }} flow add @{TABLE}_flows"
-    return f"{table}\n{_chain(f'{TABLE}_offload', 'filter hook forward priority 0', [line])}"
-
-
 def firewall_changes(wanted: Wanted, facts: Facts) -> list[Change]:
-    """The variant's rules put in the place of others of ours, or of none; and these removed where none are wanted.
-
-    facts: ``own_rules`` are those that are there.
-    """
+    """Replace trexbench's own rules by the variant's, or remove them where it has none."""
     there: Rules = facts.get("own_rules", {}).get(NFT, {})
     load = load_of(wanted)
     if there == (load.rules if load is not None else {}):
@@ -125,4 +118,4 @@ def require_sysctls(wanted: Wanted, facts: Facts) -> None:
     for name, _ in wanted.config.chosen.sysctls:
         if facts["sysctls"].get(name) is None:
             where = f"variants.{wanted.config.variant}.sysctls"
-            raise DutError(f"{wanted.config.name}: no kernel setting {name} is there", f"correct {where}")
+            raise DutError(f"{wanted.config.name}: there is no kernel setting {name}", f"correct {where}")

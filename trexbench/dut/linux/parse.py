@@ -1,9 +1,10 @@
-"""Output of Linux tools about links, routes and NICs -> facts. Pure; absent is None, never zero."""
+"""Parse what Linux tools print about links, routes and NICs. Pure; absent is None, never zero."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ _FUNCTION = re.compile(r"^RSS hash function:[ \t]*\n(?:[ \t]+\S+: off[ \t]*\n)*[
 _QUEUE = re.compile(r"(?:txrx|tx-rx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
 """Drivers' names for a receive queue's interrupt: enp3s0f0-TxRx-0, i40e-eth0-TxRx-0, ens5-Tx-Rx-0, eth0-rx-0,
 mlx5_comp0@pci:..., virtio0-input.0."""
+VLAN_FACTS = ("parent", "tag", "protocol")
 _FIELDS = {"IP SA": "src", "IP DA": "dst", "bytes 0 & 1": "sport", "bytes 2 & 3": "dport"}
 
 
@@ -28,7 +30,7 @@ class _Ruleset(msgspec.Struct):
 
 
 def parse_links(text: str) -> dict[str, dict[str, Any]]:
-    """``ip -json -details link show`` by interface. state is UP, DOWN, UNKNOWN (no carrier detection) ..."""
+    """Parse ``ip -json -details link show`` by interface. state is UP, DOWN, UNKNOWN (no carrier detection) ..."""
     links = {}
     for entry in parse_json(text, "ip link"):
         info = mapping_at(entry, "linkinfo")
@@ -50,11 +52,8 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
     return links
 
 
-VLAN_FACTS = ("parent", "tag", "protocol")
-
-
 def parse_device(text: str, name: str) -> dict[str, Any] | None:
-    """``ip -json -details link show``: the ends, TTL and MTU of this tunnel; None: it is not there."""
+    """Parse ``ip -json -details link show``: the ends, TTL and MTU of this tunnel; None where it does not exist."""
     for entry in parse_json(text, "ip link"):
         if entry.get("ifname") == name:
             info = mapping_at(entry, "linkinfo")
@@ -65,7 +64,7 @@ def parse_device(text: str, name: str) -> dict[str, Any] | None:
 
 
 def parse_addresses(text: str) -> dict[str, list[str]]:
-    """``ip -json address show``: addresses with their prefix lengths, by interface; not IPv6's link-local ones."""
+    """Parse ``ip -json address show``: addresses with prefix lengths, by interface; not IPv6's link-local ones."""
     return {
         str(entry.get("ifname")): [
             f"{info.get('local')}/{info.get('prefixlen')}"
@@ -77,7 +76,7 @@ def parse_addresses(text: str) -> dict[str, list[str]]:
 
 
 def parse_neighbours(text: str, interface: str) -> dict[str, dict[str, Any]]:
-    """``ip -json neigh show dev D``: by ``address%D``, MAC (None when unresolved) and state."""
+    """Parse ``ip -json neigh show dev D``: by ``address%D``, MAC (None when unresolved) and state."""
     return {
         f"{entry.get('dst')}%{entry.get('dev', interface)}": {
             "mac": entry.get("lladdr"),
@@ -88,9 +87,9 @@ def parse_neighbours(text: str, interface: str) -> dict[str, dict[str, Any]]:
 
 
 def parse_routes(text: str) -> list[dict[str, Any]]:
-    """``ip -json route show``: to, hops (``via 1.2.3.4 dev d0``, several when multipath), type, metric.
+    """Parse ``ip -json route show``: to, hops (``via 1.2.3.4 dev d0``, several when multipath), type, metric.
 
-    words: those that set the same route with ``ip route replace``.
+    words: arguments of ``ip route replace`` that set the same route.
     """
     return [
         {
@@ -105,7 +104,7 @@ def parse_routes(text: str) -> list[dict[str, Any]]:
 
 
 def parse_path(text: str) -> str | None:
-    """``ip -json route get``: where the kernel would send this packet, as ``via 1.2.3.4 dev d0``; None: nowhere."""
+    """Parse ``ip -json route get``: where the kernel would send the packet, ``via 1.2.3.4 dev d0``; None: nowhere."""
     entries = parse_json(text, "ip route get")
     if not entries or entries[0].get("type", "unicast") != "unicast":
         return None
@@ -113,9 +112,8 @@ def parse_path(text: str) -> str | None:
 
 
 def parse_offloads(text: str) -> dict[str, bool]:
-    """``ethtool --json -k``: the features that are on or off."""
-    entries = parse_json(text, "ethtool")
-    features = entries[0] if entries else {}
+    """Parse ``ethtool --json -k``: the features that are on or off."""
+    features = next(iter(parse_json(text, "ethtool")), {})
     return {
         name: bool(value["active"])
         for name, value in features.items()
@@ -126,15 +124,15 @@ def parse_offloads(text: str) -> dict[str, bool]:
 def queue_files(files: Mapping[str, str], interface: str, name: str) -> dict[str, str]:
     """One file of every queue of an interface: ``{"rx-0": "2"}`` for rps_cpus."""
     start, end = f"/sys/class/net/{interface}/queues/", f"/{name}"
-    found: Iterable[str] = (path for path in files if path.startswith(start) and path.endswith(end))
-    return {path[len(start) : -len(end)]: files[path] for path in sorted(found)}
+    return {
+        path[len(start) : -len(end)]: value
+        for path, value in sorted(files.items())
+        if path.startswith(start) and path.endswith(end)
+    }
 
 
 def parse_channels(text: str) -> dict[str, dict[str, int]]:
-    """``ethtool -l``: ``{"max": {"rx": 2, "tx": 2}, "now": {...}}``; what the device does not have is left out.
-
-    The same of ``ethtool -g``: the descriptors of its rings.
-    """
+    """Parse ``ethtool -l`` (queues) or ``-g`` (descriptors): ``{"max": {"rx": 2, "tx": 2}, "now": {...}}``."""
     maximums, heading, current = text.partition("Current hardware settings")
     if not heading:
         raise DutError(f"ethtool -l or -g printed no settings ({_brief(text)})")
@@ -146,21 +144,21 @@ def parse_channels(text: str) -> dict[str, dict[str, int]]:
 
 
 def parse_coalescing(text: str) -> dict[str, bool | int] | None:
-    """``ethtool -c``: adaptive-rx, rx-usecs, rx-frames, and tx's; None where it prints none of them.
+    """Parse ``ethtool -c``: adaptive-rx, rx-usecs, rx-frames, and tx's; None where it prints none of them.
 
-    While a direction is adaptive its numbers may change by themselves, and are left out.
+    Numbers of a direction that is adaptive are left out, since they change by themselves.
     """
     adaptive = re.search(r"^Adaptive RX: (on|off|n/a) +TX: (on|off|n/a)", text, re.MULTILINE)
-    ways = zip(("rx", "tx"), adaptive.groups(), strict=True) if adaptive else ()
-    found: dict[str, bool | int] = {f"adaptive-{way}": word == "on" for way, word in ways if word != "n/a"}
+    words = zip(("rx", "tx"), adaptive.groups(), strict=True) if adaptive else ()
+    settings: dict[str, bool | int] = {f"adaptive-{end}": word == "on" for end, word in words if word != "n/a"}
     for line in text.splitlines():
-        if (match := _DELAY.fullmatch(line.strip())) and not found.get(f"adaptive-{match[2]}"):
-            found[match[1]] = int(match[3])
-    return found or None
+        if (match := _DELAY.fullmatch(line.strip())) and not settings.get(f"adaptive-{match[2]}"):
+            settings[match[1]] = int(match[3])
+    return settings or None
 
 
 def parse_hash(text: str) -> dict[str, Any]:
-    """``ethtool -x``: table (queue of each entry), key (digits only), function; None for what it does not print."""
+    """Parse ``ethtool -x``: table (queue of each entry), key (digits only), function; None for what is not printed."""
     rows = filter(None, map(_ROW.fullmatch, text.partition("RSS hash key")[0].splitlines()))
     table = [int(word) for row in rows for word in row[1].split() if len(word) <= 6]
     key, function = _KEY.search(text), _FUNCTION.search(text)
@@ -172,36 +170,35 @@ def parse_hash(text: str) -> dict[str, Any]:
 
 
 def parse_hash_fields(text: str) -> list[str] | None:
-    """``ethtool -n DEV rx-flow-hash udp4``: which of src, dst, sport, dport; None where it does not say."""
+    """Parse ``ethtool -n DEV rx-flow-hash udp4``: which of src, dst, sport, dport; None where it does not say."""
     if "use these fields" not in text:
         return None
     return [name for words, name in _FIELDS.items() if words in text]
 
 
 def queue_of(name: str) -> int | None:
-    """The receive queue that an interrupt of this name serves; None for others."""
-    found = None if re.search(r"output|-tx(?!rx|-rx)", name, re.IGNORECASE) else _QUEUE.search(name)
-    return int(found[1]) if found else None
+    """Receive queue that an interrupt of this name serves; None for others."""
+    match = None if re.search(r"output|-tx(?!rx|-rx)", name, re.IGNORECASE) else _QUEUE.search(name)
+    return int(match[1]) if match else None
 
 
 def count_nft_rules(text: str) -> int:
-    """``nft -j list ruleset``: how many rules there are."""
+    """Count the rules of ``nft -j list ruleset``."""
     return sum("rule" in entry for entry in _nft_entries(text))
 
 
 def own_nft_rules(text: str) -> dict[str, int]:
-    """``nft -j list ruleset``: how many rules each chain of trexbench's own table has."""
-    found: dict[str, int] = {}
+    """Count the rules in each chain of trexbench's own table, from ``nft -j list ruleset``."""
+    rules: Counter[str] = Counter()
     for entry in _nft_entries(text):
         for kind, key, count in (("chain", "name", 0), ("rule", "chain", 1)):
-            one = entry.get(kind)
-            if isinstance(one, dict) and one.get("family") == "inet" and one.get("table") == TABLE:
-                place = f"inet {one.get(key)}"
-                found[place] = found.get(place, 0) + count
-    return found
+            item = mapping_at(entry, kind)
+            if item.get("family") == "inet" and item.get("table") == TABLE:
+                rules[f"inet {item.get(key)}"] += count
+    return dict(rules)
 
 
-def _nft_entries(text: str) -> Sequence[Mapping[str, Any]]:
+def _nft_entries(text: str) -> Sequence[dict[str, Any]]:
     try:
         return msgspec.json.decode(text, type=_Ruleset).nftables
     except (ValueError, RecursionError):
@@ -209,8 +206,8 @@ def _nft_entries(text: str) -> Sequence[Mapping[str, Any]]:
 
 
 def count_iptables_rules(text: str) -> int:
-    """``iptables-save``: how many rules there are."""
-    return sum(1 for line in text.splitlines() if line.startswith("-A "))
+    """Count the rules of ``iptables-save``."""
+    return sum(line.startswith("-A ") for line in text.splitlines())
 
 
 def _route_words(entry: Mapping[str, Any]) -> list[str]:
@@ -227,10 +224,9 @@ def _route_words(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _hop_words(entry: Mapping[str, Any]) -> list[str]:
-    words = [
-        word for key, name in (("gateway", "via"), ("dev", "dev")) if key in entry for word in (name, str(entry[key]))
-    ]
-    return words + (["onlink"] if "onlink" in _list(entry, "flags") else [])
+    gateway = ["via", str(entry["gateway"])] if "gateway" in entry else []
+    device = ["dev", str(entry["dev"])] if "dev" in entry else []
+    return gateway + device + (["onlink"] if "onlink" in _list(entry, "flags") else [])
 
 
 def _hop(entry: Mapping[str, Any]) -> str:
@@ -239,7 +235,7 @@ def _hop(entry: Mapping[str, Any]) -> str:
 
 
 def mapping_at(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object at this key; empty where there is none."""
+    """Object at this key; empty where there is none."""
     value = entry.get(key)
     return value if isinstance(value, dict) else {}
 

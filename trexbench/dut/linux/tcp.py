@@ -1,4 +1,4 @@
-"""Settings of a Linux host for TCP through a router, besides addresses and routes: redirects; a 6in4 tunnel. Pure."""
+"""Settings of a Linux host for TCP through a router: no redirects, and a 6in4 tunnel. Pure."""
 
 from __future__ import annotations
 
@@ -22,34 +22,33 @@ TCP_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload")
 
 
 def redirect_files(wanted: Wanted) -> Iterator[str]:
-    """Yield the files that are to be 0: with IPv4 of the interfaces and of all, for either may turn a host's on.
+    """Yield the files that must be 0: with IPv4 each interface's and that of all, since either turns redirects on.
 
-    IPv6 has one of each interface that counts, and none for sending: a router that forwards out of the interface of
-    arrival sends them.
+    With IPv6 only the interface's counts, and sending cannot be turned off.
     """
     names = [wanted.routed(port) for port in wanted.config.ports]
     for version in wanted.config.versions if wanted.tcp else ():
         settings = ("accept_redirects", "send_redirects") if version == 4 else ("accept_redirects",)
         places = ("all", *names) if version == 4 else names
-        yield from (f"/proc/sys/net/ipv{version}/conf/{name}/{one}" for one in settings for name in places)
+        yield from (f"/proc/sys/net/ipv{version}/conf/{name}/{leaf}" for leaf in settings for name in places)
 
 
 def redirect_changes(wanted: Wanted, facts: Mapping[str, Any]) -> list[Change]:
-    """Redirects that are on, or of which the host does not tell."""
-    found = []
+    """Turn off the redirects that are on or unknown."""
+    changes = []
     for path in redirect_files(wanted):
         *_, family, _conf, name, setting = path.split("/")
         what = f"{setting} of {name} ({family})"
-        found += write(what, path, facts["redirects"].get(path), 0, "all packets go through the router")
-    return found
+        changes += write(what, path, facts["redirects"].get(path), 0, "all packets go through the router")
+    return changes
 
 
 def tunnel_changes(wanted: Wanted, facts: Mapping[str, Any]) -> list[Change]:
-    """The tunnel (RFC 4213) as it is to be, nothing where it is; its inner addresses are those of a port."""
+    """Create the tunnel (RFC 4213) or, once it is there, take its inner addresses off the interface beneath it."""
     tunnel = wanted.tunnel
     if tunnel is None:
         return []
-    found: Mapping[str, Any] = facts.get("tunnel") or {}
+    existing: Mapping[str, Any] = facts.get("tunnel") or {}
     parent = facts["interfaces"].get(tunnel.parent) or {}
     mtu = (parent.get("mtu") or 1500) - HEADER_BYTES[tunnel.kind][6]
     name, why = tunnel.name, f"IPv6 goes through {tunnel.kind}"
@@ -59,16 +58,16 @@ def tunnel_changes(wanted: Wanted, facts: Mapping[str, Any]) -> list[Change]:
         return f"{tunnel.kind} from {of['local']} to {of['remote']}, TTL {of['ttl']}, MTU {of['mtu']}{state}"
 
     as_wanted = shown({"local": tunnel.local, "remote": tunnel.remote, "ttl": tunnel.ttl, "mtu": mtu, "admin_up": True})
-    there = shown(found) if found else "none"
+    there = shown(existing) if existing else "none"
     if there != as_wanted:
         gone = ("ip", "link", "del", name)
-        former = [Command(gone, "it is another one", fine_if=GONE)] if found else []
+        former = [Command(gone, "it is another one", fine_if=GONE)] if existing else []
         lack = (NO_DEVICE, "modprobe sit, or install the kernel's package that has it")
         add = Command(tunnel.device, why, remedy=lack)
         up = Command(("ip", "link", "set", "dev", name, "mtu", str(mtu), "up"), why)
         undo = (Command(gone, "it was not there", fine_if=GONE),)
         return [Change(name, there, as_wanted, (*former, add, up), undo, reveals=True, variant=wanted.variant)]
-    moved = []
+    changes = []
     for address in map(str, tunnel.addresses):
         if address in parent.get("addresses", []):
             do = Command(("ip", "address", "del", address, "dev", tunnel.parent), why)
@@ -76,5 +75,5 @@ def tunnel_changes(wanted: Wanted, facts: Mapping[str, Any]) -> list[Change]:
             back = ("ip", "address", "replace", address, "dev", tunnel.parent, "nodad")
             undo = (Command(back, "as it was", fine_if=GONE),)
             what = f"address of {tunnel.parent}"
-            moved.append(Change(what, address, f"on {name}", (do,), undo, variant=wanted.variant))
-    return moved
+            changes.append(Change(what, address, f"on {name}", (do,), undo, variant=wanted.variant))
+    return changes

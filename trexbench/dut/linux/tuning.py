@@ -1,7 +1,7 @@
 """Settings of a Linux DUT besides addresses and routes: irqbalance, queues, interrupts, RPS, clocks, offloads; pure.
 
-Each is set only where the config's ``linux:`` section, or ``rx_queues``, asks for it. And which CPU serves each receive
-queue then, and how NICs select a queue.
+Each is set only where the config's ``linux:`` section, or ``rx_queues``, asks for it. find_spreading says which CPU
+serves each receive queue, and how NICs select a queue.
 """
 
 from __future__ import annotations
@@ -19,33 +19,32 @@ from ..model import Change, Command, Mismatch, Wanted, counted, unmet
 Facts = Mapping[str, Any]
 
 GONE = ("Cannot find device", "does not exist")
-"""Output of ip for an interface that no longer exists: nothing is left to undo then."""
+"""Output of ip for an interface that no longer exists, where nothing is left to undo."""
 GOVERNORS = "/sys/devices/system/cpu/cpufreq"
 _VANISHED = ("No such file or directory",)
 """Output of tee for an interrupt or a queue that no longer exists."""
 
 
 def host_changes(wanted: Wanted, facts: Facts) -> list[Change]:
-    """irqbalance and the governor. An irqbalance that systemd did not start is only named, by compare."""
-    found = []
+    """Stop irqbalance and set the governors. An irqbalance that systemd did not start is only a mismatch."""
+    changes = []
     if wanted.config.linux.irqbalance == "off" and facts["irqbalance"]["unit"] == "active":
         do = Command(("systemctl", "stop", "irqbalance"), "it would move interrupts during the test")
         undo = Command(("systemctl", "start", "irqbalance"), "it was running")
-        found.append(Change("irqbalance", "running", "stopped", (do,), (undo,)))
-    return found + _governors(wanted, facts)
+        changes.append(Change("irqbalance", "running", "stopped", (do,), (undo,)))
+    return changes + _governors(wanted, facts)
 
 
 def _governors(wanted: Wanted, facts: Facts) -> list[Change]:
-    governor = wanted.config.linux.governor
-    found = []
+    governor, changes = wanted.config.linux.governor, []
     for policy, former in (facts["governors"] or {}).items() if governor != KEEP else ():
         path = f"{GOVERNORS}/{policy}/scaling_governor"
-        found += write(f"governor of {policy}", path, former, governor, "one clock throughout")
-    return found
+        changes += write(f"governor of {policy}", path, former, governor, "one clock throughout")
+    return changes
 
 
 def require_queues(wanted: Wanted, facts: Facts) -> None:
-    """DutError, before anything is changed, where a port cannot have the receive queues that are asked for."""
+    """Raise DutError, before anything is changed, where a port cannot have the receive queues asked for."""
     if wanted.rx_queues is None:
         return
     for port in wanted.config.ports:
@@ -61,22 +60,22 @@ def require_queues(wanted: Wanted, facts: Facts) -> None:
 
 
 def queue_changes(wanted: Wanted, facts: Facts) -> list[Change]:
-    """The number of queues in use, and offloads."""
-    found = []
+    """Set the number of queues in use, and offloads."""
+    changes = []
     for name, link in _links(wanted, facts):
-        found += _channels(name, link, wanted.rx_queues) + _offloads(wanted, name, link)
-    return found
+        changes += _channels(name, link, wanted.rx_queues) + _offloads(wanted, name, link)
+    return changes
 
 
 def _links(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The test's interfaces that are there; a tunnel's has no queues of its own."""
+    """Yield the test's interfaces that exist, without a tunnel's: it has no queues of its own."""
     for name in wanted.without_tunnel.interfaces:
         if (link := facts["interfaces"].get(name)) is not None:
             yield name, link
 
 
 def _offloads(wanted: Wanted, name: str, link: Mapping[str, Any]) -> list[Change]:
-    found = []
+    changes = []
     for feature, on in wanted.config.linux.offloads:
         former = (link["offloads"] or {}).get(feature)
         if former is not on:
@@ -85,34 +84,34 @@ def _offloads(wanted: Wanted, name: str, link: Mapping[str, Any]) -> list[Change
             was = None if former is None else _switch(former)
             variant = wanted.variant if feature in dict(wanted.config.chosen.offloads) else None
             what = f"{feature} of {name}"
-            found.append(Change(what, was, _switch(on), (do,), (undo,) if was else (), variant=variant))
-    return found
+            changes.append(Change(what, was, _switch(on), (do,), (undo,) if was else (), variant=variant))
+    return changes
 
 
 def placement_changes(wanted: Wanted, facts: Facts) -> list[Change]:
-    """Interrupts and RPS of the queues that are in use now."""
-    found = []
+    """Set the CPUs of the interrupts, and of RPS, of the queues that are in use now."""
+    changes = []
     for name, irq, cpu in _wanted_irqs(wanted, facts):
         if parse_cpus(irq["cpus"]) != [cpu]:
             what = f"interrupt {irq['irq']} ({irq['name']}) of {name}"
             path = f"/proc/irq/{irq['irq']}/smp_affinity_list"
             for change in write(what, path, irq["cpus"], str(cpu), f"queue {irq['queue']} on CPU {cpu}"):
-                found.append(replace(change, was=f"CPUs {irq['cpus']}", wanted=f"CPU {cpu}"))
+                changes.append(replace(change, was=f"CPUs {irq['cpus']}", wanted=f"CPU {cpu}"))
     # a lab that steers by RPS sets masks itself; queues that are added later get the same ones
     if wanted.config.linux.rps == KEEP and lab_of(wanted).get("steer") != "rps":
-        return found
+        return changes
     cpus = [] if wanted.config.linux.rps == "off" else sorted(forwarding_cpus(wanted, facts))
     why = "hand its packets to these CPUs" if cpus else "leave packets on the CPU that received them"
     for name, link in _links(wanted, facts):
         for queue, former in link["rps_cpus"].items():
             if parse_mask(former) != cpus:
                 path = f"/sys/class/net/{name}/queues/{queue}/rps_cpus"
-                found += write(f"RPS of {name} {queue}", path, former, mask(cpus), why)
-    return found
+                changes += write(f"RPS of {name} {queue}", path, former, mask(cpus), why)
+    return changes
 
 
 def compare_tuning(wanted: Wanted, facts: Facts) -> list[Mismatch]:
-    """Every setting of this module that the facts do not show."""
+    """List every setting of this module that the facts do not show."""
     settings, wrong = wanted.config.linux, []
     running = facts["irqbalance"]["running"]
     if settings.irqbalance == "off" and running is not False:
@@ -124,7 +123,7 @@ def compare_tuning(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     placed = {name for name, _, _ in _wanted_irqs(wanted, facts)}
     for name, link in _links(wanted, facts):
         remedy = f"it has at most {most_queues(link)}"
-        wrong += [replace(one, remedy=remedy) for one in unmet(_channels(name, link, wanted.rx_queues))]
+        wrong += [replace(queues, remedy=remedy) for queues in unmet(_channels(name, link, wanted.rx_queues))]
         wrong += unmet(_offloads(wanted, name, link))
         if settings.irqs == "spread" and name not in placed:
             wish = "one for each receive queue"
@@ -133,13 +132,13 @@ def compare_tuning(wanted: Wanted, facts: Facts) -> list[Mismatch]:
 
 
 def queues_in_use(link: Mapping[str, Any]) -> int:
-    """Receive queues in use; from /sys where the device does not show its channels."""
+    """Number of receive queues in use; from /sys where the device does not show its channels."""
     channels = link["channels"]
     return sum(channels["now"].get(kind, 0) for kind in ("rx", "combined")) if channels else len(link["rps_cpus"])
 
 
 def most_queues(link: Mapping[str, Any]) -> int:
-    """Most receive queues that it can have: combined ones where it has both kinds, since those are set."""
+    """Most receive queues a device can have: combined ones where it has both kinds, since those are set."""
     channels = link["channels"]
     if not channels:
         return len(link["rps_cpus"])
@@ -148,18 +147,18 @@ def most_queues(link: Mapping[str, Any]) -> int:
 
 
 def lab_of(wanted: Wanted) -> Mapping[str, Any]:
-    """Placement of this DUT's lab on its cores; empty where it is not in a lab, or has cores of its own there."""
+    """Placement of this DUT's lab on its cores; empty without a lab, or in a VM that has cores of its own."""
     lab = wanted.host_facts.get("lab")
     return lab if isinstance(lab, Mapping) and not wanted.config.in_vm else {}
 
 
 def forwarding_cpus(wanted: Wanted, facts: Facts) -> Sequence[int]:
-    """The CPUs of the config, else the lab's, else all that are online; empty where they are not known."""
+    """CPUs of the config, else the lab's, else all that are online; empty where they are not known."""
     return wanted.config.linux.cpus or lab_of(wanted).get("router_cpus") or facts["cpus_online"] or ()
 
 
 def write(what: str, path: str, former: object, new: object, why: str, variant: str | None = None) -> list[Change]:
-    """Change the value of a file in /proc or /sys; nothing where it is as wanted. former: None: it is not known."""
+    """Change the value of a file in /proc or /sys, unless it is as wanted. former: None where it is not known."""
     if former == new:
         return []
     was = None if former is None else str(former)
@@ -172,7 +171,7 @@ def tee(path: str, value: object, why: str = "as it was", fine_if: tuple[str, ..
 
 
 def _channels(name: str, link: Mapping[str, Any], queues: int | None) -> list[Change]:
-    """Queues that are removed lose their RPS masks and interrupts' CPUs: the undo restores those as well."""
+    """Set the number of receive queues; the undo also restores RPS masks and interrupts of the queues it removes."""
     if queues is None or queues_in_use(link) == queues:
         return []
     channels = link["channels"] or {"max": {}, "now": {}}
@@ -191,7 +190,7 @@ def _channels(name: str, link: Mapping[str, Any], queues: int | None) -> list[Ch
 
 
 def _use_queues(name: str, kind: str, former: int, queues: int, keeps: bool, why: str) -> tuple[Command, ...]:
-    """keeps: as virtio_net does, it keeps the table of its hash, and the device forgets it (seen with Linux 6.1)."""
+    """Set the number of queues. keeps: as virtio_net (Linux 6.1), the driver keeps a hash table its device forgets."""
     use = Command(("ethtool", "-L", name, kind, str(queues)), why)
     spread = Command(("ethtool", "-X", name, "equal", str(queues)), "a table of these queues")
     if not keeps:
@@ -200,7 +199,7 @@ def _use_queues(name: str, kind: str, former: int, queues: int, keeps: bool, why
 
 
 def _wanted_irqs(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, Mapping[str, Any], int]]:
-    """Interface, interrupt, and the CPU that is to serve it."""
+    """Yield interface, interrupt, and the CPU that is to serve it."""
     if wanted.config.linux.irqs != "spread":
         return
     cpus = forwarding_cpus(wanted, facts)
@@ -214,12 +213,12 @@ def _switch(on: bool) -> str:
     return "on" if on else "off"
 
 
-_VETH = "a veth has no hash: the sending CPU selects the queue (its number modulo the number of queues)"
-
-
 def find_spreading(wanted: Wanted, facts: Mapping[str, Any]) -> Spreading:
-    ports, lab = sorted(wanted.without_tunnel.config.ports, key=lambda one: one.tester), lab_of(wanted)
-    links = [(at, one.tester, link) for at, one in enumerate(ports) if (link := facts["interfaces"].get(one.interface))]
+    """Find which CPU serves each receive queue, how NICs select a queue, and which CPUs forward."""
+    ports, lab = sorted(wanted.without_tunnel.config.ports, key=lambda port: port.tester), lab_of(wanted)
+    links = [
+        (at, port.tester, link) for at, port in enumerate(ports) if (link := facts["interfaces"].get(port.interface))
+    ]
     queues = tuple(
         QueuePlace(tester, queue, _worker(link, queue, at, lab))
         for at, tester, link in links
@@ -232,28 +231,21 @@ def find_spreading(wanted: Wanted, facts: Mapping[str, Any]) -> Spreading:
 
 
 def _worker(link: Mapping[str, Any], queue: int, index: int, lab: Mapping[str, Any]) -> str | None:
-    """The CPU that does most of the work: the one that RPS hands it to, else the one of the interrupt."""
-    handed_on = parse_mask(link["rps_cpus"].get(f"rx-{queue}"))
-    if handed_on:
+    """Find the CPU that does most of the work: the one that RPS hands it to, else the one of the interrupt."""
+    if handed_on := parse_mask(link["rps_cpus"].get(f"rx-{queue}")):
         return _only(handed_on)
-    if lab:
-        return _lab_worker(queue, index, lab)
+    if lab:  # a veth has no interrupt
+        router, sender = lab.get("router_cpus") or [], lab.get("sender_cpu")
+        if lab.get("steer") == "cpumap":  # as trexbench.lab.build steers
+            return f"cpu{router[(queue + index) % len(router)]}" if router else None
+        if lab.get("threaded"):  # NAPI threads may run on any of router_cpus
+            return _only(router)
+        return None if sender is None else f"cpu{sender}"
     served = [irq for irq in link["irqs"] if irq["queue"] == queue]
     if len(served) != 1:
         return None
     # an interrupt that was moved gets there when it occurs next: until then the CPU in effect is the former one
     return _only(parse_cpus(served[0]["cpus"])) or _only(parse_cpus(served[0]["effective"]))
-
-
-def _lab_worker(queue: int, index: int, lab: Mapping[str, Any]) -> str | None:
-    """A veth has no interrupt. cpumap: as trexbench.lab.build steers. NAPI threads may run on any of router_cpus."""
-    router = lab.get("router_cpus") or []
-    if lab.get("steer") == "cpumap":
-        return f"cpu{router[(queue + index) % len(router)]}" if router else None
-    if lab.get("threaded"):
-        return _only(router)
-    sender = lab.get("sender_cpu")
-    return None if sender is None else f"cpu{sender}"
 
 
 def _only(cpus: Sequence[int] | None) -> str | None:
@@ -263,7 +255,8 @@ def _only(cpus: Sequence[int] | None) -> str | None:
 def _hash(port: int, link: Mapping[str, Any]) -> PortHash:
     rss = link["rss"]
     if link["kind"] == "veth":
-        return PortHash(port, None, reason=_VETH)
+        why = "a veth has no hash: the sending CPU selects the queue (its number modulo the number of queues)"
+        return PortHash(port, None, reason=why)
     if rss is None:
         return PortHash(port, None, reason="ethtool -x does not show this device's hash")
     six = tuple(rss["ipv6_fields"] or ()) if "ipv6_fields" in rss else None

@@ -1,4 +1,4 @@
-"""A WAN by the kernel's own queueing, pure: netem delays and loses, tbf beneath it sets the rate; what tc prints."""
+"""WAN emulation by the kernel's queueing disciplines, pure: netem delays and loses, tbf beneath it limits the rate."""
 
 from __future__ import annotations
 
@@ -16,34 +16,32 @@ from .parse import mapping_at
 
 NETEM, TBF = "netem", "tbf"
 HANDLES = (WAN_HANDLE, "7b1:")
-"""Handles of our root, and of what is beneath it."""
+"""Handles of our root qdisc and of the one beneath it."""
 BURST_S = 0.004
 """Burst that tbf passes at once, as time at its rate: 5 MB at 10 Gbit/s."""
 LARGEST_TAGS = 22
 """Bytes of Ethernet's header with two VLAN tags."""
 SMALLEST_FRAME, LEAST_PACKETS = 60, 1000
 FASTEST_BPS = 100e9
-"""Where no rate is stated: what netem has to hold at most, which is no more than what is on its way."""
+"""Assumed for the size of netem's queue where no rate is stated."""
 LONGEST_JITTER_S, MOST_BYTES, MOST_PACKETS = 2.147, 2**32 - 1, 2**32 - 1
 """Limits of netem and tbf."""
 IN_ORDER = ("rate", "1tbit")
-"""netem sends by the instants that it has drawn, so that jitter changes the order; with a rate each packet is sent
-after the one before it. This one is too fast to be felt: 12 ns a frame."""
+"""Keeps packets in order: with a rate netem sends each after the one before it, without one jitter reorders them. This
+rate is too high to matter: 12 ns a frame."""
 REMEDY = ("qdisc kind is unknown", "modprobe sch_netem sch_tbf, or install the kernel's package that has them")
 _GONE = ("Invalid handle", "Cannot find", "handle of zero", "No such file", "does not exist")
 _TICK_S = 2.2e-6
-"""tc counts a burst in microseconds at its rate, and tells a queue in such."""
+"""tc converts a burst to microseconds at its rate, and prints a queue in them."""
 
 
 @dataclass(frozen=True)
 class Qdisc:
-    """A queueing discipline, to be set or of ``tc -s qdisc show``; None: not of this kind, or not reported.
-
-    handle: ``0:`` where the kernel made it by itself. limit: packets of netem, bytes of tbf.
-    """
+    """Queueing discipline, to be set or read by ``tc -s qdisc show``; None: not of this kind, or not reported."""
 
     kind: str
     handle: str
+    """``0:`` where the kernel made it by itself."""
     root: bool
     delay_s: float = 0.0
     jitter_s: float = 0.0
@@ -51,9 +49,10 @@ class Qdisc:
     rate_bps: float | None = None
     burst: float | None = None
     limit: float | None = None
+    """Packets for netem, bytes for tbf."""
 
     def argv(self, interface: str) -> tuple[str, ...]:
-        """The command that sets it; one that is no root beneath ours."""
+        """Build the command that sets it: as the root, or beneath our root."""
         above = ("root",) if self.root else ("parent", f"{HANDLES[0]}1")
         if self.kind == TBF:
             words = ["rate", f"{round(self.rate_bps or 0)}bit", "burst", str(self.burst), "limit", str(self.limit)]
@@ -67,27 +66,27 @@ class Qdisc:
 
 
 def parts(wan: Wan, mtu: int) -> tuple[Qdisc, ...]:
-    """Qdiscs for one direction of the line on an interface of this MTU. DutError for what netem or tbf cannot do.
+    """Build the qdiscs for one direction of the line; DutError for what netem or tbf cannot do.
 
-    netem has half the delay, and jitter and loss; tbf the rate, and what waits for it.
+    netem has half the delay, the jitter and the loss; tbf the rate and the queue. mtu: of the interface.
     """
-    found: list[Qdisc] = []
+    qdiscs: list[Qdisc] = []
     if wan.delay_s or wan.loss:
         if wan.jitter_s > LONGEST_JITTER_S:
-            raise DutError(f"netem's jitter is {LONGEST_JITTER_S:g} s at most, not {wan.jitter_s:g} s", "take less")
-        # all that is on its way and in the queue, if it were of the smallest frames; netem's own default is 1000
+            raise DutError(f"netem's jitter is {LONGEST_JITTER_S:g} s at most, not {wan.jitter_s:g} s", "reduce it")
+        # holds all that is in flight and queued even if all frames are the smallest; netem's own default is 1000
         size = (wan.rate_bps or FASTEST_BPS) / 8 * (wan.delay_s / 2 + wan.jitter_s) + (wan.queue_bytes or 0)
         limit = min(max(math.ceil(size / SMALLEST_FRAME), LEAST_PACKETS), MOST_PACKETS)
-        found.append(Qdisc(NETEM, HANDLES[0], True, wan.delay_s / 2, wan.jitter_s, wan.loss, limit=limit))
+        qdiscs.append(Qdisc(NETEM, HANDLES[0], True, wan.delay_s / 2, wan.jitter_s, wan.loss, limit=limit))
     if wan.rate_bps is not None and wan.queue_bytes is not None:
         if wan.queue_bytes > MOST_BYTES:
             most = format_size(MOST_BYTES)
-            raise DutError(f"tbf's queue is {most} at most, not {format_size(wan.queue_bytes)}", "less")
+            raise DutError(f"tbf's queue is {most} at most, not {format_size(wan.queue_bytes)}", "reduce it")
         # two of the largest frames at least: tbf drops what is larger than its burst
         burst = max(round(wan.rate_bps / 8 * BURST_S), 2 * (mtu + LARGEST_TAGS))
-        own = HANDLES[len(found)]
-        found.append(Qdisc(TBF, own, not found, rate_bps=wan.rate_bps, burst=burst, limit=wan.queue_bytes))
-    return tuple(found)
+        handle = HANDLES[len(qdiscs)]
+        qdiscs.append(Qdisc(TBF, handle, not qdiscs, rate_bps=wan.rate_bps, burst=burst, limit=wan.queue_bytes))
+    return tuple(qdiscs)
 
 
 def _microseconds(seconds: float) -> str:
@@ -97,64 +96,62 @@ def _microseconds(seconds: float) -> str:
 def commands(wan: Wan, interface: str, mtu: int) -> tuple[Command, ...]:
     """Commands that set the line's direction out of this interface."""
     why = f"one direction of a WAN of {wan}"
-    return tuple(Command(one.argv(interface), why, remedy=REMEDY) for one in parts(wan, mtu))
+    return tuple(Command(qdisc.argv(interface), why, remedy=REMEDY) for qdisc in parts(wan, mtu))
 
 
 def removal(interface: str) -> Command:
-    """Command that removes ours alone: another root has another handle."""
+    """Command that removes our root only: another has another handle."""
     why = "the kernel puts its own back"
     return Command(("tc", "qdisc", "del", "dev", interface, "root", "handle", HANDLES[0]), why, fine_if=_GONE)
 
 
 def foreign(found: Sequence[Qdisc]) -> Qdisc | None:
-    """The root that somebody has set, who would lose it; None: it is the kernel's own."""
-    return next((one for one in found if one.root and one.handle != "0:"), None)
+    """Find a root qdisc that somebody has set, who would lose it; None where it is the kernel's own."""
+    return next((qdisc for qdisc in found if qdisc.root and qdisc.handle != "0:"), None)
 
 
 def deviations(wan: Wan, mtu: int, found: Sequence[Qdisc]) -> Iterator[str]:
-    """Yield what was read back and differs from the line; nothing where all is as it was set."""
-    wanted, there = parts(wan, mtu), [one for one in found if one.handle in HANDLES]
-    kinds, others = ([one.kind for one in each] for each in (wanted, there))
+    """Yield what was read back and differs from the line, in words."""
+    wanted, there = parts(wan, mtu), [qdisc for qdisc in found if qdisc.handle in HANDLES]
+    kinds, others = ([qdisc.kind for qdisc in qdiscs] for qdiscs in (wanted, there))
     if kinds != others:
         yield f"{' and '.join(others) or 'nothing'} in place of {' and '.join(kinds)}"
         return
     for own, read in zip(wanted, there, strict=True):
-        for what, had, want, slack, shown in _compared(own, read):
-            if had is None or abs(had - want) > slack:
+        for what, had, want, tolerance, shown in _comparisons(own, read):
+            if had is None or abs(had - want) > tolerance:
                 yield f"{what} {'none' if had is None else shown(had)} in place of {shown(want)}"
         if read.rate_bps is None and own.kind == NETEM:
             yield "no rate, which keeps packets in order"
 
 
-def _compared(own: Qdisc, read: Qdisc) -> Iterator[tuple[str, float | None, float, float, Callable[[float], str]]]:
-    """Each setting: its name, as it was read, as it is wanted, by how much it may differ, and how it is shown.
-
-    tc prints netem's to a microsecond and a millionth.
-    """
+def _comparisons(own: Qdisc, read: Qdisc) -> Iterator[tuple[str, float | None, float, float, Callable[[float], str]]]:
+    """Yield each setting's name, value read, value wanted, tolerance and formatter."""
     limit = own.limit or 0
-    if own.kind == NETEM:
+    if own.kind == NETEM:  # tc prints its settings to a microsecond and a millionth
         yield "delay", read.delay_s, own.delay_s, 2e-6, format_time
         yield "jitter", read.jitter_s, own.jitter_s, 2e-6, format_time
         yield "loss", read.loss, own.loss, 2e-6, format_share
         yield "limit", read.limit, limit, 0, str
         return
     rate = own.rate_bps or 0.0
-    slack = 2 + _TICK_S * rate / 8
+    tick_bytes = 2 + _TICK_S * rate / 8
     yield "rate", read.rate_bps, rate, 8 + 1e-6 * rate, format_bits
-    yield "burst", read.burst, own.burst or 0, slack, format_size
-    yield "queue", read.limit, limit, slack, format_size
+    yield "burst", read.burst, own.burst or 0, tick_bytes, format_size
+    yield "queue", read.limit, limit, tick_bytes, format_size
 
 
 def parse_qdiscs(text: str) -> tuple[Qdisc, ...]:
-    """``tc -j -s qdisc show dev D``: delays in seconds, rates in bytes/s, a queue in bytes or as microseconds."""
-    return tuple(_qdisc(entry) for entry in parse_json(text, "tc qdisc"))
+    """Parse ``tc -j -s qdisc show dev D``."""
+    return tuple(map(_qdisc, parse_json(text, "tc qdisc")))
 
 
 def _qdisc(entry: Mapping[str, Any]) -> Qdisc:
+    # delays are in seconds, rates in bytes/s, a queue is in bytes or microseconds
     options = mapping_at(entry, "options")
     delay, loss = mapping_at(options, "delay"), mapping_at(options, "loss-random")
-    asked = mapping_at(options, "rate").get("rate", options.get("rate"))
-    rate, burst, limit = _number(asked), _number(options.get("burst")), _number(options.get("limit"))
+    rate = _number(mapping_at(options, "rate").get("rate", options.get("rate")))
+    burst, limit = _number(options.get("burst")), _number(options.get("limit"))
     wait_us = _number(options.get("lat"))
     if limit is None and wait_us is not None and rate and burst is not None:
         limit = rate * wait_us / 1e6 + burst
@@ -172,6 +169,5 @@ def _qdisc(entry: Mapping[str, Any]) -> Qdisc:
 
 
 def _number(value: Any) -> float | None:
-    """Return a value that may be a counter or a quantity, else None."""
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e18
-    return value if good else None
+    plausible = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e18
+    return value if plausible else None
