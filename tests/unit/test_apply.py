@@ -178,7 +178,7 @@ def test_what_is_no_journal_is_refused_by_name(tmp_path: Path, text: str) -> Non
     found = FileJournal("box", tmp_path)
     Path(found.name).parent.mkdir()
     Path(found.name).write_text(text)
-    with pytest.raises(StoreError, match="is no journal of changes"):
+    with pytest.raises(StoreError, match="is not a journal of changes"):
         found.entries()
 
 

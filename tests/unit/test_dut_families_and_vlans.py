@@ -70,7 +70,7 @@ def test_a_published_neighbour_of_ipv6_is_published_again(tmp_path: Path) -> Non
 def test_another_vlan_of_that_name_is_in_the_way(tmp_path: Path) -> None:
     bench = pfsense(tmp_path, VLANS["VLAN"])
     bench.transport.run(("ifconfig", "vlan4100", "create", "vlan", "7", "vlandev", "ix0", "up"), 1)
-    with pytest.raises(DutError, match=r"vlan4100 is there, but not as VLAN 100 \(802.1Q\) of ix0: remove it by hand"):
+    with pytest.raises(DutError, match=r"vlan4100 exists, but not as VLAN 100 \(802.1Q\) of ix0: remove it by hand"):
         bench.dut.plan()
 
 

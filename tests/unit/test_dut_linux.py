@@ -226,7 +226,7 @@ def test_what_was_otherwise_is_put_back(tmp_path: Path, change: Harm, shown: str
             2,
             "enp3s0f0 has 4 receive queues, and their number cannot be set",
         ),
-        (lambda box: box.nics.pop("enp3s0f1"), None, "interface enp3s0f1 is not there, only enp3s0f0"),
+        (lambda box: box.nics.pop("enp3s0f1"), None, "there is no interface enp3s0f1, only enp3s0f0"),
     ],
 )
 def test_what_is_impossible_is_refused_before_anything_is_touched(

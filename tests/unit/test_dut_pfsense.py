@@ -257,7 +257,7 @@ def _nic(name: str, **values: object) -> Callable[[PfsenseBox], object]:
         ),
         (
             lambda box: box.nics.pop("ix1"),
-            r"interface ix1 is not there, only .*ix0.*: correct ports\[\].interface",
+            r"there is no interface ix1, only .*ix0.*: correct ports\[\].interface",
         ),
     ],
 )
@@ -407,7 +407,7 @@ def test_any_answer_is_a_value_or_a_named_error(program: str, text: str) -> None
 @pytest.mark.parametrize(
     ("fail", "words"),
     [
-        ({"sysctl -ei": Said("", "sysctl: cannot stat /proc/sys/kern/ostype\n", 1)}, "the box is no FreeBSD"),
+        ({"sysctl -ei": Said("", "sysctl: cannot stat /proc/sys/kern/ostype\n", 1)}, "the box is not FreeBSD"),
         # pfSense's etc/rc.initial of 2018: ``/bin/sh -c $1``, unquoted: the shell gets no script, and exits with 0
         ({"": Said()}, "the box runs no command: log in as root"),
     ],

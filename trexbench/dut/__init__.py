@@ -1,4 +1,4 @@
-"""Devices under test: what to set, what to read back before anything is measured, and what they count."""
+"""Devices under test: set and verify them before anything is measured, and read their counters."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["Attestation", "Change", "Command", "Dut", "Mismatch", "Wanted", "not
 
 
 def driver_of(name: str) -> DutDriver:
-    """The driver of this name in a config; only its own folder is imported."""
+    """Load the driver of this name in a config; only its own folder is imported."""
     driver: DutDriver = import_module(f".{DRIVERS[name].folder}.driver", __package__).DRIVER
     return driver
 
 
 def open_dut(wanted: Wanted, transport: Transport) -> Dut:
-    """The DUT of this config, reached by this transport."""
+    """Open the DUT of this config, reached by this transport."""
     return driver_of(wanted.config.driver).open(wanted, transport)

@@ -23,10 +23,11 @@ class CommandFailed(DutError):
 
 @dataclass(frozen=True)
 class Reverted:
-    """reverted: what was undone. forgotten: what the DUT had lost by itself, since it was restarted meanwhile."""
+    """Outcome of a revert."""
 
     reverted: tuple[Change, ...]
     forgotten: tuple[Change, ...]
+    """Changes that the DUT had lost by itself, since it was restarted meanwhile."""
 
 
 def apply(
@@ -36,10 +37,10 @@ def apply(
     announce: Callable[[Change], None] = lambda _: None,
     variant: str | None = None,
 ) -> tuple[Change, ...]:
-    """Make the DUT what its config says; returns what was changed, nothing where nothing had to be.
+    """Configure the DUT as its config says; return the changes that were necessary.
 
-    variant: of the DUT; what others of its variants have changed is undone first. announce: called with each change
-    before it is made. DutError names the change that failed; the journal has it, and all before it.
+    variant: of the DUT; changes of its other variants are undone first. announce: called with each change before it is
+    made. DutError names the change that failed; the journal has it, and all before it.
     """
     others = of_others(journal, variant)
     revert(dut, transport, journal, only=lambda change: change in others)
@@ -53,7 +54,7 @@ def apply(
             try:
                 for command in change.do:
                     run(transport, command)
-            except DutError as error:  # its own class: a suite tries again after a connection that was lost
+            except DutError as error:  # the class is kept: a suite tries again after a lost connection
                 remedy = "'trexbench dut revert' undoes what was changed"
                 raise type(error)(f"{change.what}: {error}", remedy) from None
             if change.lasts:  # it may have restarted the DUT or its daemon
@@ -72,18 +73,17 @@ def apply_and_verify(
     variant: str | None = None,
     unsteady: bool = False,
 ) -> Attestation:
-    """Apply, then read the DUT back. unsteady: what it has undone by itself meanwhile is applied once more."""
-    changed: tuple[Change, ...] = ()
-    for again in (False, True):
+    """Apply, then read the DUT back. unsteady: apply once more what the DUT has undone by itself meanwhile."""
+    changed = apply(dut, transport, journal, announce, variant)
+    attestation = dut.verify()
+    if unsteady and changed and attestation.mismatches:
         changed += apply(dut, transport, journal, announce, variant)
-        found = replace(dut.verify(), changed=changed)
-        if again or not (unsteady and changed and found.mismatches):
-            break
-    return found
+        attestation = dut.verify()
+    return replace(attestation, changed=changed)
 
 
 def of_others(journal: Journal, variant: str | None) -> list[Change]:
-    """Changes that other variants of the DUT left behind, the last one first: they are undone before all else."""
+    """List changes that other variants of the DUT left behind, the last one first."""
     changes = (entry.change for entry in reversed(journal.entries()))
     return [change for change in changes if change.variant not in (None, variant)]
 
@@ -97,14 +97,12 @@ def revert(
 ) -> Reverted:
     """Undo the changes in the journal, the last one first; each is removed from the journal as soon as it is undone.
 
-    only: which of them. DutError at the end names what could not be undone, which the journal keeps; a lost connection
-    ends the revert at once.
+    only: selects the changes. DutError at the end names what could not be undone, which the journal keeps; a lost
+    connection ends the revert at once.
     """
-    identity = ""  # not read before it is needed: a daemon that a lasting change keeps from starting has none
-    reverted: list[Change] = []
-    forgotten: list[Change] = []
-    failed: list[str] = []
-    for entry in reversed([one for one in journal.entries() if only(one.change)]):
+    identity = ""  # read only when needed: a daemon that a lasting change keeps from starting has none
+    reverted, forgotten, failed = list[Change](), list[Change](), list[str]()
+    for entry in reversed([entry for entry in journal.entries() if only(entry.change)]):
         if entry.place != transport.place:
             raise DutError(
                 f"{entry.change.what} was changed on {entry.place}, this is {transport.place}",
@@ -122,10 +120,10 @@ def revert(
         except CommandFailed as error:
             failed.append(f"{entry.change.what}: {error}")
             if entry.change.lasts:
-                break  # its undo, run again, restores what the older entries changed
+                break  # running its undo again restores what the older entries changed
             continue
         if entry.change.lasts:
-            identity = entry.identity  # its undo has restored what was set when it was made
+            identity = entry.identity  # its undo has restored the state in which it was made
         reverted.append(entry.change)
         journal.remove(entry)
     if failed:
@@ -134,22 +132,22 @@ def revert(
 
 
 def run(transport: Transport, command: Command) -> None:
-    """Run one command; DutError with its output where it fails, unless ``fine_if`` says that nothing was left to do."""
+    """Run one command; CommandFailed with its output where it fails, unless ``fine_if`` has it."""
     deadline = time.monotonic() + command.retry_s
+    failed = f"{shown(command.argv)} failed on {transport.place}"
     while True:
         done = transport.run(command.argv, command.timeout_s, command.input)
-        said = done.stderr + done.stdout
-        good = done.returncode == 0 and command.says in (None, said.strip())
-        if good or any(words in said for words in command.fine_if):
+        output = done.stderr + done.stdout
+        succeeded = done.returncode == 0 and command.says in (None, output.strip())
+        if succeeded or any(words in output for words in command.fine_if):
             return
-        if command.remedy is not None and command.remedy[0] in said:
-            raise CommandFailed(
-                f"{shown(command.argv)} failed on {transport.place}: {done.complaint}", command.remedy[1]
-            )
+        if command.remedy is not None and command.remedy[0] in output:
+            raise CommandFailed(f"{failed}: {done.complaint}", command.remedy[1])
         if time.monotonic() >= deadline:
-            raise CommandFailed(f"{shown(command.argv)} failed on {transport.place}", done.complaint)
+            raise CommandFailed(failed, done.complaint)
         time.sleep(RETRY_EVERY_S)
 
 
 def summary(made: Sequence[Change]) -> str:
+    """Say how many changes were made."""
     return counted(len(made), "change") if made else "nothing to change"

@@ -20,7 +20,7 @@ STATE_DIR_ENV, JOURNAL_DIR_ENV = "TREXBENCH_STATE_DIR", "TREXBENCH_JOURNAL_DIR"
 
 
 def state_dir() -> Path:
-    """The directory of the journals: it outlives a reboot of this machine, as the DUT's settings do."""
+    """Directory of the journals: it outlives a reboot of this machine, as the DUT's settings do."""
     if os.environ.get(STATE_DIR_ENV):
         return Path(os.environ[STATE_DIR_ENV])
     if os.geteuid() == 0:
@@ -30,12 +30,12 @@ def state_dir() -> Path:
 
 
 def journal_dir() -> Path:
-    """The directory of the journals of changes: a fleet's testers share one."""
+    """Directory of the journals of changes: a fleet's testers share one."""
     return Path(os.environ.get(JOURNAL_DIR_ENV) or state_dir())
 
 
 class Entry(msgspec.Struct, frozen=True, rename={"change": "step"}):
-    """One change: the DUT's identity when it was made, the place it was made on, and what was changed."""
+    """One change, with the DUT's identity when it was made and the place it was made on."""
 
     identity: str
     place: str
@@ -50,7 +50,7 @@ class _Document(msgspec.Struct, frozen=True):
 
 
 class NoJournal:
-    """For a DUT that is removed after the run: nothing to revert."""
+    """Journal of a DUT that is removed after the run: nothing to revert."""
 
     name = "nowhere"
 
@@ -63,7 +63,7 @@ class NoJournal:
 
 
 class FileJournal:
-    """One DUT's journal: ``<directory>/changes/<dut>.json``, replaced as a whole; deleted when it is empty."""
+    """Journal of one DUT, ``<directory>/changes/<dut>.json``: replaced as a whole, and deleted when it is empty."""
 
     def __init__(self, dut: str, directory: Path) -> None:
         self._dut = dut
@@ -72,7 +72,8 @@ class FileJournal:
         self.name = str(self._path)
 
     def entries(self) -> Sequence[Entry]:
-        """Return what is still to be reverted, the oldest first."""
+        """Read what is still to be reverted, the oldest first."""
+        not_ours = f"{self._path} is not a journal of changes"
         try:
             if (data := self._files.read(self._path.name)) is None:
                 return ()
@@ -80,14 +81,14 @@ class FileJournal:
         except OSError as error:
             raise StoreError(f"{self._path} cannot be read ({error.strerror})", "run as its owner") from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise StoreError(f"{self._path} is no journal of changes ({error})", "look at it, then remove it") from None
+            raise StoreError(f"{not_ours} ({error})", "inspect it, then remove it") from None
         if (document.schema, document.version) != (SCHEMA, VERSION):
-            said = f"{document.schema!r}, version {document.version}"
-            raise StoreError(f"{self._path} is no journal of changes ({said})", "look at it, then remove it")
+            stated = f"{document.schema!r}, version {document.version}"
+            raise StoreError(f"{not_ours} ({stated})", "inspect it, then remove it")
         return document.entries
 
     def add(self, entry: Entry) -> None:
-        """The entry is on disk when this returns; StoreError where it cannot be written."""
+        """Write an entry, which is on disk when this returns; StoreError where it cannot be written."""
         self._write([*self.entries(), entry])
 
     def remove(self, entry: Entry) -> None:
@@ -107,7 +108,7 @@ class FileJournal:
         except OSError as error:
             raise StoreError(
                 f"{self._path} cannot be written ({error.strerror or error})",
-                f"nothing is changed that is not written down; {STATE_DIR_ENV} names another directory",
+                f"no change is made without a record of it; {STATE_DIR_ENV} names another directory",
             ) from None
 
 

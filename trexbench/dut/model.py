@@ -1,4 +1,4 @@
-"""Changes that a driver makes on a DUT, how each is undone, and what was read back."""
+"""Changes that a driver makes on a DUT and their undo, what it reads back, and the drivers' interface."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LINK_EVERY_S = 0.25
 
 
 def ends_of(network: Network) -> tuple[Address, ...]:
-    """A route's lowest and highest host, to ask a DUT about: a more specific route may lead them elsewhere."""
+    """Lowest and highest host of a network, to ask a DUT about: a more specific route may lead them elsewhere."""
     if network.num_addresses <= 2:
         return (network.network_address,)
     return network.network_address + 1, network.broadcast_address - 1
@@ -34,7 +34,7 @@ def ends_of(network: Network) -> tuple[Address, ...]:
 
 @dataclass(frozen=True)
 class Vlan:
-    """An interface of one VLAN on another. protocol: ``802.1Q`` or ``802.1ad``."""
+    """Interface of one VLAN on another; protocol: ``802.1Q`` or ``802.1ad``."""
 
     name: str
     parent: str
@@ -52,15 +52,13 @@ TUNNEL_NAME = "tb6in4"
 
 @dataclass(frozen=True)
 class SixInFourEnd:
-    """A host's end of a 6in4 tunnel, which leaves by ``parent`` from local to remote.
-
-    addresses: those inside of it, which the parent must not have as well.
-    """
+    """Host's end of a 6in4 tunnel, which leaves by ``parent`` from local to remote."""
 
     parent: str
     local: Address
     remote: Address
     addresses: tuple[Interface, ...] = ()
+    """Addresses inside the tunnel, which the parent must not have as well."""
 
     name = TUNNEL_NAME
     kind = "6in4"
@@ -68,51 +66,49 @@ class SixInFourEnd:
 
     @property
     def device(self) -> tuple[str, ...]:
-        """The Linux command that makes its interface; NO_DEVICE is in what it prints where the kernel cannot."""
+        """Linux command that makes the interface; it prints NO_DEVICE where the kernel cannot."""
         ends = ("local", str(self.local), "remote", str(self.remote), "ttl", str(self.ttl))
         return ("ip", "link", "add", "name", self.name, "type", "sit", *ends)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A DUT's config, and what only the run knows.
-
-    tester_macs: MAC of each of the tester's ports, which neighbours are pinned to where the config says ``mac:
-    tester``. rx_queues: per port; None leaves them as they are. host_facts: of a DUT in a namespace, what only
-    its host can see. forwards: it is a router, not an endpoint. tcp: it is for TCP between hosts: redirects, by which
-    these would leave the router out, are off, and what else affects TCP is read. tunnel: to the other end of one.
-    """
+    """DUT's config, and what only the run knows."""
 
     config: DutConfig
     tester_macs: Mapping[int, str] = field(default_factory=dict)
+    """MAC of each of the tester's ports, to which neighbours with ``mac: tester`` are pinned."""
     rx_queues: int | None = None
+    """Receive queues of each port; None leaves them as they are."""
     host_facts: Mapping[str, Any] = field(default_factory=dict)
+    """Facts that only the host of a DUT in a namespace can see."""
     forwards: bool = True
+    """It is a router, not an endpoint."""
     tcp: bool = False
+    """For TCP between hosts: turn off redirects, by which they would bypass the router, and read TCP's settings."""
     tunnel: SixInFourEnd | None = None
 
     @property
     def variant(self) -> str | None:
-        """By which changes are known that are undone before another variant, or another tunnel, is set."""
-        words = (self.config.variant, self.tunnel.kind if self.tunnel is not None else None)
-        return " in ".join(filter(None, words)) or None
+        """Name of the variant and the tunnel, whose changes are undone before others are set."""
+        tunnel = self.tunnel.kind if self.tunnel is not None else None
+        return " in ".join(filter(None, (self.config.variant, tunnel))) or None
 
     @property
     def without_tunnel(self) -> Wanted:
-        """Copy without the tunnel's interface, for as long as there is none."""
-        name = self.tunnel.name if self.tunnel is not None else ""
-        ports = tuple(port for port in self.config.ports if port.interface != name)
+        """Copy without the tunnel's interface and its routes."""
+        ports = tuple(p for p in self.config.ports if self.tunnel is None or p.interface != self.tunnel.name)
         hops = {hop for port in ports for hop in port.neighbour.addresses}
         routes = tuple(route for route in self.config.routes if route.via in hops)
         return replace(self, config=replace(self.config, cables=ports, routes=routes))
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """The test's interfaces, in the config's order."""
+        """Interfaces of the test, in the config's order."""
         return tuple(port.interface for port in self.config.ports)
 
     def mac(self, port: Port) -> str:
-        """The MAC that this port's neighbour is pinned to; ConfigError where it is not known."""
+        """MAC that this port's neighbour is pinned to; ConfigError where it is not known."""
         mac = port.neighbour.mac or self.tester_macs.get(port.tester)
         if not mac:
             raise ConfigError(
@@ -122,61 +118,61 @@ class Wanted:
         return mac.lower()
 
     def vlans(self, port: Port) -> tuple[Vlan, ...]:
-        """The interfaces to be made on the port's own, the last of them with its addresses; none without ``vlan``."""
-        found, parent, pattern = list[Vlan](), port.interface, DRIVERS[self.config.driver].vlan_name
+        """List the interfaces to make on the port's own, of which the last has the addresses; none without ``vlan``."""
+        vlans, parent, pattern = list[Vlan](), port.interface, DRIVERS[self.config.driver].vlan_name
         for level, tag in enumerate(port.vlan):
             tags = ".".join(map(str, port.vlan[: level + 1]))
-            # above all VLANs' own numbers, after which others may have named theirs
+            # above all VLAN tags, after which others may have named interfaces of theirs
             number, both = 4100 + 2 * port.tester + level, 10000 * port.vlan[0] * level + tag
             name = pattern.format(port=port, tags=tags, number=number, both=both)
-            found.append(Vlan(name, parent, tag, NAMES[tag_types(len(port.vlan))[level]]))
+            vlans.append(Vlan(name, parent, tag, NAMES[tag_types(len(port.vlan))[level]]))
             parent = name
-        return tuple(found)
+        return tuple(vlans)
 
     def routed(self, port: Port) -> str:
-        """The interface that has the port's addresses: its own, or its VLAN's."""
+        """Interface that has the port's addresses: its own, or its VLAN's."""
         return self.vlans(port)[-1].name if port.vlan else port.interface
 
     def port_of(self, route: Route) -> Port:
-        """The port that a route's traffic leaves by."""
+        """Port that a route's traffic leaves by."""
         return next(port for port in self.config.ports if route.via in port.neighbour.addresses)
 
 
 def same_family(addresses: Iterable[str], own: Interface) -> str:
     """List the addresses of the same IP version as ``own``, in words."""
-    return ", ".join(one for one in addresses if (":" in one) == (own.version == 6)) or "none"
+    return ", ".join(address for address in addresses if (":" in address) == (own.version == 6)) or "none"
 
 
 def counted(count: int, noun: str) -> str:
+    """Put a number before a noun, with its plural."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def require_interfaces(config: DutConfig, facts: Mapping[str, Any]) -> None:
-    """NoInterface, before anything is changed, for one of the config that the DUT does not have."""
+    """Raise NoInterface, before anything is changed, for an interface of the config that the DUT does not have."""
     for name in (port.interface for port in config.ports):
         if facts["interfaces"].get(name) is None:
             there = ", ".join(facts["links"]) or "none"
-            what = f"{config.name}: interface {name} is not there, only {there}"
+            what = f"{config.name}: there is no interface {name}, only {there}"
             raise NoInterface(what, "correct ports[].interface")
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command: argv, why it is run, its input.
-
-    fine_if: output that contains one of these means that nothing was left to do: no failure. retry_s: run it again
-    until it succeeds, for so long at most. says: its whole output when it succeeds, for programs whose exit code does
-    not tell; None: any output. remedy: words of its output, and what helps where they are there.
-    """
+    """One command, why it is run, and how its outcome is judged."""
 
     argv: tuple[str, ...]
     why: str
     input: str | None = None
     fine_if: tuple[str, ...] = ()
+    """A failure whose output contains one of these is none: nothing was left to do."""
     says: str | None = None
+    """Whole output of success, for programs whose exit code is always 0; None: any output."""
     timeout_s: float = TIMEOUT_S
     retry_s: float = 0.0
+    """Run it again until it succeeds, for this long at most."""
     remedy: tuple[str, str] | None = None
+    """Words of its output, and what helps where they are there."""
 
     def __str__(self) -> str:
         return typed(self.argv)
@@ -184,21 +180,20 @@ class Command:
 
 @dataclass(frozen=True)
 class Change:
-    """One setting of the DUT: name, former and wanted value, the commands that change it, and those that undo it.
-
-    was: None where it is not known. lasts: written to the DUT's disk, so that it outlives a restart of the DUT (or of
-    its daemon). reveals: what else has to be changed shows only afterwards (new queues have interrupts of their own);
-    the next plan has it. variant: of the DUT that asks for it; None: its config does in any.
-    """
+    """One setting of the DUT, the commands that change it, and those that undo the change."""
 
     what: str
     was: str | None
+    """Former value; None where it is not known."""
     wanted: str
     do: tuple[Command, ...]
     undo: tuple[Command, ...]
     lasts: bool = False
+    """It is written to the DUT's disk and outlives a restart of the DUT, or of its daemon."""
     reveals: bool = False
+    """Other changes show only after it, in the next plan: new queues have interrupts of their own."""
     variant: str | None = None
+    """Variant of the DUT that asks for it; None: all do."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.wanted}" + (f" (was {self.was})" if self.was is not None else "")
@@ -206,7 +201,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """remedy: what a person can do about it, where no driver can."""
+    """Setting that differs from the config. remedy: what a person can do where no driver can."""
 
     what: str
     wanted: str
@@ -218,12 +213,12 @@ class Mismatch:
 
 
 def unmet(changes: Iterable[Change]) -> list[Mismatch]:
-    """Return what a plan would still change, as mismatches."""
-    return [Mismatch(one.what, one.wanted, "unknown" if one.was is None else one.was) for one in changes]
+    """Turn the changes of a plan into mismatches."""
+    return [Mismatch(c.what, c.wanted, "unknown" if c.was is None else c.was) for c in changes]
 
 
 def resolver(address: Address) -> str:
-    """Name of the protocol that asks for the MAC of an address: the tester answers neither."""
+    """Name the protocol that asks for the MAC of an address, which the tester does not answer."""
     return "ARP" if address.version == 4 else "neighbour solicitation"
 
 
@@ -237,17 +232,17 @@ def is_inside(network: Network, other: Network) -> bool:
 def compare_route(
     config: DutConfig, route: Route, hop: str, table: Iterable[tuple[str, Sequence[str]]]
 ) -> list[Mismatch]:
-    """Nothing where the route is there once, alone, and no more specific one takes a part of its traffic elsewhere.
+    """Require the route with this hop only, and no more specific one that takes a part of its traffic elsewhere.
 
-    table: the networks of the DUT's routing table, each with its hops; a network may be there more than once.
+    table: networks of the DUT's routing table with their hops; a network may occur more than once.
     """
-    own, hops, wrong = {other.to for other in config.routes}, list[str](), list[Mismatch]()
-    for to, found in table:
-        inside = ip_network(to)
-        if inside == route.to:
-            hops += found
-        elif inside not in own and is_inside(inside, route.to) and list(found) != [hop]:
-            wrong.append(Mismatch(f"routes inside {route.to}", "none", f"{to} {' and '.join(found)}"))
+    ours, hops, wrong = {other.to for other in config.routes}, list[str](), list[Mismatch]()
+    for to, its_hops in table:
+        network = ip_network(to)
+        if network == route.to:
+            hops += its_hops
+        elif network not in ours and is_inside(network, route.to) and list(its_hops) != [hop]:
+            wrong.append(Mismatch(f"routes inside {route.to}", "none", f"{to} {' and '.join(its_hops)}"))
     if hops != [hop]:
         wrong.insert(0, Mismatch(f"route {route.to}", hop, " and ".join(hops) or "none"))
     return wrong
@@ -255,31 +250,31 @@ def compare_route(
 
 @dataclass(frozen=True)
 class Attestation:
-    """Result of reading a DUT back. Not ``attested``: nothing was read, and ``facts`` say why.
-
-    facts: JSON values; None where the DUT did not say, and then listed under ``unknown``. changed: what apply did
-    before. spreading: how the DUT's queues are served; None: not read. platform: firmware and board of its host, no
-    part of the configuration and so of the digest. doubts: what the DUT may undo by itself, and its remedy.
-    """
+    """Result of reading a DUT back."""
 
     dut: str
     driver: str
     attested: bool
+    """False where nothing was read; ``facts`` then give the reason."""
     facts: Mapping[str, Any]
-    mismatches: Sequence[Mismatch] = field(default_factory=tuple)
+    """JSON values; None where the DUT did not report one, which is then listed under ``unknown``."""
+    mismatches: Sequence[Mismatch] = ()
     spreading: Spreading | None = None
+    """Service of the DUT's queues by its CPUs; None where it was not read."""
     changed: Sequence[Change] = ()
     platform: Mapping[str, str] = field(default_factory=dict)
+    """Firmware and board of its host: no part of the configuration, nor of the digest."""
     doubts: Sequence[str] = ()
+    """Settings that the DUT may undo by itself, with their remedy."""
 
     @property
     def reason(self) -> str:
-        """Why nothing was read back; empty where it was."""
+        """Reason why nothing was read back; empty where it was."""
         return "" if self.attested else str(self.facts["not attested"])
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the facts: two runs with the same one measured the same configuration."""
+        """SHA-256 of the facts: two runs with the same digest measured the same configuration."""
         return hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode()).hexdigest()
 
     def to_document(self) -> dict[str, Any]:
@@ -296,20 +291,19 @@ class Attestation:
         }
 
     def require_match(self) -> Attestation:
-        """Itself; DutError with every mismatch where there is one."""
+        """Return itself; DutError with all mismatches where there are some."""
         if self.mismatches:
             raise DutError(self.in_words("is not"), "correct the DUT or its config")
         return self
 
     def in_words(self, verb: str) -> str:
-        found = "; ".join(str(mismatch) for mismatch in self.mismatches)
-        return f"{self.dut} {verb} what its config says: {found}"
+        return f"{self.dut} {verb} what its config says: {'; '.join(map(str, self.mismatches))}"
 
 
 def not_attested(
     config: DutConfig, reason: str = "--no-apply: nothing was applied and nothing was read back"
 ) -> Attestation:
-    """The attestation of a DUT that was configured by hand."""
+    """Attestation of a DUT that was configured by hand."""
     return Attestation(config.name, config.driver, False, {"not attested": reason})
 
 
@@ -320,12 +314,12 @@ def attest(
     spreading: Spreading,
     platform: Mapping[str, str] | None = None,
 ) -> Attestation:
-    """The attestation of a DUT that was read: its facts, what only its host knows, and what is not known."""
-    told = {**facts, **{key: value for key, value in wanted.host_facts.items() if facts.get(key) is None}}
-    told["unknown"] = sorted(name for name, value in told.items() if value is None)
+    """Attestation of a DUT that was read: its facts, what only its host knows, and what is unknown."""
+    known = {**facts, **{key: value for key, value in wanted.host_facts.items() if facts.get(key) is None}}
+    known["unknown"] = sorted(name for name, value in known.items() if value is None)
     config = wanted.config
     spread = with_config_rss(spreading, config)
-    return Attestation(config.name, config.driver, True, told, tuple(mismatches), spread, platform=platform or {})
+    return Attestation(config.name, config.driver, True, known, tuple(mismatches), spread, platform=platform or {})
 
 
 def with_config_rss(spreading: Spreading, config: DutConfig) -> Spreading:
@@ -334,10 +328,10 @@ def with_config_rss(spreading: Spreading, config: DutConfig) -> Spreading:
     if stated is None or stated.key == "random":
         return spreading
     queues = Counter(place.port for place in spreading.queues)
-    told = {one.port: one for one in spreading.hashes if one.key is not None}
+    reported = {rss.port: rss for rss in spreading.hashes if rss.key is not None}
     key = MICROSOFT_KEY.hex() if stated.key == "microsoft" else stated.key.replace(":", "").lower()
     hashes = (
-        told.get(port)
+        reported.get(port)
         or PortHash(port, key, stated.fields, tuple(entry % queues[port] for entry in range(stated.table)))
         for port in sorted(queues)
     )
@@ -345,7 +339,7 @@ def with_config_rss(spreading: Spreading, config: DutConfig) -> Spreading:
 
 
 def await_links(up: Callable[[], bool], wait_s: float) -> None:
-    """Wait until all ports that are set up have a link; compare names those that get none."""
+    """Wait until all ports that are set up have a link; a driver's compare reports those that get none."""
     deadline = time.monotonic() + wait_s
     while time.monotonic() < deadline and not up():
         time.sleep(_LINK_EVERY_S)
@@ -355,11 +349,11 @@ class Identified(Protocol):
     """Something whose changes can be reverted."""
 
     def identity(self) -> str:
-        """A string that changes whenever it forgets what was set: when it, or its daemon, restarts."""
+        """Return a string that changes whenever it forgets what was set: when it, or its daemon, restarts."""
 
 
 class Dut(Identified, Protocol):
-    """A router under test, behind a transport. Every method may raise DutError."""
+    """Router under test, behind a transport. Every method may raise DutError."""
 
     def plan(self) -> Sequence[Change]:
         """Return the changes to make now, in order; none where the DUT is as its config says."""
@@ -368,12 +362,12 @@ class Dut(Identified, Protocol):
         """Read back everything the config asks for, and what else affects the result."""
 
     def observe(self, clear: bool = False) -> Observation:
-        """Read its counters. clear: this reading begins an interval; VPP's runtime then counts from zero."""
+        """Read its counters. clear: begin an interval; VPP's runtime counts from zero after it."""
 
 
 @dataclass(frozen=True)
 class ListedInterface:
-    """An interface. in_use: it has an address, as the one has by which the DUT is reached. queues: it can have."""
+    """Interface of a DUT. in_use: it has an address, and may be how the DUT is reached. queues: most it can have."""
 
     name: str
     in_use: bool = False
@@ -382,18 +376,19 @@ class ListedInterface:
 
 @dataclass(frozen=True)
 class Listing:
-    """argv: lists interfaces; read: what it prints. queues: tells of one, named behind it, how many it can have."""
+    """Command that lists interfaces, and the parser of its output."""
 
     argv: tuple[str, ...]
     read: Callable[[str], list[ListedInterface]]
     queues: tuple[tuple[str, ...], Callable[[str], int | None]] | None = None
+    """Command that, with an interface's name behind it, prints how many queues it can have; and its parser."""
 
 
 @dataclass(frozen=True)
 class DutDriver:
-    """A driver as the rest of the program uses it: ``DRIVER`` in the driver.py of its folder."""
+    """Driver as the rest of the program uses it: ``DRIVER`` in the driver.py of its folder."""
 
     open: Callable[[Wanted, Transport], Dut]
-    """The DUT of a config, reached by a transport."""
+    """Opens the DUT of a config, reached by a transport."""
     listing: Listing | None = None
     """Lists the interfaces that could be cabled to a tester; None where it cannot."""

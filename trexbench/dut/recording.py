@@ -1,4 +1,4 @@
-"""Records what a DUT answers to the commands that read it."""
+"""Record a DUT's answers to the commands that read it."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ _SECRETS = (
     re.compile(rf"(?i)(\b[\w.-]*(?:{_WORDS})[\w.-]*\s*[=:]\s*|\b(?:{_WORDS})\s+)(?!\*)\S+"),
     re.compile(r"(?i)(\b[\w.]*(?:serial|uuid)[\w.]*\s*[=:]\s*)(?:\"[^\"]*\"|\S+)"),
 )
-"""Patterns of secrets, and of numbers that name one machine; group 1 is what stands before them."""
+"""Patterns of secrets, and of numbers that identify one machine; group 1 is the text before them."""
 
 
 @dataclass(frozen=True)
 class RecordedAnswer(Completed):
-    """Outcome of a command, and the input that it was fed."""
+    """Outcome of a command, and its input."""
 
     input: str | None = None
 
 
 @dataclass(frozen=True)
 class Recording:
-    """driver, config: of the DUT, the config as it was written. failures: what could not be read, by what was asked."""
+    """Recording of one DUT: its driver, the text of its config, and its answers."""
 
     driver: str
     config: str
     answers: tuple[RecordedAnswer, ...]
     failures: Mapping[str, str] = field(default_factory=dict)
+    """Readings that failed, by the driver's method."""
 
 
 class RecordingTransport:
-    """A transport that keeps every answer, secrets masked."""
+    """Transport that keeps every answer, with secrets masked."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -57,27 +58,27 @@ class RecordingTransport:
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         done = self._transport.run(argv, timeout_s, input)
-        fed = None if input is None else without_secrets(input)
+        masked_input = None if input is None else without_secrets(input)
         out, err = without_secrets(done.stdout), without_secrets(done.stderr)
-        self.answers.append(RecordedAnswer(tuple(argv), int(done.returncode), out, err, fed))
+        self.answers.append(RecordedAnswer(tuple(argv), int(done.returncode), out, err, masked_input))
         return done
 
     def start(self, argv: Sequence[str]) -> Running:
-        raise DutError(f"{shown(argv)} is not held open on {self.place}", "what is recorded ends by itself")
+        raise DutError(f"{shown(argv)} is not held open on {self.place}", "only commands that end are recorded")
 
     def close(self) -> None:
         self._transport.close()
 
 
 def without_secrets(text: str) -> str:
-    """The text with what looks like a secret, or names one machine, masked."""
+    """Mask what looks like a secret, or identifies one machine."""
     for pattern in _SECRETS:
         text = pattern.sub(rf"\g<1>{MASKED}", text)
     return text
 
 
 def record(dut: Dut, recorder: RecordingTransport, config: DutConfig) -> Recording:
-    """Run every command of the driver that only reads; a reading that fails is part of the recording."""
+    """Run every command of the driver that only reads; readings that fail are recorded as well."""
     failures: dict[str, str] = {}
     for name in ("identity", "plan", "verify", "observe"):
         try:

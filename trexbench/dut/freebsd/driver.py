@@ -1,4 +1,4 @@
-"""A pfSense, or any FreeBSD 12 to 15, as a router: what is set, what is read back, what it counts.
+"""pfSense, or any FreeBSD 12 to 15, as a router: plan and verify its settings and read its counters.
 
 Nothing is written to its disk: a reboot, or a reload of pfSense's own configuration, undoes all of it.
 """
@@ -71,7 +71,7 @@ Queues = Mapping[str, Mapping[int, int]]
 
 
 class PfsenseDut:
-    """A FreeBSD router behind a transport. link_wait_s: how long verify lets ports negotiate."""
+    """FreeBSD router behind a transport. link_wait_s: how long verify lets ports negotiate."""
 
     def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
         self._wanted = wanted
@@ -81,58 +81,61 @@ class PfsenseDut:
         self._counters = FreebsdCounters(wanted, transport)
 
     def identity(self) -> str:
-        """The boot's ID where the kernel has one (FreeBSD 14), else when its messages were written, or it began.
+        """Identify the boot: by its ID (since FreeBSD 14), else by when its messages were written, or when it began.
 
         The last of these, kern.boottime, changes when somebody sets the clock.
         """
-        shown = self._transport.run(("sysctl", "-xei", "kern.boot_id"), TIMEOUT_S).stdout
-        boot = parse.parse_opaque(shown) or self._boot_s()
+        boot: str | int | None
+        boot = parse.parse_opaque(self._transport.run(("sysctl", "-xei", "kern.boot_id"), TIMEOUT_S).stdout)
         if not boot:
-            raise DutError(f"{self._wanted.config.name}: sysctl printed no kern.boottime", "is it a FreeBSD?")
+            written = self._transport.run(("stat", "-f", "%m", *BOOT_MESSAGES), TIMEOUT_S).stdout.split()
+            boot = number(written[0]) if written else None
+        boot = boot or parse.parse_struct(self._sysctl(("kern.boottime",)).get("kern.boottime", ""), "sec")
+        if not boot:
+            raise DutError(f"{self._wanted.config.name}: sysctl printed no kern.boottime", "is it FreeBSD?")
         return f"boot {boot}"
 
-    def _boot_s(self) -> int | None:
-        written = self._transport.run(("stat", "-f", "%m", *BOOT_MESSAGES), TIMEOUT_S).stdout.split()
-        first = number(written[0]) if written else None
-        return first or parse.parse_struct(self._sysctl(("kern.boottime",)).get("kern.boottime", ""), "sec")
-
     def plan(self) -> Sequence[Change]:
-        found = plan(self._wanted, self._state())
-        self._unsettled |= bool(found)
-        return found
+        changes = plan(self._wanted, self._state())
+        self._unsettled |= bool(changes)
+        return changes
 
     def verify(self) -> Attestation:
-        """After changes it waits first: what pfSense undoes, it undoes some seconds later."""
+        """Read everything back; after changes wait first, since pfSense undoes some of them seconds later."""
         await_links(self._links_up, self._link_wait_s)
         if self._unsettled:
             run_checked(self._transport, SETTLE.argv, SETTLE.timeout_s)
             self._unsettled = False
-        queues = self._queues()
+        # -a includes queues that have not had an interrupt yet
+        done = self._transport.run(("vmstat", "-ia"), TIMEOUT_S)
+        queues = counters.receive_queues(counters.parse_interrupts(done.stdout)) if done.returncode == 0 else {}
         facts = self._facts(queues)
         platform = read_platform(self._transport)
-        found = attest(self._wanted, facts, compare(self._wanted, facts), self._spreading(queues), platform)
-        return replace(found, doubts=doubts(facts))
+        attestation = attest(self._wanted, facts, compare(self._wanted, facts), self._spreading(queues), platform)
+        return replace(attestation, doubts=doubts(facts))
 
     def observe(self, clear: bool = False) -> Observation:
-        """clear has no effect: all of FreeBSD's counters are totals."""
+        """Read all counters. clear has no effect: they are totals."""
         return self._counters.read()
 
     def _links_up(self) -> bool:
-        found = self._interfaces()
-        there = [found[name] for name in self._wanted.interfaces if name in found]
-        return all(one["status"] in ("active", None) for one in there if one["up"])
+        interfaces = self._interfaces()
+        ours = [interfaces[name] for name in self._wanted.interfaces if name in interfaces]
+        return all(interface["status"] in ("active", None) for interface in ours if interface["up"])
 
     def _state(self) -> dict[str, Any]:
-        """Everything that plan needs to know."""
         interfaces, names = self._interfaces(), self._wanted.interfaces
         settings = {**_SETTINGS, **{name: name for name in self._of_families("forward")}}
-        values = self._sysctl((*settings.values(), "kern.ostype", *self._device_names()))
+        devices = [device for device in map(counters.device, self._wanted.interfaces) if device]
+        leaves = [f"dev.{driver}.{unit}.{leaf}" for driver, unit in devices for leaf in _OF_DEVICE.values()]
+        versions = [name for device in devices for name in _versions(*device).values()]
+        values = self._sysctl((*settings.values(), "kern.ostype", *leaves, *versions))
         if values.get("kern.ostype") != "FreeBSD":
             what = f"{self._wanted.config.name}: {self._transport.place}"
             if not values and not interfaces:
                 raise DutError(f"{what} runs no command", "log in as root: older pfSense has a menu for other users")
-            raise DutError(f"{what} is no FreeBSD", "correct driver or transport")
-        vlans = [one.name for port in self._wanted.config.ports for one in self._wanted.vlans(port)]
+            raise DutError(f"{what} is not FreeBSD", "correct driver or transport")
+        vlans = [vlan.name for port in self._wanted.config.ports for vlan in self._wanted.vlans(port)]
         routed = [self._wanted.routed(port) for port in self._wanted.config.ports]
         there = {name: {"vlan": interfaces[name].get("vlan")} for name in vlans if name in interfaces}
         return {
@@ -142,27 +145,35 @@ class PfsenseDut:
             "unusable": {name: interfaces[name]["unusable"] for name in routed if name in interfaces},
             "links": sorted(interfaces),
             "interfaces": {name: self._interface(interfaces.get(name), name, values) for name in names},
-            "addresses": {name: one["addresses"] for name, one in interfaces.items() if one["addresses"]},
+            "addresses": {name: link["addresses"] for name, link in interfaces.items() if link["addresses"]},
             "neighbours": self._neighbours(),
             "routes": self._routes(),
             "firewall": self._firewall(),
         }
 
     def _facts(self, queues: Queues) -> dict[str, Any]:
-        """Everything that is attested."""
         facts = self._state()
         routed = map(self._wanted.routed, self._wanted.config.ports)
         facts["addresses"] = {name: facts["addresses"].get(name) for name in routed}
         files = read_files(self._transport, "-sH", "", *_FILES.values())
         facts.update({key: files.get(path) for key, path in _FILES.items()})
-        facts["firewall_rules"] = self._rules() if facts["firewall"] == "enabled" else None
-        facts["assigned"] = self._assigned()
-        facts["paths"] = self._paths()
+        facts["firewall_rules"] = None
+        if facts["firewall"] == "enabled":
+            rules = run_checked(self._transport, ("pfctl", "-s", "rules")).splitlines()
+            facts["firewall_rules"] = sum(bool(line.strip()) for line in rules)
+        managed = self._transport.run(("grep", "-sho", "<if>[^<]*</if>", _CONFIG), TIMEOUT_S).stdout.split()
+        facts["assigned"] = [name for name in self._wanted.interfaces if f"<if>{name}</if>" in managed]
+        facts["paths"] = []
+        for _, host in probes(self._wanted.config):
+            argv = ("route", "-n", *FAMILIES[host.version].route, "get", str(host))
+            done = self._transport.run(argv, TIMEOUT_S)
+            hop = parse.parse_path(done.stdout) if done.returncode == 0 else done.complaint
+            facts["paths"].append({"to": str(host), "hop": hop})
         facts["rx_queues"] = {name: len(queues.get(name, ())) or None for name in self._wanted.interfaces}
         return facts
 
     def _spreading(self, queues: Queues) -> Spreading:
-        """Each receive queue with the CPU its interrupt is bound to; iflib's task for the queue runs on it, too."""
+        """Find the CPU that each receive queue's interrupt is bound to; iflib's task for the queue runs on it, too."""
         places = []
         for port in self._wanted.config.ports:
             for queue, irq in sorted(queues.get(port.interface, {}).items()):
@@ -177,52 +188,45 @@ class PfsenseDut:
         return parse.parse_interfaces(run_checked(self._transport, ("ifconfig", "-a")))
 
     def _sysctl(self, names: Sequence[str]) -> dict[str, str]:
-        """Values by name; those that do not exist are left out."""
+        """Read these sysctls; those that do not exist are left out."""
         return counters.parse_sysctl(self._transport.run(("sysctl", "-ei", *names), TIMEOUT_S).stdout)
 
-    def _device_names(self) -> list[str]:
-        found = [one for one in map(counters.device, self._wanted.interfaces) if one]
-        leaves = [f"dev.{driver}.{unit}.{leaf}" for driver, unit in found for leaf in _OF_DEVICE.values()]
-        return [*leaves, *(name for which in found for name in _versions(*which).values())]
-
-    def _interface(self, found: dict[str, Any] | None, name: str, values: dict[str, str]) -> dict[str, Any] | None:
-        which = counters.device(name)
-        if found is None or which is None:
-            return found
-        prefix = f"dev.{which[0]}.{which[1]}"
-        told = {key: values[name] for key, name in _versions(*which).items() if values.get(name)}
+    def _interface(self, shown: dict[str, Any] | None, name: str, values: dict[str, str]) -> dict[str, Any] | None:
+        device = counters.device(name)
+        if shown is None or device is None:
+            return shown
+        driver, unit = device
+        versions = {key: values[name] for key, name in _versions(driver, unit).items() if values.get(name)}
         return {
-            **found,
-            **{key: values.get(f"{prefix}.{leaf}") for key, leaf in _OF_DEVICE.items()},
-            "driver": {"driver": which[0], **told},
+            **shown,
+            **{key: values.get(f"dev.{driver}.{unit}.{leaf}") for key, leaf in _OF_DEVICE.items()},
+            "driver": {"driver": driver, **versions},
         }
 
     def _neighbours(self) -> dict[str, dict[str, Any]]:
-        """Only those of the test: others come and go."""
+        """Read the test's entries; others come and go."""
         asked = {str(other) for port in self._wanted.config.ports for other in port.neighbour.addresses}
-        found = []
+        entries = []
         if 4 in self._wanted.config.versions:
-            found += parse.parse_neighbours(run_checked(self._transport, ("arp", "-an")))
+            entries += parse.parse_neighbours(run_checked(self._transport, ("arp", "-an")))
         if 6 in self._wanted.config.versions:
-            found += parse.parse_ndp(run_checked(self._transport, ("ndp", "-an")))
-        return {one["address"]: one for one in found if one["address"] in asked}
+            entries += parse.parse_ndp(run_checked(self._transport, ("ndp", "-an")))
+        return {entry["address"]: entry for entry in entries if entry["address"] in asked}
 
     def _routes(self) -> list[dict[str, Any]]:
-        """Routes of the config and those inside them."""
         nets = [route.to for route in self._wanted.config.routes]
-        found = [
-            one
+        return [
+            entry
             for word in self._of_families("word")
-            for one in parse.parse_routes(run_checked(self._transport, ("netstat", "-rnW", "-f", word)))
+            for entry in parse.parse_routes(run_checked(self._transport, ("netstat", "-rnW", "-f", word)))
+            if any(is_inside(ip_network(entry["to"]), net) for net in nets)
         ]
-        return [one for one in found if any(is_inside(ip_network(one["to"]), net) for net in nets)]
 
     def _of_families(self, name: str) -> list[str]:
-        """One value of each family in use."""
         return [getattr(FAMILIES[version], name) for version in self._wanted.config.versions]
 
     def _firewall(self) -> str:
-        """``enabled``, ``disabled``, or ``absent`` where there is no pf in the kernel."""
+        """Read whether pf is ``enabled``, ``disabled``, or ``absent`` from the kernel."""
         done = self._transport.run(("pfctl", "-s", "info"), TIMEOUT_S)
         if done.returncode and "/dev/pf: No such file" in done.stderr:
             return "absent"
@@ -231,39 +235,16 @@ class PfsenseDut:
             raise DutError(message, done.complaint)
         return parse.parse_firewall(done.stdout)
 
-    def _rules(self) -> int:
-        lines = run_checked(self._transport, ("pfctl", "-s", "rules")).splitlines()
-        return sum(1 for line in lines if line.strip())
-
-    def _assigned(self) -> list[str]:
-        """The test's interfaces that pfSense manages; none on a plain FreeBSD."""
-        done = self._transport.run(("grep", "-sho", "<if>[^<]*</if>", _CONFIG), TIMEOUT_S)
-        return [name for name in self._wanted.interfaces if f"<if>{name}</if>" in done.stdout.split()]
-
-    def _paths(self) -> list[dict[str, str | None]]:
-        found: list[dict[str, str | None]] = []
-        for _, host in probes(self._wanted.config):
-            family = FAMILIES[host.version].route
-            done = self._transport.run(("route", "-n", *family, "get", str(host)), TIMEOUT_S)
-            hop = parse.parse_path(done.stdout) if done.returncode == 0 else done.complaint
-            found.append({"to": str(host), "hop": hop})
-        return found
-
-    def _queues(self) -> Queues:
-        """-a includes queues that have not had an interrupt yet."""
-        done = self._transport.run(("vmstat", "-ia"), TIMEOUT_S)
-        return counters.receive_queues(counters.parse_interrupts(done.stdout)) if done.returncode == 0 else {}
-
 
 def _versions(driver: str, unit: str) -> dict[str, str]:
-    """Names in sysctl of what ``ethtool -i`` tells on Linux, by its words."""
+    """Map the words of Linux's ``ethtool -i`` to the sysctls that have the same."""
     firmware = _FIRMWARE.get(driver, _FIRMWARE_ELSE)
     return {"version": _VERSION.format(driver, unit), "firmware-version": firmware.format(driver, unit)}
 
 
 def _listed(text: str) -> list[ListedInterface]:
-    found = parse.parse_interfaces(text)
-    return [ListedInterface(name, bool(one["addresses"])) for name, one in found.items() if one["mac"]]
+    interfaces = parse.parse_interfaces(text)
+    return [ListedInterface(name, bool(link["addresses"])) for name, link in interfaces.items() if link["mac"]]
 
 
 DRIVER = DutDriver(PfsenseDut, Listing(("ifconfig", "-a"), _listed))

@@ -1,4 +1,4 @@
-"""Counters of a pfSense, or any FreeBSD, under load, and the drops that it counts; and its machine's platform.
+"""Read the counters of a pfSense, or any FreeBSD, under load; and its machine's platform.
 
 No frame may be in two of the drop counters. host.freebsd says which of a NIC's are read. Of netstat -s, ``output
 packets dropped due to no bufs`` and ``packets not forwardable`` are left out: frames that a full transmit queue refused
@@ -7,10 +7,11 @@ are in them again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import starmap
+from itertools import chain, starmap
+from typing import TypeVar
 
 from ...config.model import Port
 from ...core.dut.telemetry import CpuTime, Detail, DropCount, Gathering, Missing, Observation, PortCount, QueueCount
@@ -19,6 +20,7 @@ from ...host import freebsd as parse
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import Wanted
 
+T = TypeVar("T")
 Counts = Mapping[str, Mapping[str, int]]
 """Counters of each interface, in the host's own words."""
 
@@ -30,29 +32,25 @@ _NO_ROUTE = "output packets discarded due to no route"
 
 
 def read_platform(transport: Transport) -> dict[str, str]:
-    """Microcode, BIOS and board, as far as the host tells, by the names that Linux has for them."""
-    found: dict[str, str] = {}
-    with suppress(DutError):
-        found = parse.parse_kenv(transport.run(("kenv",), TIMEOUT_S).stdout)
-    with suppress(DutError):
-        if microcode := _microcode(transport):
-            found["microcode"] = microcode
-    return found
-
-
-def _microcode(transport: Transport) -> str | None:
-    """The CPU's answer where cpuctl(4) is loaded; else what the kernel said at boot: nothing can have updated it since.
+    """Read microcode, BIOS and board, as far as the host reports them, by Linux's names.
 
     Nothing is written to the CPU, and no module is loaded.
     """
-    done = transport.run(_REVISION, TIMEOUT_S)
-    if done.returncode and "No such file" in done.stderr:
-        done = transport.run(("grep", "-sh", "CPU microcode: updated from", *BOOT_MESSAGES), TIMEOUT_S)
-    return parse.parse_microcode(done.stdout)
+    platform: dict[str, str] = {}
+    with suppress(DutError):
+        platform = parse.parse_kenv(transport.run(("kenv",), TIMEOUT_S).stdout)
+    with suppress(DutError):
+        done = transport.run(_REVISION, TIMEOUT_S)
+        if done.returncode and "No such file" in done.stderr:
+            # without cpuctl(4) what the kernel said at boot holds: nothing can have updated the microcode since
+            done = transport.run(("grep", "-sh", "CPU microcode: updated from", *BOOT_MESSAGES), TIMEOUT_S)
+        if microcode := parse.parse_microcode(done.stdout):
+            platform["microcode"] = microcode
+    return platform
 
 
 class FreebsdCounters:
-    """Reads the counters of a FreeBSD DUT, any number of times; their names only once."""
+    """Reader of a FreeBSD DUT's counters, whose names are looked up once."""
 
     def __init__(self, wanted: Wanted, transport: Transport) -> None:
         self._ports, self._transport = wanted.config.ports, transport
@@ -61,7 +59,7 @@ class FreebsdCounters:
         self._clocks: Mapping[str, str] = {}
 
     def read(self) -> Observation:
-        """DutError where nothing at all could be read."""
+        """Read all counters; DutError where nothing at all could be read."""
         gathering = Gathering()
         missing = gathering.missing
         values: Mapping[str, str] = gathering.part("sysctl", self._sysctl, {})
@@ -76,67 +74,62 @@ class FreebsdCounters:
         elif self._clocks:
             reason = "read only once, without load: hwpstate_intel(4) stops a CPU for 1 ms at each reading"
             missing.append(Missing("clock of the CPUs under load", reason))
-        links: Counts = gathering.part("ports", lambda: parse.parse_interface_counts(self._netstat("-ibdnW")), {})
-        netisr = gathering.part("netisr", lambda: parse.parse_netisr_drops(self._netstat("-Q")), None)
+        links: Counts = gathering.part("ports", partial(self._netstat, parse.parse_interface_counts, "-ibdnW"), {})
+        netisr = gathering.part("netisr", partial(self._netstat, parse.parse_netisr_drops, "-Q"), None)
         ip: dict[str, int] = {}
         for name in self._protocols:
-            told: Mapping[str, int] = gathering.part(name, partial(self._protocol, name), {})
-            ip |= {words if name == "ip" else f"{name}: {words}": count for words, count in told.items()}
+            reader = partial(self._netstat, parse.parse_protocol, "-s", "-p", name)
+            counts: Mapping[str, int] = gathering.part(name, reader, {})
+            ip |= {words if name == "ip" else f"{name}: {words}": count for words, count in counts.items()}
         interrupts: Mapping[str, int] = gathering.part("interrupts", self._interrupts, {})
         gathering.require_any()
-        found = [(port, links.get(port.interface, {}), parse.leaves_of(port.interface, values)) for port in self._ports]
-        for port, link, leaves in found:
-            missing += _missing(port, not link and bool(links), leaves if values else None)
-        silent = [port.interface for port, _, leaves in found if not _queues(leaves)]
+        ports = [(port, links.get(port.interface, {}), parse.leaves_of(port.interface, values)) for port in self._ports]
+        for port, link, leaves in ports:
+            missing += _unknown(port, not link and bool(links), leaves if values else None)
+        silent = [port.interface for port, _, leaves in ports if not _queues(leaves)]
         if silent and values:
             missing.append(Missing("packets per queue", f"the driver of {', '.join(silent)} does not count them"))
         if ip and _NO_ROUTE not in ip:
             missing.append(Missing("ip", f"netstat -s has no '{_NO_ROUTE}'"))
-        drops = [one for parts in found for one in _drops(*parts)]
+        drops = list(chain.from_iterable(starmap(_drops, ports)))
         drops += [] if netisr is None else [DropCount("netisr QDrops", netisr)]
         unrouted = (("no route", _NO_ROUTE), ("no route of IPv6", f"ip6: {_NO_ROUTE}"))
         return Observation(
             # The same sysctl has the packets of the queues; a CPU that idles may be behind, none is ahead.
             at_s=max((cpu.total_s for cpu in cpus), default=None),
             cpus=cpus,
-            ports=tuple(starmap(_packets, found)),
-            queues=tuple(QueueCount(port.tester, *one) for port, _, leaves in found for one in _queues(leaves).items()),
+            ports=tuple(starmap(_packets, ports)),
+            queues=tuple(QueueCount(port.tester, *row) for port, _, leaves in ports for row in _queues(leaves).items()),
             drops=(*drops, *(DropCount(name, ip[words]) for name, words in unrouted if words in ip)),
             missing=tuple(missing),
             details=tuple(Detail(f"irq {name}", count) for name, count in interrupts.items()),
         )
 
-    def _protocol(self, name: str) -> Mapping[str, int]:
-        return parse.parse_protocol(self._netstat("-s", "-p", name))
-
-    def _netstat(self, *words: str) -> str:
-        return run_checked(self._transport, ("netstat", *words))
+    def _netstat(self, parser: Callable[[str], T], *words: str) -> T:
+        return parser(run_checked(self._transport, ("netstat", *words)))
 
     def _interrupts(self) -> Mapping[str, int]:
-        found = parse.parse_interrupts(run_checked(self._transport, ("vmstat", "-ia")))
-        mine = tuple(f"{port.interface}:" for port in self._ports)
-        return {name: count for _, name, count in found if name.startswith(mine)}
+        interrupts = parse.parse_interrupts(run_checked(self._transport, ("vmstat", "-ia")))
+        ours = tuple(f"{port.interface}:" for port in self._ports)
+        return {name: count for _, name, count in interrupts if name.startswith(ours)}
 
     def _sysctl(self) -> Mapping[str, str]:
         if self._names is None:
-            self._names = self._find_names()
+            devices = filter(None, (parse.device(port.interface) for port in self._ports))
+            trees = (f"dev.{driver}.{unit}" for driver, unit in devices)
+            words = ("sysctl", "-Ni", *trees, "dev.cpu", "dev.hwpstate_intel")
+            listed = self._transport.run(words, TIMEOUT_S).stdout.split()
+            names = [name for name in listed if parse.is_counter(name) or parse.FREQUENCY.fullmatch(name)]
+            if any(name.startswith(parse.SHIFTING) for name in listed):
+                # clocks that must not be read under load are read now, and only once
+                clocks = [name for name in names if parse.FREQUENCY.fullmatch(name)]
+                self._clocks = parse.parse_sysctl(self._transport.run(("sysctl", "-ei", *clocks), TIMEOUT_S).stdout)
+                names = [name for name in names if name not in clocks]
+            self._names = tuple(names)
         values = parse.parse_sysctl(run_checked(self._transport, ("sysctl", "-ei", *_CPU, *self._names)))
         if not values:
-            raise DutError("sysctl printed none of the values asked for", "is it a FreeBSD?")
+            raise DutError("sysctl printed none of the values asked for", "is it FreeBSD?")
         return {**values, **self._clocks}
-
-    def _find_names(self) -> tuple[str, ...]:
-        """Names of the counters; clocks that must not be read under load are read here, and not named."""
-        devices = [parse.device(port.interface) for port in self._ports]
-        trees = [f"dev.{one[0]}.{one[1]}" for one in devices if one]
-        words = ("sysctl", "-Ni", *trees, "dev.cpu", "dev.hwpstate_intel")
-        listed = self._transport.run(words, TIMEOUT_S).stdout.split()
-        found = [name for name in listed if parse.is_counter(name) or parse.FREQUENCY.fullmatch(name)]
-        if any(name.startswith(parse.SHIFTING) for name in listed):
-            clocks = [name for name in found if parse.FREQUENCY.fullmatch(name)]
-            self._clocks = parse.parse_sysctl(self._transport.run(("sysctl", "-ei", *clocks), TIMEOUT_S).stdout)
-            found = [name for name in found if name not in clocks]
-        return tuple(found)
 
 
 def _queues(leaves: Mapping[str, int]) -> dict[int, int]:
@@ -145,7 +138,7 @@ def _queues(leaves: Mapping[str, int]) -> dict[int, int]:
 
 
 def _packets(port: Port, link: Mapping[str, int], leaves: Mapping[str, int]) -> PortCount:
-    """Received and sent frames; None where the counter that is right for this driver was not read."""
+    """Count received and sent frames; None where the counter that is right for this driver was not read."""
     received, sent = link.get("Ipkts"), link.get("Opkts")
     if parse.counters_of(port.interface).by_queue:
         queues = _queues(leaves)
@@ -155,8 +148,8 @@ def _packets(port: Port, link: Mapping[str, int], leaves: Mapping[str, int]) -> 
     return PortCount(port.tester, received, sent)
 
 
-def _missing(port: Port, no_row: bool, leaves: Mapping[str, int] | None) -> Iterator[Missing]:
-    """Yield what is not known of one port; nothing that a reader which failed as a whole would have reported."""
+def _unknown(port: Port, no_row: bool, leaves: Mapping[str, int] | None) -> Iterator[Missing]:
+    """Yield what is unknown of one port, without what a tool that failed as a whole has reported already."""
     what, name, counters = f"port {port.tester}", port.interface, parse.counters_of(port.interface)
     if no_row:
         yield Missing(what, f"netstat -i has no row for {name}")
