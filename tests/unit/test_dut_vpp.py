@@ -130,7 +130,7 @@ def test_workers_of_the_config(dpdk: Bench, tmp_path: Path) -> None:
     [
         (VppSettings(), 65, "65 receive queues are wanted, TenGigabitEthernet3/0/0 has 64 at most: ask for --rx-que"),
         (VppSettings(workers=4), None, "4 workers are wanted, the box has 4 cores: each takes one, and so does VPP's"),
-        (VppSettings(rx_placement=((0, 0, 1),)), None, "rx_placement names worker 1, VPP has 1: they count from 0"),
+        (VppSettings(rx_placement=((0, 0, 1),)), None, "rx_placement names worker 1, VPP has 1: workers count from 0"),
         (VppSettings(rx_placement=((0, 2, 0),)), 2, "names queue 2 of TenGigabitEthernet3/0/0, which has 2"),
         (VppSettings(interfaces="af_packet"), None, "VPP calls an af_packet interface host-NAME: write host-Ten"),
     ],

@@ -99,7 +99,7 @@ def test_no_workers_is_no_empty_list_of_cores() -> None:
     ("text", "said"),
     [
         ("cpu { corelist-workers 2 }", "corelist-workers 2 names 1 cores, 2 workers are wanted"),
-        ("cpu { corelist-workers x }", "corelist-workers x is no list of cores"),
+        ("cpu { corelist-workers x }", "corelist-workers x is not a list of cores"),
         ("cpu { workers 1", "its braces do not match"),
         ("cpu } workers 1", "its braces do not match"),
     ],

@@ -1,4 +1,4 @@
-"""Changes to make on a VPP, in which order, and how each is undone. Pure.
+"""Plan the changes to make on a VPP, in order, and their undo. Pure.
 
 VPP has two traps. ``ip route add`` of a prefix that has a route through another interface adds a path: packets are
 spread over both. And a route keeps the number of an interface that was deleted: it drops everything, also after an
@@ -27,26 +27,24 @@ _RESTART_S = 120.0
 
 
 def plan(wanted: Wanted, facts: VppFacts) -> list[Change]:
-    """All that differs. ConfigError, DutError: what this box cannot do."""
+    """Return the changes to make, in order; ConfigError or DutError for what this DUT cannot do."""
     refuse(wanted, facts)
-    found = _restart(wanted, facts)
-    if found:
+    changes = _restart(wanted, facts)
+    if changes:
         facts = facts.after_restart()
     if wanted.config.vpp.interfaces != "dpdk":
-        created = [change for port in wanted.config.ports for change in _create(wanted, port, facts)]
-        facts = facts.without(
-            [name for port in wanted.config.ports if _differs(wanted, port, facts) for name in _both(wanted, port)]
-        )
-        found += created
+        renewed = [port for port in wanted.config.ports if _differs(wanted, port, facts)]
+        changes += [_create(wanted, port, facts) for port in renewed]
+        facts = facts.without([name for port in renewed for name in _interface_names(wanted, port)])
     for port in wanted.config.ports:
-        found += port_changes(wanted, port, facts, after_start=bool(found))
+        changes += port_changes(wanted, port, facts, after_start=bool(changes))
     for route in wanted.config.routes:
-        found += _route(wanted, route, facts)
-    return found + placement_changes(wanted, facts)
+        changes += _route(wanted, route, facts)
+    return changes + placement_changes(wanted, facts)
 
 
 def refuse(wanted: Wanted, facts: VppFacts) -> None:
-    """ConfigError or DutError, before anything is changed, for interfaces, queues or workers that VPP does not have."""
+    """Raise ConfigError or DutError, before any change, for interfaces, queues or workers that VPP does not have."""
     config, settings = wanted.config, wanted.config.vpp
     for port in config.ports:
         if settings.interfaces == "dpdk" and port.interface not in facts.interfaces:
@@ -76,7 +74,7 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
         if native is not None and native[1] == "virtio" and has and wanted.rx_queues not in (None, has):
             raise ConfigError(
                 f"{config.name}: VPP uses all queues of {port.interface}, which has {has}; {wanted.rx_queues} wanted",
-                "give the machine as many: 'trexbench lab down', where it is a lab's, and the next run does so",
+                "give the machine that many; for a lab's: 'trexbench lab down', and the next run does so",
             )
     workers = len(facts.workers) if settings.workers is None else settings.workers
     for tester, queue, worker in settings.rx_placement:
@@ -84,7 +82,7 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
         queues = facts.queues(port.interface) if wanted.rx_queues is None else wanted.rx_queues
         if worker >= workers:
             raise ConfigError(
-                f"{config.file}: rx_placement names worker {worker}, VPP has {workers}", "they count from 0"
+                f"{config.file}: rx_placement names worker {worker}, VPP has {workers}", "workers count from 0"
             )
         if queues is not None and queue >= queues:
             raise ConfigError(
@@ -94,13 +92,13 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
 
 
 def _restart(wanted: Wanted, facts: VppFacts) -> list[Change]:
-    """VPP reads workers, and queues of DPDK's devices, from startup.conf only when it starts."""
+    """Change startup.conf, from which VPP reads workers and queues of DPDK's devices when it starts, and restart it."""
     config, settings, text, what = wanted.config, wanted.config.vpp, facts.conf, []
     if settings.workers is not None and settings.workers != len(facts.workers):
         text = with_workers(text, settings.workers)
         what.append(counted(settings.workers, "worker"))
     names = [port.interface for port in config.ports]
-    every = [name for port in config.ports for name in _both(wanted, port)]
+    every = [name for port in config.ports for name in _interface_names(wanted, port)]
     queues = wanted.rx_queues
     if queues is not None and settings.interfaces == "dpdk" and any(facts.queues(name) != queues for name in names):
         text = with_queues(text, queues, [_device(wanted, name, facts) for name in names])
@@ -139,106 +137,99 @@ def _device(wanted: Wanted, name: str, facts: VppFacts) -> str:
 
 
 def _differs(wanted: Wanted, port: Port, facts: VppFacts) -> bool:
-    """Is this interface missing, or has it another number of queues, which it keeps until it is deleted?"""
+    """Test whether this interface is missing, or has another number of queues, which it keeps until it is deleted."""
     if port.interface not in facts.interfaces:
         return True
     return wanted.rx_queues is not None and facts.queues(port.interface) != wanted.rx_queues
 
 
-def _both(wanted: Wanted, port: Port) -> tuple[str, ...]:
-    """The port's interface, and its VLAN's."""
+def _interface_names(wanted: Wanted, port: Port) -> tuple[str, ...]:
     return (port.interface, wanted.routed(port)) if port.vlan else (port.interface,)
 
 
-def _create(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
-    """Create the interface, after nothing points to a former one any more."""
-    if not _differs(wanted, port, facts):
-        return []
-    name = port.interface
-    there = name in facts.interfaces
+def _create(wanted: Wanted, port: Port, facts: VppFacts) -> Change:
+    name, exists = port.interface, port.interface in facts.interfaces
     queues = wanted.rx_queues or 1
-    clear = tuple(command for one in reversed(_both(wanted, port)) for command in _clear(wanted, one, facts))
+    clear = list[Command]()
+    for each in reversed(_interface_names(wanted, port)):
+        clear += _remove_dependents(wanted, each, facts)
     if port.vlan and wanted.routed(port) in facts.interfaces:
-        clear = (*clear, command(wanted, "no VLAN", name=wanted.routed(port)))
+        clear.append(command(wanted, "no VLAN", name=wanted.routed(port)))
     delete = vppctl.delete(wanted, name)
-    before = facts.queues(name) or 1
-    mode = _mode(wanted, name, facts) if there else ()
-    return [
-        Change(
-            f"interface {name}",
-            counted(before, "receive queue") if there else "absent",
-            counted(queues, "receive queue"),
-            (*clear, *((delete,) if there else ()), vppctl.create(wanted, name, queues, facts.macs.get(name)), *mode),
-            (*clear, delete, *_restore(wanted, facts, _both(wanted, port))),
-        )
-    ]
+    mode = _keep_polling(wanted, name, facts) if exists else ()
+    return Change(
+        f"interface {name}",
+        counted(facts.queues(name) or 1, "receive queue") if exists else "absent",
+        counted(queues, "receive queue"),
+        (*clear, *((delete,) if exists else ()), vppctl.create(wanted, name, queues, facts.macs.get(name)), *mode),
+        (*clear, delete, *_restore(wanted, facts, _interface_names(wanted, port))),
+    )
 
 
-def _mode(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
-    """A new interface waits for interrupts: polling again, where the former one was polled."""
+def _keep_polling(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
+    """Poll a new interface, which waits for interrupts, where the former one was polled."""
     if {placed.mode for placed in facts.placed(name)} != {"polling"}:
         return ()
     return (command(wanted, "polling", name=name),)
 
 
-def _clear(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
+def _remove_dependents(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
     """Remove the routes and neighbours that point to this interface."""
     drops, why = "it would drop all packets", "it belongs to the interface"
     routes = [prefix for prefix, entry in facts.own_routes.items() if uses(entry, {name})]
     return (
         *(command(wanted, "no route", drops, prefix=prefix) for prefix in routes),
-        *(command(wanted, "no neighbour", why, name=name, address=at, mac=one.mac) for at, one in facts.beside(name)),
+        *(command(wanted, "no neighbour", why, name=name, address=at, mac=peer.mac) for at, peer in facts.beside(name)),
     )
 
 
 def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], after_start: bool = False) -> tuple[Command, ...]:
-    """Set on new interfaces what these had."""
-    found: list[Command] = []
+    back: list[Command] = []
     for name in names:
         before = facts.interfaces.get(name)
         if before is None:
             continue
         vlan = next((port for port in wanted.config.ports if name == wanted.routed(port) != port.interface), None)
         if vlan is not None:
-            found.append(vppctl.create_vlan(wanted, vlan))
+            back.append(vppctl.create_vlan(wanted, vlan))
         elif wanted.config.vpp.interfaces != "dpdk":
             mac = facts.hardware[name].mac if name in facts.hardware else None
-            found += (vppctl.create(wanted, name, facts.queues(name) or 1, mac), *_mode(wanted, name, facts))
+            back += (vppctl.create(wanted, name, facts.queues(name) or 1, mac), *_keep_polling(wanted, name, facts))
         if before.up:
-            found.append(vppctl.state(wanted, name, "up", after_start))
-        found += [command(wanted, "address", name=name, address=one) for one in facts.addresses.get(name, ())]
-        found += [vppctl.pin(wanted, name, address, one) for address, one in facts.beside(name) if one.static]
+            back.append(vppctl.state(wanted, name, "up", after_start))
+        back += [command(wanted, "address", name=name, address=address) for address in facts.addresses.get(name, ())]
+        back += [vppctl.pin(wanted, name, address, peer) for address, peer in facts.beside(name) if peer.static]
         for prefix, entry in facts.own_routes.items():
             hops = (path.hop for path in entry.paths if path.hop.split()[-1] == name)
-            found += [command(wanted, "route", prefix=prefix, hop=hop) for hop in hops]
+            back += [command(wanted, "route", prefix=prefix, hop=hop) for hop in hops]
         if len(facts.workers) > 1:
-            found += [vppctl.place(wanted, name, one.queue, one.worker) for one in facts.placed(name)]
-    return tuple(found)
+            back += [vppctl.place(wanted, name, placed.queue, placed.worker) for placed in facts.placed(name)]
+    return tuple(back)
 
 
 def port_changes(wanted: Wanted, port: Port, facts: VppFacts, after_start: bool = False) -> list[Change]:
-    """State, MAC, address and pinned neighbour of one interface. after_start: VPP was just started."""
-    name, found = port.interface, list[Change]()
+    """Set state, MAC, VLAN, addresses and pinned neighbours of a port. after_start: VPP was just started."""
+    name, changes = port.interface, list[Change]()
     interface = facts.interfaces.get(name)
     if interface is None or not interface.up:
         was = None if interface is None else "down"
         up, down = (vppctl.state(wanted, name, word, after_start and word == "up") for word in ("up", "down"))
-        found.append(Change(f"state of {name}", was, "up", (up,), (down,)))
+        changes.append(Change(f"state of {name}", was, "up", (up,), (down,)))
     mac, has = facts.macs.get(name), facts.hardware[name].mac if interface and name in facts.hardware else None
     if mac and has and mac != has:
         do, undo = (command(wanted, "MAC", name=name, mac=which) for which in (mac, has))
-        found.append(Change(f"MAC of {name}", has, mac, (do,), (undo,)))
+        changes.append(Change(f"MAC of {name}", has, mac, (do,), (undo,)))
     routed = wanted.routed(port)
     if port.vlan and (routed not in facts.interfaces or not facts.interfaces[routed].up):
-        there = routed in facts.interfaces
+        exists = routed in facts.interfaces
         up, down = (vppctl.state(wanted, routed, word) for word in ("up", "down"))
-        make = (up,) if there else (vppctl.create_vlan(wanted, port), up)
-        was = "down" if there else "none" if name in facts.interfaces else None
-        undo = down if there else command(wanted, "no VLAN", name=routed)
-        found.append(Change(routed, was, " in ".join(str(one) for one in reversed(wanted.vlans(port))), make, (undo,)))
+        make = (up,) if exists else (vppctl.create_vlan(wanted, port), up)
+        was = "down" if exists else "none" if name in facts.interfaces else None
+        undo = down if exists else command(wanted, "no VLAN", name=routed)
+        changes.append(Change(routed, was, " in ".join(map(str, reversed(wanted.vlans(port)))), make, (undo,)))
     for own, other in port.ends:
-        found += _address(wanted, routed, own, facts) + _neighbour(wanted, port, other, facts)
-    return found
+        changes += _address(wanted, routed, own, facts) + _neighbour(wanted, port, other, facts)
+    return changes
 
 
 def _address(wanted: Wanted, name: str, own: Interface, facts: VppFacts) -> list[Change]:
@@ -246,16 +237,16 @@ def _address(wanted: Wanted, name: str, own: Interface, facts: VppFacts) -> list
     if address in have:
         return []
     # the same address with another length is in the way
-    others = [one for one in have if one.partition("/")[0] == str(own.ip)]
+    others = [other for other in have if other.partition("/")[0] == str(own.ip)]
     was = None if name not in facts.interfaces else same_family(have, own)
     add, take = (command(wanted, key, name=name, address=address) for key in ("address", "no address"))
-    remove = [command(wanted, "no address", name=name, address=one) for one in others]
-    again = [command(wanted, "address", name=name, address=one) for one in others]
+    remove = [command(wanted, "no address", name=name, address=other) for other in others]
+    again = [command(wanted, "address", name=name, address=other) for other in others]
     return [Change(f"address of {name}", was, address, (*remove, add), (take, *again))]
 
 
 def _neighbour(wanted: Wanted, port: Port, other: Address, facts: VppFacts) -> list[Change]:
-    """The tester's MAC as a static neighbour: the tester answers neither ARP nor neighbour solicitations."""
+    """Pin the tester's MAC as a static neighbour: it answers neither ARP nor neighbour solicitations."""
     name, hop, mac = wanted.routed(port), str(other), wanted.mac(port)
     before = facts.neighbours.get(f"{hop}%{name}")
     if before == VppNeighbour(mac, static=True):
@@ -270,7 +261,7 @@ def _neighbour(wanted: Wanted, port: Port, other: Address, facts: VppFacts) -> l
 
 
 def _route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Change]:
-    """Removed whole before it is added, unless it is missing, or exactly as it should be."""
+    """Remove the route whole and add it, unless it is exactly as it should be."""
     port = wanted.port_of(route)
     name = wanted.routed(port)
     prefix, hop = str(route.to), f"{route.via} {name}"
@@ -288,18 +279,19 @@ def _route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Change]:
     if entry is not None:
         was = " and ".join(map(str, entry.paths))
     do = (*there, command(wanted, "route", prefix=prefix, hop=hop))
-    undo = (remove, *(command(wanted, "route", prefix=prefix, hop=one) for one in alive))
+    undo = (remove, *(command(wanted, "route", prefix=prefix, hop=former) for former in alive))
     return [Change(f"route {prefix}", was, f"via {hop}", do, undo)]
 
 
 def placement_changes(wanted: Wanted, facts: VppFacts) -> list[Change]:
-    found = []
+    """Place receive queues on the workers that the config names."""
+    changes = []
     for tester, queue, number in wanted.config.vpp.rx_placement:
         name = next(port.interface for port in wanted.config.ports if port.tester == tester)
         worker = f"vpp_wk_{number}"
-        before = next((one.worker for one in facts.placed(name) if one.queue == queue), None)
+        before = next((placed.worker for placed in facts.placed(name) if placed.queue == queue), None)
         if before != worker:
             back = (vppctl.place(wanted, name, queue, before),) if before else ()
             do = (vppctl.place(wanted, name, queue, worker),)
-            found.append(Change(f"queue {queue} of {name}", before, worker, do, back))
-    return found
+            changes.append(Change(f"queue {queue} of {name}", before, worker, do, back))
+    return changes

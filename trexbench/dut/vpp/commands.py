@@ -1,4 +1,4 @@
-"""The commands of VPP's command line that change something."""
+"""VPP's commands that change something."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ _TABLE: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "no route": ("ip route del {prefix}", "with all its paths", ()),
     "placement": ("set interface rx-placement {name} queue {queue} {thread}", "who serves this queue", ()),
 }
-"""The words of each, why, and what it prints where nothing is left to do."""
+"""Words of each command, why it is run, and what it prints where nothing is left to do."""
 
 
 def linux_file(interface: str, name: str) -> str:
-    """A file of the Linux interface that an af_packet interface is on."""
+    """File of the Linux interface that an af_packet interface is on."""
     return f"/sys/class/net/{interface.removeprefix(AF_PACKET)}/{name}"
 
 
 def pci_device(native: re.Match[str]) -> str:
     """Linux's name of the device in a match of NATIVE."""
-    domain, bus, slot, function = (int(one, 16) for one in native.groups()[1:])
+    domain, bus, slot, function = (int(digits, 16) for digits in native.groups()[1:])
     return f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}"
 
 
 def cli(
     wanted: Wanted, words: str, why: str, says: str = "", fine_if: tuple[str, ...] = (), retry_s: float = 0.0
 ) -> Command:
-    """vppctl exits 0 whatever happens: a change that prints anything was refused."""
+    """Build a vppctl command. It exits 0 whatever happens: a change that prints anything else than ``says`` failed."""
     argv = ("vppctl", "-s", wanted.config.vpp.socket, *words.split())
     return Command(argv, why, fine_if=fine_if, says=says, retry_s=retry_s)
 
 
 def command(wanted: Wanted, key: str, why: str = "", **values: object) -> Command:
-    """One of the table, with these values. why: in place of its own."""
+    """Build a command of the table with these values. why: in place of the table's."""
     words, usual, fine_if = _TABLE[key]
-    return cli(wanted, words.format(**values), why or usual, fine_if=tuple(one.format(**values) for one in fine_if))
+    return cli(wanted, words.format(**values), why or usual, fine_if=tuple(text.format(**values) for text in fine_if))
 
 
 def create(wanted: Wanted, name: str, queues: int, mac: str | None) -> Command:
-    """On af_packet with the MAC of the Linux interface, which the tester sends to: VPP would make one up."""
+    """Create an interface. mac: the Linux interface's, which the tester sends to; without it af_packet makes one up."""
     if (native := NATIVE.fullmatch(name)) is not None:
         kind = native[1]
         # a virtio NIC is used with all queues that it has
@@ -83,7 +83,7 @@ def delete(wanted: Wanted, name: str) -> Command:
 
 
 def create_vlan(wanted: Wanted, port: Port) -> Command:
-    """A sub-interface of exactly these tags; its number is the last part of its name."""
+    """Create a sub-interface for exactly the port's tags; its number is the last part of its name."""
     routed = wanted.routed(port)
     # The kernel takes the outer tag off; af_packet puts it back as 802.1Q, whatever it was (seen with 26.06).
     af_packet = wanted.config.vpp.interfaces == "af_packet"

@@ -1,4 +1,4 @@
-"""VPP's startup.conf: receive queues and workers changed in place, everything else kept as it is. Pure."""
+"""Change receive queues and workers in VPP's startup.conf, and keep everything else as it is. Pure."""
 
 from __future__ import annotations
 
@@ -17,33 +17,32 @@ _ETHERNET = re.compile(r"[A-Za-z]*Ethernet([0-9a-f]{1,2})/([0-9a-f]{1,2})/([0-9a
 
 @dataclass(frozen=True)
 class _Word:
-    """One word of the file and its position. block: the words of the ``{ ... }`` behind it.
-
-    inside: the position after its ``{``; None: it has no block.
-    """
+    """One word of the file and its position."""
 
     text: str
     start: int
     end: int
     inside: int | None = None
+    """Position after the ``{`` of its block; None where it has none."""
     block: list[_Word] = field(default_factory=list)
+    """Words of the block."""
 
     def section(self, name: str) -> _Word | None:
         return next((word for word in self.block if word.text == name and word.inside is not None), None)
 
     def value(self, key: str) -> _Word | None:
-        """The word after this one; the last one counts, as for VPP."""
+        # of several keys the last one counts, as for VPP
         return next((after for word, after in reversed(list(pairwise(self.block))) if word.text == key), None)
 
 
 def pci_of(interface: str) -> str | None:
-    """DPDK's name of a device from VPP's: TenGigabitEthernet3/0/1 is 0000:03:00.1; None for other names."""
+    """Translate VPP's name of a device to DPDK's: TenGigabitEthernet3/0/1 to 0000:03:00.1; None for other names."""
     match = _ETHERNET.fullmatch(interface)
     return f"0000:{int(match[1], 16):02x}:{int(match[2], 16):02x}.{int(match[3], 16):x}" if match else None
 
 
 def with_queues(text: str, queues: int, devices: Sequence[str]) -> str:
-    """The text with this number of receive queues for each of these PCI devices.
+    """Set the number of receive queues of each of these PCI devices.
 
     Where the section names no devices, VPP uses all it finds: then ``dev default`` is changed, since naming one device
     would exclude the others.
@@ -74,7 +73,7 @@ def with_queues(text: str, queues: int, devices: Sequence[str]) -> str:
 
 
 def with_workers(text: str, workers: int) -> str:
-    """The text with this number of workers; DutError where its corelist-workers has fewer cores."""
+    """Set the number of workers; DutError where corelist-workers has fewer cores."""
     cpu = _parse(text).section("cpu")
     if cpu is None:
         return f"{text.rstrip()}\n\ncpu {{\n  workers {workers}\n}}\n".lstrip("\n")
@@ -82,7 +81,8 @@ def with_workers(text: str, workers: int) -> str:
     if cores is not None:
         listed = parse_cpus(cores.text)
         if listed is None:
-            raise DutError(f"startup.conf: corelist-workers {cores.text[:60]} is no list of cores", "write it as 1-3")
+            what = f"startup.conf: corelist-workers {cores.text[:60]} is not a list of cores"
+            raise DutError(what, "write it as 1-3")
         if len(listed) < workers:
             raise DutError(
                 f"startup.conf: corelist-workers {cores.text} names {len(listed)} cores, {workers} workers are wanted",
@@ -99,7 +99,7 @@ def with_workers(text: str, workers: int) -> str:
 
 
 def _insert(text: str, word: _Word, line: str) -> str:
-    """Add the first line of a word's block, indented like the next one."""
+    """Add a line at the start of a word's block, indented like the next one."""
     before, behind = text[: word.inside], text[word.inside :]
     if rest := re.match(r"[ \t]*\n([ \t]*)(?=[^\s}])", behind):
         return f"{before}\n{rest[1]}{line}{behind}"
@@ -107,7 +107,7 @@ def _insert(text: str, word: _Word, line: str) -> str:
 
 
 def _canonical(name: str) -> str:
-    """``0000:3:0.0`` as ``0000:03:00.0``."""
+    """Write a PCI address, ``0000:3:0.0``, with all digits: ``0000:03:00.0``."""
     if not _PCI.fullmatch(name):
         return name
     domain, bus, rest = name.split(":")
@@ -116,7 +116,7 @@ def _canonical(name: str) -> str:
 
 
 def _parse(text: str) -> _Word:
-    """The whole file as the block of one word; DutError where its braces do not match."""
+    """Parse the file as the block of an unnamed word; DutError where its braces do not match."""
     nested = [_Word("", 0, 0, 0)]
     for match in _TOKEN.finditer(text):
         words = nested[-1].block
@@ -130,6 +130,6 @@ def _parse(text: str) -> _Word:
         elif not match[0].startswith("#"):
             words.append(_Word(match[0], match.start(), match.end()))
     if len(nested) != 1:
-        message = "startup.conf: its braces do not match"
-        raise DutError(message, "correct it on the DUT: VPP does not start with it either")
+        remedy = "correct it on the DUT: VPP does not start with it either"
+        raise DutError("startup.conf: its braces do not match", remedy)
     return nested[0]

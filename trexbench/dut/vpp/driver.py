@@ -1,25 +1,41 @@
-"""A VPP router: what is set and read back by its command line, and what it counts.
+"""VPP routers: plan and verify their settings by vppctl, and read their counters.
 
-Addresses, neighbours and links may all be right while VPP drops every packet, or every second one. What decides is the
-forwarding entry of each route, ``show ip fib``.
+Addresses, neighbours and links may all be right while VPP drops every packet, or every second one: the forwarding
+entry of each route, ``show ip fib``, has the last word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
+from ...config.model import DutConfig, Port, Route
 from ...config.settings import VppSettings
+from ...core.dut.rss import PortHash, QueuePlace, Spreading
 from ...core.dut.telemetry import Observation
 from ...core.errors import ConfigError
 from ...host.files import parse_cpus, read_files
 from ...host.linux import read_platform
 from ...transport import Transport, run_checked
-from ..model import LINK_WAIT_S, Attestation, Change, DutDriver, ListedInterface, Listing, Wanted, attest, await_links
-from .changes import plan
-from .check import compare, document, links_missing, spreading
-from .facts import VppFacts, ask, read
+from ..model import (
+    LINK_WAIT_S,
+    Attestation,
+    Change,
+    DutDriver,
+    ListedInterface,
+    Listing,
+    Mismatch,
+    Wanted,
+    attest,
+    await_links,
+    ends_of,
+    unmet,
+)
+from .changes import placement_changes, plan, port_changes
+from .facts import VERSION, VppFacts, ask, read
 from .observe import read_counters
+from .parse import via
 from .parse_show import parse_hardware, parse_version
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -35,7 +51,7 @@ _HOST = {
 
 
 class VppDut:
-    """A VPP behind a transport. link_wait_s: how long verify lets links negotiate."""
+    """VPP router behind a transport. link_wait_s: how long verify lets links negotiate."""
 
     def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
         self._wanted = wanted
@@ -43,59 +59,164 @@ class VppDut:
         self._link_wait_s = link_wait_s
 
     def identity(self) -> str:
-        """The boot and the process: VPP forgets its settings when it ends."""
+        """Identify the boot and the process: VPP forgets its settings when it ends."""
         boot = run_checked(self._transport, ("cat", _BOOT_ID)).strip()
-        command = "show version verbose"
-        said = ask(self._transport, self._wanted.config.vpp.socket, [command])[command]
-        return f"{boot} {parse_version(said)[1]}"
+        answers = ask(self._transport, self._wanted.config.vpp.socket, [VERSION])
+        return f"{boot} {parse_version(answers[VERSION])[1]}"
 
     def plan(self) -> Sequence[Change]:
-        facts = read(self._transport, self._wanted.config)
-        self._refuse_workers()
-        return plan(self._wanted, replace(facts, conf=self._conf(facts)))
+        config, workers = self._wanted.config, self._wanted.config.vpp.workers
+        facts = read(self._transport, config)
+        cores = parse_cpus(self._host()["cpus"] or "") if workers else None
+        if workers and cores is not None and workers >= len(cores):  # VPP would not start
+            raise ConfigError(
+                f"{config.name}: {workers} workers are wanted, {self._transport.place} has {len(cores)} cores",
+                "each takes one, and so does VPP's main thread",
+            )
+        queues, interfaces = self._wanted.rx_queues, self._wanted.interfaces
+        more = workers is not None and workers != len(facts.workers)
+        other = queues is not None and any(facts.queues(name) != queues for name in interfaces)
+        if more or (other and config.vpp.interfaces == "dpdk"):
+            facts = replace(facts, conf=run_checked(self._transport, ("cat", config.vpp.startup_conf)))
+        return plan(self._wanted, facts)
 
     def verify(self) -> Attestation:
         config = self._wanted.config
         await_links(lambda: not links_missing(self._wanted, read(self._transport, config)), self._link_wait_s)
         facts = read(self._transport, config)
-        told = {**document(config, facts), **self._host()}
+        attested = {**document(config, facts), **self._host()}
         platform = read_platform(self._transport)
-        return attest(self._wanted, told, compare(self._wanted, facts), spreading(config, facts), platform)
+        return attest(self._wanted, attested, compare(self._wanted, facts), spreading(config, facts), platform)
 
     def observe(self, clear: bool = False) -> Observation:
         return read_counters(self._transport, self._wanted.config, clear)
 
-    def _conf(self, facts: VppFacts) -> str:
-        """The text of startup.conf, where it may have to be changed; else empty."""
-        settings, queues = self._wanted.config.vpp, self._wanted.rx_queues
-        names = [port.interface for port in self._wanted.config.ports]
-        more = settings.workers is not None and settings.workers != len(facts.workers)
-        other = queues is not None and any(facts.queues(name) != queues for name in names)
-        if more or (other and settings.interfaces == "dpdk"):
-            return run_checked(self._transport, ("cat", settings.startup_conf))
-        return ""
-
-    def _refuse_workers(self) -> None:
-        """ConfigError for more workers than cores beside the main thread's, with which VPP does not start."""
-        workers = self._wanted.config.vpp.workers
-        cores = parse_cpus(self._host()["cpus"] or "") if workers else None
-        if workers and cores is not None and workers >= len(cores):
-            place = self._transport.place
-            raise ConfigError(
-                f"{self._wanted.config.name}: {workers} workers are wanted, {place} has {len(cores)} cores",
-                "each takes one, and so does VPP's main thread",
-            )
-
     def _host(self) -> dict[str, str | None]:
-        """Settings of the Linux host that affect VPP; None where it does not tell."""
         files = read_files(self._transport, "-sH", "", *_HOST.values())
         return {name: files.get(path) for name, path in _HOST.items()}
 
 
+def compare(wanted: Wanted, facts: VppFacts) -> list[Mismatch]:
+    """List everything the config asks for that VPP does not show."""
+    config, settings = wanted.config, wanted.config.vpp
+    wrong = []
+    if settings.workers is not None and settings.workers != len(facts.workers):
+        wrong.append(Mismatch("workers", str(settings.workers), str(len(facts.workers))))
+    for port in config.ports:
+        wrong += _compare_port(wanted, port, facts)
+    for route in config.routes:
+        wrong += _compare_route(wanted, route, facts)
+    return wrong + unmet(placement_changes(wanted, facts))
+
+
+def links_missing(wanted: Wanted, facts: VppFacts) -> bool:
+    """Test whether a link is still down on an interface that was set up, which may be negotiating."""
+    up = [name for name in wanted.interfaces if name in facts.interfaces and facts.interfaces[name].up]
+    return any(name in facts.hardware and not facts.hardware[name].link for name in up)
+
+
+def document(config: DutConfig, facts: VppFacts) -> dict[str, Any]:
+    """Collect the facts of an attestation: nothing that changes by itself, or with a restart of VPP."""
+    interfaces = [port.interface for port in config.ports]
+    routes: dict[str, Any] = {}
+    for route in config.routes:
+        entry = facts.entry(route)
+        routes[str(route.to)] = None
+        if entry is not None:
+            routes[str(route.to)] = {"paths": list(map(str, entry.paths)), "forwarding": list(entry.buckets)}
+    return {
+        "vpp": facts.version,
+        "threads": [{"name": thread.name, "lcore": thread.lcore} for thread in facts.threads],
+        "interfaces": {name: _interface(facts, name) for name in interfaces},
+        "neighbours": {
+            key: asdict(entry) for key, entry in sorted(facts.neighbours.items()) if key.partition("%")[2] in interfaces
+        },
+        "routes": routes,
+    }
+
+
+def spreading(config: DutConfig, facts: VppFacts) -> Spreading:
+    """Find the worker of each receive queue; VPP does not show the NICs' hash."""
+    places, hashes = list[QueuePlace](), list[PortHash]()
+    for port in config.ports:
+        queues = facts.placed(port.interface)
+        places += [QueuePlace(port.tester, placed.queue, placed.worker) for placed in queues]
+        hashes.append(PortHash(port.tester, None, reason=_why_no_hash(config, bool(queues))))
+    return Spreading(tuple(places), tuple(hashes))
+
+
+def _why_no_hash(config: DutConfig, queues: bool) -> str:
+    if config.vpp.interfaces == "af_packet":
+        return "the kernel spreads over af_packet's queues, by a hash of its own"
+    if config.rss is None:
+        return "VPP does not show the NIC's hash, and the config has no rss: section"
+    if config.rss.key == "random":
+        return "rss.key is random: drawn by the driver, and VPP does not show it"
+    return "VPP does not show the NIC's hash" if queues else "VPP shows no receive queue of it"
+
+
+def _interface(facts: VppFacts, name: str) -> dict[str, Any] | None:
+    interface, hardware = facts.interfaces.get(name), facts.hardware.get(name)
+    if interface is None or hardware is None:
+        return None
+    return {
+        "up": interface.up,
+        "link": hardware.link,
+        "mtu": interface.mtu,
+        "addresses": list(facts.addresses.get(name, ())),
+        "driver": hardware.driver,
+        "speed": hardware.speed,
+        "rx_queues": hardware.queues,
+        "rx_queues_max": hardware.max_queues,
+        "rx_descriptors": hardware.descriptors,
+        "rx_placement": [
+            {"queue": placed.queue, "worker": placed.worker, "mode": placed.mode} for placed in facts.placed(name)
+        ],
+    }
+
+
+def _compare_port(wanted: Wanted, port: Port, facts: VppFacts) -> list[Mismatch]:
+    name = port.interface
+    interface, hardware = facts.interfaces.get(name), facts.hardware.get(name)
+    if interface is None or hardware is None:
+        return [Mismatch("interface", name, f"only {', '.join(facts.interfaces)}")]
+    wrong = unmet(port_changes(wanted, port, facts))
+    if interface.up and not hardware.link:
+        wrong.append(Mismatch(f"link of {name}", "up", "no carrier", "look at its cable"))
+    if wanted.rx_queues is not None and hardware.queues != wanted.rx_queues:
+        queues = "unknown" if hardware.queues is None else str(hardware.queues)
+        wrong.append(Mismatch(f"receive queues of {name}", str(wanted.rx_queues), queues))
+    return wrong
+
+
+def _compare_route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Mismatch]:
+    """Require that the route's forwarding entry is one complete frame header, and no more specific route differs."""
+    port, wrong = wanted.port_of(route), []
+    forwards = via(str(route.via), wanted.routed(port), wanted.mac(port))
+    entry = facts.entry(route)
+    if entry is None:
+        wrong.append(Mismatch(f"route {route.to}", forwards, "none"))
+    elif entry.buckets != (forwards,):
+        stale = [path.hop for path in entry.paths if not path.resolved]
+        why = f" (unresolved: {', '.join(stale)})" if stale else ""
+        wrong.append(Mismatch(f"forwarding of {route.to}", forwards, " and ".join(entry.buckets) + why))
+    ours = {str(other.to) for other in wanted.config.routes}
+    for host in map(str, ends_of(route.to)):
+        inner = facts.routes.get(host)
+        if inner is None or entry is None or inner.prefix in (entry.prefix, *ours) or inner.buckets == (forwards,):
+            continue
+        leads = f"{inner.prefix} to {' and '.join(inner.buckets)}"
+        wrong.append(Mismatch(f"routes inside {route.to}", "none", leads))
+    return wrong
+
+
 def _listed(text: str) -> list[ListedInterface]:
-    """Interfaces that VPP has taken over: they are there to forward, with or without an address."""
-    devices = {name: one for name, one in parse_hardware(text).items() if not name.startswith(("local", "loop"))}
-    return [ListedInterface(name, queues=one.max_queues) for name, one in devices.items() if one.mac]
+    """List the interfaces that VPP has taken over: they are there to forward, with or without an address."""
+    return [
+        ListedInterface(name, queues=device.max_queues)
+        for name, device in parse_hardware(text).items()
+        if device.mac and not name.startswith(("local", "loop"))
+    ]
 
 
 _LISTING = Listing(("vppctl", "-s", VppSettings().socket, "show", "hardware-interfaces"), _listed)

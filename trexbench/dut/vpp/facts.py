@@ -1,4 +1,4 @@
-"""Facts of a VPP, read with one command and parsed."""
+"""Read a VPP's facts with one command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCRIPT = (
 """One shell for many vppctl commands: the box is under load while some of them run."""
 _NOT_FOUND = 127
 
-_VERSION = "show version verbose"
+VERSION = "show version verbose"
 _TABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "threads": ("show threads", show.parse_threads),
     "interfaces": ("show interface", show.parse_interfaces),
@@ -37,11 +37,7 @@ _TABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 
 @dataclass(frozen=True)
 class VppFacts:
-    """By name of interface: interfaces, hardware, addresses. routes: by the prefix, or host of it, that was looked up.
-
-    neighbours: by ``address%interface``. macs: of the Linux interfaces below af_packet's, by VPP's name; the tester
-    sends to them. conf: the text of startup.conf, where it may have to be changed.
-    """
+    """Everything that plan and verify need; interfaces, hardware and addresses are by name of interface."""
 
     version: str = ""
     threads: tuple[show.Thread, ...] = ()
@@ -49,10 +45,14 @@ class VppFacts:
     hardware: Mapping[str, show.Hardware] = field(default_factory=dict)
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     neighbours: Mapping[str, show.VppNeighbour] = field(default_factory=dict)
+    """By ``address%interface``."""
     placement: tuple[show.Placed, ...] = ()
     routes: Mapping[str, FibEntry] = field(default_factory=dict)
+    """By the prefix, or a host of it, that was looked up."""
     macs: Mapping[str, str] = field(default_factory=dict)
+    """MACs that the tester sends to, of the Linux interfaces below af_packet's, by VPP's name."""
     conf: str = ""
+    """Text of startup.conf, where it may have to be changed."""
 
     @property
     def workers(self) -> tuple[str, ...]:
@@ -64,14 +64,14 @@ class VppFacts:
         return hardware.queues if hardware else None
 
     def placed(self, interface: str) -> list[show.Placed]:
-        """Its receive queues in order, and who serves them."""
-        mine = (one for one in self.placement if one.interface == interface)
-        return sorted(mine, key=lambda one: one.queue)
+        """Receive queues of an interface in order, and who serves them."""
+        ours = (placed for placed in self.placement if placed.interface == interface)
+        return sorted(ours, key=lambda placed: placed.queue)
 
     def beside(self, interface: str) -> list[tuple[str, show.VppNeighbour]]:
-        """Address and MAC of each neighbour on this interface."""
-        split = ((key.partition("%"), one) for key, one in self.neighbours.items())
-        return [(address, one) for (address, _, name), one in split if name == interface]
+        """Address and entry of each neighbour on this interface."""
+        split = ((key.partition("%"), entry) for key, entry in self.neighbours.items())
+        return [(address, entry) for (address, _, name), entry in split if name == interface]
 
     @property
     def own_routes(self) -> dict[str, FibEntry]:
@@ -79,7 +79,7 @@ class VppFacts:
         return {prefix: entry for prefix, entry in self.routes.items() if entry.prefix == prefix}
 
     def entry(self, route: Route) -> FibEntry | None:
-        """The entry of exactly this prefix."""
+        """Entry of exactly this prefix."""
         return self.own_routes.get(str(route.to))
 
     def after_restart(self) -> VppFacts:
@@ -93,30 +93,29 @@ class VppFacts:
         deleted = set(interfaces)
         return replace(
             self,
-            interfaces={name: one for name, one in self.interfaces.items() if name not in deleted},
-            addresses={name: found for name, found in self.addresses.items() if name not in deleted},
-            neighbours={key: one for key, one in self.neighbours.items() if key.partition("%")[2] not in deleted},
-            placement=tuple(one for one in self.placement if one.interface not in deleted),
-            routes={key: one for key, one in self.routes.items() if not uses(one, deleted)},
+            interfaces={name: interface for name, interface in self.interfaces.items() if name not in deleted},
+            addresses={name: addresses for name, addresses in self.addresses.items() if name not in deleted},
+            neighbours={key: entry for key, entry in self.neighbours.items() if key.partition("%")[2] not in deleted},
+            placement=tuple(placed for placed in self.placement if placed.interface not in deleted),
+            routes={key: entry for key, entry in self.routes.items() if not uses(entry, deleted)},
         )
 
 
 def uses(entry: FibEntry, interfaces: set[str]) -> bool:
-    """Does a path lead to one of these interfaces, or to a deleted one?"""
+    """Test whether a path leads to one of these interfaces, or to a deleted one."""
     return any(path.hop.split()[-1] in interfaces or " if_index:" in path.hop for path in entry.paths)
 
 
 def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str, str]:
-    """The output of each command, in one round trip; DutError where VPP does not answer.
+    """Run the commands in one round trip and return the output of each; DutError where VPP does not answer.
 
-    What begins with a slash is a file to read; its text is empty where there is none.
+    A command that begins with a slash is a file to read; its text is empty where there is none.
     """
-    done = transport.run(("sh", "-c", _SCRIPT, socket), 2 * TIMEOUT_S, "".join(f"{one}\n" for one in commands))
+    done = transport.run(("sh", "-c", _SCRIPT, socket), 2 * TIMEOUT_S, "".join(f"{line}\n" for line in commands))
     if done.returncode == _NOT_FOUND:
         raise DutError(f"vppctl is not installed on {transport.place}", "install the package vpp")
     if done.returncode:
-        said = done.stderr.strip().splitlines()
-        why = said[-1] if said else f"exit code {done.returncode}"
+        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise DutError(f"VPP on {transport.place} does not answer at {socket} ({why})", "is it running there?")
     answers: dict[str, list[str]] = {}
     lines: list[str] = []
@@ -132,21 +131,21 @@ def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str,
 
 
 def read(transport: Transport, config: DutConfig) -> VppFacts:
-    """Everything that plan and verify need; NoInterface where there is no NIC for a driver of VPP's own."""
-    routed = [str(one) for route in config.routes for one in (route.to, *ends_of(route.to))]
-    of = {one: f"show {'ip6' if ':' in one else 'ip'} fib table 0 {one}" for one in routed}
+    """Read everything that plan and verify need; NoInterface where there is no NIC for a driver of VPP's own."""
+    targets = [str(target) for route in config.routes for target in (route.to, *ends_of(route.to))]
+    lookups = {target: f"show {'ip6' if ':' in target else 'ip'} fib table 0 {target}" for target in targets}
     native = {port.interface: NATIVE.fullmatch(port.interface) for port in config.ports}
-    devices = {f"/sys/bus/pci/devices/{pci_device(one)}/class": name for name, one in native.items() if one}
+    devices = {f"/sys/bus/pci/devices/{pci_device(match)}/class": name for name, match in native.items() if match}
     af_packet = [port.interface for port in config.ports if config.vpp.interfaces == "af_packet"]
     addresses = {name: linux_file(name, "address") for name in af_packet}
-    asked = [_VERSION, *(one for one, _ in _TABLES.values()), *of.values(), *devices, *addresses.values()]
-    said = ask(transport, config.vpp.socket, asked)
+    asked = [VERSION, *(command for command, _ in _TABLES.values()), *lookups.values(), *devices, *addresses.values()]
+    answers = ask(transport, config.vpp.socket, asked)
     for path, name in devices.items():
-        if not said[path].strip():
+        if not answers[path].strip():
             what = f"{config.name}: no NIC for {name}: there is no {path.rpartition('/')[0]}"
             raise NoInterface(what, "correct ports[].interface")
-    version = show.parse_version(said[_VERSION])[0]
-    tables = {field: parse(said[command]) for field, (command, parse) in _TABLES.items()}
-    routes = {one: parse_fib(said[command]) for one, command in of.items()}
-    macs = {name: mac for name, path in addresses.items() if (mac := said[path].strip().lower())}
+    version = show.parse_version(answers[VERSION])[0]
+    tables = {field: parse(answers[command]) for field, (command, parse) in _TABLES.items()}
+    routes = {target: parse_fib(answers[command]) for target, command in lookups.items()}
+    macs = {name: mac for name, path in addresses.items() if (mac := answers[path].strip().lower())}
     return VppFacts(version, routes=routes, macs=macs, **tables)

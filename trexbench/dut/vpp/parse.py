@@ -1,4 +1,4 @@
-"""Output of vppctl about its threads and one route -> facts. Pure; absent is None, never zero.
+"""Parse what vppctl prints about its threads and one route. Pure; absent is None, never zero.
 
 ``show ip fib PREFIX`` shows where VPP would send a packet, which neither its addresses nor its neighbours do.
 """
@@ -13,7 +13,7 @@ from ...core.dut.runtime import NodeRuntime, ThreadRuntime
 from .parse_show import wrong
 
 _NOTHING = ThreadRuntime(None, None, None, None, None, None, None, None, None, None, ())
-"""A thread of which nothing has been read yet."""
+"""Thread of which nothing has been read yet."""
 
 _COUNT = "([0-9]{1,20})"
 _NUMBER = r"((?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e(?:-[0-9]{1,3}|\+?[0-9]{1,2}))?)"
@@ -35,23 +35,26 @@ _NO_ROW = re.compile("-*|events pending.*")
 
 
 def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
-    """``show runtime`` of VPP 21.01 to 26.06: its threads in the order printed.
+    """Parse ``show runtime`` of VPP 21.01 to 26.06: its threads in the order printed.
 
-    A thread that is alone has no heading. DutError names the first line that belongs to no such output.
+    The only thread of a VPP has no heading. DutError names the first line that is no part of such output.
     """
     threads, tables = [_NOTHING], 0
-    for line in (" ".join(one.split()) for one in text.splitlines()):
-        if found := _THREAD.fullmatch(line):
-            lcore = int(found[3]) if found[3] else None
-            threads.append(replace(_NOTHING, number=int(found[1]), name=found[2], lcore=lcore))
-        elif found := _TIME.fullmatch(line):
-            time_s, vectors, loops = (None if one is None else float(one) for one in found.groups())
+    for line in (" ".join(printed.split()) for printed in text.splitlines()):
+        if match := _THREAD.fullmatch(line):
+            lcore = int(match[3]) if match[3] else None
+            threads.append(replace(_NOTHING, number=int(match[1]), name=match[2], lcore=lcore))
+        elif match := _TIME.fullmatch(line):
+            time_s, vectors, loops = (None if word is None else float(word) for word in match.groups())
             threads[-1] = replace(threads[-1], time_s=time_s, vectors_per_node=vectors, loops_per_s=loops)
-        elif found := _RATES.fullmatch(line):
-            received, sent, dropped, punted = map(float, found.groups())
+        elif match := _RATES.fullmatch(line):
+            received, sent, dropped, punted = map(float, match.groups())
             threads[-1] = replace(threads[-1], in_pps=received, out_pps=sent, drop_pps=dropped, punt_pps=punted)
-        elif found := _NODE.fullmatch(line) or _NODE_OF_UNKNOWN_STATE.fullmatch(line):
-            threads[-1] = replace(threads[-1], nodes=(*threads[-1].nodes, _node(*found.groups())))
+        elif match := _NODE.fullmatch(line) or _NODE_OF_UNKNOWN_STATE.fullmatch(line):
+            name, _quote, state, calls, packets, suspends, *clocks = match.groups()
+            state = "interrupt wait" if state == "interrupt wa" else state
+            node = NodeRuntime(name, state, int(calls), int(packets), int(suspends), *map(float, clocks))
+            threads[-1] = replace(threads[-1], nodes=(*threads[-1].nodes, node))
         elif _HEAD.fullmatch(line):
             tables += 1
         elif not _NO_ROW.fullmatch(line):
@@ -61,16 +64,12 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
     return tuple(threads[1:] or threads)
 
 
-def _node(name: str, _quote: str, state: str, calls: str, vectors: str, suspends: str, *clocks: str) -> NodeRuntime:
-    state = "interrupt wait" if state == "interrupt wa" else state
-    return NodeRuntime(name, state, int(calls), int(vectors), int(suspends), *map(float, clocks))
-
-
 @dataclass(frozen=True)
 class FibPath:
-    """hop: ``100.65.1.2 host-d0``; ``100.65.1.2 if_index:1`` where that interface was deleted; or other words."""
+    """One path of a route."""
 
     hop: str
+    """``100.65.1.2 host-d0``; ``100.65.1.2 if_index:1`` where that interface was deleted; or other words."""
     resolved: bool
 
     def __str__(self) -> str:
@@ -79,15 +78,14 @@ class FibPath:
 
 @dataclass(frozen=True)
 class FibEntry:
-    """prefix: of the entry that was found: a shorter one where the one asked for does not exist.
-
-    buckets: what packets are spread over, without numbers that VPP assigns anew: ``ipv4 via 100.65.1.2 host-d0
-    to f2:1f:ed:c6:5d:f9`` (the MAC that is written into the frame), ``dpo-drop ip4``, ``arp-ipv4: via ...``.
-    """
+    """Forwarding entry that VPP uses for a prefix or a host."""
 
     prefix: str
+    """Its own prefix: a shorter one where the one asked for does not exist."""
     paths: tuple[FibPath, ...]
     buckets: tuple[str, ...]
+    """Destinations that packets are spread over: ``ipv4 via 100.65.1.2 host-d0 to f2:1f:ed:c6:5d:f9`` (the MAC that
+    is written into the frame), ``dpo-drop ip4``, ``arp-ipv4: via ...``; without numbers that VPP assigns anew."""
 
 
 _PREFIX = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}/[0-9]{1,2}|[0-9a-f:.]{2,45}/[0-9]{1,3}) fib:[0-9]+ .*")
@@ -99,9 +97,9 @@ _REWRITE = re.compile(r"ipv[46] via (\S+) (\S+): mtu:[0-9]+ next:[0-9]+ (?:flags
 
 
 def parse_fib(text: str) -> FibEntry:
-    """The entry of the first table printed; DutError where none is."""
+    """Parse ``show ip fib PREFIX``: the entry of the first table printed; DutError where there is none."""
     lines = [line.strip() for line in text.splitlines()]
-    prefixes = ((at, found) for at, line in enumerate(lines) if (found := _PREFIX.fullmatch(line)))
+    prefixes = ((at, match) for at, line in enumerate(lines) if (match := _PREFIX.fullmatch(line)))
     begin, prefix = next(prefixes, (0, None))
     if prefix is None:
         raise wrong("show ip fib", text, "names no prefix")
@@ -113,35 +111,35 @@ def parse_fib(text: str) -> FibEntry:
 
 
 def via(address: str, interface: str, mac: str) -> str:
-    """The bucket of a route through this neighbour, when it is complete."""
+    """Bucket of a complete route through this neighbour."""
     return f"{'ipv6' if ':' in address else 'ipv4'} via {address} {interface} to {mac}"
 
 
 def _paths(lines: Sequence[str]) -> tuple[FibPath, ...]:
-    """Each begins with its attributes; its next hop is on the line after, then whether it is resolved."""
+    # each begins with its attributes; its next hop is on the line after, then whether it is resolved
     heads = [at for at, line in enumerate(lines) if _PATH.fullmatch(line)]
-    found = []
+    paths = []
     for at, after in zip(heads, [*heads, len(lines)][1:], strict=True):
         body = [line for line in lines[at + 1 : after] if line]
         flags = re.search(r"oper-flags:([a-z,-]*)", lines[at])
         resolved = flags is not None and "resolved" in flags[1].split(",") and "unresolved" not in body
-        found.append(FibPath(body[0] if body else "nowhere", resolved))
-    return tuple(found)
+        paths.append(FibPath(body[0] if body else "nowhere", resolved))
+    return tuple(paths)
 
 
 def _buckets(lines: Sequence[str]) -> tuple[str, ...]:
-    """The buckets of the first load balance, which says how many it has."""
+    # of the first load balance, which says how many it has
     head = next((m for line in lines if (m := _BUCKETS.fullmatch(line))), None)
     if head is None:
         raise wrong("show ip fib", "\n".join(lines), "has no load balance")
-    found = [_bucket(m[1]) for line in lines if (m := _BUCKET.fullmatch(line))]
-    if len(found) < int(head[1]):
-        raise wrong("show ip fib", "\n".join(lines), f"names {len(found)} of {head[1]} buckets")
-    return tuple(found[: int(head[1])])
+    buckets = [_bucket(m[1]) for line in lines if (m := _BUCKET.fullmatch(line))]
+    if len(buckets) < int(head[1]):
+        raise wrong("show ip fib", "\n".join(lines), f"names {len(buckets)} of {head[1]} buckets")
+    return tuple(buckets[: int(head[1])])
 
 
 def _bucket(text: str) -> str:
-    if found := _REWRITE.fullmatch(text):
-        mac = ":".join(found[3][at : at + 2] for at in range(0, 12, 2))
-        return via(found[1], found[2], mac)
+    if match := _REWRITE.fullmatch(text):
+        mac = ":".join(match[3][at : at + 2] for at in range(0, 12, 2))
+        return via(match[1], match[2], mac)
     return re.sub(r" \[.*", "", text)[:120]
