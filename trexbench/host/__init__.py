@@ -1,1 +1,1 @@
-"""Figures that any Linux or FreeBSD host reports: CPU time, packets, interrupts, cycles; and the power it draws."""
+"""Counters that any Linux or FreeBSD host reports: CPU time, packets, interrupts, cycles; and the power it draws."""

@@ -1,4 +1,4 @@
-"""Counters that FreeBSD's tools print -> numbers, and which of them are right for a NIC: its driver's source says so.
+"""Parse counters that FreeBSD's tools print, and select those that are right for a NIC, by its driver's source.
 
 Pure; absent is None, never zero; DutError for other text.
 """
@@ -41,7 +41,7 @@ PLATFORM_VARIABLES: Mapping[str, str] = {
     "board_name": "smbios.planar.product",
     "board_version": "smbios.planar.version",
 }
-"""By Linux' names, kernel variables that the loader sets (stand/libsa/smbios.c); a machine without SMBIOS has none."""
+"""Kernel variables that the loader sets (stand/libsa/smbios.c), by Linux' names; without SMBIOS there are none."""
 _KENV = re.compile(r'([^=]+)="(.*)"')
 _MICROCODE = re.compile(
     r"MSR 0x8b: 0x([0-9a-f]{1,8}) 0x([0-9a-f]{1,8})|CPU microcode: updated from 0x[0-9a-f]{1,16} to 0x([0-9a-f]{1,16})"
@@ -50,64 +50,64 @@ _MICROCODE = re.compile(
 
 
 def parse_sysctl(text: str) -> dict[str, str]:
-    """``sysctl -e``: value by name; a value may take several lines."""
-    found: dict[str, str] = {}
+    """Parse ``sysctl -e``: value by name; a value may take several lines."""
+    values: dict[str, str] = {}
     name = ""
     for line in text.splitlines():
         if match := _SYSCTL.fullmatch(line):
             name = match[1]
-            found[name] = match[2].strip()
+            values[name] = match[2].strip()
         elif name and line.strip():
-            found[name] += f" {line.strip()}"
-    return found
+            values[name] += f" {line.strip()}"
+    return values
 
 
 def parse_kenv(text: str) -> dict[str, str]:
-    """``kenv``: PLATFORM_VARIABLES that say anything, by name."""
-    found = {match[1]: match[2].strip() for match in map(_KENV.fullmatch, text.splitlines()) if match}
-    return {name: found[variable] for name, variable in PLATFORM_VARIABLES.items() if found.get(variable)}
+    """Parse ``kenv``: PLATFORM_VARIABLES that are not empty, by name."""
+    values = {match[1]: match[2].strip() for match in map(_KENV.fullmatch, text.splitlines()) if match}
+    return {name: values[variable] for name, variable in PLATFORM_VARIABLES.items() if values.get(variable)}
 
 
 def parse_microcode(text: str) -> str | None:
-    """The revision, as in ``0x24``: Intel's CPUs have it in the register's upper half, AMD's in its lower one."""
-    found = _MICROCODE.search(text)
-    revision = next((int(digits, 16) for digits in found.groups("0") if int(digits, 16)), 0) if found else 0
+    """Parse the revision, as in ``0x24``: Intel has it in the register's upper half, AMD in its lower one."""
+    match = _MICROCODE.search(text)
+    revision = next((int(digits, 16) for digits in match.groups("0") if int(digits, 16)), 0) if match else 0
     return f"{revision:#x}" if revision else None
 
 
 def device(interface: str) -> tuple[str, str] | None:
-    """``ix0`` -> its driver and unit, (``ix``, ``0``); None for other names, such as a VLAN's."""
-    found = re.fullmatch(r"([a-z][a-z0-9_]*?)([0-9]{1,4})", interface)
-    return (found[1], found[2]) if found else None
+    """Split ``ix0`` into driver and unit, (``ix``, ``0``); None for other names, such as a VLAN's."""
+    match = re.fullmatch(r"([a-z][a-z0-9_]*?)([0-9]{1,4})", interface)
+    return (match[1], match[2]) if match else None
 
 
 def parse_interrupts(text: str) -> list[tuple[int, str, int]]:
-    """``vmstat -ia``: interrupt number, name, and count since boot, as in (264, ``ix0:rxq0``, 1218965)."""
+    """Parse ``vmstat -ia``: interrupt number, name, and count since boot, as in (264, ``ix0:rxq0``, 1218965)."""
     return [(int(match[1]), match[2], int(match[3])) for match in map(_IRQ.fullmatch, text.splitlines()) if match]
 
 
 def receive_queues(interrupts: Iterable[tuple[int, str, int]]) -> dict[str, dict[int, int]]:
     """Interrupt number of each receive queue, by interface and queue."""
-    found: dict[str, dict[int, int]] = {}
+    queues: dict[str, dict[int, int]] = {}
     for irq, name, _ in interrupts:
         if match := _RXQ.fullmatch(name):
-            found.setdefault(match[1], {})[int(match[2])] = irq
-    return found
+            queues.setdefault(match[1], {})[int(match[2])] = irq
+    return queues
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
-    """``cpuset -g -x IRQ``, as in ``irq 264 mask: 0, 1``: the CPUs that may serve the interrupt."""
-    found = re.search(r"^irq [0-9]+ mask: ([0-9]{1,5}(?:, ?[0-9]{1,5})*)\s*$", text, re.MULTILINE)
-    if not found:
+    """Parse ``cpuset -g -x IRQ``, ``irq 264 mask: 0, 1``: the CPUs that may serve the interrupt."""
+    match = re.search(r"^irq [0-9]+ mask: ([0-9]{1,5}(?:, ?[0-9]{1,5})*)\s*$", text, re.MULTILINE)
+    if not match:
         raise DutError(f"cpuset printed no CPUs ({text.strip()[:60]!r})")
-    return tuple(int(cpu) for cpu in found[1].split(","))
+    return tuple(map(int, match[1].split(",")))
 
 
 def parse_cpu_times(values: Mapping[str, str], booked_as_interrupt: bool) -> tuple[CpuTime, ...]:
-    """From ``kern.cp_times``, ``kern.clockrate`` and ``dev.cpu.N.freq`` (MHz), as sysctl prints them.
+    """Parse ``kern.cp_times``, ``kern.clockrate`` and ``dev.cpu.N.freq`` (MHz), as sysctl prints them.
 
-    A CPU that is absent, or a hyperthread that is off, has a place there without a tick (sys/kern/kern_clock.c): it is
-    left out. Where only the first CPU has a frequency, it holds for all: cpufreq(4) then sets them together.
+    A CPU that is absent, or a hyperthread that is off, has no ticks (sys/kern/kern_clock.c) and is left out. A
+    frequency that only the first CPU has holds for all: cpufreq(4) then sets them together.
     booked_as_interrupt: packets are handled in interrupt threads (else in threads that count as ``sys``).
     """
     ticks = counts(values.get("kern.cp_times", "").split())
@@ -115,14 +115,14 @@ def parse_cpu_times(values: Mapping[str, str], booked_as_interrupt: bool) -> tup
     if not ticks or not any(ticks) or len(ticks) % _CPU_STATES or not hz or not int(hz[1]):
         raise DutError("sysctl printed no CPU times (kern.cp_times, kern.clockrate)")
     first = number(values.get("dev.cpu.0.freq"))
-    found = []
+    times = []
     for cpu in range(len(ticks) // _CPU_STATES):
         user, nice, kernel, interrupt, idle = ticks[cpu * _CPU_STATES :][:_CPU_STATES]
         mhz = number(values.get(f"dev.cpu.{cpu}.freq")) or first
-        if not user + nice + kernel + interrupt + idle:
-            continue
         busy = user + nice + kernel + interrupt
-        found.append(
+        if not busy + idle:
+            continue
+        times.append(
             CpuTime(
                 cpu,
                 total_s=(busy + idle) / int(hz[1]),
@@ -131,15 +131,15 @@ def parse_cpu_times(values: Mapping[str, str], booked_as_interrupt: bool) -> tup
                 clock_hz=mhz * 1e6 if mhz and mhz > 0 else None,
             )
         )
-    return tuple(found)
+    return tuple(times)
 
 
 def parse_interface_counts(text: str) -> dict[str, dict[str, int]]:
-    """``netstat -ibdnW``: the row of each interface itself (``<Link#1>``), by the header's names.
+    """Parse ``netstat -ibdnW``: the row of each interface itself (``<Link#1>``), by the header's names.
 
-    Its address may be missing, so values are taken from the row's end. What is not printed is left out.
+    Values are taken from the row's end, since its address may be missing. What is not printed is left out.
     """
-    found: dict[str, dict[str, int]] = {}
+    interfaces: dict[str, dict[str, int]] = {}
     columns: Sequence[str] = ()
     for line in text.splitlines():
         words = line.split()
@@ -147,14 +147,14 @@ def parse_interface_counts(text: str) -> dict[str, dict[str, int]]:
             columns = words[4:]
         elif columns and len(words) >= 3 + len(columns) and words[2].startswith("<Link#"):
             values = zip(columns, map(number, words[-len(columns) :]), strict=True)
-            found[words[0].rstrip("*")] = {name: value for name, value in values if value is not None}
+            interfaces[words[0].rstrip("*")] = {name: value for name, value in values if value is not None}
     if not columns:
         raise DutError(f"netstat -i printed no table of interfaces ({text.strip()[:60]!r})")
-    return found
+    return interfaces
 
 
 def parse_netisr_drops(text: str) -> int:
-    """``netstat -Q``: packets of IPv4 and IPv6 that found a netisr queue full, over all workstreams."""
+    """Parse ``netstat -Q``: packets of IPv4 and IPv6 that found a netisr queue full, over all workstreams."""
     drops: int | None = None
     at = -1
     for line in text.splitlines():
@@ -172,45 +172,34 @@ def parse_netisr_drops(text: str) -> int:
 
 
 def parse_protocol(text: str) -> dict[str, int]:
-    """``netstat -s -p ip``: count by its words, as in ``output packets discarded due to no route``.
-
-    netstat prints ``1 output packet``: the words are those of any other number.
-    """
+    """Parse ``netstat -s -p ip``: count by its words, in the plural (``output packets discarded due to no route``)."""
     lines = (re.fullmatch(r"\s+([0-9]{1,20}) (\S.*?)", line) for line in text.splitlines())
-    found = {re.sub(r"\bpacket\b", "packets", match[2]): int(match[1]) for match in lines if match}
-    if not found:
+    counters = {re.sub(r"\bpacket\b", "packets", match[2]): int(match[1]) for match in lines if match}
+    if not counters:
         raise DutError(f"netstat -s printed no counts ({text.strip()[:60]!r})")
-    return found
+    return counters
 
 
 @dataclass(frozen=True)
 class NicCounters:
-    """Counters of frames that a driver loses, each frame in one of them.
-
-    columns: of ``netstat -i``. leaves: of sysctl, below the device. by_queue: received and sent frames are the sums
-    over its queues, which software counts as it goes; else netstat's Ipkts and Opkts. known: its source was read.
-    """
+    """Counters of frames that a driver loses, each frame in one of them."""
 
     columns: tuple[str, ...] = ("Ierrs", "Idrop", "Oerrs")
+    """Columns of ``netstat -i``."""
     leaves: tuple[str, ...] = ()
+    """Sysctls below the device."""
     by_queue: bool = False
+    """Received and sent frames are the sums over its queues, counted by software; else netstat's Ipkts and Opkts."""
     known: bool = True
+    """The driver's source was read."""
 
 
 _IX = NicCounters(
     columns=(),
-    leaves=tuple(
-        f"mac_stats.{name}"
-        for name in (
-            "rx_missed_packets",
-            "crc_errs",
-            "ill_errs",
-            "rec_len_errs",
-            "recv_undersized",
-            "recv_fragmented",
-            "recv_oversized",
-            "recv_jabberd",
-        )
+    leaves=(
+        *("mac_stats.rx_missed_packets", "mac_stats.crc_errs", "mac_stats.ill_errs", "mac_stats.rec_len_errs"),
+        *("mac_stats.recv_undersized", "mac_stats.recv_fragmented", "mac_stats.recv_oversized"),
+        "mac_stats.recv_jabberd",
     ),
     by_queue=True,
 )
@@ -228,28 +217,26 @@ _ANY = NicCounters(known=False)
 
 
 def counters_of(interface: str) -> NicCounters:
-    """Counters that are right for this NIC; all that ``netstat -i`` has where the source of its driver was not read."""
-    which = device(interface)
-    return _BY_DRIVER.get(which[0], _ANY) if which else _ANY
+    """Counters that are right for this NIC; all of ``netstat -i`` where the source of its driver was not read."""
+    driver, _unit = device(interface) or ("", "")
+    return _BY_DRIVER.get(driver, _ANY)
 
 
 def leaf_of(name: str) -> tuple[str, str] | None:
-    """Interface and leaf of a sysctl's name: ``dev.ix.0.mac_stats.crc_errs`` -> (``ix0``, ``mac_stats.crc_errs``)."""
-    found = _LEAF.fullmatch(name)
-    return (f"{found[1]}{found[2]}", found[3]) if found else None
+    """Split a sysctl's name: ``dev.ix.0.mac_stats.crc_errs`` into ``ix0`` and ``mac_stats.crc_errs``."""
+    match = _LEAF.fullmatch(name)
+    return (f"{match[1]}{match[2]}", match[3]) if match else None
 
 
 def leaves_of(interface: str, values: Mapping[str, str]) -> dict[str, int]:
     """Counts below the device of this interface, by the rest of their names."""
-    found = ((leaf_of(name), number(value)) for name, value in values.items())
-    return {leaf[1]: count for leaf, count in found if leaf and leaf[0] == interface and count is not None}
+    counters = ((leaf_of(name), number(value)) for name, value in values.items())
+    return {leaf[1]: count for leaf, count in counters if leaf and leaf[0] == interface and count is not None}
 
 
 def is_counter(name: str) -> bool:
-    """Test for a sysctl of a device that is read: of its driver's row, of a queue or ring, or iflib's mark."""
-    found = leaf_of(name)
-    if found is None:
-        return False
-    row, leaf = counters_of(found[0]), found[1]
+    """Test for a device's sysctl to be read: one that its driver needs, of a queue or ring, or iflib's mark."""
+    interface, leaf = leaf_of(name) or ("", "")
+    row = counters_of(interface)
     forms = (PACKETS_OF_QUEUE, DROPS_OF_RING, *((SENT_BY_QUEUE,) if row.by_queue else ()))
     return leaf == IFLIB or leaf in row.leaves or any(form.fullmatch(leaf) for form in forms)

@@ -1,4 +1,4 @@
-"""Counters that Linux's tools print -> numbers; absent is None or left out, never zero. And its machine's platform."""
+"""Parse counters that Linux's tools print; absent is None or left out, never zero. And read its machine's platform."""
 
 from __future__ import annotations
 
@@ -33,60 +33,61 @@ PLATFORM_FILES: Mapping[str, str] = {
     "microcode": "/sys/devices/system/cpu/cpu0/microcode/version",
     **{name: f"/sys/class/dmi/id/{name}" for name in _DMI},
 }
-"""Files that describe a machine below its kernel: each is absent where the machine does not report it."""
+"""Files that describe a machine below its kernel, absent where it does not report them."""
+WAN_HANDLE = "7b0:"
+"""Handle of the root qdisc of a WAN that a run has made: no number that a kernel assigns by itself."""
 
 
 def platform_of(files: Mapping[str, str]) -> dict[str, str]:
-    """PLATFORM_FILES that are there and say anything, by name."""
+    """Select PLATFORM_FILES that are not empty, by name."""
     return {name: text for name, path in PLATFORM_FILES.items() if (text := files.get(path, "").strip())}
 
 
 def read_platform(transport: Transport) -> dict[str, str]:
-    """Microcode, BIOS and board, as far as the host tells; they are no setting of it, so no part of a DUT's facts."""
+    """Read microcode, BIOS and board, as far as the host reports them; they are no part of a DUT's settings."""
     with suppress(DutError):
         return platform_of(read_files(transport, "-sH", "", *PLATFORM_FILES.values()))
     return {}
 
 
 def parse_json(text: str, what: str) -> list[dict[str, Any]]:
-    """The list that ``ip -json`` and ``ethtool --json`` print; nothing at all is an empty list."""
+    """Parse the list that ``ip -json`` and ``ethtool --json`` print; no output is an empty list."""
     try:
-        found = msgspec.json.decode(text, type=list[dict[str, Any]]) if text.strip() else []
+        entries = msgspec.json.decode(text, type=list[dict[str, Any]]) if text.strip() else []
     except (ValueError, RecursionError):
-        told = text.strip()[:60]
-        raise DutError(f"{what} printed no list in JSON ({told!r})", "it needs iproute2 of 2018 or later") from None
-    return [entry for entry in found if entry]  # iproute2 prints {} for what a filter left out
+        printed = text.strip()[:60]
+        raise DutError(f"{what} printed no JSON list ({printed!r})", "it needs iproute2 of 2018 or later") from None
+    return list(filter(None, entries))  # iproute2 prints {} for what a filter left out
 
 
 def parse_uptime(lines: Sequence[str]) -> float | None:
-    """/proc/uptime: seconds since boot."""
+    """Parse /proc/uptime: seconds since boot."""
     word = (lines[0].split() or [""])[0] if lines else ""
     return float(word) if re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,6}", word) else None
 
 
 def parse_stat(lines: Sequence[str], clocks: Mapping[int, float]) -> tuple[CpuTime, ...]:
-    """/proc/stat by CPU. clocks: Hz, by CPU. packet_s is the time of soft interrupts.
+    """Parse /proc/stat by CPU. clocks: Hz, by CPU. packet_s is the time of soft interrupts.
 
-    Stolen time counts in the total, since shares are of elapsed time, but not as busy. Guest time is in user time
-    already.
+    Stolen time counts in the total, since shares are of elapsed time, but not as busy. Guest time is in user time.
     """
-    found = []
+    times = []
     for cpu, (user, nice, system, idle, iowait, irq, softirq, stolen) in _stat_times(lines):
         busy = user + nice + system + irq + softirq
         total = busy + idle + iowait + stolen
-        found.append(CpuTime(cpu, total, busy, softirq, clocks.get(cpu), user + nice, system))
-    if not found:
+        times.append(CpuTime(cpu, total, busy, softirq, clocks.get(cpu), user + nice, system))
+    if not times:
         raise DutError("/proc/stat names no CPU")
-    return tuple(found)
+    return tuple(times)
 
 
 def parse_programs(lines: Sequence[str]) -> dict[int, tuple[float, float]]:
-    """/proc/stat by CPU: seconds of programs, outside of the kernel; and those that the hypervisor gave to others."""
+    """Parse /proc/stat by CPU: seconds of programs outside the kernel, and seconds stolen by the hypervisor."""
     return {cpu: (user + nice, stolen) for cpu, (user, nice, *_, stolen) in _stat_times(lines)}
 
 
 def _stat_times(lines: Sequence[str]) -> Iterator[tuple[int, list[float]]]:
-    """Each CPU's user, nice, system, idle, iowait, irq, softirq and stolen time, in seconds."""
+    """Yield each CPU's user, nice, system, idle, iowait, irq, softirq and stolen time, in seconds."""
     for line in lines:
         name, *words = line.split() or [""]
         if not re.fullmatch("cpu[0-9]{1,5}", name):
@@ -98,7 +99,7 @@ def _stat_times(lines: Sequence[str]) -> Iterator[tuple[int, list[float]]]:
 
 
 def parse_clocks(files: Mapping[str, Sequence[str]]) -> dict[int, float]:
-    """Hz by CPU, from cpufreq's scaling_cur_freq (kHz), else from /proc/cpuinfo ("cpu MHz")."""
+    """Parse clocks in Hz by CPU, from cpufreq's scaling_cur_freq (kHz), else from /proc/cpuinfo ("cpu MHz")."""
     clocks: dict[int, float] = {}
     cpu = None
     for line in files.get("/proc/cpuinfo", ()):
@@ -111,12 +112,12 @@ def parse_clocks(files: Mapping[str, Sequence[str]]) -> dict[int, float]:
         match = re.fullmatch("/sys/devices/system/cpu/cpu([0-9]{1,5})/cpufreq/scaling_cur_freq", path)
         if match and lines and re.fullmatch("[0-9]{1,9}", lines[0].strip()):
             clocks[int(match[1])] = int(lines[0]) * 1e3
-    return {one: hz for one, hz in clocks.items() if hz > 0}
+    return {number: hz for number, hz in clocks.items() if hz > 0}
 
 
 def parse_snmp(lines: Sequence[str]) -> dict[str, int]:
-    """/proc/net/snmp or netstat: by ``Ip.InReceives``. Two lines for each protocol, names and numbers."""
-    found: dict[str, int] = {}
+    """Parse /proc/net/snmp or netstat, by ``Ip.InReceives``: two lines for each protocol, names and numbers."""
+    counters: dict[str, int] = {}
     names: dict[str, list[str]] = {}
     for line in lines:
         protocol, _, rest = line.partition(":")
@@ -128,90 +129,90 @@ def parse_snmp(lines: Sequence[str]) -> dict[str, int]:
         else:
             for name, word in zip(names[protocol], words, strict=True):
                 if count := counts([word]):
-                    found[f"{protocol}.{name}"] = count[0]
-    return found
+                    counters[f"{protocol}.{name}"] = count[0]
+    return counters
 
 
 def parse_snmp6(lines: Sequence[str]) -> dict[str, int]:
-    """/proc/net/dev_snmp6/<interface>: a name and a number in each line; by ``Ip6.InReceives``, as parse_snmp."""
-    found: dict[str, int] = {}
+    """Parse /proc/net/dev_snmp6/<interface>, by ``Ip6.InReceives`` as parse_snmp: a name and a number in each line."""
+    counters: dict[str, int] = {}
     for line in lines:
         name, *words = line.split() or [""]
         if name.startswith("Ip6") and (count := counts(words)) and len(count) == 1:
-            found[f"Ip6.{name[3:]}"] = count[0]
-    return found
+            counters[f"Ip6.{name[3:]}"] = count[0]
+    return counters
 
 
 def parse_net_dev(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """/proc/net/dev: packets received and sent, by interface."""
-    found = {}
+    """Parse /proc/net/dev: packets received and sent, by interface."""
+    interfaces = {}
     for line in lines:
         name, _, rest = line.rpartition(":")
         packets = counts(rest.split()[1:10:8])
         if name.strip() and packets and len(packets) == 2:
-            found[name.strip()] = (packets[0], packets[1])
-    return found
+            interfaces[name.strip()] = (packets[0], packets[1])
+    return interfaces
 
 
 def parse_softirqs(lines: Sequence[str]) -> dict[str, dict[int, int]]:
-    """/proc/softirqs: how often each kind was raised, by CPU."""
+    """Parse /proc/softirqs: how often each kind was raised, by CPU."""
     cpus = _cpu_columns(lines)
-    found = {}
+    kinds = {}
     for line in lines[1:]:
         name, _, rest = line.partition(":")
         raised = counts(rest.split())
         if raised and len(raised) == len(cpus):
-            found[name.strip()] = dict(zip(cpus, raised, strict=True))
-    return found
+            kinds[name.strip()] = dict(zip(cpus, raised, strict=True))
+    return kinds
 
 
 def parse_softnet(lines: Sequence[str]) -> dict[int, dict[str, int]]:
-    """/proc/net/softnet_stat by CPU, hexadecimal. The CPU is the 13th column; on older kernels, the row."""
-    found = {}
+    """Parse /proc/net/softnet_stat by CPU, which is the 13th column, or the row on older kernels."""
+    cpus = {}
     for row, line in enumerate(lines):
         words = line.split()
         if len(words) >= len(_SOFTNET) and all(re.fullmatch("[0-9a-f]{1,16}", word) for word in words):
             cpu = int(words[12], 16) if len(words) > 12 else row
-            found[cpu] = {name: int(word, 16) for name, word in zip(_SOFTNET, words, strict=False)}
-    return found
+            cpus[cpu] = {name: int(word, 16) for name, word in zip(_SOFTNET, words, strict=False)}
+    return cpus
 
 
 def parse_interrupts(lines: Sequence[str]) -> dict[int, tuple[str, int]]:
-    """/proc/interrupts: name of each numbered interrupt, and its count over all CPUs."""
+    """Parse /proc/interrupts: name of each numbered interrupt, and its count over all CPUs."""
     cpus = len(_cpu_columns(lines))
-    found = {}
+    interrupts = {}
     for line in lines[1:]:
         number, _, rest = line.partition(":")
         words = rest.split()
         counted, numbered = counts(words[:cpus]), counts([number.strip()])
         if numbered and counted and cpus < len(words):
-            found[numbered[0]] = (words[-1], sum(counted))
-    return found
+            interrupts[numbered[0]] = (words[-1], sum(counted))
+    return interrupts
 
 
 def _cpu_columns(lines: Sequence[str]) -> list[int]:
-    """CPUs in the heading of /proc/softirqs or interrupts; none where the first line is no heading."""
+    """Parse the CPUs in the heading of /proc/softirqs or interrupts; none where the first line is no heading."""
     words = lines[0].split() if lines else []
     return [int(word[3:]) for word in words] if all(re.fullmatch("CPU[0-9]{1,5}", word) for word in words) else []
 
 
 def parse_link_counters(text: str) -> dict[str, dict[str, int]]:
-    """``ip -s -s -json link show`` by interface: ``rx.packets``, ``tx.dropped`` ... of stats64."""
-    found: dict[str, dict[str, int]] = {}
+    """Parse ``ip -s -s -json link show`` by interface: ``rx.packets``, ``tx.dropped`` ... of stats64."""
+    interfaces: dict[str, dict[str, int]] = {}
     for entry in parse_json(text, "ip link"):
         stats = entry.get("stats64")
-        counters = found.setdefault(str(entry.get("ifname")), {})
-        for way, values in stats.items() if isinstance(stats, dict) else ():
+        counters = interfaces.setdefault(str(entry.get("ifname")), {})
+        for direction, values in stats.items() if isinstance(stats, dict) else ():
             for name, value in values.items() if isinstance(values, dict) else ():
                 if _is_count(value):
-                    counters[f"{way}.{name}"] = value
-    return found
+                    counters[f"{direction}.{name}"] = value
+    return interfaces
 
 
 def parse_qdisc_drops(text: str) -> dict[str, int]:
-    """``tc -s -json qdisc show``: drops of each interface's root qdisc, which include its children's.
+    """Parse ``tc -s -json qdisc show``: drops of each interface's root qdisc, which include its children's.
 
-    What a WAN of ours has lost, the DUT has not.
+    A WAN of ours is left out: the DUT did not lose what it has lost.
     """
     return {
         str(entry.get("dev")): entry["drops"]
@@ -220,26 +221,22 @@ def parse_qdisc_drops(text: str) -> dict[str, int]:
     }
 
 
-WAN_HANDLE = "7b0:"
-"""Handle of the root qdisc of a WAN that a run has made: no number that a kernel gives by itself."""
-
-
 def parse_nic_counters(text: str) -> dict[str, int]:
-    """``ethtool -S``: every counter that is a whole number.
+    """Parse ``ethtool -S``: every counter that is a whole number.
 
     vmxnet3 prints the same names for every queue, below a line with its number, which is put before them.
     """
-    found, queue = {}, ""
+    counters, queue = {}, ""
     for match in filter(None, map(_COUNT.fullmatch, text.splitlines())):
         if match[1] in ("Rx Queue#", "Tx Queue#"):
             queue = f"{match[1]} {match[2]}: "
         else:
-            found[queue + match[1]] = int(match[2])
-    return found
+            counters[queue + match[1]] = int(match[2])
+    return counters
 
 
 def parse_driver(text: str) -> dict[str, str]:
-    """``ethtool -i``: driver, version, firmware-version, bus-info, as far as they are printed."""
+    """Parse ``ethtool -i``: driver, version, firmware-version, bus-info, as far as they are printed."""
     pairs = (line.partition(": ") for line in text.splitlines())
     names = ("driver", "version", "firmware-version", "bus-info")
     return {name: value.strip() for name, colon, value in pairs if colon and name in names and value.strip()}
@@ -248,14 +245,14 @@ def parse_driver(text: str) -> dict[str, str]:
 def queue_counts(counters: Mapping[str, int]) -> dict[int, int]:
     """Packets by receive queue, from the first style of names that the driver uses."""
     for style in _QUEUE_STYLES:
-        found = {int(match[1]): counters[name] for name in counters if (match := re.fullmatch(style, name))}
-        if found:
-            return dict(sorted(found.items()))
+        queues = {int(match[1]): counters[name] for name in counters if (match := re.fullmatch(style, name))}
+        if queues:
+            return dict(sorted(queues.items()))
     return {}
 
 
 def parse_perf(text: str) -> float | None:
-    """``perf stat -x, -e cycles``: cycles counted; None where perf says that it cannot count them."""
+    """Parse ``perf stat -x, -e cycles``: cycles counted; None where perf says that it cannot count them."""
     for line in text.splitlines():
         fields = line.split(",")
         if len(fields) >= 3 and fields[2].split(":")[0] == "cycles":

@@ -1,4 +1,4 @@
-"""Echo requests from a host: what ping prints (iputils, BusyBox), parsed, and one series of them."""
+"""Send echo requests from a host, and parse what ping prints (iputils, BusyBox)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ANSWER = re.compile(
 )
 _SENT = re.compile(r"(\d{1,9}) packets transmitted, \d{1,9} (?:packets )?received")
 _DUPLICATES = re.compile(r"\+?(\d{1,9}) duplicates")
-_TOLD = re.compile(r"From [^=]{1,160} icmp_seq=\d{1,9} (?P<what>.{1,200})")
+_NOTICE = re.compile(r"From [^=]{1,160} icmp_seq=\d{1,9} (?P<what>.{1,200})")
 _WAIT_S = 10.0
-"""Time that a series may take beyond its requests."""
+"""Time that a series may take beyond its last request."""
 
 
 @dataclass(frozen=True)
 class EchoReply:
-    """ttl: time to live, or hop limit, with which it arrived. time_s: None where not told."""
+    """Answer to one request. ttl: time to live, or hop limit, on arrival. time_s: None where ping prints none."""
 
     ttl: int
     time_s: float | None
@@ -31,35 +31,35 @@ class EchoReply:
 
 @dataclass(frozen=True)
 class PingSeries:
-    """One run of ping. answers: the first to each request, in their order of arrival. duplicates: further ones.
-
-    told: what others said of it, as ``Redirect Host(New nexthop: 10.0.0.1)``.
-    """
+    """One run of ping."""
 
     sent: int
     answers: tuple[EchoReply, ...] = ()
+    """First answer to each request, in order of arrival."""
     duplicates: int = 0
     told: tuple[str, ...] = ()
+    """Messages of other hosts, as ``Redirect Host(New nexthop: 10.0.0.1)``."""
 
     @property
     def times_s(self) -> tuple[float, ...]:
-        """Times of the answers, in their order."""
-        return tuple(one.time_s for one in self.answers if one.time_s is not None)
+        """Times of the answers, in order of arrival."""
+        return tuple(answer.time_s for answer in self.answers if answer.time_s is not None)
 
     @property
     def ttls(self) -> tuple[int, ...]:
-        """Each that an answer arrived with, once."""
-        return tuple(sorted({one.ttl for one in self.answers}))
+        """Distinct values that answers arrived with."""
+        return tuple(sorted({answer.ttl for answer in self.answers}))
 
     @property
     def redirects(self) -> tuple[str, ...]:
-        return tuple(one for one in self.told if "redirect" in one.lower())
+        """Messages that are redirects."""
+        return tuple(message for message in self.told if "redirect" in message.lower())
 
 
 def parse_ping(text: str) -> PingSeries | None:
-    """None where it is not what ping prints: without the line of its totals."""
+    """Parse what ping prints; None without the line of its totals."""
     answers: dict[int, EchoReply] = {}
-    duplicates, told = 0, list[str]()
+    duplicates, messages = 0, list[str]()
     for line in text.splitlines():
         if match := _ANSWER.match(line.strip()):
             sequence = int(match["seq"])
@@ -67,13 +67,13 @@ def parse_ping(text: str) -> PingSeries | None:
                 duplicates += 1
                 continue
             answers[sequence] = EchoReply(int(match["ttl"]), float(match["time"]) / 1000 if match["time"] else None)
-        elif match := _TOLD.match(line.strip()):
-            told.append(match["what"].strip())
+        elif match := _NOTICE.match(line.strip()):
+            messages.append(match["what"].strip())
     totals, again = _SENT.search(text), _DUPLICATES.search(text)
     if totals is None:
         return None
     counted = int(again[1]) if again else 0
-    return PingSeries(int(totals[1]), tuple(answers.values()), max(duplicates, counted), tuple(told))
+    return PingSeries(int(totals[1]), tuple(answers.values()), max(duplicates, counted), tuple(messages))
 
 
 def ping(
@@ -81,25 +81,26 @@ def ping(
 ) -> PingSeries:
     """Send ``count`` echo requests from this host, one every interval_s; DutError where ping itself fails.
 
-    source: the address they come from; empty: as the host chooses. Unanswered requests are no error.
+    source: their source address; empty: the host's choice. Unanswered requests are no error.
     """
     done = transport.run(ping_argv(address, count, interval_s, version, source), ping_limit_s(count, interval_s))
     return read_ping(done, transport.place)
 
 
 def ping_argv(address: str, count: int, interval_s: float, version: int, source: str = "") -> tuple[str, ...]:
+    """Build the ping command of a series."""
     words = ("ping", f"-{version}", "-n", "-c", str(count), "-i", f"{interval_s:g}", "-W", "2")
     return (*words, *(("-I", source) if source else ()), address)
 
 
 def ping_limit_s(count: int, interval_s: float) -> float:
-    """After which a series hangs."""
+    """Longest time that a series may take."""
     return math.ceil(count * interval_s) + _WAIT_S
 
 
 def read_ping(done: Completed, place: str) -> PingSeries:
     """Parse what ping printed; DutError where it failed."""
-    found = parse_ping(done.stdout)
-    if found is None:
+    series = parse_ping(done.stdout)
+    if series is None:
         raise DutError(f"{shown(done.argv)} failed on {place}: {done.complaint}", "see whether it runs there")
-    return found
+    return series

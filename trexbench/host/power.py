@@ -1,6 +1,6 @@
-"""Power that a DUT draws, from the meter that its config names.
+"""Read the power that a DUT draws, from the meter that its config names.
 
-What each meter answers, and in which unit, after its maker's documents:
+Answers of each meter, and their units, after its maker's documents:
 
     shelly       /rpc/Switch.GetStatus?id=N (generation 2 and later): apower in W;
                  a meter without a switch answers /rpc/PM1.GetStatus?id=N alike
@@ -39,23 +39,23 @@ TIMEOUT_S = 5.0
 PASSWORD_ENV, USER_ENV = "TREXBENCH_POWER_PASSWORD", "TREXBENCH_POWER_USER"
 LIMIT_BYTES = 256 * 1024
 _NOT_THERE = (404, 500, 501)
-"""Status codes for a component that is not there: a Shelly answers 500 in old firmware, 404 since."""
+"""Status codes for a component that does not exist: a Shelly answers 500 in old firmware, 404 since."""
 NOT_AN_ANSWER = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 """Exceptions that a parser raises where the JSON is not what the maker documents."""
 _RAPL = "/sys/class/powercap"
+_LEAVES = ("name", "energy_uj", "max_energy_range_uj")
 _RAPL_LINE = re.compile(rf"{_RAPL}/(intel-rapl:[0-9]{{1,3}})/(name|energy_uj|max_energy_range_uj):(\S{{1,40}})\s*")
 
 
 @dataclass(frozen=True)
 class PowerReading:
-    """power_w: at that moment, or since the last reading where the meter only counts energy; None: not known.
-
-    energy_j: a running total, fine enough to subtract two readings that are seconds apart; else None. A plug's is too
-    coarse: it grows in steps of a minute or of up to 3600 J.
-    """
+    """One reading of a meter."""
 
     power_w: float | None
+    """At that moment, or since the last reading where the meter only counts energy; None: unknown."""
     energy_j: float | None = None
+    """Running total, where it is fine enough to subtract readings seconds apart; a plug's is not, which grows in steps
+    of a minute or of up to 3600 J."""
 
 
 PowerMeter = Callable[[], PowerReading]
@@ -63,7 +63,7 @@ PowerMeter = Callable[[], PowerReading]
 
 
 def open_meter(config: PowerConfig, transport: Transport) -> PowerMeter:
-    """The meter of this config; transport: to the DUT, which some meters are a part of."""
+    """Open the meter of this config; transport: to the DUT, which some meters are a part of."""
     if config.type == "constant":
         return lambda: PowerReading(config.watts)
     if config.type == "ipmi":
@@ -73,22 +73,21 @@ def open_meter(config: PowerConfig, transport: Transport) -> PowerMeter:
 
 
 def _read_plug(config: PowerConfig) -> PowerReading:
-    """From the first path that this plug knows."""
     parse, paths = _PLUGS[config.type]
     urls = [f"{(config.url or '').rstrip('/')}{path.format(config.channel)}" for path in paths]
     answer = fetch_json(urls, TIMEOUT_S)
     try:
         return parse(answer, config.channel)
     except NOT_AN_ANSWER as error:
-        told = f"{type(error).__name__}: {error}"[:100]
+        reason = f"{type(error).__name__}: {error}"[:100]
         raise DutError(
-            f"{urls[0]} has no power of channel {config.channel} ({told})",
+            f"{urls[0]} has no power of channel {config.channel} ({reason})",
             f"see whether it is a {config.type}, and power.channel",
         ) from None
 
 
 class RaplMeter:
-    """The energy counters of the DUT's processors; that they wrap around is corrected between readings."""
+    """Energy counters of the DUT's processors, corrected for wrapping around once between readings."""
 
     def __init__(self, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
         self._transport = transport
@@ -98,6 +97,7 @@ class RaplMeter:
         self._energy_j = 0.0
 
     def read(self) -> PowerReading:
+        """Read all packages; power is that since the last reading."""
         argv = ("grep", "-rsH", "", *(f"{_RAPL}/intel-rapl:{n}/{leaf}" for n in range(8) for leaf in _LEAVES))
         now, before = parse_rapl(self._transport.run(argv, TIMEOUT_S).stdout, self._transport.place), self._last
         at_s, before_s = self._clock(), self._at_s
@@ -109,29 +109,26 @@ class RaplMeter:
         return PowerReading(gained_j / (at_s - before_s) if at_s > before_s else None, self._energy_j)
 
 
-_LEAVES = ("name", "energy_uj", "max_energy_range_uj")
-
-
 @dataclass(frozen=True)
 class Package:
-    """One processor package's counter, and the value after which it wraps around."""
+    """Counter of one processor package, and the value after which it wraps around."""
 
     energy_uj: int
     range_uj: int
 
     def since(self, before: Package) -> float:
-        """J since that reading, if it wrapped around once at most."""
+        """Energy in J since that reading, if the counter wrapped around once at most."""
         gained = self.energy_uj - before.energy_uj
         return (gained if gained >= 0 else gained + self.range_uj) / 1e6
 
 
 def parse_shelly(answer: Any, channel: int) -> PowerReading:
-    """``Switch.GetStatus``. A relay that cannot measure has no apower."""
+    """Parse ``Switch.GetStatus``. A relay that cannot measure has no apower."""
     return PowerReading(_watts(answer["apower"]))
 
 
 def parse_shelly_gen1(answer: Any, channel: int) -> PowerReading:
-    """``/status``: a plug has meters, a 3EM has emeters."""
+    """Parse ``/status``: a plug has meters, a 3EM has emeters."""
     meter = answer["meters" if answer.get("meters") else "emeters"][channel]
     if meter.get("is_valid") is False:
         raise ValueError("its reading is not valid")
@@ -139,7 +136,7 @@ def parse_shelly_gen1(answer: Any, channel: int) -> PowerReading:
 
 
 def parse_tasmota(answer: Any, channel: int) -> PowerReading:
-    """``Status 10``: a plug has one number, a device with several channels a list."""
+    """Parse ``Status 10``: a plug has one number, a device with several channels a list."""
     power = answer["StatusSNS"]["ENERGY"]["Power"]
     if channel and not isinstance(power, list):
         raise IndexError("it has one channel")
@@ -147,22 +144,20 @@ def parse_tasmota(answer: Any, channel: int) -> PowerReading:
 
 
 def parse_ipmi(text: str) -> PowerReading:
-    """``ipmitool dcmi power reading``. Controllers that do not measure print 0."""
-    found = re.search(r"Instantaneous power reading:\s*([0-9]{1,6}) Watts", text)
-    if not found:
-        raise DutError(f"ipmitool printed no power ({text.strip()[:60]!r})", "see what it says on the DUT")
-    if not int(found[1]):
-        raise DutError("the DUT's management controller reports 0 W", "it does not measure: take another meter")
-    return PowerReading(float(found[1]))
+    """Parse ``ipmitool dcmi power reading``. Controllers that do not measure print 0."""
+    match = re.search(r"Instantaneous power reading:\s*([0-9]{1,6}) Watts", text)
+    if not match:
+        raise DutError(f"ipmitool printed no power ({text.strip()[:60]!r})", "run it on the DUT to see why")
+    if not int(match[1]):
+        raise DutError("the DUT's management controller reports 0 W", "it does not measure: use another meter")
+    return PowerReading(float(match[1]))
 
 
 def parse_rapl(text: str, place: str) -> dict[str, Package]:
-    """``grep -H`` over the counters: the packages by domain. Their cores are included; memory is left out."""
-    values: dict[tuple[str, str], str] = {}
-    for match in map(_RAPL_LINE.fullmatch, text.splitlines()):
-        if match:
-            values[match[1], match[2]] = match[3]
-    found = {}
+    """Parse ``grep -H`` over the counters: packages by domain, with their cores and without memory."""
+    matches = filter(None, map(_RAPL_LINE.fullmatch, text.splitlines()))
+    values = {(match[1], match[2]): match[3] for match in matches}
+    packages = {}
     for (domain, leaf), name in values.items():
         energy, limit = (values.get((domain, other), "") for other in ("energy_uj", "max_energy_range_uj"))
         if leaf != "name" or not name.startswith("package"):
@@ -171,14 +166,14 @@ def parse_rapl(text: str, place: str) -> dict[str, Package]:
             raise DutError(
                 f"{_RAPL}/{domain}/energy_uj on {place} cannot be read", "it needs root, and an Intel or AMD CPU"
             )
-        found[domain] = Package(int(energy), int(limit))
-    if not found:
+        packages[domain] = Package(int(energy), int(limit))
+    if not packages:
         raise DutError(f"{place} has no {_RAPL}/intel-rapl:0", "its processor or system does not count energy")
-    return found
+    return packages
 
 
 def _watts(value: Any) -> float:
-    """The power, if it is plausible: 1 MW at most."""
+    """Check that a power is plausible: 1 MW at most."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{str(value)[:40]!r} is no number")
     if not 0 <= value <= 1e6:
@@ -191,23 +186,23 @@ _PLUGS: Mapping[str, tuple[Callable[[Any, int], PowerReading], tuple[str, ...]]]
     "shelly-gen1": (parse_shelly_gen1, ("/status",)),
     "tasmota": (parse_tasmota, ("/cm?cmnd=Status%2010",)),
 }
-"""By kind: how an answer is parsed, and the paths to ask; {} stands for the channel."""
+"""Parser of the answer and the paths to ask, by kind of plug; {} stands for the channel."""
 
 
 def fetch_json(urls: Sequence[str], timeout_s: float) -> Any:
-    """The JSON object at the first of these addresses that exists; DutError where none does.
+    """Fetch the JSON object at the first of these addresses that exists; DutError where none does.
 
     Each takes timeout_s at most, however slowly the plug sends its answer.
     """
     for url in urls:
-        status, body = _within(url, timeout_s)
+        status, body = _fetch_within(url, timeout_s)
         if status not in _NOT_THERE:
-            return _parsed(status, body, url)
+            return _parse_object(status, body, url)
     raise DutError(f"{urls[0]} does not exist (status {status})", "see power.type, power.url and power.channel")
 
 
-def _within(url: str, timeout_s: float) -> tuple[int, bytes]:
-    """_fetch in a thread of its own: requests limits the time between two bytes, not that of the whole answer."""
+def _fetch_within(url: str, timeout_s: float) -> tuple[int, bytes]:
+    # in a thread of its own: requests limits the time between two bytes, not that of the whole answer
     answer: Future[tuple[int, bytes]] = Future()
 
     def work() -> None:
@@ -226,14 +221,14 @@ def _within(url: str, timeout_s: float) -> tuple[int, bytes]:
 
 
 def _fetch(url: str, timeout_s: float) -> tuple[int, bytes]:
-    """Status and body. The password is sent only when it is asked for, and as a digest where that is asked for."""
+    """Return status and body. The password is sent only when the meter asks for it, as a digest if it asks for that."""
     with requests.Session() as session:
         session.trust_env = False  # no proxy, no .netrc
         status, body, asked = _get(session, url, timeout_s, None)
         password = os.environ.get(PASSWORD_ENV)
         if status == 401 and asked and password:
-            way = HTTPDigestAuth if "digest " in asked.lower() else HTTPBasicAuth
-            status, body, _ = _get(session, url, timeout_s, way(os.environ.get(USER_ENV, "admin"), password))
+            scheme = HTTPDigestAuth if "digest " in asked.lower() else HTTPBasicAuth
+            status, body, _ = _get(session, url, timeout_s, scheme(os.environ.get(USER_ENV, "admin"), password))
     return status, body
 
 
@@ -243,11 +238,11 @@ def _get(session: requests.Session, url: str, timeout_s: float, auth: AuthBase |
         for chunk in answer.iter_content(65536):
             body += chunk
             if len(body) > LIMIT_BYTES:
-                raise DutError(f"{url} answers with more than {LIMIT_BYTES} bytes", "it is no power meter")
+                raise DutError(f"{url} answers with more than {LIMIT_BYTES} bytes", "it is not a power meter")
         return answer.status_code, body, answer.headers.get("WWW-Authenticate", "")
 
 
-def _parsed(status: int, body: bytes, url: str) -> Any:
+def _parse_object(status: int, body: bytes, url: str) -> Any:
     if status in (401, 403):
         raise DutError(f"{url} asks for a password", f"set it in the environment as {PASSWORD_ENV}")
     if 300 <= status < 400:
@@ -257,9 +252,9 @@ def _parsed(status: int, body: bytes, url: str) -> Any:
     try:
         answer = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise DutError(f"{url} answers with no JSON ({body[:40]!r})", "see power.type and power.url") from None
+        raise DutError(f"{url} does not answer with JSON ({body[:40]!r})", "see power.type and power.url") from None
     if not isinstance(answer, dict):
-        raise DutError(f"{url} answers with JSON of another form", "see power.type and power.url")
+        raise DutError(f"{url} answers with unexpected JSON", "see power.type and power.url")
     return answer
 
 
@@ -268,11 +263,9 @@ def _no_constant(name: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """The innermost cause, in one line, without urllib3's object names."""
+    """Describe the innermost cause in one line, without urllib3's object names."""
     inner: Any = error
     while inner.args and isinstance(getattr(inner.args[0], "reason", inner.args[0]), Exception):
         inner = getattr(inner.args[0], "reason", inner.args[0])
-    return (
-        "".join(c if c.isprintable() else " " for c in str(inner).rpartition("): ")[2])[:80].strip()
-        or type(inner).__name__
-    )
+    text = "".join(c if c.isprintable() else " " for c in str(inner).rpartition("): ")[2])
+    return text[:80].strip() or type(inner).__name__
