@@ -1,4 +1,4 @@
-"""Transports: run a command on a DUT and return its output. No data ever becomes a shell's program text."""
+"""Transports, which run a command on a DUT and return its output. Data never becomes a shell's program text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class NoTransport:
-    """For a DUT that is not reached; place: its name."""
+    """Transport of a DUT that is not reached; place: its name."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -46,10 +46,9 @@ class NoTransport:
 
 
 def open_transport(to: TransportConfig, run_dir: Path | None = None, bring_up: str = "trexbench lab up") -> Transport:
-    """The transport of a config, whose connection is opened with the first command.
+    """Make the transport of a config; its connection is opened with the first command, and closed with the process.
 
-    It ends with the process, or when the transport is no longer referred to. run_dir: where ssh and virtual machines
-    have their sockets. bring_up: the command that makes a missing namespace.
+    run_dir: where ssh and virtual machines have their sockets. bring_up: the command that makes a missing namespace.
     """
     namespace = to.namespace or ""
     ssh_config = Path(named) if (named := os.environ.get(CONFIG_ENV)) else None

@@ -1,7 +1,7 @@
-"""Lines typed at the prompt of a network operating system, whose login is no shell, by netmiko.
+"""Type lines at the prompt of a network operating system, whose login is no shell, by netmiko.
 
 netmiko knows the prompt, the paging and the echo of each platform; it is loaded with the first command. Host keys are
-checked, nobody is asked anything, and every wait has an end.
+checked, nobody is prompted, and every wait has an end.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from .command import Completed, Running
 from .words import shown
 
 CONNECT_S = 15.0
-"""For the connection, for the server's greeting and for the login: each at most."""
+"""Limit of each: the connection, the server's greeting, the login."""
 OUTPUT_LIMIT_BYTES = 2_000_000
 REFUSED = 126
-"""The exit code of a line that the device refuses: as a shell's of what it cannot run."""
+"""Exit code of a line that the device refuses, as a shell's of what it cannot run."""
 _INSTALL = "pip install 'trexbench[cli]'"
 
 
 class CliTransport:
-    """Usable by several threads, one command after the other."""
+    """Prompt of a device, for several threads, one command after the other."""
 
     def __init__(self, to: TransportConfig, config_file: Path | None) -> None:
         self._to, self.place = to, f"{to.user}@{to.host}" if to.user else str(to.host)
         self._config_file = config_file or Path.home() / ".ssh" / "config"
         self._lock = threading.Lock()
         self._connection: Any = None
-        self._printed = _Limited()
+        self._printed = _OutputLimit()
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         """Type one line and wait for the prompt. The exit code is REFUSED or 0.
 
-        A mode that a line enters (``configure``) is that of the next line; after anything that went wrong the next line
-        begins a new session. DutLost where the connection is lost.
+        The next line continues in a mode that this one enters (``configure``), or, after any error, in a new session.
+        DutLost where the connection is lost.
         """
         if len(argv) != 1 or input is not None or not argv[0].isprintable():
             raise DutError(f"{shown(argv)} cannot be typed at the prompt of {self.place}", "it takes single lines")
         with self._lock:
             try:
-                said = self._typed(argv[0], timeout_s)
-            except BaseException:  # nobody knows at which prompt it is
+                output = self._type(argv[0], timeout_s)
+            except BaseException:  # the prompt it is at is unknown
                 self._drop()
                 raise
-            sign = self._to.refusal
-            refusals = [one.strip() for one in said.splitlines() if sign is not None and find(sign, one) is not None]
+            sign, lines = self._to.refusal, output.splitlines()
+            refusals = [line.strip() for line in lines if sign is not None and find(sign, line) is not None]
             if refusals:
                 self._drop()
-        return Completed(tuple(argv), REFUSED if refusals else 0, said, "\n".join(refusals[:1]))
+        return Completed(tuple(argv), REFUSED if refusals else 0, output, "\n".join(refusals[:1]))
 
     def start(self, argv: Sequence[str]) -> Running:
         raise DutError(f"{shown(argv)} cannot be run at the prompt of {self.place}", "it needs a login with a shell")
@@ -68,17 +68,19 @@ class CliTransport:
         with self._lock:
             self._drop()
 
-    def _typed(self, line: str, timeout_s: float) -> str:
-        netmiko = _netmiko()
+    def _type(self, line: str, timeout_s: float) -> str:
+        netmiko = _load_netmiko()
         what = f"{shown((line,))} on {self.place}"
         if self._connection is None:
             self._connection = self._open(netmiko)
         self._printed.begin()
         try:
-            prompt = self._prompt()
-            said: str = self._connection.send_command(line, expect_string=rf"{prompt}\s*$", read_timeout=timeout_s)
-            return re.sub(rf"(?:(?:^|[\r\n])\s*{prompt}\s*)+$", "", said)  # where it was painted once more
-        except _TooMuch:
+            # the prompt after login, or of a mode that puts words between the name and the prompt's last sign
+            base = str(self._connection.base_prompt)
+            prompt = re.escape(base) + ("" if base.endswith((">", "#", "$", "%")) else r"[^\r\n]{0,80}[>#$%]")
+            output: str = self._connection.send_command(line, expect_string=rf"{prompt}\s*$", read_timeout=timeout_s)
+            return re.sub(rf"(?:(?:^|[\r\n])\s*{prompt}\s*)+$", "", output)  # the device may print it once more
+        except _TooMuchOutput:
             words = f"{what} printed more than {OUTPUT_LIMIT_BYTES} bytes"
             raise DutError(words, "it was cut off: ask for less") from None
         except (OSError, EOFError, ValueError, netmiko.NetmikoBaseException, netmiko.NetmikoTimeoutException) as error:
@@ -87,11 +89,6 @@ class CliTransport:
                 raise DutError(f"{what}: no prompt came back within {timeout_s:g} s", remedy) from None
             lost = f"the connection to {self.place} was lost while {shown((line,))} ran"
             raise DutLost(lost, "whether it took effect is not known; see whether the DUT still answers") from None
-
-    def _prompt(self) -> str:
-        """Regex of the prompt after login, and in modes that put words between the name and the prompt's last sign."""
-        base = str(self._connection.base_prompt)
-        return re.escape(base) + ("" if base.endswith((">", "#", "$", "%")) else r"[^\r\n]{0,80}[>#$%]")
 
     def _open(self, netmiko: Any) -> Any:
         known = [name for name in netmiko.platforms if not name.endswith(("_telnet", "_serial"))]
@@ -118,7 +115,7 @@ class CliTransport:
         if self._config_file.is_file():
             stated = dict(SSHConfig.from_path(str(self._config_file)).lookup(self._to.host))
         keys = [self._to.key_file] if self._to.key_file else stated.get("identityfile", [])
-        key = next((os.path.expanduser(one) for one in keys if os.path.isfile(os.path.expanduser(one))), None)
+        key = next(filter(os.path.isfile, map(os.path.expanduser, keys)), None)
         hosts = os.path.expanduser(str(stated.get("userknownhostsfile", "~/.ssh/known_hosts")).split()[0])
         password = stated_password(self._to.password_env, self._to.password_file)
         return {
@@ -147,11 +144,11 @@ class CliTransport:
             connection.paramiko_cleanup()  # not disconnect, which types, and waits for an answer
 
 
-class _TooMuch(Exception):
+class _TooMuchOutput(Exception):
     pass
 
 
-class _Limited(io.BufferedIOBase):
+class _OutputLimit(io.BufferedIOBase):
     """Session log for netmiko that counts what is printed, and keeps nothing."""
 
     def __init__(self) -> None:
@@ -163,39 +160,40 @@ class _Limited(io.BufferedIOBase):
     def write(self, data: Any) -> int:
         self._bytes += len(data)
         if self._bytes > OUTPUT_LIMIT_BYTES:
-            raise _TooMuch
+            raise _TooMuchOutput
         return len(data)
 
 
-def _netmiko() -> Any:
+def _load_netmiko() -> Any:
     try:
         import netmiko
     except ImportError:
         raise DutError("transport cli needs netmiko, which is not installed", _INSTALL) from None
     for name in ("netmiko", "paramiko"):
-        logging.getLogger(name).addHandler(logging.NullHandler())  # else their warnings go to the terminal
+        logging.getLogger(name).addHandler(logging.NullHandler())  # otherwise their warnings go to the terminal
     return netmiko
 
 
 def _not_connected(place: str, error: BaseException) -> DutError:
-    said = _reason(error)
-    if "not found in known_hosts" in said:
+    reason = _reason(error)
+    if "not found in known_hosts" in reason:
         remedy = "log in once by hand with ssh and compare its fingerprint"
-        return DutLost(f"the host key of {place} is not in known_hosts ({said})", remedy)
-    if "does not match" in said:
-        return DutLost(f"the host key of {place} has changed ({said})", "this may be an attack; if not: ssh-keygen -R")
-    return DutLost(f"{place} cannot be reached by ssh ({said})", "see whether it is up, and correct transport.host")
+        return DutLost(f"the host key of {place} is not in known_hosts ({reason})", remedy)
+    if "does not match" in reason:
+        remedy = "this may be an attack; if not: ssh-keygen -R"
+        return DutLost(f"the host key of {place} has changed ({reason})", remedy)
+    return DutLost(f"{place} cannot be reached by ssh ({reason})", "see whether it is up, and correct transport.host")
 
 
 def _reason(error: BaseException) -> str:
-    """One line: netmiko's own is a page, whose cause is in the error before it."""
+    """Describe an error in one line: netmiko's own message is a page, and its cause the error before it."""
     cause = error.__context__ if isinstance(error.__context__, OSError) else error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     return (lines[-1] if lines else type(cause).__name__)[:200]
 
 
 def stated_password(variable: str | None, file: str | None) -> str | None:
-    """The value of this variable of the environment, or the first line of this file; None without either."""
+    """Read a password from an environment variable, or the first line of a file; None without either."""
     if variable is not None:
         if not os.environ.get(variable):
             raise DutError(f"the environment has no {variable}", "export it; it holds the DUT's password")
@@ -206,5 +204,5 @@ def stated_password(variable: str | None, file: str | None) -> str | None:
             return path.read_text(encoding="utf-8").splitlines()[0]
         except (OSError, UnicodeDecodeError, IndexError) as error:
             reason = getattr(error, "strerror", None) or "no text in it"
-            raise DutError(f"{path}: {reason}", "its first line is to be the DUT's password") from None
+            raise DutError(f"{path}: {reason}", "its first line must be the DUT's password") from None
     return None

@@ -1,4 +1,4 @@
-"""Interface that every transport offers; a command's outcome, and a process that is held open."""
+"""Interface of every transport, the outcome of a command, and a process that is held open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Protocol
 
 from ..core.errors import DutError
@@ -21,18 +20,18 @@ from .words import shown
 
 _LOG = logging.getLogger(__name__)
 TIMEOUT_S = 15.0
-"""For a command that reads or sets something."""
+"""Time limit of a command that reads or sets something."""
 LINE_LIMIT_BYTES = 64 << 20
 _STDERR_BYTES = 65536
 _SEND_S = 15.0
 _PACKAGES = {"ip": "iproute2", "tc": "iproute2", "tee": "coreutils", "nft": "nftables"}
 _CLOSE_S = 2.0
-"""For a process to end by itself once its stdin is closed; then it is killed."""
+"""Time for a process to end by itself once its stdin is closed, before it is killed."""
 
 
 @dataclass(frozen=True)
 class Completed:
-    """A command that ran to its end. argv: as the caller gave it, without what the transport puts around it."""
+    """Command that ran to its end. argv: as the caller gave it, without what the transport puts around it."""
 
     argv: tuple[str, ...]
     returncode: int
@@ -41,28 +40,27 @@ class Completed:
 
     @property
     def complaint(self) -> str:
-        """The last line of its output, or its exit code: for messages about its failure.
-
-        nft shows below a message what it is about, and marks it: neither is the message.
-        """
-        said = self.stderr.strip() or self.stdout.strip()
-        lines = re.sub(r"\n.*\n[\s^~]*\^[\s^~]*$", "", said).splitlines()
+        """Last line of its output, or its exit code, for messages about its failure."""
+        output = self.stderr.strip() or self.stdout.strip()
+        # nft quotes the rule below a message, and marks the place
+        lines = re.sub(r"\n.*\n[\s^~]*\^[\s^~]*$", "", output).splitlines()
         return lines[-1].strip() if lines else f"exit code {self.returncode}"
 
 
 def environment() -> dict[str, str]:
-    """This process's own, with messages in English, and without the program by which ssh asks for passwords."""
+    """This process's environment with messages in English, and without the program by which ssh asks for passwords."""
     kept = {key: value for key, value in os.environ.items() if key != "SSH_ASKPASS"}
     return {**kept, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
 
 
 def missing(program: str, place: str) -> DutError:
+    """Error for a program that is not installed."""
     return DutError(f"{program} is not installed on {place}", f"install the package {_PACKAGES.get(program, program)}")
 
 
 @contextlib.contextmanager
 def starting(argv: Sequence[str], asked: Sequence[str], place: str) -> Iterator[None]:
-    """DutError for a program that cannot be started. asked: argv without what the transport puts around it."""
+    """Raise DutError where a program cannot be started. asked: argv without what the transport puts around it."""
     _LOG.debug("%s on %s", shown(asked), place)
     try:
         yield
@@ -73,10 +71,7 @@ def starting(argv: Sequence[str], asked: Sequence[str], place: str) -> Iterator[
 
 
 class Running:
-    """argv as it was asked for; checked: as ``run`` of its transport judges a command that has ended.
-
-    Its pipes end with this process, however that ends.
-    """
+    """Process that is held open. Its pipes end with this process, however that ends."""
 
     def __init__(
         self,
@@ -86,7 +81,10 @@ class Running:
         checked: Callable[[Completed], Completed],
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """DutError where it cannot be started."""
+        """Start the process; DutError where it cannot be.
+
+        argv: with what the transport puts around ``asked``. checked: how its ``run`` judges a command that has ended.
+        """
         self.argv, self.place = tuple(asked), place
         self._checked, self._at_end = checked, at_end
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
@@ -109,20 +107,21 @@ class Running:
         self._begun_line = b""
         self._done: Completed | None = None
         self.ended = False
-        """True if its stdout has ended."""
+        """True once its stdout has ended."""
 
     def fileno(self) -> int:
-        """Readable when ``lines`` has something to return."""
+        """File descriptor that is readable when ``lines`` has something to return."""
         return self._out.fileno()
 
     def send(self, data: bytes, timeout_s: float = _SEND_S) -> None:
-        """DutError if it does not take all of it in time; nothing if it has ended: ``finish`` tells why."""
+        """Write to its stdin; DutError if it does not take all of it in time. If it has ended, ``finish`` says why."""
         with contextlib.suppress(BrokenPipeError):
             if not write_all(self._in.fileno(), data, timeout_s):
-                raise DutError(f"{shown(self.argv)} on {self.place} reads nothing", "see whether it still answers")
+                what = f"{shown(self.argv)} on {self.place} does not read its input"
+                raise DutError(what, "see whether it still answers")
 
     def lines(self) -> list[str]:
-        """The lines that have come to their end, after waiting for something; ``ended`` at the end of the output."""
+        """Wait for output, and return the lines that are complete; set ``ended`` at the end of the output."""
         chunk = os.read(self._out.fileno(), 1 << 20)
         self.ended = not chunk
         *whole, self._begun_line = (self._begun_line + chunk).split(b"\n")
@@ -131,18 +130,18 @@ class Running:
         return [line.decode(errors="replace") for line in whole]
 
     def end_input(self) -> None:
-        """Close its stdin; what it says then can still be heard."""
+        """Close its stdin; its output can still be read."""
         with contextlib.suppress(OSError):
             self._in.close()
 
     def finish(self, within_s: float = _CLOSE_S) -> Completed:
-        """Close its stdin, kill it if it does not end in time; DutError where ``run`` would raise it. stdout: empty."""
+        """Close its stdin and kill it if it does not end in time; DutError where ``run`` would raise it."""
         self._end(within_s)
         assert self._done is not None
         return self._checked(self._done)
 
     def close(self) -> None:
-        """End it like ``finish``, but whatever became of it; harmless when repeated."""
+        """End it like ``finish`` but without judging its outcome; harmless when repeated."""
         self._end(_CLOSE_S)
 
     def _end(self, within_s: float) -> None:
@@ -155,17 +154,15 @@ class Running:
             kill_group(self._process)
         self._out.close()
         self._stderr.seek(0)
-        said = self._stderr.read(_STDERR_BYTES).decode(errors="replace")
+        stderr = self._stderr.read(_STDERR_BYTES).decode(errors="replace")
         self._stderr.close()
-        self._done = Completed(self.argv, self._process.returncode, "", said)
+        self._done = Completed(self.argv, self._process.returncode, "", stderr)
         self._at_end()
 
     def __enter__(self) -> Running:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -188,9 +185,11 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 class Transport(Protocol):
+    """Way to a DUT or a host, by which commands are run there."""
+
     @property
     def place(self) -> str:
-        """Where commands run, for messages: ``namespace tbx-dut``."""
+        """Name of where commands run, for messages: ``namespace tbx-dut``."""
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         """Run argv, fed with input; DutError if it cannot be started or takes longer than timeout_s."""
@@ -203,7 +202,7 @@ class Transport(Protocol):
 
 
 def run_checked(transport: Transport, argv: Sequence[str], timeout_s: float = TIMEOUT_S) -> str:
-    """Return what a command prints; DutError with its complaint where its exit code is not 0."""
+    """Run a command and return its stdout; DutError with its complaint where its exit code is not 0."""
     done = transport.run(argv, timeout_s)
     if done.returncode:
         raise DutError(f"{shown(argv)} failed on {transport.place}", done.complaint)

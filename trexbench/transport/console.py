@@ -1,4 +1,4 @@
-"""Commands at the prompt of a POSIX shell on a serial line, which QEMU offers as a unix socket.
+"""Run commands at the prompt of a POSIX shell on a serial line, which QEMU offers as a unix socket.
 
 A prompt edits lines, echoes and wraps them, and colours what it prints. One line is typed at it, which starts a loop
 without all that: it reads a command, runs it, and puts marks around what the command prints. A mark begins with a
@@ -23,47 +23,46 @@ from .command import Completed, Running, write_all
 from .words import quoted, remote_command, shown
 
 READY_S = 10.0
-"""For the prompt, or the loop of a user before, to answer."""
+"""Time for the prompt, or the loop of a former user, to answer."""
 OUTPUT_LIMIT_BYTES = 2_000_000
 _SEND_S = 10.0
 _AGAIN_S = 2.0
-"""Without an answer the line is typed again: a program that was interrupted may have thrown it away."""
+"""Time without an answer after which the line is typed again: an interrupted program may have discarded it."""
 _LOOP = (
     b"[ $tbx ]&&echo tbx-rea$tbx||{ stty -echo -icanon -opost;sh -c "
     b"'tbx=dy;trap : 2;echo tbx-rea$tbx;while IFS= read -r l;do eval \"$l\";done';stty sane;}\n"
 )
-"""Typed at the prompt; what a loop that is there already makes of it is harmless.
+"""Typed at the prompt; harmless in a loop that runs already.
 
-Only a loop says the word: a shell that is interrupted may throw the beginning of the line away, and run the rest.
+Only a loop prints the word: an interrupted shell may discard the beginning of the line, and run the rest.
 """
 _READY, _TYPED = b"tbx-ready", "[ $tbx ]&&"
 _PREPARE = b"stty -opost;export LC_ALL=C TERM=dumb PATH=$PATH:/usr/sbin:/sbin;dmesg -n 1 2>/dev/null\n"
-"""No colours, all programs, and no messages of the kernel between what commands print; and lines end as they do there,
-even where the loop of a user before ended late and set the line to what a person wants."""
+"""Turns off colours and the kernel's messages, finds all programs, and keeps line ends as they are, even where the loop
+of a former user ended late and set the line to what a person wants."""
 _STOP, _END_LOOP = b"\x03\n", b"exit\n"
 _ERRORS = "/tmp/.tbx"
 _NOT_SHOWN = re.compile(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|[c78=>])|\r|\x1e[0-9a-f]+[<>]?")
-"""Sequences that move a cursor or colour, and marks."""
+"""Sequences that move the cursor or set colours, and marks."""
 PANIC = b"Kernel panic - not syncing"
 _PANIC_S = 5.0
-"""After so long a silence it is the kernel's own word, and not one that a command printed."""
+"""Silence after which these words are the kernel's own, and not a command's output."""
 
 
 def typed_command(argv: Sequence[str], input: str | None, mark: str) -> str:
-    """One line for the loop: ^mark< stdout ^mark=code^ stderr ^mark>, where ^ is the character that begins a mark."""
-    words = all(word.isascii() and word.isprintable() for word in argv)
-    checked = remote_command(argv)
-    command = shlex.join(argv) if words else checked
-    fed = f"printf %b {quoted(input)}|" if input else ""
-    empty = "" if input else " </dev/null"
+    """Build a line for the loop: ^mark< stdout ^mark=code^ stderr ^mark>, where ^ is the character before a mark."""
+    command = remote_command(argv)  # which checks argv, too
+    if all(word.isascii() and word.isprintable() for word in argv):
+        command = shlex.join(argv)
+    feed, empty = (f"printf %b {quoted(input)}|", "") if input else ("", " </dev/null")
     return (
-        f"printf '\\036{mark}<';{fed}{command}{empty} 2>{_ERRORS};printf '\\036{mark}=%s\\036' $?;"
+        f"printf '\\036{mark}<';{feed}{command}{empty} 2>{_ERRORS};printf '\\036{mark}=%s\\036' $?;"
         f"[ -s {_ERRORS} ]&&cat {_ERRORS};printf '\\036{mark}>'\n"
     )
 
 
 class MarkedReply:
-    """The reply to a typed_command, from pieces as they come."""
+    """Reply to a typed_command, put together from pieces."""
 
     def __init__(self, mark: str) -> None:
         self._end = f"\x1e{mark}>".encode()
@@ -71,7 +70,7 @@ class MarkedReply:
         self.heard = bytearray()
 
     def feed(self, piece: bytes) -> tuple[int, str, str] | None:
-        """Exit code, stdout and stderr once the last mark has come; None before."""
+        """Add a piece; return exit code, stdout and stderr once the last mark has come, None before."""
         begin = max(0, len(self.heard) - len(self._end))
         self.heard += piece
         match = self._whole.search(self.heard) if self.heard.find(self._end, begin) >= 0 else None
@@ -86,19 +85,19 @@ def console_socket(run_dir: Path, name: str) -> Path:
 
 
 def last_lines(heard: bytes | bytearray) -> str:
-    """The last lines that say something, on one line, without the sequences that move a cursor."""
+    """Quote the last lines of a console in one line, without cursor movements."""
     lines = ["".join(c if c.isprintable() else " " for c in line).strip() for line in plain(heard).splitlines()]
-    said = [line[:160] for line in lines if line and _TYPED not in line][-10:]
-    return f"its console said: {' | '.join(said)}" if said else "its console said nothing"
+    last = [line[:160] for line in lines if line and _TYPED not in line][-10:]
+    return f"its console said: {' | '.join(last)}" if last else "its console said nothing"
 
 
 def plain(heard: bytes | bytearray) -> str:
-    """Text of a console, as a person would see it."""
+    """Text of a console as a person would see it."""
     return _NOT_SHOWN.sub(b"", heard).decode(errors="replace")
 
 
 class ConsoleTransport:
-    """Usable by several threads, one command after the other. path: of the socket; place: its name in messages."""
+    """Shell on a serial line, for several threads, one command after the other. path: of its socket."""
 
     def __init__(self, path: Path, place: str, bring_up: str = "trexbench lab up") -> None:
         self.place = place
@@ -108,7 +107,7 @@ class ConsoleTransport:
         self._session, self._count = "", 0
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-        """Run argv as Transport.run does; after anything that went wrong the next command begins with the prompt."""
+        """Run argv as Transport.run does; after any error the next command begins anew at the prompt."""
         with self._lock:
             try:
                 line = self._line or self._open()
@@ -141,9 +140,8 @@ class ConsoleTransport:
         while (left_s := deadline - time.monotonic()) > 0:
             panicked = PANIC in reply.heard
             piece = self._receive(line, min(left_s, _PANIC_S) if panicked else left_s, what, reply.heard)
-            found = reply.feed(piece)
-            if found is not None:
-                return found
+            if (outcome := reply.feed(piece)) is not None:
+                return outcome
             if panicked and not piece:
                 raise DutLost(f"{self.place}: its kernel panicked while {shown(argv)} ran", last_lines(reply.heard))
             if len(reply.heard) > 2 * OUTPUT_LIMIT_BYTES:
@@ -155,9 +153,8 @@ class ConsoleTransport:
         try:
             line.connect(str(self._path))
         except OSError as error:
-            raise DutError(
-                f"{self.place} cannot be reached ({error.strerror})", f"bring it up: {self._bring_up}"
-            ) from None
+            what = f"{self.place} cannot be reached ({error.strerror})"
+            raise DutError(what, f"bring it up: {self._bring_up}") from None
         line.setblocking(False)
         self._session = secrets.token_hex(4)
         heard, deadline = bytearray(), time.monotonic() + READY_S
@@ -174,7 +171,7 @@ class ConsoleTransport:
         return line
 
     def _receive(self, line: socket.socket, within_s: float, what: str, heard: bytes | bytearray) -> bytes:
-        """Bytes that have come; none where there were none in time."""
+        """Return bytes as they come; none where there were none in time."""
         if not select.select([line], [], [], within_s)[0]:
             return b""
         try:
@@ -189,9 +186,8 @@ class ConsoleTransport:
     def _send(self, line: socket.socket, data: bytes) -> None:
         with contextlib.suppress(OSError):  # that it has ended shows when something is read
             if not write_all(line.fileno(), data, _SEND_S):
-                raise DutLost(
-                    f"{self.place} takes no more characters", "see whether it still runs: trexbench lab status"
-                )
+                remedy = "see whether it still runs: trexbench lab status"
+                raise DutLost(f"{self.place} accepts no more input", remedy)
 
     def _drop(self) -> None:
         if self._line is not None:

@@ -1,4 +1,4 @@
-"""Commands on this machine, and in its network namespaces."""
+"""Run commands on this machine, and in its network namespaces."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ _LOOK_EVERY_S = 0.05
 
 
 class LocalTransport:
+    """Transport to this machine itself."""
+
     place = "this machine"
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
@@ -38,7 +40,7 @@ class LocalTransport:
 
 
 class NetnsTransport(LocalTransport):
-    """``ip netns exec`` rather than setns: it mounts the /sys of the namespace, where queues and RPS are set."""
+    """Transport to a namespace by ``ip netns exec``, which mounts its /sys, where queues and RPS are set."""
 
     def __init__(self, namespace: str, bring_up: str = "trexbench lab up") -> None:
         self.namespace, self._bring_up = namespace, bring_up
@@ -56,7 +58,7 @@ class NetnsTransport(LocalTransport):
         return ["ip", "netns", "exec", self.namespace, *argv]
 
     def _checked(self, done: Completed) -> Completed:
-        # ip tells its own failures from the command's by these words only; its exit code varies.
+        # only these words distinguish ip's own failures from the command's: its exit code varies
         if done.returncode and done.stderr.startswith(f'exec of "{done.argv[0]}" failed: No such file'):
             raise missing(done.argv[0], self.place)
         if done.returncode and re.match(r"setting the network namespace|Cannot open network namespace", done.stderr):
@@ -73,7 +75,7 @@ def run_here(argv: Sequence[str], asked: Sequence[str], place: str, timeout_s: f
         raise DutError(f"{what} did not end within {timeout_s:g} s", "see whether the DUT still answers")
     if ended.cut == "size":
         raise DutError(f"{what} printed more than {OUTPUT_LIMIT_BYTES} bytes", "it was cut off: ask for less")
-    stdout, stderr = (one.decode(errors="replace") for one in (ended.stdout, ended.stderr))
+    stdout, stderr = ended.stdout.decode(errors="replace"), ended.stderr.decode(errors="replace")
     done = Completed(tuple(asked), ended.returncode, stdout, stderr)
     if done.returncode:
         _LOG.debug("%s: exit code %d: %s", what, done.returncode, done.complaint)
@@ -82,7 +84,7 @@ def run_here(argv: Sequence[str], asked: Sequence[str], place: str, timeout_s: f
 
 @dataclass(frozen=True)
 class Ended:
-    """Outcome of a process. cut: the limit for which it was killed, ``time`` or ``size``, or empty."""
+    """Outcome of a process. cut: the limit that it exceeded and was killed for, ``time`` or ``size``, or empty."""
 
     returncode: int
     stdout: bytes
@@ -96,7 +98,7 @@ def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes
     limit_bytes holds for stdout and stderr each. The process and its children are killed when it takes longer or prints
     more, and on any exception here.
     """
-    # Its input is a file: communicate, called again after a timeout, would not send the rest.
+    # Its input is a file: communicate, when called again after a timeout, would not send the rest.
     with tempfile.TemporaryFile() as fed:
         fed.write(input)
         fed.seek(0)
@@ -108,19 +110,19 @@ def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes
             env=environment(),
             start_new_session=True,
         )
-    deadline, said, cut, ended = time.monotonic() + timeout_s, (b"", b""), "", False
+    deadline, output, cut, ended = time.monotonic() + timeout_s, (b"", b""), "", False
     try:
         while not (ended or cut):
             left_s = deadline - time.monotonic()
             try:
-                said, ended = process.communicate(timeout=min(_LOOK_EVERY_S, max(0.0, left_s))), True
+                output, ended = process.communicate(timeout=min(_LOOK_EVERY_S, max(0.0, left_s))), True
             except subprocess.TimeoutExpired as error:  # it has all output so far; the next call continues
-                said, cut = (error.stdout or b"", error.stderr or b""), "" if left_s > 0 else "time"
-            cut = "size" if any(len(one) > limit_bytes for one in said) else cut
+                output, cut = (error.stdout or b"", error.stderr or b""), "" if left_s > 0 else "time"
+            cut = "size" if any(len(stream) > limit_bytes for stream in output) else cut
     finally:
         kill_group(process)
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-    return Ended(process.returncode, *said, cut)
+    return Ended(process.returncode, *output, cut)

@@ -1,7 +1,7 @@
-"""Commands on another machine, by the user's own OpenSSH client.
+"""Run commands on another machine, by the user's own OpenSSH client.
 
-The user's config, agent, jump hosts and known_hosts apply. Nobody is ever asked: where a password or a new host key is
-needed, the error says what helps. All commands share one connection (see ssh_master), and none opens one of its own.
+The user's config, agent, jump hosts and known_hosts apply. Nobody is prompted: where a password or a new host key is
+needed, the error says what helps. All commands share one connection (see ssh_master).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ CONFIG_ENV = "TREXBENCH_SSH_CONFIG"
 
 _OPTIONS = (
     *("-T", "-x", "-a", "-oBatchMode=yes", "-oStrictHostKeyChecking=yes", "-oClearAllForwardings=yes"),
-    # ERROR: a command's stderr comes the same way, and nothing else should stand in it.
+    # ERROR: a command's stderr comes the same way, and should have nothing else in it.
     *("-oLogLevel=ERROR", "-oRemoteCommand=none", "-oPermitLocalCommand=no"),
 )
 _UNCHECKED = ("-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null")
-"""For a machine that this one started, at the loopback of a namespace that nothing else is in."""
+"""Options for a machine that this one started, at the loopback of a namespace with nothing else in it."""
 
 
 class SshTransport:
-    """namespace: of a lab, from whose loopback the host is reached. run_dir: where the connection's socket may lie.
+    """Transport to a host by ssh, or, with a namespace, to a lab's machine from its loopback; for several threads.
 
-    Usable by several threads. Closed by ``close``, at the end of the process, or soon after the process was killed.
+    Closed by ``close``, at the end of the process, or soon after the process was killed. run_dir: for the socket.
     """
 
     def __init__(self, to: TransportConfig, run_dir: Path | None = None, config_file: Path | None = None) -> None:
@@ -59,31 +59,31 @@ class SshTransport:
         self._at_end: weakref.finalize[[], SshTransport] | None = None
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-        """Run argv as Transport.run does; the time to connect, at most OPEN_S, is not part of timeout_s.
+        """Run argv as Transport.run does; timeout_s does not include the time to connect, at most OPEN_S.
 
-        After a time-out the command may still run there: only the ssh that waits for it is ended. DutLost when the
+        After a time-out the command may still run there: only the ssh that waits for it is killed. DutLost when the
         connection is lost; the next command opens it again.
         """
         command = remote_command(argv)
-        master = self._connected()
+        master = self._connect()
         try:
             done = run_here(master.through(command), argv, self.place, timeout_s, input)
         finally:
-            self._one_less()
+            self._command_ended()
         return self._checked(master, done)
 
     def start(self, argv: Sequence[str]) -> Running:
         """Start argv as Transport.start does; there its stdin closes when the connection ends."""
         command = remote_command(argv)
-        master = self._connected()
+        master = self._connect()
         try:
             checked = partial(self._checked, master)
-            return Running(master.through(command), argv, self.place, checked, self._one_less)
+            return Running(master.through(command), argv, self.place, checked, self._command_ended)
         except BaseException:
-            self._one_less()
+            self._command_ended()
             raise
 
-    def _one_less(self) -> None:
+    def _command_ended(self) -> None:
         with self._lock:
             self._running -= 1
 
@@ -104,31 +104,31 @@ class SshTransport:
             self._drop()
 
     def _refuse(self, done: Completed, master: Master) -> NoReturn:
-        """DutError for an exit code 255 that is ssh's own and not the command's."""
-        stands = master.answers()
+        """Raise DutError for an exit code 255 that is ssh's own and not the command's."""
+        connected = master.answers()
         with self._lock:
-            # It may have refused one session too many: those of commands that hang there end only with the connection.
-            if self._master is master and not (stands and self._running):
+            # It may have refused a session too many: those of commands that hang there end only with the connection.
+            if self._master is master and not (connected and self._running):
                 self._drop()
-        if stands:
-            said = (done.stderr.strip().splitlines() or ["it or its shell was killed"])[0]
-            raise DutError(f"{shown(done.argv)} on {self.place} did not run to its end ({said})")
+        if connected:
+            reason = (done.stderr.strip().splitlines() or ["it or its shell was killed"])[0]
+            raise DutError(f"{shown(done.argv)} on {self.place} did not run to its end ({reason})")
         raise DutLost(
             f"the connection to {self.place} was lost while {shown(done.argv)} ran",
             "whether it took effect is not known; see whether the DUT still answers",
         )
 
-    def _connected(self) -> Master:
-        """The connection, opened if there is none, with one more command running on it."""
+    def _connect(self) -> Master:
+        """Return the connection, opened if there is none, and count a command that runs on it."""
         with self._lock:
             if self._master is None or not self._master.alive:
                 self._drop()
-                self._master = self._open()
+                self._master = self._log_in()
                 self._at_end = weakref.finalize(self, self._master.close)
             self._running += 1
             return self._master
 
-    def _open(self) -> Master:
+    def _log_in(self) -> Master:
         if shutil.which("ssh") is None:
             raise DutError("ssh is not installed on this machine", "install the package openssh-client")
         try:
@@ -199,11 +199,11 @@ _REASONS: Sequence[tuple[str, str, str]] = (
         "correct it until this works: {login}",
     ),
 )
-"""A pattern of what ssh prints (``name``: the host meant, perhaps a jump host); what is wrong; what helps."""
+"""Pattern of ssh's output (``name``: the host it is about, perhaps a jump host), what is wrong, and what helps."""
 
 
 def explain(said: str, host: str, login: str) -> tuple[str, str]:
-    """Return what is wrong and what helps. said: ssh's stderr; login: the command that logs in there by hand."""
+    """Return what is wrong and what helps. said: ssh's stderr. login: the command that logs in by hand."""
     for words, wrong, remedy in _REASONS:
         if found := re.search(words, said):
             names = {"name": host, "login": login, **{k: v for k, v in found.groupdict().items() if v}}

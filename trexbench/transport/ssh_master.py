@@ -1,12 +1,12 @@
-"""One connection that many commands share: OpenSSH's ControlMaster, which ends with its user.
+"""Share one connection between many commands: OpenSSH's ControlMaster, which ends with its user.
 
     this process --- pipe (stdin) ---> guard, a shell that only reads
                                          |  at the end of its input: ssh -O exit
     ssh of each command ---> socket ---> master ssh ---> sshd
 
-When this process dies, however it does, the pipe closes, and the guard has the master end, even if a command hangs. If
-the guard is killed too, the master ends PERSIST_S after its last command. Without a network it ends after
-ALIVE_S * ALIVE_COUNT. The control socket lies in a directory that only its owner can enter.
+When this process dies in any way, the pipe closes, and the guard ends the master, even if a command hangs. If the guard
+is killed too, the master ends PERSIST_S after its last command. Without a network it ends after ALIVE_S * ALIVE_COUNT.
+The control socket is in a directory that only its owner can enter.
 """
 
 from __future__ import annotations
@@ -27,46 +27,45 @@ from .words import remote_command
 
 CONNECT_S = 10
 OPEN_S = 30.0
-"""For all that comes before the first command, at most twice: name resolution, jump hosts, keys; the login shell."""
+"""Limit of each step before the first command: logging in (name resolution, jump hosts, keys), and the login shell."""
 ALIVE_S, ALIVE_COUNT = 10, 3
-"""Not less: a router under full load answers late."""
+"""Long enough for a router under full load, which answers late."""
 PERSIST_S = 3600
-"""A command that comes later logs in again, which a router under full load may refuse: longer than a run is idle."""
+"""Longer than a run is idle: a later command would log in again, which a router under full load may refuse."""
 _CLOSE_S = 5.0
 
 _SOCKET = "c"
 _LONGEST_PATH = 107 - 17
-"""A socket's path has 107 bytes, and ssh first binds one with 17 more."""
+"""Longest path of the socket: the system allows 107 bytes, and ssh first binds one with 17 more."""
 _GUARD = f'cat >/dev/null; [ ! -S "$0/{_SOCKET}" ] || "$@"; rm -rf "$0"'
 _OUTPUT_BYTES = 65536
 
 
 @dataclass(frozen=True)
 class Master:
-    """A connection that is logged in."""
+    """Connection that is logged in."""
 
     control: Path
     """Its socket, in a directory of its own."""
     guard: subprocess.Popen[bytes]
     """Ends the connection, and removes the directory, at the end of its stdin."""
     ssh: Sequence[str]
-    """Begin of each command: ssh with the options of the user and the socket."""
+    """Start of each command: ssh with the user's options and the socket."""
     host: str
-    """As the user names it."""
     owner: int
-    """Pid of the process that may close it (a fork of it may not)."""
+    """Pid of the process that may close it; a fork may not."""
 
     @property
     def alive(self) -> bool:
-        """False if it has ended: then it took its socket away."""
+        """Test whether its socket exists, which it removes when it ends."""
         return self.control.exists()
 
     def through(self, command: str) -> Sequence[str]:
-        """The argv that has a command run. Without its master ssh would connect by itself: the proxy prevents that."""
+        """Build the argv that runs a command; the proxy keeps ssh from connecting by itself without the master."""
         return [*self.ssh, "-oControlMaster=no", "-oProxyCommand=false", "--", self.host, command]
 
     def answers(self) -> bool:
-        """Ask the master whether the connection stands."""
+        """Ask the master whether the connection is up."""
         try:
             done = run_bounded([*self.ssh, "-O", "check", "--", self.host], b"", _CLOSE_S, _OUTPUT_BYTES)
         except OSError:
@@ -89,18 +88,14 @@ class Master:
 
 @dataclass
 class CannotOpen(Exception):
-    """said: what ssh printed. late: it was still trying after open_s."""
+    """Failed login. said: what ssh printed. late: it was still trying after open_s."""
 
     said: str
     late: bool
 
 
 def open_master(
-    ssh: Sequence[str],
-    host: str,
-    run_dir: Path | None,
-    open_s: float = OPEN_S,
-    persist_s: int = PERSIST_S,
+    ssh: Sequence[str], host: str, run_dir: Path | None, open_s: float = OPEN_S, persist_s: int = PERSIST_S
 ) -> Master:
     """Connect and log in; CannotOpen, or DutError where the socket has no place or the login shell prints something."""
     control = _private_directory(run_dir) / _SOCKET
@@ -117,7 +112,7 @@ def open_master(
     master = Master(control, guard, shared, host, os.getpid())
     try:
         _log_in(master, open_s, persist_s)
-        # a command that prints nothing: what is printed is the login shell's
+        # the command prints nothing, so that any output is the login shell's
         first = run_bounded(master.through(remote_command(("sh", "-c", ":"))), b"", open_s, _OUTPUT_BYTES)
         if first.cut == "time" or (first.returncode and not first.stdout):
             raise CannotOpen(first.stderr.decode(errors="replace"), late=first.cut == "time")
@@ -134,7 +129,6 @@ def open_master(
 
 
 def _log_in(master: Master, open_s: float, persist_s: int) -> None:
-    """Have ssh connect and go to the background, where it is the master."""
     argv = [
         *(*master.ssh, "-M", "-N", "-f", f"-oControlPersist={persist_s}", f"-oConnectTimeout={CONNECT_S}"),
         *(f"-oServerAliveInterval={ALIVE_S}", f"-oServerAliveCountMax={ALIVE_COUNT}", "--", master.host),
@@ -160,7 +154,7 @@ def _log_in(master: Master, open_s: float, persist_s: int) -> None:
 
 
 def _private_directory(run_dir: Path | None) -> Path:
-    """A directory of mode 0700 for one socket, in the first place whose path is short enough for it."""
+    """Make a directory of mode 0700 for one socket, in the first place whose path is short enough."""
     wanted = [run_dir.absolute()] if run_dir else []
     refused = "no directory is given"
     for base in (*wanted, Path(tempfile.gettempdir()).absolute(), Path("/tmp")):

@@ -1,4 +1,4 @@
-"""argv -> the one string that ssh hands to the login shell of the other side."""
+"""Quote argv as the one string that ssh hands to the login shell of the other side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..core.errors import DutError
 
 OWN_255 = "trexbench: the exit code 255 is that of the command"
-"""Last line of stderr when a command ended with 255, which is also what ssh itself ends with."""
+"""Last line of stderr when a command ended with 255, which is ssh's own exit code as well."""
 
 LONGEST_COMMAND = 100_000
 """Bytes; Linux takes no argument of more than 128 KiB, and to the login shell a command is one argument."""
@@ -27,10 +27,10 @@ _SCRIPT = (
 
 
 def remote_command(argv: Sequence[str]) -> str:
-    """One line that any login shell passes on to /bin/sh, which runs argv, every word as it is.
+    """Build one line that any login shell passes on to /bin/sh, which runs argv, every word as it is.
 
-    ssh joins its arguments with blanks and the login shell of the other side reads the result as program text: sh,
-    bash, or tcsh (root of a FreeBSD). Nothing but quoted words stands in it. DutError where argv cannot be a command.
+    ssh joins its arguments with blanks, and the login shell of the other side (sh, bash, or tcsh of a FreeBSD's root)
+    reads the result as program text, so it has quoted words only. DutError where argv cannot be a command.
     """
     if not argv or not argv[0] or argv[0].startswith("-") or "=" in argv[0]:
         raise DutError(f"{shown(argv) or 'nothing'} cannot be run: its first word is not a program's name")
@@ -46,22 +46,22 @@ def remote_command(argv: Sequence[str]) -> str:
 
 
 def quoted(word: str) -> str:
-    r"""The word in single quotes, which sh, csh, zsh, fish read alike, with ``\0ooo`` for what is special even there.
+    r"""Put a word in single quotes, which sh, csh, zsh and fish read alike, with ``\0ooo`` for what is special there.
 
-    That is why shlex.quote does not do: csh expands ``!`` and refuses line ends inside single quotes, fish takes
-    ``\\`` there for one, and zsh expands an unquoted ``=ls``. Bytes that are not ASCII may be cut by any of them.
+    shlex.quote is not enough: csh expands ``!`` and refuses line ends inside single quotes, fish takes ``\\`` there for
+    one, and zsh expands an unquoted ``=ls``. Bytes that are not ASCII may be cut by any of them.
     """
     raw = word.encode("utf-8", "surrogateescape")
     return "'" + "".join(chr(b) if 32 <= b < 127 and b not in b"!\\'" else f"\\0{b:03o}" for b in raw) + "'"
 
 
 def typed(argv: Sequence[str]) -> str:
-    """The command as a person would type it; one word with blanks is a line of a CLI."""
+    """Show the command as a person would type it; one word with blanks is a line of a CLI."""
     return argv[0] if len(argv) == 1 and " " in argv[0] else shlex.join(argv)
 
 
 def shown(argv: Sequence[str], longest: int = 200) -> str:
-    """The command for a message: one line, not too long, without programs that are handed to an interpreter."""
+    """Show the command in a message: one line, not too long, without programs that are handed to an interpreter."""
     words = [word for word in argv if "\n" not in word]
     text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in typed(words))
     text += " ..." * (len(words) < len(argv))
