@@ -11,8 +11,7 @@ import pytest
 from trexbench.config.lookup import load_dut
 from trexbench.core.checks import Area, Check, State, exit_code, failed
 from trexbench.core.errors import GeneratorError
-from trexbench.doctor.dut import _judge_clock, check_lab
-from trexbench.doctor.examine import judge_tester
+from trexbench.doctor.examine import check_lab, judge_clock, judge_tester
 from trexbench.doctor.host import HostFacts, check_results, check_software, judge_host, read_host
 from trexbench.generator.trex.connect import ServerFacts
 from trexbench.generator.trex.ports import lack_of_destination, nominal_bps
@@ -150,8 +149,8 @@ def test_the_exit_code_is_the_first_bad_ones() -> None:
     [("1000.5\n", State.GOOD), ("1009.1", State.DOUBTFUL), ("?", State.DOUBTFUL), ("1000.%N", State.GOOD)],
 )
 def test_the_duts_clock_is_compared(said: str, state: State) -> None:
-    assert _judge_clock(said, 1000.0, 0.2).state is state
-    assert _judge_clock("999.9", 1000.0, 0.2).found == "its clock is 0 s behind this machine's"
+    assert judge_clock(said, 1000.0, 0.2).state is state
+    assert judge_clock("999.9", 1000.0, 0.2).found == "its clock is 0 s behind this machine's"
 
 
 def test_a_machine_that_is_no_linux_hosts_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,10 @@
-"""All checks, in the order in which a run would meet what they find; here those of the traffic generator, as its server
-describes it: versions, ports, links, who owns them.
-"""
+"""Run all checks, in the order in which a run would fail, and check the traffic generator, the lab and the DUT."""
 
 from __future__ import annotations
 
 import contextlib
 import ipaddress
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -16,26 +15,30 @@ from typing import Any
 from ..config.lookup import load_dut
 from ..config.model import DutConfig, GeneratorConfig
 from ..core.calibration import Calibration
-from ..core.checks import Area, Check, State, failed, judge
+from ..core.checks import Area, Check, State, attempt, failed, judge
 from ..core.errors import BenchError
+from ..core.tcp.wan import Wan
 from ..core.units import format_bits, format_pps
 from ..generator.trex.connect import ServerFacts, describe
 from ..generator.trex.ports import SIMULATED, ethernet_of, lack_of_destination, nominal_bps, obstacles
-from ..lab import LabSpec, net
+from ..lab import LabSpec, host, net, vm
 from ..lab.lab import status
-from ..session.dut import endpoint_of
+from ..lab.spec import place
+from ..session.dut import ConnectedDut, connect_target, endpoint_of
 from ..session.options import Target
 from ..session.testers import load, name_of_tester
-from .dut import check_dut, check_lab
+from ..session.wan import made_by, require_wan
 from .host import check_results, check_software, judge_host, read_host
 
 OLD_DAYS = 90
-"""A tester's calibration is old after so long: drivers, kernels and cables change."""
+"""Age from which a tester's calibration is old: drivers, kernels and cables change."""
+MOST_OFFSET_S = 2.0
+"""Offset between the clocks of the DUT and of this machine above which logs are hard to compare."""
 _check = partial(Check, Area.TESTER)
 
 
 def examine(target: Target, results: Path) -> Iterator[Check]:
-    """Every check, as soon as it is done; nothing is changed, no port is taken and no frame sent.
+    """Yield every check as soon as it is done; nothing is changed, no port is taken and no frame sent.
 
     target: its name is empty where no DUT is named.
     """
@@ -45,14 +48,14 @@ def examine(target: Target, results: Path) -> Iterator[Check]:
     yield from check_results(results)
     if config is not None and config.lab is not None:
         yield from check_lab(config, embedded=target.trex_dir is None)
-    yield from _tester(target, config)
+    yield from _check_tester(target, config)
     yield judge_calibration(load(name_of_tester(config, target)), time.time())
     if config is not None:
         yield from check_dut(target, config)
 
 
 def _generates_here(target: Target, config: DutConfig | None) -> bool:
-    """Test whether a TRex on this machine sends: not a lab, whose cores are its own affair."""
+    """Test whether a TRex on this machine sends; a lab selects its cores by itself and does not count."""
     if config is not None and config.lab is not None:
         return False
     server = target.server or (config.generator.server if config is not None else "127.0.0.1")
@@ -61,9 +64,8 @@ def _generates_here(target: Target, config: DutConfig | None) -> bool:
     return server == "localhost"
 
 
-def _tester(target: Target, config: DutConfig | None) -> Iterator[Check]:
-    there = config.generator if config is not None else GeneratorConfig()
-    endpoint = endpoint_of(there, target)
+def _check_tester(target: Target, config: DutConfig | None) -> Iterator[Check]:
+    endpoint = endpoint_of(config.generator if config is not None else GeneratorConfig(), target)
     ports, speed_bps = (config.tester_ports, config.speed_bps) if config is not None else ((), None)
     where: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
     if config is not None and config.lab is not None:
@@ -80,14 +82,12 @@ def _tester(target: Target, config: DutConfig | None) -> Iterator[Check]:
 
 
 def judge_tester(where: str, facts: ServerFacts, ports: Sequence[int], speed_bps: float | None) -> Iterator[Check]:
-    """Judge what a server said of itself. ports: that a run will use; all where empty. speed_bps: the line rate that
-    the DUT's config states.
-    """
+    """Judge a server's description of itself. ports: those that a run will use, or all. speed_bps: of the config."""
     version, system = facts.version, facts.system
     cores = f"sending cores: {system.get('dp_core_count', '?')} ({system.get('core_type', 'CPU unknown')})"
     yield _check("server", State.GOOD, f"{version.get('version')} {version.get('mode', '')} at {where}, {cores}")
     yield _check("client", State.GOOD, f"{facts.client} and the server speak the same API")
-    described = {int(one["index"]): one for one in system["ports"]}
+    described = {int(port["index"]): port for port in system["ports"]}
     used = ports or sorted(described)
     for port in used:
         if port in described:
@@ -95,7 +95,18 @@ def judge_tester(where: str, facts: ServerFacts, ports: Sequence[int], speed_bps
         else:
             found = f"the server has no such port, only {', '.join(map(str, sorted(described))) or 'none'}"
             yield _check(f"port {port}", State.BAD, found, "correct ports[].tester")
-    yield from _judge_places([described[port] for port in used if port in described])
+    ports_used = [described[port] for port in used if port in described]
+    # frames that cross to another NUMA node are sent more slowly
+    nodes = sorted({int(port["numa"]) for port in ports_used if int(port.get("numa", -1)) >= 0})
+    if nodes:
+        found, remedy = f"ports on node {', '.join(map(str, nodes))}", "use ports of one node, and its sending cores"
+        yield judge(Area.TESTER, "NUMA", len(nodes) == 1, found, remedy)
+    virtual = sorted({str(port.get("driver")) for port in ports_used if port.get("is_virtual")})
+    if virtual == [SIMULATED]:
+        yield _check("driver", State.DOUBTFUL, f"{SIMULATED}: its frames are a model's", "for real ones: a TRex server")
+    elif virtual:
+        found = f"{', '.join(virtual)}: virtual ports, without the speed and the counters of a NIC"
+        yield _check("driver", State.DOUBTFUL, found, "give TRex NICs of its own (trex_cfg.yaml, dpdk_setup_ports.py)")
 
 
 def _judge_port(
@@ -122,22 +133,8 @@ def _judge_port(
         yield _check(f"{name} destination", State.BAD, *lack)
 
 
-def _judge_places(ports: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
-    """All ports of a test on one NUMA node: frames that cross to another are slower to send."""
-    nodes = sorted({int(one["numa"]) for one in ports if int(one.get("numa", -1)) >= 0})
-    if nodes:
-        found, remedy = f"ports on node {', '.join(map(str, nodes))}", "use ports of one node, and its sending cores"
-        yield judge(Area.TESTER, "NUMA", len(nodes) == 1, found, remedy)
-    virtual = sorted({str(one.get("driver")) for one in ports if one.get("is_virtual")})
-    if virtual == [SIMULATED]:
-        yield _check("driver", State.DOUBTFUL, f"{SIMULATED}: its frames are a model's", "for real ones: a TRex server")
-    elif virtual:
-        found = f"{', '.join(virtual)}: virtual ports, without the speed and the counters of a NIC"
-        yield _check("driver", State.DOUBTFUL, found, "give TRex NICs of its own (trex_cfg.yaml, dpdk_setup_ports.py)")
-
-
 def judge_calibration(known: Calibration | None, now_s: float) -> Check:
-    """Check whether it is known what the tester carries without a DUT, and how old that is."""
+    """Judge whether the tester's own limit without a DUT is known, and how old that is."""
     remedy = "with its ports cabled back to back: trexbench lab calibrate"
     if known is None:
         return _check("calibration", State.DOUBTFUL, "it is not known what this tester carries without a DUT", remedy)
@@ -145,3 +142,80 @@ def judge_calibration(known: Calibration | None, now_s: float) -> Check:
     most = max((limit.carried_pps for limit in known.limits), default=0.0)
     found = f"{format_pps(most)} in one direction at most, {known.server}, measured {days:.0f} days ago"
     return judge(Area.TESTER, "calibration", days <= OLD_DAYS, found, remedy)
+
+
+def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
+    """Check whether this machine can host the DUT's lab. embedded: with the embedded server."""
+    spec = LabSpec.from_config(config)
+    try:
+        host.check(embedded)
+        if spec.is_vm:
+            vm.check(spec)
+        cpus = host.usable_cpus()
+        placement = place(spec.settings, cpus, host.siblings(cpus))
+    except BenchError as error:
+        yield failed(Area.LAB, "machine", error)
+        return
+    yield Check(Area.LAB, "machine", State.GOOD, "root, iproute2, and a kernel that sends live frames")
+    routers = ", ".join(map(str, placement.router))
+    yield Check(Area.LAB, "cores", State.GOOD, f"core {placement.sender} sends, {routers} forward")
+    for warning in placement.warnings:
+        yield Check(Area.LAB, "cores", State.DOUBTFUL, warning, "use a machine with more cores")
+    yield Check(Area.LAB, "state", State.GOOD, str(status(spec.prefix)))
+
+
+def _describe_wan(config: DutConfig, wan: Wan) -> str:
+    require_wan(config)
+    return f"{wan}, by {made_by(wan)}"
+
+
+def check_dut(target: Target, config: DutConfig) -> Iterator[Check]:
+    """Reach the DUT as a run would, and read all that its driver needs, without changing anything."""
+    if config.wan is not None:
+        yield attempt(Area.DUT, "WAN", partial(_describe_wan, config, config.wan))
+    if config.lab is not None and status(config.lab.prefix).condition != "up":
+        found = "its lab is down: a run brings it up for itself"
+        yield Check(Area.DUT, config.name, State.GOOD, found, f"to check it too: trexbench lab up --dut {config.name}")
+        return
+    if not config.is_reached:
+        yield Check(Area.DUT, config.name, State.GOOD, f"driver: {config.driver}: it is not reached, nothing is read")
+        return
+    try:
+        with connect_target(target, "doctor") as there:
+            yield from _check_reached(there, config)
+    except BenchError as error:
+        yield failed(Area.DUT, config.name, error)
+
+
+def _check_reached(there: ConnectedDut, config: DutConfig) -> Iterator[Check]:
+    begun = time.monotonic()
+    now = there.transport.run(["date", "+%s.%N"], 10.0)
+    took_s = time.monotonic() - begun
+    yield Check(Area.DUT, "reached", State.GOOD, f"{there.transport.place}, in {1000 * took_s:.0f} ms")
+    yield judge_clock(now.stdout, time.time(), took_s)
+    changes = there.dut.plan()
+    what = f"{len(changes)} settings would be changed by a run" if changes else "as its config says"
+    yield Check(Area.DUT, "settings", State.GOOD, f"rights, tools and interfaces are there; {what}")
+    if not changes:
+        attested = there.dut.verify()
+        for mismatch in attested.mismatches:
+            yield Check(Area.DUT, "settings", State.BAD, str(mismatch))
+        for doubt in attested.doubts:
+            yield Check(Area.DUT, "settings", State.DOUBTFUL, doubt)
+        if not attested.attested:
+            yield Check(Area.DUT, "settings", State.DOUBTFUL, attested.reason, "results will say so")
+    if not config.is_observed:
+        yield Check(Area.DUT, "counters", State.DOUBTFUL, "its config names none", "commands.counters: docs/duts.md")
+        return
+    missing = "; ".join(dict.fromkeys(missing.reason for missing in there.observed.observe().missing))
+    yield judge(Area.DUT, "counters", not missing, missing or "all that its driver knows can be read", "")
+
+
+def judge_clock(said: str, now_s: float, took_s: float) -> Check:
+    match = re.match(r"[0-9]{1,12}(\.[0-9]+)?", said.strip())
+    if match is None:
+        return Check(Area.DUT, "time", State.DOUBTFUL, "the DUT does not report its time")
+    offset_s = float(match[0]) - now_s
+    found = f"its clock is {abs(offset_s):.0f} s {'ahead of' if offset_s > 0 else 'behind'} this machine's"
+    near = abs(offset_s) <= MOST_OFFSET_S + took_s
+    return judge(Area.DUT, "time", near, found, "synchronise both with a time server")

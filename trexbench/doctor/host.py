@@ -1,4 +1,4 @@
-"""The machine that the harness runs on, and mostly the traffic generator too: read here, judged by pure functions."""
+"""Check the machine that the harness, and mostly the traffic generator too, runs on: read here, judged by pure code."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,58 +25,55 @@ from ..host.linux import parse_programs, parse_stat
 from ..lab.host import processes
 
 BUSY_SHARE, STOLEN_SHARE = 0.1, 0.01
-"""Shares of all CPU time: more is a doubt while nothing is measured."""
+"""Shares of all CPU time above which an idle machine is doubtful."""
 LOOK_S = 1.0
 """Duration over which CPU time is counted."""
 ENOUGH_BYTES = 1 << 30
-"""On the disk of the results: a night of 40 runs writes some 20 MB."""
+"""Free space for the results: a night of 40 runs writes some 20 MB."""
 _CLOCKSOURCES = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter")
-"""Read without leaving the CPU's own registers (or pages that the hypervisor shares)."""
+"""Clocks that are read in the CPU's own registers (or pages that the hypervisor shares)."""
 _check = partial(judge, Area.HOST)
 _TIME_ERROR = 5
-"""adjtimex(2): the clock is not synchronised."""
+"""Answer of adjtimex(2) for a clock that is not synchronised."""
 
 
 @dataclass(frozen=True)
 class HostFacts:
-    """Facts about this machine; None where it does not say."""
+    """Facts about this machine; None where it does not report one."""
 
     cpus: int
     isolated: tuple[int, ...]
     busy: float | None
-    """Share of all CPU time over LOOK_S; the same for ``stolen``."""
+    """Share of all CPU time over LOOK_S, as ``stolen``."""
     stolen: float | None
     governors: Mapping[str, int]
-    """The CPUs of each."""
+    """Number of CPUs with each governor."""
     huge_pages: int | None
     """Pages of the default size, of huge_page_bytes each."""
     huge_page_bytes: int | None
     irqbalance: bool
     clocksource: str | None
     synchronised: bool | None
-    """The clock, by a time server."""
+    """Its clock is synchronised with a time server."""
     numa_nodes: int
 
 
 def read_host() -> HostFacts:
-    """Read what this machine says of itself now; takes LOOK_S."""
-    before = _times()
+    """Read the facts of this machine; takes LOOK_S."""
+    before = _cpu_times()
     time.sleep(LOOK_S)
-    after = _times()
+    after = _cpu_times()
     shares: tuple[float | None, float | None] = None, None
     if before and after and (total := after[0] - before[0]) > 0:
         shares = min(1.0, (after[1] - before[1]) / total), (after[2] - before[2]) / total
-    governors: dict[str, int] = {}
-    for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"):
-        if word := _read(path):
-            governors[word] = governors.get(word, 0) + 1
+    governors = map(_read, Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"))
     memory = dict(line.partition(":")[::2] for line in (_read(Path("/proc/meminfo")) or "").splitlines())
     return HostFacts(
         cpus=os.cpu_count() or 1,
         isolated=tuple(parse_cpus(_read(Path("/sys/devices/system/cpu/isolated"))) or ()),
         busy=shares[0],
         stolen=shares[1],
-        governors=governors,
+        governors=Counter(filter(None, governors)),
         huge_pages=_first_number(memory.get("HugePages_Total")),
         huge_page_bytes=1024 * size if (size := _first_number(memory.get("Hugepagesize"))) else None,
         irqbalance=any(name == "irqbalance" for _, name in processes()),
@@ -122,7 +120,7 @@ def _judge_load(facts: HostFacts) -> Check:
 
 
 def check_software(trex_dir: Path | None) -> Iterator[Check]:
-    """Python, and the STL client of TRex's."""
+    """Check Python and TRex's STL client."""
     yield _check("Python", True, f"{platform.python_version()} ({sys.executable})", "")
     yield attempt(Area.HOST, "STL client", lambda: str(load_client(trex_dir)))
 
@@ -141,8 +139,8 @@ def check_results(results: Path) -> Iterator[Check]:
     yield judge(Area.RESULTS, "disk", free >= ENOUGH_BYTES, f"{free / 1e9:.1f} GB free", "free some")
 
 
-def _times() -> tuple[float, float, float] | None:
-    """Seconds of all CPUs: elapsed, busy, stolen."""
+def _cpu_times() -> tuple[float, float, float] | None:
+    """Read seconds of all CPUs: elapsed, busy, stolen."""
     lines = (_read(Path("/proc/stat")) or "").splitlines()
     with suppress(BenchError):
         times, programs = parse_stat(lines, {}), parse_programs(lines)
@@ -163,7 +161,7 @@ def _first_number(text: str | None) -> int | None:
 
 
 def _synchronised() -> bool | None:
-    """Ask the kernel whether its clock is synchronised, as time servers' programs report to it; None: not known."""
+    """Ask the kernel whether a time server's program synchronises its clock; None: unknown."""
     with suppress(OSError, AttributeError):
         # struct timex is 208 bytes on 64-bit Linux; modes = 0 only reads.
         state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(512))
