@@ -1,4 +1,4 @@
-"""Text of documents, which may hold anything, made fit to be shown."""
+"""Text of documents, which may hold anything, made safe to display."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ from typing import Any
 
 LONGEST = 2000
 _SPACES = {ord(space): " " for space in "\t\n\r\v\f\u2028\u2029"}
+_INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
 def clean(value: Any, most: int = LONGEST) -> str:
-    """One line of at most so many characters, without control characters, surrogates and bidirectional marks."""
+    """One line of at most ``most`` characters, without control characters, surrogates and bidirectional marks."""
     text = str(value)[: most + 1].translate(_SPACES)
-    text = text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
+    if not (text.isascii() and text.isprintable()):
+        text = "".join("\ufffd" if unicodedata.category(letter) in _INVISIBLE else letter for letter in text)
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def escape_markdown(text: Any, most: int = LONGEST) -> str:
-    """Text in which markdown and HTML find no emphasis, link, mention, tag or table."""
+    """Text without meaning to markdown or HTML: no emphasis, link, mention, tag or table."""
     escaped = html.escape(re.sub(r"[\\`*_\[\]#~]", r"\\\g<0>", clean(text, most)), quote=False)
     for sign, harmless in (("|", "&#124;"), ("!", "&#33;"), ("@", "@\u200b"), ("://", ":\u200b//")):
         escaped = escaped.replace(sign, harmless)
     return f"\\{escaped}" if escaped[:1] in ("-", "+", "=") else escaped
-
-
-def _visible(letter: str) -> str:
-    return "\ufffd" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn") else letter

@@ -1,9 +1,9 @@
-"""Commands that somebody may type next: show a run, compare two, measure a cell again, acknowledge a change."""
+"""Commands to suggest to the user: show a run, compare two, measure a cell again, acknowledge a change."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from glob import escape
 
 from ..core.history.causes import FindingGroup
@@ -11,11 +11,11 @@ from ..core.history.cell import Cell
 from ..core.history.rows import RunRow
 
 REASON = "WHY"
-"""The place of the reason that only whoever acknowledges a change knows."""
+"""Placeholder of the reason for a change, which only the user knows."""
 
 
 def show(row: RunRow, results: str) -> str:
-    """results: the directory of the results, as it was typed; so everywhere."""
+    """Show a run. results: the directory of the results as typed, here and below."""
     return _line("results", "show", f"{results}/{row.path}")
 
 
@@ -24,10 +24,10 @@ def compare(before: RunRow, after: RunRow, results: str) -> str:
 
 
 def acknowledge(group: FindingGroup, results: str) -> Iterator[str]:
-    """Yield what notes the group's changes, and no other ones, as known; the reason is left to whoever types it."""
+    """Yield the commands that acknowledge exactly the group's changes; the user fills in the reason."""
     metrics: dict[tuple[Cell, ...], list[str]] = {}
     for metric, findings in group.by_metric().items():
-        metrics.setdefault(tuple(dict.fromkeys(one.cell for one in findings)), []).append(metric)
+        metrics.setdefault(tuple(dict.fromkeys(finding.cell for finding in findings)), []).append(metric)
     for cells, names in metrics.items():
         which = [word for cell in cells for word in ("--acknowledge", escape(str(cell)))]
         which += [word for name in names for word in ("--metric", name)]
@@ -40,12 +40,11 @@ def doctor(cell: Cell) -> str:
 
 def run_again(suite: str, results: str, cell: Cell | None = None) -> str:
     """Run the suite again, or only this cell of it."""
-    only = ("--only", escape(str(cell.unmarked)), *(("--sim",) if cell.simulated else ())) if cell is not None else ()
+    only = ["--only", escape(str(cell.unmarked)), *["--sim"] * cell.simulated] if cell is not None else []
     return _line("suite", "run", suite, *only, *_results(results))
 
 
-def _results(results: str) -> tuple[str, ...]:
-    """The option for the directory of the results, where that is another than the default."""
+def _results(results: str) -> Sequence[str]:
     return () if results == "results" else ("--results", results)
 
 

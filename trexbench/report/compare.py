@@ -1,4 +1,4 @@
-"""Comparisons of two runs, or of two sets of runs, in every form."""
+"""Comparisons of two runs, or of two sets of runs, as text, tables and JSON values."""
 
 from __future__ import annotations
 
@@ -27,44 +27,44 @@ WORDS = {
 
 @dataclass(frozen=True)
 class ComparisonForms:
-    """A comparison as it is written."""
+    """A comparison in every form of output."""
 
     names: tuple[str, str]
     """Both runs or sets."""
     sheet: Sheet
     """Table of the differences, a row per direction or cell."""
     marked: Sheet
-    """The table of CSV: with the names, and with what makes both unlike, in its columns."""
+    """The table for CSV, with columns for the names and for what makes both unlike."""
     values: dict[str, Any]
     """JSON values: figures in the unit that their key names, shares as fractions."""
     unlike: Sequence[str] = ()
-    """Reasons for which the runs are unlike."""
+    """Reasons why the runs are unlike."""
     remarks: Sequence[str] = ()
     """Lines below the table."""
 
     @property
     def head(self) -> list[str]:
-        """Lines that markdown has above its table."""
+        """Lines above the table of markdown."""
         first, second = self.names
         unlike = (f"UNLIKE: {reason}" for reason in self.unlike)
         return ["Comparison", f"first: {first}", f"second: {second}", *unlike, *self.remarks]
 
     def text(self, room: int | None = None) -> str:
-        """room: as of room_of."""
+        """The comparison as text. room: as of room_of."""
         first, second = map(clean, self.names)
         lines = [f"first   {first}", f"second  {second}", *(f"*** UNLIKE: {reason} ***" for reason in self.unlike)]
         return "\n".join([*wrapped(lines, room), "", *format_sheet(self.sheet, room), *wrapped(self.remarks, room)])
 
 
 def runs_compared(first: RunResult, second: RunResult, unlike: Sequence[str]) -> ComparisonForms:
-    """Direction by direction."""
-    found = [("all" if way is None else str(way), one) for way, one in find_differences(first, second)]
-    rows = ((way, *_items(one)) for way, one in found)
-    sheet = make_sheet(f"::direction; {_heads([one for _, one in found])}", rows, "comparison")
+    """Compare two runs, direction by direction."""
+    differences = [("all" if way is None else str(way), of) for way, of in find_differences(first, second)]
+    rows = ((way, *_items(difference)) for way, difference in differences)
+    sheet = make_sheet(f"::direction; {_heads([difference for _, difference in differences])}", rows, "comparison")
     names = f"{name_of(first)}, {first.started}", f"{name_of(second)}, {second.started}"
     marks = repeat([*names, "; ".join(unlike)])
-    about = [{"id": one.id, "simulated": one.simulated, "emulated": one.emulated} for one in (first, second)]
-    directions = [{"direction": way} | _figures(one) for way, one in found]
+    about = [{"id": run.id, "simulated": run.simulated, "emulated": run.emulated} for run in (first, second)]
+    directions = [{"direction": way} | _figures(difference) for way, difference in differences]
     return ComparisonForms(
         names,
         sheet,
@@ -75,7 +75,7 @@ def runs_compared(first: RunResult, second: RunResult, unlike: Sequence[str]) ->
 
 
 def sets_compared(first: str, second: str, compared: SetComparison) -> ComparisonForms:
-    """Cell by cell; marks in the table point to what makes cells unlike, below it. first, second: the sets' names."""
+    """Compare two sets, given by name, cell by cell; marks in the table point to lines below: why cells are unlike."""
     heads = f"::cell; runs^2; {_heads(compared.pairs)}"
     marks = [f"[{number}]" if pair.unlike else "" for number, pair in enumerate(compared.pairs, start=1)]
     alone = [(cell, "first") for cell in compared.only_first] + [(cell, "second") for cell in compared.only_second]
@@ -83,6 +83,7 @@ def sets_compared(first: str, second: str, compared: SetComparison) -> Compariso
     rows = ((str(cell), *empty, f"only in the {which}") for cell, which in alone)
     marked = make_sheet(heads, [*(_set_row(pair, "") for pair in compared.pairs), *rows])
     columns = [(first, second, "; ".join(pair.unlike)) for pair in compared.pairs]
+    columns += repeat((first, second, ""), len(alone))
     values = {
         "first": first,
         "second": second,
@@ -102,16 +103,14 @@ def sets_compared(first: str, second: str, compared: SetComparison) -> Compariso
     return ComparisonForms(
         (first, second),
         make_sheet(heads, map(_set_row, compared.pairs, marks), "comparison"),
-        with_columns(
-            marked, "::first set; ::second set; ::unlike", [*columns, *repeat((first, second, ""), len(alone))]
-        ),
+        with_columns(marked, "::first set; ::second set; ::unlike", columns),
         values,
         remarks=remarks,
     )
 
 
-def _heads(figures: Sequence[FigureDifference]) -> str:
-    unit = " or ".join(dict.fromkeys(one.metric.unit for one in figures))
+def _heads(differences: Sequence[FigureDifference]) -> str:
+    unit = " or ".join(dict.fromkeys(difference.metric.unit for difference in differences))
     return f"first [{unit}]; second [{unit}]; difference [share]; noise [{unit}]^1; ::second is"
 
 
@@ -130,13 +129,14 @@ def _figures(of: FigureDifference) -> dict[str, Any]:
 
 
 def _set_values(pair: CellPair) -> dict[str, Any]:
-    about = {
+    return {
         "cell": pair.cell.to_dict(),
         "second_cell": pair.second[0].cell.to_dict(),
         "first_runs": [row.path for row in pair.first],
         "second_runs": [row.path for row in pair.second],
+        **_figures(pair),
+        "unlike": list(pair.unlike),
     }
-    return about | _figures(pair) | {"unlike": list(pair.unlike)}
 
 
 def _set_row(pair: CellPair, mark: str) -> Iterator[Item | str]:
@@ -151,8 +151,6 @@ def _set_row(pair: CellPair, mark: str) -> Iterator[Item | str]:
 
 
 def _items(of: FigureDifference) -> Iterator[Item | str]:
-    """Both figures, the difference, the noise and the verdict."""
-
     def words(value: float) -> str:
         return format_whole(of.metric.scale * value, of.metric)
 

@@ -1,4 +1,4 @@
-"""News for a morning's reader, as values: changes by their cause, failures by their reason, and the verdict on them."""
+"""News of a night as values: changes by their cause, failures by their reason, and the verdict in a sentence."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from ..core.history.causes import FindingGroup, groups_of
 from ..core.history.explain import day_words
 from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, MissingCell
-from ..core.history.rows import RunRow
 from ..core.history.series import night_of
 from .groups import dut_words, group_kind, group_lines, headline, too_few
 from .words import format_count, status_words
 
 FAILED = "failed"
-"""The kind of an event that is a failure."""
+"""Kind of an event that is a failure."""
 SIGNS = {
     "regression": "\u25bc",
     "relapse": "\u25bc",
@@ -26,7 +25,7 @@ SIGNS = {
     "improvement": "\u25b2",
     "known": "=",
 }
-"""Sign of each kind, in the order in which events are listed."""
+"""Kind of an event -> its sign, in the order in which events are listed."""
 COUNTED = ("regression", "relapse", "improvement")
 """Kinds that have a plural."""
 
@@ -38,30 +37,30 @@ class NightEvent:
     kind: str
     """One of SIGNS."""
     headline: str
-    """All of it in a line, as every output says it."""
+    """The event in a line, the same in every output."""
     subject: str
-    """The part that the headline is about: the DUT and how many of its cells, or the cells that failed."""
+    """The headline's subject: the DUT and how many of its cells, or the cells that failed."""
     brief: str
-    """The beginning of a sentence: no number of cells, but the likely cause."""
+    """The beginning of a sentence: without the number of cells, but with the likely cause."""
     cells: tuple[str, ...]
-    """Their names; none where a night was not run."""
+    """Names of the cells; none where a night was not run."""
     group: FindingGroup | None = None
-    """The findings; None of a failure."""
+    """The findings; None: a failure."""
     everything: bool = False
     """Nothing at all was measured, or a suite's last night was not run."""
     suite: str = ""
     """The suite of a failure."""
     alarms: bool = True
-    """False for what is only listed: changes that are known, or began before the night that was named."""
+    """False: the change is known, or began before ``--since``, and is only listed."""
 
     @property
     def lines(self) -> list[str]:
-        """Lines that a message has below the headline."""
+        """Lines of a message below the headline."""
         return [*group_lines(self.group)] if self.group is not None else [*self.cells[len(self.cells) == 1 :]]
 
     @property
     def older(self) -> bool:
-        """True if it began before the night that was named."""
+        """True if the change began before ``--since``."""
         return self.group is not None and self.group.section is Kind.OLDER
 
     @property
@@ -70,10 +69,9 @@ class NightEvent:
 
     @property
     def tone(self) -> str:
-        """``bad``, ``doubt``, ``good`` or ``known``: its colour, which never stands alone."""
-        if self.kind in ("known", "suspected"):
-            return {"known": "known", "suspected": "doubt"}[self.kind]
-        return "bad" if self.group is None or self.group.first.worse else "good"
+        """``bad``, ``doubt``, ``good`` or ``known``, which names a colour of the page."""
+        worse = self.group is None or self.group.first.worse
+        return {"known": "known", "suspected": "doubt"}.get(self.kind, "bad" if worse else "good")
 
 
 def events_of_judgement(judgement: Judgement) -> list[NightEvent]:
@@ -85,35 +83,27 @@ def events_of(
 ) -> list[NightEvent]:
     """All events, the worst first. now: the last night; nothing: it measured no cell.
 
-    Recoveries whose figures are all worse again are left out: that says when they were worse before.
+    Recoveries whose figures are all worse again are left out: the relapse says when they were worse before.
     """
-    again = {(one.cell, one.metric.name) for group in groups for one in group.findings if one.is_relapse}
-    lasting = (
-        group
-        for group in groups
-        if group.section is not Kind.RECOVERY
-        or not again.issuperset((one.cell, one.metric.name) for one in group.findings)
-    )
+    events = [*_failures(missing, now, nothing)]
+    relapsed = {(one.cell, one.metric.name) for group in groups for one in group.findings if one.is_relapse}
+    for group in groups:
+        if group.section is Kind.RECOVERY and relapsed >= {(one.cell, one.metric.name) for one in group.findings}:
+            continue
+        cells = tuple(map(str, group.cells))
+        subject, brief = f"{dut_words(group)} ({format_count(len(cells), 'cell')})", headline(group, brief=True)
+        alarms = group.section not in (Kind.OLDER, Kind.KNOWN)
+        events.append(NightEvent(group_kind(group), headline(group), subject, brief, cells, group, alarms=alarms))
     kinds = [*SIGNS]
 
-    def place(one: NightEvent) -> tuple[bool, bool, int]:
-        hopeful = one.kind == "suspected" and one.group is not None and not one.group.first.worse
-        return not one.everything, not one.alarms, kinds.index("improvement" if hopeful else one.kind)
+    def rank(event: NightEvent) -> tuple[bool, bool, int]:
+        hopeful = event.kind == "suspected" and event.group is not None and not event.group.first.worse
+        return not event.everything, not event.alarms, kinds.index("improvement" if hopeful else event.kind)
 
-    return sorted([*_failures(missing, now, nothing), *map(_of_group, lasting)], key=place)
-
-
-def _of_group(group: FindingGroup) -> NightEvent:
-    alarms = group.section not in (Kind.OLDER, Kind.KNOWN)
-    cells = tuple(map(str, group.cells))
-    subject = f"{dut_words(group)} ({format_count(len(cells), 'cell')})"
-    return NightEvent(
-        group_kind(group), headline(group), subject, headline(group, brief=True), cells, group, alarms=alarms
-    )
+    return sorted(events, key=rank)
 
 
 def _failures(missing: Sequence[MissingCell], now: str, nothing: bool) -> Iterator[NightEvent]:
-    """Yield an event for each reason."""
     for some in _by_reason(missing):
         first, names = some[0], tuple(one.cell for one in some if one.cell is not None)
         day = day_words(first.night, now)
@@ -147,18 +137,19 @@ def _by_reason(missing: Sequence[MissingCell]) -> list[list[MissingCell]]:
 
 
 def first_sentence(judgement: Judgement) -> str:
-    """The verdict in a sentence, which page, terminal, chat and markdown begin with: the worst, then how much else."""
+    """The verdict in a sentence, which every output begins with: the worst event, then the number of the others."""
     every = events_of_judgement(judgement)
-    events = [one for one in every if one.alarms]
+    events = [event for event in every if event.alarms]
     if not events and judgement.older:
-        return f"Nothing new since {judgement.since}; {format_count(sum(one.older for one in every), 'older change')}"
+        older = sum(event.older for event in every)
+        return f"Nothing new since {judgement.since}; {format_count(older, 'older change')}"
     if not events:
         return _all_well(judgement)
-    if events[0].everything and events[0].cells:
-        return f"Nothing was measured tonight: {'; '.join(one.brief for one in events if one.everything)}"
-    first, others = events[0], events[1:]
-    kinds = dict.fromkeys(one.kind for one in others)
-    more = [_count_words([one for one in others if one.kind == kind], kind == first.kind) for kind in kinds]
+    first, *others = events
+    if first.everything and first.cells:
+        return f"Nothing was measured tonight: {'; '.join(event.brief for event in events if event.everything)}"
+    kinds = dict.fromkeys(event.kind for event in others)
+    more = [_count_words([event for event in others if event.kind == kind], kind == first.kind) for kind in kinds]
     quiet = ["all else as usual"] if first.tone == "good" and not more else []
     return "; ".join([first.brief, *more, *quiet])
 
@@ -167,26 +158,21 @@ def _count_words(events: Sequence[NightEvent], again: bool) -> str:
     """``2 more regressions``, ``3 cells failed``."""
     kind, more = events[0].kind, "more " * again
     if kind == FAILED:
-        number = len({cell for one in events for cell in one.cells or (one.subject,)})
+        number = len({cell for event in events for cell in event.cells or (event.subject,)})
         return f"{number} {more}{'cell' if number == 1 else 'cells'} {FAILED}"
     return f"{len(events)} {more}{kind}{'s' * (len(events) > 1 and kind in COUNTED)}"
 
 
-def _no_figure(rows: Sequence[RunRow]) -> str:
-    """The sentence that no run has a figure, and what became of the last."""
-    if not rows:
-        return "Nothing was measured yet"
-    last, before = rows[-1], len(rows) - 1
-    words = f"{last.cell} on {day_words(night_of(last), night_of(last))}: {status_words(last)}"
-    return f"No run has a figure yet: {words}{f'; {before} more before' if before else ''}"
-
-
 def _all_well(judgement: Judgement) -> str:
-    """The sentence that nothing changed, or that there are too few nights to judge."""
     few = {one.cell: one.nights for one in judgement.of(Kind.INSUFFICIENT)}
+    if not judgement.judged and few:
+        return f"{format_count(len(few), 'cell')} measured; too early to judge: {too_few(*few.values())}"
+    if not judgement.judged and not judgement.without:
+        return "Nothing was measured yet"
     if not judgement.judged:
-        words = f"{format_count(len(few), 'cell')} measured; too early to judge: {too_few(*few.values())}"
-        return words if few else _no_figure(judgement.without)
+        last, before = judgement.without[-1], len(judgement.without) - 1
+        words = f"{last.cell} on {day_words(night_of(last), night_of(last))}: {status_words(last)}"
+        return f"No run has a figure yet: {words}{f'; {before} more before' if before else ''}"
     every = {cell for cell, _ in judgement.steady} | {one.cell for one in judgement.findings if one.cell not in few}
     young = {cell: nights for cell, nights in few.items() if cell not in every}
     usual, resting = every - judgement.resting, every & judgement.resting

@@ -1,4 +1,4 @@
-"""A group of findings in words: its headline, its figures metric by metric, and what differs at the change."""
+"""A group of findings in words: headline, figures metric by metric, and what differs at the change."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MOST_DIFFERENCES = 8
 NOTHING_DIFFERS = "nothing that was read back differs from the run before"
 DIFFERS = "what differs from the run before:"
 ROUGH = 0.095
-"""A sentence says changes from here on in whole percents."""
+"""From this change on a sentence rounds to whole percents."""
 LONGEST_CAUSE = 40
-"""Letters of what a sentence says to differ."""
+"""Most letters of a cause in a sentence."""
 
 
 def too_few(*nights: int) -> str:
@@ -32,7 +32,7 @@ def too_few(*nights: int) -> str:
 def headline(group: FindingGroup, brief: bool = False) -> str:
     """``netgate-vpp 8.1 to 13.8 % slower since 17 November (8 cells)``
 
-    brief: as a sentence says it, ``netgate-vpp is 8 to 14 % slower since 17 November, with vpp 26.10``.
+    brief: for a sentence, ``netgate-vpp is 8 to 14 % slower since 17 November, with vpp 26.10``.
     """
     first, leading = group.first, group.leading
     cause = f", {cause_words(group)}" if brief and cause_words(group) else ""
@@ -54,9 +54,10 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
         change = "a regression" if first.worse else "an improvement" if first.loss is None else "a recovery"
         at = "tonight" if first.told == group.now else f"on {day_words(first.told or '', group.now)}"
         return f"{dut} {figures_words(leading, f'{words} {at}{again}', brief)}{cause}; {nights} it {change}"
-    about = "about " if first.shape is Shape.DRIFT else ""
-    since = f"{words} since {about}{group.day}{'' if brief else _apart(first, group.now)}{again}"
-    return f"{dut} {figures_words(leading, since, brief)}{cause}"
+    about, sure = "about " if first.shape is Shape.DRIFT else "", ""
+    if not brief and first.between is not None and first.between[0] != first.between[1]:
+        sure = f" ({100 * SURE:.0f} % sure: {day_range(*first.between, group.now)})"
+    return f"{dut} {figures_words(leading, f'{words} since {about}{group.day}{sure}{again}', brief)}{cause}"
 
 
 def dut_words(group: FindingGroup) -> str:
@@ -65,47 +66,39 @@ def dut_words(group: FindingGroup) -> str:
 
 
 def group_kind(group: FindingGroup) -> str:
-    """One word for what a group is: on a card of the page, in a message, in a table."""
+    """The group's kind in one word: one of events.SIGNS."""
     named = {Kind.SUSPICION: "suspected", Kind.RECOVERY: "recovered", Kind.KNOWN: "known"}
     if group.section in named:
         return named[group.section]
-    if not group.first.worse or group.first.is_relapse:
-        return "relapse" if group.first.worse else "improvement"
+    if not group.first.worse:
+        return "improvement"
+    if group.first.is_relapse:
+        return "relapse"
     return "dearer" if group.first.metric.name == COST.name else "regression"
 
 
 def cause_words(group: FindingGroup) -> str:
-    """``with vpp 26.10``: the first thing that differs since the change, and how many more do; empty for none."""
-    found = group.differences or ()
-    if not found:
+    """``with vpp 26.10``: the first difference since the change, and the number of the others; empty for none."""
+    if not group.differences:
         return ""
-    first, more = found[0], len(found) - 1
+    first, more = group.differences[0], len(group.differences) - 1
     path = first.path[1:] if first.path[0] == "DUT" else first.path
     name = " ".join(path[:-1] if first.after and len(path) > 1 and path[-1] in ("version", "release") else path)
     change = f"without {name}" if first.after is None else f"with {name} {clean(first.after, LONGEST_CAUSE)}"
     return f"{change} and {format_count(more, 'other change')}" if more else change
 
 
-def _apart(finding: Finding, now: str) -> str:
-    """The nights in which the change may have begun, where that is not sure."""
-    first, last = finding.between or ("", "")
-    return "" if first == last else f" ({100 * SURE:.0f} % sure: {day_range(first, last, now)})"
-
-
 def _loss_words(findings: Sequence[Finding]) -> str:
     """``6.5 to 10.9 % slower``: the losses that ended."""
-    lost = [
-        replace(one, before=one.loss.before, after=one.loss.after, at_least=False)
-        for one in findings
-        if one.loss is not None
-    ]
+    pairs = ((finding, finding.loss) for finding in findings)
+    lost = [replace(one, before=loss.before, after=loss.after, at_least=False) for one, loss in pairs if loss]
     return figures_words(lost).rpartition(" (")[0]
 
 
 def figures_words(findings: Sequence[Finding], since: str = "", brief: bool = False) -> str:
     """``8.1 to 13.8 % slower (8 cells)``, ``cycles/packet 9.1 % higher (1 cell)``: of one metric, or of all rates.
 
-    brief: without the number of cells, and in whole percents from 10 % on.
+    brief: without the number of cells, and rounded from ROUGH on.
     """
     metric, rises = findings[0].metric, findings[0].after > findings[0].before
     count = "" if brief else f" ({format_count(len({one.cell for one in findings}), 'cell')})"
@@ -125,7 +118,7 @@ def figures_words(findings: Sequence[Finding], since: str = "", brief: bool = Fa
 
 
 def explanation_lines(group: FindingGroup) -> Iterator[str]:
-    """Yield what explains the first finding, with its cell where the headline is about several; and who knows why."""
+    """Yield the first finding's explanation, with its cell where the headline is about several; and the note."""
     several = len({one.cell for one in group.leading}) > 1
     for sentence in group.first.explanation:
         yield f"{group.first.cell}: {sentence}" if several else sentence
@@ -134,30 +127,30 @@ def explanation_lines(group: FindingGroup) -> Iterator[str]:
 
 
 def own_explanation(group: FindingGroup, finding: Finding) -> str:
-    """Explanation of this finding, as far as neither the group nor the cell's first finding has given it."""
+    """Explanation of a finding, without what the group or the cell's first finding already says."""
     first = next(one for one in group.findings if one.cell == finding.cell)
     said = {*group.first.explanation, *(first.explanation if first is not finding else ())}
     return "; ".join(sentence for sentence in finding.explanation if sentence not in said)
 
 
 def also_line(group: FindingGroup) -> str:
-    """The other metrics of the group in a line; empty where there are none."""
-    others = [found for found in group.by_metric().values() if found[0] not in group.leading]
+    """The group's other metrics in a line; empty where there are none."""
+    others = [findings for findings in group.by_metric().values() if findings[0] not in group.leading]
     return f"also {', '.join(map(figures_words, others))}" if others else ""
 
 
 def difference_lines(group: FindingGroup) -> Iterator[str]:
-    """``DUT / kernel: 6.1 -> 6.8``; nothing where no documents were compared."""
-    found = group.differences or ()
-    for one in found[:MOST_DIFFERENCES]:
-        before, after = ("absent" if word is None else word for word in (one.before, one.after))
-        yield f"{' / '.join(one.path)}: {before} -> {after}"
-    if len(found) > MOST_DIFFERENCES:
-        yield f"and {len(found) - MOST_DIFFERENCES} more"
+    """Yield ``DUT / kernel: 6.1 -> 6.8``; nothing where no documents were compared."""
+    differences = group.differences or ()
+    for difference in differences[:MOST_DIFFERENCES]:
+        before, after = ("absent" if word is None else word for word in (difference.before, difference.after))
+        yield f"{' / '.join(difference.path)}: {before} -> {after}"
+    if len(differences) > MOST_DIFFERENCES:
+        yield f"and {len(differences) - MOST_DIFFERENCES} more"
 
 
 def change_words(finding: Finding) -> str:
-    """``-13.8 %``; of a share ``+7.2 points``."""
+    """``-13.8 %``; for a share ``+7.2 points``."""
     if finding.share is None:
         return "from nothing"
     if finding.metric.unit == "share":
@@ -167,12 +160,12 @@ def change_words(finding: Finding) -> str:
 
 
 def _points(share: float) -> str:
-    """``7.2``, ``0.05``: the size of a difference between shares, in points of percent."""
+    """``7.2``, ``0.05``: difference between two shares in percentage points."""
     return f"{100 * share:.1f}" if share >= 0.01 else f"{100 * share:.2g}"
 
 
 def format_levels(finding: Finding) -> str:
-    """``5.010 -> 4.760 Mpps``; each with its unit where the units differ."""
+    """``5.010 -> 4.760 Mpps``, each with its unit where these differ."""
     before, after = (format_figure(level, finding.metric) for level in (finding.before, finding.after))
     number, _, unit = before.rpartition(" ")
     same = number and not unit.isdigit() and after.endswith(f" {unit}")
@@ -180,7 +173,7 @@ def format_levels(finding: Finding) -> str:
 
 
 def format_noise(finding: Finding) -> str:
-    """Format a night's noise as a share of the level before; in the figure's unit where that is 0 or a share."""
+    """Format a night's noise as a share of the level before, or in the figure's unit where that is 0 or a share."""
     if finding.metric.unit == "share":
         return f"{_points(finding.noise)} points"
     if finding.before:
@@ -189,7 +182,7 @@ def format_noise(finding: Finding) -> str:
 
 
 def group_lines(group: FindingGroup) -> Iterator[str]:
-    """Yield what a message says below the headline: explanation, the worst figure, other metrics, what differs."""
+    """Yield a message's lines below the headline: explanation, the worst figure, other metrics, what differs."""
     yield from explanation_lines(group)
     yield finding_line(group.first)
     if also := also_line(group):

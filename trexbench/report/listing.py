@@ -1,4 +1,4 @@
-"""Stored runs as a table, a row each, and the answer of a query."""
+"""Tables of stored runs and of a query's answer."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from .words import NONE, format_figure, format_whole
 
 
 def run_sheet(rows: Sequence[RunRow], units: bool = False) -> Sheet:
-    """Table of the runs in this order; the incomplete, simulated or emulated are marked. units: they have a column."""
-    every = (one for one in METRICS.values() if not one.bounded and any(one.of(row) is not None for row in rows))
-    metrics = sorted(every, key=lambda one: one.rank)
+    """Table of the runs in this order; incomplete, simulated and emulated ones are marked. units: add their column."""
+    costs = [cost for cost in METRICS.values() if not cost.bounded and any(cost.of(row) is not None for row in rows)]
+    costs.sort(key=lambda cost: cost.rank)
     heads = (
         *heads_of(f":started, UTC; ::DUT; ::mode; :way; maximum; {'unit; ' * units}of line [share]^1; ::limit"),
-        *(Head(one.name, one.unit, rank=2 + one.rank) for one in metrics),
+        *(Head(cost.name, cost.unit, rank=2 + cost.rank) for cost in costs),
         Head("document", words=True, rank=20),
     )
-    return make_sheet(heads, (_items(row, metrics, units) for row in rows), "runs", "Stored runs")
+    return make_sheet(heads, (_run_items(row, costs, units) for row in rows), "runs", "Stored runs")
 
 
-def _items(row: RunRow, metrics: Sequence[Metric], units: bool) -> Iterator[Item | str]:
+def _run_items(row: RunRow, costs: Sequence[Metric], units: bool) -> Iterator[Item | str]:
     yield clean(row.started)[:16].replace("T", " ")
     yield row.cell.dut_words
     yield f"{row.cell.mode} {row.cell.kind_words}".rstrip()
     queues = "" if row.cell.rx_queues is None else f" {row.cell.rx_queues}q"
     yield f"{'bidir' if row.cell.bidir else 'uni'}{queues}"
-    # Neither a run at a given rate has a maximum, nor one that was killed before it measured anything.
+    # A run at a given rate has no maximum, nor has one that was killed before it measured anything.
     has_maximum = row.metric.bounded and (row.complete or row.metric.of(row) != 0)
     value = row.metric.of(row) if has_maximum else None
     yield figure(value, partial(format_whole, metric=row.metric), bound=row.at_least)
@@ -42,16 +42,14 @@ def _items(row: RunRow, metrics: Sequence[Metric], units: bool) -> Iterator[Item
     carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
     marks = ("" if carried else clean(row.limit), "" if row.complete else row.status, row.cell.mark)
     yield ", ".join(filter(None, marks)) or NONE
-    yield from (figure(one.of(row), partial(format_figure, metric=one)) for one in metrics)
+    yield from (figure(cost.of(row), partial(format_figure, metric=cost)) for cost in costs)
     yield row.path
 
 
 def query_sheet(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sheet:
-    """Table of a query's answer, as the index has it."""
-    heads = [
-        Head(clean(name), words=True, wraps=any(isinstance(row[at], str) for row in rows))
-        for at, name in enumerate(columns)
-    ]
+    """Table of a query's answer."""
+    texts = [any(isinstance(row[at], str) for row in rows) for at in range(len(columns))]
+    heads = [Head(clean(name), words=True, wraps=wraps) for name, wraps in zip(columns, texts, strict=True)]
     items = ([of_text(NONE if value is None else _plain(value)) for value in row] for row in rows)
     return make_sheet(heads, items, "query")
 

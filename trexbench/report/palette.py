@@ -1,4 +1,4 @@
-"""Look of a DUT on the page and in pictures: its colour, and the marker and dash of each of its lines."""
+"""Line styles of a DUT on the page and in pictures: its colour, and the marker and dash of each of its lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 BLUE, VERMILION, GREEN, PURPLE = "#2253AD", "#AF5114", "#548179", "#61465B"
 OCHRE, SKY, BLACK, OLIVE = "#B38C21", "#2B89E0", "#222222", "#324400"
 GREY, RED = "#666666", "#C0143C"
-"""Colours of what belongs to no DUT: references and verdicts."""
+"""Colours of references and verdicts, which belong to no DUT."""
 LIGHT = (BLUE, VERMILION, GREEN, SKY, OCHRE, BLACK, PURPLE, OLIVE)
 DARK = ("#629EDA", "#C33D0A", "#05D1AE", "#035FE8", "#FCCD28", "#EEEEEE", "#8C5188", "#ACA118")
 """Hues of LIGHT for a dark ground."""
@@ -27,29 +27,26 @@ MARKERS: Mapping[str, str] = {
 }
 """Marker names on the page -> markers in pictures."""
 DASHES = ("solid", "dot", "dash", "dashdot", "longdash", "longdashdot")
-
-
 STRIDE = 17
-"""After as many DUTs as there are colours, the same ones come again with markers so far on."""
-
-
+"""Once all colours are used they repeat, with markers this many places further on."""
 SMALLEST = 8
 """Width of the smallest marker, in pixels: smaller ones cannot be told apart."""
 
 
 @dataclass(frozen=True)
 class LineStyle:
-    """Look of a line. colour: on a light ground, hue: its place in LIGHT and DARK. marker, dash: of MARKERS, DASHES.
-
-    size: of markers, in pixels. older: the dash of the same line of an older night.
-    """
+    """Look of a line; its marker and dash are of MARKERS and DASHES."""
 
     colour: str
+    """On a light ground."""
     marker: str
     dash: str
     size: int
+    """Width of markers, in pixels."""
     hue: int
+    """Index of the colour in LIGHT and DARK."""
     older: str
+    """Dash of the same line of an older night."""
 
     @property
     def style(self) -> dict[str, Any]:
@@ -58,7 +55,7 @@ class LineStyle:
 
 
 def find_look(column: int, place: int = 0, stride: int = STRIDE) -> LineStyle:
-    """Find the look of a DUT's line. column: the DUT's place among the columns; place: the line's among the DUT's.
+    """Find the look of a DUT's line. column: index of the DUT among the columns; place: of the line among the DUT's.
 
     No two of the first ``stride`` lines of the first 16 DUTs look alike. Where lines coincide, the later one's markers
     lie within the earlier one's.

@@ -31,11 +31,11 @@ from .words import format_count
 WIDTH = 100
 """Columns of text where there is no terminal."""
 CHAT_LINES = 12
-"""A chat message shows so many groups, cells and notes, and counts the rest."""
+"""Most groups, failed cells and notes in a chat message, which counts the rest."""
 
 
 def format_judgement(judgement: Judgement, width: int = WIDTH) -> str:
-    """Groups of findings, the worst first: the headline, what explains it, what differs, and every figure below."""
+    """The judgement as text: groups of findings, the worst first, with explanation, differences and figures."""
     lines = [*_wrap(first_sentence(judgement), width), "", *_sections(judgement, width)]
     short = judgement.of(Kind.INSUFFICIENT)
     if short and judgement.judged:
@@ -80,7 +80,7 @@ def _group(group: FindingGroup, width: int) -> Iterator[str]:
 
 
 def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -> Iterator[str]:
-    """A table; where the width is too small for it two lines for each finding, so that none is cut."""
+    """Yield a table, or two lines for each finding where the table is too wide."""
     heads, rows = f":{metric}; change; :before -> after; noise; nights; :since", []
     for one in findings:
         figures = change_words(one), format_levels(one), format_noise(one), str(one.nights), one.since or ""
@@ -103,7 +103,7 @@ def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
 
 
 def format_markdown(judgement: Judgement) -> str:
-    """A few lines for chat."""
+    """The judgement as a few lines for chat."""
     sign = {0: "OK", 3: "REGRESSION", 4: "NO VERDICT"}[judgement.exit_code]
     lines = [f"**{sign}**: {escape_markdown(first_sentence(judgement))}"]
     entries = [(f"{one.kind}: {one.headline}", *one.lines) for one in events_of_judgement(judgement) if not one.older]
@@ -116,7 +116,7 @@ def format_markdown(judgement: Judgement) -> str:
 
 
 def judgement_values(judgement: Judgement) -> dict[str, Any]:
-    """JSON values in each metric's own unit, shares as fractions."""
+    """The judgement as JSON values, in each metric's own unit, shares as fractions."""
     return {
         "exit_code": judgement.exit_code,
         "summary": first_sentence(judgement),
@@ -183,7 +183,7 @@ def _group_values(group: FindingGroup) -> dict[str, Any]:
 
 
 def format_junit(judgement: Judgement) -> str:
-    """A test case per figure: failed where it regressed, skipped with too few nights; missing cells are errors."""
+    """JUnit XML with a case per figure: failed if it regressed, skipped if nights are too few, error if missing."""
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(suites, "testsuite", name="trexbench regress")
 

@@ -1,4 +1,4 @@
-"""A table as values: what stands in each cell, and the raw figure behind it for sorting and for CSV; and its forms.
+"""A table as values: the text of each item and its raw figure, for sorting and CSV; and the forms it is written in.
 
 In a terminal columns are left out by their rank and text is wrapped; numbers are never cut.
 """
@@ -23,9 +23,9 @@ from .words import NONE, format_change, format_loss
 
 BETWEEN = "  "
 NARROWEST = 20
-"""A column of text gets at least so many characters, unless it needs fewer, or no other can be left out."""
+"""Least width of a column of text, unless it needs less or no other column can be left out."""
 LEGIBLE = 8
-"""Narrower columns of text are no help: where the room asks for that, the lines are longer than it."""
+"""Columns of text are never narrower: lines are longer than the room instead."""
 REMEDY = "a wider terminal, or a pipe, has all columns"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 
@@ -42,7 +42,7 @@ class Head:
     rank: int = 0
     """Columns of a higher rank are left out sooner where there is no room; 0: never."""
     wraps: bool = False
-    """Text that may be cut into lines."""
+    """The text may be wrapped."""
 
     @property
     def raw(self) -> str:
@@ -51,58 +51,60 @@ class Head:
 
 @dataclass(frozen=True)
 class Item:
-    """text: as it is shown; raw: as CSV has it. mark: its class on the page; about: what more is told of it there."""
+    """An entry of a table."""
 
     text: str
     raw: str
+    """The figure as in CSV."""
     mark: str = ""
+    """Class on the page."""
     about: str = ""
+    """Explanation on the page."""
 
 
 @dataclass(frozen=True)
 class SheetRow:
-    """One row. cell: whose choice among the plots it follows, None: none; metric: its name, where the row tells of one.
-
-    block: what the row stands below, with those beside it.
-    """
+    """A row of a table."""
 
     items: tuple[Item, ...]
     cell: Cell | None = None
+    """The page shows the row while this cell is chosen; None: always."""
     metric: str | None = None
+    """Name of the metric that the row is about."""
     block: str = ""
+    """Name of the block that the row belongs to."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """name: of its CSV file, without ending; caption: what it shows. blocks: the head of what its rows stand below;
-    empty: it has no blocks.
-    """
+    """A table. name: of its CSV file, without ending."""
 
     name: str
     caption: str
     heads: tuple[Head, ...]
     lines: tuple[SheetRow, ...]
     blocks: str = ""
+    """Head of the blocks' names; empty: the table has no blocks."""
 
     @property
     def parts(self) -> list[tuple[str, list[SheetRow]]]:
-        """The rows below each block, in their order."""
+        """The rows of each block, in their order."""
         return [(block, list(lines)) for block, lines in groupby(self.lines, key=lambda line: line.block)]
 
     @property
     def rows(self) -> list[list[str]]:
         """Heads and raw figures, the block first where there are any."""
-        lines = [(line.block, [item.raw for item in line.items]) for line in self.lines]
-        rows = [(self.blocks, [head.raw for head in self.heads]), *lines]
-        return [[*([block] if self.blocks else []), *row] for block, row in rows]
+        rows = [[self.blocks, *(head.raw for head in self.heads)]]
+        rows += [[line.block, *(item.raw for item in line.items)] for line in self.lines]
+        return rows if self.blocks else [row[1:] for row in rows]
 
 
 def format_sheet(sheet: Sheet, room: int | None = None) -> list[str]:
-    """The table's lines, and behind an empty one the names of the columns that were left out, if any."""
+    """The table's lines, and after an empty one the names of columns that were left out, if any."""
     every = [(head, [head.name, *(line.items[at].text for line in sheet.lines)]) for at, head in enumerate(sheet.heads)]
     shown = [*every]
     while (widths := _widths(shown, room)) is None:
-        shown.remove(max(shown, key=lambda one: one[0].rank))
+        shown.remove(max(shown, key=lambda column: column[0].rank))
     lines = []
     for at in range(len(sheet.lines) + 1):
         parts = [
@@ -121,7 +123,7 @@ def format_sheet(sheet: Sheet, room: int | None = None) -> list[str]:
 
 
 def _widths(shown: Sequence[tuple[Head, Sequence[str]]], room: int | None) -> list[int] | None:
-    """Return each column's width; None where they do not fit and another one can be left out."""
+    """Return each column's width; None where they do not fit and a column can be left out."""
     widths = [max(1, max(map(len, cells))) for _, cells in shown]
     most = max((width for (head, _), width in zip(shown, widths, strict=True) if head.wraps), default=0)
     while room is not None and sum(widths) + len(BETWEEN) * (len(widths) - 1) > room:
@@ -135,7 +137,7 @@ def _widths(shown: Sequence[tuple[Head, Sequence[str]]], room: int | None) -> li
 
 
 def to_csv(sheet: Sheet) -> str:
-    """With heads; text that a spreadsheet would take for a formula is quoted as text."""
+    """The table as CSV with heads; text that a spreadsheet would take for a formula is quoted as text."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows([*map(harmless, row)] for row in sheet.rows)
     return file.getvalue()
@@ -147,7 +149,7 @@ def harmless(text: str) -> str:
 
 
 def to_values(sheet: Sheet) -> dict[str, object]:
-    """JSON values: the columns' heads and the raw figures."""
+    """The table as JSON values: the columns' heads and the raw figures."""
     columns, *rows = sheet.rows
     return {"name": sheet.name, "caption": sheet.caption, "columns": columns, "rows": rows}
 
@@ -155,22 +157,22 @@ def to_values(sheet: Sheet) -> dict[str, object]:
 def to_markdown(sheet: Sheet) -> str:
     """A table of markdown; no name in it becomes a link, a tag or a mention."""
     rows = [[head.name for head in sheet.heads], *([item.text for item in line.items] for line in sheet.lines)]
-    head, *lines = (
+    names, *lines = (
         f"| {' | '.join(NONE if text == NONE else escape_markdown(text) for text in row)} |\n" for row in rows
     )
     title = f"## {escape_markdown(sheet.caption)}\n\n" if sheet.caption else ""
-    return "".join([title, head, f"|{'|'.join(' --- ' if one.words else ' ---: ' for one in sheet.heads)}|\n", *lines])
+    rule = f"|{'|'.join(' --- ' if head.words else ' ---: ' for head in sheet.heads)}|\n"
+    return "".join([title, names, rule, *lines])
 
 
 def heads_of(names: str) -> tuple[Head, ...]:
-    """Separated by semicolons; a unit stands in brackets, and a colon before a name whose column is text.
+    """Heads from a text such as ``:cell; ::limit; noise [%]^1``, separated by semicolons.
 
-    Two colons: the text may be wrapped; a rank stands behind a caret: ``noise [%]^1``.
+    A colon before the name makes a column of text, two one that may be wrapped; the unit stands in brackets, and the
+    rank behind a caret.
     """
-    found = (re.fullmatch(r"(:{0,2})(.*?)(?: \[(.*)\])?(?:\^(\d+))?", name.strip()) for name in names.split(";"))
-    return tuple(
-        Head(one[2], one[3] or "", bool(one[1]), int(one[4] or 0), one[1] == "::") for one in found if one is not None
-    )
+    parts = (re.fullmatch(r"(:{0,2})(.*?)(?: \[(.*)\])?(?:\^(\d+))?", name.strip()) for name in names.split(";"))
+    return tuple(Head(one[2], one[3] or "", bool(one[1]), int(one[4] or 0), one[1] == "::") for one in parts if one)
 
 
 def make_sheet(
@@ -180,7 +182,7 @@ def make_sheet(
     caption: str = "",
     blocks: str = "",
 ) -> Sheet:
-    """Table of these rows; those that are no SheetRow: as of row_of. heads: as of heads_of."""
+    """Make a table; rows of items become SheetRows as by row_of, and a text of heads Heads as by heads_of."""
     lines = tuple(row if isinstance(row, SheetRow) else row_of(row) for row in rows)
     return Sheet(name, caption, heads_of(heads) if isinstance(heads, str) else tuple(heads), lines, blocks)
 
@@ -188,25 +190,25 @@ def make_sheet(
 def row_of(
     items: Iterable[Item | str], cell: Cell | None = None, metric: str | None = None, block: str = ""
 ) -> SheetRow:
-    """A row of items, or of texts where there is no raw figure; the rest: as of SheetRow."""
+    """Make a row of items, or of texts where there is no raw figure."""
     return SheetRow(tuple(of_text(one) if isinstance(one, str) else one for one in items), cell, metric, block)
 
 
 def with_columns(sheet: Sheet, heads: str, columns: Iterable[Sequence[str]]) -> Sheet:
-    """The table with columns of text before its own. columns: their texts, for each row."""
+    """Put columns of text before the table's own. columns: their texts, for each row."""
     pairs = zip(sheet.lines, columns, strict=False)
     lines = tuple(replace(line, items=(*map(of_text, texts), *line.items)) for line, texts in pairs)
     return replace(sheet, heads=(*heads_of(heads), *sheet.heads), lines=lines)
 
 
 def of_text(value: object, about: Sequence[str] = ()) -> Item:
-    """Text as it is; a dash, which stands for nothing, is an empty field of CSV."""
+    """Make an item of text; a dash, which stands for nothing, is an empty field of CSV."""
     text = clean(value)
     return Item(text, "" if text == NONE else text, about="; ".join(map(clean, about)))
 
 
 def named(name: str, mark: str) -> Item:
-    """Name whose figures these are, by another name than a cell's."""
+    """Make an item of a name and its mark, if any."""
     return of_text(f"{name} {mark}".rstrip())
 
 
@@ -217,7 +219,7 @@ def raw_of(value: float, bound: bool = False) -> str:
 def figure(
     value: float | None, form: Callable[[float], str] = "{:.4g}".format, scale: float = 1.0, bound: bool = False
 ) -> Item:
-    """Return the value as shown, and raw times ``scale``; a dash for None. bound: it is a lower bound."""
+    """Make an item of a value, whose raw figure is multiplied by ``scale``; a dash for None. bound: a lower bound."""
     return Item(NONE, "") if value is None else Item(f"{'>= ' * bound}{form(value)}", raw_of(scale * value, bound))
 
 
@@ -225,20 +227,17 @@ of_count = partial(figure, form=str)
 of_pps = partial(figure, form=format_pps)
 of_bits = partial(figure, form=format_bits)
 of_share = partial(figure, form=format_loss)
-"""A share as it is raw, shown in percent."""
+"""Shown in percent; the raw figure is the share itself."""
 of_change = partial(figure, form=format_change, scale=100)
-"""A share, raw in percent, with its sign."""
+"""Shown in percent with its sign, raw figure in percent."""
 of_time = partial(figure, form=format_time, scale=1e6)
-"""Raw in microseconds."""
-
-
-def of_apart(value: float | None) -> Item:
-    """Half of an interval of bit/s."""
-    return figure(value, lambda bps: f"+- {format_scaled(bps, 'bit/s', 2)}")
+"""Raw figure in microseconds."""
+of_apart = partial(figure, form=lambda bps: f"+- {format_scaled(bps, 'bit/s', 2)}")
+"""Half the width of an interval, in bit/s."""
 
 
 def of_interval(of: Verdict | Goal | None) -> Item:
-    """The interval in which a verdict's rate lies, in frames per second; a dash where only a bound is known."""
+    """Interval of a verdict's rate, in frames per second; a dash where only a bound is known."""
     low, high = (None, None) if of is None else (of.low_pps, of.high_pps)
     if low is None or high is None:
         return Item(NONE, "")

@@ -16,40 +16,39 @@ from .clean import clean
 
 NONE = "-"
 SIMULATED = "SIMULATED: no real packet was sent; the numbers are a model's"
-
 EMULATED = "EMULATED: the DUT's processor was emulated (QEMU's TCG); compare its figures only with such"
 _BANNERS = {"simulated": SIMULATED, "emulated": EMULATED}
 
 
 def mark_banners(marked: Iterable[Run | Cell]) -> list[str]:
-    """A banner for each mark that any of these has."""
+    """Banners of the marks that any of these runs or cells has."""
     marks = {one.mark for one in marked}
     return [banner for mark, banner in _BANNERS.items() if mark in marks]
 
 
 def banners_of(run: Run) -> list[str]:
-    """Lines that must not be overlooked of a run: that it is simulated or emulated, or did not come to its end."""
-    found = mark_banners([run])
+    """Warnings above a run's figures: it is simulated or emulated, or did not come to its end."""
+    banners = mark_banners([run])
     if run.status is Status.INCOMPLETE:
-        found.append(f"INCOMPLETE: {clean(run.reason or 'ended early')}; what follows was measured until then")
+        banners.append(f"INCOMPLETE: {clean(run.reason or 'ended early')}; what follows was measured until then")
     if run.status is Status.RUNNING:
-        found.append("UNFINISHED: this run is still being measured, or its writer was killed")
-    return found
+        banners.append("UNFINISHED: this run is still being measured, or its writer was killed")
+    return banners
 
 
 def starred(banners: Iterable[str]) -> list[str]:
     """Banners as lines of text."""
-    return [f"*** {one} ***" for one in banners]
+    return [f"*** {banner} ***" for banner in banners]
 
 
 def state_words(run: Run) -> str:
-    """``complete``, or what is to be known of the run's figures: ``incomplete, simulated``."""
-    marks = [] if run.status is Status.COMPLETE else [run.status.value]
-    return ", ".join(filter(None, [*marks, run.mark])) or Status.COMPLETE.value
+    """Status and mark of a run: ``complete``, or ``incomplete, simulated``."""
+    status = "" if run.status is Status.COMPLETE else run.status.value
+    return ", ".join(filter(None, (status, run.mark))) or Status.COMPLETE.value
 
 
 def name_of(result: RunResult, kind: str | None = None) -> str:
-    """The cell of a run without its queues: ``lab-linux var2-64b bidir``. kind: in place of its own."""
+    """Cell of a run without its queues: ``lab-linux var2-64b bidir``. kind: replaces the run's own."""
     dut, mode = text_of(result.dut, "name", "?"), text_of(result.command, "mode", "?")
     variant = text_of(result.command, "variant", "") or None
     cell = replace(cell_of(result), dut=dut, mode=mode, rx_queues=None, variant=variant, over=result.over)
@@ -62,13 +61,13 @@ def status_words(row: RunRow) -> str:
 
 
 def text_of(values: Mapping[str, Any], key: str, otherwise: str) -> str:
-    """A fact as text, on one line: documents hold whatever their owners said."""
+    """A fact as text on one line: documents may hold anything."""
     value = values.get(key)
     return " ".join(str(value).split()) if value not in (None, "") else otherwise
 
 
 def format_bound(rate: float, at_least: bool, unit: str = "pps") -> str:
-    """A rate; with ``>=`` where it is only a lower bound."""
+    """A rate, with ``>=`` where it is only a lower bound."""
     return f"{'>= ' if at_least else ''}{format_scaled(rate, unit)}"
 
 
@@ -78,7 +77,7 @@ def or_dash(value: float | None, form: Callable[[float], str]) -> str:
 
 
 def format_figure(value: float | None, metric: Metric) -> str:
-    """A metric's value with its unit, unless its name has the unit."""
+    """A metric's value with its unit, unless the metric's name contains it."""
     forms: dict[str, Callable[[float], str]] = {
         "pps": format_pps,
         "share": format_loss,
@@ -89,18 +88,18 @@ def format_figure(value: float | None, metric: Metric) -> str:
 
 
 def format_whole(value: float | None, metric: Metric) -> str:
-    """A metric's value with its unit in any case."""
+    """A metric's value, always with its unit."""
     unit = f" {metric.name}" if metric.unit == "cycles" and value is not None else ""
     return f"{format_figure(value, metric)}{unit}"
 
 
 def format_loss(share: float | None) -> str:
-    """A measured loss; none at all is ``0 %``."""
+    """A measured loss; ``0 %`` if nothing was lost."""
     return NONE if share is None else format_share(share) if share else "0 %"
 
 
 def format_limit(share: float) -> str:
-    """A share that somebody chose, with the digits that it has: ``0.1 %``, ``0.0001 %``."""
+    """A share that the user chose, with all its digits: ``0.1 %``, ``0.0001 %``."""
     return f"{100 * share:g} %"
 
 
@@ -116,7 +115,7 @@ def format_change(share: float) -> str:
 
 
 def digits_of(share: float) -> str:
-    """In percent, of the size of a change: ``8.1``, ``5031``."""
+    """Size of a change in percent: ``8.1``, ``5031``."""
     return f"{100 * share:.1f}" if share < 10 else f"{100 * share:.0f}"
 
 
@@ -125,6 +124,6 @@ def format_count(number: int, noun: str) -> str:
 
 
 def typeset(text: str) -> str:
-    """With typographic signs (a true arrow, micro, plus-minus), for outputs that can show every character."""
+    """Text with typographic signs (arrow, micro, plus-minus), for outputs that can show every character."""
     text = text.replace(">= ", "\u2265 ").replace("->", "\u2192").replace("+-", "\u00b1")
     return re.sub(r"(?<=\d )us\b|(?<=\d )uJ\b", lambda unit: f"\u00b5{unit[0][1:]}", text)
