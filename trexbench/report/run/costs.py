@@ -1,4 +1,4 @@
-"""Cost of packets to a DUT, in words and tables: at one rate, and at several side by side."""
+"""Cost of packets to a DUT, as text, tables and plots: at one rate, and at several side by side."""
 
 from __future__ import annotations
 
@@ -19,28 +19,24 @@ def cost_words(cost: Cost, cpus: bool = True) -> str:
     """The cost at one rate in a line: cycles per packet, vectors, clocks, energy; or why there is no figure."""
     if cost.cycles_per_packet is None:
         reasons = [c.text for c in cost.warnings if c.code.startswith("no-") or c.code == "budget-exceeds-clock"]
-        return f"no cycles per packet: {reasons[0].removeprefix('no cycles per packet: ')}" if reasons else NO_CYCLES
+        return f"{NO_CYCLES}: {reasons[0].removeprefix(f'{NO_CYCLES}: ')}" if reasons else NO_CYCLES
     words = [f"{format_cycles(cost.cycles_per_packet)} cycles/packet"]
     if cost.with_polling is not None:
         words[0] += f" ({format_cycles(cost.with_polling)} with polling)"
     words[0] += f" at {format_pps(cost.forwarded_pps)}"
     if cost.vectors_per_call is not None:
         words.append(f"{cost.vectors_per_call:.2f} vectors/call")
-    words += list(_clocks(cost, cpus))
+    for budget in cost.budgets:
+        if budget.effective_hz is not None:
+            megahertz = f"{budget.effective_hz / 1e6:.0f} of {budget.clock_hz / 1e6:.0f} MHz"
+            words.append(f"{budget.worker} accounts for {megahertz}")
+    if cost.cpus and cpus:
+        words.append(f"busy {', '.join(f'cpu{cpu.cpu} {format_share(cpu.busy)}' for cpu in cost.cpus)}")
     if cost.perf_cycles_per_packet is not None:
         words.append(f"perf counts {format_cycles(cost.perf_cycles_per_packet)}")
     if cost.uj_per_packet is not None and cost.power_w is not None:
         words.append(f"{cost.uj_per_packet:.2f} uJ/packet at {cost.power_w:.1f} W")
     return ", ".join([*words, f"from {cost.source}"])
-
-
-def _clocks(cost: Cost, cpus: bool) -> Iterator[str]:
-    for budget in cost.budgets:
-        if budget.effective_hz is not None:
-            yield f"{budget.worker} accounts for {budget.effective_hz / 1e6:.0f} of {budget.clock_hz / 1e6:.0f} MHz"
-    if cost.cpus and cpus:
-        busy = [f"cpu{one.cpu} {format_share(one.busy)}" for one in cost.cpus]
-        yield f"busy {', '.join(busy)}"
 
 
 def known_costs(result: RunResult) -> tuple[Cost, ...]:
@@ -49,13 +45,13 @@ def known_costs(result: RunResult) -> tuple[Cost, ...]:
 
 
 def format_costs(costs: Sequence[Cost], room: int | None = None) -> str:
-    """For every rate a table of nodes and a summary line; then a table of all rates. room: as of room_of."""
+    """Format a table of nodes and a summary line for each rate, then a table of all rates. room: as of room_of."""
     blocks = (*map(_block, costs), format_sheet(cost_sheet(costs), room))
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
 def cost_sheet(costs: Sequence[Cost]) -> Sheet:
-    """Table of what a packet costs, a row per rate."""
+    """Table of the costs, a row per rate."""
     heads = (
         "offered [pps]; forwarded [pps]; loss [share]; cycles/packet; with polling^1; vectors/call^2; "
         "clocks, MHz^3; uJ/packet^4"
@@ -73,13 +69,13 @@ def _cost_items(cost: Cost) -> Iterator[Item]:
 
 
 def cost_plots(costs: Sequence[Cost]) -> Iterator[PlotFigure]:
-    """Cycles per packet over the forwarded rate; of a DUT that counts them vectors per call, too."""
+    """Plot cycles per packet over the forwarded rate, and vectors per call if the DUT counts them."""
     polls = any(cost.with_polling is not None for cost in costs)
     cycles = _cost_line("without polling" if polls else "cycles/packet", costs, lambda cost: cost.cycles_per_packet)
     polling = _cost_line("with polling", costs, lambda cost: cost.with_polling)
     vectors = _cost_line("vectors/call", costs, lambda cost: cost.vectors_per_call or None, "{:.4g}".format)
-    every = [value for value in (*cycles.y, *polling.y) if value > 0]
-    ticks = decades(format_cycles, range(8)) if every and max(every) > 10 * min(every) else ()
+    positive = [value for value in (*cycles.y, *polling.y) if value > 0]
+    ticks = decades(format_cycles, range(8)) if positive and max(positive) > 10 * min(positive) else ()
     forwarded = PlotAxis("forwarded, Mpps", decades("{:g}".format, range(-6, 4)))
     yield PlotFigure(forwarded, PlotAxis("cycles/packet", ticks), [line for line in (cycles, polling) if line.x])
     if vectors.x:
@@ -100,10 +96,10 @@ def _block(cost: Cost) -> Iterator[str]:
     yield f"{format_pps(cost.offered_pps)} offered"
     for worker in cost.workers:
         yield from _nodes(worker)
-    for one in cost.cpus:
-        clock = f" of {one.clock_hz / 1e6:.0f} MHz" if one.clock_hz else ""
-        packets = f", {format_share(one.packet_busy)} on packets" if one.packet_busy is not None else ""
-        yield f"  cpu{one.cpu:<4} {format_share(one.busy)} busy{clock}{packets}"
+    for cpu in cost.cpus:
+        clock = f" of {cpu.clock_hz / 1e6:.0f} MHz" if cpu.clock_hz else ""
+        packets = f", {format_share(cpu.packet_busy)} on packets" if cpu.packet_busy is not None else ""
+        yield f"  cpu{cpu.cpu:<4} {format_share(cpu.busy)} busy{clock}{packets}"
     yield f"  {cost_words(cost, cpus=False)}"
     yield from (f"  warning: {warning.text}" for warning in cost.warnings)
 

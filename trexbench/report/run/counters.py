@@ -1,4 +1,4 @@
-"""Counts of a DUT between two readings, as plain text."""
+"""A DUT's counts between two readings, as text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ...core.dut.telemetry import CpuTime, Observation
 from ...core.units import format_pps, format_share
 
 DETAILS = 12
-"""Lines of details at most."""
+"""Most lines of details."""
 
 
 def format_counters(before: Observation, after: Observation, apart_s: float) -> str:
-    """Rates per port and queue, what was dropped, busy CPUs, VPP's cycles per packet, details, what was not read."""
+    """Format rates per port and queue, drops, busy CPUs, VPP's cycles per packet, details, and what was not read."""
     lines = [f"in {apart_s:.2f} s", *_ports(before, after, apart_s), *_drops(before, after)]
     lines += [*_cpus(before.cpus, after.cpus), *_threads(after)]
     if after.perf_hz is not None:
@@ -71,11 +71,10 @@ def _threads(after: Observation) -> Iterator[str]:
 
 
 def _details(before: Observation, after: Observation) -> Iterator[str]:
-    """Counters that rose, the largest difference first. One that went back has passed the end of its 32 bits."""
+    """Yield the counters that rose, most first; one that went back has wrapped at 32 bits."""
     old = {one.name: one.count for one in before.details}
-    risen = [(one.count - old[one.name], one.name) for one in after.details if one.count > old.get(one.name, one.count)]
-    risen.sort(key=lambda one: (-one[0], one[1]))
-    yield from (f"counted      {count} {name}" for count, name in risen[:DETAILS])
+    risen = [(old[one.name] - one.count, one.name) for one in after.details if one.count > old.get(one.name, one.count)]
+    yield from (f"counted      {-fallen} {name}" for fallen, name in sorted(risen)[:DETAILS])
     if len(risen) > DETAILS:
         yield f"             and {len(risen) - DETAILS} more"
 

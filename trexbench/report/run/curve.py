@@ -14,25 +14,23 @@ from ...core.strategy.base import curve_windows
 
 COLUMNS, ROWS = 110, 16
 _LEFT = 10
-"""Columns left of the curve: of its axis and that one's labels."""
+"""Columns left of the curve, for the axis and its labels."""
 MARKERS = "ox+*#@"
 
 
 def draw_curve(result: RunResult, width: int = 100) -> str:
-    """Received over offered in Mpps, one marker per direction, dots on the line of no loss; empty without a ramp.
+    """Draw received over offered in Mpps, one marker per direction, dots on the line of no loss; empty without a ramp.
 
-    Where several directions lie on one place their markers alternate from column to column.
-    width: no line is longer than so many columns, if they are 40 at least.
+    Where directions coincide their markers alternate from column to column. width: most columns, from 40 on.
     """
-    if not result.plan.seeks_knee:
+    plan = result.plan
+    if not plan.seeks_knee:
         return ""
-    curves = {
-        str(way): [
-            (w.sent_pps / 1e6, w.received_pps / 1e6) for w in curve_windows(result.plan, result.samples, way) if w.sent
-        ]
-        for way in result.plan.directions
-    }
-    right, top = (max((one[at] for some in curves.values() for one in some), default=0.0) for at in (0, 1))
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for way in plan.directions:
+        windows = curve_windows(plan, result.samples, way)
+        curves[str(way)] = [(window.sent_pps / 1e6, window.received_pps / 1e6) for window in windows if window.sent]
+    right, top = (max((point[at] for some in curves.values() for point in some), default=0.0) for at in (0, 1))
     if right <= 0 or top <= 0:
         return ""
     columns = max(20, min(COLUMNS, width - _LEFT))
@@ -53,7 +51,7 @@ def _place(value: float, most: float, places: int) -> int:
 
 
 def _ticks(most: float, wanted: int) -> list[float]:
-    """Multiples of 1, 2, 2.5 or 5 times a power of ten up to the most: as many as wanted, or fewer."""
+    """Return at most ``wanted`` multiples of 1, 2, 2.5 or 5 times a power of ten, up to ``most``."""
     power = 10.0 ** floor(log10(most / max(1, wanted)))
     step = next(one for one in (power * factor for factor in (1, 2, 2.5, 5, 10, 20)) if most / one < wanted + 1)
     return [step * number for number in range(1, int(most / step) + 1)]
@@ -70,9 +68,9 @@ def _framed(grid: Sequence[Sequence[str]], names: Sequence[str], right: float, t
         axis[place] = "+"
         below = f"{below}{f'{tick:g}':>{_LEFT + place + 1 - len(below)}}"
     lines += [f"{'0':>8} +{''.join(axis)}", below, "offered per direction, Mpps".rjust(_LEFT + columns)]
-    marked = [(MARKERS[number % len(MARKERS)], name) for number, name in enumerate(names)]
+    entries = [f"{MARKERS[number % len(MARKERS)]} {name}" for number, name in enumerate(names)]
     # textwrap breaks no line at a no-break space
-    legend = "   ".join(f"{marker} {name}".replace(" ", "\u00a0") for marker, name in [*marked, (".", "no loss")])
+    legend = "   ".join(entry.replace(" ", "\u00a0") for entry in [*entries, ". no loss"])
     indent = " " * _LEFT
     wrapped = textwrap.wrap(legend, _LEFT + columns, initial_indent=indent, subsequent_indent=indent)
     lines += [line.replace("\u00a0", " ") for line in wrapped]

@@ -1,4 +1,4 @@
-"""Progress of a run: what is asked, sent, received and lost at the moment, and how long it will still take."""
+"""Progress of a run: rates asked, sent and received, the current loss, and the time left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ..words import or_dash
 
 LINE_S = 10.0
 """Real seconds between two lines of progress where it is not drawn in place."""
-
 WORDS = {
     Phase.BASELINE: "begin",
     Phase.WARMUP: "warm-up",
@@ -38,10 +37,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class LiveProgress:
-    """Where a run is now. windows: one per direction, of about the last second; elapsed_s, left_s: of the whole run.
-
-    speedup: simulated seconds per real second.
-    """
+    """State of a run in progress; its times are those of the whole run."""
 
     phase: Phase
     trial: int
@@ -49,7 +45,9 @@ class LiveProgress:
     elapsed_s: float
     left_s: float
     windows: Sequence[Window]
+    """One per direction, of about the last second."""
     speedup: float = 1.0
+    """Simulated seconds per real second."""
 
     @property
     def left_words(self) -> str:
@@ -57,7 +55,7 @@ class LiveProgress:
 
     @property
     def share(self) -> float:
-        """Share of the run that is over, between 0 and 1."""
+        """Share of the run that is over, from 0 to 1."""
         return self.elapsed_s / (self.elapsed_s + self.left_s) if self.elapsed_s > 0 else 0.0
 
     @property
@@ -66,7 +64,7 @@ class LiveProgress:
 
 
 class Follower:
-    """Samples -> progress, from the newest samples only."""
+    """Converts the newest samples to progress."""
 
     def __init__(self, plan: Strategy, speedup: float = 1.0) -> None:
         self._plan, self._speedup = plan, speedup
@@ -75,10 +73,10 @@ class Follower:
         self._begun_s = 0.0
         self._begun_index = 0
         self.settling = False
-        """True if the newest sample was taken only for a new rate to settle: its counts belong to no single rate."""
+        """True while a new rate settles: the newest sample's counts belong to no single rate."""
 
     def follow(self, samples: Sequence[Sample]) -> bool:
-        """Note the newest sample; whether it is the first of its phase (and trial) that tells something."""
+        """Note the newest sample; return True if it is the first usable one of its phase and trial."""
         last, before, settled = samples[-1], max(0, len(samples) - 2), self.settling
         changed = (last.phase, last.trial) != self._phase
         new_rate = last.asked_pps != samples[before].asked_pps
@@ -93,7 +91,7 @@ class Follower:
         last = samples[-1]
         recent = samples[max(self._begun_index, len(samples) - 1 - self._window) :]
         windows = [build_window(d, recent) for d in self._plan.directions] if len(recent) > 1 else []
-        if not last.asked_pps:  # a drain loses nothing: the few frames that are counted then were sent before
+        if not last.asked_pps:  # a drain loses nothing: the few frames counted then were sent before
             windows = [one._replace(sent=0) for one in windows]
         left = self._plan.time_left(last.phase, last.trial, last.t_s - self._begun_s)
         return LiveProgress(
@@ -102,13 +100,13 @@ class Follower:
 
 
 class Rhythm:
-    """The times at which progress is shown: every ``apart_s``, and at once where something begins."""
+    """Times at which progress is shown: every ``apart_s``, and whenever something begins."""
 
     def __init__(self, apart_s: float, first_s: float = 0.0) -> None:
         self._apart_s, self._next_s = apart_s, first_s
 
     def is_due(self, now_s: float, begins: bool = False) -> bool:
-        """Test whether to show it now; if so, the next time is set."""
+        """Return True if progress is due, and schedule the next time."""
         due = begins or now_s >= self._next_s
         if due:
             self._next_s = now_s + self._apart_s
@@ -116,13 +114,13 @@ class Rhythm:
 
 
 class Live:
-    """A sink that shows progress: here as a line every LINE_S, for pipes and logs.
+    """A sink that writes progress as a line every LINE_S, for pipes and logs; TerminalLive draws it in place.
 
-    A failure to draw is said once and does not touch the run. speedup: simulated seconds per real second.
+    A failure to draw is reported once and does not affect the run. speedup: simulated seconds per real second.
     """
 
     every_s = LINE_S
-    """Real seconds between two drawings; one more is made at each phase."""
+    """Real seconds between two drawings; each phase adds one at its start."""
 
     def __init__(self, result: RunResult, stream: TextIO, speedup: float = 1.0) -> None:
         self.result, self.stream = result, stream
@@ -142,10 +140,10 @@ class Live:
         self._attempt(lambda: self._show(samples))
 
     def start(self) -> None:
-        """Before the first drawing."""
+        """Prepare the stream for the first drawing."""
 
     def stop(self) -> None:
-        """After the last one."""
+        """Clean up after the last drawing."""
         self.stream.flush()
 
     def draw(self, progress: LiveProgress) -> None:
@@ -180,7 +178,7 @@ def format_progress(plan: Plan, progress: LiveProgress) -> str:
 
 
 def asked_words(plan: Plan, progress: LiveProgress) -> str:
-    """The asked rate of each direction and its share of line rate; only once where all directions have the same."""
+    """Each direction's asked rate and its share of line rate; only once where all directions have the same."""
     words = {
         direction: (format_pps(pps), f"({format_share(plan.offer(direction).line_share(pps))} of line rate)")
         for direction, pps in progress.asked_pps.items()

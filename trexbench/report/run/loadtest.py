@@ -1,8 +1,8 @@
 """A run in the format of trex-loadtest, which wejn/trex-loadtest-viz plots.
 
-How that program reads a file decides what is written. It counts samples as seconds: they are made 1 s apart, from the
-raw counters. It divides as Ruby does: rates are floats. It divides by what was sent: a second without traffic is left
-out. Its maximum is where a loss begins that lasts to the last sample: nothing after the hold is exported.
+That program counts samples as seconds: they are made 1 s apart, from the raw counters. It divides as Ruby does: rates
+are floats. It divides by what was sent: a second without traffic is left out. Its maximum is where a loss begins that
+lasts to the last sample: nothing after the hold is exported.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ..words import text_of
 EXPORTED = (Phase.BASELINE, Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 INTERVAL_S = 1.0
 LATE_SHARE = 0.05
-"""The last second of a run counts as whole when so little of it is missing."""
+"""Share of the last second that may be missing for it to count as whole."""
 
 
 def to_loadtest(result: RunResult) -> bytes:
-    """The file's bytes. Ports are renumbered: "0" sends the first direction, "1" receives it.
+    """Bytes of the file, whose port "0" sends the first direction and "1" receives it.
 
-    StoreError where counters are too great for rates.
+    StoreError if counters are too great for rates.
     """
     try:
         return json.dumps({"vars": _vars(result), "stats": _stats(result)}, indent=1, allow_nan=False).encode()
@@ -39,17 +39,13 @@ def to_loadtest(result: RunResult) -> bytes:
 
 
 def name_of_series(result: RunResult, stem: str) -> str:
-    """The file's name without its ending, by which a plot's legend tells DUTs, variants and days apart.
-
-    stem: of the run's document.
-    """
+    """Name of the file without ending, with DUT, variant and day for a plot's legend. stem: of the run's document."""
     dut, variant = clean(text_of(result.dut, "name", "unnamed")), text_of(result.command, "variant", "")
     return "-".join(filter(None, (dut, variant, result.started[:10], stem)))
 
 
 def _vars(result: RunResult) -> dict[str, Any]:
-    plan = result.plan
-    offer = plan.offers[0]
+    plan, offer = result.plan, result.plan.offers[0]
     return {
         "dut": text_of(result.dut, "name", ""),
         "profile_file": _profile_file(result),
@@ -64,13 +60,9 @@ def _vars(result: RunResult) -> dict[str, Any]:
 
 
 def _profile_file(result: RunResult) -> str:
-    """One name for each kind of traffic: runs of the same name are plotted together, whatever their tunables.
-
-    Simulated runs have names of their own, so that they are not plotted with measured ones.
-    """
-    command, profile = result.command, result.profile
-    stem = PurePath(str(command.get("profile_file") or profile.get("name") or "profile")).stem
-    mode = str(command.get("mode") or stem)
+    """Name the kind of traffic, and whether it is simulated: the program plots files of one name together."""
+    stem = PurePath(str(result.command.get("profile_file") or result.profile.get("name") or "profile")).stem
+    mode = str(result.command.get("mode") or stem)
     simulated = "-simulated" if result.simulated else ""
     return f"{stem}{simulated}.py" if mode == stem else f"{stem}-{mode}{simulated}.py"
 
@@ -80,8 +72,9 @@ def _stats(result: RunResult) -> dict[str, Any]:
     if len(samples) < 2:
         return {}
     epoch_s = seconds_of(result.started) or 0.0
-    names = {port: str(name) for name, port in enumerate(_ports(plan))}
-    readings = {port: [s.reading.ports[port] for s in samples] for port in names}
+    ports = dict.fromkeys(port for direction in plan.directions for port in (direction.tx, direction.rx))
+    names = {port: str(number) for number, port in enumerate(ports)}
+    readings = {port: [sample.reading.ports[port] for sample in samples] for port in names}
     first_s, last_s = samples[0].t_s, samples[-1].t_s
     stats: dict[str, Any] = {}
     for second in range(1, int((last_s - first_s) / INTERVAL_S + LATE_SHARE) + 1):
@@ -94,7 +87,7 @@ def _stats(result: RunResult) -> dict[str, Any]:
 
 
 def _exported(result: RunResult) -> list[Sample]:
-    """From warm-up to hold, up to the first counter that went back."""
+    """Return the samples from warm-up to hold, up to the first counter that went back."""
     samples: list[Sample] = []
     for sample in result.samples:
         if sample.phase not in EXPORTED or (samples and find_setback(samples[-1], sample, result.plan.ports)):
@@ -103,13 +96,7 @@ def _exported(result: RunResult) -> list[Sample]:
     return samples
 
 
-def _ports(plan: Plan) -> list[int]:
-    """Ports as pairs, each sender before its receiver."""
-    return list(dict.fromkeys(port for d in plan.directions for port in (d.tx, d.rx)))
-
-
 def _entry(plan: Plan, port: int, tx_pps: float, rx_pps: float) -> dict[str, float]:
-    """Rates of a port as shares of the line rates of the directions that it sends and receives."""
     sends = next((offer for offer in plan.offers if offer.direction.tx == port), plan.offers[0])
     receives = next((offer for offer in plan.offers if offer.direction.rx == port), plan.offers[0])
     return {
@@ -121,13 +108,12 @@ def _entry(plan: Plan, port: int, tx_pps: float, rx_pps: float) -> dict[str, flo
 
 
 def _rates(readings: Sequence[PortCounters], begin_s: float, end_s: float) -> tuple[float, float]:
-    """Frames per second that a port sent and received between two instants."""
-    then, now, length = _at(readings, begin_s), _at(readings, end_s), end_s - begin_s
-    return (now[0] - then[0]) / length, (now[1] - then[1]) / length
+    (sent, received), (sent_then, received_then) = _interpolate(readings, end_s), _interpolate(readings, begin_s)
+    return (sent - sent_then) / (end_s - begin_s), (received - received_then) / (end_s - begin_s)
 
 
-def _at(readings: Sequence[PortCounters], t_s: float) -> tuple[float, float]:
-    """Frames sent and received at any instant, by linear interpolation of the readings."""
+def _interpolate(readings: Sequence[PortCounters], t_s: float) -> tuple[float, float]:
+    """Return the frames sent and received at any instant, interpolated linearly."""
     i = min(max(1, bisect_right(readings, t_s, key=lambda reading: reading.t_s)), len(readings) - 1)
     a, b = readings[i - 1], readings[i]
     share = (t_s - a.t_s) / (b.t_s - a.t_s)
@@ -135,6 +121,6 @@ def _at(readings: Sequence[PortCounters], t_s: float) -> tuple[float, float]:
 
 
 def _number(value: float) -> int | float:
-    """Whole numbers as integers, as in trex-loadtest's own files: configurations are compared by value."""
+    """Return whole numbers as integers, as in trex-loadtest's own files: configurations are compared by value."""
     rounded = round(value, 6)
     return int(rounded) if rounded == int(rounded) else rounded

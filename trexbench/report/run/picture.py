@@ -1,4 +1,4 @@
-"""A run as a picture: offered against received in each direction, the loss below, and the run over time.
+"""A run as a picture: received over offered in each direction, the loss below, and the run over time.
 
 Only the picture modules import matplotlib.
 """
@@ -6,9 +6,10 @@ Only the picture modules import matplotlib.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import groupby
 from textwrap import fill, wrap
-from typing import Any
+from typing import Any, cast
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -18,11 +19,12 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ...core.load.plan import Direction, Offer
-from ...core.load.sample import Phase, Sample
+from ...core.load.sample import Phase
 from ...core.load.windows import Window, measured_windows
 from ...core.result import RunResult, Status
 from ...core.strategy.base import curve_windows
 from ...core.units import format_pps, format_time
+from ...core.verdict.latency import Latency
 from ...core.verdict.model import DirectionResult, Limit
 from ..palette import GREY, RED, find_look
 from ..words import format_limit, name_of, typeset
@@ -31,13 +33,13 @@ from .summary import answer_words, limit_words, rate_words, traffic_words
 
 DPI = 110
 TITLE_LETTERS = 44
-"""Letters that fit above one direction's curve."""
+"""Letters that fit above a direction's curve."""
 BEYOND_KNEE = 5.0
-"""The curve is drawn up to so many times what the DUT carried; the plot over time shows all that was offered."""
+"""End of the curve's axes as a multiple of what the DUT carried; the plot over time shows all that was offered."""
 LETTER = 0.0066
-"""The width of a letter over a phase, as a share of the axis."""
+"""Width of a letter in a phase's name, as a share of the axis."""
 LOSS_FLOOR_PERCENT = 0.01
-"""Below this the loss axis is linear, so that no loss can be drawn on it."""
+"""Below this the loss axis is linear, so that it has a place for no loss."""
 PER_ROW = 4
 BEYOND = {
     Limit.GENERATOR_TX: "more than the generator sends",
@@ -52,20 +54,18 @@ _STAR: dict[str, Any] = {"marker": "*", "markersize": 13, "color": "#F0E442", "m
 
 
 def draw(result: RunResult, form: str = "png") -> bytes:
-    """The file's bytes. form: png, svg or pdf."""
+    """Draw the picture; return the file's bytes. form: png, svg or pdf."""
     return render(compose(result), form, name_of(result))
 
 
 def compose(result: RunResult) -> Figure:
-    """The picture before it is rendered."""
-    found = result.analysis.directions
-    ramp = result.plan.seeks_knee
+    """Compose the picture without rendering it."""
+    found, ramp = result.analysis.directions, result.plan.seeks_knee
     columns, rows = min(len(found), PER_ROW), -(-len(found) // PER_ROW)
     width, heights = max(8.8, 4.9 * columns), [3.3, 1.3] * rows + [1.7] if ramp else [3.6]
     figure = new_figure(width, sum(heights) + 0.62 * len(heights) + 1.1)
     lines = _head_lines(result, round(13 * width))
-    parts: Any = figure.subfigures(2, 1, height_ratios=[len(lines) * 0.24, sum(heights) + 1.6])
-    head, body = parts
+    head, body = cast(Any, figure.subfigures(2, 1, height_ratios=[len(lines) * 0.24, sum(heights) + 1.6]))
     grid = GridSpec(len(heights), columns, body, height_ratios=heights)
     top = _scale(result, found)
     # Without a ramp there is only one offered rate: the plot over time shows all.
@@ -76,34 +76,33 @@ def compose(result: RunResult) -> Figure:
         _draw_loss(body.add_subplot(grid[2 * row + 1, column], sharex=upper), result, one, number)
     _draw_over_time(body.add_subplot(grid[-1, :]), result, found)
     for number, (text, style) in enumerate(lines):
-        head.text(
-            0.5, 1 - (number + 0.75) / (len(lines) + 0.25), text, ha="center", va="center", parse_math=False, **style
-        )
+        y = 1 - (number + 0.75) / (len(lines) + 0.25)
+        head.text(0.5, y, text, ha="center", va="center", parse_math=False, **style)
     watermark(figure, result.mark, 68, 28)
     return figure
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure without pyplot, which would keep it and look for a display."""
+    """Make a figure without pyplot, which would keep it and look for a display."""
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
 def render(figure: Figure, form: str, title: str) -> bytes:
-    """The picture as a file. form: png, svg or pdf."""
-    buffer, ours = io.BytesIO(), "Software" if form == "png" else "Creator"
-    figure.savefig(buffer, format=form, metadata={ours: "trexbench", "Title": title})
+    """Render the picture to a file's bytes. form: png, svg or pdf."""
+    buffer, maker = io.BytesIO(), "Software" if form == "png" else "Creator"
+    figure.savefig(buffer, format=form, metadata={maker: "trexbench", "Title": title})
     return buffer.getvalue()
 
 
 def style_of(number: int) -> dict[str, Any]:
-    """Colour and marker of the curve of this number."""
+    """Colour and marker of the curve with this number."""
     return find_look(number).style
 
 
 def watermark(figure: Figure, mark: str, size: float, angle: float = 24) -> None:
-    """Write the mark, if there is one, across the whole figure."""
+    """Write the mark, if any, across the whole figure."""
     if not mark:
         return
     style: dict[str, Any] = {"fontsize": size, "rotation": angle, "color": RED, "alpha": 0.12, "fontweight": "bold"}
@@ -111,7 +110,7 @@ def watermark(figure: Figure, mark: str, size: float, angle: float = 24) -> None
 
 
 def titled(figure: Figure, title: str, under: str, mark: str) -> Figure:
-    """The figure with its title, these words above its first axes, and the watermark of its mark."""
+    """Give the figure a title, these words above its first axes, and the watermark of its mark."""
     figure.suptitle(", ".join(filter(None, (title, mark))), fontsize=14, fontweight="bold", parse_math=False)
     figure.axes[0].set_title(fill(under, 110), fontsize=9, color=GREY, parse_math=False)
     watermark(figure, mark, 60)
@@ -119,16 +118,16 @@ def titled(figure: Figure, title: str, under: str, mark: str) -> Figure:
 
 
 def _scale(result: RunResult, found: Sequence[DirectionResult]) -> float:
-    """The end of both axes in frames per second, the same for all directions: not far beyond what every DUT can do."""
+    """Return the end of both axes, the same for all directions: not far beyond what the DUT can do."""
     received = [one.max_received_pps for one in found]
     whole = max(_offered(result, found), *received)
     return 1.04 * (min(whole, BEYOND_KNEE * max(received)) if all(one.limit is Limit.DUT for one in found) else whole)
 
 
 def _offered(result: RunResult, found: Sequence[DirectionResult]) -> float:
-    """The highest rate that was offered, or is to be."""
-    seen = [w.sent_pps for one in found for w in _windows(result, one.direction)]
-    return max([*result.plan.targets().values(), *seen])
+    """Return the highest rate that was offered, or is planned."""
+    sent = [window.sent_pps for one in found for window in _windows(result, one.direction)]
+    return max([*result.plan.targets().values(), *sent])
 
 
 def _windows(result: RunResult, direction: Direction) -> list[Window]:
@@ -163,7 +162,7 @@ def _answer_words(result: RunResult, one: DirectionResult) -> str:
 
 
 def _mark_verdict(axes: Axes, result: RunResult, one: DirectionResult, top: float) -> None:
-    """The knee where there is one; the unknown area where the DUT was not the limit."""
+    """Mark the knee, or the unknown area where the DUT was not the limit."""
     if one.limit is Limit.DUT and one.first_bad_pps is not None:
         good, low, high = one.maximum_pps, one.low_pps or 0.0, one.high_pps or one.maximum_pps
         area: dict[str, Any] = {"color": RED, "alpha": 0.25, "linewidth": 0, "zorder": 1}
@@ -200,18 +199,15 @@ def _draw_loss(axes: Axes, result: RunResult, one: DirectionResult, number: int)
 
 
 def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResult]) -> None:
-    """Asked and received rates over time, with the phases in the background."""
-    plan, samples = result.plan, result.samples
-    phases = tuple(Phase)
-    top = 0.0
+    plan, samples, top = result.plan, result.samples, 0.0
     for number, one in enumerate(found):
-        windows = measured_windows(plan, samples, one.direction, phases)
+        windows = measured_windows(plan, samples, one.direction, tuple(Phase))
         times = [(w.begin_s + w.end_s) / 2 for w in windows]
         if number == 0:
             asked = [w.asked_pps for w in windows]
             axes.plot(times, asked, color=GREY, linestyle="--", linewidth=1, label="asked", zorder=4)
         label = f"received {one.direction}" + ("" if plan.seeks_knee else f", mean {format_pps(one.maximum_pps)}")
-        # The later lies on the earlier, which it would hide if it were as wide and without gaps.
+        # A later curve lies on the earlier one, which it would hide if it were as wide and without gaps.
         style = style_of(number) | {"marker": "", "linewidth": 1.4, "linestyle": (0, (4, 3))}
         style |= {} if number else {"linewidth": 2.8, "linestyle": "-"}
         axes.plot(times, [w.received_pps for w in windows], label=typeset(label), **style)
@@ -233,42 +229,32 @@ def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResu
 
 
 def _label_phases(axes: Axes, result: RunResult, top: float) -> None:
-    """Shade the phases and name those with room for it; of each latency's the load and what was found, upright."""
-    for number, (phase, trial, begin_s, end_s) in enumerate(_spans(result)):
+    """Shade the phases and name those with room for it; those of latency upright, with their load and the mean."""
+    samples = result.samples
+    # A search is one part, whatever its trials.
+    parts = groupby(samples[1:], key=lambda one: (one.phase, 0 if one.phase is Phase.SEARCH else one.trial))
+    begin_s = samples[0].t_s if samples else 0.0
+    for number, ((phase, trial), some) in enumerate(parts):
+        end_s = [*some][-1].t_s
         axes.axvspan(begin_s, end_s, color="#eef3f7" if number % 2 else "#dde7ef", linewidth=0, zorder=0)
         place: dict[str, Any] = {"ha": "center", "va": "top", "color": GREY}
         if phase is Phase.LATENCY:
-            words = _latency_words(result, trial)
+            words = _latency_words([one for one in result.latencies if one.trial == trial])
             axes.text((begin_s + end_s) / 2, 1.17 * top, words, rotation=90, fontsize=7, zorder=5, **place)
-        elif end_s - begin_s > LETTER * (len(WORDS[phase]) + 1) * result.samples[-1].t_s:
+        elif end_s - begin_s > LETTER * (len(WORDS[phase]) + 1) * samples[-1].t_s:
             axes.text((begin_s + end_s) / 2, 1.17 * top, WORDS[phase], fontsize=8, **place)
+        begin_s = end_s
 
 
-def _latency_words(result: RunResult, trial: int) -> str:
-    """``latency at 50 %: 24.6 us``: the mean of the slower direction at this trial's load."""
-    found = [one for one in result.latencies if one.trial == trial]
-    known = [one.mean_s for one in found if one.mean_s is not None]
-    load = f" at {100 * found[0].share:g} %" if found else ""
-    return typeset(f"latency{load}{f': {format_time(max(known))}' if known else ''}")
-
-
-def _spans(result: RunResult) -> Iterator[tuple[Phase, int, float, float]]:
-    """Phases in the order of time, as (phase, trial, begin, end)."""
-    samples, begun = result.samples, 0
-    for i in range(1, len(samples)):
-        last = i + 1 == len(samples)
-        if last or _part(samples[i + 1]) != _part(samples[i]):
-            yield samples[i].phase, samples[i].trial, samples[begun].t_s, samples[i].t_s
-            begun = i
-
-
-def _part(sample: Sample) -> tuple[Phase, int]:
-    """The part of the run that a sample belongs to; the looks of a search are one."""
-    return sample.phase, 0 if sample.phase is Phase.SEARCH else sample.trial
+def _latency_words(latencies: Sequence[Latency]) -> str:
+    """``latency at 50 %: 24.6 us``: the mean of the slower direction."""
+    means = [one.mean_s for one in latencies if one.mean_s is not None]
+    load = f" at {100 * latencies[0].share:g} %" if latencies else ""
+    return typeset(f"latency{load}{f': {format_time(max(means))}' if means else ''}")
 
 
 def _head_lines(result: RunResult, width: int) -> list[tuple[str, dict[str, Any]]]:
-    """Name, result, what was sent and when; behind the name why a run ended early. Width in letters."""
+    """Return the title lines with their styles: name, why the run ended early, result, traffic. width: in letters."""
     lines: list[tuple[str, dict[str, Any]]] = [(name_of(result), {"fontsize": 15, "fontweight": "bold"})]
     if result.status is not Status.COMPLETE:
         style = {"fontsize": 9.5, "color": "white", "backgroundcolor": RED}
@@ -282,15 +268,14 @@ def _head_lines(result: RunResult, width: int) -> list[tuple[str, dict[str, Any]
 
 
 def _unit(top_pps: float) -> tuple[float, str]:
-    """The divisor and the prefix for an axis that ends at this rate."""
+    """Return divisor and prefix for an axis that ends at this rate."""
     return (1e6, "M") if top_pps >= 1e6 else (1e3, "k")
 
 
 def _in_pps(axis: Axis, top_pps: float) -> None:
-    divisor = _unit(top_pps)[0]
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / divisor:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / _unit(top_pps)[0]:g}"))
 
 
 def _percent_of(offer: Offer) -> Any:
-    """Frames per second -> % of line rate, and back."""
+    """Return the conversions of frames per second to % of line rate, and back."""
     return lambda pps: 100 * offer.line_share(pps), lambda percent: percent * offer.line_rate_pps / 100

@@ -24,12 +24,12 @@ _DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 
 
 def draw_sizes(results: Sequence[RunResult]) -> bytes:
-    """The PNG's bytes; the runs are of one DUT and differ by their frame size only."""
+    """Draw the throughput of runs that differ by their frame size only; return the PNG's bytes."""
     return render(compose_sizes(results), "png", f"throughput by frame size of {name_of(results[0])}")
 
 
 def compose_sizes(results: Sequence[RunResult]) -> Figure:
-    """The picture before it is rendered."""
+    """Compose the picture without rendering it."""
     first = results[0]
     title = f"{text_of(first.dut, 'name', '?')}: throughput by frame size"
     figure = compose_plot(size_figure([("throughput", (), results)]))
@@ -37,7 +37,7 @@ def compose_sizes(results: Sequence[RunResult]) -> Figure:
 
 
 def draw_costs(result: RunResult, costs: Sequence[Cost]) -> bytes:
-    """The PNG's bytes. result: any of the runs, for name, traffic and the mark."""
+    """Draw the costs; return the PNG's bytes. result: any of the runs, for name, traffic and the mark."""
     source = next((cost.source for cost in costs if cost.cycles_per_packet is not None), None)
     about = f"{traffic_words(result.profile)}  ·  from {source}  ·  {result.started}"
     title = f"{text_of(result.dut, 'name', '?')}: what a packet costs"
@@ -46,7 +46,7 @@ def draw_costs(result: RunResult, costs: Sequence[Cost]) -> bytes:
 
 
 def compose_plot(*plots: PlotFigure) -> Figure:
-    """The lines with their axes and a legend, one plot below the other; hollow markers are lower bounds."""
+    """Draw the plots below each other, with a legend; hollow markers are lower bounds."""
     figure = new_figure(9.6, 6.4)
     ratios = [2, 1][: len(plots)]
     rows: Any = figure.subplots(len(plots), 1, sharex=True, squeeze=False, height_ratios=ratios)
@@ -66,7 +66,7 @@ def compose_plot(*plots: PlotFigure) -> Figure:
 
 
 def _draw_line(axes: Axes, line: PlotLine, number: int) -> None:
-    """number: place of a measured line among those, whose colour and marker follow from it."""
+    """Draw a line. number: place among the measured lines, which chooses colour and marker."""
     style: dict[str, Any] = {"linestyle": _DASHES[line.dash], "linewidth": 1.4, "label": typeset(line.name)}
     if line.bounds is None:
         axes.plot(line.x, line.y, color=_COLOURS.get(str(line.colour), BLUE), **style)

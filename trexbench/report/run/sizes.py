@@ -1,4 +1,4 @@
-"""Throughput by frame size (RFC 2544, section 26.1) of several runs, as figures and as a table."""
+"""Throughput by frame size (RFC 2544, section 26.1) of several runs, as a plot and as a table."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from ..words import format_bound, format_limit
 from .summary import LIMIT_WORDS, line_speeds, verdict_words
 
 MOST_DIRECTIONS = 4
-"""Most directions that have a column each; of more, only the sum has one."""
+"""Most directions that have a column each; with more, only their sum has one."""
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """The rates at which a size lost no more than ``loss``. bounds: directions that carried at least their rate."""
+    """Rates at which a frame size lost no more than ``loss``."""
 
     result: RunResult
     loss: float
     rates_pps: Mapping[Direction, float]
     bounds: frozenset[Direction]
+    """Directions whose rate is a lower bound."""
 
     @property
     def frame_bytes(self) -> float:
@@ -37,7 +38,7 @@ class Throughput:
 
     @property
     def line_rate_pps(self) -> float:
-        """The theoretical maximum of all directions together."""
+        """Theoretical maximum of all directions together."""
         return sum(offer.line_rate_pps for offer in self.result.plan.offers)
 
     @property
@@ -61,23 +62,23 @@ class Throughput:
 
 
 def throughputs(results: Sequence[RunResult]) -> list[Throughput]:
-    """One for each size and each loss that was asked for."""
-    return [one for result in results for one in _of(result)]
-
-
-def _of(result: RunResult) -> Iterator[Throughput]:
-    plan, found = result.plan, result.directions
-    first, *others = plan.goals if isinstance(plan, Search) else (plan.loss_threshold,)
-    bounds = frozenset(one.direction for one in found if one.at_least)
-    yield Throughput(result, first, {one.direction: one.maximum_pps for one in found}, bounds)
-    for at, loss in enumerate(others, 1):
-        goals = {one.direction: one.goals[at] for one in found if len(one.goals) > at}
-        open_ended = {direction for direction, goal in goals.items() if goal.high_pps is None}
-        yield Throughput(result, loss, {way: goal.maximum_pps for way, goal in goals.items()}, bounds | open_ended)
+    """Return one for each size and each loss that was asked for."""
+    every = []
+    for result in results:
+        plan, found = result.plan, result.directions
+        first, *others = plan.goals if isinstance(plan, Search) else (plan.loss_threshold,)
+        bounds = frozenset(one.direction for one in found if one.at_least)
+        every.append(Throughput(result, first, {one.direction: one.maximum_pps for one in found}, bounds))
+        for at, loss in enumerate(others, 1):
+            goals = {one.direction: one.goals[at] for one in found if len(one.goals) > at}
+            open_ended = {direction for direction, goal in goals.items() if goal.high_pps is None}
+            rates_pps = {direction: goal.maximum_pps for direction, goal in goals.items()}
+            every.append(Throughput(result, loss, rates_pps, bounds | open_ended))
+    return every
 
 
 def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]]) -> PlotFigure:
-    """Throughput over the frame size: of each DUT by name and cell, and each line rate once for all of its DUTs."""
+    """Plot throughput over frame size. duts: name, cells and runs; those of one line rate share its line."""
     most: dict[object, PlotLine] = {}
     lines = []
     for name, cells, results in duts:
@@ -105,17 +106,16 @@ def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]
 
 
 def _size_line(name: str, points: Sequence[Throughput], cells: tuple[Cell, ...], further: bool) -> PlotLine:
-    """further: a loss beside the first."""
+    """Return the line of one loss. further: another loss than the first."""
     rates = [format_bound(point.total_pps, bool(point.bounds)) for point in points]
     shares = [format_share(point.total_pps / point.line_rate_pps) for point in points]
+    sizes = [point.frame_bytes for point in points]
+    each = zip(rates, sizes, shares, strict=True)
     return PlotLine(
         f"{name}, loss ≤ {format_limit(points[0].loss)}",
-        [point.frame_bytes for point in points],
+        sizes,
         [point.total_pps for point in points],
-        [
-            f"{rate} at {point.frame_bytes:g} B, {share} of line rate"
-            for point, rate, share in zip(points, rates, shares, strict=True)
-        ],
+        [f"{rate} at {size:g} B, {share} of line rate" for rate, size, share in each],
         cells,
         dash="dot" if further else "solid",
         bounds=[bool(point.bounds) for point in points],
@@ -124,7 +124,7 @@ def _size_line(name: str, points: Sequence[Throughput], cells: tuple[Cell, ...],
 
 
 def size_sheet(results: Sequence[RunResult]) -> Sheet:
-    """Table of the throughputs, a row for each size and loss."""
+    """Table of the throughputs, a row per size and loss."""
     ways = list(dict.fromkeys(way for result in results for way in result.plan.directions))
     shown = ways if 1 < len(ways) <= MOST_DIRECTIONS else []
     heads = (
@@ -137,7 +137,7 @@ def size_sheet(results: Sequence[RunResult]) -> Sheet:
 
 
 def format_sizes(results: Sequence[RunResult], room: int | None = None) -> str:
-    """The table, and below it what its columns count. room: as of room_of."""
+    """Format the table, and below it what its columns count. room: as of room_of."""
     ways = len({way for result in results for way in result.plan.directions})
     together = f"; throughput, L2 and share are of {ways} directions together" if ways > 1 else ""
     reach = f" (up to {ways}00 %)" if ways > 1 else ""
@@ -147,8 +147,8 @@ def format_sizes(results: Sequence[RunResult], room: int | None = None) -> str:
 
 
 def size_items(one: Throughput, shown: Sequence[Direction] = ()) -> Iterator[Item | str]:
-    """Frame size, line rate, loss, the rates of these directions, the sum, L2, the share of one direction's line rate
-    (so up to 200 % of both), and the limit."""
+    """Yield the items of a row, with a column for each direction ``shown``. The share is of one direction's line rate,
+    so up to 200 % for both together."""
     plan, known = one.result.plan, one.total_pps > 0
     each = list(dict.fromkeys(offer.line_rate_pps for offer in plan.offers))
     yield figure(one.frame_bytes, "{:g} B".format)

@@ -1,7 +1,4 @@
-"""A run's summary in the order in which it is read: the answer, the figures, the warnings, the facts.
-
-Words and figures only; text.py and terminal.py lay them out.
-"""
+"""A run's summary in reading order: the answer, the figures, the warnings, the facts; text.py lays it out."""
 
 from __future__ import annotations
 
@@ -36,18 +33,20 @@ _ANY = Direction(-1, -1)
 
 @dataclass(frozen=True)
 class RunSummary:
-    """banners: what must not be overlooked. rows: label, then one cell per direction. facts: label and text."""
+    """A run's summary in words."""
 
     banners: tuple[str, ...]
     headline: str
     directions: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    """Each a label, then a cell per direction."""
     verdicts: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
+    """Labels and texts."""
 
     def tables(self, width: int) -> Iterator[list[tuple[str, ...]]]:
-        """Tables with the directions' names as head; as many directions side by side as fit into the width."""
+        """Yield tables headed by directions, as many side by side as fit into the width."""
         labels = max(len(row[0]) for row in self.rows)
         cells = max(len(cell) for row in self.rows for cell in row[1:])
         columns = max(1, (width - labels) // (2 + cells))
@@ -70,12 +69,12 @@ def summarise(result: RunResult) -> RunSummary:
 
 
 def rate_words(one: DirectionResult) -> str:
-    """A direction's result: the knee of a ramp, or the rate received from a full line."""
+    """A direction's rate: the knee of a ramp, or the rate received from a full line."""
     return NONE if one.at_least and not one.maximum_pps else format_bound(one.maximum_pps, one.at_least)
 
 
 def answer_words(result: RunResult, brief: bool = False) -> str:
-    """A run's result in one line: rates, share of line rate, verdict. brief: of the total only, and no verdict."""
+    """A run's result in one line: rates, share of line rate, verdict. brief: only the total, without verdict."""
     if (cost := held_cost_of(result)) is not None:
         return cost_words(cost, cpus=not brief)
     plan, found = result.plan, result.analysis.directions
@@ -100,12 +99,11 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
 
 
 def held_cost_of(result: RunResult) -> Cost | None:
-    """Cost of packets in a run at a given rate, which it sums up; None for other runs."""
+    """Cost that is the result of a run at a given rate; None for other runs."""
     return result.held_cost if result.held_pps is not None else None
 
 
 def _offered_pps(result: RunResult, one: DirectionResult) -> float:
-    """The rate sent in the hold."""
     hold = phase_window(one.direction, result.samples, Phase.HOLD)
     return hold.sent_pps if hold else 0.0
 
@@ -120,15 +118,15 @@ def _nothing(found: Sequence[DirectionResult]) -> str:
 
 
 def verdict_words(result: RunResult) -> str:
-    """Limit of the run, in words; per direction where they differ."""
-    words = {one.direction: limit_words(result, one) for one in result.analysis.directions}
-    if len(set(words.values())) == 1:
-        return next(iter(words.values()))
-    return ", ".join(f"{direction} {word}" for direction, word in words.items())
+    """Limit of the run in words, or of each direction where they differ."""
+    limits = {one.direction: limit_words(result, one) for one in result.analysis.directions}
+    if len(set(limits.values())) == 1:
+        return next(iter(limits.values()))
+    return ", ".join(f"{direction} {limit}" for direction, limit in limits.items())
 
 
 def limit_words(result: RunResult, one: DirectionResult) -> str:
-    """One direction's verdict in words."""
+    """Limit of one direction in words."""
     early = one.limit is Limit.NONE and result.status is not Status.COMPLETE
     return f"{LIMIT_WORDS[one.limit]}{' before the run ended' if early else ''}"
 
@@ -175,7 +173,6 @@ def _count(value: int) -> str:
 
 
 def _latency_rows(result: RunResult) -> Iterator[tuple[str, ...]]:
-    """Mean and 99th percentile of the tagged frames, at each share of the throughput found."""
     for share in dict.fromkeys(one.share for one in result.latencies):
         times = []
         for one in (one for one in result.latencies if one.share == share):
@@ -188,19 +185,6 @@ def _latency_rows(result: RunResult) -> Iterator[tuple[str, ...]]:
 
 
 def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
-    yield from _dut_words(result)
-    yield from (("hint", words) for words in result.plan.hints(result.analysis.directions))
-    yield "sent", profile_words(result.profile)
-    yield "plan", plan_words(result.plan)
-    yield "DUT", text_of(result.dut, "description", text_of(result.dut, "name", "?"))
-    yield "generator", _generator(result.generator)
-    if result.command.get("label"):
-        yield "label", text_of(result.command, "label", "")
-    yield "started", f"{result.started}{f', ended {result.finished}' if result.finished else ''}"
-
-
-def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
-    """Yield what the DUT counted: cost of a packet, where frames were lost, how the flows spread."""
     held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
     for cost in held:
         name = cost.phase.value if cost.phase is not Phase.CONFIRM or cost.trial < 2 else f"confirm {cost.trial}"
@@ -214,10 +198,18 @@ def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
         yield "spread", "; ".join(result.spread.sentences)
     if result.spread_check is not None:
         yield "", result.spread_check.sentence
+    yield from (("hint", words) for words in result.plan.hints(result.analysis.directions))
+    yield "sent", profile_words(result.profile)
+    yield "plan", plan_words(result.plan)
+    yield "DUT", text_of(result.dut, "description", text_of(result.dut, "name", "?"))
+    yield "generator", _generator(result.generator)
+    if result.command.get("label"):
+        yield "label", text_of(result.command, "label", "")
+    yield "started", f"{result.started}{f', ended {result.finished}' if result.finished else ''}"
 
 
 def stream_words(streams: Sequence[StreamLoss]) -> str | None:
-    """Which of several streams lost frames, first and how much; None where none did: ``64 B lost first, from ...``."""
+    """Name the streams that lost frames first, and each one's loss; None if none did: ``64 B lost first, from ...``."""
     if len(streams) < 2 or not any(one.loss for one in streams):
         return None
     names, first, parts = stream_names(streams), lost_first(streams), []
@@ -243,7 +235,7 @@ def profile_words(profile: Mapping[str, Any]) -> str:
 
 
 def traffic_words(profile: Mapping[str, Any]) -> str:
-    """Sizes, mean and flows: ``64 B frames, 251 flows``."""
+    """Describe frame sizes, their mean and the flows: ``64 B frames, 251 flows``."""
     mean, flows = profile.get("mean_frame_bytes"), profile.get("flows")
     parts = [text_of(profile, "mix", "frames of unknown size")]
     if isinstance(mean, int | float) and ":" in parts[0] and "mean" not in parts[0]:
@@ -255,7 +247,7 @@ def traffic_words(profile: Mapping[str, Any]) -> str:
 
 
 def plan_words(plan: Strategy) -> str:
-    """Describe what was offered, which loss is bad, and how often samples were taken."""
+    """Describe the rates offered, which loss is bad, and how often samples were taken."""
     alike: dict[Offer, list[str]] = {}
     for offer in plan.offers:
         alike.setdefault(replace(offer, direction=_ANY), []).append(str(offer.direction))

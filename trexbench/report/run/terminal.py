@@ -1,4 +1,4 @@
-"""A run on a terminal: progress drawn in place, and lines in colours. All that uses rich."""
+"""A run on a terminal: progress drawn in place, and coloured lines. Only this module imports rich."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..words import name_of, or_dash
 from .live import Live, LiveProgress, asked_words
 
 NARROW = 50
-"""On a terminal with fewer columns the rate sent is left out: what was asked stands above it."""
+"""Columns below which the rate sent is left out: the rate asked stands above it."""
 DRAW_S = 0.5
-"""Two drawings a second at most: more cannot be read, and each costs CPU time that the sender may need."""
+"""Seconds between drawings: more cannot be read, and each costs CPU time that the sender may need."""
 
 
 class TerminalLive(Live):
-    """Progress that is redrawn in place, and erased at the end of the run."""
+    """Draws progress in place, and erases it at the end of the run."""
 
     every_s = DRAW_S
 
     def start(self) -> None:
         console = Console(file=self.stream, highlight=False)
-        # No refresh thread: it is drawn in the run's loop, when there is something new.
+        # No refresh thread: the run's loop draws when there is something new.
         self._screen = RichLive(console=console, auto_refresh=False, transient=True)
         self._screen.start()
 

@@ -1,4 +1,4 @@
-"""A run as text: its summary, plain or in a terminal's colours, in ten lines at most, and its directions' table."""
+"""A run as text: its summary, plain or in colours, the brief summary, and the table of its directions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ HEADS = (
     "Loss in the hold [share]; :Limit"
 )
 Line = Sequence[tuple[str, str]]
-"""Parts of a line, each with its style on a terminal."""
+"""Parts of a line, each with its style."""
 
 
 def open_live(result: RunResult, stream: TextIO, speedup: float = 1.0) -> Live:
-    """Progress: drawn in place on a terminal, in lines elsewhere. speedup: simulated seconds per real second."""
+    """Make a sink that shows progress, in place on a terminal, in lines elsewhere. speedup: as of Live."""
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         from .terminal import TerminalLive  # rich: only where it draws
 
@@ -41,7 +41,7 @@ def open_live(result: RunResult, stream: TextIO, speedup: float = 1.0) -> Live:
 
 
 def print_summary(result: RunResult, stream: TextIO) -> None:
-    """On a terminal in colours and in its width, elsewhere as plain text."""
+    """Print the summary, on a terminal in colours and in its width, elsewhere as plain text."""
     if stream.isatty():
         from .terminal import print_lines  # rich: only where it draws
 
@@ -51,12 +51,12 @@ def print_summary(result: RunResult, stream: TextIO) -> None:
 
 
 def width_of(stream: TextIO) -> int:
-    """Columns of text there, as room_of says; WIDTH where there is no limit."""
+    """Columns of text of a stream; WIDTH where there is no limit."""
     return room_of(stream) or WIDTH
 
 
 def format_summary(result: RunResult, room: int | None = None) -> str:
-    """Answer first: headline, a table, who was the limit, warnings, what was sent and how. room: as of room_of."""
+    """Format the summary: headline, table, limits, warnings, what was sent and how. room: as of room_of."""
     lines = ("".join(text for text, _ in line) for line in _lines(summarise(result), room or WIDTH))
     return "".join(f"{line}\n" for line in wrapped([*lines], room))
 
@@ -78,8 +78,8 @@ def _lines(summary: RunSummary, width: int) -> Iterator[Line]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[Line]:
-    """Its head and its first row, which has the answer, are bold."""
     lines = format_sheet(make_sheet([Head(name, words=not at) for at, name in enumerate(rows[0])], rows[1:]))
+    # The head, and the row with the answer.
     return [[(line, "bold" if number < 2 else "")] for number, line in enumerate(lines)]
 
 
@@ -89,25 +89,30 @@ def _pairs(pairs: Sequence[tuple[str, str]], style: str, width: int) -> list[Lin
 
 
 def format_brief(result: RunResult, document: str | None, width: int) -> str:
-    """The traffic measured, rate and limit of each direction, cost, warnings, the document.
+    """Format the answer, rate and limit of each direction, cost, warnings and the document's path, in LINES at most.
 
-    document: the path of the run's; width: longer lines are cut, but for the answer and the path.
+    width: longer lines are cut, except the answer and the path.
     """
     if held_cost_of(result) is not None:
         return format_brief_costs([result], [document] if document else [], width)
     lines = [*_banners([result]), clean(f"{name_of(result)}: {answer_words(result, brief=True)}")]
     found = result.analysis.directions
     shown = found if len(found) <= DIRECTIONS else found[: DIRECTIONS - 1]
-    lines += [_cut(str(one.direction), _direction_words(result, one), width) for one in shown]
+    for one in shown:
+        interval = of_interval(one)
+        rate = f"{rate_words(one)} ({interval.text})" if interval.raw else rate_words(one)
+        goals = [f"{format_pps(goal.maximum_pps)} with loss <= {format_limit(goal.loss)}" for goal in one.goals[1:]]
+        words = f"{rate}: {'; '.join([limit_words(result, one), *goals, *one.reasons])}"
+        lines.append(_cut(str(one.direction), words, width))
     if len(found) > len(shown):
         lines.append(_cut("", f"and {len(found) - len(shown)} more directions", width))
     held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
     lines += [_cut("cost", cost_words(cost, cpus=False), width) for cost in held[-1:]]
-    return _joined(lines, summarise(result).warnings, [f"{'result':<10} {document}"] if document else [], width)
+    return _with_warnings(lines, summarise(result).warnings, [f"{'result':<10} {document}"] if document else [], width)
 
 
 def format_brief_costs(results: Sequence[RunResult], documents: Sequence[str], width: int) -> str:
-    """Format the cost of a packet, a line per rate; below it the warnings and where the runs are."""
+    """Format the cost of a packet, a line per rate, warnings, and where the runs are stored."""
     costs = [cost for result in results for cost in result.costs]
     kind = None if len(results) == 1 else "efficiency"
     table = format_sheet(cost_sheet(costs), width)[: len(costs) + 1]
@@ -117,7 +122,7 @@ def format_brief_costs(results: Sequence[RunResult], documents: Sequence[str], w
         place = paths.commonpath([paths.dirname(one) for one in documents])
         end = [f"{'results':<10} {place}, {format_count(len(documents), 'run')}"]
     warnings = dict.fromkeys(text for result in results for text in summarise(result).warnings)
-    return _joined(lines, list(warnings), end, width)
+    return _with_warnings(lines, list(warnings), end, width)
 
 
 def _banners(results: Sequence[RunResult]) -> list[str]:
@@ -125,20 +130,13 @@ def _banners(results: Sequence[RunResult]) -> list[str]:
     return [f"*** {', '.join(banners)} ***"] if banners else []
 
 
-def _direction_words(result: RunResult, one: DirectionResult) -> str:
-    interval = of_interval(one)
-    rate = f"{rate_words(one)} ({interval.text})" if interval.raw else rate_words(one)
-    goals = [f"{format_pps(goal.maximum_pps)} with loss <= {format_limit(goal.loss)}" for goal in one.goals[1:]]
-    return f"{rate}: {'; '.join([limit_words(result, one), *goals, *one.reasons])}"
-
-
-def _joined(lines: Sequence[str], warnings: Sequence[str], end: Sequence[str], width: int) -> str:
-    """With as many of the warnings as there is room for, and the number of the others."""
+def _with_warnings(lines: Sequence[str], warnings: Sequence[str], end: Sequence[str], width: int) -> str:
+    """Insert as many warnings as there is room for, and the number of the others."""
     room = max(1, LINES - len(lines) - len(end))
-    told = [*(warnings if len(warnings) <= room else warnings[: room - 1])]
-    more = len(warnings) - len(told)
-    told += [f"{more}{' more' if told else ''}: results show"] if more else []
-    return "\n".join([*lines, *(_cut("warning", text, width) for text in told), *end]) + "\n"
+    shown = [*(warnings if len(warnings) <= room else warnings[: room - 1])]
+    more = len(warnings) - len(shown)
+    shown += [f"{more}{' more' if shown else ''}: results show"] if more else []
+    return "\n".join([*lines, *(_cut("warning", text, width) for text in shown), *end]) + "\n"
 
 
 def _cut(label: str, text: str, width: int) -> str:
@@ -153,7 +151,7 @@ def direction_sheet(run: RunResult) -> Sheet:
 
 
 def direction_items(of: DirectionResult) -> Iterator[Item | str]:
-    """All of HEADS but the limit."""
+    """Yield the items of HEADS, except the limit."""
     yield str(of.direction)
     yield of_pps(of.maximum_pps, bound=of.at_least)
     yield of_interval(of)
