@@ -1,4 +1,4 @@
-"""The rate over the size of the buffers, and what bounds it: a plot of the page and of a run's picture."""
+"""Plot of the rate over the size of the buffers, and of what bounds it, for the page and a run's picture."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..plots import BAD, INK, SOFT, PlotAxis, PlotFigure, PlotLine
 from ..words import format_bound
 
 STEPS = 32
-"""Steps of a line that is curved on the axis of sizes."""
+"""Points, less one, of a line that is curved on the logarithmic axis of sizes."""
 MARGIN = 1.6
-"""Factor by which that axis extends beyond the sizes, on both sides."""
+"""Factor by which the axis of sizes extends beyond them on both sides."""
 ABOVE = 1.12
-"""Top of the axis of rates, as a multiple of the line's or of the fastest leg's."""
+"""Top of the axis of rates, as a multiple of the line's rate or the fastest leg's."""
 
 
 def find_plot(
     result: TcpResult, rows: Sequence[BdpRow], title: str = "", cell: Cell | None = None
 ) -> PlotFigure | None:
-    """The plot of the rows whose buffers are known; None where they do not differ.
+    """Plot the rows whose buffers are known; None where these do not differ.
 
-    It has a series for each congestion control, and for each way where there are several. title: to choose it by.
+    Each congestion control has a series, and each way where there are several. title: to choose the plot by.
     """
     known = sorted((row for row in rows if row.buffer_bytes), key=_size)
     sizes = list(dict.fromkeys(map(_size, known)))
@@ -39,7 +39,20 @@ def find_plot(
     scale, unit = (1e-9, "Gbit/s") if top_bps > 2e9 else (1e-6, "Mbit/s")
     cells, span = () if cell is None else (cell,), (sizes[0] / MARGIN, sizes[-1] * MARGIN)
     bounds = {one.name: one for one in _bounds(known, (result.setup.wan or Wan()).loss, span, scale, cells)}
-    measured = [_measured(name, some, scale, number, cells) for number, (name, some) in enumerate(series.items())]
+    measured = [
+        PlotLine(
+            f"measured, {name}",
+            [_size(row) for row in some],
+            [scale * row.rate_bps for row in some],
+            [_words(row) for row in some],
+            cells,
+            number,
+            "dash" if number else "solid",
+            [row.at_least for row in some],
+            [scale * (row.uncertainty_bps or 0.0) for row in some],
+        )
+        for number, (name, some) in enumerate(series.items())
+    ]
     return PlotFigure(
         PlotAxis("buffers of both hosts", [(size, nominal(format_size(size))) for size in sizes], span),
         PlotAxis(f"payload received, {unit}", span=(0.0, scale * top_bps)),
@@ -53,20 +66,6 @@ def _size(row: BdpRow) -> int:
     return row.buffer_bytes or 0
 
 
-def _measured(name: str, rows: Sequence[BdpRow], scale: float, number: int, cells: tuple[Cell, ...]) -> PlotLine:
-    return PlotLine(
-        f"measured, {name}",
-        [_size(row) for row in rows],
-        [scale * row.rate_bps for row in rows],
-        [_words(row) for row in rows],
-        cells,
-        number,
-        "dash" if number else "solid",
-        [row.at_least for row in rows],
-        [scale * (row.uncertainty_bps or 0.0) for row in rows],
-    )
-
-
 def _words(row: BdpRow) -> str:
     apart = "" if row.uncertainty_bps is None else f" \u00b1 {format_bits(row.uncertainty_bps)}"
     rate = format_bound(row.rate_bps, row.at_least, "bit/s")
@@ -76,13 +75,11 @@ def _words(row: BdpRow) -> str:
 def _bounds(
     rows: Sequence[BdpRow], loss: float, span: tuple[float, float], scale: float, cells: tuple[Cell, ...]
 ) -> Iterator[PlotLine]:
-    """Window over round trip, by the rule of each receiver; the line; what losses allow, by congestion control."""
+    """Yield window over round trip by each receiver's rule, the line's rate, and each control's rate at a loss."""
 
     def bound(name: str, rates_bps: Mapping[float, float], colour: str, dash: str) -> PlotLine:
-        rates = [scale * bps for bps in rates_bps.values()]
-        return PlotLine(
-            name, list(rates_bps), rates, [format_bits(bps) for bps in rates_bps.values()], cells, colour, dash
-        )
+        rates, texts = [scale * bps for bps in rates_bps.values()], [format_bits(bps) for bps in rates_bps.values()]
+        return PlotLine(name, list(rates_bps), rates, texts, cells, colour, dash)
 
     slopes = {
         (row.window_predicted_bytes / row.buffer_bytes, row.round_trip_s)

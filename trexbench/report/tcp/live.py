@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TextIO
 
-from ...core.tcp.model import HostReading, Leg, StreamCount, Way
+from ...core.tcp.model import HostReading, Leg, Way
 from ...core.tcp.result import TcpResult
 from ...core.units import format_bits, format_duration, format_share, format_time
 from ..run.live import LINE_S, Rhythm
@@ -16,7 +16,7 @@ from ..words import or_dash
 
 
 class TcpLive:
-    """One line, drawn in place on a terminal, and every LINE_S elsewhere. It never fails."""
+    """Writes progress as one line, in place on a terminal, every LINE_S elsewhere. It never fails."""
 
     def __init__(self, result: TcpResult, stream: TextIO, speedup: float = 1.0) -> None:
         self._plan, self._setup, self._stream, self._speedup = result.plan, result.setup, stream, speedup
@@ -37,59 +37,46 @@ class TcpLive:
         self._last[host] = (before, reading)
         receiver = "client" if self._leg is not None and self._leg.way is Way.REVERSE else "server"
         if host == receiver and reading.at_s > before.at_s and self._rhythm.is_due(reading.at_s):
-            self._tell(self._words(receiver, reading.at_s))
+            self._write(self._words(receiver, reading.at_s))
 
     def close(self) -> None:
         if self._in_place:
-            self._tell("")
+            self._write("")
 
     def _words(self, receiver: str, at_s: float) -> str:
-        sender = "client" if receiver == "server" else "server"
-        words = [f"{self._leg}", format_bits(_rate(self._last[receiver], sends=False))]
-        sent = self._last.get(sender)
-        if sent is not None:
-            words.append(f"retransmits {_total(sent[1], 'total_retrans') - _total(sent[0], 'total_retrans')}")
-            words.append(f"round trip {or_dash(_round_trip_s(sent[1].streams), format_time)}")
+        before, now = self._last[receiver]
+        received = _payload_received(now) - _payload_received(before)
+        words = [f"{self._leg}", format_bits(8 * received / (now.at_s - before.at_s))]
+        if sender := self._last.get("client" if receiver == "server" else "server"):
+            resent, resent_now = (sum(one.info.get("total_retrans", 0) for one in read.streams) for read in sender)
+            trips_s = [one.info["rtt"] / 1e6 for one in sender[1].streams if one.sends and "rtt" in one.info]
+            words.append(f"retransmits {resent_now - resent}")
+            words.append(f"round trip {or_dash(fmean(trips_s) if trips_s else None, format_time)}")
         words += [f"CPU {host} {or_dash(busy, format_share)}" for host, busy in self._busy().items()]
-        return f"{', '.join(words)}, {format_duration(self._left_s(at_s) / self._speedup)} left"
+        left_s = (len(self._plan.legs) - self._over) * (self._plan.time_s + self._plan.omit_s) - at_s
+        return f"{', '.join(words)}, {format_duration(max(0.0, left_s) / self._speedup)} left"
 
     def _busy(self) -> Mapping[str, float | None]:
-        """The share of each host's CPUs that was busy between its last two readings."""
+        """Return the busy share of each host's CPUs between its last two readings."""
         own = self._setup.cpus if self._setup.one_kernel else {}
-        found = {host: _busy_share(*pair, own.get(host)) for host, pair in sorted(self._last.items())}
+        shares = {host: _busy_share(*pair, own.get(host)) for host, pair in sorted(self._last.items())}
         if own.get("dut") and self._last and not self._setup.dut_is_guest:  # any host of its kernel reads them
-            found["DUT"] = _busy_share(*next(iter(self._last.values())), own["dut"])
-        return found
+            shares["DUT"] = _busy_share(*next(iter(self._last.values())), own["dut"])
+        return shares
 
-    def _left_s(self, at_s: float) -> float:
-        each_s = self._plan.time_s + self._plan.omit_s
-        return max(0.0, (len(self._plan.legs) - self._over) * each_s - at_s)
-
-    def _tell(self, words: str) -> None:
+    def _write(self, words: str) -> None:
         end = "\r\x1b[K" if self._in_place else ""
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(f"{end}{words}" if self._in_place else f"{words}\n")
             self._stream.flush()
 
 
-def _rate(pair: tuple[HostReading, HostReading], sends: bool) -> float:
-    """bit/s of payload between two readings."""
-    before, after = ([one.payload_bytes for one in reading.streams if one.sends == sends] for reading in pair)
-    apart_s = pair[1].at_s - pair[0].at_s
-    return 8 * (sum(after) - sum(before)) / apart_s if apart_s > 0 else 0.0
-
-
-def _total(reading: HostReading, name: str) -> int:
-    return sum(one.info.get(name, 0) for one in reading.streams)
-
-
-def _round_trip_s(streams: Sequence[StreamCount]) -> float | None:
-    known = [one.info["rtt"] / 1e6 for one in streams if one.sends and "rtt" in one.info]
-    return fmean(known) if known else None
+def _payload_received(reading: HostReading) -> int:
+    return sum(stream.payload_bytes for stream in reading.streams if not stream.sends)
 
 
 def _busy_share(before: HostReading, after: HostReading, own: Sequence[int] | None) -> float | None:
-    """own: the host's CPUs, where others of one kernel are those of the other hosts; None: all."""
+    """Return the busy share of the host's own CPUs, where hosts share a kernel; None: of all."""
     then, now = ([one for one in reading.cpus if not own or one.cpu in own] for reading in (before, after))
     total = sum(one.total_s for one in now) - sum(one.total_s for one in then)
     busy = sum(one.busy_s for one in now) - sum(one.busy_s for one in then)

@@ -1,5 +1,5 @@
-"""A TCP run as a picture: the payload received over time, and what the hosts' CPUs did for it; of legs that differ in
-buffers the rate over their size, and what bounds it."""
+"""A TCP run as a picture: payload received over time and the hosts' CPUs; for legs that differ in their buffers the
+rate over the buffers' size and what bounds it."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ _HOSTS = {"client": (BLUE, "client"), "dut": (VERMILION, "DUT"), "server": (GREE
 
 
 def draw_tcp(result: TcpResult, form: str = "png") -> bytes:
-    """The file's bytes. form: png, svg or pdf."""
+    """Draw the picture; return the file's bytes. form: png, svg or pdf."""
     return render(compose_bdp(result) or compose_tcp(result), form, f"TCP through {where_words(result)}")
 
 
 def compose_tcp(result: TcpResult) -> Figure:
-    """The picture before it is rendered."""
-    flows = [one for one in result.flows if one.flow.intervals]
+    """Compose the picture without rendering it."""
+    flows = [flow for flow in result.flows if flow.flow.intervals]
     figure = new_figure(9.6, 6.4)
     upper, lower = figure.subplots(2, 1, height_ratios=[3, 2])
     _draw_rates(upper, flows)
     _draw_cpus(lower, flows)
-    return _named(figure, result, "", answer_words(result))
+    return _titled(figure, result, "", answer_words(result))
 
 
 def compose_bdp(result: TcpResult) -> Figure | None:
-    """The picture before it is rendered; None where the legs do not differ in the size of their buffers."""
+    """Compose the picture without rendering it; None where the legs do not differ in the size of their buffers."""
     plot = find_plot(result, find_rows(result))
     if plot is None:
         return None
-    # On the page that is in the caption: so long a title is wider than a phone.
+    # The page says so in the caption: so long a title is wider than a phone.
     sizes = replace(plot.x, title=f"{plot.x.title}: the last number of tcp_rmem and tcp_wmem")
     setup, product = result.setup, find_product(result)
     words = [f"WAN of {setup.wan}"] if setup.wan is not None else []
     words += [f"scaled down from {setup.wan_asked}"] if setup.wan_asked is not None else []
     words += [f"BDP {format_size(product.size_bytes)}"] if product is not None else []
-    return _named(compose_plot(replace(plot, x=sizes)), result, ", buffers and BDP", *words)
+    return _titled(compose_plot(replace(plot, x=sizes)), result, ", buffers and BDP", *words)
 
 
-def _named(figure: Figure, result: TcpResult, what: str, *words: str) -> Figure:
+def _titled(figure: Figure, result: TcpResult, what: str, *words: str) -> Figure:
     title = f"TCP through {where_words(result)}{what}"
     return titled(figure, title, "  ·  ".join((*words, result.started)), result.mark)
 
@@ -67,11 +67,9 @@ def _draw_rates(axes: Axes, flows: Sequence[FlowResult]) -> None:
         mean = NONE if one.statistics is None else format_bits(one.statistics.mean)
         label = f"{name_of_flow(one)}: mean {'≥ ' if one.verdict.at_least else ''}{mean}, {one.verdict.limit.value}"
         axes.plot(middles, rates, label=label, linewidth=1.2, markersize=3.5, **style_of(number))
-    lines = {one.verdict.link_bps for one in flows if one.verdict.link_bps}
-    for line in sorted(lines):
-        axes.axhline(
-            line, color=GREY, linestyle="--", linewidth=1, label=f"payload rate of the line: {format_bits(line)}"
-        )
+    for line_bps in sorted({one.verdict.link_bps for one in flows if one.verdict.link_bps}):
+        label = f"payload rate of the line: {format_bits(line_bps)}"
+        axes.axhline(line_bps, color=GREY, linestyle="--", linewidth=1, label=label)
     axes.set_ylim(0)
     axes.set_xlabel("time since the leg began, s")
     axes.set_ylabel("payload received")
@@ -82,13 +80,13 @@ def _draw_rates(axes: Axes, flows: Sequence[FlowResult]) -> None:
 
 
 def _draw_cpus(axes: Axes, flows: Sequence[FlowResult]) -> None:
-    """For each flow a bar per host: the busiest core, and of it what was spent on packets (soft interrupts)."""
+    """Draw a bar for each flow's hosts: the busiest core, and the part of it spent on packets (soft interrupts)."""
     width, style = 0.26, dict[str, Any](edgecolor="white", linewidth=0.5)
     for at, (host, (colour, name)) in enumerate(_HOSTS.items()):
-        found = [(number, one.shares[host].busiest) for number, one in enumerate(flows)]
-        places = [number + (at - 1) * width for number, cpu in found if cpu is not None]
-        axes.bar(places, [cpu.busy for _, cpu in found if cpu is not None], width, color=colour, label=name, **style)
-        shares = [(cpu.packet_busy or 0.0) for _, cpu in found if cpu is not None]
+        cores = {number: cpu for number, flow in enumerate(flows) if (cpu := flow.shares[host].busiest) is not None}
+        places = [number + (at - 1) * width for number in cores]
+        axes.bar(places, [cpu.busy for cpu in cores.values()], width, color=colour, label=name, **style)
+        shares = [cpu.packet_busy or 0.0 for cpu in cores.values()]
         axes.bar(places, shares, width, color="none", hatch="////", edgecolor="white", linewidth=0.0)
     packets = Patch(facecolor=GREY, hatch="////", edgecolor="white", label="of it soft interrupts")
     axes.set_ylim(0, 1.05)
@@ -99,7 +97,5 @@ def _draw_cpus(axes: Axes, flows: Sequence[FlowResult]) -> None:
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     if flows:
-        handles = [*axes.get_legend_handles_labels()[0], packets]
-        axes.legend(
-            handles=handles, fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False
-        )
+        handles, place = [*axes.get_legend_handles_labels()[0], packets], (0.5, -0.12)
+        axes.legend(handles=handles, fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=place, frameon=False)

@@ -25,23 +25,23 @@ NEAR = 0.05
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """A cell beside what was published of it."""
+    """A cell's figures beside those that others published."""
 
     cell: CellRecord
     published: float | None
-    """In Mbit/s; None where nobody did."""
+    """In Mbit/s; None: nothing was published."""
     row: RunRow | None
-    """None where it was not measured."""
+    """None: not measured."""
     scale: float = 1.0
-    """The share of line and buffers that it was measured with, below 1 where those asked for could not be had."""
+    """Share of line rate and buffers measured with; below 1 if those asked for were not available."""
     published_cpu: Mapping[str, float] = field(default_factory=dict)
-    """Shares of one core by core.tcp.cpu.COLUMNS; the same for ``cpu``, those that were read."""
+    """Shares of one core by core.tcp.cpu.COLUMNS; so are the measured ones in ``cpu``."""
     cpu: Mapping[str, float] = field(default_factory=dict)
     bits_per_cpu_second: float | None = None
 
     @property
     def mbps(self) -> float | None:
-        """The measured rate in Mbit/s; None where it was not measured."""
+        """Measured rate in Mbit/s; None where it was not measured."""
         bps = None if self.row is None else self.row.get("total_bps")
         return None if bps is None else bps / 1e6
 
@@ -51,17 +51,16 @@ class PublishedCell:
         return self.mbps / self.published / self.scale if self.mbps is not None and self.published else None
 
     def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        cpu = {"cpu": dict(self.cpu), "bits_per_cpu_second": self.bits_per_cpu_second}
+        return {
             "cell": str(self.cell),
             "published_mbps": self.published,
             "measured_mbps": self.mbps,
             "ratio": self.ratio,
+            **({"scale": self.scale} if self.scale != 1.0 else {}),
+            **(cpu if self.cpu else {}),
+            **({"published_cpu": dict(self.published_cpu)} if self.published_cpu else {}),
         }
-        if self.scale != 1.0:
-            found["scale"] = self.scale
-        if self.cpu:
-            found |= {"cpu": dict(self.cpu), "bits_per_cpu_second": self.bits_per_cpu_second}
-        return found | ({"published_cpu": dict(self.published_cpu)} if self.published_cpu else {})
 
     @property
     def cpu_ratios(self) -> Mapping[str, float | None]:
@@ -71,13 +70,13 @@ class PublishedCell:
 
 
 def published_sheet(lines: Sequence[PublishedCell]) -> Sheet:
-    """Table of all cells in their order, Mbit/s; ping in ms."""
+    """Table of the cells in this order, rates in Mbit/s, pings in ms."""
     return make_sheet(_HEADS, map(_row, lines), "published", "Beside what was published")
 
 
 def table_head(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
-    """The night, its banners, and what its table says together."""
-    return [f"{night.suite}, night of {night.night}", *_banners(night, lines), *_together(lines)]
+    """Lines above the table: the night, its banners, and the ratios of all cells together."""
+    return [f"{night.suite}, night of {night.night}", *_banners(night, lines), *_ratio_lines(lines)]
 
 
 def _banners(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
@@ -85,20 +84,20 @@ def _banners(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
 
 
 def format_table(night: Night, lines: Sequence[PublishedCell], room: int | None = None) -> str:
-    """The table, and what it says together. room: as of room_of."""
+    """Format the table, and below it the ratios of all cells together. room: as of room_of."""
     banners = [f"{line}\n" for line in starred(_banners(night, lines))]
     title = f"{night.suite}, night of {night.night}, Mbit/s"
     table = format_sheet(published_sheet(lines), room)
-    last = wrapped(_together(lines), room)
-    return "\n".join([*banners, title, "", *table, "", *last, *_processes(lines, room)]).rstrip() + "\n"
+    ratios = wrapped(_ratio_lines(lines), room)
+    return "\n".join([*banners, title, "", *table, "", *ratios, *_cpu_lines(lines, room)]).rstrip() + "\n"
 
 
-def _together(lines: Sequence[PublishedCell]) -> list[str]:
+def _ratio_lines(lines: Sequence[PublishedCell]) -> list[str]:
     ratios = [one.ratio for one in lines if one.ratio is not None]
     near = sum(abs(ratio - 1) <= NEAR for ratio in ratios)
     words = f"{near} of {format_count(len(ratios), 'published figure')} within {100 * NEAR:g} %"
-    last = [f"{words}, median ratio {median(ratios):.3f}"] if ratios else []
-    return last + [
+    together = [f"{words}, median ratio {median(ratios):.3f}"] if ratios else []
+    return together + [
         f"{one.cell.known_by}: line and buffers were scaled to {one.scale:.3g}, its ratio is to {one.scale:.3g} of "
         f"what was published"
         for one in lines
@@ -106,8 +105,8 @@ def _together(lines: Sequence[PublishedCell]) -> list[str]:
     ]
 
 
-def _processes(lines: Sequence[PublishedCell], room: int | None) -> Iterator[str]:
-    """The second table, where the tests are about processes: of a tunnel, or of which figures were published."""
+def _cpu_lines(lines: Sequence[PublishedCell], room: int | None) -> Iterator[str]:
+    """Yield the table of the processes' CPU, where a tunnel's were read or any were published."""
     if not any(one.published_cpu or "client_tunnel" in one.cpu for one in lines):
         return
     yield from ("", "CPU of processes, % of one core: measured, published", "")

@@ -1,4 +1,4 @@
-"""A run of TCP as text: the verdicts, its tables, the bandwidth-delay product and what buffers allow, the warnings."""
+"""A TCP run as text: its tables, the bandwidth-delay product and what buffers allow, the verdicts, the warnings."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ _PINGS = "::ping; min [us]; avg [us]; max [us]; mdev [us]^1; loss [share]"
 _SYSCTLS = ("tcp_rmem", "tcp_wmem")
 _CPUS = "::CPU; busy; usr^1; sys^1; softirq^1; waiting; Mbit/s per %"
 _CORES, _CORE = 4, 0.05
-"""Cores of a host reported at most, busiest first, and the busy share that each needs; at least one is reported."""
+"""Most cores reported of a host, and the busy share that each needs; the busiest is always reported."""
 _PROCESSES, _PROCESS = 3, 0.01
+"""The same of processes, none of which is always reported."""
 _ALWAYS, _OFTEN = ("tunnel", "pppoe"), ("napi", "ksoftirqd")
-"""Parts whose processes are told however little they took; and those that are told beside the busiest."""
+"""Roles whose processes are reported however idle; and those reported in addition to the busiest."""
 _FOR = "for each second of CPU that the endpoints' programs and the tunnel's took"
 
 
 def sheets_of_run(result: TcpResult) -> Iterator[Sheet]:
     """Yield the run's tables that have a row: of its ways, pings and CPUs."""
     cpus = (row for flow in result.flows for row in _cpu_rows(flow, result.setup))
-    every = (
+    sheets = (
         make_sheet(_FLOWS, map(_flow_row, result.flows), "ways", "Ways"),
         make_sheet(_PINGS, map(_ping_row, result.ping_results), "pings", "Pings"),
         make_sheet(_CPUS, cpus, "cpus", "CPU time"),
     )
-    return (one for one in every if one.lines)
+    return (sheet for sheet in sheets if sheet.lines)
 
 
 def format_tcp(result: TcpResult, room: int | None = None) -> str:
-    """The whole summary, several lines. room: as of room_of."""
+    """Format the whole summary. room: as of room_of."""
     lines = [*wrapped(_head_lines(result), room)]
     lines += ["", *bdp_lines(result, room)] if tells_bdp(result) else []
     for sheet in sheets_of_run(result):
         lines += ["", *format_sheet(sheet, room)]
-    return _printable([*lines, *wrapped([*_words(result)], room)])
+    return _printable([*lines, *wrapped([*_lines_below(result)], room)])
 
 
-def _words(result: TcpResult) -> Iterator[str]:
-    """Yield what stands below the tables."""
+def _lines_below(result: TcpResult) -> Iterator[str]:
     for one in result.flows:
         if (bits := one.bits_per_cpu_second) is not None:
             yield f"CPU     {name_of_flow(one)}: {format_scaled(bits, 'bit', 3)} of payload {_FOR}"
@@ -73,7 +73,7 @@ def _words(result: TcpResult) -> Iterator[str]:
 
 
 def format_brief_tcp(result: TcpResult) -> str:
-    """Format what must not be overlooked, a line each, and the headline."""
+    """Format the banners and the headline."""
     return _printable(_head_lines(result))
 
 
@@ -91,11 +91,10 @@ def headline(result: TcpResult) -> str:
 
 
 def where_words(result: TcpResult) -> str:
-    """The DUT, its variant, and the tunnel to the server where what was sent went through it."""
+    """The DUT, its variant, and the tunnel that the traffic went through."""
     inside = any(result.setup.header_bytes(leg.version) for leg in result.plan.legs)
-    through = " ".join(filter(None, (result.setup.tunnel, result.setup.tunnel_between)))
-    told = [text_of(result.command, "variant", ""), through if inside else ""]
-    marks = ", ".join(one for one in told if one)
+    tunnel = " ".join(filter(None, (result.setup.tunnel, result.setup.tunnel_between))) if inside else ""
+    marks = ", ".join(filter(None, (text_of(result.command, "variant", ""), tunnel)))
     return f"{text_of(result.dut, 'name', '?')}{f' ({marks})' if marks else ''}"
 
 
@@ -106,16 +105,16 @@ def answer_words(result: TcpResult) -> str:
 
 
 def name_of_flow(flow: FlowResult) -> str:
-    """``forward IPv4``; of a bidirectional leg with its sender."""
+    """Name of a flow: ``forward IPv4``, with the sender if the leg is bidirectional."""
     return f"{flow.leg}, {flow.flow.sender} sends" if flow.leg.way is Way.BIDIR else str(flow.leg)
 
 
 def _flow_row(flow: FlowResult) -> Iterator[Item | str]:
-    found = flow.statistics
+    statistics = flow.statistics
     yield name_of_flow(flow)
     for name in ("min", "max", "mean", "uncertainty", "median", "sstdev"):
-        yield figure(None if found is None else getattr(found, name), mega, 1e-6)
-    yield figure(None if found is None else found.lag1, "{:.2f}".format)
+        yield figure(None if statistics is None else getattr(statistics, name), mega, 1e-6)
+    yield figure(None if statistics is None else statistics.lag1, "{:.2f}".format)
     yield of_count(flow.flow.retransmits)
     yield f"{'>= ' if flow.verdict.at_least else ''}{flow.verdict.limit.value}"
 
@@ -128,7 +127,7 @@ def _ping_row(ping: PingResult) -> Iterator[Item | str]:
 
 
 def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ...]]:
-    """Each host, its busiest cores, its program, the tunnel's processes and those that took most."""
+    """Yield each host, its busiest cores, its program, the tunnel's processes and the busiest others."""
     processes = told_processes(flow.shares, setup)
     for host, share in flow.shares.items():
         if not share.cpus and not share.threads and not processes[host]:
@@ -143,17 +142,15 @@ def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ..
             user, system = sum(one.user for one in share.threads), sum(one.system for one in share.threads)
             own = share.of_role("endpoint")
             yield (f"  its program{_cpus_of(own)}", *_shares(user + system, user, system, None, share.waiting), NONE)
-        for one in _processes_told(processes[host], share):
-            role, whose = (
-                f"{one.role}: " if one.role in _ALWAYS else "",
-                f", {one.whose}" if one.whose == "elsewhere" else "",
-            )
+        for one in _reported(processes[host], share):
+            role = f"{one.role}: " if one.role in _ALWAYS else ""
+            whose = f", {one.whose}" if one.whose == "elsewhere" else ""
             name = clean(f"  {role}{one.name}, process {one.process}{_cpus_of(one)}{whose}")
             yield (name, *_shares(one.busy, one.user, one.system, None, one.waiting), NONE)
 
 
-def _processes_told(processes: Iterable[ProcessShare], share: HostShare) -> list[ProcessShare]:
-    """Without the program that sends or receives, where it has a row already."""
+def _reported(processes: Iterable[ProcessShare], share: HostShare) -> list[ProcessShare]:
+    # The program that sends or receives may have a row already.
     left = [one for one in processes if not (share.threads and one.role == "endpoint")]
     busiest = [one for one in left if one.busy >= _PROCESS and one.role not in _ALWAYS]
     parts = [one for one in busiest[_PROCESSES:] if one.role in _OFTEN]
@@ -161,7 +158,7 @@ def _processes_told(processes: Iterable[ProcessShare], share: HostShare) -> list
 
 
 def _cpus_of(one: ProcessShare | None) -> str:
-    """Where its threads ran last."""
+    """Name the CPUs on which the process's threads ran last."""
     return "" if one is None or not one.cpus else f", CPU {'+'.join(map(str, one.cpus[:_CORES]))}"
 
 
@@ -170,13 +167,12 @@ def _shares(*values: float | None) -> Iterator[str]:
 
 
 def _facts(result: TcpResult) -> Iterator[str]:
-    plan = result.plan
+    plan, setup = result.plan, result.setup
     words = [format_count(plan.streams, "connection")]
     words += [f"{format_duration(plan.time_s)} each, in intervals of {plan.interval_s:g} s"]
     words += [f"the first {plan.omit_s:g} s left out"] if plan.omit_s else []
     words += ["without copying"] if plan.zerocopy else []
     yield f"sent    {', '.join(words)}"
-    setup = result.setup
     if any(leg.version == 6 for leg in plan.legs):
         if setup.tunnel_by and not setup.tunnel_between:
             yield f"tunnel  {clean(setup.tunnel)} between DUT and server, by {clean(setup.tunnel_by)}: all of IPv6"
@@ -185,33 +181,33 @@ def _facts(result: TcpResult) -> Iterator[str]:
     if setup.tunnel_between:
         what = f"{setup.tunnel} between {hosts_of(setup.tunnel_between)}, by {setup.tunnel_by}, MTU {setup.tunnel_mtu}"
         yield f"tunnel  {clean(what)}"
-    for role, told in (result.legs[0].program if result.legs else {}).items():
-        program = " ".join(text_of(told, key, "") for key in ("name", "version")).strip()
+    for role, facts in (result.legs[0].program if result.legs else {}).items():
+        program = " ".join(text_of(facts, key, "") for key in ("name", "version")).strip()
         every = (text_of(leg.program.get(role, {}), "congestion", "?") for leg in result.legs)
-        controls, kernel = " and ".join(dict.fromkeys(every)), text_of(told, "kernel", "?")
+        controls, kernel = " and ".join(dict.fromkeys(every)), text_of(facts, "kernel", "?")
         yield clean(f"{role:<7} {program}, congestion control {controls}, kernel {kernel}")
-    if result.setup.pppoe:
-        yield f"PPPoE   between DUT and server, MTU {result.setup.mtu}"
+    if setup.pppoe:
+        yield f"PPPoE   between DUT and server, MTU {setup.mtu}"
     yield f"DUT     {clean(text_of(result.dut, 'description', text_of(result.dut, 'name', '?')))}"
     yield f"started {result.started}{f', ended {result.finished}' if result.finished else ''}"
 
 
 def bdp_lines(result: TcpResult, room: int | None = None) -> Iterator[str]:
-    """The product, what was read of the hosts, a row for each kind of leg, and each one's verdict."""
+    """Yield the bandwidth-delay product, the hosts' buffers, a row for each kind of leg, and each one's verdict."""
     rows = find_rows(result)
-    yield from wrapped([*_of_the_line(result, rows), *map(clean, dict.fromkeys(_of_hosts(result)))], room)
+    yield from wrapped([*_path_lines(result, rows), *map(clean, dict.fromkeys(_buffer_lines(result)))], room)
     groups: dict[str, list[BdpRow]] = {}
     for row in rows:
         groups.setdefault(row.name, []).append(row)
-    for name, ones in groups.items():
-        yield from ("", f"{clean(name)}, in Mbit/s", *format_sheet(make_sheet(_BDP, map(_bdp_row, ones)), room))
+    for name, some in groups.items():
+        yield from ("", f"{clean(name)}, in Mbit/s", *format_sheet(make_sheet(_BDP, map(_bdp_row, some)), room))
     yield ""
-    for name, ones in groups.items():
+    for name, some in groups.items():
         which = f"{name}, " if len(groups) > 1 else ""
-        yield from wrapped([clean(f"{which}{_buffers(row)}: {row.words}") for row in ones], room)
+        yield from wrapped([clean(f"{which}{_buffers(row)}: {row.words}") for row in some], room)
 
 
-def _of_the_line(result: TcpResult, rows: Sequence[BdpRow]) -> Iterator[str]:
+def _path_lines(result: TcpResult, rows: Sequence[BdpRow]) -> Iterator[str]:
     setup, product = result.setup, find_product(result)
     if setup.wan is not None:
         yield f"WAN     {setup.wan}{f', by {clean(setup.wan_by)}' if setup.wan_by else ''}"
@@ -229,8 +225,8 @@ def _of_the_line(result: TcpResult, rows: Sequence[BdpRow]) -> Iterator[str]:
         yield clean(f"loss    {row.congestion}: {most}")
 
 
-def _of_hosts(result: TcpResult) -> Iterator[str]:
-    """Each host's buffers as they were, and how much of them is window."""
+def _buffer_lines(result: TcpResult) -> Iterator[str]:
+    """Yield each host's buffers before the test, and the part of them that is window."""
     for leg in result.legs:
         for host, program in leg.program.items() if leg.leg.buffer_bytes is None else ():
             if sizes := [f"{name} {text_of(program, name, '?')}" for name in _SYSCTLS if name in program]:
