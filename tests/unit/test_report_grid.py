@@ -10,8 +10,7 @@ from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import CellState
 from trexbench.core.history.rows import RATE, RunRow, row_of
-from trexbench.report.page.figures import GridCell, change_text
-from trexbench.report.page.grid import Grid, build_cost_grid, build_grid
+from trexbench.report.page.grid import Grid, GridCell, build_cost_grid, build_grid, change_text
 
 SEED = {
     ("1514b", False): "97 97 97 97 97",

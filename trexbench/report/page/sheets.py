@@ -9,8 +9,7 @@ from typing import Any
 
 from ..clean import clean
 from ..sheet import Head, Item, Sheet, SheetRow, make_sheet, raw_of, row_of
-from .figures import GridCell
-from .grid import Grid
+from .grid import Grid, GridCell
 from .parts import Part, parts_of
 from .report import Report
 from .sheets_nights import change_sheet, trend_sheet

@@ -13,7 +13,7 @@ from ..clean import clean
 from ..groups import change_words, format_noise, group_kind, headline, too_few
 from ..sheet import Item, Sheet, figure, make_sheet, of_change, of_count, raw_of, row_of
 from ..words import NONE, format_figure
-from .figures import change_text
+from .grid import change_text
 from .report import Report
 
 _UNITS = {"us": "\u00b5s"}

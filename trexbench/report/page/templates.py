@@ -29,7 +29,7 @@ from ..groups import (
 from ..tcp.text import headline
 from ..words import NONE, format_count, format_figure, typeset
 from .columns import column_of
-from .figures import change_text, delta_words
+from .grid import change_text, delta_words
 from .parts import parts_of
 from .report import Report
 from .sheets import facts_of, grid_item, sheets_of
