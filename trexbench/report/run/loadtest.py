@@ -79,9 +79,12 @@ def _stats(result: RunResult) -> dict[str, Any]:
     stats: dict[str, Any] = {}
     for second in range(1, int((last_s - first_s) / INTERVAL_S + LATE_SHARE) + 1):
         begin_s, end_s = first_s + (second - 1) * INTERVAL_S, min(first_s + second * INTERVAL_S, last_s)
-        rates = {port: _rates(readings[port], begin_s, end_s) for port in names}
-        if all(rates[tx][0] > 0 for tx in plan.tx_ports):
-            entry: dict[str, Any] = {name: _entry(plan, port, *rates[port]) for port, name in names.items()}
+        entry: dict[str, Any] = {}
+        for port, name in names.items():
+            (sent, received), (sent_then, received_then) = (_frames_at(readings[port], at) for at in (end_s, begin_s))
+            rates = (sent - sent_then) / (end_s - begin_s), (received - received_then) / (end_s - begin_s)
+            entry[name] = _entry(plan, port, *rates)
+        if all(entry[names[tx]]["tx_pps"] > 0 for tx in plan.tx_ports):
             stats[f"{epoch_s + end_s:.6f}"] = entry | {"global": {}}
     return stats
 
@@ -107,12 +110,7 @@ def _entry(plan: Plan, port: int, tx_pps: float, rx_pps: float) -> dict[str, flo
     }
 
 
-def _rates(readings: Sequence[PortCounters], begin_s: float, end_s: float) -> tuple[float, float]:
-    (sent, received), (sent_then, received_then) = _interpolate(readings, end_s), _interpolate(readings, begin_s)
-    return (sent - sent_then) / (end_s - begin_s), (received - received_then) / (end_s - begin_s)
-
-
-def _interpolate(readings: Sequence[PortCounters], t_s: float) -> tuple[float, float]:
+def _frames_at(readings: Sequence[PortCounters], t_s: float) -> tuple[float, float]:
     """Return the frames sent and received at any instant, interpolated linearly."""
     i = min(max(1, bisect_right(readings, t_s, key=lambda reading: reading.t_s)), len(readings) - 1)
     a, b = readings[i - 1], readings[i]

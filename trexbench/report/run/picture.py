@@ -60,21 +60,21 @@ def draw(result: RunResult, form: str = "png") -> bytes:
 
 def compose(result: RunResult) -> Figure:
     """Compose the picture without rendering it."""
-    found, ramp = result.analysis.directions, result.plan.seeks_knee
-    columns, rows = min(len(found), PER_ROW), -(-len(found) // PER_ROW)
+    directions, ramp = result.analysis.directions, result.plan.seeks_knee
+    columns, rows = min(len(directions), PER_ROW), -(-len(directions) // PER_ROW)
     width, heights = max(8.8, 4.9 * columns), [3.3, 1.3] * rows + [1.7] if ramp else [3.6]
     figure = new_figure(width, sum(heights) + 0.62 * len(heights) + 1.1)
     lines = _head_lines(result, round(13 * width))
     head, body = cast(Any, figure.subfigures(2, 1, height_ratios=[len(lines) * 0.24, sum(heights) + 1.6]))
     grid = GridSpec(len(heights), columns, body, height_ratios=heights)
-    top = _scale(result, found)
+    top = _scale(result, directions)
     # Without a ramp there is only one offered rate: the plot over time shows all.
-    for number, one in enumerate(found if ramp else ()):
+    for number, one in enumerate(directions if ramp else ()):
         row, column = divmod(number, PER_ROW)
         upper = body.add_subplot(grid[2 * row, column])
         _draw_direction(upper, result, one, number, top)
         _draw_loss(body.add_subplot(grid[2 * row + 1, column], sharex=upper), result, one, number)
-    _draw_over_time(body.add_subplot(grid[-1, :]), result, found)
+    _draw_over_time(body.add_subplot(grid[-1, :]), result, directions)
     for number, (text, style) in enumerate(lines):
         y = 1 - (number + 0.75) / (len(lines) + 0.25)
         head.text(0.5, y, text, ha="center", va="center", parse_math=False, **style)
@@ -96,11 +96,6 @@ def render(figure: Figure, form: str, title: str) -> bytes:
     return buffer.getvalue()
 
 
-def style_of(number: int) -> dict[str, Any]:
-    """Colour and marker of the curve with this number."""
-    return find_look(number).style
-
-
 def watermark(figure: Figure, mark: str, size: float, angle: float = 24) -> None:
     """Write the mark, if any, across the whole figure."""
     if not mark:
@@ -117,16 +112,18 @@ def titled(figure: Figure, title: str, under: str, mark: str) -> Figure:
     return figure
 
 
-def _scale(result: RunResult, found: Sequence[DirectionResult]) -> float:
+def _scale(result: RunResult, directions: Sequence[DirectionResult]) -> float:
     """Return the end of both axes, the same for all directions: not far beyond what the DUT can do."""
-    received = [one.max_received_pps for one in found]
-    whole = max(_offered(result, found), *received)
-    return 1.04 * (min(whole, BEYOND_KNEE * max(received)) if all(one.limit is Limit.DUT for one in found) else whole)
+    received = [one.max_received_pps for one in directions]
+    top = max(_offered(result, directions), *received)
+    if all(one.limit is Limit.DUT for one in directions):
+        top = min(top, BEYOND_KNEE * max(received))
+    return 1.04 * top
 
 
-def _offered(result: RunResult, found: Sequence[DirectionResult]) -> float:
+def _offered(result: RunResult, directions: Sequence[DirectionResult]) -> float:
     """Return the highest rate that was offered, or is planned."""
-    sent = [window.sent_pps for one in found for window in _windows(result, one.direction)]
+    sent = [window.sent_pps for one in directions for window in _windows(result, one.direction)]
     return max([*result.plan.targets().values(), *sent])
 
 
@@ -138,7 +135,8 @@ def _draw_direction(axes: Axes, result: RunResult, one: DirectionResult, number:
     plan, windows = result.plan, _windows(result, one.direction)
     axes.plot([0, top], [0, top], color=GREY, linewidth=1, linestyle=(0, (5, 3)), label="no loss", zorder=2)
     sent, received = [w.sent_pps for w in windows], [w.received_pps for w in windows]
-    axes.plot(sent, received, **style_of(number), markersize=3.2, linewidth=1.2, label="received", zorder=3)
+    style = find_look(number).style | {"markersize": 3.2, "linewidth": 1.2}
+    axes.plot(sent, received, label="received", zorder=3, **style)
     _mark_verdict(axes, result, one, top)
     axes.set_xlim(0, top)
     axes.set_ylim(0, top)
@@ -149,16 +147,13 @@ def _draw_direction(axes: Axes, result: RunResult, one: DirectionResult, number:
     share = axes.secondary_xaxis("top", functions=_percent_of(plan.offer(one.direction)))
     share.tick_params(labelsize=8)
     share.set_xlabel("offered, % of line rate", fontsize=8, color=GREY)
-    title = fill(typeset(f"{one.direction}: {_answer_words(result, one)}"), TITLE_LETTERS)
+    words = f"{rate_words(one)}, {limit_words(result, one)}"
+    if not one.maximum_pps:
+        words = "too much loss at every rate" if one.limit is Limit.DUT else "nothing measured"
+    title = fill(typeset(f"{one.direction}: {words}"), TITLE_LETTERS)
     axes.set_title(title, fontsize=10.5, fontweight="bold", pad=8)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.legend(loc="upper left", fontsize=8, framealpha=0.9)
-
-
-def _answer_words(result: RunResult, one: DirectionResult) -> str:
-    if not one.maximum_pps:
-        return "too much loss at every rate" if one.limit is Limit.DUT else "nothing measured"
-    return f"{rate_words(one)}, {limit_words(result, one)}"
 
 
 def _mark_verdict(axes: Axes, result: RunResult, one: DirectionResult, top: float) -> None:
@@ -183,7 +178,7 @@ def _draw_loss(axes: Axes, result: RunResult, one: DirectionResult, number: int)
     axes.axhline(threshold, color=RED, linewidth=1, linestyle="--")
     place = axes.get_yaxis_transform()  # x in shares of the axes, y in data
     axes.text(0.99, threshold, f"{format_limit(result.plan.loss_threshold)} ", transform=place, **_SMALL_RED)
-    style = style_of(number) | {"marker": ".", "markersize": 4, "linewidth": 0.8}
+    style = find_look(number).style | {"marker": ".", "markersize": 4, "linewidth": 0.8}
     axes.plot([w.sent_pps for w in windows], losses, **style)
     axes.set_yscale("symlog", linthresh=LOSS_FLOOR_PERCENT, linscale=0.6)
     axes.set_ylim(-LOSS_FLOOR_PERCENT / 4, 100)
@@ -191,16 +186,16 @@ def _draw_loss(axes: Axes, result: RunResult, one: DirectionResult, number: int)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(MaxNLocator(1))
     axes.grid(color="#dddddd", linewidth=0.6)
-    _in_pps(axes.xaxis, axes.get_xlim()[1])
-    cut = _offered(result, (one,)) > axes.get_xlim()[1]
-    more = f" (it went on to {format_pps(_offered(result, (one,)))})" if cut else ""
-    axes.set_xlabel(f"offered, {_unit(axes.get_xlim()[1])[1]}pps{more}")
+    top, offered = axes.get_xlim()[1], _offered(result, (one,))
+    _in_pps(axes.xaxis, top)
+    more = f" (it went on to {format_pps(offered)})" if offered > top else ""
+    axes.set_xlabel(f"offered, {_unit(top)[1]}pps{more}")
     axes.set_ylabel("loss, %")
 
 
-def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResult]) -> None:
+def _draw_over_time(axes: Axes, result: RunResult, directions: Sequence[DirectionResult]) -> None:
     plan, samples, top = result.plan, result.samples, 0.0
-    for number, one in enumerate(found):
+    for number, one in enumerate(directions):
         windows = measured_windows(plan, samples, one.direction, tuple(Phase))
         times = [(w.begin_s + w.end_s) / 2 for w in windows]
         if number == 0:
@@ -208,7 +203,7 @@ def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResu
             axes.plot(times, asked, color=GREY, linestyle="--", linewidth=1, label="asked", zorder=4)
         label = f"received {one.direction}" + ("" if plan.seeks_knee else f", mean {format_pps(one.maximum_pps)}")
         # A later curve lies on the earlier one, which it would hide if it were as wide and without gaps.
-        style = style_of(number) | {"marker": "", "linewidth": 1.4, "linestyle": (0, (4, 3))}
+        style = find_look(number).style | {"marker": "", "linewidth": 1.4, "linestyle": (0, (4, 3))}
         style |= {} if number else {"linewidth": 2.8, "linestyle": "-"}
         axes.plot(times, [w.received_pps for w in windows], label=typeset(label), **style)
         top = max([top, *(w.asked_pps for w in windows), *(w.received_pps for w in windows)])
@@ -224,7 +219,7 @@ def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResu
         share = axes.secondary_yaxis("right", functions=_percent_of(plan.offers[0]))
         share.tick_params(labelsize=8)
         share.set_ylabel("% of line rate", fontsize=8, color=GREY)
-    columns = min(5, len(found) + 1)
+    columns = min(5, len(directions) + 1)
     axes.legend(loc="lower right", bbox_to_anchor=(1.005, 0.98), ncols=columns, fontsize=8, frameon=False)
 
 

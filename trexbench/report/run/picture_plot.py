@@ -11,11 +11,11 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ...core.dut.cycles import Cost
 from ...core.result import RunResult
-from ..palette import BLUE, GREY, RED
+from ..palette import BLUE, GREY, RED, find_look
 from ..plots import BAD, INK, SOFT, PlotAxis, PlotFigure, PlotLine
 from ..words import name_of, text_of, typeset
 from .costs import cost_plots
-from .picture import new_figure, render, style_of, titled
+from .picture import new_figure, render, titled
 from .sizes import size_figure
 from .summary import traffic_words
 
@@ -71,7 +71,7 @@ def _draw_line(axes: Axes, line: PlotLine, number: int) -> None:
     if line.bounds is None:
         axes.plot(line.x, line.y, color=_COLOURS.get(str(line.colour), BLUE), **style)
         return
-    look = {**style_of(number), "markersize": 6 + 2 * number, "zorder": 3 - number / 10}
+    look = find_look(number).style | {"markersize": 6 + 2 * number, "zorder": 3 - number / 10}
     axes.plot(line.x, line.y, **(look | style))
     if line.apart:
         half = [value or 0.0 for value in line.apart]

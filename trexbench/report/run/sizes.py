@@ -56,8 +56,8 @@ class Throughput:
         """Limit of the rate, in words."""
         if self.result.status is not Status.COMPLETE:
             return f"{self.result.status.value}: {self.result.reason or 'not measured to the end'}"
-        found = self.result.directions
-        beyond = bool(self.bounds) and not any(one.at_least for one in found)
+        directions = self.result.directions
+        beyond = bool(self.bounds) and not any(one.at_least for one in directions)
         return LIMIT_WORDS[Limit.NONE] if beyond else verdict_words(self.result)
 
 
@@ -65,12 +65,12 @@ def throughputs(results: Sequence[RunResult]) -> list[Throughput]:
     """Return one for each size and each loss that was asked for."""
     every = []
     for result in results:
-        plan, found = result.plan, result.directions
+        plan, directions = result.plan, result.directions
         first, *others = plan.goals if isinstance(plan, Search) else (plan.loss_threshold,)
-        bounds = frozenset(one.direction for one in found if one.at_least)
-        every.append(Throughput(result, first, {one.direction: one.maximum_pps for one in found}, bounds))
+        bounds = frozenset(one.direction for one in directions if one.at_least)
+        every.append(Throughput(result, first, {one.direction: one.maximum_pps for one in directions}, bounds))
         for at, loss in enumerate(others, 1):
-            goals = {one.direction: one.goals[at] for one in found if len(one.goals) > at}
+            goals = {one.direction: one.goals[at] for one in directions if len(one.goals) > at}
             open_ended = {direction for direction, goal in goals.items() if goal.high_pps is None}
             rates_pps = {direction: goal.maximum_pps for direction, goal in goals.items()}
             every.append(Throughput(result, loss, rates_pps, bounds | open_ended))

@@ -56,13 +56,14 @@ class RunSummary:
 
 
 def summarise(result: RunResult) -> RunSummary:
-    found = result.analysis.directions
+    directions = result.analysis.directions
+    verdicts = ((one, "; ".join(one.reasons)) for one in directions)
     return RunSummary(
         banners=tuple(banners_of(result)),
         headline=f"{name_of(result)}: {answer_words(result)}",
-        directions=tuple(str(one.direction) for one in found),
+        directions=tuple(str(one.direction) for one in directions),
         rows=(*_rows(result), *_latency_rows(result)),
-        verdicts=tuple((str(one.direction), f"{limit_words(result, one)}: {'; '.join(one.reasons)}") for one in found),
+        verdicts=tuple((str(one.direction), f"{limit_words(result, one)}: {reasons}") for one, reasons in verdicts),
         warnings=tuple(c.text for c in (*result.warnings, *result.analysis_warnings, *result.dut_warnings)),
         facts=tuple(_facts(result)),
     )
@@ -77,20 +78,20 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
     """A run's result in one line: rates, share of line rate, verdict. brief: only the total, without verdict."""
     if (cost := held_cost_of(result)) is not None:
         return cost_words(cost, cpus=not brief)
-    plan, found = result.plan, result.analysis.directions
-    rates = {one.direction: one.maximum_pps for one in found}
+    plan, directions = result.plan, result.analysis.directions
+    rates = {one.direction: one.maximum_pps for one in directions}
     no_answer = result.analysis.unanswered
     if not any(rates.values()):
-        return f"the rate is not known: {no_answer}" if no_answer else _nothing(found)
-    words = format_bound(sum(rates.values()), any(one.at_least for one in found))
-    if len(found) > 1:
-        parts = f" ({' + '.join(map(rate_words, found))})" if len(found) <= 4 and not brief else ""
+        return f"the rate is not known: {no_answer}" if no_answer else _nothing(directions)
+    words = format_bound(sum(rates.values()), any(one.at_least for one in directions))
+    if len(directions) > 1:
+        parts = f" ({' + '.join(map(rate_words, directions))})" if len(directions) <= 4 and not brief else ""
         words += f" in total{parts}"
-    elif plan.seeks_knee and (interval := of_interval(found[0])).raw:
+    elif plan.seeks_knee and (interval := of_interval(directions[0])).raw:
         words += f" ({interval.text})"
     if not plan.seeks_knee:
-        words += f" received of {format_pps(sum(_offered_pps(result, one) for one in found))} offered"
-    reach = f" ({len(found)} directions, up to {len(found)}00 %)" if len(found) > 1 else ""
+        words += f" received of {format_pps(sum(_offered_pps(result, one) for one in directions))} offered"
+    reach = f" ({len(directions)} directions, up to {len(directions)}00 %)" if len(directions) > 1 else ""
     share = f"{format_share(plan.line_share(rates))} of {line_speeds(plan)} line rate{reach}"
     if brief:
         return f"{words}, {share}{', NO ANSWER' if no_answer else ''}"
@@ -108,8 +109,8 @@ def _offered_pps(result: RunResult, one: DirectionResult) -> float:
     return hold.sent_pps if hold else 0.0
 
 
-def _nothing(found: Sequence[DirectionResult]) -> str:
-    lossy = [(one.first_bad_pps, one.max_received_pps) for one in found if one.first_bad_pps is not None]
+def _nothing(directions: Sequence[DirectionResult]) -> str:
+    lossy = [(one.first_bad_pps, one.max_received_pps) for one in directions if one.first_bad_pps is not None]
     if not lossy:
         return "nothing was measured"
     first, highest = min(bad for bad, _ in lossy), max(received for _, received in lossy)
@@ -132,11 +133,11 @@ def limit_words(result: RunResult, one: DirectionResult) -> str:
 
 
 def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
-    plan, found = result.plan, result.analysis.directions
-    offers = [(plan.offer(one.direction), one) for one in found]
+    plan, directions = result.plan, result.analysis.directions
+    offers = [(plan.offer(one.direction), one) for one in directions]
 
     def row(label: str, cell: Callable[[DirectionResult], str]) -> tuple[str, ...]:
-        return (label, *map(cell, found))
+        return (label, *map(cell, directions))
 
     if plan.seeks_knee:
         yield row(f"rate with loss <= {format_limit(plan.loss_threshold)}", rate_words)
@@ -149,8 +150,8 @@ def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
     if plan.seeks_knee:
         yield row("first rate above that loss", lambda one: or_dash(one.first_bad_pps, format_pps))
     yield row("  interval", lambda one: of_interval(one).text)
-    for number, goal in enumerate(found[0].goals[1:] if found else (), 1):
-        goals = [one.goals[number] if number < len(one.goals) else None for one in found]
+    for number, goal in enumerate(directions[0].goals[1:] if directions else (), 1):
+        goals = [one.goals[number] if number < len(one.goals) else None for one in directions]
         rates = (NONE if one is None else format_pps(one.maximum_pps) for one in goals)
         yield f"rate with loss <= {format_limit(goal.loss)}", *rates
         yield "  interval" + " " * number, *(of_interval(one).text for one in goals)

@@ -96,16 +96,16 @@ def format_brief(result: RunResult, document: str | None, width: int) -> str:
     if held_cost_of(result) is not None:
         return format_brief_costs([result], [document] if document else [], width)
     lines = [*_banners([result]), clean(f"{name_of(result)}: {answer_words(result, brief=True)}")]
-    found = result.analysis.directions
-    shown = found if len(found) <= DIRECTIONS else found[: DIRECTIONS - 1]
+    directions = result.analysis.directions
+    shown = directions if len(directions) <= DIRECTIONS else directions[: DIRECTIONS - 1]
     for one in shown:
         interval = of_interval(one)
         rate = f"{rate_words(one)} ({interval.text})" if interval.raw else rate_words(one)
         goals = [f"{format_pps(goal.maximum_pps)} with loss <= {format_limit(goal.loss)}" for goal in one.goals[1:]]
         words = f"{rate}: {'; '.join([limit_words(result, one), *goals, *one.reasons])}"
         lines.append(_cut(str(one.direction), words, width))
-    if len(found) > len(shown):
-        lines.append(_cut("", f"and {len(found) - len(shown)} more directions", width))
+    if len(directions) > len(shown):
+        lines.append(_cut("", f"and {len(directions) - len(shown)} more directions", width))
     held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
     lines += [_cut("cost", cost_words(cost, cpus=False), width) for cost in held[-1:]]
     return _with_warnings(lines, summarise(result).warnings, [f"{'result':<10} {document}"] if document else [], width)
@@ -145,8 +145,8 @@ def _cut(label: str, text: str, width: int) -> str:
 
 def direction_sheet(run: RunResult) -> Sheet:
     """Table of the run's directions."""
-    found = run.analysis.directions
-    rows = ((*direction_items(one), limit_words(run, one)) for one in found)
+    directions = run.analysis.directions
+    rows = ((*direction_items(one), limit_words(run, one)) for one in directions)
     return make_sheet(HEADS, rows, "directions", "Directions")
 
 

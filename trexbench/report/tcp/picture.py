@@ -16,8 +16,8 @@ from ...core.tcp.bdp import find_product, find_rows
 from ...core.tcp.result import FlowResult, TcpResult
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, nominal
-from ..palette import BLUE, GREEN, GREY, VERMILION
-from ..run.picture import new_figure, render, style_of, titled
+from ..palette import BLUE, GREEN, GREY, VERMILION, find_look
+from ..run.picture import new_figure, render, titled
 from ..run.picture_plot import compose_plot
 from ..words import NONE
 from .curves import find_plot
@@ -66,7 +66,7 @@ def _draw_rates(axes: Axes, flows: Sequence[FlowResult]) -> None:
         rates = [interval.received_bps for interval in one.flow.intervals]
         mean = NONE if one.statistics is None else format_bits(one.statistics.mean)
         label = f"{name_of_flow(one)}: mean {'≥ ' if one.verdict.at_least else ''}{mean}, {one.verdict.limit.value}"
-        axes.plot(middles, rates, label=label, linewidth=1.2, markersize=3.5, **style_of(number))
+        axes.plot(middles, rates, label=label, linewidth=1.2, markersize=3.5, **find_look(number).style)
     for line_bps in sorted({one.verdict.link_bps for one in flows if one.verdict.link_bps}):
         label = f"payload rate of the line: {format_bits(line_bps)}"
         axes.axhline(line_bps, color=GREY, linestyle="--", linewidth=1, label=label)
