@@ -65,8 +65,3 @@ def find_look(column: int, place: int = 0, stride: int = STRIDE) -> LineStyle:
     dash = DASHES[(hue + number % len(MARKERS) + number // len(MARKERS)) % len(DASHES)]
     older = f"{4 + 2 * (number % 6)}px {3 + 2 * (number // 6)}px"
     return LineStyle(LIGHT[hue], marker, dash, SMALLEST + 2 * (3 - (place + column) % 4), hue, older)
-
-
-def page_palette() -> dict[str, Any]:
-    """Return what the page's script needs of the palette."""
-    return {"light": LIGHT, "dark": DARK, "markers": [*MARKERS]}

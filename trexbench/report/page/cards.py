@@ -1,6 +1,6 @@
-"""The page's cards: each event with its small trend, what to type next, and where its documents are.
+"""The page's cards: each event with its small trend, commands to type next, and links to its documents.
 
-Trends are SVG, which holds numbers only; all have one scale, so that noise does not look like a change.
+Trends are SVG that holds numbers only; all have one scale, so that noise does not look like a change.
 """
 
 from __future__ import annotations
@@ -18,31 +18,33 @@ from .report import Report
 from .trends import Trend
 
 WIDTH, HEIGHT, EDGE = 360, 100, 8
-"""Dimensions of a trend in its own units; the page stretches it to the card."""
+"""Size of a trend in its own units; the page stretches it to the card."""
 LEAST, MOST = 0.05, 0.3
-"""The share of the usual level at the upper and lower edge of the trends: at least, and at most."""
+"""Bounds of the trends' vertical span, as a share of the usual level to each side."""
 NIGHTS, BEFORE = 60, 20
-"""So many nights are drawn on a card; more where the change is older, then with so many before it."""
+"""Nights drawn on a card; if the change is older, all since this many before it."""
 DEVIATIONS, THINNEST = 2, 0.002
-"""The half width of the noise in deviations of a night, and at least, as a share."""
+"""Half the width of the band of noise in standard deviations of a night, and its minimum as a share."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """An event as the page shows it."""
+    """An event, and what the page shows with it."""
 
     event: NightEvent
     trend: str
     """SVG; empty where there is nothing to draw."""
     steps: tuple[tuple[str, str], ...]
-    """Commands to type next, each below words that say what for."""
+    """Commands to type next, each with its purpose."""
     documents: tuple[tuple[str, str], ...]
-    """Names and addresses of the run before and of the latest, seen from the page."""
+    """Names and relative addresses of the run before and of the latest."""
 
 
 def cards_of(report: Report) -> list[Card]:
-    """A card for each event, in their order."""
-    span = span_of([event.group.first for event in report.events if event.group is not None])
+    """Make a card for each event, in their order."""
+    shares = [event.group.first.share for event in report.events if event.group is not None]
+    # One span for all cards, so that a small change looks small beside a large one.
+    span = min(max([LEAST, *(1.2 * abs(share) for share in shares if share is not None)]), MOST)
     return [_card(report, event, span) for event in report.events]
 
 
@@ -79,13 +81,8 @@ def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str
     yield what, run_again(event.suite, report.results, cell)
 
 
-def span_of(findings: Sequence[Finding]) -> float:
-    """The share at the upper and lower edge of all cards, so that a small change looks small beside a large one."""
-    return min(max([LEAST, *(1.2 * abs(one.share) for one in findings if one.share is not None)]), MOST)
-
-
 def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:
-    """Draw the figure of a finding for its card; nothing for a single night, or a usual level of 0."""
+    """Draw a finding's figure over the nights; nothing for a single night, or a usual level of 0."""
     trend = next((one for one in trends if one.cell == finding.cell), None)
     usual = None if trend is None else trend.usual(finding.metric)
     if trend is None or usual is None or not usual.level:
@@ -103,7 +100,7 @@ def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:
 
 
 def _draw(points: Sequence[float], changes: Sequence[int], span: float, half: float, worse: bool) -> Iterator[str]:
-    """half: of the noise, as a share."""
+    """Yield the elements of the SVG. half: half the width of the band of noise, as a share."""
 
     def down(share: float) -> float:
         return HEIGHT / 2 - (HEIGHT / 2 - EDGE) * max(-1.0, min(1.0, share / span))

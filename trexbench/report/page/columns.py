@@ -1,6 +1,6 @@
 """The columns of tables, DUTs with their variants and numbers of queues; and the looks of their lines in plots.
 
-A column's place is its DUT's colour; dashes and markers distinguish a DUT's lines.
+A column's index chooses its colour; dashes and markers distinguish the lines of a column.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ OLDER: dict[str, tuple[str, float]] = {
     "month": ("triangle-down-open", 0.75),
     "year": ("square-open", 0.65),
 }
-"""Marker of an older night by the reason for showing it, and how strong it is: what tells age without colour."""
+"""Reason for showing an older night -> marker and opacity, which show its age without colour."""
 RING = 4
-"""Pixels by which a marker of another kind is larger, so that it is seen around one that it coincides with."""
+"""Pixels by which a marker of another kind is larger, to be visible around one that it coincides with."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One DUT, in one of its variants or in none, with one number of queues (None: unknown). over: as of Cell."""
+    """One DUT, in one of its variants or in none, with one number of queues (None: unknown); fields as of Cell."""
 
     dut: str
     rx_queues: int | None
@@ -37,12 +37,12 @@ class Column:
     emulated: bool = field(default=False, compare=False)
 
     def cell(self, load: Cell) -> Cell:
-        """The column's cell with this load."""
+        """Cell of this column with this load."""
         return replace(load, **vars(self))
 
     @property
     def title(self) -> str:
-        """The DUT, its variant, and what its runs went through."""
+        """The DUT, its variant, and the path that its runs went over."""
         return self.cell(Cell("", "", False, None)).dut_words
 
     @property
@@ -58,20 +58,21 @@ class Column:
 
 
 def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """DUTs, their variants and WANs in their order of appearance, each with its numbers of queues ascending.
+    """Order DUTs, variants and WANs by their first appearance, numbers of queues ascending.
 
-    One is emulated if any of its cells is.
+    A column is emulated if any of its cells is.
     """
     columns = list(columns)
-    emulated = {one for one in columns if one.emulated}
-    every = [replace(one, emulated=one in emulated) for one in dict.fromkeys(columns)]
-    duts = list(dict.fromkeys((column.dut, column.simulated) for column in every))
-    names = list(dict.fromkeys((column.variant, column.over) for column in every))
+    emulated = {column for column in columns if column.emulated}
+    distinct = [replace(column, emulated=column in emulated) for column in dict.fromkeys(columns)]
+    duts = list(dict.fromkeys((column.dut, column.simulated) for column in distinct))
+    names = list(dict.fromkeys((column.variant, column.over) for column in distinct))
 
-    def place(one: Column) -> tuple[int, int, int]:
-        return duts.index((one.dut, one.simulated)), names.index((one.variant, one.over)), one.rx_queues or 0
+    def place(column: Column) -> tuple[int, int, int]:
+        dut, name = (column.dut, column.simulated), (column.variant, column.over)
+        return duts.index(dut), names.index(name), column.rx_queues or 0
 
-    return tuple(sorted(every, key=place))
+    return tuple(sorted(distinct, key=place))
 
 
 def column_of(cell: Cell) -> Column:
@@ -80,11 +81,11 @@ def column_of(cell: Cell) -> Column:
 
 @dataclass(frozen=True)
 class Looks:
-    """The look of each line: one in every plot and with every choice, and no two lines of a plot alike."""
+    """Looks of the lines: a line looks the same in every plot, and no two lines of a plot look alike."""
 
     columns: tuple[Column, ...]
     places: dict[tuple[object, ...], int]
-    """Place of a line among its DUT's, by its load and direction."""
+    """Load and direction -> index of the line among its DUT's."""
     stride: int = STRIDE
 
     def column(self, cell: Cell) -> int:
@@ -94,7 +95,7 @@ class Looks:
         return find_look(self.column(cell), self.places.get((*_load(cell), way), 0), self.stride)
 
     def latest(self, cell: Cell, way: str = "", kind: str = "") -> dict[str, Any]:
-        """The look as fields of a PlotLine. kind: behind the marker's name."""
+        """The look as fields of a PlotLine. kind: suffix of the marker's name."""
         look = self.of(cell, way)
         size = look.size + (RING if kind else 0)
         return {"colour": look.hue, "marker": look.marker + kind, "dash": look.dash, "size": size}
@@ -106,9 +107,9 @@ class Looks:
 
 
 def find_looks(columns: tuple[Column, ...], ways: Mapping[Cell, Iterable[str]]) -> Looks:
-    """ways: the directions of each cell; a line of all of them looks like the first one's."""
+    """Give every line a look. ways: directions of each cell; a line of all of them looks like the first one's."""
     places: dict[tuple[object, ...], int] = {}
-    counts = {True: 0, False: 0}
+    counts = {True: 0, False: 0}  # TCP and packets are never in one plot
     for cell, some in ways.items():
         for key in ((*_load(cell), way) for way in some):
             if key not in places:
@@ -119,5 +120,4 @@ def find_looks(columns: tuple[Column, ...], ways: Mapping[Cell, Iterable[str]]) 
 
 
 def _load(cell: Cell) -> tuple[object, ...]:
-    """TCP and packets are never in one plot."""
     return (cell.tcp is not None, str(cell.mode), cell.bidir, cell.kind_words)

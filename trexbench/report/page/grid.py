@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,27 +20,28 @@ from .columns import Column, column_of, order_columns
 from .tcp import mode_words
 
 NO_REASON = "no reason was recorded"
+LATEST = "the latest run of each cell"
 
 
 @dataclass(frozen=True)
 class GridCell:
-    """One figure of the table. share: of one direction's line rate, so up to 2 for bidirectional runs; None: unknown.
-
-    state: ``value``, ``failed`` or ``missing``; about: the figure in full, or why there is none. row: the run's; None
-    where there is no figure. delta: against the baseline, where one is known. cost: the same of the cycles per packet,
-    where the rate is a bound and they are beyond the noise.
-    """
+    """One figure of the table: a rate or the cost of a packet."""
 
     state: str
+    """``value``, ``failed`` or ``missing``."""
     about: str
+    """The figure in full, or why there is none."""
     row: RunRow | None = None
+    """The run's row; None: there is no figure."""
     best: bool = False
     delta: Delta | None = None
+    """Change against the baseline, where one is known."""
     cost: Delta | None = None
+    """Change of the cycles per packet, where the rate is a bound and this change is beyond the noise."""
 
     @property
     def share(self) -> float | None:
-        """None where the line's rate is not known, as of a virtual one."""
+        """Share of one direction's line rate, so up to 2 for bidirectional runs; None: the line rate is unknown."""
         return self.row.line_share if self.row is not None and self.row.line_rate_bps and self.is_rate else None
 
     @property
@@ -48,17 +50,17 @@ class GridCell:
 
     @property
     def is_rate(self) -> bool:
-        """False where the figure is what packets cost at a given rate."""
+        """False: the figure is the cost of packets at a given rate."""
         return self.row is not None and self.row.metric.bounded
 
     @property
     def value(self) -> float | None:
-        """The figure in the unit of its metric."""
+        """The figure in its metric's unit."""
         return None if self.row is None else self.row.metric.of(self.row)
 
     @property
     def percent(self) -> str:
-        """The rate itself where the line's is not known."""
+        """The figure in percent of the line rate, or the rate itself where the line rate is unknown."""
         return self.rate if self.share is None else f"{'>= ' if self.at_least else ''}{percent_words(self.share)} %"
 
     @property
@@ -69,7 +71,7 @@ class GridCell:
 
     @property
     def detail(self) -> str:
-        """The uncertainty and the limit of a rate; of costs the rate that was forwarded."""
+        """Uncertainty and limit of a rate; for a cost the rate forwarded."""
         if self.row is None:
             return ""
         if not self.is_rate:
@@ -82,14 +84,14 @@ class GridCell:
 
     @property
     def change_words(self) -> str:
-        """The baseline of the change, in words."""
+        """The change's baseline, in words."""
         if self.delta is None or self.row is None:
             return ""
         return f"{delta_words(self.delta)} ({format_figure(self.delta.before, self.row.metric)})"
 
 
 def change_text(delta: Delta | None) -> str:
-    """The change against the baseline, signed; with a sign for the worse or the better where it is beyond the noise."""
+    """The change against the baseline in percent; beyond the noise with an arrow, down for worse."""
     if delta is None:
         return ""
     sign = ("\u25bc " if delta.worse else "\u25b2 ") if delta.beyond else ""
@@ -98,9 +100,8 @@ def change_text(delta: Delta | None) -> str:
 
 def delta_words(delta: Delta) -> str:
     """``worse than the median of 9 nights before``."""
-    than = (
-        "the level before the change" if delta.found else f"the median of {format_count(delta.nights, 'night')} before"
-    )
+    than = f"the median of {format_count(delta.nights, 'night')} before"
+    than = "the level before the change" if delta.found else than
     if not delta.found and delta.noise is None:
         short = f"; to judge it {too_few(delta.measured)}" if delta.measured < NEEDED_NIGHTS else ""
         return f"against {than}{short}"
@@ -111,7 +112,7 @@ NOT_RUN = GridCell("missing", "not measured")
 
 
 def figure_of(row: RunRow) -> GridCell:
-    """Return the figure that the run found; failed where it is not complete."""
+    """Return the run's figure; ``failed`` if the run is not complete."""
     if not row.complete:
         return GridCell("failed", f"the run of {row.started} is {status_words(row)}")
     words = f"{'at least ' * row.at_least}{format_whole(row.metric.of(row), row.metric)} {_apart(row)}".rstrip()
@@ -119,7 +120,7 @@ def figure_of(row: RunRow) -> GridCell:
 
 
 def _apart(row: RunRow, end: str = "", digits: int = 4) -> str:
-    """``+- 12.3 kpps``; empty where the figure has no uncertainty."""
+    """``+- 12.3 kpps``; empty if the figure has no uncertainty."""
     uncertainty = row.figure.uncertainty if row.figure is not None else 0.0
     return f"+- {format_scaled(uncertainty * row.metric.scale, row.metric.unit, digits)}{end}" if uncertainty else ""
 
@@ -134,16 +135,18 @@ def percent_words(share: float) -> str:
 
 @dataclass(frozen=True)
 class GridRow:
-    """mode: also with what tells the row from others of the mode. of: the cell of each figure."""
+    """A row of the table, its figures in the order of the columns."""
 
     mode: str
+    """The mode, and what distinguishes the row from others of the mode."""
     cells: tuple[GridCell, ...]
     of: tuple[Cell, ...]
+    """Cell of each figure."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """name: Unidirectional or Bidirectional, and the kind of run unless it is a ramp; of TCP that it is."""
+    """Rows of one direction and kind of run, which ``name`` names."""
 
     name: str
     rows: tuple[GridRow, ...]
@@ -151,9 +154,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Grid:
-    """title: which runs it shows. loss_limit: in words."""
+    """The summary table."""
 
     title: str
+    """Names the runs that it shows."""
     columns: tuple[Column, ...]
     blocks: tuple[Block, ...]
     loss_limit: str = "the limit"
@@ -166,22 +170,22 @@ class Grid:
         return [cell for block in self.blocks for row in block.rows for cell in row.cells]
 
     def marks(self, column: int) -> list[tuple[bool, str]]:
-        """``(True, "2 slower")``: what differs in a column beyond the noise, and whether that is for the worse."""
+        """Count a column's changes beyond the noise: ``(True, "2 slower")``, True if for the worse."""
         cells = [row.cells[column] for block in self.blocks for row in block.rows]
-        rates = [one.delta for one in cells if one.delta is not None and one.is_rate]
-        costs = [one.cost if one.is_rate else one.delta for one in cells]
-        found = []
-        for deltas, words in ((rates, ("slower", "faster")), (costs, ("dearer", "cheaper"))):
-            for worse, word in zip((True, False), words, strict=True):
-                count = sum(one is not None and one.beyond and one.worse is worse for one in deltas)
-                found += [(worse, f"{count} {word}")] if count else []
-        return found
+        rates = [cell.delta for cell in cells if cell.is_rate]
+        costs = [cell.cost if cell.is_rate else cell.delta for cell in cells]
+        marks = []
+        kinds = ((rates, True, "slower"), (rates, False, "faster"), (costs, True, "dearer"), (costs, False, "cheaper"))
+        for deltas, worse, word in kinds:
+            count = sum(delta is not None and delta.beyond and delta.worse is worse for delta in deltas)
+            marks += [(worse, f"{count} {word}")] if count else []
+        return marks
 
     @property
     def unit(self) -> str:
-        """Unit of the figures themselves."""
+        """Unit of the figures."""
         metrics = [cell.row.metric for cell in self._cells if cell.row is not None]
-        return " or ".join(dict.fromkeys(one.unit if one.bounded else one.name for one in metrics))
+        return " or ".join(dict.fromkeys(metric.unit if metric.bounded else metric.name for metric in metrics))
 
     @property
     def has_deltas(self) -> bool:
@@ -189,42 +193,45 @@ class Grid:
 
     @property
     def missing(self) -> tuple[tuple[str, int], ...]:
-        """Why planned cells were not measured, and how many of them."""
-        reasons = [one.about for one in self._cells if one.state == "missing" and one.about != NOT_RUN.about]
-        return tuple((one, reasons.count(one)) for one in dict.fromkeys(reasons))
+        """Reasons why planned cells were not measured, each with the number of cells."""
+        missing = [cell.about for cell in self._cells if cell.state == "missing" and cell.about != NOT_RUN.about]
+        return tuple(Counter(missing).items())
 
 
 def build_grid(
     rows: Sequence[RunRow], night: Night | None, usual: Mapping[tuple[Cell, str], Usual] | None = None
 ) -> Grid:
-    """The table of a night, or of every cell's latest run. rows: oldest first; usual: last stable levels."""
-    paths = {record.path for record in night.cells} if night is not None else set()
-    shown = [row for row in rows if row.path in paths] if night else list({row.cell: row for row in rows}.values())
-    shown = [row for row in shown if row.cell.held_pps is None]
-    found = _of_night(shown, night) if night is not None else {row.cell: figure_of(row) for row in shown}
-    found = _compared(found, rows, usual or {})
-    title = "the latest run of each cell" if night is None else f"{night.suite}, night of {night.night}"
+    """Build the table of a night, or of every cell's latest run. rows: oldest first; usual: last stable levels."""
+    rates = [row for row in rows if row.cell.held_pps is None]
+    if night is None:
+        title, shown = LATEST, list({row.cell: row for row in rates}.values())
+        figures = {row.cell: figure_of(row) for row in shown}
+    else:
+        paths = {record.path for record in night.cells}
+        title, shown = f"{night.suite}, night of {night.night}", [row for row in rates if row.path in paths]
+        figures = _figures_of_night(shown, night)
+    figures = _with_changes(figures, rows, usual or {})
     limits = sorted({row.loss_threshold for row in shown if row.loss_threshold is not None})
-    loss_limit, kinds = " or ".join(map(format_limit, limits)) or "the limit", {cell.kind for cell in found}
+    loss_limit, kinds = " or ".join(map(format_limit, limits)) or "the limit", {cell.kind for cell in figures}
     has = kinds != {TCP_KIND}, TCP_KIND in kinds, Saturate.kind in kinds
-    return _changed_first(Grid(title, *_blocks(found), loss_limit, *has))
+    return _changed_first(Grid(title, *_blocks(figures), loss_limit, *has))
 
 
 def build_cost_grid(rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual] | None = None) -> Grid:
-    """Cycles per packet at given rates: the latest run of every cell that has one; rates in rows."""
+    """Build the table of cycles per packet at given rates, which are in rows, from each cell's latest run."""
     latest = {row.cell: row for row in rows if row.cell.held_pps is not None}
-    found = _compared({row.cell: figure_of(row) for row in latest.values()}, rows, usual or {})
-    return _changed_first(Grid("the latest run of each cell", *_blocks(found)))
+    figures = _with_changes({row.cell: figure_of(row) for row in latest.values()}, rows, usual or {})
+    return _changed_first(Grid(LATEST, *_blocks(figures)))
 
 
 def _changed_first(grid: Grid) -> Grid:
-    """The table with the columns of the DUTs that changed first: the most for the worse, then those for the better."""
+    """Move the columns of DUTs that changed to the front, the worst first, then those that improved."""
     ranks: dict[str, tuple[int, float]] = {}
     for at, column in enumerate(grid.columns):
         rank = min((0 if worse else 1 for worse, _ in grid.marks(at)), default=2)
         cells = (row.cells[at] for block in grid.blocks for row in block.rows)
-        beyond = [one for cell in cells for one in (cell.delta, cell.cost) if one is not None and one.beyond]
-        most = max((abs(one.share) for one in beyond if one.worse is (rank == 0)), default=0.0)
+        deltas = [delta for cell in cells for delta in (cell.delta, cell.cost) if delta is not None and delta.beyond]
+        most = max((abs(delta.share) for delta in deltas if delta.worse is (rank == 0)), default=0.0)
         ranks[column.dut] = min((rank, -most), ranks.get(column.dut, (rank, -most)))
     order = sorted(range(len(grid.columns)), key=lambda at: ranks[grid.columns[at].dut])
 
@@ -235,17 +242,17 @@ def _changed_first(grid: Grid) -> Grid:
     return replace(grid, columns=tuple(grid.columns[at] for at in order), blocks=blocks)
 
 
-def _blocks(found: Mapping[Cell, GridCell]) -> tuple[tuple[Column, ...], tuple[Block, ...]]:
-    """The columns, and the blocks of rows; modes in their order of appearance, given rates ascending."""
-    columns = order_columns(column_of(cell) for cell in found)
+def _blocks(figures: Mapping[Cell, GridCell]) -> tuple[tuple[Column, ...], tuple[Block, ...]]:
+    """Return columns and blocks of rows; modes in their order of appearance, given rates ascending."""
+    columns = order_columns(column_of(cell) for cell in figures)
     blocks: dict[tuple[str, bool], list[GridRow]] = {}
-    for load in sorted(dict.fromkeys(cell.load for cell in found), key=_order):
-        blocks.setdefault((load.kind, load.bidir), []).extend(_rows_of(load, columns, found))
+
+    def order(load: Cell) -> tuple[object, ...]:
+        return load.kind, load.bidir, *(() if load.held_pps is None else (str(load.mode), load.held_pps))
+
+    for load in sorted(dict.fromkeys(cell.load for cell in figures), key=order):
+        blocks.setdefault((load.kind, load.bidir), []).extend(_rows_of(load, columns, figures))
     return columns, tuple(Block(_block_name(*key), tuple(rows)) for key, rows in blocks.items())
-
-
-def _order(load: Cell) -> tuple[object, ...]:
-    return load.kind, load.bidir, *(() if load.held_pps is None else (str(load.mode), load.held_pps))
 
 
 def _block_name(kind: str, bidir: bool) -> str:
@@ -255,65 +262,62 @@ def _block_name(kind: str, bidir: bool) -> str:
     return ", ".join(filter(None, ("Bidirectional" if bidir else "Unidirectional", suffix)))
 
 
-def _compared(
-    found: Mapping[Cell, GridCell], rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual]
+def _with_changes(
+    figures: Mapping[Cell, GridCell], rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual]
 ) -> dict[Cell, GridCell]:
-    """Every figure with its change against what was usual before."""
-    histories = cells_of(rows)
-
-    def compared(cell: Cell, one: GridCell) -> GridCell:
-        if (row := one.row) is None:
-            return one
-        history, metrics = histories.get(cell, ()), (row.metric, COST)
-        delta, cost = (find_delta(row, history, metric, usual.get((cell, metric.name))) for metric in metrics)
-        dearer = one.at_least and cost is not None and cost.beyond
-        return replace(one, delta=delta, cost=cost if dearer else None)
-
-    return {cell: compared(cell, one) for cell, one in found.items()}
+    histories, changed = cells_of(rows), dict(figures)
+    for cell, figure in figures.items():
+        if (row := figure.row) is not None:
+            history, metrics = histories.get(cell, ()), (row.metric, COST)
+            delta, cost = (find_delta(row, history, metric, usual.get((cell, metric.name))) for metric in metrics)
+            dearer = figure.at_least and cost is not None and cost.beyond
+            changed[cell] = replace(figure, delta=delta, cost=cost if dearer else None)
+    return changed
 
 
 def reason_of(record: CellRecord, night: Night) -> str:
-    """Why a cell of a night has no figure."""
+    """Reason why a cell of a night has no figure."""
     if record.state is CellState.FAILED:
         return (record.attempts[-1].error if record.attempts else night.error) or NO_REASON
     return f"not measured: {night.error or 'the night did not end'}"
 
 
-def _rows_of(load: Cell, columns: Sequence[Column], found: Mapping[Cell, GridCell]) -> Iterator[GridRow]:
-    """One row for a load; one for each traffic where its runs sent different traffic."""
+def _rows_of(load: Cell, columns: Sequence[Column], figures: Mapping[Cell, GridCell]) -> Iterator[GridRow]:
+    """Yield a row for a load, or one for each traffic if its runs sent different traffic."""
     of = tuple(column.cell(load) for column in columns)
-    cells = [found.get(cell, NOT_RUN) for cell in of]
+    cells = [figures.get(cell, NOT_RUN) for cell in of]
     name = mode_words(load) if load.held_pps is None else f"{load.mode} at {nominal(format_pps(load.held_pps))}"
-    told = [one.row and one.row.traffic and _traffic_words(one.row, cell) for cell, one in zip(of, cells, strict=True)]
-    traffics = list(dict.fromkeys(filter(None, told)))
+    pairs = zip(of, cells, strict=True)
+    sent = [figure.row and figure.row.traffic and _traffic_words(figure.row, cell) for cell, figure in pairs]
+    traffics = list(dict.fromkeys(filter(None, sent)))
     if len(traffics) < 2:
         yield GridRow(name, _with_best(cells), of)
         return
     for traffic in traffics:
-        chosen = [one if words in (None, traffic) else NOT_RUN for words, one in zip(told, cells, strict=True)]
+        chosen = [figure if words in (None, traffic) else NOT_RUN for words, figure in zip(sent, cells, strict=True)]
         yield GridRow(f"{name}, {traffic}", _with_best(chosen), of)
 
 
 def _traffic_words(row: RunRow, cell: Cell) -> str:
-    """Describe the traffic: packets by the beginning of each digest, TCP as it is; the path where no column has it."""
+    """Describe the traffic: packets by the first 8 digits of a digest, TCP as it is; the path if no column has it."""
     short = re.sub("[0-9a-f]{9,}", lambda digest: digest[0][:8], row.traffic or "")
     sent = short if short.startswith("TCP") else f"traffic {short}"
     return ", ".join(filter(None, (sent, "" if cell.over else str(row.through or ""))))
 
 
-def _of_night(rows: Sequence[RunRow], night: Night) -> Mapping[Cell, GridCell]:
+def _figures_of_night(rows: Sequence[RunRow], night: Night) -> dict[Cell, GridCell]:
     by_path = {row.path: row for row in rows}
-    found: dict[Cell, GridCell] = {}
+    figures: dict[Cell, GridCell] = {}
     for cell, record in zip(night.of, night.cells, strict=True):
         row = by_path.get(record.path or "")
         if record.state is not CellState.DONE:
             state = "failed" if record.state is CellState.FAILED else "missing"
-            found[cell] = GridCell(state, reason_of(record, night))
+            figures[cell] = GridCell(state, reason_of(record, night))
         elif row is None:
-            found[cell] = GridCell("failed", f"its document {record.path or ''} cannot be read")
+            figures[cell] = GridCell("failed", f"its document {record.path or ''} cannot be read")
         else:
-            found[replace(cell, emulated=row.cell.emulated)] = figure_of(row)
-    return found
+            figures[replace(cell, emulated=row.cell.emulated)] = figure_of(row)
+    return figures
 
 
 def _with_best(cells: Sequence[GridCell]) -> tuple[GridCell, ...]:

@@ -1,8 +1,8 @@
-"""The report as one self-contained HTML page: no network, no other file; and the data of its plots, as JSON values.
+"""The report as one HTML page, which needs no network and no other file; and the data of its plots, as JSON values.
 
-Whatever comes from documents is escaped where it is put into the page (by the template engine, by the script before it
-gives text to the plots; the plots' data are packed). Should that ever fail, the page's policy still keeps it from
-running: only scripts with the digests of ours may run, and nothing may be loaded.
+Text of documents is escaped where it enters the page: by the template engine, and by the script before it gives text to
+the plots, whose data are packed. Should that ever fail, the page's policy still keeps it from running: only scripts
+with our digests may run, and nothing may be loaded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from ...core.history.cell import Cell
 from ..clean import clean
-from ..palette import page_palette
+from ..palette import DARK, LIGHT, MARKERS
 from ..plots import PlotFigure
 from ..sheet import SheetRow
 from .cards import cards_of
@@ -36,29 +36,32 @@ from .tcp import mode_words
 from .templates import fill, read_static
 
 SCRIPTS = ("cards.js", "tables.js", "view.js", "page.js")
-"""They are joined to one script, in this order."""
+"""Joined to one script, in this order."""
 PLOT_SCRIPTS = ("drawing.js", "lines.js", "stack.js", "grid.js", "rows.js", "documents.js", "plots.js")
-"""They are packed, as the library is: without what unpacks it there is no plot."""
+"""Packed like the library: a browser that cannot unpack that draws no plot anyway."""
 MOST_ROWS = 25
-"""Further rows of a table are packed."""
+"""Rows of a table that are not packed."""
 MOST_FAILURES = 60
-"""Nights without a figure whose reasons are told, of each cell."""
+"""Nights without a figure whose reasons are listed, for each cell."""
 MOST_CARDS = 9
-"""More events are folded away."""
+"""Events that are not folded away."""
 Blocks = Sequence[tuple[str, Sequence[SheetRow]]]
 """A table's blocks and their rows."""
 
 
 def render(report: Report, library: str, version: str = "") -> str:
-    """The page. library: the plotting library's JavaScript; version: of a page that is served and renews itself."""
+    """Render the page. library: JavaScript of the plots; version: of a page that is served and renews itself."""
     parts = parts_of(report)
     data, rows = page_data(report, parts), list[str]()
+    drawn = {key for some in report.older.values() for one in some if one.drawn for key in one.why}
 
     def set_aside(body: Markup) -> int:
-        """Keep a table's rows, and return their number."""
+        """Keep rows of a table for the packed data; return their index."""
         rows.append(str(body))
         return len(rows) - 1
 
+    runs = {(cell, run.started): at for at, (cell, run) in enumerate(report.runs.items())}
+    tcp_runs = {run.id: at for at, (run, _) in enumerate(report.tcp_runs, len(runs))}
     values = {
         "report": report,
         "parts": parts,
@@ -68,16 +71,12 @@ def render(report: Report, library: str, version: str = "") -> str:
         "columns": data["columns"],
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
         "cards": [replace(one, trend=Markup(one.trend)) for one in cards_of(report)],
-        "notes": _notes(report),
+        "notes": runs | {(cell, run.started): tcp_runs[run.id] for cell, run in report.tcp.items()},
         "most_rows": MOST_ROWS,
         "most_cards": MOST_CARDS,
         "most_failures": MOST_FAILURES,
         "sheets": {sheet.name: sheet for sheet in sheets_of(report, parts)},
-        "older": [
-            (key, REASONS[key])
-            for key in REASONS
-            if any(key in one.why and one.drawn for some in report.older.values() for one in some)
-        ],
+        "older": [(key, words) for key, words in REASONS.items() if key in drawn],
         "uni_directions": {curve.direction for curve in report.curves if not curve.cell.bidir},
         "nights": data["nights"],
         "rates": "rates" in data["figures"],
@@ -90,16 +89,14 @@ def render(report: Report, library: str, version: str = "") -> str:
 
 
 def _static_values(library: str, version: str) -> dict[str, Any]:
-    """The page's scripts and style, and the policy that lets these scripts run, and nothing be loaded.
+    """Return the page's scripts and style, and the policy by which only these scripts run and nothing is loaded.
 
-    Styles are inline, pictures can be saved from the page, and one that is served may ask who serves it.
+    Styles are inline, pictures can be saved from the page, and a page that is served may ask its server.
     """
     script = "".join(map(read_static, (*SCRIPTS, *(["follow.js"] if version else []))))
     plots = "".join(map(read_static, PLOT_SCRIPTS))
-    digests = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'"
-        for one in (script, library, plots)
-    )
+    hashes = [hashlib.sha256(text.encode()).digest() for text in (script, library, plots)]
+    digests = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
     connect = " connect-src 'self';" if version else ""
     return {
         "version": version,
@@ -112,29 +109,20 @@ def _static_values(library: str, version: str) -> dict[str, Any]:
     }
 
 
-def _split(parts: Blocks) -> tuple[Blocks, Blocks]:
-    """The parts of a table up to its row MOST_ROWS, and the rest; it begins with what is left of the last of them."""
+def _split(blocks: Blocks) -> tuple[Blocks, Blocks]:
+    """Split a table's blocks after row MOST_ROWS; the rest begins with what is left of the last block."""
     room = MOST_ROWS
-    for at, (block, lines) in enumerate(parts):
+    for at, (block, lines) in enumerate(blocks):
         if len(lines) >= room:
-            return [*parts[:at], (block, lines[:room])], [(block, lines[room:]), *parts[at + 1 :]]
+            return [*blocks[:at], (block, lines[:room])], [(block, lines[room:]), *blocks[at + 1 :]]
         room -= len(lines)
-    return parts, []
-
-
-def _notes(report: Report) -> dict[tuple[Cell, str], int]:
-    """The number of the details of every run that has any, by its cell and begin."""
-    runs = [(cell, run.started) for cell, run in report.runs.items()]
-    tcp = {run.id: len(runs) + at for at, (run, _) in enumerate(report.tcp_runs)}
-    return {key: at for at, key in enumerate(runs)} | {
-        (cell, run.started): tcp[run.id] for cell, run in report.tcp.items()
-    }
+    return blocks, []
 
 
 def _packed(text: str) -> str:
-    """Compressed to a third or less, five letters for four bytes; the page's script unpacks it.
+    """Compress to a third or less, five letters for four bytes, for the page's script to unpack.
 
-    It has no character that means anything within a script's element: ``.`` stands for ``<``.
+    The letters mean nothing within a script's element: ``.`` stands for ``<``.
     """
     return base64.b85encode(gzip.compress(text.encode(), 9, mtime=0)).decode().replace("<", ".")
 
@@ -144,16 +132,16 @@ _packed_always = lru_cache(maxsize=2)(_packed)
 
 
 def page_data(report: Report, parts: Sequence[Part]) -> dict[str, Any]:
-    """The cells once; everything else refers to them by index."""
-    tcp = [one.cell for one in report.tcp_cells]
-    found = [*(c.cell for c in report.curves), *(t.cell for t in report.trends), *report.costs, *tcp]
-    found += [cell for part in parts for one in part.figures for line in one.lines for cell in line.cells]
-    cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
-    every, nights, arrays = report.columns, nights_of(report.trends), dict[Sequence[float | None], int]()
+    """Return the data of the page's script, in which cells are referred to by index."""
+    every = [one.cell for some in (report.curves, report.trends) for one in some]
+    every += [*report.costs, *(one.cell for one in report.tcp_cells)]
+    every += [cell for part in parts for plot in part.figures for line in plot.lines for cell in line.cells]
+    cells = {cell: at for at, cell in enumerate(dict.fromkeys(every))}
+    nights, arrays = nights_of(report.trends), dict[Sequence[float | None], int]()
     figures = find_figures(report, [*cells], nights) | {part.name: part.figures for part in parts if part.figures}
     return {
-        "palette": page_palette(),
-        "columns": [{"name": clean(report.said(column)), "mark": column.mark} for column in every],
+        "palette": {"light": LIGHT, "dark": DARK, "markers": [*MARKERS]},
+        "columns": [{"name": clean(report.said(column)), "mark": column.mark} for column in report.columns],
         "cells": [
             {
                 "name": clean(str(cell)),
@@ -161,28 +149,28 @@ def page_data(report: Report, parts: Sequence[Part]) -> dict[str, Any]:
                 "bidir": cell.bidir,
                 "strategy": cell.kind_words,
                 **({"given": cell.kind} if cell.held_pps is not None else {}),
-                "column": every.index(column_of(cell)),
+                "column": report.columns.index(column_of(cell)),
                 **({"tcp": clean(mode_words(cell))} if cell.tcp else {}),
             }
             for cell in cells
         ],
         "nights": [*nights],
         "trends": {cells[trend.cell]: trend_data(trend, nights) for trend in report.trends},
-        "figures": {name: [one.data(cells, arrays) for one in some] for name, some in figures.items()},
+        "figures": {name: [plot.data(cells, arrays) for plot in plots] for name, plots in figures.items()},
         "arrays": [*arrays],
     }
 
 
 def find_figures(report: Report, cells: Sequence[Cell], nights: dict[str, int]) -> dict[str, Sequence[PlotFigure]]:
-    """The figures of everything but the loads' own sections, by their place on the page."""
+    """Plots by their place on the page, except those of the loads' own sections."""
     ways: dict[Cell, list[str]] = {cell: [] for cell in cells}
     for cell, direction in [(one.cell, one.direction) for some in (report.curves, report.latency.rows) for one in some]:
         ways[cell].append(direction)
-    for of in report.tcp_cells:
-        ways[of.cell] += [str(number) for number in range(len(of.flows))]
-    looks = find_looks(report.columns, {cell: some or [""] for cell, some in ways.items()})
+    for one in report.tcp_cells:
+        ways[one.cell] += [str(number) for number in range(len(one.flows))]
+    looks = find_looks(report.columns, {cell: directions or [""] for cell, directions in ways.items()})
     rates = rate_figure(report, looks)
-    found: dict[str, Sequence[PlotFigure]] = {
+    figures: dict[str, Sequence[PlotFigure]] = {
         "tcp": [bar_figure(report, looks)] if report.tcp_cells else [],
         "series": [series_figure(report, looks)] if report.tcp_cells else [],
         "ramps": [ramp_figure(report, looks)] if report.curves else [],
@@ -191,18 +179,18 @@ def find_figures(report: Report, cells: Sequence[Cell], nights: dict[str, int]) 
         "latency": [latency_figure(report, looks)] if report.latency.rows else [],
         "trends": [*trend_figures(report.trends, report.metrics, nights, looks, cells)],
     }
-    return {name: some for name, some in found.items() if some}
+    return {name: plots for name, plots in figures.items() if plots}
 
 
 def default_choice(report: Report) -> tuple[str, bool] | None:
-    """The mode, as the data name it, and the direction that are shown first: those of the alarming change, if any."""
+    """Mode and direction of packets that are shown first: those of the alarming change, else of the first curve."""
     alarming = [report.alarming.cell] if report.alarming is not None and not report.alarming.cell.tcp else []
     cell = next(iter([*alarming, *(curve.cell for curve in report.curves)]), None)
     return None if cell is None else (clean(cell.mode), cell.bidir)
 
 
 def default_tcp_mode(report: Report) -> str | None:
-    """The mode of TCP, as the data name it, that is shown first: that of the alarming change, else of most DUTs."""
+    """Mode of TCP that is shown first: that of the alarming change, else that of most DUTs."""
     if (alarming := report.alarming) is not None and alarming.cell.tcp:
         return clean(alarming.cell.mode)
     modes = [clean(one.cell.mode) for one in report.tcp_cells]

@@ -1,4 +1,4 @@
-"""Runs of older nights to draw beside the latest: which ones, their curves with few points, costs and latencies."""
+"""Runs of older nights to draw beside the latest: their choice, curves with few points, costs and latencies."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from .overlay import Curve, LatencyRow, find_curves, find_latency_table
 from .trends import TrendChange
 
 MOST_POINTS = 64
-"""Points of an older curve; a third of them lie around its knee."""
+"""Points of an older curve, a third of them around its knee."""
 REASONS: Mapping[str, str] = {
     "change": "before the change",
     "night": "the night before",
     "month": "a month before",
     "year": "a year before",
 }
-"""Why an older night is shown: at most one for each reason."""
+"""Reasons for showing an older night, each of one night at most."""
 _ABOUT_DAYS: Mapping[str, tuple[int, int]] = {"month": (30, 10), "year": (365, 45)}
-"""Days before the latest, and the tolerance."""
+"""Days before the latest night, and the tolerance."""
 
 
 @dataclass(frozen=True)
 class Older:
-    """A run of an earlier night of a cell. why: keys of REASONS. unlike: why it must not be drawn beside the latest.
-
-    otherwise: its DUT was configured differently from the latest's. curves, costs, latencies: none where it is unlike.
-    """
+    """A run of an earlier night of a cell."""
 
     row: RunRow
     why: tuple[str, ...]
+    """Keys of REASONS."""
     unlike: str = ""
+    """Reason why it must not be drawn beside the latest run."""
     otherwise: bool = False
+    """True: its DUT was configured differently."""
     curves: tuple[Curve, ...] = ()
     costs: tuple[Cost, ...] = ()
     latencies: tuple[LatencyRow, ...] = ()
@@ -51,7 +51,7 @@ class Older:
 
     @property
     def drawn(self) -> bool:
-        """True if any plot shows it."""
+        """True if any plot shows the run."""
         return bool(self.curves or self.costs or self.latencies)
 
     @property
@@ -60,12 +60,11 @@ class Older:
 
 
 def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[TrendChange]) -> tuple[Older, ...]:
-    """The nights to draw beside the latest, newest first and without their curves.
+    """Choose the runs to draw beside the latest, newest first, without their figures.
 
-    runs: complete ones of the same cell, oldest first; changes: of this cell. Of several runs in a night the last
-    counts; runs that belong to no night count only where the latest belongs to none. A run under other conditions, of
-    those that also separate the histories of a figure, is chosen only where there is none under the same: it is named
-    and not drawn.
+    runs: complete ones of the cell, oldest first; changes: of the cell. The last run of a night counts; runs outside
+    nights count only if the latest is outside nights, too. A run under other conditions, which would also separate the
+    histories of a figure, is chosen only if no other is available: it is named and not drawn.
     """
     before = [row for row in runs if bool(row.night) == bool(latest.night) and night_of(row) < night_of(latest)]
     apart = {id(row): [difference_words(what, of[:1], "") for what, of in differences(row, latest)] for row in before}
@@ -85,7 +84,7 @@ def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Trend
 
 
 def _pick(key: str, rows: Sequence[RunRow], latest: RunRow, since: str | None) -> RunRow | None:
-    """The row for one of REASONS. since: the first night of the newest change."""
+    """Choose the row for one of REASONS. since: first night of the newest change."""
     if key in ("night", "change"):
         earlier = [row for row in rows if key == "night" or (since is not None and night_of(row) < since)]
         return earlier[-1] if earlier else None
@@ -100,7 +99,7 @@ def _pick(key: str, rows: Sequence[RunRow], latest: RunRow, since: str | None) -
 
 
 def with_figures(one: Older, result: RunResult) -> Older:
-    """With what this row's run measured; StoreError where its document now holds another run."""
+    """Add the figures that the row's run measured. StoreError if the document now holds another run."""
     row = one.row
     if (result.started, result.status.value) != (row.started, row.status):
         raise StoreError("another run than the index names", "it was replaced in the meantime: make the report again")

@@ -1,4 +1,4 @@
-"""Runs to be laid over one another: curves of received over offered load, in a few hundred points; latencies."""
+"""Curves of received over offered load, reduced to a few hundred points, and latencies, to be laid over one another."""
 
 from __future__ import annotations
 
@@ -18,16 +18,12 @@ from ..words import format_bound, format_limit
 
 MOST_POINTS = 240
 AROUND_KNEE = 12
-"""Windows to each side of the knee that are kept as they were measured."""
+"""Windows to each side of the knee that are kept as measured."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One direction of one run, by the offered rate. Rates in frames per second; loss: per point, a share.
-
-    knee_pps: the last rate within the loss limit, None where the DUT did not saturate; bound_pps: a rate that was
-    carried, where the DUT's own limit is unknown.
-    """
+    """One direction of one run: a point for each offered rate, losses as shares."""
 
     cell: Cell
     direction: str
@@ -40,10 +36,12 @@ class Curve:
 
     @property
     def knee_pps(self) -> float | None:
+        """The last rate within the loss limit; None: the DUT did not saturate."""
         return self.result.maximum_pps if self.result.limit is Limit.DUT and not self.result.at_least else None
 
     @property
     def bound_pps(self) -> float | None:
+        """A rate that was carried, if the DUT's own limit is unknown."""
         return self.result.maximum_pps if self.result.at_least and self.result.maximum_pps else None
 
     @property
@@ -58,7 +56,7 @@ class Curve:
 
 
 def find_curves(cell: Cell, result: RunResult, most: int = MOST_POINTS) -> tuple[Curve, ...]:
-    """A curve for every direction that was measured at all, of about ``most`` points."""
+    """Return a curve of about ``most`` points for each direction that has any."""
     plan, samples, curves = result.plan, result.measured.samples, []
     for one in result.directions:
         ways = one.direction, samples
@@ -82,10 +80,7 @@ def _sent_pps(direction: Direction, samples: Sequence[Sample], span: tuple[int, 
 def join_spans(
     spans: Sequence[tuple[int, int]], sent_pps: Sequence[float], knee_pps: float | None, most: int = MOST_POINTS
 ) -> list[tuple[int, int]]:
-    """About ``most`` spans of samples: neighbours are joined, except around the knee.
-
-    What is joined has the rates and the loss of one long window: no window is left out.
-    """
+    """Join neighbouring spans of samples, except around the knee, to about ``most``; no window is left out."""
     at = next((i for i, pps in enumerate(sent_pps) if knee_pps is not None and pps >= knee_pps), None)
     kept = range(0) if at is None else range(max(0, at - AROUND_KNEE), min(len(spans), at + AROUND_KNEE + 1))
     size = -(-(len(spans) - len(kept)) // max(1, most - len(kept))) if len(spans) > most else 1
@@ -100,24 +95,26 @@ def join_spans(
 
 @dataclass(frozen=True)
 class LatencyRow:
-    """One direction of a cell's latest run. loads: as in ``LatencyTable.shares``, None where one was not measured."""
+    """Latencies of one direction of a run."""
 
     cell: Cell
     direction: str
     line_rate_pps: float
     loads: tuple[Latency | None, ...]
+    """One for each of ``LatencyTable.shares``; None: not measured."""
 
 
 @dataclass(frozen=True)
 class LatencyTable:
-    """shares: of the throughput found, ascending."""
+    """Latencies of several runs."""
 
     shares: tuple[float, ...]
+    """Loads as shares of the throughput found, ascending."""
     rows: tuple[LatencyRow, ...]
 
 
 def find_latency_table(runs: Mapping[Cell, RunResult]) -> LatencyTable:
-    """The latencies of all runs that measured any; no rows where none did."""
+    """Collect the latencies of all runs that measured any."""
     shares = tuple(sorted({one.share for run in runs.values() for one in run.latencies}))
     rows = []
     for cell, run in runs.items():

@@ -20,11 +20,11 @@ class Part:
     """A section of the page."""
 
     name: str
-    """Its place in the page's address."""
+    """Fragment of the section's address."""
     link: str
-    """Words that lead to it."""
+    """Text of links to the section."""
     sheets: tuple[Sheet, ...]
-    """Tables; the first gives the section its heading, those behind it are folded away."""
+    """The first table gives the section its heading, the others are folded away."""
     words: str = ""
     figures: tuple[PlotFigure, ...] = ()
     """The section's plot, or several to choose one from."""
@@ -33,9 +33,8 @@ class Part:
 
 
 def parts_of(report: Report) -> tuple[Part, ...]:
-    """The sections that have a table with a row, in the page's order."""
-    every = (part for make in PARTS.values() for part in make(report))
-    return tuple(part for part in every if part.sheets[0].lines)
+    """Return the sections whose first table has a row, in the page's order."""
+    return tuple(part for make in PARTS.values() for part in make(report) if part.sheets[0].lines)
 
 
 def tcp_parts(report: Report) -> Sequence[Part]:
@@ -92,4 +91,4 @@ def packet_parts(report: Report) -> Sequence[Part]:
 
 
 PARTS: dict[str, Callable[[Report], Sequence[Part]]] = {tcp.SCHEMA: tcp_parts, packets.SCHEMA: packet_parts}
-"""The sections of every load by the schema of its documents, as in results.loads."""
+"""Schema of a load's documents, as in results.loads -> function that makes the load's sections."""

@@ -10,7 +10,6 @@ from ...core.dut.cycles import Cost
 from ...core.history.cell import Cell
 from ...core.history.rows import COST
 from ...core.load.sample import Phase
-from ...core.verdict.latency import Latency
 from ..plots import PlotAxis, PlotFigure, PlotLine, short
 from ..words import format_change, format_cycles, typeset
 from .columns import Looks
@@ -20,22 +19,22 @@ from .report import Report, night_of_run
 
 MPPS = 1e-6
 LOSS_FLOOR = 0.001
-"""In percent: less has no place on an axis of powers of ten."""
+"""In percent: no loss has no place on a logarithmic axis, and is drawn here."""
 LOSS_TICKS = ((LOSS_FLOOR, "0"), (0.01, "0.01"), (0.1, "0.1"), (1.0, "1"), (10.0, "10"), (100.0, "100"))
 OFFERED = {"share": "offered, % of line rate", "pps": "offered, Mpps"}
 RECEIVED = {"share": "received, % of line rate", "pps": "received, Mpps"}
 KNEE, BOUND = "x-thin", "triangle-right-open"
 """Markers of a verdict."""
 SAME = 1.05
-"""Rates as close as this are one: a line between their points would be a slope of noise."""
+"""Ratio of rates that count as one: a line between their points would be a slope of noise."""
 WIDE = 20.0
-"""An axis from zero would squeeze figures that differ by such a factor."""
+"""Ratio of figures from which on an axis need not begin at zero, which would squeeze them."""
 BAND = 2.0
-"""Noise to each side of a usual level, in standard deviations of a night: about 95 % of the nights."""
+"""Half the width of the band of noise, in standard deviations of a night: it holds about 95 % of the nights."""
 
 
 def ramp_figure(report: Report, looks: Looks) -> PlotFigure:
-    """Received over offered rates, the loss below: each cell's latest run, and beside it those of older nights."""
+    """Plot received over offered rates and the loss below, for each cell's latest run and older nights."""
     lines: list[PlotLine] = []
     for curve in sorted(report.curves, key=lambda one: looks.column(one.cell)):
         cell, older = curve.cell, report.older.get(curve.cell, ())
@@ -56,7 +55,7 @@ def ramp_figure(report: Report, looks: Looks) -> PlotFigure:
 def _ramp_lines(
     curve: Curve, look: dict[str, Any], night: str, cell: Cell | None = None, older: Older | None = None
 ) -> Iterator[PlotLine]:
-    """The line, the same run's loss, and the mark of its verdict. cell, older: of an older night."""
+    """Yield the curve, the run's loss, and the mark of its verdict. cell, older: for a run of an older night."""
     tags = {"direction": (curve.direction,)} | ({"older": older.why} if older else {})
     otherwise = "; the DUT was configured differently" * bool(older and older.otherwise)
     loss = [short(value, 3 if older else 4, 100) for value in curve.loss]
@@ -94,12 +93,12 @@ def _ramp_lines(
 
 
 def _shares(line_rate_pps: float) -> dict[str, tuple[float, float]]:
-    """The scales of a rate in Mpps."""
+    """Return the scales of a rate in Mpps."""
     return {"pps": (1.0, 0.0), "share": (100 / (MPPS * line_rate_pps), 0.0)}
 
 
 def latency_figure(report: Report, looks: Looks) -> PlotFigure:
-    """Delays of frames at shares of the throughput: the mean and the 99th percentile; of older nights the mean."""
+    """Plot mean and 99th percentile of the latency at shares of the throughput; for older nights the mean."""
     lines: list[PlotLine] = []
     for row in sorted(report.latency.rows, key=lambda one: looks.column(one.cell)):
         night = report.dated.get(row.cell, "")
@@ -111,22 +110,17 @@ def latency_figure(report: Report, looks: Looks) -> PlotFigure:
                     look = looks.older(row.cell, one.why, row.direction)
                     past = replace(past, cell=row.cell)
                     lines += _latency_lines(past, look, f"{one.night}, {one.words}", one)
-    every = [value for line in lines for value in line.y if value]
-    wide = bool(every) and max(every) > WIDE * min(every)
-    keys, y = (
-        (("circle", "filled: mean"), ("circle-open-dot", "with a dot: p99")),
-        PlotAxis("latency, \u00b5s", fit=wide),
-    )
+    values = [value for line in lines for value in line.y if value]
+    y = PlotAxis("latency, \u00b5s", fit=bool(values) and max(values) > WIDE * min(values))
+    keys = ("circle", "filled: mean"), ("circle-open-dot", "with a dot: p99")
     return PlotFigure(PlotAxis(titles=OFFERED), y, lines, follows="cells", keys=keys, cells=True)
 
 
 def _latency_lines(
     row: LatencyRow, look: dict[str, Any], night: str, older: Older | None = None, p99: bool = False
 ) -> Iterator[PlotLine]:
-    def value(one: Latency) -> float | None:
-        return one.p99_s if p99 else one.mean_s
-
-    known = [(one, of) for one in row.loads if one is not None and (of := value(one)) is not None]
+    pairs = [(one, one.p99_s if p99 else one.mean_s) for one in row.loads if one is not None]
+    known = [(one, seconds) for one, seconds in pairs if seconds is not None]
     if not known:
         return
     lost = [f"; {100 * (one.loss or 0):.4g} % of the frames were lost: full queues" * one.lossy for one, _ in known]
@@ -146,7 +140,7 @@ def _latency_lines(
 
 
 def rate_figure(report: Report, looks: Looks) -> PlotFigure | None:
-    """Cycles per packet over the rate, of all that were measured at several; None where none were."""
+    """Plot cycles per packet over the rate, for cells measured at several rates; None if there are none."""
     groups: dict[tuple[Cell, int], list[tuple[Cell, Cost, Older | None]]] = {}
     for cell, costs in report.costs.items():
         family = replace(cell, held_pps=None)
@@ -167,7 +161,7 @@ def rate_figure(report: Report, looks: Looks) -> PlotFigure | None:
 
 
 def _cost_lines(report: Report, looks: Looks, some: Sequence[tuple[Cell, Cost, Older | None]]) -> Iterator[PlotLine]:
-    """The costs without polling, and but for older nights those with it."""
+    """Yield the costs without polling, and except for older nights those with it."""
     cells, older = tuple(dict.fromkeys(cell for cell, _, _ in some)), some[0][2]
     nights = list(dict.fromkeys(report.dated.get(cell, "") for cell in cells))
     night = "several nights" if len(nights) > 1 else nights[0]
@@ -196,7 +190,7 @@ def _cost_lines(report: Report, looks: Looks, some: Sequence[tuple[Cell, Cost, O
 
 
 def cost_figure(report: Report, looks: Looks) -> PlotFigure:
-    """A row for each cell: cycles per packet as usual and now, and the difference."""
+    """Plot a row for each cell: cycles per packet as usual and now, and the difference."""
     usual = {trend.cell: trend.usual(COST) for trend in report.trends}
     lines: list[PlotLine] = []
     for cell in sorted(report.costs, key=looks.column):
@@ -215,14 +209,9 @@ def cost_figure(report: Report, looks: Looks) -> PlotFigure:
         pair = {"bounds": [True, False], **look}
         words = f"{format_cycles(before.level)} \u2192 {format_cycles(now)}"
         lines.append(PlotLine("", [before.level, now], [], texts, (cell,), words=[words], apart=[noise, 0], **pair))
-        off: dict[str, Any] = {
-            "words": [typeset(format_change(change))],
-            "apart": [100 * noise / before.level, 0],
-            "panel": 1,
-        }
-        lines.append(PlotLine("", [0, 100 * change], [], texts, (cell,), **off, **pair))
-    compared = any(line.panel for line in lines)
-    below = (PlotAxis("off the usual, %", fit=True),) if compared else ()
-    return PlotFigure(
-        PlotAxis("cycles/packet"), PlotAxis(), lines, follows="cells", form="rows", below=below, cells=True
-    )
+        apart, words = [100 * noise / before.level, 0], typeset(format_change(change))
+        pair |= {"panel": 1}
+        lines.append(PlotLine("", [0, 100 * change], [], texts, (cell,), words=[words], apart=apart, **pair))
+    below = (PlotAxis("off the usual, %", fit=True),) if any(line.panel for line in lines) else ()
+    x = PlotAxis("cycles/packet")
+    return PlotFigure(x, PlotAxis(), lines, follows="cells", form="rows", below=below, cells=True)

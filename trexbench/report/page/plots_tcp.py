@@ -1,4 +1,4 @@
-"""Plots of TCP: of each way its rate and what it cost, in rows; and each leg over time."""
+"""Plots of TCP: rate and cost of each way, in rows; and each leg over time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .tcp import TcpCell, points_of
 
 PANELS = ("mean rate, Mbit/s", "router CPU, %", "Mbit/s per % of a core", "ping, ms", "power, W")
 FEW = 3
-"""Points that make no line."""
+"""Fewer points than these are not joined by a line."""
 
 
 def bar_figure(report: Report, looks: Looks) -> PlotFigure:
-    """A row for each DUT and way, a panel for each figure that any of them has."""
+    """Plot a row for each DUT and way, with a panel for each figure that any of them has."""
     lines = [line for one in report.tcp_cells for line in _row(one, looks)]
     shown = sorted({line.panel for line in lines})
     axes = [PlotAxis(PANELS[panel], span=(0.0, 100.0) if panel == 1 else None) for panel in shown]
@@ -34,7 +34,7 @@ def _row(one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
     texts = "; ".join(filter(None, (night_of_run(one.result), *_words(one))))
 
     def row(panel: int, words: str, idle: float | None, loaded: float | None = None, **more: Any) -> PlotLine:
-        """A hollow mark where the other figure is known, too."""
+        """Make the row's line in a panel; the mark of the loaded figure is hollow."""
         known = [(value, hollow) for value, hollow in ((loaded, True), (idle, False)) if value is not None]
         bounds = [hollow for _, hollow in known]
         tags = {"tcp-way": (str(one.cell.mode),)}
@@ -91,7 +91,7 @@ def _rounded(value: float) -> str:
 
 
 def series_figure(report: Report, looks: Looks) -> PlotFigure:
-    """Each leg over time: payload, segments that were sent again, the kernel's round trip."""
+    """Plot each leg over time: payload, retransmitted segments, the kernel's round trip."""
     lines = [line for one in report.tcp_cells for line in _series(report, one, looks)]
     trips = [value for line in lines if line.panel == 2 for value in line.y if value > 0]
     trip = PlotAxis("round trip, ms", fit=bool(trips) and max(trips) > WIDE * min(trips))

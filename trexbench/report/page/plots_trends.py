@@ -1,4 +1,4 @@
-"""The trends as plots: a small panel for each cell, nights shared by all of them, figures as small integers."""
+"""Plots of the trends: a small panel for each cell, nights shared by all of them, figures as small integers."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from .plots_packets import BAND
 from .trends import Trend, TrendChange, place_of
 
 STEP = 1e-5
-"""Step of a figure, as a share of its usual level."""
+"""Resolution of a figure, as a share of its usual level."""
 LONGEST_REASON = 300
 FEW_NIGHTS = 31
-"""Most nights of which each has a marker; of more only those that no line would show."""
+"""Most nights that have a marker each; of more, only those that no line would show."""
 SCALE: Mapping[str, tuple[float, str]] = {
     "pps": (1e-6, "Mpps"),
     "share": (100.0, "%"),
     "us": (1.0, "\u00b5s"),
     "bit/s": (1e-6, "Mbit/s"),
 }
-"""By a metric's unit: the factor and the unit of its axis."""
-
+"""Unit of a metric -> factor and unit of its axis."""
 Places = Mapping[str, int]
+"""Night -> its index on the page."""
 History = Sequence[tuple[int, RunRow | None, str]]
-"""Places in order, each with its run, or with None and the reason for which it has none."""
+"""Indices of nights in order, each with its run, or with None and the reason why there is none."""
 
 
 def nights_of(trends: Sequence[Trend]) -> dict[str, int]:
-    """Dates, or instants to the minute (UTC) of runs outside any, each with its place."""
+    """Number the nights, and the runs outside any by their start to the minute, in order."""
     instants = {at for trend in trends for at in (*trend.instants.values(), *dict(trend.failed))}
     texts = {short_instant(at) for at in instants}
     texts |= {short_instant(trend.instant_of_change(change)) for trend in trends for change in trend.changes}
@@ -48,7 +48,7 @@ def nights_of(trends: Sequence[Trend]) -> dict[str, int]:
 
 @lru_cache(maxsize=4096)
 def short_instant(text: str) -> str:
-    """A place on the time axis as it is written there: a date, or an instant to the minute, in UTC."""
+    """Shorten a place on the time axis to a date, or an instant to the minute, in UTC."""
     return clean(text)[:16].replace("T", " ")
 
 
@@ -59,7 +59,7 @@ def history_of(trend: Trend, places: Places) -> History:
 
 
 def trend_data(trend: Trend, places: Places) -> dict[str, Any]:
-    """Documents of its nights, in the order of its lines' points; and the nights without one, and why."""
+    """Return the documents in the order of the lines' points, and the nights without one, with the reason."""
     history = history_of(trend, places)
     return {
         "x": [at for at, _, _ in history],
@@ -69,7 +69,7 @@ def trend_data(trend: Trend, places: Places) -> dict[str, Any]:
 
 
 def _document(row: RunRow) -> str:
-    """The document's path; without the run's night, where that is its first folder."""
+    """Return the document's path, without the run's night if that is its first folder."""
     path, night = clean(row.path), short_instant(place_of(row))
     return path.removeprefix(night) if path.startswith(f"{night}/") else path
 
@@ -77,7 +77,7 @@ def _document(row: RunRow) -> str:
 def trend_figures(
     trends: Sequence[Trend], metrics: Sequence[Metric], places: Places, looks: Looks, cells: Sequence[Cell]
 ) -> Iterator[PlotFigure]:
-    """One for each metric. cells: in the order of the table's rows."""
+    """Yield a plot for each metric. cells: in the order of the table's rows."""
     modes = list(dict.fromkeys(str(cell.mode) for cell in cells))
     ordered = sorted(trends, key=lambda one: (one.cell.bidir, modes.index(str(one.cell.mode)), looks.column(one.cell)))
     histories = [(trend, history_of(trend, places)) for trend in ordered]
@@ -92,7 +92,7 @@ def trend_figures(
 
 
 def _lines(trend: Trend, history: History, metric: Metric, places: Places, looks: Looks) -> Iterator[PlotLine]:
-    """The line; of many nights again those that need a marker: ends of stretches of bounds, and what stands alone."""
+    """Yield the line, and if nights are many a second one for those that need a marker: bounds and lone points."""
     usual, unit = trend.usual(metric), SCALE.get(metric.unit, (1.0, metric.unit))[1]
     values = [None if row is None else metric.of(row) for _, row, _ in history]
     known = [value for value in values if value is not None]
@@ -134,15 +134,15 @@ def _lines(trend: Trend, history: History, metric: Metric, places: Places, looks
 
 def _scales(trend: Trend, metric: Metric, level: float, step: float) -> dict[str, tuple[float, float]]:
     scale, unit = SCALE.get(metric.unit, (1.0, metric.unit))
-    found = {"own": (scale * step, scale * level)}
+    scales = {"own": (scale * step, scale * level)}
     if level and unit != "%":
-        found["relative"] = (100 * step / level, 0.0)
+        scales["relative"] = (100 * step / level, 0.0)
     last = trend.runs[-1]
     rate = metric.bounded and last.metric is metric and metric.of(last)
     if unit == "Mpps" and rate and last.line_share:
         line_rate = rate / last.line_share
-        found["share"] = (100 * step / line_rate, 100 * level / line_rate)
-    return {name: (float(f"{factor:.6g}"), float(f"{sum_:.6g}")) for name, (factor, sum_) in found.items()}
+        scales["share"] = (100 * step / line_rate, 100 * level / line_rate)
+    return {name: (float(f"{factor:.6g}"), float(f"{offset:.6g}")) for name, (factor, offset) in scales.items()}
 
 
 def _mark(trend: Trend, change: TrendChange, places: Places) -> PlotMark:
@@ -159,10 +159,10 @@ def _mark(trend: Trend, change: TrendChange, places: Places) -> PlotMark:
 def _levels(
     trend: Trend, history: History, metric: Metric, places: Places, level: float, step: float, half: int
 ) -> Iterator[PlotLevel]:
-    """The stretches of one level: before the first change and after each, or all nights. half: of the noise."""
-    runs, found = [at for at, row, _ in history if row is not None], trend.steps_of(metric)
-    starts = [max(runs[0], places[short_instant(trend.instant_of_change(change))]) for change in found]
-    values = [found[0].finding.before, *(change.finding.after for change in found)] if found else [level]
+    """Yield the levels: before the first change and after each, or of all nights. half: half the band of noise."""
+    runs, changes = [at for at, row, _ in history if row is not None], trend.steps_of(metric)
+    starts = [max(runs[0], places[short_instant(trend.instant_of_change(change))]) for change in changes]
+    values = [changes[0].finding.before, *(change.finding.after for change in changes)] if changes else [level]
     for (begin, end), value in zip(pairwise([runs[0], *starts, runs[-1]]), values, strict=True):
         if begin < end or runs[0] == runs[-1]:
-            yield PlotLevel(begin, end, round((value - level) / step), half, bool(found))
+            yield PlotLevel(begin, end, round((value - level) / step), half, bool(changes))

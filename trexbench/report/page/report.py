@@ -1,4 +1,4 @@
-"""A report's data, and what is derived from them: shared by the page, the markdown and the tables."""
+"""A report's data and what is derived from them, for the page, the markdown and the tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .tcp import TcpCell, WanRun, find_tcp_cells, find_wan_runs, mode_order, mod
 from .trends import Trend, TrendChange, find_trends
 
 _FIGURE = re.compile(r"\d[\d.,]*(?:e[+-]?\d+)?(?: [kMG](?=pps|bit))?")
-"""A number with the prefix of its unit: warnings that differ only in these say the same."""
+"""A number with the prefix of its unit: warnings that differ only in these are the same."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Warned:
     """A warning, and the runs that have it."""
 
     runs: tuple[tuple[str, str, int], ...]
-    """Name of each run, the text as this run has it, and the number of its details on the page."""
+    """Name of each run, its text of the warning, and the number of its details on the page."""
 
     @property
     def text(self) -> str:
@@ -61,44 +61,48 @@ class Warned:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is reported. rows, nights: oldest first. table: the night whose table is shown, None: the latest runs'.
-
-    runs: each cell's latest run, which is shown in full; tcp: the same of TCP, where cells may share a run; others: of
-    other loads. older: runs of earlier nights to compare it with, newest first. problems: documents that could not be
-    read, and why. made: when, UTC. groups: the changes by their likely cause. judged: the verdict of the search for
-    changes, in a sentence; None: there was none. usual: last stable levels, by cell and metric. published: cells of the
-    table beside the figures of others, where its suite has any.
-    """
+    """All that is reported; rows and nights are ordered oldest first."""
 
     rows: Sequence[RunRow]
     nights: Sequence[Night] = ()
     table: Night | None = None
+    """The night whose table is shown; None: each cell's latest run."""
     runs: Mapping[Cell, RunResult] = field(default_factory=dict)
+    """Each cell's latest run of packets, which is shown in full."""
     older: Mapping[Cell, Sequence[Older]] = field(default_factory=dict)
+    """Runs of earlier nights to compare the latest with, newest first."""
     changes: Sequence[TrendChange] = ()
     groups: Sequence[FindingGroup] = ()
+    """The changes by their likely cause."""
     usual: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
+    """Last stable levels, by cell and metric."""
     ratios: Sequence[FigureRatio] = ()
-    """By how much testers differ."""
+    """Differences between testers."""
     problems: Sequence[tuple[str, str]] = ()
+    """Documents that could not be read, each with the reason."""
     title: str = "trexbench"
     made: str = ""
+    """Time of making the report, UTC."""
     judged: str | None = None
+    """The verdict on the changes in a sentence; None: they were not searched for."""
     remarks: Sequence[str] = ()
     tcp: Mapping[Cell, TcpResult] = field(default_factory=dict)
+    """Each cell's latest run of TCP; cells may share a run."""
     others: Mapping[Cell, Run] = field(default_factory=dict)
+    """Each cell's latest run of other loads."""
     published: Sequence[PublishedCell] = ()
+    """Cells of the table beside published figures, if the suite has any."""
     events: Sequence[NightEvent] = ()
     """All that changed or failed, the worst first."""
     results: str = "results"
-    """The directory of the results, as it was typed."""
+    """The directory of the results, as typed."""
     below: str | None = None
-    """The address of the results directory, as seen from the page; None: nothing in it is linked."""
+    """Address of the results directory relative to the page; None: nothing in it is linked."""
     pages: Sequence[tuple[str, str]] = ()
     """Pages of other nights, newest first: the night, and the file in the results directory."""
 
     def said(self, text: object) -> str:
-        """The text without the mark of simulated cells, on a page that has no others and says so once."""
+        """Remove the mark of simulated cells from a text, on a page that has no others and says so once."""
         words = str(text)
         for marked, name in self._marks.items() if "simulated" in words else ():
             words = words.replace(marked, name)
@@ -106,11 +110,11 @@ class Report:
 
     @cached_property
     def _marks(self) -> Mapping[str, str]:
-        """Marked names of cells and DUTs, each with its name alone; none on a page that has measured runs as well."""
-        cells = {cell.unmarked for cell in {row.cell for row in self.rows}} if self.all_simulated else set()
-        names = {str(one) for cell in cells for one in (cell, replace(cell, rx_queues=None))}
-        duts = {str(column_of(one)) for cell in cells for one in (cell, replace(cell, rx_queues=None))}
-        return {f"{name} simulated": name for name in names} | {f"{name} (simulated)": name for name in duts}
+        """Marked name of a cell or DUT -> its name, on a page of simulated runs only."""
+        cells = {row.cell.unmarked for row in self.rows} if self.all_simulated else set()
+        cells |= {replace(cell, rx_queues=None) for cell in cells}
+        duts = {str(column_of(cell)) for cell in cells}
+        return {f"{cell} simulated": str(cell) for cell in cells} | {f"{name} (simulated)": name for name in duts}
 
     @cached_property
     def grid(self) -> Grid:
@@ -118,13 +122,13 @@ class Report:
 
     @cached_property
     def cost_grid(self) -> Grid:
-        """Cycles per packet at the rates that were asked for (``trexbench efficiency``)."""
+        """Table of cycles per packet at given rates (``trexbench efficiency``)."""
         return build_cost_grid(self.rows, self.usual)
 
     @cached_property
     def curves(self) -> tuple[Curve, ...]:
-        """Curves of the runs that looked for a maximum."""
-        runs = [(cell, run) for cell, run in self.runs.items() if cell.held_pps is None]
+        """Curves of the runs that sought a maximum."""
+        runs = ((cell, run) for cell, run in self.runs.items() if cell.held_pps is None)
         return tuple(curve for cell, run in runs for curve in find_curves(cell, run))
 
     @cached_property
@@ -133,20 +137,19 @@ class Report:
 
     @property
     def trend_nights(self) -> int:
-        """The nights, or runs outside any, of the cell that has most of them."""
+        """Number of nights, or runs outside nights, of the cell that has most."""
         return max((len(set(trend.instants.values())) for trend in self.trends), default=0)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of which any cell has figures, the rates first."""
-        found = [metric for metric in METRICS.values() if any(metric in trend.metrics for trend in self.trends)]
-        return tuple(sorted(found, key=lambda metric: not metric.bounded))
+        """Metrics of which any cell has figures, rates first."""
+        known = [metric for metric in METRICS.values() if any(metric in trend.metrics for trend in self.trends)]
+        return tuple(sorted(known, key=lambda metric: not metric.bounded))
 
     @cached_property
     def costs(self) -> Mapping[Cell, tuple[Cost, ...]]:
-        """The costs that have a figure, of every run that has any."""
-        found = {cell: known_costs(self.runs[cell]) for cell in by_given_rate(self.runs)}
-        return {cell: costs for cell, costs in found.items() if costs}
+        """Costs that have a figure, by the cell of their run."""
+        return {cell: costs for cell in by_given_rate(self.runs) if (costs := known_costs(self.runs[cell]))}
 
     @cached_property
     def latency(self) -> LatencyTable:
@@ -154,10 +157,10 @@ class Report:
 
     @cached_property
     def tcp_cells(self) -> tuple[TcpCell, ...]:
-        """By DUT, in the order of the table's columns, each with its ways in one order."""
+        """Cells of TCP in the order of the table's columns, then of their modes."""
         places = {column: at for at, column in enumerate(self.columns)}
-        found = find_tcp_cells(self.tcp)
-        return tuple(sorted(found, key=lambda one: (places[column_of(one.cell)], mode_order(one.cell))))
+        cells = find_tcp_cells(self.tcp)
+        return tuple(sorted(cells, key=lambda one: (places[column_of(one.cell)], mode_order(one.cell))))
 
     @cached_property
     def wans(self) -> tuple[WanRun, ...]:
@@ -165,13 +168,13 @@ class Report:
 
     @property
     def tcp_modes(self) -> Mapping[str, str]:
-        """All modes of TCP that any cell has, and their words."""
+        """Mode of TCP that any cell has -> its words."""
         cells = sorted({trend.cell for trend in self.trends if trend.cell.tcp}, key=mode_order)
         return {str(cell.mode): mode_words(cell) for cell in cells}
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """Columns of the table and of all cells; a DUT's place there is its colour on the page."""
+        """Columns of the table and of all cells; a column's index is its colour on the page."""
         cells = [*(trend.cell for trend in self.trends), *self.runs, *self.tcp]
         return order_columns([*map(column_of, cells), *self.grid.columns, *self.cost_grid.columns])
 
@@ -181,13 +184,13 @@ class Report:
 
     @property
     def latest(self) -> Mapping[Column, Run]:
-        """The latest run of each DUT with each number of queues."""
-        latest = {column_of(cell): run for cell, run in sorted(self._every, key=lambda item: item[1].started)}
-        return {column: latest[column] for column in (column_of(cell) for cell, _ in self._every)}
+        """Latest run of each column."""
+        latest = {column_of(cell): run for cell, run in sorted(self._shown, key=lambda item: item[1].started)}
+        return {column: latest[column] for column in (column_of(cell) for cell, _ in self._shown)}
 
     def link_of(self, run: Run) -> str | None:
-        """The address of the document of a run that is shown, as seen from the page; None: it is not linked."""
-        cell = next(cell for cell, one in self._every if one is run)
+        """Address of the document of a run that is shown, relative to the page; None: it is not linked."""
+        cell = next(cell for cell, one in self._shown if one is run)
         path = self._paths.get((cell, run.started))
         return None if self.below is None or path is None else self.below + quote(path)
 
@@ -196,35 +199,34 @@ class Report:
         return {(row.cell, row.started): row.path for row in self.rows}
 
     @property
-    def _every(self) -> list[tuple[Cell, Run]]:
+    def _shown(self) -> list[tuple[Cell, Run]]:
         return [*self.runs.items(), *self.tcp.items(), *self.others.items()]
 
     @property
     def night(self) -> str:
-        """Night of the table; without one the newest of all runs."""
+        """Night of the table, or the newest of all runs if the table is of no night."""
         return self.table.night if self.table is not None else max(map(night_of, self.rows), default="")
 
     @cached_property
     def dated(self) -> Mapping[Cell, str]:
-        """The night of each run that is shown and is not of the report's night, as where the newest one failed."""
-        nights = {cell: night_of_run(run) for cell, run in self._every}
-        return {cell: night for cell, night in nights.items() if night != self.night}
+        """Nights of the runs shown that are not of the report's night, for instance because that failed."""
+        return {cell: night for cell, run in self._shown if (night := night_of_run(run)) != self.night}
 
     @property
     def dated_words(self) -> str:
-        of = format_count(len(self.dated), "cell")
-        return f"The latest run of {of} is not of the night of {self.night}: it is shown with its own night"
+        cells = format_count(len(self.dated), "cell")
+        return f"The latest run of {cells} is not of the night of {self.night}: it is shown with its own night"
 
     def named(self, cell: Cell) -> str:
-        """The cell, with the night of its run if that is not the report's."""
+        """Name of the cell, with the night of its run if that is not the report's."""
         name = self.said(cell)
         return f"{name}, {self.dated[cell]}" if cell in self.dated else name
 
     @property
     def tcp_runs(self) -> tuple[tuple[TcpResult, tuple[str, ...]], ...]:
         """Each run of TCP once, with its warnings."""
-        found = {id(run): run for run in self.tcp.values()}.values()
-        return tuple((run, tuple(one.text for one in (*run.warnings, *run.analysis_warnings))) for run in found)
+        runs = {id(run): run for run in self.tcp.values()}.values()
+        return tuple((run, tuple(one.text for one in (*run.warnings, *run.analysis_warnings))) for run in runs)
 
     @cached_property
     def summaries(self) -> Mapping[Cell, RunSummary]:
@@ -232,10 +234,7 @@ class Report:
 
     @cached_property
     def warned(self) -> tuple[Warned, ...]:
-        """All warnings, each text once, those of most runs first.
-
-        A run's details are numbered as on the page: runs, then those of TCP.
-        """
+        """All warnings, each text once, those of most runs first; runs are numbered as on the page."""
         every: list[tuple[str, str, int]] = []
         for number, cell in enumerate(self.runs):
             every += [(self.named(cell), text, number) for text in self.summaries[cell].warnings]
@@ -248,7 +247,7 @@ class Report:
         return tuple(Warned(tuple(some)) for some in sorted(alike.values(), key=lambda some: -len(some)))
 
     def warnings_of(self, run: int) -> list[int]:
-        """Numbers, from 1, of the warnings that the run has whose details have this number."""
+        """Numbers, from 1, of the warnings of the run with this number."""
         return [at for at, one in enumerate(self.warned, 1) if any(number == run for _, _, number in one.runs)]
 
     @property
@@ -263,7 +262,7 @@ class Report:
 
     @property
     def emulated(self) -> str:
-        """The sentence of the banner; empty: no processor was emulated."""
+        """Sentence of the banner; empty: no processor was emulated."""
         words = "What is marked so was measured on an emulated processor and is comparable only with itself."
         return words if any(row.cell.emulated for row in self.rows) else ""
 

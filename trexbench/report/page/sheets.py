@@ -1,4 +1,4 @@
-"""Every table of the report: page, markdown and CSV all take them from here."""
+"""Tables of the report, for the page, markdown and CSV."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..clean import clean
-from ..sheet import Head, Item, Sheet, SheetRow, make_sheet, raw_of, row_of
+from ..sheet import Head, Item, Sheet, make_sheet, raw_of, row_of
 from .grid import Grid, GridCell
 from .parts import Part, parts_of
 from .report import Report
@@ -17,15 +17,12 @@ from .sheets_packets import cost_sheet, curve_sheet, latency_sheet, older_sheet
 from .sheets_tcp import leg_sheet, ping_sheet, tcp_sheet
 
 DEEPEST, LONGEST = 3, 400
-"""Levels of facts that have a row each, and letters of a fact."""
+"""Most levels of facts that have a row each, and most letters of a fact."""
 
 
 def sheets_of(report: Report, parts: Sequence[Part] | None = None) -> Iterator[Sheet]:
-    """Every table that has a row, in the page's order; there is none on the page beside them.
-
-    parts: the report's, where they are made already.
-    """
-    every = (
+    """Yield every table of the report that has a row, in the page's order. parts: the report's, if made already."""
+    sheets = (
         change_sheet(report.groups),
         grid_sheet("maximum-rate", "Maximum rate, % of line rate", report.grid, rates=False),
         grid_sheet("maximum-rate-absolute", "Maximum rate", report.grid, rates=True),
@@ -34,40 +31,30 @@ def sheets_of(report: Report, parts: Sequence[Part] | None = None) -> Iterator[S
         *(sheet for part in (parts_of(report) if parts is None else parts) for sheet in part.sheets),
         *(make(report) for make in (curve_sheet, older_sheet, cost_sheet, latency_sheet, trend_sheet, fact_sheet)),
     )
-    return (_dated(_unmarked(one, report), report) for one in every if one.lines)
+    return (_with_run_names(sheet, report) for sheet in sheets if sheet.lines)
 
 
-def _unmarked(sheet: Sheet, report: Report) -> Sheet:
-    """The table without a mark at each simulated run, where the page says that all are; its file keeps them."""
-    if not report.all_simulated or sheet.heads[0].name not in ("Run", "Cell", "DUT"):
-        return sheet
+def _with_run_names(sheet: Sheet, report: Report) -> Sheet:
+    """Name runs without the mark of simulated ones if the page says that all are, and with a night that is not its own.
 
-    def bare(line: SheetRow) -> SheetRow:
+    CSV keeps the mark.
+    """
+    bare = report.all_simulated and sheet.heads[0].name in ("Run", "Cell", "DUT")
+    dated = report.dated if sheet.heads[0].name == "Run" and sheet.heads[1].name != "Night" else {}
+    lines = []
+    for line in sheet.lines:
         name, *others = line.items
-        text = name.text.removesuffix(" (simulated)").removesuffix(" simulated")  # with which all of these names end
-        return replace(line, items=(replace(name, text=text), *others))
-
-    return replace(sheet, lines=tuple(map(bare, sheet.lines)))
-
-
-def _dated(sheet: Sheet, report: Report) -> Sheet:
-    """With the night in the names of latest runs that are not of the report's night."""
-    if sheet.heads[0].name != "Run" or sheet.heads[1].name == "Night":
-        return sheet
-
-    def dated(line: SheetRow) -> SheetRow:
-        run, *others = line.items
-        night = None if line.cell is None else report.dated.get(line.cell)
-        if night is None or run.raw != clean(line.cell):  # an older night's run has its own
-            return line
-        run = replace(run, text=f"{run.text}, {clean(night)}", raw=f"{run.raw}, {clean(night)}")
-        return replace(line, items=(run, *others))
-
-    return replace(sheet, lines=tuple(map(dated, sheet.lines)))
+        if bare:  # all of these names end with the mark
+            name = replace(name, text=name.text.removesuffix(" (simulated)").removesuffix(" simulated"))
+        night = None if line.cell is None else dated.get(line.cell)
+        if night is not None and name.raw == clean(line.cell):  # an older night's run has its own
+            name = replace(name, text=f"{name.text}, {clean(night)}", raw=f"{name.raw}, {clean(night)}")
+        lines.append(replace(line, items=(name, *others)))
+    return replace(sheet, lines=tuple(lines))
 
 
 def grid_sheet(name: str, caption: str, grid: Grid, rates: bool) -> Sheet:
-    """A column for each column of the table, and one for its changes where any is known."""
+    """Table with a column for each column of the grid, and one for its changes where any is known."""
     heads = [Head("Traffic", words=True)]
     for column in grid.columns:
         heads.append(Head(clean(column), grid.unit if rates else "% of line rate"))
@@ -84,7 +71,7 @@ def grid_sheet(name: str, caption: str, grid: Grid, rates: bool) -> Sheet:
 
 
 def grid_item(cell: GridCell, rates: bool) -> Item:
-    """The figure: in % of the line rate, or in the unit of the figure itself."""
+    """Item of a figure, in % of the line rate or in the figure's own unit."""
     text = cell.rate if rates else cell.percent
     value = cell.value if rates else None if cell.share is None else 100 * cell.share
     raw = "failed" if cell.state == "failed" else "" if value is None else raw_of(value, cell.at_least)
@@ -92,13 +79,13 @@ def grid_item(cell: GridCell, rates: bool) -> Item:
 
 
 def fact_sheet(report: Report) -> Sheet:
-    """Table of what the latest run read back from each DUT."""
+    """Table of the facts that the latest run read back from each DUT."""
     rows = ((str(column), *fact) for column, run in report.latest.items() for fact in facts_of(run.dut.get("facts")))
     return make_sheet(":DUT; :Fact; :Value", rows, "facts", "Attested facts")
 
 
 def facts_of(values: Any, before: str = "", depth: int = 1) -> Iterator[tuple[str, str]]:
-    """Nested facts as ``interfaces / ix0 / mtu``, with their values; deeper levels as JSON."""
+    """Yield nested facts as ``interfaces / ix0 / mtu`` with their values; deeper levels as JSON."""
     for key, value in values.items() if isinstance(values, Mapping) else ():
         name = f"{before}{clean(key, 100)}"
         if isinstance(value, Mapping) and value and depth < DEEPEST:

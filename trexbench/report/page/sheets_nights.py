@@ -1,4 +1,4 @@
-"""The page's tables over the nights: what changed, and every figure of every cell."""
+"""Tables over the nights: what changed, and every figure of every cell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS = {"us": "\u00b5s"}
 
 
 def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
-    """A row for each finding, below its group's headline."""
+    """Table with a row for each finding, below its group's headline."""
     heads = ":Cell; :Figure; :Which; Change [%]; Before; After; Noise [%]; Nights; :Since"
     rows = []
     for group in groups:
@@ -43,7 +43,7 @@ def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
 
 
 def trend_sheet(report: Report) -> Sheet:
-    """A row for each figure of each cell; of a cell that only ever failed one without a figure."""
+    """Table with a row for each figure of each cell; a cell that always failed has one without a figure."""
     heads = ":Cell; :Figure; Latest; Change since baseline [%]; Baseline; Noise [%]; Runs; Failed"
     rows = []
     for trend in report.trends:
@@ -52,10 +52,11 @@ def trend_sheet(report: Report) -> Sheet:
             row, value = trend.values(metric)[-1]
             delta = find_delta(row, trend.runs, metric, report.usual.get((trend.cell, metric.name)))
             bound = metric.bounded and row.at_least
+            latest, night = _level(value, metric, bound), night_of(row)
             items: tuple[Item | str, ...] = (
                 str(trend.cell),
                 _metric(metric),
-                _with_night(_level(value, metric, bound), night_of(row), report),
+                latest if night == report.night else replace(latest, text=f"{latest.text} ({clean(night)})"),
                 Item(
                     change_text(delta) or NONE,
                     "" if delta is None else raw_of(100 * delta.share),
@@ -71,13 +72,7 @@ def trend_sheet(report: Report) -> Sheet:
     return make_sheet(heads, rows, "trends", "Every figure of every cell")
 
 
-def _with_night(item: Item, night: str, report: Report) -> Item:
-    """The figure with the night of its run in brackets, if that is not the report's."""
-    return item if night == report.night else replace(item, text=f"{item.text} ({clean(night)})")
-
-
 def _noise(delta: Delta | None, rows: Sequence[RunRow], metric: Metric) -> Item:
-    """Noise of the nights that are the baseline."""
     if delta is None or delta.noise is None:
         nights = nights_measured(rows, metric)
         return Item(NONE, "", about=too_few(nights) if nights < NEEDED_NIGHTS else "")
@@ -85,7 +80,6 @@ def _noise(delta: Delta | None, rows: Sequence[RunRow], metric: Metric) -> Item:
 
 
 def _metric(metric: Metric) -> Item:
-    """CSV names the unit."""
     unit = "" if metric.unit in metric.name else f", {_UNITS.get(metric.unit, metric.unit)}"
     return Item(metric.name, f"{metric.name}{unit}")
 

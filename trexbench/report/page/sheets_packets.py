@@ -1,4 +1,4 @@
-"""The page's tables of packets: ramps, older nights, costs, latencies, searches and frame sizes."""
+"""Tables of packets: ramps, older nights, costs, latencies, searches and frame sizes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from ..sheet import (
     row_of,
 )
 from ..words import NONE, format_cycles, format_limit
-from .overlay import Curve, LatencyRow
+from .overlay import LatencyRow
 from .report import Report
 
 FEWEST_SIZES = 3
-"""Fewest frame sizes of one DUT that make a plot over the frame size."""
+"""Fewest frame sizes of a DUT that make a plot over the frame size."""
 _SIZE = re.compile(r"(.+)-\d+b")
 SizedDut = tuple[str, tuple[Cell, ...], tuple[RunResult, ...]]
-"""The name of a DUT and how it was measured, a cell of it, and its runs, smaller frames first."""
+"""Name of a DUT and its load, a cell of it, and its runs, smaller frames first."""
 
 
 def curve_sheet(report: Report) -> Sheet:
@@ -60,28 +60,15 @@ def older_sheet(report: Report) -> Sheet:
             about = str(cell), one.night, one.words
             note = "the DUT was configured differently" if one.otherwise else ""
             for curve in one.curves:
-                since = _against(latest.get((cell, curve.direction)), curve)
-                rows.append(row_of((*about, *_older(curve.result, since), note), cell))
+                direction, rate, interval, first_bad, _, received, loss = direction_items(curve.result)
+                now, change = latest.get((cell, curve.direction)), Item(NONE, "")
+                if now is not None and curve.result.maximum_pps and not (now.result.at_least or curve.result.at_least):
+                    change = of_change(now.result.maximum_pps / curve.result.maximum_pps - 1)
+                rows.append(row_of((*about, direction, rate, interval, change, first_bad, received, loss, note), cell))
             if not one.curves and (one.unlike or not (one.costs or one.latencies)):
                 why = f"not drawn over the latest: {one.unlike or 'no ramp was measured'}"
                 rows.append(row_of((*about, *[NONE] * 7, why), cell))
     return make_sheet(heads, rows, "older-nights", "Older nights beside the latest")
-
-
-def _older(of: DirectionResult, since: float | None) -> Iterator[Item | str]:
-    yield str(of.direction)
-    yield of_pps(of.maximum_pps, bound=of.at_least)
-    yield of_interval(of)
-    yield of_change(since)
-    yield from map(of_pps, (of.first_bad_pps, of.max_received_pps))
-    yield of_share(of.hold_loss)
-
-
-def _against(latest: Curve | None, older: Curve) -> float | None:
-    """Share by which a direction of the latest run forwarded more or less than an older run's; None for bounds."""
-    if latest is None or latest.result.at_least or older.result.at_least or not older.result.maximum_pps:
-        return None
-    return latest.result.maximum_pps / older.result.maximum_pps - 1
 
 
 def cost_sheet(report: Report) -> Sheet:
@@ -120,7 +107,7 @@ def _latency(row: LatencyRow, one: Latency) -> Iterator[Item | str]:
 
 
 def search_sheet(report: Report) -> Sheet:
-    """A row for each direction and goal of every run that sought any."""
+    """Table with a row for each direction and goal of every search."""
     heads = (
         ":Run; :Direction; :Goal; Rate [pps]; Of line rate [%]; Interval [pps]; Confirmed [pps]; Rates looked at; "
         "Duration [s]; :Limit"
@@ -153,19 +140,19 @@ def size_sheet(duts: Sequence[SizedDut]) -> Sheet:
 
 
 def find_sized(runs: Mapping[Cell, RunResult]) -> list[SizedDut]:
-    """Find the runs that differ in nothing but their frame size, of every DUT with at least FEWEST_SIZES of them."""
+    """Find the runs that differ only in their frame size, for every DUT with at least FEWEST_SIZES of them."""
     groups: dict[tuple[object, ...], dict[Cell, RunResult]] = {}
     for cell, run in runs.items():
         if mode := _SIZE.fullmatch(str(cell.mode)):
             key = (cell.dut_words, mode[1], cell.bidir, cell.rx_queues, cell.kind, cell.mark)
             groups.setdefault(key, {})[cell] = run
-    found: list[SizedDut] = []
+    duts: list[SizedDut] = []
     for (_, sizeless, *_), some in groups.items():
         results = tuple(sorted(some.values(), key=_frame_bytes))
         if len({*map(_frame_bytes, results)}) >= FEWEST_SIZES:
             cell = next(iter(some))
-            found.append((str(replace(cell, mode=str(sizeless))), (cell,), results))
-    return found
+            duts.append((str(replace(cell, mode=str(sizeless))), (cell,), results))
+    return duts
 
 
 def _frame_bytes(run: RunResult) -> float:

@@ -1,4 +1,4 @@
-"""The page's tables of TCP: rates, legs, pings, WANs, tunnels and published figures."""
+"""Tables of TCP: rates, legs, pings, WANs, tunnels and published figures."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def tcp_sheet(report: Report) -> Sheet:
         "Ping idle [\u00b5s]; Ping loaded [\u00b5s]; Router CPU, of its cores [share]; "
         "Hottest core [share]; Mbit/s per % of a core; Power [W]"
     )
-    return make_sheet(heads, map(_rates, report.tcp_cells), "tcp", "TCP through the router")
+    return make_sheet(heads, map(_rate_items, report.tcp_cells), "tcp", "TCP through the router")
 
 
-def _run(one: TcpCell) -> Item:
+def _name_item(one: TcpCell) -> Item:
     return named(one.name, one.cell.mark)
 
 
-def _rates(one: TcpCell) -> Iterator[Item | str]:
+def _rate_items(one: TcpCell) -> Iterator[Item | str]:
     of, hottest = one.summary, one.hottest
-    yield _run(one)
+    yield _name_item(one)
     yield of_bits(of.rate_bps, bound=of.at_least)
     yield of_apart(of.uncertainty_bps)
     yield of_text(of.limit.words, one.reasons)
@@ -66,7 +66,7 @@ def _rates(one: TcpCell) -> Iterator[Item | str]:
 
 
 def leg_sheet(report: Report) -> Sheet:
-    """Table of each leg's intervals, summed up as ``datamash`` does it."""
+    """Table of each leg's intervals, summed up as ``datamash`` does."""
     heads = ":Leg; Min [bit/s]; Max [bit/s]; Mean [bit/s]; Median [bit/s]; Sstdev [bit/s]; Retransmitted [share]"
     rows = []
     for one in report.tcp_cells:
@@ -75,7 +75,7 @@ def leg_sheet(report: Report) -> Sheet:
                 mean = of_bits(of.mean, bound=flow.verdict.at_least)
                 figures = (of_bits(of.min), of_bits(of.max), mean, of_bits(of.median), of_bits(of.sstdev))
                 items = (name_of_flow(flow), *figures, of_share(flow.flow.retransmitted))
-                rows.append(row_of(items, block=_run(one).text))
+                rows.append(row_of(items, block=_name_item(one).text))
     return make_sheet(heads, rows, "tcp-legs", "Every leg of TCP", "Run")
 
 
@@ -86,12 +86,13 @@ def ping_sheet(report: Report) -> Sheet:
         for ping in one.pings:
             of = ping.statistics
             times = map(of_time, (of.min_s, of.avg_s, of.max_s, of.mdev_s))
-            rows.append(row_of(("loaded" if ping.loaded else "idle", *times, of_share(of.loss)), block=_run(one).text))
+            items = ("loaded" if ping.loaded else "idle", *times, of_share(of.loss))
+            rows.append(row_of(items, block=_name_item(one).text))
     return make_sheet(heads, rows, "tcp-pings", "Every ping", "Run")
 
 
 def wan_sheet(report: Report) -> Sheet:
-    """The rows of each WAN below what makes it and its bandwidth-delay product."""
+    """Table of the legs over each WAN, below the WAN and its bandwidth-delay product."""
     heads = (
         ":Run; Buffers [B]; Window, predicted [B]; Window, seen [B]; Predicted [bit/s]; :By; Measured [bit/s]; "
         "95 % interval [\u00b1 bit/s]; Measured / predicted; Sent again; :Verdict"
@@ -117,7 +118,7 @@ def _bdp(run: WanRun, row: BdpRow) -> Iterator[Item | str]:
 
 
 def tunnel_cells(report: Report) -> list[TcpCell]:
-    """All whose processes were read, if any of them goes through a tunnel; else those through one."""
+    """Return the cells with figures of processes or a tunnel, if any of them goes through a tunnel."""
     cells = [one for one in report.tcp_cells if one.flows]
     return [one for one in cells if one.cpu or one.tunnel] if any(one.tunnel for one in cells) else []
 
@@ -141,21 +142,21 @@ def _tunnel(one: TcpCell) -> Iterator[Item | str]:
 
 
 def process_sheet(report: Report) -> Sheet:
-    """Processes of each cell's first repetition, those with a part in the test first."""
+    """Table of the processes in each cell's first repetition, those with a role in the test first."""
     heads = ":Host; :Role; :Process; usr [share of a core]; sys [share of a core]; :Cores; Run delay [share of a core]"
     rows = []
     for one in tunnel_cells(report):
-        told = told_processes(one.flows[0].shares, one.result.setup)
-        every = [(host, process) for host, some in told.items() for process in some]
-        for host, process in sorted(every, key=lambda item: not item[1].role):
+        by_host = told_processes(one.flows[0].shares, one.result.setup)
+        processes = [(host, process) for host, some in by_host.items() for process in some]
+        for host, process in sorted(processes, key=lambda item: not item[1].role):
             names = (process.whose or host, process.role or NONE, process.name)
             shares, cores = map(of_share, (process.user, process.system)), ", ".join(map(str, process.cpus)) or NONE
-            rows.append(row_of((*names, *shares, cores, of_share(process.waiting)), block=_run(one).text))
+            rows.append(row_of((*names, *shares, cores, of_share(process.waiting)), block=_name_item(one).text))
     return make_sheet(heads, rows, "tunnel-processes", "Processes of every host", "Run")
 
 
 def published_sheet(report: Report) -> Sheet:
-    """CPU of processes only where any was published, of those that are known."""
+    """Table of measured beside published figures, with the CPU of processes if any was published."""
     known = [cpu for one in report.published for cpu in (one.published_cpu, one.cpu)]
     published = any(one.published_cpu for one in report.published)
     columns = [key for key in CPU_HEADS if published and any(key in cpu for cpu in known)]

@@ -1,4 +1,4 @@
-"""Fills the templates of the page and of its markdown form, for a chat or a wiki; formats their figures."""
+"""Templates of the page and of its markdown form, and the formats of their figures."""
 
 from __future__ import annotations
 
@@ -18,14 +18,7 @@ from ...core.history.cell import Cell, by_given_rate
 from ...core.history.regression import Finding
 from ...core.units import format_time
 from ..clean import clean, escape_markdown
-from ..groups import (
-    NOTHING_DIFFERS,
-    change_words,
-    difference_lines,
-    format_levels,
-    format_noise,
-    own_explanation,
-)
+from ..groups import NOTHING_DIFFERS, change_words, difference_lines, format_levels, format_noise, own_explanation
 from ..tcp.text import headline
 from ..words import NONE, format_count, format_figure, typeset
 from .columns import column_of
@@ -42,10 +35,10 @@ _UNIT = re.compile(rf"(?<=\d) (?=%|[kMG]?(?:pps|bit/s|B|Hz)\b|[\u00b5m]?s\b|(?:{
 
 
 def to_markdown(report: Report) -> str:
-    """The verdict, events, tables, trends, warnings; names are escaped, they cannot become links, tags or mentions.
+    """Render the report as markdown, for a chat or a wiki: the verdict, events, tables, trends, warnings.
 
-    TCP's rates and the first table of each load's section are as on the page; of others there is less, or nothing
-    where the page folds them away.
+    Names cannot become links, tags or mentions. TCP's rates and the first table of each load's section are as on the
+    page; of other tables there is less, and nothing of those that the page folds away.
     """
     parts = parts_of(report)
     shown = {"tcp", *(part.sheets[0].name for part in parts)}
@@ -55,17 +48,17 @@ def to_markdown(report: Report) -> str:
 
 
 def escape(text: object, most: int = 300) -> Markup:
-    """Text that means nothing to markdown or HTML, as the templates take it."""
+    """Escape text for markdown and HTML, in the form that templates take."""
     return Markup(escape_markdown(text, most))
 
 
 def read_static(name: str) -> str:
-    """The text of a file in static/."""
+    """Read a file in static/."""
     return (resources.files(__package__) / "static" / name).read_text(encoding="utf-8")
 
 
 def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -> str:
-    """The template with these values. escape: applied to every text, before HTML's own characters are escaped."""
+    """Fill a template. escape: applied to every text, before HTML's own characters are escaped."""
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(read_static),
         autoescape=True,
@@ -80,26 +73,25 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
 
 
 def worst_of(finding: Finding) -> str:
-    """``var2-imix uni 1q``: the cell of a finding without its DUT; with its figure, unless that is the rate."""
+    """``var2-imix uni 1q``: cell of a finding without its DUT, with the metric's name unless that is the rate."""
     load = str(replace(finding.cell.unmarked, dut="", variant=None, over=None))
     return load if finding.metric.bounded else f"{load}, {finding.metric.name}"
 
 
 def _shows(cell: Cell, metric: str) -> str:
-    """Settings that a link makes in the page's controls, as JSON: this figure of this cell."""
+    """Return the settings of the page's controls that show this figure of this cell, as JSON."""
     if cell.tcp:
         return json.dumps({"tcp-mode": clean(cell.mode), "metric": metric})
     return json.dumps({"mode": clean(cell.mode), "traffic": "bidir" if cell.bidir else "uni", "metric": metric})
 
 
 def _prose(text: object) -> Markup:
-    """Text of a page in which neither a date nor a figure and its unit end up in two lines."""
+    """Typeset text in which no line breaks within a date, or between a figure and its unit."""
     words = _UNIT.sub("\u00a0", typeset(clean(text)))
     return Markup(_DATE.sub(r'<span class="whole">\g<0></span>', str(Markup.escape(words))))
 
 
 def _figure(form: Callable[..., str], value: float | None, *more: Any) -> Markup:
-    """A figure, which needs no escaping."""
     return Markup(NONE if value is None else typeset(form(value, *more)))
 
 

@@ -1,4 +1,4 @@
-"""Cells over time: all figures of all runs, nights that failed, and changes."""
+"""Cells over time: figures of all runs, nights that failed, and changes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class TrendChange:
     """A finding at its place in the cell's history."""
 
     finding: Finding
-    """The finding; in place of a recovery, also the regression that it ended."""
+    """A recovery is two changes: this one, and the regression that it ended."""
     at: str
     """The first run after the change (``started``), or its night."""
     text: str
     """The finding in a sentence."""
     ended: bool = False
-    """It has recovered since."""
+    """True: it has recovered since."""
 
 
 def instant_of(started: str, night: str | None) -> str:
-    """A place on the time axis: the date of the night, or the start of a run that belongs to none."""
+    """Place on the time axis: the night's date, or the start of a run outside nights."""
     try:
         return date.fromisoformat(night).isoformat() if night else started
     except ValueError:
@@ -42,26 +42,26 @@ def instant_of(started: str, night: str | None) -> str:
 
 
 def place_of(row: RunRow) -> str:
-    """A run's place on the time axis."""
+    """Place of a run on the time axis."""
     return instant_of(row.started, row.night)
 
 
 @dataclass(frozen=True)
 class Trend:
-    """One cell's history: the runs that are judged, and those by hand like them, oldest first.
-
-    failed: when and why it has no figure. levels: last stable ones, by cell and metric.
-    """
+    """One cell's history."""
 
     cell: Cell
     runs: tuple[RunRow, ...]
+    """Runs that are judged, and those by hand under the same conditions, oldest first."""
     failed: tuple[tuple[str, str], ...]
+    """Places on the time axis without a figure, each with the reason."""
     changes: tuple[TrendChange, ...]
     levels: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
+    """Last stable levels, by cell and metric."""
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of which any run has a figure."""
+        """Metrics of which any run has a figure."""
         return tuple(metric for metric in METRICS.values() if any(metric.of(row) is not None for row in self.runs))
 
     def values(self, metric: Metric) -> list[tuple[RunRow, float]]:
@@ -69,7 +69,7 @@ class Trend:
 
     @cached_property
     def instants(self) -> Mapping[str, str]:
-        """The runs' places on the time axis, by document."""
+        """Document of a run -> place on the time axis."""
         return {row.path: place_of(row) for row in self.runs}
 
     def instant_of_change(self, change: TrendChange) -> str:
@@ -81,20 +81,20 @@ class Trend:
         return median(known) if known else None
 
     def changes_of(self, metric: Metric) -> tuple[TrendChange, ...]:
-        """The metric's changes, oldest first."""
+        """Changes of the metric, oldest first."""
         own = (change for change in self.changes if change.finding.metric.name == metric.name)
         return tuple(sorted(own, key=self.instant_of_change))
 
     def steps_of(self, metric: Metric) -> tuple[TrendChange, ...]:
-        """The changes that its runs show."""
+        """Changes of the metric that the runs show."""
         return tuple(change for change in self.changes_of(metric) if not change.finding.elsewhere)
 
     def usual(self, metric: Metric) -> Usual | None:
-        """The last stable level, else that of the nights before a change; None where the metric has no figure."""
+        """Last stable level, else that of the nights before a change; None if the metric has no figure."""
         if level := self.levels.get((self.cell, metric.name)):
             return level
         known, changes = self.values(metric), self.steps_of(metric)
-        known = [one for one in known if not changes or one[0].started < changes[0].at] or known
+        known = [(row, value) for row, value in known if not changes or row.started < changes[0].at] or known
         nights, values = tuple(self.instants[row.path] for row, _ in known), tuple(value for _, value in known)
         return Usual(nights, values) if known else None
 
@@ -106,10 +106,10 @@ def find_trends(
     levels: Mapping[tuple[Cell, str], Usual] | None = None,
     ratios: Sequence[FigureRatio] = (),
 ) -> tuple[Trend, ...]:
-    """In the order in which cells first appeared, given rates ascending; one that only ever failed has no runs.
+    """Find the histories of all cells in the order of their first appearance, given rates ascending.
 
-    A night without cells, whose suite could not be read, counts as failed for all cells of that suite. ratios: by how
-    much testers differ.
+    A cell that always failed has no runs. A night without cells, whose suite could not be read, counts as failed for
+    all cells of that suite. ratios: differences between testers.
     """
     runs, counted = cells_of(rows), set[str | None]()
     failed: dict[Cell, dict[str, str]] = {}
@@ -138,7 +138,6 @@ def find_trends(
 
 
 def _history_of(rows: Sequence[RunRow], ratios: Sequence[FigureRatio]) -> tuple[RunRow, ...]:
-    """The runs that are judged, and those by hand under the same conditions."""
     if not rows:
         return ()
     judged = like_the_last(histories_of(rows, ratios)[0].rows)
