@@ -37,8 +37,8 @@ from trexbench.core.history.rows import METRICS, Figure, Metric, RunRow, header_
 from trexbench.core.run import Run, noted_warnings
 from trexbench.core.typed import Amount, Count, Seconds, read_stored
 from trexbench.core.verdict.model import RunWarning
-from trexbench.report.page.parts import PARTS, Part
 from trexbench.report.page.report import Report
+from trexbench.report.page.sheets import PARTS, Part
 from trexbench.report.plots import PlotAxis, PlotFigure, PlotLine
 from trexbench.report.sheet import Sheet, SheetRow, figure, heads_of, of_text
 from trexbench.results import loads as stored_loads

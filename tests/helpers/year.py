@@ -18,7 +18,7 @@ from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.result import RunResult
-from trexbench.report.page.older import choose_older
+from trexbench.report.page.overlay import choose_older
 from trexbench.report.page.report import Report
 from trexbench.report.page.trends import TrendChange
 from trexbench.results.store import RunWriter

@@ -11,7 +11,7 @@ from report_cases import make_costs, make_night, make_record, make_row, make_run
 
 from trexbench.core.history.cell import Cell
 from trexbench.report.page.html import page_data
-from trexbench.report.page.older import Older
+from trexbench.report.page.overlay import Older
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.templates import to_markdown

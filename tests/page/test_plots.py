@@ -22,7 +22,7 @@ from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.result import RunResult
-from trexbench.report.page.older import REASONS, Older, with_figures
+from trexbench.report.page.overlay import REASONS, Older, with_figures
 from trexbench.report.page.report import Report
 from trexbench.report.palette import LIGHT, find_look
 from trexbench.review.report import make_page

@@ -27,8 +27,7 @@ from trexbench.core.load.sample import Phase
 from trexbench.core.result import Status
 from trexbench.core.strategy.base import LoadStep
 from trexbench.core.strategy.table import has_curve
-from trexbench.report.page.older import Older, with_figures
-from trexbench.report.page.overlay import find_curves
+from trexbench.report.page.overlay import Older, find_curves, with_figures
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.results.index import open_index
 from trexbench.results.journal import journal_of

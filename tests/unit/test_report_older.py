@@ -23,8 +23,7 @@ from trexbench.core.history.regression import Finding
 from trexbench.core.history.rows import RATE, RunRow, row_of
 from trexbench.core.load.sample import Sample
 from trexbench.core.result import RunResult, from_document
-from trexbench.report.page.older import MOST_POINTS, REASONS, Older, choose_older, with_figures
-from trexbench.report.page.overlay import Curve, find_curves
+from trexbench.report.page.overlay import OLDER_POINTS, REASONS, Curve, Older, choose_older, find_curves, with_figures
 from trexbench.report.page.trends import TrendChange
 from trexbench.results.document import seal
 from trexbench.results.store import RunWriter, load_run
@@ -150,7 +149,7 @@ def test_a_document_has_the_curve_of_its_run_in_few_points() -> None:
     for older, latest in zip(older_curves(ROW, from_document(json.loads(TEXT))), find_curves(CELL, RUN), strict=True):
         assert (older.direction, older.knee_pps, older.words) == (latest.direction, latest.knee_pps, latest.words)
         assert older.result.confirmed_pps == latest.result.confirmed_pps
-        assert len(older.offered_pps) <= MOST_POINTS + 2 < len(latest.offered_pps)
+        assert len(older.offered_pps) <= OLDER_POINTS + 2 < len(latest.offered_pps)
         assert set(older.offered_pps) & set(latest.offered_pps)
         assert older.offered_pps[-1] == pytest.approx(latest.offered_pps[-1], rel=0.05)
 

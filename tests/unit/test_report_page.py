@@ -51,8 +51,7 @@ from trexbench.report.events import events_of
 from trexbench.report.groups import DIFFERS, NOTHING_DIFFERS
 from trexbench.report.page.cards import cards_of
 from trexbench.report.page.html import MOST_ROWS
-from trexbench.report.page.older import Older
-from trexbench.report.page.overlay import find_curves
+from trexbench.report.page.overlay import Older, find_curves
 from trexbench.report.page.report import Report
 from trexbench.report.page.templates import escape, to_markdown
 

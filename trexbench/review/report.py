@@ -23,7 +23,7 @@ from ..core.tcp.result import TcpResult
 from ..report.events import events_of_judgement, first_sentence
 from ..report.groups import finding_line
 from ..report.page.html import render
-from ..report.page.older import Older, choose_older, with_figures
+from ..report.page.overlay import Older, choose_older, with_figures
 from ..report.page.report import Report
 from ..report.page.templates import read_static
 from ..report.page.trends import TrendChange

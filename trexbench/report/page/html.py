@@ -25,13 +25,12 @@ from ..plots import PlotFigure
 from ..sheet import SheetRow
 from .cards import cards_of
 from .columns import column_of, find_looks
-from .older import REASONS
-from .parts import Part, parts_of
+from .overlay import REASONS
 from .plots_packets import cost_figure, latency_figure, ramp_figure, rate_figure
 from .plots_tcp import bar_figure, series_figure
 from .plots_trends import nights_of, trend_data, trend_figures
 from .report import Report
-from .sheets import sheets_of
+from .sheets import Part, parts_of, sheets_of
 from .tcp import mode_words
 from .templates import fill, read_static
 

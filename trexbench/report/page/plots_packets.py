@@ -13,8 +13,7 @@ from ...core.load.sample import Phase
 from ..plots import PlotAxis, PlotFigure, PlotLine, short
 from ..words import format_change, format_cycles, typeset
 from .columns import Looks
-from .older import Older
-from .overlay import Curve, LatencyRow
+from .overlay import Curve, LatencyRow, Older
 from .report import Report, night_of_run
 
 MPPS = 1e-6
@@ -93,7 +92,6 @@ def _ramp_lines(
 
 
 def _shares(line_rate_pps: float) -> dict[str, tuple[float, float]]:
-    """Return the scales of a rate in Mpps."""
     return {"pps": (1.0, 0.0), "share": (100 / (MPPS * line_rate_pps), 0.0)}
 
 

@@ -27,8 +27,7 @@ from ..tcp.table import PublishedCell
 from ..words import format_count
 from .columns import Column, column_of, order_columns
 from .grid import Grid, build_cost_grid, build_grid
-from .older import Older
-from .overlay import Curve, LatencyTable, find_curves, find_latency_table
+from .overlay import Curve, LatencyTable, Older, find_curves, find_latency_table
 from .tcp import TcpCell, WanRun, find_tcp_cells, find_wan_runs, mode_order, mode_words
 from .trends import Trend, TrendChange, find_trends
 
@@ -191,12 +190,9 @@ class Report:
     def link_of(self, run: Run) -> str | None:
         """Address of the document of a run that is shown, relative to the page; None: it is not linked."""
         cell = next(cell for cell, one in self._shown if one is run)
-        path = self._paths.get((cell, run.started))
+        paths = (row.path for row in reversed(self.rows) if (row.cell, row.started) == (cell, run.started))
+        path = next(paths, None)
         return None if self.below is None or path is None else self.below + quote(path)
-
-    @cached_property
-    def _paths(self) -> Mapping[tuple[Cell, str], str]:
-        return {(row.cell, row.started): row.path for row in self.rows}
 
     @property
     def _shown(self) -> list[tuple[Cell, Run]]:
@@ -253,8 +249,8 @@ class Report:
     @property
     def alarming(self) -> Finding | None:
         """The first change for the worse that is not acknowledged."""
-        lasting = (one.finding for one in self.changes if not one.ended)
-        return next((one for one in lasting if one.worse and one.note is None), None)
+        lasting = (change.finding for change in self.changes if not change.ended)
+        return next((change for change in lasting if change.worse and change.note is None), None)
 
     @property
     def simulated(self) -> bool:

@@ -23,9 +23,8 @@ from ..tcp.text import headline
 from ..words import NONE, format_count, format_figure, typeset
 from .columns import column_of
 from .grid import change_text, delta_words
-from .parts import parts_of
 from .report import Report
-from .sheets import facts_of, grid_item, sheets_of
+from .sheets import facts_of, grid_item, parts_of, sheets_of
 
 MOST_LINES = 40
 """Lines of markdown below an event, such as cells that failed for one reason."""
