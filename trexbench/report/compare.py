@@ -114,17 +114,17 @@ def _heads(differences: Sequence[FigureDifference]) -> str:
     return f"first [{unit}]; second [{unit}]; difference [share]; noise [{unit}]^1; ::second is"
 
 
-def _figures(of: FigureDifference) -> dict[str, Any]:
-    unit = of.metric.short
+def _figures(difference: FigureDifference) -> dict[str, Any]:
+    unit = difference.metric.short
     return {
-        f"first_{unit}": of.figures[0].value,
-        "first_at_least": of.figures[0].at_least,
-        f"second_{unit}": of.figures[1].value,
-        "second_at_least": of.figures[1].at_least,
-        f"difference_{unit}": of.difference,
-        "difference": of.share,
-        f"noise_{unit}": of.noise,
-        "verdict": of.verdict.value,
+        f"first_{unit}": difference.figures[0].value,
+        "first_at_least": difference.figures[0].at_least,
+        f"second_{unit}": difference.figures[1].value,
+        "second_at_least": difference.figures[1].at_least,
+        f"difference_{unit}": difference.difference,
+        "difference": difference.share,
+        f"noise_{unit}": difference.noise,
+        "verdict": difference.verdict.value,
     }
 
 
@@ -150,12 +150,12 @@ def _set_row(pair: CellPair, mark: str) -> Iterator[Item | str]:
     yield from (*figures, f"{verdict} {mark}".rstrip())
 
 
-def _items(of: FigureDifference) -> Iterator[Item | str]:
+def _items(difference: FigureDifference) -> Iterator[Item | str]:
     def words(value: float) -> str:
-        return format_whole(of.metric.scale * value, of.metric)
+        return format_whole(difference.metric.scale * value, difference.metric)
 
-    for one in of.figures:
-        yield figure(one.value, words, of.metric.scale, one.at_least)
-    yield figure(of.share, lambda share: f"{'+' if share >= 0 else '-'}{format_share(abs(share))}")
-    yield figure(of.noise or None, lambda noise: f"+- {words(noise)}", of.metric.scale)
-    yield WORDS[of.verdict]
+    for one in difference.figures:
+        yield figure(one.value, words, difference.metric.scale, one.at_least)
+    yield figure(difference.share, lambda share: f"{'+' if share >= 0 else '-'}{format_share(abs(share))}")
+    yield figure(difference.noise or None, lambda noise: f"+- {words(noise)}", difference.metric.scale)
+    yield WORDS[difference.verdict]

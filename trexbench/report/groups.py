@@ -101,16 +101,16 @@ def figures_words(findings: Sequence[Finding], since: str = "", brief: bool = Fa
     brief: without the number of cells, and rounded from ROUGH on.
     """
     metric, rises = findings[0].metric, findings[0].after > findings[0].before
-    count = "" if brief else f" ({format_count(len({one.cell for one in findings}), 'cell')})"
-    shares = sorted(abs(one.share) for one in findings if one.share is not None)
-    bound = "at least " if any(one.at_least for one in findings) else ""
+    count = "" if brief else f" ({format_count(len({finding.cell for finding in findings}), 'cell')})"
+    shares = sorted(abs(finding.share) for finding in findings if finding.share is not None)
+    bound = "at least " if any(finding.at_least for finding in findings) else ""
     if not shares:
-        most = format_figure(max(one.after for one in findings), metric)
+        most = format_figure(max(finding.after for finding in findings), metric)
         return f"{metric.name} from nothing to {most}{since}{count}"
     rough, unit = brief and shares[-1] >= ROUGH, "%"
     low, high = (f"{100 * share:.0f}" if rough else digits_of(share) for share in (shares[0], shares[-1]))
     if metric.unit == "share":
-        apart = sorted(abs(one.after - one.before) for one in findings)
+        apart = sorted(abs(finding.after - finding.before) for finding in findings)
         low, high, unit = _points(apart[0]), _points(apart[-1]), "points"
     size = f"{high} {unit}" if low == high else f"{low} to {high} {unit}"
     way = ("faster" if rises else "slower") if metric.bounded else ("higher" if rises else "lower")

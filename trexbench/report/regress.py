@@ -83,7 +83,13 @@ def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -
     """Yield a table, or two lines for each finding where the table is too wide."""
     heads, rows = f":{metric}; change; :before -> after; noise; nights; :since", []
     for one in findings:
-        figures = change_words(one), format_levels(one), format_noise(one), str(one.nights), one.since or ""
+        figures = (
+            change_words(one),
+            format_levels(one),
+            format_noise(one),
+            str(one.nights),
+            one.since or "",
+        )
         rows.append([clean(one.cell), *figures])
     if all(one.since == since for one in findings):
         heads, rows = heads.rpartition(";")[0], [row[:-1] for row in rows]
@@ -133,7 +139,7 @@ def judgement_values(judgement: Judgement) -> dict[str, Any]:
             for finding in judgement.of(Kind.INSUFFICIENT)
         ],
         "groups": [*map(_group_values, groups_of(judgement))],
-        "missing": [asdict(one) for one in judgement.missing],
+        "missing": [asdict(missing) for missing in judgement.missing],
         "remarks": list(judgement.remarks),
     }
 

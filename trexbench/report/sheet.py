@@ -191,7 +191,7 @@ def row_of(
     items: Iterable[Item | str], cell: Cell | None = None, metric: str | None = None, block: str = ""
 ) -> SheetRow:
     """Make a row of items, or of texts where there is no raw figure."""
-    return SheetRow(tuple(of_text(one) if isinstance(one, str) else one for one in items), cell, metric, block)
+    return SheetRow(tuple(of_text(item) if isinstance(item, str) else item for item in items), cell, metric, block)
 
 
 def with_columns(sheet: Sheet, heads: str, columns: Iterable[Sequence[str]]) -> Sheet:
@@ -236,9 +236,9 @@ of_apart = partial(figure, form=lambda bps: f"+- {format_scaled(bps, 'bit/s', 2)
 """Half the width of an interval, in bit/s."""
 
 
-def of_interval(of: Verdict | Goal | None) -> Item:
+def of_interval(verdict: Verdict | Goal | None) -> Item:
     """Interval of a verdict's rate, in frames per second; a dash where only a bound is known."""
-    low, high = (None, None) if of is None else (of.low_pps, of.high_pps)
+    low, high = (None, None) if verdict is None else (verdict.low_pps, verdict.high_pps)
     if low is None or high is None:
         return Item(NONE, "")
     return Item(f"{format_pps(low)} to {format_pps(high)}", f"{raw_of(low)} to {raw_of(high)}")

@@ -95,20 +95,18 @@ def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:
     points = [shares[night] for night in nights[first:]]
     if len(points) < 2:
         return ""
-    half = max(DEVIATIONS * (usual.noise or 0.0) / abs(usual.level), THINNEST)
-    return "".join(_draw(points, [at - first for at in changes if at > first], span, half, finding.worse))
+    noise = max(DEVIATIONS * (usual.noise or 0.0) / abs(usual.level), THINNEST)
+    return "".join(_draw(points, [at - first for at in changes if at > first], span, noise, finding.worse))
 
 
-def _draw(points: Sequence[float], changes: Sequence[int], span: float, half: float, worse: bool) -> Iterator[str]:
-    """Yield the elements of the SVG. half: half the width of the band of noise, as a share."""
-
+def _draw(points: Sequence[float], changes: Sequence[int], span: float, noise: float, worse: bool) -> Iterator[str]:
     def down(share: float) -> float:
         return HEIGHT / 2 - (HEIGHT / 2 - EDGE) * max(-1.0, min(1.0, share / span))
 
     def right(at: float) -> float:
         return EDGE + (WIDTH - 2 * EDGE) * at / max(1, len(points) - 1)
 
-    top, bottom = down(half), down(-half)
+    top, bottom = down(noise), down(-noise)
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none"'
     yield f'<svg class="trend" {box} aria-hidden="true">'
     yield f'<rect class="noise" x="0" y="{top:.1f}" width="{WIDTH}" height="{bottom - top:.1f}"/>'

@@ -21,7 +21,7 @@ FEW = 3
 
 def bar_figure(report: Report, looks: Looks) -> PlotFigure:
     """Plot a row for each DUT and way, with a panel for each figure that any of them has."""
-    lines = [line for one in report.tcp_cells for line in _row(one, looks)]
+    lines = [line for tcp_cell in report.tcp_cells for line in _row(tcp_cell, looks)]
     shown = sorted({line.panel for line in lines})
     axes = [PlotAxis(PANELS[panel], span=(0.0, 100.0) if panel == 1 else None) for panel in shown]
     lines = [replace(line, panel=shown.index(line.panel)) for line in lines]

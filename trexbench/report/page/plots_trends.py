@@ -69,7 +69,7 @@ def trend_data(trend: Trend, places: Places) -> dict[str, Any]:
 
 
 def _document(row: RunRow) -> str:
-    """Return the document's path, without the run's night if that is its first folder."""
+    # Without the run's night if that is the first folder: the script adds it.
     path, night = clean(row.path), short_instant(place_of(row))
     return path.removeprefix(night) if path.startswith(f"{night}/") else path
 
@@ -146,7 +146,6 @@ def _scales(trend: Trend, metric: Metric, level: float, step: float) -> dict[str
 
 
 def _mark(trend: Trend, change: TrendChange, places: Places) -> PlotMark:
-    """``▼ -12.0 %``, ``▲ recovered``"""
     finding = change.finding
     sign, colour = ("\u25bc", BAD) if finding.worse else ("\u25b2", GOOD)
     known = " (known)" if finding.kind is Kind.KNOWN else "?" if finding.kind is Kind.SUSPICION else ""

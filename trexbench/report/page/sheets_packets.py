@@ -42,8 +42,8 @@ SizedDut = tuple[str, tuple[Cell, ...], tuple[RunResult, ...]]
 
 def curve_sheet(report: Report) -> Sheet:
     rows = (
-        row_of((str(one.cell), *direction_items(one.result), LIMIT_WORDS[one.result.limit]), one.cell)
-        for one in report.curves
+        row_of((str(curve.cell), *direction_items(curve.result), LIMIT_WORDS[curve.result.limit]), curve.cell)
+        for curve in report.curves
     )
     return make_sheet(f":Run; {HEADS}", rows, "ramps", "The latest ramp of each cell")
 
@@ -96,14 +96,15 @@ def latency_sheet(report: Report) -> Sheet:
     return make_sheet(heads, rows, "latency", "Latency at shares of the throughput")
 
 
-def _latency(row: LatencyRow, one: Latency) -> Iterator[Item | str]:
+def _latency(row: LatencyRow, latency: Latency) -> Iterator[Item | str]:
     yield from (str(row.cell), row.direction)
-    yield Item(f"{100 * one.share:g} %", raw_of(100 * one.share))
-    yield of_pps(one.offered_pps)
-    yield from map(of_time, (one.mean_s, one.p50_s, one.p99_s, one.max_s, one.min_s, one.jitter_s))
-    loss = of_share(one.loss)
-    yield Item(f"{loss.text} (full queues)", loss.raw, "bad") if one.lossy else loss
-    yield from map(of_count, (one.sent, one.received))
+    yield Item(f"{100 * latency.share:g} %", raw_of(100 * latency.share))
+    yield of_pps(latency.offered_pps)
+    yield from map(of_time, (latency.mean_s, latency.p50_s, latency.p99_s))
+    yield from map(of_time, (latency.max_s, latency.min_s, latency.jitter_s))
+    loss = of_share(latency.loss)
+    yield Item(f"{loss.text} (full queues)", loss.raw, "bad") if latency.lossy else loss
+    yield from map(of_count, (latency.sent, latency.received))
 
 
 def search_sheet(report: Report) -> Sheet:

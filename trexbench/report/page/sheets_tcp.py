@@ -51,18 +51,18 @@ def _name_item(one: TcpCell) -> Item:
 
 
 def _rate_items(one: TcpCell) -> Iterator[Item | str]:
-    of, hottest = one.summary, one.hottest
+    summary, hottest = one.summary, one.hottest
     yield _name_item(one)
-    yield of_bits(of.rate_bps, bound=of.at_least)
-    yield of_apart(of.uncertainty_bps)
-    yield of_text(of.limit.words, one.reasons)
+    yield of_bits(summary.rate_bps, bound=summary.at_least)
+    yield of_apart(summary.uncertainty_bps)
+    yield of_text(summary.limit.words, one.reasons)
     yield of_count(one.retransmits)
-    yield from map(of_time, (of.ping_idle_s, of.ping_loaded_s))
+    yield from map(of_time, (summary.ping_idle_s, summary.ping_loaded_s))
     yield figure(fmean(one.cores) if one.cores else None, lambda busy: f"{format_share(busy)} of {len(one.cores)}")
     core = "" if hottest is None else f" (CPU {hottest.cpu})"
     yield figure(None if hottest is None else hottest.busy, lambda busy: f"{format_share(busy)}{core}")
     yield figure(one.bps_per_percent, lambda bps: f"{bps / 1e6:.3g}", 1e-6)
-    yield figure(of.power_w, "{:.1f} W".format)
+    yield figure(summary.power_w, "{:.1f} W".format)
 
 
 def leg_sheet(report: Report) -> Sheet:
@@ -73,7 +73,13 @@ def leg_sheet(report: Report) -> Sheet:
         for flow in one.flows:
             if (of := flow.statistics) is not None:
                 mean = of_bits(of.mean, bound=flow.verdict.at_least)
-                figures = (of_bits(of.min), of_bits(of.max), mean, of_bits(of.median), of_bits(of.sstdev))
+                figures = (
+                    of_bits(of.min),
+                    of_bits(of.max),
+                    mean,
+                    of_bits(of.median),
+                    of_bits(of.sstdev),
+                )
                 items = (name_of_flow(flow), *figures, of_share(flow.flow.retransmitted))
                 rows.append(row_of(items, block=_name_item(one).text))
     return make_sheet(heads, rows, "tcp-legs", "Every leg of TCP", "Run")
@@ -84,9 +90,9 @@ def ping_sheet(report: Report) -> Sheet:
     rows = []
     for one in report.tcp_cells:
         for ping in one.pings:
-            of = ping.statistics
-            times = map(of_time, (of.min_s, of.avg_s, of.max_s, of.mdev_s))
-            items = ("loaded" if ping.loaded else "idle", *times, of_share(of.loss))
+            statistics = ping.statistics
+            times = map(of_time, (statistics.min_s, statistics.avg_s, statistics.max_s, statistics.mdev_s))
+            items = ("loaded" if ping.loaded else "idle", *times, of_share(statistics.loss))
             rows.append(row_of(items, block=_name_item(one).text))
     return make_sheet(heads, rows, "tcp-pings", "Every ping", "Run")
 
@@ -130,15 +136,15 @@ def tunnel_sheet(report: Report) -> Sheet:
 
 
 def _tunnel(one: TcpCell) -> Iterator[Item | str]:
-    of, cell, setup = one.summary, one.cell, one.result.setup
+    summary, cell, setup = one.summary, one.cell, one.result.setup
     yield named(f"{replace(cell, over=None).dut_words} {mode_words(cell)}", cell.mark)
     yield " by ".join(filter(None, (one.tunnel, setup.tunnel_by))) if one.tunnel else "none"
     yield of_count(setup.tunnel_mtu if one.tunnel else None)
-    yield of_bits(of.rate_bps, bound=of.at_least)
+    yield of_bits(summary.rate_bps, bound=summary.at_least)
     yield from (of_share(one.cpu.get(column)) for column in CPU_HEADS)
     known = [bits for flow in one.flows if (bits := flow.bits_per_cpu_second) is not None]
     yield figure(fmean(known) if known else None, lambda bits: format_bits(bits).removesuffix("/s"))
-    yield of.limit.words
+    yield summary.limit.words
 
 
 def process_sheet(report: Report) -> Sheet:

@@ -21,37 +21,37 @@ def format_counters(before: Observation, after: Observation, apart_s: float) -> 
     if after.power_w is not None:
         lines.append(f"power        {after.power_w:.1f} W")
     lines += _details(before, after)
-    lines += [f"not read     {one.what}: {one.reason}" for one in after.missing]
+    lines += [f"not read     {missing.what}: {missing.reason}" for missing in after.missing]
     return "\n".join(lines) + "\n"
 
 
 def _ports(before: Observation, after: Observation, apart_s: float) -> Iterator[str]:
-    old = {one.port: one for one in before.ports}
+    old = {port.port: port for port in before.ports}
     for now in after.ports:
         then = old.get(now.port)
         received = _rate(then.rx_packets if then else None, now.rx_packets, apart_s)
         sent = _rate(then.tx_packets if then else None, now.tx_packets, apart_s)
         yield f"port {now.port:<7} received {received}, sent {sent}"
-    queues = {(one.port, one.queue): one.packets for one in before.queues}
+    queues = {(port.port, port.queue): port.packets for port in before.queues}
     for queue in after.queues:
         rate = _rate(queues.get((queue.port, queue.queue)), queue.packets, apart_s)
         yield f"  queue {queue.queue:<4} {rate}"
 
 
 def _drops(before: Observation, after: Observation) -> Iterator[str]:
-    old = {(one.name, one.port, one.queue): one.count for one in before.drops}
-    moved = [(one, one.count - old.get((one.name, one.port, one.queue), 0)) for one in after.drops]
-    for one, count in moved:
+    old = {(drop.name, drop.port, drop.queue): drop.count for drop in before.drops}
+    moved = [(drop, drop.count - old.get((drop.name, drop.port, drop.queue), 0)) for drop in after.drops]
+    for drop, count in moved:
         if count:
-            where = "" if one.port is None else f" on port {one.port}"
-            where += "" if one.queue is None else f" queue {one.queue}"
-            yield f"dropped      {count} {one.name}{where}"
+            where = "" if drop.port is None else f" on port {drop.port}"
+            where += "" if drop.queue is None else f" queue {drop.queue}"
+            yield f"dropped      {count} {drop.name}{where}"
     if after.drops and not any(count for _, count in moved):
         yield f"dropped      nothing ({len(after.drops)} counters)"
 
 
 def _cpus(before: Sequence[CpuTime], after: Sequence[CpuTime]) -> Iterator[str]:
-    old = {one.cpu: one for one in before}
+    old = {cpu.cpu: cpu for cpu in before}
     for now in after:
         then = old.get(now.cpu)
         if then is not None and now.total_s > then.total_s:

@@ -60,7 +60,7 @@ def _vars(result: RunResult) -> dict[str, Any]:
 
 
 def _profile_file(result: RunResult) -> str:
-    """Name the kind of traffic, and whether it is simulated: the program plots files of one name together."""
+    # The program plots files of one name together: those of one kind of traffic, simulated ones apart.
     stem = PurePath(str(result.command.get("profile_file") or result.profile.get("name") or "profile")).stem
     mode = str(result.command.get("mode") or stem)
     simulated = "-simulated" if result.simulated else ""

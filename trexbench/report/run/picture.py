@@ -157,7 +157,6 @@ def _draw_direction(axes: Axes, result: RunResult, one: DirectionResult, number:
 
 
 def _mark_verdict(axes: Axes, result: RunResult, one: DirectionResult, top: float) -> None:
-    """Mark the knee, or the unknown area where the DUT was not the limit."""
     if one.limit is Limit.DUT and one.first_bad_pps is not None:
         good, low, high = one.maximum_pps, one.low_pps or 0.0, one.high_pps or one.maximum_pps
         area: dict[str, Any] = {"color": RED, "alpha": 0.25, "linewidth": 0, "zorder": 1}
@@ -263,7 +262,6 @@ def _head_lines(result: RunResult, width: int) -> list[tuple[str, dict[str, Any]
 
 
 def _unit(top_pps: float) -> tuple[float, str]:
-    """Return divisor and prefix for an axis that ends at this rate."""
     return (1e6, "M") if top_pps >= 1e6 else (1e3, "k")
 
 
@@ -272,5 +270,4 @@ def _in_pps(axis: Axis, top_pps: float) -> None:
 
 
 def _percent_of(offer: Offer) -> Any:
-    """Return the conversions of frames per second to % of line rate, and back."""
     return lambda pps: 100 * offer.line_share(pps), lambda percent: percent * offer.line_rate_pps / 100

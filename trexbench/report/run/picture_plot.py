@@ -66,7 +66,6 @@ def compose_plot(*plots: PlotFigure) -> Figure:
 
 
 def _draw_line(axes: Axes, line: PlotLine, number: int) -> None:
-    """Draw a line. number: place among the measured lines, which chooses colour and marker."""
     style: dict[str, Any] = {"linestyle": _DASHES[line.dash], "linewidth": 1.4, "label": typeset(line.name)}
     if line.bounds is None:
         axes.plot(line.x, line.y, color=_COLOURS.get(str(line.colour), BLUE), **style)

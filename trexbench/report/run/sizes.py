@@ -106,7 +106,6 @@ def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]
 
 
 def _size_line(name: str, points: Sequence[Throughput], cells: tuple[Cell, ...], further: bool) -> PlotLine:
-    """Return the line of one loss. further: another loss than the first."""
     rates = [format_bound(point.total_pps, bool(point.bounds)) for point in points]
     shares = [format_share(point.total_pps / point.line_rate_pps) for point in points]
     sizes = [point.frame_bytes for point in points]
@@ -146,17 +145,17 @@ def format_sizes(results: Sequence[RunResult], room: int | None = None) -> str:
     return "\n".join([*table, "", *wrapped([f"{words}{together}{reach}"], room)]) + "\n"
 
 
-def size_items(one: Throughput, shown: Sequence[Direction] = ()) -> Iterator[Item | str]:
+def size_items(throughput: Throughput, shown: Sequence[Direction] = ()) -> Iterator[Item | str]:
     """Yield the items of a row, with a column for each direction ``shown``. The share is of one direction's line rate,
     so up to 200 % for both together."""
-    plan, known = one.result.plan, one.total_pps > 0
+    plan, known = throughput.result.plan, throughput.total_pps > 0
     each = list(dict.fromkeys(offer.line_rate_pps for offer in plan.offers))
-    yield figure(one.frame_bytes, "{:g} B".format)
+    yield figure(throughput.frame_bytes, "{:g} B".format)
     yield Item(" / ".join(map(format_pps, each)), " / ".join(map(raw_of, each)))
-    yield Item(f"<= {format_limit(one.loss)}", raw_of(100 * one.loss))
+    yield Item(f"<= {format_limit(throughput.loss)}", raw_of(100 * throughput.loss))
     for way in shown:
-        yield of_pps(one.rates_pps.get(way) or None, bound=way in one.bounds)
-    yield of_pps(one.total_pps if known else None, bound=bool(one.bounds))
-    yield of_bits(one.l2_bps if known else None)
-    yield figure(plan.line_share(one.rates_pps) if known else None, format_share, 100)
-    yield one.words
+        yield of_pps(throughput.rates_pps.get(way) or None, bound=way in throughput.bounds)
+    yield of_pps(throughput.total_pps if known else None, bound=bool(throughput.bounds))
+    yield of_bits(throughput.l2_bps if known else None)
+    yield figure(plan.line_share(throughput.rates_pps) if known else None, format_share, 100)
+    yield throughput.words

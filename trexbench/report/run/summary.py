@@ -104,8 +104,8 @@ def held_cost_of(result: RunResult) -> Cost | None:
     return result.held_cost if result.held_pps is not None else None
 
 
-def _offered_pps(result: RunResult, one: DirectionResult) -> float:
-    hold = phase_window(one.direction, result.samples, Phase.HOLD)
+def _offered_pps(result: RunResult, direction: DirectionResult) -> float:
+    hold = phase_window(direction.direction, result.samples, Phase.HOLD)
     return hold.sent_pps if hold else 0.0
 
 

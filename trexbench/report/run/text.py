@@ -146,14 +146,14 @@ def _cut(label: str, text: str, width: int) -> str:
 def direction_sheet(run: RunResult) -> Sheet:
     """Table of the run's directions."""
     directions = run.analysis.directions
-    rows = ((*direction_items(one), limit_words(run, one)) for one in directions)
+    rows = ((*direction_items(direction), limit_words(run, direction)) for direction in directions)
     return make_sheet(HEADS, rows, "directions", "Directions")
 
 
-def direction_items(of: DirectionResult) -> Iterator[Item | str]:
+def direction_items(direction: DirectionResult) -> Iterator[Item | str]:
     """Yield the items of HEADS, except the limit."""
-    yield str(of.direction)
-    yield of_pps(of.maximum_pps, bound=of.at_least)
-    yield of_interval(of)
-    yield from map(of_pps, (of.first_bad_pps, of.confirmed_pps, of.max_received_pps))
-    yield of_share(of.hold_loss)
+    yield str(direction.direction)
+    yield of_pps(direction.maximum_pps, bound=direction.at_least)
+    yield of_interval(direction)
+    yield from map(of_pps, (direction.first_bad_pps, direction.confirmed_pps, direction.max_received_pps))
+    yield of_share(direction.hold_loss)

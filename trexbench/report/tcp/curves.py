@@ -38,7 +38,7 @@ def find_plot(
     top_bps = ABOVE * max([row.line_bps or 0.0 for row in known] + [row.rate_bps for row in known])
     scale, unit = (1e-9, "Gbit/s") if top_bps > 2e9 else (1e-6, "Mbit/s")
     cells, span = () if cell is None else (cell,), (sizes[0] / MARGIN, sizes[-1] * MARGIN)
-    bounds = {one.name: one for one in _bounds(known, (result.setup.wan or Wan()).loss, span, scale, cells)}
+    bounds = {line.name: line for line in _bounds(known, (result.setup.wan or Wan()).loss, span, scale, cells)}
     measured = [
         PlotLine(
             f"measured, {name}",

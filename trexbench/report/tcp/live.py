@@ -57,7 +57,6 @@ class TcpLive:
         return f"{', '.join(words)}, {format_duration(max(0.0, left_s) / self._speedup)} left"
 
     def _busy(self) -> Mapping[str, float | None]:
-        """Return the busy share of each host's CPUs between its last two readings."""
         own = self._setup.cpus if self._setup.one_kernel else {}
         shares = {host: _busy_share(*pair, own.get(host)) for host, pair in sorted(self._last.items())}
         if own.get("dut") and self._last and not self._setup.dut_is_guest:  # any host of its kernel reads them

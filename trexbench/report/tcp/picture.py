@@ -61,13 +61,13 @@ def _titled(figure: Figure, result: TcpResult, what: str, *words: str) -> Figure
 
 
 def _draw_rates(axes: Axes, flows: Sequence[FlowResult]) -> None:
-    for number, one in enumerate(flows):
-        middles = [(interval.begin_s + interval.end_s) / 2 for interval in one.flow.intervals]
-        rates = [interval.received_bps for interval in one.flow.intervals]
-        mean = NONE if one.statistics is None else format_bits(one.statistics.mean)
-        label = f"{name_of_flow(one)}: mean {'≥ ' if one.verdict.at_least else ''}{mean}, {one.verdict.limit.value}"
+    for number, flow in enumerate(flows):
+        middles = [(interval.begin_s + interval.end_s) / 2 for interval in flow.flow.intervals]
+        rates = [interval.received_bps for interval in flow.flow.intervals]
+        mean = NONE if flow.statistics is None else format_bits(flow.statistics.mean)
+        label = f"{name_of_flow(flow)}: mean {'≥ ' if flow.verdict.at_least else ''}{mean}, {flow.verdict.limit.value}"
         axes.plot(middles, rates, label=label, linewidth=1.2, markersize=3.5, **find_look(number).style)
-    for line_bps in sorted({one.verdict.link_bps for one in flows if one.verdict.link_bps}):
+    for line_bps in sorted({flow.verdict.link_bps for flow in flows if flow.verdict.link_bps}):
         label = f"payload rate of the line: {format_bits(line_bps)}"
         axes.axhline(line_bps, color=GREY, linestyle="--", linewidth=1, label=label)
     axes.set_ylim(0)

@@ -58,15 +58,17 @@ def format_tcp(result: TcpResult, room: int | None = None) -> str:
 
 
 def _lines_below(result: TcpResult) -> Iterator[str]:
-    for one in result.flows:
-        if (bits := one.bits_per_cpu_second) is not None:
-            yield f"CPU     {name_of_flow(one)}: {format_scaled(bits, 'bit', 3)} of payload {_FOR}"
+    for flow in result.flows:
+        if (bits := flow.bits_per_cpu_second) is not None:
+            yield f"CPU     {name_of_flow(flow)}: {format_scaled(bits, 'bit', 3)} of payload {_FOR}"
     if result.idle_power_w is not None:
         yield f"power   idle: {result.idle_power_w:.2f} W"
-    yield from (f"power   {name_of_flow(one)}: {one.power_w:.2f} W" for one in result.flows if one.power_w is not None)
+    for flow in result.flows:
+        if flow.power_w is not None:
+            yield f"power   {name_of_flow(flow)}: {flow.power_w:.2f} W"
     yield ""
-    for one in result.flows:
-        yield f"{name_of_flow(one)}: {one.verdict.limit.words}: {'; '.join(one.verdict.reasons)}"
+    for flow in result.flows:
+        yield f"{name_of_flow(flow)}: {flow.verdict.limit.words}: {'; '.join(flow.verdict.reasons)}"
     yield from (f"warning {warning.text}" for warning in (*result.warnings, *result.analysis_warnings))
     yield ""
     yield from _facts(result)
@@ -120,10 +122,10 @@ def _flow_row(flow: FlowResult) -> Iterator[Item | str]:
 
 
 def _ping_row(ping: PingResult) -> Iterator[Item | str]:
-    one = ping.statistics
+    statistics = ping.statistics
     yield f"{ping.leg}, {'loaded' if ping.loaded else 'idle'}"
-    yield from map(of_time, (one.min_s, one.avg_s, one.max_s, one.mdev_s))
-    yield figure(one.loss, format_share)
+    yield from map(of_time, (statistics.min_s, statistics.avg_s, statistics.max_s, statistics.mdev_s))
+    yield figure(statistics.loss, format_share)
 
 
 def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ...]]:
@@ -151,14 +153,13 @@ def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ..
 
 def _reported(processes: Iterable[ProcessShare], share: HostShare) -> list[ProcessShare]:
     # The program that sends or receives may have a row already.
-    left = [one for one in processes if not (share.threads and one.role == "endpoint")]
-    busiest = [one for one in left if one.busy >= _PROCESS and one.role not in _ALWAYS]
-    parts = [one for one in busiest[_PROCESSES:] if one.role in _OFTEN]
-    return [*(one for one in left if one.role in _ALWAYS), *busiest[:_PROCESSES], *parts[:_PROCESSES]]
+    left = [process for process in processes if not (share.threads and process.role == "endpoint")]
+    busiest = [process for process in left if process.busy >= _PROCESS and process.role not in _ALWAYS]
+    parts = [process for process in busiest[_PROCESSES:] if process.role in _OFTEN]
+    return [*(process for process in left if process.role in _ALWAYS), *busiest[:_PROCESSES], *parts[:_PROCESSES]]
 
 
 def _cpus_of(one: ProcessShare | None) -> str:
-    """Name the CPUs on which the process's threads ran last."""
     return "" if one is None or not one.cpus else f", CPU {'+'.join(map(str, one.cpus[:_CORES]))}"
 
 
@@ -226,7 +227,6 @@ def _path_lines(result: TcpResult, rows: Sequence[BdpRow]) -> Iterator[str]:
 
 
 def _buffer_lines(result: TcpResult) -> Iterator[str]:
-    """Yield each host's buffers before the test, and the part of them that is window."""
     for leg in result.legs:
         for host, program in leg.program.items() if leg.leg.buffer_bytes is None else ():
             if sizes := [f"{name} {text_of(program, name, '?')}" for name in _SYSCTLS if name in program]:
