@@ -27,7 +27,7 @@ def mark_banners(marked: Iterable[Run | Cell]) -> list[str]:
 
 
 def banners_of(run: Run) -> list[str]:
-    """Warnings above a run's figures: it is simulated or emulated, or did not come to its end."""
+    """Banners above a run's figures: it is simulated or emulated, or did not come to its end."""
     banners = mark_banners([run])
     if run.status is Status.INCOMPLETE:
         banners.append(f"INCOMPLETE: {clean(run.reason or 'ended early')}; what follows was measured until then")

@@ -24,7 +24,7 @@ class TrendChange:
     """A finding at its place in the cell's history."""
 
     finding: Finding
-    """A recovery is two changes: this one, and the regression that it ended."""
+    """A recovery also makes a change of the regression that it ended."""
     at: str
     """The first run after the change (``started``), or its night."""
     text: str
