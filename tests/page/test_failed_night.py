@@ -57,7 +57,7 @@ def test_an_older_nights_costs_have_that_night_alone() -> None:
 
 def test_markdown_and_page_say_which_cells() -> None:
     report = make_report()
-    words = f"The latest run of 1 cell is not of the night of {NEWEST}: it is shown with its own night"
+    words = f"For 1 cell the latest run is not from the night of {NEWEST}: it is shown with its own night"
     text, page = to_markdown(report), make_page(report)
     page = page.replace('<span class="whole">', "").replace("</span>", "")
     assert f"\n{words}.\n" in text and len(re.findall(rf"^\| {re.escape(NAMED)} \|", text, re.MULTILINE)) == 2

@@ -64,14 +64,14 @@ def test_it_fits_whatever_is_in_it() -> None:
 
 def test_a_line_that_was_scaled_down_is_said() -> None:
     result = run(*PAIR, setup=TcpEnvironment(wan=LONG, wan_asked=ASKED, wan_by="the cable"))
-    assert "scaled  20.0 ms, 10.00 Gbit/s was asked for: rate and buffers are 10.0 % of that" in format_tcp(result)
+    assert "scaled  20.0 ms, 10.00 Gbit/s was requested: rate and buffers are 10.0 % of that" in format_tcp(result)
 
 
 def test_a_congestion_control_without_a_bound_at_a_loss_is_told() -> None:
     legs = [leg_of(replace(SET, congestion=n), SLOW, told(5 * MB, congestion=n)) for n in ("cubic", "bbr")]
     text = "\n".join(bdp_lines(run(*legs, setup=TcpEnvironment(wan=replace(LONG, loss=1e-4)))))
     assert "loss    cubic: about 70.94 Mbit/s in the long run, by Mathis" in text
-    assert "loss    bbr: no such bound: its rate does not follow from the loss" in text
+    assert "loss    bbr: no bound: its rate does not follow from the loss" in text
 
 
 def test_what_hosts_tell_is_cleaned_and_other_runs_have_no_such_table() -> None:
@@ -99,7 +99,7 @@ def test_the_picture_has_a_series_for_each_congestion_control_and_every_bound() 
         "cubic at a loss of 0.01 %: 70.94 Mbit/s, by Mathis",
         "measured, cubic",
         "measured, bbr",
-        "hollow: at least so much",
+        "hollow: a lower bound",
     ]
     (axes,) = figure.axes
     assert axes.get_xscale() == "log" and [one.get_text() for one in axes.get_xticklabels()] == ["1.6 MB", "5 MB"]
@@ -126,6 +126,5 @@ def test_a_published_figure_is_scaled_as_the_line_was() -> None:
     result = run(PAIR[0])
     assert "0.095" in night_of(result, 1.0) and "scaled" not in night_of(result, 1.0)
     scaled = night_of(result, 0.1)
-    assert (
-        "0.949" in scaled and "line and buffers were scaled to 0.1, its ratio is to 0.1 of what was published" in scaled
-    )
+    words = "line and buffers were scaled to 0.1, so its ratio is to 0.1 of the published figure"
+    assert "0.949" in scaled and words in scaled

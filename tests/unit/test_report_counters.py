@@ -28,7 +28,7 @@ AFTER = Observation(
 def test_what_moved_is_told() -> None:
     assert format_counters(BEFORE, AFTER, 2.0).splitlines() == [
         "in 2.00 s",
-        "port 0       received 1.000 kpps, sent unknown (its counter went back)",
+        "port 0       received 1.000 kpps, sent unknown (the counter went back)",
         "port 1       received 1.000 pps, sent unknown",
         "  queue 0    1.000 kpps",
         "dropped      7 rx_dropped on port 0",

@@ -153,7 +153,7 @@ def test_a_defect_of_drawing_is_said_once(monkeypatch: pytest.MonkeyPatch) -> No
     with open_live(make_result(PLAN), stream) as live:
         live.sampled([], LoadStep(Phase.WARMUP, {}, 1.0))
         live.sampled([], LoadStep(Phase.WARMUP, {}, 1.0))
-    assert stream.getvalue() == "no more progress is shown: IndexError: list index out of range\n"
+    assert stream.getvalue() == "progress is no longer shown: IndexError: list index out of range\n"
 
 
 @pytest.mark.parametrize("columns", [40, 80])

@@ -16,7 +16,7 @@ from .sheet import Item, Sheet, figure, format_sheet, make_sheet, with_columns
 from .words import format_whole, name_of
 
 WORDS = {
-    Comparison.SAME: "the same, as far as can be told",
+    Comparison.SAME: "the same within the noise",
     Comparison.FASTER: "faster",
     Comparison.SLOWER: "slower",
     Comparison.CHEAPER: "cheaper",

@@ -26,7 +26,7 @@ NARROWEST = 20
 """Least width of a column of text, unless it needs less or no other column can be left out."""
 LEGIBLE = 8
 """Columns of text are never narrower: lines are longer than the room instead."""
-REMEDY = "a wider terminal, or a pipe, has all columns"
+REMEDY = "a wider terminal or a pipe shows all columns"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 
 

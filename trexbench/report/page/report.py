@@ -211,7 +211,7 @@ class Report:
     @property
     def dated_words(self) -> str:
         cells = format_count(len(self.dated), "cell")
-        return f"The latest run of {cells} is not of the night of {self.night}: it is shown with its own night"
+        return f"For {cells} the latest run is not from the night of {self.night}: it is shown with its own night"
 
     def named(self, cell: Cell) -> str:
         """Name of the cell, with the night of its run if that is not the report's."""
@@ -259,7 +259,7 @@ class Report:
     @property
     def emulated(self) -> str:
         """Sentence of the banner; empty: no processor was emulated."""
-        words = "What is marked so was measured on an emulated processor and is comparable only with itself."
+        words = "Runs with this mark were measured on an emulated processor: compare them only with each other."
         return words if any(row.cell.emulated for row in self.rows) else ""
 
     @property

@@ -61,16 +61,16 @@ def tcp_parts(report: Report) -> Sequence[Part]:
             "tunnels",
             "Tunnels",
             (tunnel_sheet(report), process_sheet(report)),
-            "Each DUT's latest run: the mean rate of payload, what the processes that carry it took of one core "
-            "(100 % is a core without time left), and the payload for each second of CPU that they took on all hosts "
-            "together. The far end of the tunnel is the server, or the DUT.",
+            "Each DUT's latest run: the mean rate of payload, the share of a core that the processes carrying it used "
+            "(100 % is a fully busy core), and the payload per second of CPU that they used on all hosts together. "
+            "The far end of the tunnel is the server or the DUT.",
         ),
         Part(
             "published",
             "Published figures",
             (published_sheet(report),),
-            f"What others have published of the same tests, and what was measured here, in Mbit/s{cpu}. A ratio of a "
-            "line that was scaled down is to the same share of the published figure.",
+            f"Figures that others published for the same tests, and those measured here, in Mbit/s{cpu}. Where the "
+            "line was scaled down the ratio is to the same share of the published figure.",
         ),
     )
 
@@ -82,9 +82,9 @@ def packet_parts(report: Report) -> Sequence[Part]:
             "searches",
             "Searches",
             (search_sheet(report),),
-            "The highest rate at which no more than a goal's share of the frames is lost: NDR (non-drop rate) of none "
-            "at all, PDR (partial drop rate) of the share behind it. The interval: rates that were offered, the lower "
-            "within the goal, the upper beyond it; wider where the DUT varies.",
+            "The highest rate whose loss stays within a goal: NDR (non-drop rate) allows none, PDR (partial drop rate) "
+            "the share behind it. Both ends of the interval were offered: the lower met the goal, the upper did not. "
+            "It is wider where the DUT varies.",
         ),
         Part(
             "sizes",
@@ -92,8 +92,8 @@ def packet_parts(report: Report) -> Sequence[Part]:
             (size_sheet(sized),),
             figures=(size_figure(sized),) if sized else (),
             caption="Frames per second of all directions together over the frame size with FCS (RFC 2544, section "
-            "26.1). Dashed: line rate, the theoretical maximum. Open markers: at least so much. The vertical axis has "
-            "a log scale. In the table the share is of one direction's line rate, so up to 200\u00a0% of both.",
+            "26.1). Dashed: line rate, the theoretical maximum. Open markers: lower bounds. The vertical axis has a "
+            "log scale. In the table the share is of one direction's line rate, so up to 200\u00a0% for both.",
         ),
     )
 

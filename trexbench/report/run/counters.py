@@ -82,4 +82,4 @@ def _details(before: Observation, after: Observation) -> Iterator[str]:
 def _rate(then: int | None, now: int | None, apart_s: float) -> str:
     if then is None or now is None:
         return "unknown"
-    return format_pps((now - then) / apart_s) if now >= then else "unknown (its counter went back)"
+    return format_pps((now - then) / apart_s) if now >= then else "unknown (the counter went back)"

@@ -164,7 +164,7 @@ class Live:
         except Exception as error:
             self._failed = True
             with suppress(Exception):
-                self.stream.write(f"no more progress is shown: {type(error).__name__}: {error}\n")
+                self.stream.write(f"progress is no longer shown: {type(error).__name__}: {error}\n")
 
 
 def format_progress(plan: Plan, progress: LiveProgress) -> str:

@@ -60,7 +60,7 @@ def compose_plot(*plots: PlotFigure) -> Figure:
         axes.label_outer()
         axes.grid(color="#dddddd", linewidth=0.6)
     if any(any(line.bounds or ()) for line in measured):
-        axes.plot([], [], "o", color=GREY, markerfacecolor="white", label="hollow: at least so much")
+        axes.plot([], [], "o", color=GREY, markerfacecolor="white", label="hollow: a lower bound")
     figure.legend(loc="outside lower center", fontsize=8, ncols=2, frameon=False)
     return figure
 

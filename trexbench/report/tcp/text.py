@@ -213,14 +213,14 @@ def _path_lines(result: TcpResult, rows: Sequence[BdpRow]) -> Iterator[str]:
     if setup.wan is not None:
         yield f"WAN     {setup.wan}{f', by {clean(setup.wan_by)}' if setup.wan_by else ''}"
     if setup.wan_asked is not None:
-        yield f"scaled  {setup.wan_asked} was asked for: rate and buffers are {format_share(setup.scale)} of that"
+        yield f"scaled  {setup.wan_asked} was requested: rate and buffers are {format_share(setup.scale)} of that"
     if product is not None:
         parts = f"{format_bits(product.rate_bps)} x {format_time(product.delay_s)}"
         yield f"BDP     {format_size(product.size_bytes)}: {parts} ({product.by})"
     if (trip_s := next((row.round_trip_s for row in rows if row.round_trip_s), None)) is not None:
         yield f"ping    {format_time(trip_s)} round trip of the idle path, the median"
     for row in {row.congestion: row for row in rows}.values() if setup.wan is not None and setup.wan.loss else ():
-        most = "no such bound: its rate does not follow from the loss"
+        most = "no bound: its rate does not follow from the loss"
         if row.loss_bps is not None:
             most = f"about {format_bits(row.loss_bps)} in the long run, by {row.loss_law}"
         yield clean(f"loss    {row.congestion}: {most}")
