@@ -1,4 +1,4 @@
-"""Findings by their likely cause: those of one DUT that began together, headed by what the rate did. Pure."""
+"""Group findings by their likely cause: those of one DUT that began together, led by its rates. Pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from .regression import Finding, Judgement
 
 @dataclass(frozen=True)
 class FindingGroup:
-    """Findings of one DUT, variant and WAN, of one kind and direction, that began in one night or in one beside it.
-
-    findings: the most telling metric first, then the largest change. since: the night in which most of them, of rates
-    first, began; now: the last night. differences: of the first finding's cell, between the documents
-    of its last run before ``since`` and of its first one from then on; None: not compared.
-    """
+    """Findings of one DUT, variant and WAN, of one kind and direction, that began in one night or the one beside it."""
 
     section: Kind
     findings: tuple[Finding, ...]
+    """The most telling metric first, then the largest change."""
     since: str
+    """The night in which most of them began; rates decide first."""
     now: str
+    """The last night."""
     differences: tuple[Difference, ...] | None = None
+    """Between the first finding's cell's documents before and from ``since`` on; None: not compared."""
 
     @property
     def first(self) -> Finding:
@@ -34,8 +33,8 @@ class FindingGroup:
 
     @property
     def leading(self) -> tuple[Finding, ...]:
-        """Findings of the headline: all rates, or the most telling metric that there is."""
-        return tuple(one for one in self.findings if one.metric.rank == self.first.metric.rank)
+        """Findings of the headline: all rates, or else all of the most telling metric."""
+        return tuple(finding for finding in self.findings if finding.metric.rank == self.first.metric.rank)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -47,49 +46,49 @@ class FindingGroup:
         return day_words(self.since, self.now)
 
     def by_metric(self) -> Mapping[str, Sequence[Finding]]:
-        """The findings by their metric's name, the most telling first."""
-        found: dict[str, list[Finding]] = {}
+        """Findings by the name of their metric, the most telling first."""
+        by_name: dict[str, list[Finding]] = {}
         for finding in self.findings:
-            found.setdefault(finding.metric.name, []).append(finding)
-        return found
+            by_name.setdefault(finding.metric.name, []).append(finding)
+        return by_name
 
 
 def groups_of(judgement: Judgement) -> tuple[FindingGroup, ...]:
-    """All groups of a judgement: what alarms first, then by metric and by the size of the change."""
-    apart = {Kind.REGRESSION: judgement.regressions, Kind.OLDER: judgement.older, Kind.INSUFFICIENT: ()}
-    every: list[FindingGroup] = []
+    """Group a judgement's findings: what alarms first, then by metric and by the size of the change."""
+    sections = {Kind.REGRESSION: judgement.regressions, Kind.OLDER: judgement.older, Kind.INSUFFICIENT: ()}
+    all_groups: list[FindingGroup] = []
     for section in Kind:
-        groups, findings = [], apart.get(section, judgement.of(section))
-        for night, part in _parts(findings, judgement.nights):
-            ordered = tuple(sorted(part, key=lambda one: (*_size(one), str(one.cell))))
+        groups = []
+        for night, alike in _by_cause(sections.get(section, judgement.of(section)), judgement.nights):
+            ordered = tuple(sorted(alike, key=lambda finding: (*_importance(finding), str(finding.cell))))
             first = ordered[0]
             now = judgement.now or first.told or night
             groups.append(FindingGroup(section, ordered, night, now, judgement.differences.get((first.cell, night))))
-        every += sorted(groups, key=lambda one: (*_size(one.first), one.since, str(one.first.cell)))
-    return tuple(every)
+        all_groups += sorted(groups, key=lambda group: (*_importance(group.first), group.since, str(group.first.cell)))
+    return tuple(all_groups)
 
 
-def _parts(findings: Iterable[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:
-    """Parts that may have one cause each, with the night in which most of them began.
+def _by_cause(findings: Iterable[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:
+    """Split findings into parts that may have one cause each, with the night in which most of a part began.
 
-    Those that began in the measured night beside it are among them: of two figures that a change moves by different
-    amounts one is told to begin a night later, or earlier by chance.
+    A part includes the measured nights beside that one: where a change moves two figures by different amounts, the
+    smaller move is detected a night late, or early by chance.
     """
     alike: dict[tuple[object, ...], list[Finding]] = {}
-    for one in findings:
-        key = (one.cell.dut_words, one.cell.simulated, one.worse, one.shape is Shape.DRIFT, one.note)
-        alike.setdefault(key, []).append(one)
+    for finding in findings:
+        cell = finding.cell
+        key = (cell.dut_words, cell.simulated, finding.worse, finding.shape is Shape.DRIFT, finding.note)
+        alike.setdefault(key, []).append(finding)
     for left in alike.values():
         while left:
-            every = [one.since or "" for one in left]
-            rates = [one.since or "" for one in left if one.metric.bounded]
-            night = min(every, key=lambda since: (-rates.count(since), -every.count(since), since))
+            starts = [finding.since or "" for finding in left]
+            rates = [finding.since or "" for finding in left if finding.metric.bounded]
+            night = min(starts, key=lambda since: (-rates.count(since), -starts.count(since), since))
             at = nights.index(night) if night in nights else len(nights) + 1
             beside = {night, *nights[max(0, at - 1) : at + 2]}
-            yield night, [one for one in left if (one.since or "") in beside]
-            left = [one for one in left if (one.since or "") not in beside]
+            yield night, [finding for finding in left if (finding.since or "") in beside]
+            left = [finding for finding in left if (finding.since or "") not in beside]
 
 
-def _size(finding: Finding) -> tuple[int, float]:
-    """For sorting: the most telling metric first, then the largest difference."""
+def _importance(finding: Finding) -> tuple[int, float]:
     return finding.metric.rank, -finding.severity

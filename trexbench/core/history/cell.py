@@ -1,4 +1,4 @@
-"""Cells: what is measured again every night, as values; runs of one cell are comparable over time. Pure."""
+"""Cells, the identities of measurements that are repeated every night: runs of one cell compare over time. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cell:
 
     dut: str
     mode: str | TcpMode
-    """The profile's mode of packets, or how TCP is sent."""
+    """The packet profile's mode, or the way TCP is sent."""
     bidir: bool
     rx_queues: int | None
     """Queues of the DUT; None where unknown."""
@@ -35,12 +35,12 @@ class Cell:
     variant: str | None = None
     """Variant of the DUT; None: without any."""
     over: TrafficPath | None = None
-    """The path of a run by hand besides the DUT; None also for a suite's run, as a suite has variants for that."""
+    """Path besides the DUT, of a run by hand; None for a suite's run, since a suite has variants for that."""
     held_pps: float | None = None
     """The given rate of EFFICIENCY, in frames per second and direction."""
     emulated: bool = field(default=False, compare=False)
-    """The DUT's processor was emulated: a mark only, as a suite does not know it beforehand. Histories know it by
-    their rows, see series.differences."""
+    """The DUT's processor was emulated. A mark only, as a suite cannot know it beforehand; histories go by their rows,
+    see series.differences."""
 
     @property
     def mark(self) -> str:
@@ -57,17 +57,21 @@ class Cell:
 
     @property
     def load(self) -> Cell:
-        """The part that says what is sent and how, as a cell of no DUT."""
+        """The traffic alone, as a cell without a DUT."""
         return Cell("", self.mode, self.bidir, None, self.kind, held_pps=self.held_pps)
 
     @property
     def dut_words(self) -> str:
-        """The DUT, its variant, and what its runs went through."""
-        return " ".join(filter(None, (self.dut, self.variant, f"over {self.over}" if self.over else "")))
+        """The DUT, its variant, and the path of its runs."""
+        return " ".join(filter(None, (self.dut, self.variant, self._over_words)))
+
+    @property
+    def _over_words(self) -> str:
+        return f"over {self.over}" if self.over else ""
 
     @property
     def kind_words(self) -> str:
-        """Words that distinguish its runs from ramps: ``saturate``, ``efficiency at 1 Mpps``; empty for ramps."""
+        """Suffix that distinguishes runs from ramps: ``saturate``, ``efficiency at 1 Mpps``; empty for ramps."""
         return suffix_of(self.kind) if self.held_pps is None else f"{self.kind} at {nominal(format_pps(self.held_pps))}"
 
     @property
@@ -76,18 +80,17 @@ class Cell:
         return " ".join(filter(None, (self.dut, self.variant, str(self.mode))))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, with names in place of what they stand for."""
+        """JSON values, with names in place of objects."""
         return {**vars(self), "mode": str(self.mode), "over": str(self.over or "")}
 
     def __str__(self) -> str:
-        over = f"over {self.over}" if self.over else ""
         queues = f"{self.rx_queues}q" if self.rx_queues is not None else ""
         way = "bidir" if self.bidir else "uni"
-        return " ".join(filter(None, (self.known_by, way, queues, self.kind_words, over, self.mark)))
+        return " ".join(filter(None, (self.known_by, way, queues, self.kind_words, self._over_words, self.mark)))
 
 
 def is_chosen(cell: Cell, only: Sequence[str]) -> bool:
-    """Test whether the cell, named with or without its mark, matches a pattern of ``--only``; none means all."""
+    """Test whether the cell, with or without its mark, matches a pattern of ``--only``; no pattern means all."""
     if not only:  # as nearly always, of very many rows
         return True
     names = str(cell), str(cell.unmarked)
@@ -95,12 +98,12 @@ def is_chosen(cell: Cell, only: Sequence[str]) -> bool:
 
 
 def is_like(name: str, pattern: str) -> bool:
-    """Test whether a cell's name matches the pattern; it always matches itself, with whatever letters."""
+    """Test whether a cell's name matches the pattern; it always matches itself, even with glob characters."""
     return name == pattern or fnmatchcase(name, pattern)
 
 
 def by_given_rate(cells: Iterable[Cell]) -> list[Cell]:
-    """The cells in this order, but those that differ in their given rate alone together, the lowest rate first."""
+    """Keep the order of cells, but bring those together that differ only in their given rate, the lowest rate first."""
     families: dict[Cell, dict[Cell, float]] = {}
     for cell in cells:
         families.setdefault(replace(cell, held_pps=None), {})[cell] = cell.held_pps or 0.0
@@ -108,7 +111,7 @@ def by_given_rate(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def cell_of(result: RunResult) -> Cell:
-    """The cell of a run of packets."""
+    """Return the cell of a packet run."""
     mode, queues, held = result.command.get("mode", ""), result.command.get("rx_queues"), result.held_pps
     kind = result.plan.kind if held is None else EFFICIENCY
     cell = Cell("", str(mode), result.plan.bidir, queues if type(queues) is int else None, kind, held_pps=held)
@@ -116,7 +119,7 @@ def cell_of(result: RunResult) -> Cell:
 
 
 def placed(cell: Cell, result: RunResult | TcpResult, over: TrafficPath | None) -> Cell:
-    """The cell with the DUT, the variant and the path of a run; a router that dials in is no other cell by that."""
+    """Add a run's DUT, variant and path to the cell; a router dialling in is the same cell as without PPPoE."""
     name, variant = str(result.dut.get("name", "")), text_of(result.command.get("variant"))
     over = replace(over, pppoe=False) if over is not None and not text_of(result.command.get("suite")) else None
     over = over if over != TrafficPath() else None
@@ -125,5 +128,5 @@ def placed(cell: Cell, result: RunResult | TcpResult, over: TrafficPath | None) 
 
 
 def text_of(value: object) -> str | None:
-    """Read a document's text; None for nothing, and for what is no text."""
+    """Return a document's text; None for empty text and other values."""
     return value if isinstance(value, str) and value else None

@@ -1,4 +1,4 @@
-"""Two runs side by side, or two sets of runs cell by cell: may they be compared, and by how much do they differ."""
+"""Compare two runs, or two sets of runs cell by cell: are they comparable, and by how much do they differ. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Differing = Callable[[RunRow, RunRow], str | None]
 
 
 class Comparison(str, Enum):
-    """The second run's direction compared with the first's. UNKNOWN: one was not limited by its DUT."""
+    """The second run's figure against the first's. UNKNOWN: the DUT was not the limit of one of them."""
 
     SAME = "same"
     FASTER = "faster"
@@ -41,8 +41,8 @@ class FigureDifference:
 
     @property
     def noise(self) -> float:
-        """The uncertainty of both together."""
-        return hypot(*(one.uncertainty for one in self.figures))
+        """Combined uncertainty of both figures."""
+        return hypot(*(figure.uncertainty for figure in self.figures))
 
     @property
     def difference(self) -> float:
@@ -51,14 +51,14 @@ class FigureDifference:
 
     @property
     def share(self) -> float | None:
-        """The difference as a share of the first value; None where that is 0."""
+        """The difference as a share of the first value; None if that is 0."""
         return self.difference / self.figures[0].value if self.figures[0].value else None
 
     @property
     def verdict(self) -> Comparison:
-        """A bound decides only where it is beyond the other value: at least 5 is faster than 4.
+        """Which figure is better; a lower bound decides only beyond the other value: at least 5 is faster than 4.
 
-        A cost has no uncertainty: what is too small to report as a change of its history is no difference.
+        A cost has no uncertainty: below the smallest change that histories report, two costs are the same.
         """
         first, second = self.figures
         least = self.noise if self.metric.bounded else max(self.noise, self.metric.minimum * first.value)
@@ -71,28 +71,28 @@ class FigureDifference:
 
 
 def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Direction | None, FigureDifference]]:
-    """The directions that both runs have, in the order of the first; None: of all, the cost at a given rate."""
+    """Yield each direction that both runs have, in the first run's order; None: the cost at a given rate, of all."""
     if any(run.held_pps is not None for run in (first, second)):
         before, after = (figures_of(run.held_cost, COST.column).get(COST.column) for run in (first, second))
         if before is not None and after is not None:
             yield None, FigureDifference(COST, (before, after))
         return
-    rates = [
-        {one.direction: Figure(one.maximum_pps, one.uncertainty_pps, one.at_least) for one in run.analysis.directions}
+    ours, theirs = (
+        {way.direction: Figure(way.maximum_pps, way.uncertainty_pps, way.at_least) for way in run.analysis.directions}
         for run in (first, second)
-    ]
-    for direction in filter(rates[1].__contains__, rates[0]):
-        yield direction, FigureDifference(RATE, (rates[0][direction], rates[1][direction]))
+    )
+    for direction in filter(theirs.__contains__, ours):
+        yield direction, FigureDifference(RATE, (ours[direction], theirs[direction]))
 
 
 def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
-    """Why a difference between these runs may have another cause than the DUTs; nothing where it may not."""
+    """Yield reasons other than the DUTs that could explain a difference between two runs."""
     kinds = [cell.kind_words if cell.held_pps else f"a {cell.kind}" for cell in map(cell_of, (first, second))]
     if kinds[0] != kinds[1]:
         yield f"one is {kinds[0]}, the other {kinds[1]}"
     if first.plan.directions != second.plan.directions:
-        one, other = (", ".join(map(str, run.plan.directions)) for run in (first, second))
-        yield f"directions {one} and {other}"
+        ours, theirs = (", ".join(map(str, run.plan.directions)) for run in (first, second))
+        yield f"directions {ours} and {theirs}"
     both = first.profiles.keys() & second.profiles.keys()
     if any(first.profiles[d].get("digest") != second.profiles[d].get("digest") for d in both):
         yield f"other traffic: {first.profile.get('mix')} and {second.profile.get('mix')}, or other headers"
@@ -105,9 +105,9 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
 
 
 def differing_facts(one: object, other: object) -> str | None:
-    """The names of differing facts, in brackets; empty where there are none to name.
+    """Name the facts that differ, in brackets; empty if they differ and none can be named.
 
-    None: the facts that both runs have read are the same, and one trexbench has read more of them than the other.
+    None: all facts that both runs read are the same; a newer trexbench merely read more of them.
     """
     if not isinstance(one, dict) or not isinstance(other, dict) or "not attested" in {**one, **other}:
         return ""
@@ -118,11 +118,12 @@ def differing_facts(one: object, other: object) -> str | None:
 
 @dataclass(frozen=True)
 class CellPair(FigureDifference):
-    """One cell in both sets, complete runs only, with the medians of their figures. unlike: see find_unlike."""
+    """One cell in both sets, complete runs only, with the medians of their figures."""
 
     first: tuple[RunRow, ...]
     second: tuple[RunRow, ...]
     unlike: tuple[str, ...] = ()
+    """Reasons as those of find_unlike."""
 
     @property
     def cell(self) -> Cell:
@@ -131,20 +132,19 @@ class CellPair(FigureDifference):
 
 @dataclass(frozen=True)
 class SetComparison:
-    """Two sets, cell by cell. only_first, only_second: cells of one set. left_out: runs that ended early or have no
-    figure.
-    """
+    """Two sets of runs, cell by cell."""
 
     pairs: tuple[CellPair, ...]
     only_first: tuple[Cell, ...]
     only_second: tuple[Cell, ...]
     left_out: tuple[RunRow, ...]
+    """Runs that ended early or have no figure."""
 
 
 def middle_of(rows: Sequence[RunRow]) -> Figure:
-    """The median of the runs' figures, a bound where a higher value of one among them would raise it.
+    """Return the median of the runs' figures, a lower bound if a higher value of one of them would raise it.
 
-    uncertainty: that of a single run, and the spread of the runs (95 %).
+    Its uncertainty combines that of a single run with the spread of the runs (95 %).
     """
     figures = [row.figure for row in rows if row.figure is not None]
     values, count = [figure.value for figure in figures], len(figures)
@@ -158,15 +158,15 @@ def middle_of(rows: Sequence[RunRow]) -> Figure:
 def compare_sets(
     first: Sequence[RunRow], second: Sequence[RunRow], differing: Differing = lambda *_: ""
 ) -> SetComparison:
-    """Cells of the first set beside the same ones of the second; if each set has one DUT, the DUTs may differ.
+    """Pair the cells of two sets; if each set is of one DUT, the DUTs may differ.
 
-    differing: says in which facts two runs differ, as differing_facts.
+    differing: names the facts in which two runs differ, as differing_facts does.
     """
     left_out = tuple(row for row in (*first, *second) if not (row.complete and row.figure))
     first, second = ([row for row in rows if row.complete and row.figure] for rows in (first, second))
     names = [{row.cell.dut for row in rows} for rows in (first, second)]
     two_duts = len(names[0]) == len(names[1]) == 1 and names[0] != names[1]
-    ours, theirs = _grouped(first, two_duts), _grouped(second, two_duts)
+    ours, theirs = (_group(rows, two_duts) for rows in (first, second))
     pairs, alone, matched = [], [], set()
     for key, rows in ours.items():
         partners = _partners(key, ours, theirs, two_duts)
@@ -185,27 +185,33 @@ def _unlike_rows(first: Sequence[RunRow], second: Sequence[RunRow], differing: D
     """Yield reasons as find_unlike does, for runs of one cell."""
     both = [*first, *second]
     if len({row.cell.simulated for row in both}) > 1:
-        one, other = ("simulated", "measured") if first[0].cell.simulated else ("measured", "simulated")
-        yield f"one is {one}, the other {other}"
-    apart = (one for row in both for one in differences(both[0], row))
-    yield from dict.fromkeys(difference_words(*one, " and ") for one in apart)
+        ours, theirs = ("simulated", "measured") if first[0].cell.simulated else ("measured", "simulated")
+        yield f"one is {ours}, the other {theirs}"
+    conditions = (condition for row in both for condition in differences(both[0], row))
+    yield from dict.fromkeys(difference_words(*condition, " and ") for condition in conditions)
     if first[0].cell.dut == second[0].cell.dut:
         others = {row.facts: row for row in both if row.facts != first[0].facts}
-        told = (words for row in others.values() if (words := differing(first[0], row)) is not None)
-        yield from (f"{first[0].cell.dut} was not configured alike{words}" for words in islice(told, 1))
+        reasons = (words for row in others.values() if (words := differing(first[0], row)) is not None)
+        yield from (f"{first[0].cell.dut} was not configured alike{words}" for words in islice(reasons, 1))
 
 
-def _grouped(rows: Sequence[RunRow], two_duts: bool) -> dict[Cell, list[RunRow]]:
-    """Complete runs by cell, without the DUT's name where two DUTs are compared."""
-    found = cells_of(rows)
-    return {replace(cell, dut="") if two_duts else cell: found[cell] for cell in sorted(found, key=_order)}
+def _group(rows: Sequence[RunRow], two_duts: bool) -> dict[Cell, list[RunRow]]:
+    """Group complete runs by cell, in order; without the DUT's name where two DUTs are compared."""
+
+    def order(cell: Cell) -> tuple[object, ...]:
+        queues = -1 if cell.rx_queues is None else cell.rx_queues
+        name = cell.dut, cell.variant or "", str(cell.over or ""), str(cell.mode)
+        return *name, cell.bidir, queues, cell.held_pps or 0.0, cell.kind, cell.simulated
+
+    by_cell = cells_of(rows)
+    return {replace(cell, dut="") if two_duts else cell: by_cell[cell] for cell in sorted(by_cell, key=order)}
 
 
 def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, object], two_duts: bool) -> list[Cell]:
-    """The other set's cells to compare this one with: the same one, else a simulated one with a measured one.
+    """Find the other set's cells to compare this one with: the same, else the simulated twin of a measured one.
 
-    Else those through another WAN or tunnel, which are unlike. Two DUTs need not have the same numbers of queues: a
-    single one is compared with all of the other DUT's.
+    Else those through another WAN or tunnel, which are unlike. Two DUTs need not have the same number of queues: a
+    single cell is compared with all of the other DUT's.
     """
     elsewhere = (replace(key, over=over) for over in dict.fromkeys(other.over for other in theirs) if over != key.over)
     for wanted in (key, replace(key, simulated=not key.simulated), *elsewhere):
@@ -218,9 +224,4 @@ def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, obje
         if alike:
             return alike
     return []
-
-
-def _order(cell: Cell) -> tuple[object, ...]:
-    queues = -1 if cell.rx_queues is None else cell.rx_queues
-    kind = cell.held_pps or 0.0, cell.kind
-    return cell.dut, cell.variant or "", str(cell.over or ""), str(cell.mode), cell.bidir, queues, *kind, cell.simulated
+    return []

@@ -1,15 +1,15 @@
-"""Where a history of nights changed its level: lasting steps, and drift. Pure.
+"""Find where a history of nights changed its level: lasting steps, and drift. Pure.
 
-Judged as on the morning after each night, from the nights until then: every night may begin a new level. It is compared
-with the first nights of the level before, which a slow change leaves, too. There is a change if
+A history is judged as on the morning after each night, from the nights until then: every night may begin a new level.
+It is compared with the first nights of the level before, which a slow change leaves, too. There is a change if
 
 1. at least two nights lie beyond it, three in four of them near the new level;
-2. the difference is not below the smallest effect worth reporting;
+2. the difference reaches the smallest effect worth reporting;
 3. it is ``SCORE`` standard errors: a t statistic as a normal score (Wallace 1959), so that few nights must show more;
 4. the DUT was not near the new level so often that habit or noise would explain the nights.
 
-What was found stays found: later nights add changes, and never withdraw one. Each number names what it is fixed by: a
-table of ``benchmarks/detection.py``.
+A change once found stays found: later nights only add changes. Each constant names the table of
+``benchmarks/detection.py`` that fixes it.
 """
 
 from __future__ import annotations
@@ -27,27 +27,24 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 
 FIRST_NIGHTS, ASSUMED = 5, 3
-"""Fewest nights before a change that show a DUT's noise, and the weight, in nights, of the noise assumed before (half
-the smallest effect); fixed by the false alarms of young histories."""
+"""Fewest nights before a change that show a DUT's noise; weight, in nights, of the noise assumed beforehand (half the
+smallest effect); fixed by the false alarms of young histories."""
 BASELINE, LATELY = 60, 2 * FIRST_NIGHTS
-"""The most nights from which a change is judged: before it (steps found), and since, which is also the weight of the
-noise that a new level takes over; fixed by false alarms where a night is like the one before, and by recoveries."""
+"""Most nights by which a change is judged: before it (fixed by steps found), and since it, which is also the weight of
+the noise that a new level inherits (fixed by false alarms where a night is like the one before, and by recoveries)."""
 SCORE, ALONE = 3.7, 4.2
-"""The score of a change, and that of one night which is suspected; fixed by false alarms, and false suspicions, against
-steps found."""
+"""Score of a change, and of a single suspected night; fixed by false alarms, and false suspicions, against steps."""
 NEAR, AGREE = 0.6, 0.75
-"""A night that shows this share of a step is near the new level; the share of the nights that must be near it;
-fixed by single bad nights."""
+"""Share of a step at which a night is near the new level; share of the nights that must be. Fixed by bad nights."""
 CHANCE, SURPRISE = 1e-3, 0.2
-"""The nights prove nothing if the DUT's former nights explain them with more than this probability; the second is added
-to those near the new level, as few nights cannot show that something is rare. Fixed by DUTs of
-two modes."""
+"""The nights prove nothing if the DUT's former nights explain them with more than this probability; added to the count
+of former nights near the new level, as few nights cannot show that something is rare. Fixed by DUTs of two modes."""
 REACH = 3.0
-"""A night counts as no farther from its level than so many standard deviations; fixed by single bad nights."""
+"""Standard deviations from its level beyond which a night counts as no farther; fixed by single bad nights."""
 SURE = 0.95
-"""The probability that a change began within the nights that are stated for it."""
+"""Probability that a change began within the nights stated for it."""
 MEDIAN_ERROR, FROM_MEDIAN = 1.2533, 1.4826
-"""Ratios of normal values: a median's standard error to a mean's; standard deviation to median distance."""
+"""Ratios for normal values: a median's standard error to a mean's; standard deviation to median distance."""
 
 
 class Shape(str, Enum):
@@ -57,27 +54,29 @@ class Shape(str, Enum):
 
 @dataclass(frozen=True)
 class LevelChange:
-    """A change of level at the night of index ``at``, found after ``told`` nights. noise: of one night (a standard
-    deviation); score: the difference in standard errors. A drift begins at ``at`` without a sharp edge.
-    """
+    """A change of level. A drift has no sharp edge."""
 
     at: int
+    """Index of the night in which it began."""
     told: int
+    """Number of nights after which it was found."""
     before: float
     after: float
     noise: float
+    """A night's standard deviation."""
     score: float
+    """The difference in standard errors."""
     shape: Shape = Shape.STEP
 
     @property
     def start(self) -> int:
-        """The first night of the new level."""
+        """First night of the new level."""
         return self.at if self.shape is Shape.STEP else self.told - 1
 
 
 @dataclass(frozen=True)
 class Smallest:
-    """The smallest effect worth reporting: a share of the level, but at least so much in the figure's own unit."""
+    """The smallest effect worth reporting: a share of the level, but at least ``absolute`` in the figure's own unit."""
 
     share: float
     absolute: float = 0.0
@@ -87,10 +86,10 @@ class Smallest:
 
 
 class _Level(NamedTuple):
-    """A level as some nights show it; in columns: the levels before each of many nights."""
+    """A level as some nights show it; or in columns, the level before each of many nights."""
 
     nights: Values | float
-    """Their number."""
+    """Number of the nights."""
     mean: Values | float
     noise: Values | float
     """A night's standard deviation."""
@@ -98,7 +97,7 @@ class _Level(NamedTuple):
     """Degrees of freedom of the noise."""
 
     def scores(self, away: Values | float, nights: NDArray[np.int_] | int) -> Values:
-        """The mean distance of so many nights from the level: a t statistic as the score of a normal distribution."""
+        """Score the mean distance of so many nights from the level: a t statistic as a standard normal value."""
         freedom = self.weight
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             ratio = np.abs(away) / (self.noise * np.sqrt(1 / np.asarray(nights) + 1 / self.nights))
@@ -106,7 +105,7 @@ class _Level(NamedTuple):
 
 
 def find_changes(values: Sequence[float], smallest: Smallest) -> list[LevelChange]:
-    """Every change of a history, oldest first; independent of the values' unit."""
+    """Find every change of a history, oldest first; independent of the values' unit."""
     unit = 2.0 ** int(np.frexp(np.max(np.abs(values), initial=0.0))[1])
     history = [value / unit for value in values]  # so that squares do not overflow
     inside = Smallest(smallest.share, smallest.absolute / unit)
@@ -117,12 +116,12 @@ def find_changes(values: Sequence[float], smallest: Smallest) -> list[LevelChang
 
 
 def noise_of(values: Sequence[float]) -> float | None:
-    """The standard deviation of nights of one level, far ones drawn in; None where fewer than FIRST_NIGHTS tell it."""
+    """Return the standard deviation of nights of one level, outliers drawn in; None for fewer than FIRST_NIGHTS."""
     return float(_level_of(values).noise) if len(values) >= FIRST_NIGHTS else None
 
 
 def is_far(value: float, nights: Sequence[float], least: float, noise: float | None = None) -> bool:
-    """Test whether a night differs by more than chance, and by ``least``, from those of a level.
+    """Test whether a night differs from those of a level by more than chance, and by ``least``.
 
     noise: of the level before; without it, FIRST_NIGHTS must show it.
     """
@@ -134,9 +133,9 @@ def is_far(value: float, nights: Sequence[float], least: float, noise: float | N
 
 
 def nights_of_change(values: Sequence[float], at: int, before: float, after: float, noise: float) -> tuple[int, int]:
-    """The first and the last index at which a step may have begun: SURE of the probability, and ``at`` itself.
+    """Return the first and last index at which a step may have begun: SURE of the probability, and ``at`` itself.
 
-    values: of the two levels alone, which are known; each index is as likely as another before they are seen.
+    values: of the two levels alone, whose means are known. A priori every index is equally likely.
     """
     if noise <= 0:
         return at, at
@@ -150,7 +149,7 @@ def nights_of_change(values: Sequence[float], at: int, before: float, after: flo
 
 
 def _level_of(nights: Sequence[float], assumed: float = 0.0, weight: float = 0.0) -> _Level:
-    """assumed: their noise as it was known before, with the weight of so many nights."""
+    """Estimate a level. assumed: the noise known beforehand, with the weight of so many nights."""
     middle = median(nights)
     reach = REACH * max(FROM_MEDIAN * median([abs(night - middle) for night in nights]), assumed)
     drawn_in = [min(max(night, middle - reach), middle + reach) for night in nights]
@@ -160,7 +159,7 @@ def _level_of(nights: Sequence[float], assumed: float = 0.0, weight: float = 0.0
 
 
 def _next_change(history: Sequence[float], changes: Sequence[LevelChange], smallest: Smallest) -> LevelChange | None:
-    """The first change of the level that the last one of ``changes`` led to."""
+    """Find the first change after the last of ``changes``."""
     start, least = (changes[-1].start, 2) if changes else (0, FIRST_NIGHTS)
     size = len(history) - start
     if size < least + 2:
@@ -186,9 +185,9 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
 
 
 def _is_lasting(history: Sequence[float], changes: Sequence[LevelChange], place: int, end: int, base: _Level) -> bool:
-    """Test whether the nights [place, end) agree on a level, and the DUT is not there by habit.
+    """Test whether the nights [place, end) agree on a level that is not a habit of the DUT.
 
-    Former nights near it are no habit if they are of a level that the DUT left once, as was found: it may return.
+    Former nights near it are no habit if they belong to a level that the DUT was found to leave once: it may return.
     """
     since, begin = np.asarray(history[place:end]), max(0, place - BASELINE)
     level = float(since.mean())
@@ -211,7 +210,7 @@ def _is_lasting(history: Sequence[float], changes: Sequence[LevelChange], place:
 def _as_step_or_drift(
     history: Sequence[float], begin: int, place: int, end: int, base: _Level, score: float
 ) -> LevelChange:
-    """The change as a step or a drift, whichever fits the nights [begin, end) better."""
+    """Describe the change as a step or a drift, whichever fits the nights [begin, end) better."""
     shown = np.asarray(history[begin:end])
     nights = np.arange(len(shown))
     rest = shown - np.polyval(np.polyfit(nights, shown, 1), nights)

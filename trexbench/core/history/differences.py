@@ -1,56 +1,66 @@
-"""Find differences between two run documents that may matter to their figures: DUT, tester, programs, conditions. Pure.
+"""Find differences between two run documents that may explain their figures: DUT, tester, programs, conditions. Pure.
 
-Documents are read as they were stored, of any version and kind: what is missing in one of them counts as absent.
+Documents of any version and kind are read as they were stored; what is missing counts as absent.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 LONGEST = 80
-"""Characters of a value; longer ones are cut."""
+"""Most characters of a value; longer ones are cut."""
 _VOLATILE = re.compile(
     r"uptime|pids?|(?:.*_)?time(?:stamp)?|date|started|finished|since|count(?:er)?s?|(?:rx|tx)?_?(?:packets|bytes|errors)"
     r"|drops|load(?:avg)?|temperature.*|celsius|.*sha256|digest|boot_id|irq|state|unknown|hostname|address"
     r"|planned|id|night|label|suite|(?:m|c)hz",
     re.IGNORECASE,
 )
-"""Names of what changes by itself, or cannot matter; and what may be a secret, in a name or in an address."""
+"""Names of what changes by itself, or cannot matter."""
 _SECRET = re.compile(r"passw|secret|token|credential|private|psk|//[^/ ]*@", re.IGNORECASE)
+"""Names, or addresses, that may hold a secret."""
 _NAMES = ("name", "interface", "direction", "port", "queue", "to", "prefix")
-"""Keys by which the entries of a list are told apart."""
+"""Keys by which the entries of a list are matched."""
 _CONFIG, _TEXT = "DUT's config file", "text"
 _READ = ("DUT", "generator", "tester", "endpoints")
-"""Parts whose facts are read: a fact that one document has no name for is one that its trexbench did not read."""
+"""Parts read from machines: a fact missing from one document was not read by its version of trexbench."""
 _ABSENT = object()
 
 
 @dataclass(frozen=True)
 class Difference:
-    """path: from the part of the test downwards, as in ``("DUT", "interfaces", "ix0", "mtu")``. None: absent."""
+    """A value that differs; None: absent."""
 
     path: tuple[str, ...]
+    """From the part of the test downwards: ``("DUT", "interfaces", "ix0", "mtu")``."""
     before: str | None
     after: str | None
 
 
 def compare_documents(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """All differences, the DUT's first; of one part what stands at the top first, since versions do.
+    """Find all differences, the DUT's first; in each part from the top level (versions) down.
 
-    dut.config may be a mapping, so that its values are compared; of a text is told only that it is another.
+    If dut.config is a mapping, its values are compared; of a text it is only reported that it differs.
     """
-    found: list[Difference] = []
+    alike: dict[tuple[object, ...], list[Difference]] = {}  # those of several interfaces, or the like
     for (part, old), (_, new) in zip(_parts(before), _parts(after), strict=True):
-        found += sorted(_differences(old, new, (part,)), key=lambda one: len(one.path))
-    return tuple(_together(found))
+        for difference in sorted(_differences(old, new, (part,)), key=lambda difference: len(difference.path)):
+            path = difference.path
+            key = (path[:2], path[3:], difference.before, difference.after) if len(path) > 3 else (path,)
+            alike.setdefault(key, []).append(difference)
+    joined = []
+    for group in alike.values():
+        path = group[0].path
+        names = ", ".join(difference.path[2] for difference in group) if len(group) > 1 else ""
+        joined.append(replace(group[0], path=(*path[:2], names, *path[3:])) if names else group[0])
+    return tuple(joined)
 
 
 def _parts(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The parts that are compared, by the names that they are told by."""
+    """Yield the parts to compare, by their name in reports."""
     dut, host, generator, command, plan = (
         _mapping(document.get(name)) for name in ("dut", "host", "generator", "command", "plan")
     )
@@ -66,18 +76,6 @@ def _parts(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "endpoints", document.get("endpoints")
     yield "run", {**{key: command.get(key) for key in ("tunables", "telemetry")}, **plan}
     yield "set-up", document.get("setup")
-
-
-def _together(found: Iterable[Difference]) -> Iterator[Difference]:
-    """Join the differences of several interfaces, or the like, that are alike."""
-    alike: dict[tuple[object, ...], list[Difference]] = {}
-    for one in found:
-        path = one.path
-        key = (path[:2], path[3:], one.before, one.after) if len(path) > 3 else (path,)
-        alike.setdefault(key, []).append(one)
-    for first, *others in alike.values():
-        names = ", ".join(one.path[2] for one in (first, *others)) if others else ""
-        yield replace(first, path=(*first.path[:2], names, *first.path[3:])) if others else first
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -103,7 +101,7 @@ def _differences(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[Dif
 
 
 def _by_name(value: Any) -> Mapping[str, Any] | None:
-    """A mapping, or a list of mappings by what tells them apart; None for anything else. Nothing at all is empty."""
+    """Index a mapping, or a list of mappings by a key that tells them apart; None for anything else."""
     if isinstance(value, Mapping):
         return {str(key): one for key, one in value.items()}
     if not isinstance(value, list | tuple) or not value or not all(isinstance(one, Mapping) for one in value):
@@ -116,7 +114,7 @@ def _by_name(value: Any) -> Mapping[str, Any] | None:
 
 
 def agree(one: Any, other: Any) -> bool:
-    """Test whether facts of two documents are the same, as far as both have read them."""
+    """Test whether facts of two documents agree, as far as both have read them."""
     pairs = [(one, other)]
     while pairs:
         before, after = pairs.pop()
@@ -129,13 +127,13 @@ def agree(one: Any, other: Any) -> bool:
 
 
 def _read_by_both(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """The names to compare: all of a table, whose entries (interfaces, routes) come and go; else those in both."""
+    """Select the names to compare: all in a table, whose entries (interfaces, routes) come and go, else common ones."""
     is_table = all(one is None or isinstance(one, Mapping) for one in (*old.values(), *new.values()))
     return (name for name in dict.fromkeys((*old, *new)) if is_table or (name in old and name in new))
 
 
 def _words(value: Any) -> str | None:
-    """One line; None: absent, empty, or not known."""
+    """Format a value in a line; None: absent, empty, or not known."""
     if value is _ABSENT or value is None:
         return None
     if isinstance(value, list) and not any(isinstance(one, Mapping) for one in value):

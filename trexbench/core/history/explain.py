@@ -1,4 +1,4 @@
-"""Explain the change of a figure: where the DUT spends more cycles on a packet, or that it does not. Pure."""
+"""Explain the change of a figure by the DUT's cycles per packet: where they changed, or that they did not. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from .rows import COST
 from .series import FigureSeries, Point, median_nodes, median_of
 
 NODES = 3
-"""The most nodes that are named; the fewest that can be all nodes."""
+"""The most nodes that are named; the fewest that may be called all nodes."""
 PART, QUARTER = 0.1, 0.25
-"""Shares of the whole: of a node that counts; of all that are named, of what others saved, and by which nodes that
-changed alike differ."""
+"""Shares of the whole: of a node that counts; of all named nodes, of what others may have saved, and the tolerance
+between nodes that changed alike."""
 
 
 def explain(series: FigureSeries, event: Event) -> Iterator[str]:
-    """Sentences on a change of a figure: what the nights after it show, and what the latest do, if that is else.
+    """Yield sentences on a change: what the nights after it show, and the latest ones if they differ.
 
-    Cycles are named only where they changed in the direction that explains the figure; parts of them only where they
-    make up a good part of the difference.
+    Cycles are named only if they explain the figure's direction, nodes only if they are a good part of the difference.
     """
     points, metric, change = series.points, series.metric, event.change
     since = day_words(points[change.at].night, points[-1].night)
@@ -53,7 +52,7 @@ def explain(series: FigureSeries, event: Event) -> Iterator[str]:
 
 
 def part_words(before: Sequence[Point], after: Sequence[Point], whole: float) -> str:
-    """``ip4-lookup +31, ip4-rewrite +12 of +48``, the whole; empty where no node explains a good part of it."""
+    """Name the nodes that explain a difference: ``ip4-lookup +31, ip4-rewrite +12 of +48``; empty if none do."""
     total, parts = round(whole), find_parts(before, after, whole)
     if (share := _share_of_all(before, after, whole)) is not None:
         return f"all nodes {100 * share:+.0f} % each (clock, memory or build): {total:+d}"
@@ -62,7 +61,7 @@ def part_words(before: Sequence[Point], after: Sequence[Point], whole: float) ->
 
 
 def _share_of_all(before: Sequence[Point], after: Sequence[Point], whole: float) -> float | None:
-    """The share by which all nodes that count became dearer or cheaper; None if they differ, or are not the whole."""
+    """Return the share by which all nodes that count changed; None if they differ, or are not the whole difference."""
     was, now = _median_nodes(before), _median_nodes(after)
     heavy = {name: cost for name, cost in was.items() if cost > PART * sum(was.values())}
     if len(heavy) < NODES:
@@ -74,14 +73,14 @@ def _share_of_all(before: Sequence[Point], after: Sequence[Point], whole: float)
 
 
 def _median_nodes(nights: Sequence[Point]) -> Mapping[str, float]:
-    """Each node's cycles per packet, the median of the nights that have any."""
+    """Return each node's cycles per packet, the median of the nights that have any."""
     return median_nodes([nodes for point in nights if (nodes := point.nodes)])
 
 
 def find_parts(before: Sequence[Point], after: Sequence[Point], whole: float) -> dict[str, int]:
-    """Nodes by the cycles per packet that they added to a difference, or took from it, the largest first.
+    """Find the nodes that added cycles per packet to a difference, or took them from it, the largest first.
 
-    Together they are no more than the whole; a single one may be, as far as other nodes may have saved.
+    Together they do not exceed the whole; a single one may, as far as other nodes may have saved.
     """
     was, now = _median_nodes(before), _median_nodes(after)
     if not was or not now:
@@ -96,7 +95,7 @@ def find_parts(before: Sequence[Point], after: Sequence[Point], whole: float) ->
 
 
 def day_words(night: str, now: str) -> str:
-    """``12 November``, with the year if it is not that of ``now``; text that is not a date is returned as it is."""
+    """Format a night: ``12 November``, with the year unless it is that of ``now``; other text as it is."""
     if not is_date(night) or not 1 <= int(night[5:7]) <= 12:
         return night
     year = "" if now.startswith(night[:4]) else f" {night[:4]}"
@@ -104,7 +103,7 @@ def day_words(night: str, now: str) -> str:
 
 
 def day_range(first: str, last: str, now: str) -> str:
-    """``12 to 16 November``, ``30 October to 2 November``, ``12 November``."""
+    """Format a range of nights: ``12 to 16 November``, ``30 October to 2 November``, ``12 November``."""
     begin, end = day_words(first, now), day_words(last, now)
     if first == last:
         return end

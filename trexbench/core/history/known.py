@@ -1,4 +1,4 @@
-"""Known changes: acknowledged by somebody, with a note. Pure."""
+"""Known changes, which somebody acknowledged with a note. Pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from .cell import Cell, is_like
 
 SCHEMA, VERSION = "trexbench/acknowledged", 1
 NEWS_NIGHTS, GRACE_NIGHTS = 14, 3
-"""A change that does not alarm is reported for so many nights. An acknowledgement made beforehand, while none is news,
-covers a change up to so many nights later."""
+"""Nights for which a change that does not alarm is reported; nights after its date that an acknowledgement made
+beforehand covers, if no change is news then."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Known:
-    """One acknowledgement. date: when it was made; cell: a glob of cells' names; metric: None for all of a cell."""
+    """One acknowledgement."""
 
     date: str
     cell: str
+    """Glob of cells' names."""
     metric: str | None
+    """None: all of a cell."""
     note: str
 
     def is_about(self, cell: Cell, metric: str) -> bool:
@@ -38,17 +40,17 @@ class Known:
 
 
 def find_note(known: Iterable[Known], nights: list[str], places: list[int], at: int) -> str | None:
-    """The note that covers the change at ``nights[at]``; ``places``: indexes of all changes of this history, ascending.
+    """Find the note that covers the change at ``nights[at]``; ``places``: ascending indexes of this history's changes.
 
     A note covers changes up to its date; if the nights before had none, one right after it. The latest note wins.
     """
-    for one in sorted(known, key=lambda known: known.date, reverse=True):
-        if nights[at] <= one.date:
-            return one.note
-        first = sum(night <= one.date for night in nights)
+    for entry in sorted(known, key=lambda entry: entry.date, reverse=True):
+        if nights[at] <= entry.date:
+            return entry.note
+        first = sum(night <= entry.date for night in nights)
         pending = any(first - NEWS_NIGHTS <= place < first for place in places)
         if not pending and first <= at < first + GRACE_NIGHTS:
-            return one.note
+            return entry.note
     return None
 
 
@@ -58,19 +60,19 @@ class _Acknowledged:
 
 
 def known_to_dict(known: Iterable[Known]) -> dict[str, Any]:
-    return {"schema": SCHEMA, "version": VERSION, "acknowledged": [asdict(one) for one in known]}
+    return {"schema": SCHEMA, "version": VERSION, "acknowledged": [asdict(entry) for entry in known]}
 
 
 def known_from_dict(values: Mapping[str, Any]) -> list[Known]:
-    """The known changes of these JSON values; StoreError for other ones, and for a newer version."""
+    """Read known changes; StoreError for a newer version, or other values."""
     known = read_stored(values, "list of known changes", SCHEMA, VERSION, _Acknowledged).acknowledged
-    if not all(is_date(one.date) for one in known):
+    if not all(is_date(entry.date) for entry in known):
         raise StoreError("a known change without its date", "the file is damaged")
     return known
 
 
 def parse_date(text: str) -> str:
-    """A day of the calendar in the form of documents, ``2026-11-21``; ConfigError for anything else."""
+    """Parse a calendar date in the form of documents, ``2026-11-21``; ConfigError for anything else."""
     date = text.strip()
     year, month, day = map(int, date.split("-")) if is_date(date) else (0, 0, 0)
     if not 1 <= month <= 12 or not 1 <= day <= monthrange(year, month)[1]:
@@ -79,7 +81,7 @@ def parse_date(text: str) -> str:
 
 
 def day_number(date: str) -> int:
-    """Number of the day, to count the days between two."""
+    """Return the number of the day, to count the days between two."""
     return timegm((*map(int, date.split("-")), 0, 0, 0)) // 86400
 
 

@@ -1,7 +1,7 @@
-"""A figure's levels over its nights: which one is usual, and each change as an event with a beginning and an end. Pure.
+"""Follow a figure's levels over its nights: which one is usual, and each change as an event with begin and end. Pure.
 
-The usual level is the best one that no known change explains. Nights at it, before a loss and after its recovery, are
-what later nights are compared with, and their scatter is the figure's noise.
+The usual level is the best one that no known change explains. Later nights are compared with the nights at it (before a
+loss and after its recovery), whose scatter is the figure's noise.
 """
 
 from __future__ import annotations
@@ -17,35 +17,34 @@ from .rows import Metric, RunRow
 from .series import FigureSeries, night_of, series_of
 
 NEEDED_NIGHTS = FIRST_NIGHTS + 2
-"""With fewer, no change can be found: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
+"""Fewest nights to find a change in: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
 
 
 class Kind(str, Enum):
-    """A kind of finding.
-
-    recovery: the end of a regression; suspicion: one night, which more like it make a change; known: a change that
-    somebody acknowledged; insufficient: too few nights to judge. older: of groups alone: regressions that do not alarm.
-    """
+    """A kind of finding."""
 
     REGRESSION = "regression"
     SUSPICION = "suspicion"
+    """One night, which would be a change with more like it."""
     OLDER = "older"
+    """Of groups alone: regressions that do not alarm."""
     RECOVERY = "recovery"
+    """The end of a regression."""
     IMPROVEMENT = "improvement"
     KNOWN = "known"
+    """An acknowledged change."""
     INSUFFICIENT = "insufficient"
+    """Too few nights to judge."""
 
 
 @dataclass(frozen=True)
 class Usual:
-    """The nights of a figure's last stable level before the latest one, oldest first; BASELINE at most.
-
-    left: the night in which a loss that stands began.
-    """
+    """The nights of a figure's last stable level before the latest one, oldest first; BASELINE at most."""
 
     nights: tuple[str, ...]
     values: tuple[float, ...]
     left: str | None = None
+    """The night in which a standing loss began."""
 
     @property
     def level(self) -> float:
@@ -53,44 +52,44 @@ class Usual:
 
     @property
     def noise(self) -> float | None:
-        """The standard deviation of a night, in the figure's unit; None where too few nights tell it."""
+        """A night's standard deviation, in the figure's unit; None if there are too few nights."""
         return noise_of(self.values)
 
     def before(self, night: str) -> Usual:
-        count = sum(one < night for one in self.nights)
+        count = sum(usual < night for usual in self.nights)
         return replace(self, nights=self.nights[:count], values=self.values[:count])
 
 
 @dataclass(frozen=True)
 class Event:
-    """A change of level. before, after: levels; begin, start, end: indexes of the first night before and after the
-    change, and of the next level's.
-
-    note: of the acknowledgement. loss: the regression that ended, of a recovery; the last one to this level, of a
-    regression that is its relapse. more: so many nights like the last one make a suspicion a change.
-    """
+    """A change of level."""
 
     kind: Kind
     change: LevelChange
     before: float
+    """Level before the change; after: level since."""
     after: float
     begin: int
+    """Index of the first night of the level before; start: of the new level; end: of the next level."""
     start: int
     end: int
     note: str | None = None
+    """Text of the acknowledgement."""
     loss: Event | None = None
+    """The regression that a recovery ended, or that a relapse repeats."""
     more: int = 0
+    """Further nights like the last one that would make a suspicion a change."""
 
 
 def follow(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[Sequence[Event], Sequence[Event], Usual]:
-    """A figure's events, those among them that are regressions and have not ended, and the usual level.
+    """Return a figure's events, the regressions among them that still stand, and the usual level.
 
-    The figure has nights enough to be judged.
+    The figure needs NEEDED_NIGHTS.
     """
     points = series.points
     changes = find_changes([point.value for point in points], series.smallest)
     places = [change.at for change in changes]
-    walk = _Walk(series, changes, known)
+    walk = _LevelWalk(series, changes, known)
     for change, begin, end in zip(changes, [0, *places], [*places[1:], len(points)], strict=False):
         walk.take(change, begin, end)
     left = points[walk.standing[0].start].night if walk.standing else None
@@ -99,18 +98,16 @@ def follow(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[Sequence[
     return [*walk.events, *walk.standing, *_suspect(series, changes, walk)], walk.standing, usual
 
 
-class _Walk:
-    """Goes from change to change. events: without the regressions that stand, and those that ended (lost).
-
-    usual: indexes of the nights at the reference level.
-    """
+class _LevelWalk:
+    """Classifies one change after another."""
 
     def __init__(self, series: FigureSeries, changes: Sequence[LevelChange], known: Sequence[Known]) -> None:
         self.series, self.places = series, [change.at for change in changes]
-        self.known = [one for one in known if one.is_about(series.cell, series.metric.name)]
-        self.events: list[Event] = []
-        self.standing: list[Event] = []
-        self.lost: list[Event] = []
+        self.known = [note for note in known if note.is_about(series.cell, series.metric.name)]
+        self.events: list[Event] = []  # all but regressions
+        self.standing: list[Event] = []  # regressions that have not ended
+        self.lost: list[Event] = []  # regressions that have ended
+        self.usual: list[int] = []  # indexes of the nights at the reference level
         # A drift has no edge: its first nights are those before it.
         ends = [first.at if first.shape is Shape.STEP else first.at + FIRST_NIGHTS for first in changes[:1]]
         self._settle(range(*ends or [len(series.points)]))
@@ -121,7 +118,7 @@ class _Walk:
         return now - before if self.series.metric.better == "higher" else before - now
 
     def take(self, change: LevelChange, begin: int, end: int) -> None:
-        """Say what this change, and the level that it leads to, are. begin: of the level before; end: of this one."""
+        """Classify a change between the level that began at ``begin`` and the one that ends at ``end``."""
         series, points = self.series, self.series.points
         first = change.at if change.shape is Shape.STEP else max(change.at, change.told - FIRST_NIGHTS)
         nights = range(min(first, end - 1), end)
@@ -153,7 +150,7 @@ class _Walk:
 
     def _lose(self, event: Event, enough: float) -> None:
         """Add a loss, or take back in part those that stand."""
-        self._recover(event, sum(self.gain(event.after, one.before) <= -enough for one in self.standing))
+        self._recover(event, sum(self.gain(event.after, loss.before) <= -enough for loss in self.standing))
         last = self.standing[-1] if self.standing else None
         slide = last is not None and last.change.shape is event.change.shape is Shape.DRIFT
         if last is None or (not slide and self.gain(event.after, last.after) <= -enough):
@@ -163,7 +160,7 @@ class _Walk:
             self.standing[-1] = replace(last, after=event.after, end=event.end)
 
     def _recover(self, event: Event, kept: int) -> None:
-        """End the regressions but the first ``kept``."""
+        """End the standing regressions but the first ``kept``."""
         ended, self.standing = self.standing[kept:], self.standing[:kept]
         self.lost += ended
         if ended:
@@ -171,12 +168,12 @@ class _Walk:
             self.events.append(replace(event, kind=Kind.RECOVERY, before=first.after, loss=first))
 
     def last_loss(self, level: float, least: float) -> Event | None:
-        """The last loss that ended and had led to this level."""
-        return next((one for one in reversed(self.lost) if abs(one.after - level) < least), None)
+        """Find the last regression that ended and had led to this level."""
+        return next((loss for loss in reversed(self.lost) if abs(loss.after - level) < least), None)
 
 
-def _suspect(series: FigureSeries, changes: Sequence[LevelChange], walk: _Walk) -> Iterator[Event]:
-    """The last night, if it is far from its level and a few more like it would be a change."""
+def _suspect(series: FigureSeries, changes: Sequence[LevelChange], walk: _LevelWalk) -> Iterator[Event]:
+    """Yield the last night if it is far from its level, and a few more like it would be a change."""
     *values, value = (point.value for point in series.points)
     last, start, noise = len(values), changes[-1].start if changes else 0, changes[-1].noise if changes else None
     if start == last or (changes and changes[-1].told > last):
@@ -188,54 +185,55 @@ def _suspect(series: FigureSeries, changes: Sequence[LevelChange], walk: _Walk) 
     for change in find_changes([*values, *[value] * (1 + FIRST_NIGHTS)], series.smallest)[len(changes) :][:1]:
         event = Event(Kind.SUSPICION, replace(change, at=last), level, value, start, last, last + 1)
         again = walk.last_loss(value, least) if walk.gain(value, level) < 0 else None
-        ended = next((one for one in walk.standing if walk.gain(value, one.before) > -least), None)
+        ended = next((loss for loss in walk.standing if walk.gain(value, loss.before) > -least), None)
         yield replace(event, loss=ended or again, more=change.told - last - 1)
 
 
 @dataclass(frozen=True)
 class Delta:
-    """One run's figure against what its cell usually does.
-
-    share: by which the figure differs from its baseline, signed. beyond: more than nights differ by chance.
-    worse: for the worse, whether beyond the noise or not. before: the baseline, in the metric's unit: the last stable
-    level, or the median of the nights before; found: a loss of it stands. nights: of the baseline; noise: a night's
-    standard deviation as a share, None where the search for changes would not judge so few. measured: all nights with a
-    figure, the run's own as well.
-    """
+    """One run's figure against its cell's baseline: the last stable level, or the median of the nights before."""
 
     share: float
+    """Signed difference from the baseline, as a share of it."""
     beyond: bool
+    """The difference is more than nights differ by chance."""
     worse: bool
+    """The difference is for the worse, whether beyond the noise or not."""
     before: float
+    """The baseline, in the metric's unit."""
     found: bool
+    """A loss from the baseline stands."""
     nights: int
+    """Number of nights in the baseline."""
     noise: float | None
+    """A night's standard deviation as a share; None if there are too few nights to judge by."""
     measured: int
+    """All nights with a figure, including the run's own."""
 
 
 def nights_measured(rows: Sequence[RunRow], metric: Metric) -> int:
-    """Nights in which a cell's figure was measured as in the last one, as the search for changes counts them.
+    """Count the nights in which a cell's figure was measured under the last one's conditions, BASELINE runs at most.
 
-    rows: the complete ones of the cell, oldest first; the latest BASELINE count.
+    rows: the complete ones of the cell, oldest first.
     """
-    return sum(len(one.points) for one in series_of(rows[-1].cell, rows[-BASELINE:], [metric])) if rows else 0
+    return sum(len(found.points) for found in series_of(rows[-1].cell, rows[-BASELINE:], [metric])) if rows else 0
 
 
 def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual | None = None) -> Delta | None:
-    """rows: the complete ones of the row's cell, oldest first. usual: the figure's last stable level, if it is known.
+    """Compare a run's figure with its baseline; None for a bound, or without former nights under its conditions.
 
-    None where there is nothing to compare with: the figure is a bound, or no night before was under these conditions.
+    rows: the complete ones of the row's cell, oldest first. usual: the figure's last stable level, if it is known.
     """
     value, night = metric.of(row), night_of(row)
     if value is None or (metric.bounded and row.at_least):
         return None
-    before = [one for one in rows if night_of(one) < night and bool(one.night) == bool(row.night)][-BASELINE:]
+    before = [other for other in rows if night_of(other) < night and bool(other.night) == bool(row.night)][-BASELINE:]
     (series,) = series_of(row.cell, [*before, row], [metric])
     points = series.points
     usual = None if usual is None else usual.before(night)
     if usual is None or not usual.nights:
         lately = [point for point in points if point.night < night and not point.bound][-LATELY:]
-        usual = Usual(tuple(one.night for one in lately), tuple(one.value for one in lately))
+        usual = Usual(tuple(point.night for point in lately), tuple(point.value for point in lately))
     if not usual.nights or not usual.level:
         return None
     base, noise = usual.level, usual.noise if len(points) >= NEEDED_NIGHTS else None

@@ -1,10 +1,11 @@
-"""A night of a suite: the cells to be measured and the state of each, from which it can be resumed."""
+"""A night of a suite: the cells to measure and the state of each, from which it can be resumed. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ SCHEMA, VERSION = "trexbench/night", 1
 
 
 class CellState(str, Enum):
-    """The state of a cell. RUNNING: or its runner was killed."""
+    """The state of a cell; one is also RUNNING after its runner was killed."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -31,16 +32,16 @@ class CellState(str, Enum):
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at a cell. path: its run document below the results directory, also of a run that ended early.
-
-    error: why it failed; code: the exit code of that error. took_s: real seconds of one that was measured.
-    """
+    """One attempt at a cell."""
 
     started: str
     path: str | None = None
+    """The run's document, relative to the results directory, even if the run ended early."""
     error: str | None = None
+    """Why it failed; code: that error's exit code."""
     code: int = 0
     took_s: Amount | None = None
+    """Real seconds, if it was measured."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class CellRecord:
     state: CellState = CellState.WAITING
     attempts: tuple[Attempt, ...] = ()
     expected_s: Amount | None = None
-    """Real seconds that a measurement of it should take; None in nights of older versions."""
+    """Real seconds that a measurement should take; None in nights of older versions."""
 
     def __str__(self) -> str:
         return str(self.cell)
@@ -71,25 +72,26 @@ class CellRecord:
 
     @property
     def path(self) -> str | None:
-        """The run document of the last attempt, which counts."""
+        """The document of the last attempt, which counts."""
         return self.attempts[-1].path if self.attempts else None
 
 
 @dataclass(frozen=True)
 class Night:
-    """One night of one suite. night: its date; started, finished: UTC. error: why it ended early.
-
-    judged: the judgement of ``nightly`` in a line, as it was then.
-    """
+    """One night of one suite."""
 
     suite: str
     night: str
+    """Its date."""
     started: str
+    """UTC, as is finished."""
     simulated: bool
     cells: tuple[CellRecord, ...]
     finished: str | None = None
     error: str | None = None
+    """Why it ended early."""
     judged: str | None = None
+    """The judgement that ``nightly`` printed then, in a line."""
 
     @property
     def failed(self) -> tuple[CellRecord, ...]:
@@ -97,11 +99,11 @@ class Night:
 
     @property
     def failures(self) -> Mapping[str, Sequence[CellRecord]]:
-        """The cells that failed, by their reasons, in the order of the first of each."""
-        found: dict[str, list[CellRecord]] = {}
+        """Failed cells by their reason, in the order of the first of each."""
+        by_reason: dict[str, list[CellRecord]] = {}
         for cell in self.failed:
-            found.setdefault(cell.attempts[-1].error or "" if cell.attempts else "", []).append(cell)
-        return found
+            by_reason.setdefault(cell.attempts[-1].error or "" if cell.attempts else "", []).append(cell)
+        return by_reason
 
     @property
     def measured(self) -> str:
@@ -110,18 +112,18 @@ class Night:
 
     @property
     def left(self) -> tuple[int, ...]:
-        """Indexes of the cells that are still to be measured."""
+        """Indexes of the cells still to be measured."""
         return tuple(at for at, cell in enumerate(self.cells) if cell.state in (CellState.WAITING, CellState.RUNNING))
 
     def left_s(self, now_s: float) -> float | None:
-        """Real seconds until the last cell is done, at the pace of those that are; None: it is not known.
+        """Estimate the real seconds until the last cell is done, at the pace of those that are; None: not known.
 
-        now_s: since 1970. Pauses, and what opening a session takes, are not counted. Of as many testers as now, each
-        measures one cell at a time; a DUT has one of them.
+        now_s: since 1970. Pauses, and the time to open sessions, are not counted. As many testers as now measure one
+        cell at a time each; a DUT has one of them.
         """
-        took = [(one.attempts[-1].took_s, one.expected_s) for one in self.cells if one.attempts]
-        done = [(took_s, asked_s) for took_s, asked_s in took if took_s is not None and asked_s]
-        pace = sum(took_s for took_s, _ in done) / sum(asked_s for _, asked_s in done) if done else 1.0
+        took = [(cell.attempts[-1].took_s, cell.expected_s) for cell in self.cells if cell.attempts]
+        done = [(took_s, expected_s) for took_s, expected_s in took if took_s is not None and expected_s]
+        pace = sum(took_s for took_s, _ in done) / sum(expected_s for _, expected_s in done) if done else 1.0
         left_s = dict[str, float]()
         for cell in (self.cells[at] for at in self.left):
             if cell.expected_s is None:
@@ -135,24 +137,26 @@ class Night:
 
     @property
     def of(self) -> tuple[Cell, ...]:
-        """The cells as those of its runs."""
-        cells = (record.cell for record in self.cells)
-        return tuple(c if c.simulated == self.simulated else replace(c, simulated=self.simulated) for c in cells)
+        """The cells as their runs name them: simulated if the night is."""
+        return tuple(replace(record.cell, simulated=self.simulated) for record in self.cells)
 
     def with_cell(self, at: int, cell: CellRecord) -> Night:
         return replace(self, cells=(*self.cells[:at], cell, *self.cells[at + 1 :]))
 
 
 def night_to_dict(night: Night) -> dict[str, Any]:
-    """JSON values; each cell's stand beside its state."""
-    parts = [record.cell.to_dict() for record in night.cells]  # for people
-    named = [{name: one[name] for name in ("dut", "mode", "bidir", "rx_queues", "kind", "variant")} for one in parts]
-    cells = [{**words, **msgspec.to_builtins(record)} for words, record in zip(named, night.cells, strict=True)]
+    """JSON values; each cell's also spelled out, for people, beside its state."""
+    keys = "dut", "mode", "bidir", "rx_queues", "kind", "variant"
+    spelled = [record.cell.to_dict() for record in night.cells]
+    cells = [
+        {**{key: words[key] for key in keys}, **msgspec.to_builtins(record)}
+        for words, record in zip(spelled, night.cells, strict=True)
+    ]
     return {"schema": SCHEMA, "version": VERSION, **msgspec.to_builtins(night), "cells": cells}
 
 
 def night_from_dict(values: Mapping[str, Any]) -> Night:
-    """The night of these JSON values; StoreError for other ones, for a newer version and for damage."""
+    """Read a night; StoreError for a newer version, other values and damage."""
     night = read_stored(upgrade_night(values), "night of a suite", SCHEMA, VERSION, Night)
     for problem in _problems(night):
         raise StoreError(problem, "the file is damaged")
@@ -160,17 +164,13 @@ def night_from_dict(values: Mapping[str, Any]) -> Night:
 
 
 def _problems(night: Night) -> Iterator[str]:
-    """Yield what is wrong with its names, its date and its paths, which pages show and readers follow."""
-    for name in (
-        night.suite,
-        *(name for record in night.cells for name in (record.dut, record.mode, record.cell.variant or "none")),
-    ):
+    """Yield invalid names, dates and paths: pages show them, and readers follow paths."""
+    parts = ((record.dut, record.mode, record.cell.variant or "none") for record in night.cells)
+    for name in (night.suite, *chain.from_iterable(parts)):
         if not is_name(name):
             yield f"{shown(name)} is not a valid name"
     if not is_date(night.night):
         yield f"{night.night[:40]!r} is not a date"
-    for path in (attempt.path for cell in night.cells for attempt in cell.attempts):
-        if path is None:
-            continue
+    for path in (attempt.path for cell in night.cells for attempt in cell.attempts if attempt.path is not None):
         if ".." in path.split("/") or path.startswith("/") or not path.strip("./") or not path.isprintable():
             yield f"{path[:80]!r} is not a path below the results directory"

@@ -1,15 +1,15 @@
-"""Rows: one run each (of TCP: one way each), as in the index."""
+"""Rows of the index: one per run, for TCP one per direction and IP version. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
 import msgspec
 
-from ..dut.runtime import WorkerEfficiency
+from ..dut.cycles import Cost
 from ..result import RunResult, Status
 from ..run import EMULATOR, Run
 from ..tcp.limit import TcpLimit
@@ -26,19 +26,19 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
 
     value: float
     uncertainty: float = 0.0
-    """By which it may be more or less; 0: not known."""
+    """How far the value may be off, either way; 0: not known."""
     at_least: bool = False
-    """The value is only a lower bound."""
+    """The value is a lower bound."""
     apart: float = 0.0
-    """Share of the value that a calibration of testers leaves open, see testers.histories_of; 0: it is as measured."""
+    """Uncertainty, as a share, that a conversion between testers added, see testers.histories_of."""
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """The index entry of one run's document (of TCP one for each way and version): a header and figures."""
+    """The index entry of one run's document (for TCP one for each direction and version): a header and figures."""
 
     path: str
-    """Below the results directory."""
+    """Relative to the results directory."""
     id: str
     started: str
     """UTC, ISO 8601."""
@@ -47,46 +47,45 @@ class RunRow:
     aim: str
     """The column of the figure that the run was made for."""
     figures: Mapping[str, Figure]
-    """Figures that the run has, each by its column: that of a metric, or of UNFOLLOWED."""
+    """By column: that of a metric, or one of UNFOLLOWED."""
     limit: str
     """The limit of the worst direction: ``dut``, ``generator-tx`` ..."""
     traffic: str | None = None
-    """Digest of what went on the wire; of TCP in words."""
+    """Digest of the frames sent; for TCP a description."""
     through: TrafficPath | None = None
     """The path of the traffic besides the DUT."""
     line_rate_bps: float = 0.0
     line_share: float = 0.0
-    """The rate in line rates of one direction, so up to 2 in both."""
+    """The rate in line rates of one direction: up to 2 in both."""
     loss_threshold: float | None = None
-    """None where losses decide nothing."""
+    """None if losses decide nothing."""
     facts: str | None = None
-    """SHA-256 of what was read back from the DUT."""
+    """SHA-256 of the facts read back from the DUT."""
     suite: str | None = None
     night: str | None = None
-    """The date of the suite's night."""
+    """Date of the suite's night."""
     label: str | None = None
-    """The user's."""
     accelerator: str = ""
-    """QEMU's name of what ran the DUT's processor; empty: the DUT was no virtual machine."""
+    """QEMU's name of what ran the DUT's processor; empty: no virtual machine."""
     tester: str = ""
-    """The fleet's tester that measured it; empty: the one of the machine."""
+    """The fleet's tester; empty: the machine's own."""
     nodes: Mapping[str, float] = field(default_factory=dict)
-    """Cycles per packet by VPP's node, over all workers, so without input nodes, which poll."""
+    """Cycles per packet by VPP node, over all workers; without input nodes, which poll."""
     warnings: int = 0
 
     def __post_init__(self) -> None:
-        """Mark the cell, also of a row that was stored when cells had no such mark."""
+        """Mark the cell, even if the row was stored before cells had this mark."""
         if self.accelerator == EMULATOR and not self.cell.emulated:
             object.__setattr__(self, "cell", replace(self.cell, emulated=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, with names in place of what they stand for; all of figure_columns, None for what is absent."""
+        """JSON values, with names in place of objects; all figure_columns, None for what is absent."""
         values: dict[str, Any] = {**vars(self), **dict.fromkeys(figure_columns())}
-        for name, one in values.pop("figures").items():
-            values[name] = one.value
+        for name, figure in values.pop("figures").items():
+            values[name] = figure.value
             if name in METRICS and METRICS[name].bounded:
-                values[f"uncertainty_{METRICS[name].short}"] = one.uncertainty
-        values["at_least"] = any(one.at_least for one in self.figures.values())
+                values[f"uncertainty_{METRICS[name].short}"] = figure.uncertainty
+        values["at_least"] = any(figure.at_least for figure in self.figures.values())
         return {**values, "cell": self.cell.to_dict(), "through": str(self.through or "")}
 
     @property
@@ -105,7 +104,7 @@ class RunRow:
 
     @property
     def at_least(self) -> bool:
-        """True if that figure is only a lower bound."""
+        """True if that figure is a lower bound."""
         return self.figure is not None and self.figure.at_least
 
     def get(self, column: str) -> float | None:
@@ -118,29 +117,29 @@ class Metric:
     """A figure that is followed over the nights."""
 
     column: str
-    """Its name in rows, lists and queries, whose unit the values have there."""
+    """Its name in rows, lists and queries, where values have the unit in this name."""
     name: str
     unit: str
-    """The unit in which it is shown and judged."""
+    """Unit in which it is shown and judged."""
     better: str
     """``higher`` or ``lower``."""
     rank: int
-    """Its place among figures that a change moves: the most telling has the lowest."""
+    """Order among figures that a change moves: the most telling has the lowest."""
     minimum: float
-    """Smallest share of a change that is reported, however significant; absolute: the same in the figure's unit."""
+    """Smallest change worth reporting, as a share; absolute: in the figure's unit."""
     absolute: float = 0.0
     scale: float = 1.0
-    """The factor from the column's unit to the one that is shown."""
+    """Factor from the column's unit to the shown one."""
     bounded: bool = False
-    """A rate, which may be a lower bound; it is followed only in runs that were made for it."""
+    """A rate, which may be a lower bound; followed only in runs that were made for it."""
 
     @property
     def short(self) -> str:
-        """``pps`` for ``total_pps``: the end of the names of its other values."""
+        """End of its other values' names: ``pps`` for ``total_pps``."""
         return self.column.removeprefix("total_")
 
     def of(self, row: RunRow) -> float | None:
-        """The row's figure in this metric's unit, where it is followed."""
+        """Return the row's figure in this metric's unit; None where it is not followed."""
         value = None if self.bounded and row.aim != self.column else row.get(self.column)
         return None if value is None else self.scale * value
 
@@ -149,8 +148,8 @@ RATE = Metric("total_pps", "maximum rate", "pps", "higher", 0, 0.01, bounded=Tru
 TCP_RATE = Metric("total_bps", "TCP rate", "bit/s", "higher", 0, 0.01, bounded=True)
 COST = Metric("cycles_per_packet", "cycles/packet", "cycles", "lower", 1, 0.01)
 METRICS: dict[str, Metric] = {
-    one.column: one
-    for one in (
+    metric.column: metric
+    for metric in (
         RATE,
         COST,
         Metric("hold_loss", "loss in the hold", "share", "lower", 8, 0.02, absolute=0.001),
@@ -164,24 +163,29 @@ METRICS: dict[str, Metric] = {
         Metric("ping_loaded_s", "ping loaded", "us", "lower", 4, 0.05, absolute=50.0, scale=1e6),
     )
 }
-"""Every figure that is followed, by its column."""
+"""Every figure that is followed over the nights, by its column."""
 UNFOLLOWED = ("with_polling", "vectors_per_call", "uj_per_packet")
 """Columns of figures that are only stored."""
+_COMPLETE = Status.COMPLETE.value  # asked of every row, and slow to find
+UNANSWERED = "no answer"
+"""The status of a row whose run went to its end without a figure that a history could judge."""
+_WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.LINK, Limit.UNKNOWN)
+"""The later in this order, the less the rate says about the DUT."""
 
 
 def figure_columns() -> list[str]:
-    """The columns of all figures, and of the uncertainties of rates."""
-    uncertain = [f"uncertainty_{one.short}" for one in METRICS.values() if one.bounded]
+    """List the columns of all figures, and of the uncertainties of rates."""
+    uncertain = [f"uncertainty_{metric.short}" for metric in METRICS.values() if metric.bounded]
     return [*METRICS, *UNFOLLOWED, *uncertain, "at_least"]
 
 
 def figures_of(values: object, *columns: str) -> dict[str, Figure]:
-    """The figures among these attributes that are known."""
+    """Return the known figures among these attributes of any object."""
     return {name: Figure(value) for name in columns if (value := getattr(values, name, None)) is not None}
 
 
 def header_of(run: Run, path: str) -> dict[str, Any]:
-    """The fields of a row that every load's runs have."""
+    """Return the fields of a row that runs of every load have."""
     texts = {name: text_of(run.command.get(name)) for name in ("suite", "night", "label")}
     facts = text_of(run.dut.get("facts_sha256"))
     own = {"id": run.id, "started": run.started, "status": run.status.value, "accelerator": run.accelerator}
@@ -191,80 +195,75 @@ def header_of(run: Run, path: str) -> dict[str, Any]:
 
 
 def row_of(result: RunResult, path: str) -> RunRow:
+    """Make the row of a packet run."""
     directions, cell, held = result.analysis.directions, cell_of(result), result.held_cost
-    apart = sum(one.uncertainty_pps for one in directions)  # a DUT's directions err alike
-    figures = {"total_pps": Figure(result.analysis.total_pps, apart, result.analysis.at_least)}
+    uncertainty = sum(part.uncertainty_pps for part in directions)  # a DUT's directions err alike
+    figures = {"total_pps": Figure(result.analysis.total_pps, uncertainty, result.analysis.at_least)}
     figures |= figures_of(held, "cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")
-    lost = max((one.hold_loss for one in directions if one.hold_loss is not None), default=None)
+    lost = max((part.hold_loss for part in directions if part.hold_loss is not None), default=None)
     for name, value in (("hold_loss", lost), ("latency_s", history_latency(result.latencies))):
         figures |= {} if value is None else {name: Figure(value)}
     header = header_of(result, path) | ({"status": UNANSWERED} if result.no_answer else {})
+    first, *others = result.profiles.values()
+    unlike = [profile for profile in others if profile.get("mix") != first.get("mix")]  # other frame sizes
+    digests = [text_of(profile.get("digest")) for profile in (first, *unlike)]
     return RunRow(
         **header,
         cell=cell,
         aim=RATE.column if cell.held_pps is None else COST.column,
         figures=figures,
-        limit=max((one.limit for one in directions), key=_WORSE.index, default=Limit.NONE).value,
-        traffic=_traffic(result),
+        limit=max((part.limit for part in directions), key=_WORSE.index, default=Limit.NONE).value,
+        traffic="+".join(digest for digest in digests if digest) or None,
         through=result.over,
         line_rate_bps=fmean(offer.line_rate_bps for offer in result.plan.offers),
-        line_share=result.plan.line_share({one.direction: one.maximum_pps for one in directions}),
+        line_share=result.plan.line_share({part.direction: part.maximum_pps for part in directions}),
         loss_threshold=result.plan.loss_threshold,
-        nodes=_nodes(held.workers) if held is not None and held.cycles_per_packet is not None else {},
+        nodes={} if held is None or held.cycles_per_packet is None else _node_costs(held),
         warnings=len(result.warnings) + len(result.analysis_warnings) + len(result.dut_warnings),
     )
 
 
-_COMPLETE = Status.COMPLETE.value  # asked of every row, and slow to find
-UNANSWERED = "no answer"
-"""The status of a row whose run went to its end and found nothing that a history could judge."""
-_WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.LINK, Limit.UNKNOWN)
-"""In order: the later, the less the rate says about the DUT."""
-
-
-def _traffic(result: RunResult) -> str | None:
-    """The first direction's digest; joined with those of directions that send another mix of frame sizes."""
-    first, *others = result.profiles.values()
-    unlike = [one for one in others if one.get("mix") != first.get("mix")]
-    digests = [text_of(one.get("digest")) for one in (first, *unlike)]
-    return "+".join(digest for digest in digests if digest) or None
-
-
-def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:
-    """Cycles per packet by node: the mean over the packets of all workers. They add up to Cost.cycles_per_packet."""
-    packets = sum(worker.packets or 0 for worker in workers)
-    found: dict[str, float] = {}
-    for worker in workers if packets else ():
+def _node_costs(cost: Cost) -> dict[str, float]:
+    """Return cycles per packet by node: the mean over all workers' packets, adding up to cycles_per_packet."""
+    packets = sum(worker.packets or 0 for worker in cost.workers)
+    by_node: dict[str, float] = {}
+    for worker in cost.workers if packets else ():
         for node in (node for node in worker.nodes if not node.is_input):
             share = node.cycles_per_packet * (worker.packets or 0) / packets
-            found[node.name] = found.get(node.name, 0.0) + share
-    return found
+            by_node[node.name] = by_node.get(node.name, 0.0) + share
+    return by_node
 
 
 def rows_of_tcp(result: TcpResult, path: str) -> tuple[RunRow, ...]:
-    """A row for each kind of leg of the plan; one without a figure is incomplete, whatever the run is."""
-    found = {one.kind: one for one in result.summaries}
-    kinds = dict.fromkeys([*(leg.kind for leg in result.plan.legs), *found])
-    return tuple(_row_of_tcp(result, path, kind, found.get(kind)) for kind in kinds)
+    """Make a row for each kind of leg in the plan; one without a figure is incomplete, whatever the run is."""
+    summaries = {summary.kind: summary for summary in result.summaries}
+    kinds = dict.fromkeys([*(leg.kind for leg in result.plan.legs), *summaries])
+    return tuple(_row_of_tcp(result, path, kind, summaries.get(kind)) for kind in kinds)
 
 
-def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | None) -> RunRow:
-    header, through, link_bps = header_of(result, path), result.setup.path(kind.version), found and found.link_bps
-    monitored, plan = result.command.get("telemetry") is not False, result.plan
+def _row_of_tcp(result: TcpResult, path: str, kind: Leg, summary: LegSummary | None) -> RunRow:
+    header, through, plan = header_of(result, path), result.setup.path(kind.version), result.plan
+    monitored = result.command.get("telemetry") is not False
     mode = TcpMode(kind.way, kind.version, plan.streams, monitored, kind.buffer_bytes, kind.congestion, plan.pinned)
-    rate = Figure(0.0, at_least=True)
-    if found is not None:
-        rate = Figure(found.rate_bps, found.uncertainty_bps or 0.0, found.at_least)
+    rate, limit, link_bps = Figure(0.0, at_least=True), TcpLimit.UNKNOWN, None
+    if summary is not None:
+        rate = Figure(summary.rate_bps, summary.uncertainty_bps or 0.0, summary.at_least)
+        limit, link_bps = summary.limit, summary.link_bps
     elif result.status is Status.COMPLETE:
         header["status"] = Status.INCOMPLETE.value
     names = "power_w", "idle_power_w", "retransmitted", "cores_per_gbps", "ping_idle_s", "ping_loaded_s"
+    # runs by other engines and congestion controls are not comparable
+    ends = [end for leg in result.legs if leg.leg.kind == kind for end in leg.program.values()]
+    used = {str(name) for end in ends if (name := end.get("congestion")) is not None}
+    control = "+".join(sorted(used)) or kind.congestion or plan.congestion or "default"
+    marks = {"zerocopy": plan.zerocopy, "pinned": plan.pinned}
     return RunRow(
         **header,
         cell=placed(Cell("", mode, kind.way is Way.BIDIR, None, TCP_KIND), result, through),
         aim=TCP_RATE.column,
-        figures={TCP_RATE.column: rate, **figures_of(found, *names)},
-        limit=(found.limit if found is not None else TcpLimit.UNKNOWN).value,
-        traffic=_tcp_traffic(result, kind),
+        figures={TCP_RATE.column: rate, **figures_of(summary, *names)},
+        limit=limit.value,
+        traffic=", ".join([f"TCP by {plan.engine}", control, *(name for name, is_on in marks.items() if is_on)]),
         through=through,
         line_rate_bps=result.setup.line_bps or 0.0,
         line_share=rate.value / link_bps if link_bps else 0.0,
@@ -272,19 +271,9 @@ def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | Non
     )
 
 
-def _tcp_traffic(result: TcpResult, kind: Leg) -> str:
-    """Describe how the payload was sent: other engines and congestion controls do not compare."""
-    plan = result.plan
-    legs = [leg for leg in result.legs if leg.leg.kind == kind]
-    told = {str(name) for leg in legs for one in leg.program.values() if (name := one.get("congestion")) is not None}
-    control = "+".join(sorted(told)) or kind.congestion or plan.congestion or "default"
-    marks = {"zerocopy": plan.zerocopy, "pinned": plan.pinned}
-    return ", ".join([f"TCP by {plan.engine}", control, *(name for name, on in marks.items() if on)])
-
-
 def cells_of(rows: Iterable[RunRow]) -> dict[Cell, list[RunRow]]:
-    """Complete runs by cell, marked as its last one, each in the order of time."""
-    found: dict[Cell, list[RunRow]] = {}
+    """Group complete runs by cell, marked as its last run is, each in order of time."""
+    by_cell: dict[Cell, list[RunRow]] = {}
     for row in sorted((row for row in rows if row.complete), key=lambda row: row.started):
-        found.setdefault(row.cell, []).append(row)
-    return {of[-1].cell: of for of in found.values()}
+        by_cell.setdefault(row.cell, []).append(row)
+    return {runs[-1].cell: runs for runs in by_cell.values()}

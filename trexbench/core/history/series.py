@@ -1,4 +1,4 @@
-"""The history of a cell's figures, night by night, under one and the same conditions. Pure."""
+"""The history of a cell's figures, night by night, under unchanged conditions. Pure."""
 
 from __future__ import annotations
 
@@ -20,56 +20,57 @@ from .rows import COST, Metric, RunRow
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):
-    """One night of a series: the median of its runs. bound: the value is only a lower bound for the DUT."""
+    """One night of a series: the median of its runs."""
 
     night: str
     value: float
     bound: bool
+    """The value is a lower bound for the DUT."""
     rows: Sequence[RunRow]
-    """Its runs with this figure."""
+    """The night's runs with this figure."""
 
     @property
     def cycles(self) -> float | None:
-        """Cycles per packet."""
         return median_of(COST.of(row) for row in self.rows)
 
     @property
     def nodes(self) -> Mapping[str, float]:
-        """VPP's cycles per packet by node."""
+        """Cycles per packet by VPP node."""
         if len(self.rows) == 1:
             return self.rows[0].nodes
         return median_nodes([row.nodes for row in self.rows])
 
 
 def median_nodes(shown: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
-    """Each node's median; a node that is missing somewhere cost nothing there."""
+    """Return each node's median; a node that is missing somewhere cost nothing there."""
     names = sorted({name for nodes in shown for name in nodes})
     return {name: median(nodes.get(name, 0.0) for nodes in shown) for name in names}
 
 
 @dataclass(frozen=True)
 class FigureSeries:
-    """The history of one figure of one cell. silent: nights with a bound below earlier values, which say nothing about
-    the DUT. since, changed: the night from which conditions differ, and how; None: they never changed.
-    """
+    """The history of one figure of one cell."""
 
     cell: Cell
     metric: Metric
     points: tuple[Point, ...]
     silent: tuple[Point, ...] = ()
+    """Nights with a bound below earlier values, which say nothing about the DUT."""
     since: str | None = None
+    """The night of the last change of conditions, which ended an earlier history."""
     changed: tuple[str, ...] = ()
+    """The conditions that changed then."""
     apart: float = 0.0
-    """Share of its values that calibrations of testers leave open."""
+    """Uncertainty, as a share of its values, that conversions between testers added."""
 
     @property
     def smallest(self) -> Smallest:
-        """The smallest effect worth reporting. What one run leaves open shows in the scatter of the nights."""
+        """Smallest effect worth reporting; a run's own uncertainty already shows in the scatter of the nights."""
         return Smallest(self.metric.minimum + self.apart, self.metric.absolute)
 
     @property
     def limited(self) -> tuple[Point, ...]:
-        """The silent nights after the last one that counts."""
+        """Silent nights after the last one that counts."""
         last = self.points[-1].night if self.points else ""
         return tuple(point for point in self.silent if point.night > last)
 
@@ -82,44 +83,48 @@ _CONDITIONS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "tester": ("tester", lambda name: name or OWN_TESTER),
     "loss_threshold": ("loss threshold", lambda share: format_share(share or 0.0)),
 }
-"""Fields of a row that separate histories, besides traffic and path: their names, and their values in words."""
+"""Fields of a row that separate histories, besides traffic and path: name, and value in words."""
 _CONDITIONS_OF = attrgetter("traffic", "through", *_CONDITIONS)
 
 
 def night_of(row: RunRow) -> str:
-    """The suite's night, or else the day on which the run began."""
+    """Return the suite's night, else the day on which the run began."""
     return row.night or row.started[:10]
 
 
 def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> list[FigureSeries]:
-    """Every figure's history, from a cell's complete runs in the order of time.
+    """Return the history of each metric, from a cell's complete runs in order of time.
 
-    If any run belongs to a suite's night, runs made by hand are left out; only runs like the last one count.
+    If any run belongs to a suite's night, runs by hand are left out; only runs under the last one's conditions count.
     """
     rows = [row for row in rows if row.night] or list(rows)
     alike = like_the_last(rows)
-    since, changed = _change_of_conditions(rows) if len(alike) < len(rows) else (None, ())
+    since, changed = _last_change(rows) if len(alike) < len(rows) else (None, ())
     by_night: dict[str, list[RunRow]] = {}
     for row in alike:
         by_night.setdefault(night_of(row), []).append(row)
-    found, nights = [], sorted(by_night.items())
+    histories, nights = [], sorted(by_night.items())
     present = set[str]().union(*(row.figures for row in alike))
     for metric in metrics:
-        of = nights if metric.column in present else ()
-        points, apart = _points(of, metric)
-        counted, silent = _split_bounds(points, metric)
-        found.append(FigureSeries(cell, metric, tuple(counted), tuple(silent), since, changed, apart))
-    return found
+        points, apart = _points(nights if metric.column in present else (), metric)
+        counted: list[Point] = []
+        silent: list[Point] = []
+        for point in points:  # a lower bound below the nights before it proves nothing
+            level = median(before.value for before in counted[-LATELY:]) if counted and point.bound else -math.inf
+            below = point.bound and point.value < level - max(metric.minimum * abs(level), metric.absolute)
+            (silent if below else counted).append(point)
+        histories.append(FigureSeries(cell, metric, tuple(counted), tuple(silent), since, changed, apart))
+    return histories
 
 
 def like_the_last(rows: Sequence[RunRow]) -> list[RunRow]:
-    """The runs under the conditions of the last one, see differences: others have another history."""
+    """Select the runs under the conditions of the last one, see differences; others have another history."""
     same = [_CONDITIONS_OF(row) for row in rows[-1:]]
     return [row for row in rows if _CONDITIONS_OF(row) in same or not any(differences(row, rows[-1]))]
 
 
 def _points(nights: Iterable[tuple[str, Sequence[RunRow]]], metric: Metric) -> tuple[list[Point], float]:
-    """The nights with a figure, and the largest share of it that calibrations leave open."""
+    """Return the nights with a figure, and the largest uncertainty that a conversion between testers added."""
     column, bounded, points, apart = metric.column, metric.bounded, list[Point](), 0.0
     for night, rows in nights:
         values: list[float] = []
@@ -145,19 +150,8 @@ def median_of(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def _split_bounds(points: Sequence[Point], metric: Metric) -> tuple[list[Point], list[Point]]:
-    """Nights that count, and those that prove nothing: their lower bound is below the LATELY nights before."""
-    counted: list[Point] = []
-    silent: list[Point] = []
-    for point in points:
-        level = median(one.value for one in counted[-LATELY:]) if counted and point.bound else -math.inf
-        below = point.value < level - max(metric.minimum * abs(level), metric.absolute) if point.bound else False
-        (silent if below else counted).append(point)
-    return counted, silent
-
-
 def differences(before: RunRow, after: RunRow) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the conditions of two runs that differ, where that separates their figures' histories, and both in words.
+    """Yield the conditions that differ and separate the histories of two runs, and their values in words.
 
     ``("line rate", ("1 Gbit/s", "10 Gbit/s"))``; a path has no name, and traffic no words.
     """
@@ -175,8 +169,8 @@ def difference_words(what: str, values: Sequence[str], between: str) -> str:
     return " ".join(filter(None, (what, between.join(values))))
 
 
-def _change_of_conditions(rows: Sequence[RunRow]) -> tuple[str | None, tuple[str, ...]]:
-    """The night since which all runs have the last one's conditions, and what changed then."""
+def _last_change(rows: Sequence[RunRow]) -> tuple[str | None, tuple[str, ...]]:
+    """Find the night since which all runs have the last one's conditions, and what changed then."""
     for before, after in pairwise(reversed(rows)):  # from the last one back
         if apart := [*differences(after, rows[-1])]:
             return night_of(before), tuple(difference_words(*one, " -> ") for one in apart)

@@ -1,4 +1,4 @@
-"""Histories by several testers: kept apart, unless a calibration says by how much the testers' figures differ. Pure."""
+"""Histories by several testers, kept apart unless a calibration tells the ratio of the testers' figures. Pure."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SCHEMA, VERSION = "trexbench/testers", 1
 
 @dataclass(frozen=True)
 class FigureRatio:
-    """A tester's figure as a multiple of what the reference measures of the same DUT."""
+    """A tester's figure as a multiple of the reference's on the same DUT."""
 
     load: str
     """Traffic and direction, as in the names of cells."""
     metric: str
     """Column of the figure."""
     dut: str
-    """The DUT that both measured."""
+    """The DUT that both testers measured."""
     tester: str
     reference: str
     ratio: float
@@ -47,9 +47,9 @@ class FigureRatio:
 
 
 def find_ratios(rounds: Sequence[Mapping[str, Sequence[RunRow]]], reference: str, measured: str) -> list[FigureRatio]:
-    """Compare testers. rounds: of each tester, the rows that it measured in this round.
+    """Compare testers by the figures that both measured in a round and that are no bounds.
 
-    A figure counts that both measured in a round, and that is no bound.
+    rounds: by tester, the rows that it measured in this round. measured: date of the calibration.
     """
     logs: dict[tuple[str, str, str, str, bool], list[float]] = {}
     for rows_of in rounds:
@@ -66,41 +66,41 @@ def find_ratios(rounds: Sequence[Mapping[str, Sequence[RunRow]]], reference: str
                 if own.value > 0 < base.value and not (own.at_least or base.at_least):
                     key = str(row.cell.load), column, row.cell.dut, tester, row.cell.simulated
                     logs.setdefault(key, []).append(log(own.value / base.value))
-    return [
-        FigureRatio(load, column, dut, tester, reference, *_mean_ratio(found), len(found), measured, simulated)
-        for (load, column, dut, tester, simulated), found in sorted(logs.items())
-        if len(found) > 1
-    ]
-
-
-def _mean_ratio(logs: Sequence[float]) -> tuple[float, float]:
-    """The ratio, and half of its 95 % interval."""
-    ratio = exp(fmean(logs))
-    return ratio, ratio * student(len(logs) - 1) * stdev(logs) / sqrt(len(logs))
+    ratios = []
+    for (load, column, dut, tester, simulated), values in sorted(logs.items()):
+        if len(values) > 1:
+            ratio = exp(fmean(values))
+            uncertainty = ratio * student(len(values) - 1) * stdev(values) / sqrt(len(values))
+            figure = load, column, dut, tester, reference
+            ratios.append(FigureRatio(*figure, ratio, uncertainty, len(values), measured, simulated))
+    return ratios
 
 
 @dataclass(frozen=True)
 class TesterHistory:
-    """Rows of one cell of which those like the last one are one history. lines: what to add to findings, by column."""
+    """Rows of one cell, of which those like the last one are one history."""
 
     rows: Sequence[RunRow]
     lines: Mapping[str, str] = field(default_factory=dict)
+    """By column: what to add to findings."""
 
 
 @dataclass(frozen=True)
 class _Factor:
-    """A figure by one tester as a multiple of what another measures. share: what that leaves open; day: calibrated."""
+    """A figure by one tester as a multiple of another's."""
 
     value: float
     share: float
+    """Uncertainty, as a share."""
     day: str
+    """Date of the calibration."""
 
 
 def histories_of(rows: Sequence[RunRow], ratios: Sequence[FigureRatio]) -> list[TesterHistory]:
-    """The histories of a cell by its testers, of which the first is judged; the others may show older regressions.
+    """Split a cell's rows into histories by tester; the first is judged, the others may show older regressions.
 
-    rows: complete ones in the order of time. With the last tester's own go rows of others where a calibration with the
-    cell's DUT and traffic says by how much they differ, until it has nights enough to be judged by.
+    rows: complete ones in order of time. The last tester's own rows are joined by others' that a calibration with the
+    cell's DUT and traffic can convert; the joint history is judged until the own one has enough nights.
     """
     rows = [row for row in rows if row.night] or list(rows)
     if len({row.tester for row in rows}) < 2:
@@ -109,58 +109,54 @@ def histories_of(rows: Sequence[RunRow], ratios: Sequence[FigureRatio]) -> list[
     nights = {row.tester: night_of(row) for row in rows}
     factors = {name: _factors(ratios, cell, name, to) for name in nights if name != to}
     aims = {row.tester: row.aim for row in rows}
-    joined = [name for name, known in factors.items() if aims[name] in known]
-    found = [TesterHistory(rows)]
+    joined = {name: by_column for name, by_column in factors.items() if aims[name] in by_column}
+    histories = [TesterHistory(rows)]
     if joined:
-        converted = [_as_by(row, to, factors[row.tester]) if row.tester in joined else row for row in rows]
-        lines = _lines({name: factors[name] for name in joined}, to)
-        found = [TesterHistory([row for row in rows if row.tester not in joined])]
+        converted = [_convert(row, to, joined[row.tester]) if row.tester in joined else row for row in rows]
+        histories = [TesterHistory([row for row in rows if row.tester not in joined])]
         own = {night_of(row) for row in rows if row.tester == to}
-        found.insert(int(len(own) >= NEEDED_NIGHTS), TesterHistory(converted, lines))
-    for name in factors.keys() - joined:
+        histories.insert(int(len(own) >= NEEDED_NIGHTS), TesterHistory(converted, _conversions(joined, to)))
+    for name in factors.keys() - joined.keys():
         words = f"as {name or OWN_TESTER} measured until {nights[name]}; {to or OWN_TESTER} has no such history yet"
-        found.append(TesterHistory([row for row in rows if row.tester == name], dict.fromkeys(METRICS, words)))
-    return found
+        histories.append(TesterHistory([row for row in rows if row.tester == name], dict.fromkeys(METRICS, words)))
+    return histories
 
 
-def _lines(factors: Mapping[str, Mapping[str, _Factor]], to: str) -> dict[str, str]:
-    """Column -> how the other testers' figures were converted."""
+def _conversions(factors: Mapping[str, Mapping[str, _Factor]], to: str) -> dict[str, str]:
+    """Describe, by column, how the other testers' figures were converted."""
     words: dict[str, list[str]] = {}
-    for tester, known in factors.items():
-        for column, one in known.items():
-            how = f"times {one.value:.4f}, +- {format_share(one.share)}, as calibrated on {one.day}"
-            words.setdefault(column, []).append(f"before by {tester}, whose figures count {how}")
-    return {column: ", ".join([f"measured by {to}", *some]) for column, some in words.items()}
+    for tester, by_column in factors.items():
+        for column, factor in by_column.items():
+            how = f"times {factor.value:.4f}, +- {format_share(factor.share)}, as calibrated on {factor.day}"
+            words.setdefault(column, [f"measured by {to}"]).append(f"before by {tester}, whose figures count {how}")
+    return {column: ", ".join(parts) for column, parts in words.items()}
 
 
-def _as_by(row: RunRow, to: str, factors: Mapping[str, _Factor]) -> RunRow:
-    """The row as that tester would have measured it; figures without a ratio as they are."""
-    figures = {name: _times(one, factors[name]) if name in factors else one for name, one in row.figures.items()}
+def _convert(row: RunRow, to: str, factors: Mapping[str, _Factor]) -> RunRow:
+    """Return the row as that tester would have measured it; figures without a factor stay as they are."""
+    figures = dict(row.figures)
+    for name, factor in ((name, factors[name]) for name in figures.keys() & factors.keys()):
+        own, value = figures[name], figures[name].value * factor.value
+        uncertainty = hypot(own.uncertainty * factor.value, value * factor.share)
+        figures[name] = Figure(value, uncertainty, own.at_least, factor.share)
     return replace(row, tester=to, figures=figures)
 
 
 def _factors(ratios: Sequence[FigureRatio], cell: Cell, tester: str, to: str) -> dict[str, _Factor]:
-    """Column -> factor from the one tester to the other, of which the latest counts."""
-    of = str(cell.load), cell.dut, cell.simulated
+    """Return, by column, the factor from one tester to the other; the latest calibration counts."""
     known: dict[tuple[str, str], dict[str, FigureRatio]] = {}
-    for one in sorted(ratios, key=lambda one: one.measured):
-        if (one.load, one.dut, one.simulated) == of:
-            itself = replace(one, tester=one.reference, ratio=1.0, uncertainty=0.0, measured="9999")
-            known.setdefault((one.metric, one.reference), {one.reference: itself})[one.tester] = one
-    found: dict[str, _Factor] = {}
-    for (metric, _), by in known.items():
-        if tester in by and to in by:
-            own, other = by[tester], by[to]
+    for ratio in sorted(ratios, key=lambda ratio: ratio.measured):
+        if (ratio.load, ratio.dut, ratio.simulated) == (str(cell.load), cell.dut, cell.simulated):
+            itself = replace(ratio, tester=ratio.reference, ratio=1.0, uncertainty=0.0, measured="9999")
+            known.setdefault((ratio.metric, ratio.reference), {ratio.reference: itself})[ratio.tester] = ratio
+    factors: dict[str, _Factor] = {}
+    for (metric, _), by_tester in known.items():
+        if tester in by_tester and to in by_tester:
+            own, other = by_tester[tester], by_tester[to]
             day = min(own.measured, other.measured)
-            if metric not in found or found[metric].day < day:
-                found[metric] = _Factor(other.ratio / own.ratio, hypot(own.share, other.share), day)
-    return found
-
-
-def _times(figure: Figure, factor: _Factor) -> Figure:
-    value = figure.value * factor.value
-    uncertainty = hypot(figure.uncertainty * factor.value, value * factor.share)
-    return Figure(value, uncertainty, figure.at_least, factor.share)
+            if metric not in factors or factors[metric].day < day:
+                factors[metric] = _Factor(other.ratio / own.ratio, hypot(own.share, other.share), day)
+    return factors
 
 
 @dataclass(frozen=True)
@@ -169,11 +165,10 @@ class _Calibrated:
 
 
 def ratios_to_dict(ratios: Iterable[FigureRatio]) -> dict[str, Any]:
-    """JSON values."""
-    return {"schema": SCHEMA, "version": VERSION, "ratios": [asdict(one) for one in ratios]}
+    return {"schema": SCHEMA, "version": VERSION, "ratios": [asdict(ratio) for ratio in ratios]}
 
 
 def ratios_from_dict(values: Mapping[str, Any]) -> list[FigureRatio]:
-    """The ratios of these JSON values; StoreError for other ones, and for a newer version."""
-    found = read_stored(values, "calibration of testers", SCHEMA, VERSION, _Calibrated).ratios
-    return [one for one in found if 0 < one.ratio < 1e9 and 0 <= one.uncertainty < 1e9]
+    """Read ratios; StoreError for a newer version, or other values."""
+    ratios = read_stored(values, "calibration of testers", SCHEMA, VERSION, _Calibrated).ratios
+    return [ratio for ratio in ratios if 0 < ratio.ratio < 1e9 and 0 <= ratio.uncertainty < 1e9]
