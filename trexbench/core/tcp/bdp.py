@@ -1,4 +1,4 @@
-"""The bandwidth-delay product of a run, and of each kind of leg buffer, window and rate: predicted, and seen."""
+"""The bandwidth-delay product of a run, and for each kind of leg its buffer, window and rate: predicted, and seen."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .wan import Wan, format_size
 
 LINE, WINDOW, LOSS = "line", "window", "loss"
 FILLS, FULL = 0.85, 0.95
-"""Shares of the line's payload rate: a leg that carries the first, its start included, fills the line unless a CPU was
-the limit; one that carries the second fills it even then."""
+"""Shares of the line's payload rate: a leg that carries the first, its slow start included, fills the line unless a CPU
+was the limit; one that carries the second fills it even then."""
 NEAR = 0.75, 1.3
-"""Range of a loss-limited leg's rate, relative to what losses allow in the long run; a faster one has met too few."""
+"""Range of a loss-limited leg's rate, to what losses allow in the long run; a faster one met too few losses."""
 OFFERED = "offered by the receiver"
 
 
@@ -29,7 +29,7 @@ OFFERED = "offered by the receiver"
 class BdpRow:
     """All repetitions of one direction of one kind of leg; None: not known.
 
-    Sizes in bytes and of all connections together, but buffer_bytes, which is of each.
+    Sizes in bytes, of all connections together except buffer_bytes, which is of each.
     """
 
     kind: Leg
@@ -39,11 +39,10 @@ class BdpRow:
     buffer_by: str
     """Source of that size."""
     window_predicted_bytes: float | None
-    """Most that can be on its way with that buffer."""
+    """Most that can be in flight with that buffer."""
     window_bytes: float | None
-    """As it was seen."""
+    """The window seen, and where."""
     window_by: str
-    """Where it was seen."""
     cwnd_bytes: float | None
     round_trip_s: float | None
     """Round trip of the idle path."""
@@ -69,7 +68,7 @@ class BdpRow:
 
     @property
     def name(self) -> str:
-        """All but the buffers: ``forward IPv4, cubic``; of a bidirectional leg with its sender."""
+        """All but the buffers: ``forward IPv4, cubic``; the sender too for a bidirectional leg."""
         sender = f", {self.sender} sends" if self.kind.way is Way.BIDIR else ""
         return f"{self.kind.way.value} IPv{self.kind.version}{sender}, {self.congestion}"
 
@@ -116,20 +115,20 @@ class Bdp:
     rate_bps: float
     delay_s: float
     by: str
-    """Whose rate and delay they are."""
+    """Source of the rate and the delay."""
     scale: float = 1.0
-    """Scale of rate and buffers, below 1 where what was asked for could not be carried."""
+    """Scale of rate and buffers; below 1 if the host could not carry what was asked for."""
 
 
 def tells_bdp(result: TcpResult) -> bool:
-    """Test whether the run is about buffers: there is a WAN, or its legs differ in them."""
+    """Test whether the run is about buffers: there is a WAN, or its legs have different buffers."""
     return result.setup.wan is not None or len({leg.buffer_bytes for leg in result.plan.legs}) > 1
 
 
 def find_product(result: TcpResult) -> Bdp | None:
     """Find the product of the WAN, else of the slowest line and the idle round trip; None where either is unknown."""
     line_bps, wan = result.setup.line_bps, result.setup.wan or Wan()
-    rates = [one for one in (wan.rate_bps, None if wan.rate_bps and wan.delay_s else line_bps) if one]
+    rates = [bps for bps in (wan.rate_bps, None if wan.rate_bps and wan.delay_s else line_bps) if bps]
     delay_s = wan.delay_s or (_idle_s(result, result.plan.legs[0].version) if result.plan.legs else None)
     if not rates or not delay_s:
         return None
@@ -138,24 +137,22 @@ def find_product(result: TcpResult) -> Bdp | None:
 
 
 def find_rows(result: TcpResult) -> tuple[BdpRow, ...]:
-    """A row for each direction of each kind of leg that has a figure, in the plan's order."""
-    found: dict[tuple[Leg, str], list[FlowResult]] = {}
-    for one in result.flows:
-        if one.statistics is not None:
-            found.setdefault((one.leg.kind, one.flow.sender), []).append(one)
+    """Make a row for each direction of each kind of leg that has a figure, in the plan's order."""
+    by_direction: dict[tuple[Leg, str], list[FlowResult]] = {}
+    for flow in result.flows:
+        if flow.statistics is not None:
+            by_direction.setdefault((flow.leg.kind, flow.flow.sender), []).append(flow)
     programs = {leg.leg.kind: leg.program for leg in result.legs}
-    return tuple(_row(result, flows, programs.get(kind, {})) for (kind, _), flows in found.items())
+    return tuple(_row(result, flows, programs.get(kind, {})) for (kind, _), flows in by_direction.items())
 
 
 def bdp_part(result: TcpResult) -> dict[str, Any]:
-    """JSON values for the document; nothing of a run that is not about buffers."""
+    """JSON values for the document; empty for a run that is not about buffers."""
     if not tells_bdp(result):
         return {}
     product = find_product(result)
-    return {
-        "bdp_product": None if product is None else vars(product),
-        "bdp": [one.to_dict() for one in find_rows(result)],
-    }
+    rows = [row.to_dict() for row in find_rows(result)]
+    return {"bdp_product": None if product is None else vars(product), "bdp": rows}
 
 
 def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, Mapping[str, str]]) -> BdpRow:
@@ -163,12 +160,12 @@ def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, M
     about = {host: program.get(host, {}) for host in HOSTS}
     buffer = _buffer(kind, about, flow.sender, flow.receiver)
     rate, uncertainty = rate_of(flows)
-    in_flight = _median_of(flows, lambda one: one.in_bytes("unacked"))
-    cwnd = _median_of(flows, lambda one: one.in_bytes("snd_cwnd"))
+    in_flight = _median_of(flows, lambda count: count.in_bytes("unacked"))
+    cwnd = _median_of(flows, lambda count: count.in_bytes("snd_cwnd"))
     seen, window_by = _window(flows, in_flight, None if wan.loss else cwnd)
     predicted = None if buffer.usable_bytes is None else streams * buffer.usable_bytes
     window = seen if seen is not None else predicted
-    if buffer.sends and window_by == OFFERED and seen and predicted:  # of which the sender may not use all
+    if buffer.sends and window_by == OFFERED and seen and predicted:  # the sender may be unable to use all of it
         window = min(seen, max(predicted, in_flight or 0.0))
     trip_s = _idle_s(result, kind.version) or _shortest_s(flows) or wan.delay_s
     congestion = about[flow.sender].get("congestion") or kind.congestion or result.plan.congestion or "?"
@@ -210,16 +207,16 @@ def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, M
 @dataclass(frozen=True)
 class _Buffer:
     usable_bytes: float | None
-    """Payload that can be on its way."""
+    """Payload that can be in flight."""
     size_bytes: int | None
     by: str
     """Source of that size."""
     sends: bool
-    """True for the sender's buffer."""
+    """It is the sender's."""
 
 
 def _buffer(kind: Leg, about: Mapping[str, Mapping[str, str]], sender: str, receiver: str) -> _Buffer:
-    """Find the buffer that allows less."""
+    """Find the end's buffer that allows less."""
     size, (share, _) = kind.buffer_bytes, window_rule(about[receiver])
     as_set = "as found" if size is None else "set"
     known = [
@@ -228,33 +225,33 @@ def _buffer(kind: Leg, about: Mapping[str, Mapping[str, str]], sender: str, rece
         if (most := last_integer(about[host].get(name, ""))) is not None
     ]
     stated = None if size is None else min(share, SENDABLE) * size
-    return min(known, key=lambda one: one.usable_bytes or 0.0, default=_Buffer(stated, size, as_set, False))
+    return min(known, key=lambda buffer: buffer.usable_bytes or 0.0, default=_Buffer(stated, size, as_set, False))
 
 
 def _window(flows: Sequence[FlowResult], in_flight: float | None, cwnd: float | None) -> tuple[float | None, str]:
-    """Return the offered window; where the send buffer is the limit, the bytes in flight; where the congestion window
-    is, that window. cwnd: None where losses keep it small."""
+    """Return the offered window and its source; or what the limit was: the bytes in flight for a full send buffer, else
+    the congestion window. cwnd: None where losses keep it small."""
     kinds = {one.verdict.window.kind for one in flows if one.verdict.window is not None}
     if kinds == {"send buffer"}:
         return in_flight, "in flight, of the send buffer"
     if kinds == {"congestion window"} and cwnd is not None:
         return cwnd, "congestion window"
-    offered = _median_of(flows, lambda one: one.value("snd_wnd"))
+    offered = _median_of(flows, lambda count: count.value("snd_wnd"))
     return (offered, OFFERED) if offered else (in_flight, "in flight" if in_flight else "")
 
 
 def _median_of(flows: Sequence[FlowResult], value: Callable[[StreamCount], float | None]) -> float | None:
-    """Median over all readings, each the sum over its connections; the first has none yet."""
+    """Return the median over all readings, each the sum over its connections; the first reading has none yet."""
     readings = (reading for flow in flows for reading in flow.flow.sending)
     return of_known(median, (whole_sum(map(value, reading.streams)) for reading in readings))
 
 
 def _idle_s(result: TcpResult, version: int) -> float | None:
-    """The median round trip of the idle path: the first echo request may wait for an address to be resolved."""
-    times = [one for ping in result.pings if not ping.loaded and ping.leg.version == version for one in ping.times_s]
-    return median(times) if times else None
+    """Return the median round trip of the idle path: the first echo request may wait for address resolution."""
+    pings = (ping for ping in result.pings if not ping.loaded and ping.leg.version == version)
+    return of_known(median, (time_s for ping in pings for time_s in ping.times_s))
 
 
 def _shortest_s(flows: Sequence[FlowResult]) -> float | None:
-    counts = [one for flow in flows for reading in flow.flow.sending for one in reading.streams]
-    return min((value / 1e6 for one in counts if (value := one.value("min_rtt"))), default=None)
+    counts = (count for flow in flows for reading in flow.flow.sending for count in reading.streams)
+    return min((value / 1e6 for count in counts if (value := count.value("min_rtt"))), default=None)

@@ -1,4 +1,4 @@
-"""CPU of the hosts while one direction of a leg ran: by core, by thread of the program, and bits for it."""
+"""CPU time of the hosts while one direction of a leg ran: by core, thread and process, and the payload for it. Pure."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from .model import HostReading, LegReadings, Processes, TcpEnvironment, ThreadTi
 
 @dataclass(frozen=True)
 class CoreShare(CpuShare):
-    """One core. user, system: of its time in programs and in the kernel for them; None: not known."""
+    """One core's busy time; None: not known."""
 
     user: float | None = None
+    """Share of its time spent in programs; system: in the kernel for them."""
     system: float | None = None
 
 
 @dataclass(frozen=True)
 class ProcessShare:
-    """One process of the host, as shares of one core's time. waiting: run delay, of all of its threads in sum.
-
-    thread: of its busiest thread, of a process with several. cpus, role, whose: as of core.tcp.model.ProcessTime.
-    """
+    """One process of the host; user, system and waiting are shares of one core's time."""
 
     process: int
     name: str
     user: float
     system: float
     waiting: float | None = None
+    """Run delay, summed over its threads."""
     cpus: tuple[int, ...] = ()
+    """As ProcessTime's, like role and whose."""
     thread: float | None = None
+    """Share of the busiest thread, if it has several."""
     role: str = ""
     whose: str = ""
 
@@ -43,7 +44,7 @@ class ProcessShare:
 
 @dataclass(frozen=True)
 class ThreadShare:
-    """One thread of the program that sends or receives, as shares of one core's time. waiting: run delay."""
+    """One thread of the program that sends or receives, in shares of one core's time; waiting: run delay."""
 
     thread: int
     user: float
@@ -57,162 +58,153 @@ class ThreadShare:
 
 @dataclass(frozen=True)
 class HostShare:
-    """host: ``client``, ``server`` or ``dut``. cpus: each of its cores. threads: of the program, none for the DUT.
-
-    processes: those that took most, the busiest first, the kernel's and those elsewhere on its machine included.
-    """
+    """CPU time of one host."""
 
     host: str
+    """``client``, ``server`` or ``dut``."""
     cpus: tuple[CoreShare, ...] = ()
     threads: tuple[ThreadShare, ...] = ()
+    """Threads of the program that sends or receives; none for the DUT."""
     processes: tuple[ProcessShare, ...] = ()
+    """The busiest first, including the kernel's and those elsewhere on the machine."""
 
     @property
     def cores_busy(self) -> float:
-        """Cores' worth of time that it worked: 1.0 is one core."""
-        return sum(one.busy for one in self.cpus)
+        """Busy time in cores: 1.0 is one whole core."""
+        return sum(core.busy for core in self.cpus)
 
     @property
     def busiest(self) -> CoreShare | None:
-        return max(self.cpus, key=lambda one: one.busy, default=None)
+        return max(self.cpus, key=lambda core: core.busy, default=None)
 
     @property
     def waiting(self) -> float | None:
-        """The longest run delay of its threads, as a share of the time; None where none is known."""
-        return max((one.waiting for one in self.threads if one.waiting is not None), default=None)
+        """The longest run delay of its threads, as a share of the time; None if none is known."""
+        return max((thread.waiting for thread in self.threads if thread.waiting is not None), default=None)
 
     @property
     def tunnels(self) -> tuple[ProcessShare, ...]:
-        return tuple(one for one in self.processes if one.role == "tunnel")
+        return tuple(process for process in self.processes if process.role == "tunnel")
 
     def of_role(self, role: str) -> ProcessShare | None:
-        """All of the host's processes with this part in the test, as if they were one: the busiest, and their sums."""
-        found = [one for one in self.processes if one.role == role]
-        if not found:
+        """Sum up all processes of this role under the name of the busiest."""
+        same = [process for process in self.processes if process.role == role]
+        if not same:
             return None
-        first, waits = found[0], [one.waiting for one in found if one.waiting is not None]
-        cpus = tuple(dict.fromkeys(cpu for one in found for cpu in one.cpus))
-        user, system = sum(one.user for one in found), sum(one.system for one in found)
-        own = first.process, first.name if len(found) == 1 else f"{first.name} and {len(found) - 1} more"
-        return ProcessShare(*own, user, system, sum(waits) if waits else None, cpus, None, role, first.whose)
+        first, waits = same[0], [process.waiting for process in same if process.waiting is not None]
+        cpus = tuple(dict.fromkeys(cpu for process in same for cpu in process.cpus))
+        user, system = sum(process.user for process in same), sum(process.system for process in same)
+        name = first.name if len(same) == 1 else f"{first.name} and {len(same) - 1} more"
+        waiting = sum(waits) if waits else None
+        return ProcessShare(first.process, name, user, system, waiting, cpus, None, role, first.whose)
 
     def bits_per_percent(self, bps: float) -> float | None:
-        """bit/s for each percent of one core; None where no core's time is known."""
+        """Return bit/s for each percent of one core; None if no core's time is known."""
         return bps / (100 * self.cores_busy) if self.cores_busy > 0 else None
 
 
 def share_of_host(
     host: str, readings: Sequence[HostReading], setup: TcpEnvironment, took: tuple[ProcessShare, ...] = ()
 ) -> HostShare:
-    """Between the first and the last of these readings; where hosts share a kernel, of the cores named for this one."""
+    """Compare a host's first and last readings; where hosts share a kernel, only the cores named for this one count."""
     if len(readings) < 2:
         return HostShare(host, processes=took)
     first, last = readings[0], readings[-1]
-    threads = tuple(_threads(first.threads, last.threads, last.at_s - first.at_s))
-    return HostShare(host, _own(host, _cpus(first.cpus, last.cpus), setup), threads, took)
+    named = setup.cpus.get(host) if _on_one_kernel(host, setup) else None
+    cpus = tuple(core for core in _cpus(first.cpus, last.cpus) if not named or core.cpu in named)
+    return HostShare(host, cpus, tuple(_threads(first.threads, last.threads, last.at_s - first.at_s)), took)
 
 
 def share_of_dut(
     readings: Sequence[DutReading], setup: TcpEnvironment, took: tuple[ProcessShare, ...], flowed_s: float
 ) -> HostShare:
-    """flowed_s: for which payload flowed between the readings of a virtual machine, which is read around the leg."""
-    seen = [HostReading(one.t_s, cpus=one.observation.cpus) for one in readings]
+    """Compare the DUT's readings; a virtual machine is read around the ``flowed_s`` in which payload flowed."""
+    seen = [HostReading(reading.t_s, cpus=reading.observation.cpus) for reading in readings]
     if setup.dut_is_guest and len(readings) > 1:
         first, last = readings[0], readings[-1]
         then_s, now_s = first.observation.at_s, last.observation.at_s
         elapsed_s = last.t_s - first.t_s if then_s is None or now_s is None else now_s - then_s
-        flowed = _while_flowing(first.observation.cpus, last.observation.cpus, elapsed_s, flowed_s)
+        old_s = {cpu.cpu: cpu.total_s for cpu in first.observation.cpus}
+        flowed: list[CpuTime] = []  # without the idle time before and after, nor cores whose clock lost ticks
+        for now in last.observation.cpus:
+            advanced_s = now.total_s - old_s.get(now.cpu, now.total_s)
+            if abs(advanced_s - elapsed_s) <= TIMES_APART * elapsed_s:
+                flowed.append(replace(now, total_s=now.total_s - max(0.0, advanced_s - flowed_s)))
         seen[-1] = replace(seen[-1], cpus=tuple(flowed))
     return share_of_host("dut", seen, setup, took)
 
 
-def _while_flowing(
-    before: Sequence[CpuTime], after: Sequence[CpuTime], elapsed_s: float, flowed_s: float
-) -> Iterator[CpuTime]:
-    """Cores' times without the idle time before and after; none of a core whose clock lost ticks."""
-    old_s = {one.cpu: one.total_s for one in before}
-    for now in after:
-        advanced_s = now.total_s - old_s.get(now.cpu, now.total_s)
-        if abs(advanced_s - elapsed_s) <= TIMES_APART * elapsed_s:
-            yield replace(now, total_s=now.total_s - max(0.0, advanced_s - flowed_s))
-
-
 def told_processes(shares: Mapping[str, HostShare], setup: TcpEnvironment) -> Mapping[str, tuple[ProcessShare, ...]]:
-    """By host, each process once: of one kernel, its threads and what is elsewhere go with the first host alone."""
+    """List each process once, by host: those of one kernel, and elsewhere on its machine, at the first host alone."""
     shared = [host for host in shares if _on_one_kernel(host, setup)]
-    own = {one.process for host in shared for one in shares[host].processes if not one.whose}
-    told: set[int] = set()
-    found = {}
+    own = {process.process for host in shared for process in shares[host].processes if not process.whose}
+    listed: set[int] = set()
+    by_host = {}
     for host, share in shares.items():
-        ones = share.processes
+        processes = share.processes
         if host in shared:
-            ones = tuple(one for one in ones if one.process not in (told | own if one.whose else told))
-            told |= {one.process for one in ones}
-        found[host] = ones
-    return found
+            taken = listed | own
+            processes = tuple(one for one in processes if one.process not in (taken if one.whose else listed))
+            listed |= {process.process for process in processes}
+        by_host[host] = processes
+    return by_host
 
 
 CARRY = ("tunnel", "endpoint")
-"""Parts of those processes that move the payload."""
+"""Roles of the processes that move the payload."""
 
 
 def bits_per_cpu_second(shares: Mapping[str, HostShare], setup: TcpEnvironment, bps: float) -> float | None:
-    """Payload bits for each second of CPU that the tunnel's and the endpoints' processes took on all hosts.
+    """Divide payload by the CPU time that the tunnel's and the endpoints' processes took on all hosts.
 
     None unless the programs of both endpoints are among them.
     """
-    told = told_processes(shares, setup)
-    busy = sum(one.busy for ones in told.values() for one in ones if one.role in CARRY)
+    by_host = told_processes(shares, setup)
+    busy = sum(process.busy for processes in by_host.values() for process in processes if process.role in CARRY)
     ends = [shares[host].of_role("endpoint") for host in ("client", "server") if host in shares]
     return bps / busy if len(ends) == 2 and all(ends) and busy > 0 else None
 
 
 COLUMNS = ("client_tunnel", "client", "server_tunnel", "server")
-"""Processes whose CPU a table of tunnels has: the far end of the tunnel is the server's, or the DUT's."""
+"""Processes whose CPU time tables of tunnels show; the tunnel's far end is the server's, or else the DUT's."""
 
 
 def columns(shares: Mapping[str, HostShare]) -> dict[str, float]:
-    """Shares of one core by COLUMNS, of those that were read."""
+    """Return shares of one core by COLUMNS, as far as they were read."""
     far = "server" if "server" in shares and shares["server"].of_role("tunnel") else "dut"
     places = (("client", "tunnel"), ("client", "endpoint"), (far, "tunnel"), ("server", "endpoint"))
-    found = (shares[host].of_role(role) if host in shares else None for host, role in places)
-    return {name: one.busy for name, one in zip(COLUMNS, found, strict=True) if one is not None}
+    sums = (shares[host].of_role(role) if host in shares else None for host, role in places)
+    return {name: process.busy for name, process in zip(COLUMNS, sums, strict=True) if process is not None}
 
 
 def mean_columns(runs: Sequence[Mapping[str, HostShare]]) -> dict[str, float]:
-    """Over several flows or repetitions, of those columns that each of them has."""
-    found = [columns(shares) for shares in runs]
-    return {name: fmean(one[name] for one in found) for name in COLUMNS if found and all(name in one for one in found)}
+    """Average the columns that every one of several flows or repetitions has."""
+    rows = [columns(shares) for shares in runs]
+    return {name: fmean(row[name] for row in rows) for name in COLUMNS if rows and all(name in row for row in rows)}
 
 
 def process_shares(leg: LegReadings, host: str) -> tuple[ProcessShare, ...]:
-    """Shares of a host's processes; those that move payload are of the time it flowed, not all that was observed."""
-    found = leg.processes.get(host)
-    return tuple(_processes(found, min(found.over_s, leg.length_s or found.over_s))) if found is not None else ()
-
-
-def _processes(found: Processes, flowed_s: float) -> Iterator[ProcessShare]:
-    for one in found.took if flowed_s > 0 else ():
-        over_s = flowed_s if one.role in CARRY else found.over_s
+    """Return shares of a host's processes; those that move payload by the time it flowed, others by that observed."""
+    observed = leg.processes.get(host, Processes(0.0))
+    flowed_s = min(observed.over_s, leg.length_s or observed.over_s)
+    shares = []
+    for one in observed.took if flowed_s > 0 else ():
+        over_s = flowed_s if one.role in CARRY else observed.over_s
         waiting = None if one.waiting_s is None else one.waiting_s / over_s
         thread = None if one.busiest_thread_s is None else one.busiest_thread_s / over_s
         times = one.user_s / over_s, one.system_s / over_s, waiting
-        yield ProcessShare(one.process, one.name, *times, one.cpus, thread, one.role, one.whose)
+        shares.append(ProcessShare(one.process, one.name, *times, one.cpus, thread, one.role, one.whose))
+    return tuple(shares)
 
 
 def _on_one_kernel(host: str, setup: TcpEnvironment) -> bool:
-    """True if the host shares its kernel with the others, and so the numbers of processes and cores."""
+    """Test whether the host shares its kernel, and so the numbers of processes and cores, with the others."""
     return setup.one_kernel and not (host == "dut" and setup.dut_is_guest)
 
 
-def _own(host: str, cpus: Iterator[CoreShare], setup: TcpEnvironment) -> tuple[CoreShare, ...]:
-    named = setup.cpus.get(host) if _on_one_kernel(host, setup) else None
-    return tuple(one for one in cpus if not named or one.cpu in named)
-
-
 def _cpus(before: Sequence[CpuTime], after: Sequence[CpuTime]) -> Iterator[CoreShare]:
-    """Cores whose times advanced; others are left out."""
-    old = {one.cpu: one for one in before}
+    """Yield the cores whose times advanced."""
+    old = {core.cpu: core for core in before}
     for now in after:
         then = old.get(now.cpu)
         if then is None or now.total_s <= then.total_s or now.busy_s < then.busy_s:
@@ -228,12 +220,12 @@ def _cpus(before: Sequence[CpuTime], after: Sequence[CpuTime]) -> Iterator[CoreS
 
 
 def _grown(then_s: float | None, now_s: float | None, total_s: float) -> float | None:
-    """Increase as a share of the time; None where it is not known, or went back."""
+    """Return the increase as a share of the time; None if it is not known, or the value went back."""
     return None if then_s is None or now_s is None or now_s < then_s else (now_s - then_s) / total_s
 
 
 def _threads(before: Sequence[ThreadTime], after: Sequence[ThreadTime], length_s: float) -> Iterator[ThreadShare]:
-    old = {one.thread: one for one in before}
+    old = {thread.thread: thread for thread in before}
     for now in after:
         then = old.get(now.thread, ThreadTime(now.thread, 0.0, 0.0, 0.0))
         user_s, system_s = now.user_s - then.user_s, now.system_s - then.system_s

@@ -1,7 +1,7 @@
-"""Raw readings of both ends -> intervals of one direction of a leg: what the receiver's program got, and what it cost.
+"""Turn raw readings of both ends into intervals of one direction of a leg: what the receiver got, and at what cost.
 
 Intervals lie between the receiver's readings and have its clock. What the sender alone knows (retransmits, round trip,
-window) comes from those of its own intervals whose middle lies in the receiver's, each clock counted from the last
+window) comes from those of its own intervals whose middle lies in the receiver's; each clock counts from the last
 reading before any payload. Nothing is interpolated.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from statistics import fmean
 
 from ..means import of_known, whole_sum
@@ -20,34 +21,37 @@ from .model import NOT_COUNTED, HostReading, LegReadings, StreamCount, TcpPlan, 
 
 HOSTS = ("client", "server")
 REGULAR = (0.5, 1.5)
-"""Intervals of such lengths, in those that were asked for, are compared with each other; others are not."""
+"""Range of lengths, as multiples of the requested one, in which intervals enter the statistics."""
 OMIT_SLACK = 0.1
-"""An interval may begin so much before the omitted time is over, as a share of its length."""
+"""How much earlier than the end of the omitted time an interval may begin, as a share of its length."""
 CLOCKS_APART, CLOCKS_APART_S = 0.005, 0.1
-"""Both ends' clocks may differ by this share over a leg, and by this time, since readings come late."""
+"""Allowed difference between the ends' clocks: a share of the leg, or this time, since readings come late."""
 USUAL_MSS = 1448.0
-"""Payload of a segment in bytes, where no connection tells its own."""
+"""Payload of a segment in bytes, if no connection reports its own."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """All connections of a direction between two readings of the receiver; begin_s, end_s: since the traffic began.
+    """All connections of a direction between two readings of the receiver.
 
-    Rates of payload, retransmits (segments) and windows (at its end) are sums over the streams, rtt_s is the mean of
-    the kernel's smoothed round trips. All but received_bps are the sender's, None where it was not read. regular: as
-    long as was asked for.
+    Times are since the traffic began. All but received_bps and streams are the sender's, None if it was not read.
     """
 
     begin_s: float
     end_s: float
     received_bps: float
+    """Payload; like the sender's values a sum over the streams."""
     sent_bps: float | None
     retransmits: int | None
+    """In segments."""
     rtt_s: float | None
+    """Mean of the kernel's smoothed round trips."""
     cwnd_bytes: float | None
+    """At the interval's end."""
     streams: Mapping[int, float]
     """Payload that each stream received, in bit/s."""
     regular: bool = True
+    """About as long as requested."""
 
     @property
     def length_s(self) -> float:
@@ -56,16 +60,17 @@ class Interval:
 
 @dataclass(frozen=True)
 class Flow:
-    """One direction of a leg. sender: ``client`` or ``server``. intervals: in order, the omitted time left out.
-
-    sending, receiving: the readings of the time that counts, raw. warnings: what could not be counted and why.
-    """
+    """One direction of a leg."""
 
     sender: str
+    """``client`` or ``server``."""
     intervals: tuple[Interval, ...]
+    """In order, without the omitted time."""
     sending: tuple[HostReading, ...]
+    """Raw readings of the time that counts; receiving: the same of the receiver."""
     receiving: tuple[HostReading, ...]
     warnings: tuple[RunWarning, ...] = ()
+    """What could not be counted, and why."""
 
     @property
     def receiver(self) -> str:
@@ -77,13 +82,17 @@ class Flow:
 
     @property
     def received_bps(self) -> float | None:
-        """Payload over the whole time that counts, irregular intervals included; None without any."""
+        """Payload rate over the whole time that counts, irregular intervals included; None without any interval."""
         length_s = sum(one.length_s for one in self.intervals)
-        return sum(one.received_bps * one.length_s for one in self.intervals) / length_s if length_s > 0 else None
+        return self._received_bits / length_s if length_s > 0 else None
+
+    @property
+    def _received_bits(self) -> float:
+        return sum(one.received_bps * one.length_s for one in self.intervals)
 
     @property
     def retransmits(self) -> int | None:
-        """Segments, over the whole time that counts; None where no interval knows."""
+        """Segments, over the whole time that counts; None if no interval knows."""
         known = [one.retransmits for one in self.intervals if one.retransmits is not None]
         return sum(known) if known else None
 
@@ -95,14 +104,14 @@ class Flow:
 
     @property
     def retransmitted(self) -> float | None:
-        """Segments that were sent again, as a share of those received; None where it is not known."""
-        segments = sum(one.received_bps * one.length_s for one in self.intervals) / 8 / self.mss
+        """Segments sent again, as a share of those received; None if not known."""
+        segments = self._received_bits / 8 / self.mss
         return self.retransmits / segments if self.retransmits is not None and segments else None
 
 
 @dataclass(frozen=True)
 class _Step:
-    """Counts of one direction at one end between two readings, times since the traffic began."""
+    """Counts of one direction at one end between two readings; times since the traffic began."""
 
     begin_s: float
     end_s: float
@@ -118,7 +127,7 @@ class _Step:
 
 
 def find_flows(plan: TcpPlan, leg: LegReadings) -> tuple[Flow, ...]:
-    """The directions of a leg: one, or for ``bidir`` the client's and then the server's."""
+    """Return the directions of a leg: one, or for ``bidir`` the client's and then the server's."""
     senders = {Way.FORWARD: HOSTS[:1], Way.REVERSE: HOSTS[1:], Way.BIDIR: HOSTS}[leg.leg.way]
     return tuple(_flow(plan, leg, sender) for sender in senders)
 
@@ -126,52 +135,47 @@ def find_flows(plan: TcpPlan, leg: LegReadings) -> tuple[Flow, ...]:
 def _flow(plan: TcpPlan, leg: LegReadings, sender: str) -> Flow:
     ends = (leg.client, leg.server) if sender == HOSTS[0] else (leg.server, leg.client)
     warnings: list[RunWarning] = []
-    sending, receiving = (_of_direction(ends[at], sends=at == 0) for at in (0, 1))
-    sent = sorted(_steps(sending, sender, warnings), key=lambda one: one.middle_s)
-    middles = [one.middle_s for one in sent]
-    got = [one for one in _steps(receiving, HOSTS[sender == HOSTS[0]], warnings) if _counts(plan, one)]
+    sending, receiving = (_one_direction(ends[at], sends=at == 0) for at in (0, 1))
+    sent = sorted(_steps(sending, sender, warnings), key=lambda step: step.middle_s)
+    middles = [step.middle_s for step in sent]
+    slack_s = OMIT_SLACK * plan.interval_s  # neither in the omitted part, nor after the end:
+    first_s, end_s = plan.omit_s - slack_s, plan.omit_s + plan.time_s - slack_s
+    steps = _steps(receiving, HOSTS[sender == HOSTS[0]], warnings)
+    got = [step for step in steps if first_s <= step.begin_s < end_s]
     intervals = tuple(
-        _interval(plan, one, sent[bisect_left(middles, one.begin_s) : bisect_left(middles, one.end_s)]) for one in got
+        _interval(plan, step, sent[bisect_left(middles, step.begin_s) : bisect_left(middles, step.end_s)])
+        for step in got
     )
     if not intervals:
         warnings.append(RunWarning("no-intervals", f"{leg.leg}: no interval was read of what the {sender} sent"))
-    elif odd := sum(not one.regular for one in intervals):
+    elif odd := sum(not interval.regular for interval in intervals):
         text = f"{odd} of {len(intervals)} intervals are not as long as was asked for: left out of the statistics"
         warnings.append(RunWarning("intervals-irregular", f"{leg.leg}: {text}"))
     warnings += _warnings_of_ends(plan, leg, sending, receiving)
-    return Flow(
-        sender=sender,
-        intervals=intervals,
-        sending=_within(plan, sending),
-        receiving=_within(plan, receiving),
-        warnings=tuple(dict.fromkeys(warnings)),
-    )
+    counted = _within(plan, sending), _within(plan, receiving)
+    return Flow(sender, intervals, *counted, warnings=tuple(dict.fromkeys(warnings)))
 
 
-def _of_direction(readings: Sequence[HostReading], sends: bool) -> list[HostReading]:
-    """The readings with the streams of this direction only, their times since the last one before any payload."""
-    found = [
-        HostReading(one.at_s, streams, one.cpus, one.threads)
-        for one in readings
+def _one_direction(readings: Sequence[HostReading], sends: bool) -> list[HostReading]:
+    """Keep the streams of this direction only, with times since the last reading before any payload."""
+    kept = [
+        replace(reading, streams=streams)
+        for reading in readings
         # A reading may be of the other direction only.
-        if (streams := tuple(s for s in one.streams if s.sends == sends)) or not one.streams
+        if (streams := tuple(stream for stream in reading.streams if stream.sends == sends)) or not reading.streams
     ]
-    silent = [one.at_s for one in found if not any(stream.payload_bytes for stream in one.streams)]
-    begun = [one.at_s for one in found if any(stream.payload_bytes for stream in one.streams)]
-    before = [at_s for at_s in silent if not begun or at_s < begun[0]]
-    origin_s = max(before) if before else found[0].at_s if found else 0.0
-    return [
-        HostReading(one.at_s - origin_s, one.streams, one.cpus, one.threads) for one in found if one.at_s >= origin_s
-    ]
+    begun_s = next((reading.at_s for reading in kept if _payload(reading)), inf)
+    silent = [reading.at_s for reading in kept if reading.at_s < begun_s and not _payload(reading)]
+    origin_s = max(silent, default=kept[0].at_s if kept else 0.0)
+    return [replace(reading, at_s=reading.at_s - origin_s) for reading in kept if reading.at_s >= origin_s]
 
 
 def _steps(readings: Sequence[HostReading], host: str, warnings: list[RunWarning]) -> Iterator[_Step]:
-    """From reading to reading; what went back, or cannot be compared, is left out with a doubt."""
+    """Yield the steps from reading to reading; what went back, or cannot be compared, is left out with a warning."""
     for before, after in pairwise(readings):
         if after.at_s <= before.at_s:
-            warnings.append(
-                RunWarning("clock-went-back", f"{host}: its clock did not advance from one reading to the next")
-            )
+            text = f"{host}: its clock did not advance from one reading to the next"
+            warnings.append(RunWarning("clock-went-back", text))
             continue
         then = {stream.stream: stream for stream in before.streams}
         now = {stream.stream: stream for stream in after.streams}
@@ -180,17 +184,10 @@ def _steps(readings: Sequence[HostReading], host: str, warnings: list[RunWarning
             continue
         pairs = tuple((then.get(key, StreamCount(key, now[key].sends, 0)), now[key]) for key in sorted(now))
         if any(b.payload_bytes > a.payload_bytes for b, a in pairs):
-            warnings.append(
-                RunWarning("counters-went-back", f"{host}: a stream's payload went back, at {after.at_s:.1f} s")
-            )
+            text = f"{host}: a stream's payload went back, at {after.at_s:.1f} s"
+            warnings.append(RunWarning("counters-went-back", text))
             continue
         yield _Step(before.at_s, after.at_s, pairs)
-
-
-def _counts(plan: TcpPlan, step: _Step) -> bool:
-    """Test whether the step lies in the time that counts: not in the omitted part, nor after the end."""
-    slack_s = OMIT_SLACK * plan.interval_s
-    return step.begin_s >= plan.omit_s - slack_s and step.begin_s < plan.omit_s + plan.time_s - slack_s
 
 
 def _within(plan: TcpPlan, readings: Sequence[HostReading]) -> tuple[HostReading, ...]:
@@ -215,7 +212,7 @@ def _interval(plan: TcpPlan, got: _Step, sent: Sequence[_Step]) -> Interval:
 
 
 def _sent(sent: Sequence[_Step], stream: int) -> tuple[float | None, int | None, float | None, float | None]:
-    """One stream's rate, segments sent again, mean round trip and last congestion window; each None if not known."""
+    """Return one stream's rate, retransmits, mean round trip and last congestion window; each None if not known."""
     pairs = [pair for step in sent for pair in step.streams if pair[1].stream == stream]
     if not pairs:
         return None, None, None, None
@@ -228,7 +225,7 @@ def _sent(sent: Sequence[_Step], stream: int) -> tuple[float | None, int | None,
 
 
 def _retransmits(pairs: Sequence[tuple[StreamCount, StreamCount]]) -> int | None:
-    """Segments that were sent again in these steps of one stream; None where a count is missing or went back."""
+    """Count the segments sent again in these steps of one stream; None if a count is missing or went back."""
     total = 0
     for before, after in pairs:
         # A stream that no earlier reading has began with none.
@@ -244,36 +241,33 @@ def _warnings_of_ends(
     plan: TcpPlan, leg: LegReadings, sending: Sequence[HostReading], receiving: Sequence[HostReading]
 ) -> list[RunWarning]:
     """Return warnings where the two ends report the same traffic differently."""
+    """Warn where the two ends report the same traffic differently."""
     if len(sending) < 2 or len(receiving) < 2:
         return []
-    found = []
-    lengths = [_busy_time(one) for one in (sending, receiving)]
+    warnings = []
+    lengths = [_busy_time(readings) for readings in (sending, receiving)]
     apart_s = abs(lengths[0] - lengths[1])
     # Each end's last reading may be up to one of its intervals late.
     late_s = max(readings[-1].at_s - readings[-2].at_s for readings in (sending, receiving))
     if apart_s > max(CLOCKS_APART_S, CLOCKS_APART * max(lengths)) + late_s:
         text = f"the sender's clock says {lengths[0]:.2f} s, the receiver's {lengths[1]:.2f} s"
-        found.append(RunWarning("clocks-apart", f"{leg.leg}: {text}: rates are the receiver's"))
-    (sent, _), (got, most) = (_counted(_within(plan, ends)) for ends in (sending, receiving))
-    # What was on its way when the omitted time was over, and between both ends' readings, is at most an interval's.
-    if got > sent + most and sending[-1].at_s >= receiving[-1].at_s:
-        share = format_share(got / sent - 1) if sent else "all"
-        found.append(RunWarning("counters-apart", f"{leg.leg}: more payload was received than sent, by {share}"))
-    return found
+        warnings.append(RunWarning("clocks-apart", f"{leg.leg}: {text}: rates are the receiver's"))
+    sent, got = (
+        [after - before for before, after in pairwise(map(_payload, _within(plan, ends)))]
+        for ends in (sending, receiving)
+    )
+    # What is in flight when the omitted time is over, and between both ends' readings, is at most an interval's.
+    if sum(got) > sum(sent) + max(got, default=0) and sending[-1].at_s >= receiving[-1].at_s:
+        share = format_share(sum(got) / sum(sent) - 1) if sum(sent) else "all"
+        warnings.append(RunWarning("counters-apart", f"{leg.leg}: more payload was received than sent, by {share}"))
+    return warnings
 
 
-def _counted(readings: Sequence[HostReading]) -> tuple[int, int]:
-    """Payload from the first reading to the last, and the most from one reading to the next; bytes."""
-    totals = [sum(stream.payload_bytes for stream in one.streams) for one in readings]
-    steps = [after - before for before, after in pairwise(totals)]
-    return sum(steps), max(steps, default=0)
+def _payload(reading: HostReading) -> int:
+    return sum(stream.payload_bytes for stream in reading.streams)
 
 
 def _busy_time(readings: Sequence[HostReading]) -> float:
-    """From the first reading to the last one that brought payload."""
-    moved = [
-        after.at_s
-        for before, after in pairwise(readings)
-        if sum(s.payload_bytes for s in after.streams) > sum(s.payload_bytes for s in before.streams)
-    ]
+    """Return the time from the first reading to the last one that brought payload."""
+    moved = [after.at_s for before, after in pairwise(readings) if _payload(after) > _payload(before)]
     return moved[-1] - readings[0].at_s if moved else 0.0

@@ -1,4 +1,4 @@
-"""Who was the limit of one direction of a leg, and the doubts about it.
+"""Decide what limited one direction of a leg, with warnings that qualify it.
 
 Only ``dut`` is a statement about the DUT: with any other limit it carries *at least* what was measured.
 """
@@ -44,7 +44,7 @@ RULES: tuple[tuple[TcpLimit, Callable[[TcpEvidence], Iterable[str]]], ...] = (
     (TcpLimit.ENDPOINT_CPU, signs.of_sleepers),
     (TcpLimit.UNKNOWN, signs.of_shared_cores),
 )
-"""The first that has signs is the limit, and they are its reasons."""
+"""In order of precedence: the first rule with signs is the limit, and they are its reasons."""
 NOTHING = "no CPU, window, line or drop explains the rate"
 
 
@@ -54,7 +54,7 @@ class TcpVerdict:
     reasons: tuple[str, ...]
     """The evidence, in sentences."""
     window: TcpWindow | None = None
-    """The one that is the limit."""
+    """The window that is the limit."""
     link_bps: float | None = None
     """The line's payload rate."""
     warnings: tuple[RunWarning, ...] = ()
@@ -65,10 +65,11 @@ class TcpVerdict:
 
 
 def find_limit(evidence: TcpEvidence) -> TcpVerdict:
+    """Apply RULES to the evidence of one direction."""
     rules = RULES if evidence.flow.intervals else ()
     nothing = (TcpLimit.UNKNOWN, (NOTHING if rules else "nothing was measured",))
     seen = ((limit, tuple(signs_of(evidence))) for limit, signs_of in rules)
-    limit, reasons = next((one for one in seen if one[1]), nothing)
+    limit, reasons = next((verdict for verdict in seen if verdict[1]), nothing)
     return TcpVerdict(
         limit=limit,
         reasons=reasons,
@@ -90,10 +91,10 @@ def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
         if foreign := {*evidence.busy_cores(host)} - {*evidence.filled_cores(host)}:
             text = f"the {host}'s CPU {min(foreign)[0]} had no time left, most of it for other work than this test's"
             yield RunWarning("foreign-load", f"{leg}: {text}")
-    for one in dut.tunnels:
-        if one.thread is None and signs.waits(one.waiting):
-            waited = f"waited for a CPU for {format_share(one.waiting or 0.0)} of the time: other work ran there"
-            yield RunWarning("foreign-load", f"{leg}: the DUT's tunnel ({one.name}) {waited}")
+    for tunnel in dut.tunnels:
+        if tunnel.thread is None and signs.waits(tunnel.waiting):
+            waited = f"waited for a CPU for {format_share(tunnel.waiting or 0.0)} of the time: other work ran there"
+            yield RunWarning("foreign-load", f"{leg}: the DUT's tunnel ({tunnel.name}) {waited}")
     if not evidence.cores_apart:
         text = "the router works on the endpoints' cores: the CPU time of a program includes the router's"
         yield RunWarning("cores-shared", text)
@@ -109,6 +110,6 @@ def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
         yield RunWarning("foreign-load", text)
     elif limit is TcpLimit.UNKNOWN and not dut.cpus:
         why = "no CPU time of the DUT is known"
-        if evidence.setup.dut_is_guest and any(one.observation.cpus for one in evidence.dut):
+        if evidence.setup.dut_is_guest and any(reading.observation.cpus for reading in evidence.dut):
             why = "the guest's CPU times run at another pace than the clock, as an emulated processor's do"
         yield RunWarning("dut-unread", f"{why}: the DUT may have been the limit")

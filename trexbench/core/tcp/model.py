@@ -1,4 +1,4 @@
-"""A TCP test through the router: what is asked of the two hosts, and what each of them reads of itself. Raw totals.
+"""A TCP test through the router: what the two hosts are asked for, and the raw totals that each reads of itself. Pure.
 
 The client is the host that opens the connections, as in iperf3. Forward: the client sends; reverse: the server sends.
 """
@@ -26,11 +26,11 @@ HEADER_BYTES: Mapping[str, Mapping[int, int]] = {
 }
 """Bytes that each encapsulation adds to a packet, by the packet's IP version."""
 NOT_COUNTED = 1 << 63
-"""Counters from here on are none: iperf3 3.12 sends "not known" as 2**64 - 1."""
+"""Counters from here on are unknown: iperf3 3.12 sends 2**64 - 1 for that."""
 
 
 class Way(str, Enum):
-    """Who sends: the client, the server, or both at the same time."""
+    """Sender of the payload: the client, the server, or both at once."""
 
     FORWARD = "forward"
     REVERSE = "reverse"
@@ -39,21 +39,21 @@ class Way(str, Enum):
 
 @dataclass(frozen=True)
 class Leg:
-    """One test of a run. version: of IP, 4 or 6. repetition: from 1.
-
-    buffer_bytes: the largest that both hosts let a socket's buffers grow to (the last number of tcp_rmem and tcp_wmem),
-    set for this leg; None: as the hosts have it. congestion: the congestion control asked for; None: the plan's.
-    """
+    """One test of a run."""
 
     way: Way
     version: int = 4
+    """Of IP, 4 or 6."""
     repetition: int = 1
+    """From 1."""
     buffer_bytes: Count | None = None
+    """Size that both hosts let a socket's buffers grow to (the last number of tcp_rmem, tcp_wmem); None: as found."""
     congestion: str | None = None
+    """Congestion control asked for; None: the plan's."""
 
     @property
     def kind(self) -> Leg:
-        """Leg common to all of its repetitions."""
+        """The leg as its first repetition, which stands for all."""
         return replace(self, repetition=1)
 
     def __str__(self) -> str:
@@ -70,23 +70,22 @@ _MODE = re.compile(
 
 @dataclass(frozen=True)
 class TcpMode:
-    """Key that distinguishes the runs of one DUT, as suites and histories name it: ``reverse-ipv6-4-streams``.
-
-    monitored: the DUT's counters are read meanwhile, which may cost it some of its time. buffer_bytes, congestion: as
-    in Leg. pinned: as in TcpPlan.
-    """
+    """The identity of a leg in suites and histories: ``reverse-ipv6-4-streams``."""
 
     way: Way
     version: int
     streams: int = 1
     monitored: bool = True
+    """The DUT's counters are read meanwhile, which may cost it some time."""
     buffer_bytes: int | None = None
+    """As in Leg, like congestion."""
     congestion: str | None = None
     pinned: bool = False
+    """As in TcpPlan."""
 
     @property
     def leg(self) -> Leg:
-        """The kind of leg that it consists of."""
+        """The kind of its legs."""
         return Leg(self.way, self.version, buffer_bytes=self.buffer_bytes, congestion=self.congestion)
 
     def __str__(self) -> str:
@@ -99,105 +98,106 @@ class TcpMode:
 
     @classmethod
     def parse(cls, text: str) -> TcpMode | None:
-        """None for what is no such name."""
-        found = _MODE.fullmatch(text)
-        if found is None:
+        """Parse such a name; None for any other text."""
+        match = _MODE.fullmatch(text)
+        if match is None:
             return None
-        buffer_bytes = int(found[4]) if found[4] is not None else None
-        version, streams, monitored = int(found[2]), int(found[3] or 1), found[7] is None
-        return cls(Way(found[1]), version, streams, monitored, buffer_bytes, found[5], found[6] is not None)
+        buffer_bytes = int(match[4]) if match[4] is not None else None
+        version, streams, monitored = int(match[2]), int(match[3] or 1), match[7] is None
+        return cls(Way(match[1]), version, streams, monitored, buffer_bytes, match[5], match[6] is not None)
 
 
 @dataclass(frozen=True)
 class TcpPlan:
-    """Plan of a TCP run: each leg in turn, all with the same parameters. Times in seconds.
-
-    omit_s: at the start of each leg, sent but not counted. pings: sent idle before the legs, and again while the first
-    leg of each way runs; 0: none. congestion: the congestion control that is asked for, None: the host's own.
-    pinned: each host's program stays on one CPU of its config. engine: ``embedded`` or ``iperf3``.
-    """
+    """Plan of a TCP run: each leg in turn, all with the same parameters."""
 
     legs: tuple[Leg, ...]
     streams: int = 1
     time_s: float = 60.0
     interval_s: float = 1.0
     omit_s: float = 0.0
+    """Sent at the start of each leg, but not counted."""
     pings: int = 60
+    """Echo requests sent idle before the legs, and again during the first leg of each way."""
     congestion: str | None = None
+    """Congestion control asked for; None: the host's own."""
     zerocopy: bool = False
     pinned: bool = False
+    """Each host's program stays on one CPU of its config."""
     engine: str = "embedded"
+    """One of ENGINES."""
 
     def of(self, leg: Leg) -> TcpPlan:
-        """Return the plan with the leg's congestion control, where it asks for one, in place of its own."""
+        """Return the plan with the leg's congestion control, if it asks for one."""
         return replace(self, congestion=leg.congestion or self.congestion)
 
 
 CEILING_S, CEILING_OMIT_S = 3.0, 0.5
-"""Time for each way around the DUT, and the part omitted: the largest windows can open in a network at hand."""
+"""Time for each way around the DUT, and the omitted part of it: in a network at hand even the largest windows open."""
 
 
 def around_plan(plan: TcpPlan) -> TcpPlan:
-    """Return the plan of the runs without the DUT between the endpoints, before the legs of this plan."""
+    """Return the plan of the runs that precede the legs, without the DUT between the endpoints."""
     return replace(plan, time_s=CEILING_S, interval_s=min(1.0, plan.interval_s), omit_s=CEILING_OMIT_S)
 
 
 @dataclass(frozen=True)
 class TcpEnvironment:
-    """Environment between and around the hosts, as far as it is known; the verdict needs it.
-
-    line_bps: L1 speed of the slowest line on the way, None: there is none (veth), or it is not known. vlans: tags on
-    it. one_kernel: client, server and DUT are namespaces of one kernel. dut_is_guest: the DUT is a virtual machine
-    there instead, which numbers its cores by itself; cpus names those that it runs on. napi_threads: the DUT forwards
-    in threads, and so not in soft interrupts. cpus: those that ``client``, ``server`` and ``dut`` work on; a host that
-    is missing may use every CPU that it reports. tunnel: one of TUNNELS; tunnel_by: what makes it (``sit``,
-    ``OpenVPN 2.6.14, AES-256-GCM``; ``not read``: it was taken as it is); tunnel_between: whom, as in core.tcp.tunnel,
-    empty: DUT and server; tunnel_mtu: of its inside, None: it was not set; without_tunnel: why there is none although
-    one was asked for, in documents of former releases, as wan_asked.
-    pppoe: between DUT and server, whose MTU is then that of the session. wan: the line between them; wan_by: what makes
-    it. wan_asked: what was asked for, where the line was scaled down to what could be carried.
-    """
+    """Environment between and around the hosts, as far as it is known; the verdict needs it."""
 
     line_bps: Amount | None = None
+    """L1 speed of the slowest line on the path; None: no line (veth), or unknown."""
     mtu: Count = 1500
     vlans: Count = 0
+    """Tags on the line."""
     one_kernel: bool = False
+    """Client, server and DUT are namespaces of one kernel."""
     dut_is_guest: bool = False
+    """The DUT is a virtual machine there, which numbers its cores itself; cpus has those that it runs on."""
     napi_threads: bool = False
+    """The DUT forwards in threads, not in soft interrupts."""
     cpus: Mapping[str, tuple[Count, ...]] = field(default_factory=dict)
+    """CPUs that ``client``, ``server`` and ``dut`` work on; a host without an entry may use all that it reports."""
     tunnel: str = TUNNELS[0]
     tunnel_by: str = ""
+    """Its program or device (``sit``, ``OpenVPN 2.6.14, AES-256-GCM``); ``not read``: it was taken as it is."""
     without_tunnel: str = ""
+    """Reason why there is no tunnel although one was asked for; in documents of former releases."""
     tunnel_between: str = ""
+    """Its ends, as in core.tcp.tunnel; empty: DUT and server."""
     tunnel_mtu: Count | None = None
+    """MTU inside it; None: not set."""
     pppoe: bool = False
+    """A session between DUT and server; the MTU is then the session's."""
     wan: Wan | None = None
     wan_by: str = ""
+    """The means by which the line is made."""
     wan_asked: Wan | None = None
+    """The line asked for, if it was scaled down to what the host could carry; in documents of former releases."""
 
     @property
     def scale(self) -> float:
-        """By how much the line, and with it the hosts' buffers, are smaller than asked for; 1: not at all."""
+        """Ratio of the line, and with it of the hosts' buffers, to what was asked for."""
         if self.wan is None or self.wan_asked is None or not self.wan.rate_bps or not self.wan_asked.rate_bps:
             return 1.0
         return self.wan.rate_bps / self.wan_asked.rate_bps
 
     def buffer_bytes(self, leg: Leg) -> int | None:
-        """Size that the hosts' buffers may grow to in this leg; None: as the hosts have it."""
+        """Size that the hosts' buffers may grow to in this leg; None: as found."""
         return None if leg.buffer_bytes is None else round(self.scale * leg.buffer_bytes)
 
     @property
     def dut_programs(self) -> bool:
-        """True if a tunnel's program moves packets on the DUT, in user space or in threads of its own."""
+        """True if a tunnel's program moves packets on the DUT, in user space or in its own threads."""
         return self.tunnel_between == CLIENT_DUT
 
     @property
     def tags(self) -> int:
-        """Number of 4-byte tags in a frame besides Ethernet's header: VLANs, and PPPoE, which is as long as two."""
+        """Number of 4-byte tags in a frame besides Ethernet's header: VLANs, and two for PPPoE."""
         return self.vlans + 2 * self.pppoe
 
     def path(self, version: int) -> TrafficPath | None:
-        """The path of packets of this IP version besides the DUT; None: nothing."""
+        """Path of this IP version's packets besides the DUT; None: nothing."""
         inside = (self.tunnel, self.tunnel_between, self.tunnel_by, self.tunnel_mtu)
         tunnel = inside if self.header_bytes(version) else ("", "", "", None)
         path = TrafficPath(self.wan, self.wan_by if self.wan is not None else "", *tunnel, self.pppoe)
@@ -210,63 +210,60 @@ class TcpEnvironment:
 
 @dataclass(frozen=True)
 class StreamCount:
-    """One TCP connection as one end of it saw it. sends: this end sends its payload.
-
-    payload_bytes: what the program has sent or received so far. info: the kernel's TCP_INFO by its own names without
-    ``tcpi_`` (rtt in us, snd_cwnd in segments); empty where it was not read. send_buffer_bytes, receive_buffer_bytes:
-    SO_SNDBUF and SO_RCVBUF, which include the kernel's overhead.
-    """
+    """One TCP connection as one end of it saw it."""
 
     stream: Count
     sends: bool
+    """This end sends the payload."""
     payload_bytes: Count
+    """Total that the program has sent or received."""
     info: Mapping[str, int] = field(default_factory=dict)
+    """The kernel's TCP_INFO by its own names without ``tcpi_`` (rtt in us, snd_cwnd in segments); empty: not read."""
     send_buffer_bytes: Count | None = None
+    """SO_SNDBUF, and below SO_RCVBUF, which include the kernel's overhead."""
     receive_buffer_bytes: Count | None = None
 
     def value(self, name: str) -> float | None:
-        """Value of TCP_INFO by its name; None where it was not read, or is none."""
+        """Return a value of TCP_INFO; None if it was not read, or is unknown."""
         value = self.info.get(name)
         return float(value) if value is not None and 0 <= value < NOT_COUNTED else None
 
     def in_bytes(self, name: str) -> float | None:
-        """A count of segments in TCP_INFO, in bytes."""
+        """Convert a count of segments in TCP_INFO to bytes."""
         segments, mss = self.value(name), self.value("snd_mss")
         return None if segments is None or mss is None else segments * mss
 
 
 @dataclass(frozen=True)
 class ThreadTime:
-    """CPU time of one thread of the program that sends or receives, in seconds since it began.
-
-    waiting_s: it could have run but another had the CPU (run delay, /proc/PID/task/TID/schedstat); None: not known.
-    """
+    """CPU time of one thread of the program that sends or receives, in seconds since it began."""
 
     thread: Count
     user_s: Amount
     system_s: Amount
     waiting_s: Amount | None = None
+    """Run delay, ready but without a CPU (/proc/PID/task/TID/schedstat); None: not known."""
 
 
 @dataclass(frozen=True)
 class ProcessTime:
-    """CPU time of one process of a host, in seconds. process: its number.
-
-    waiting_s: run delay, of all of its threads. cpus: on which its threads ran last, that which took most first.
-    busiest_thread_s: of a process with several. role: its part in the test, one of ROLES; empty: none. whose: empty:
-    the host's own; ``kernel``: a thread of the kernel, which all hosts of one kernel share; ``elsewhere``: it is in
-    another network namespace than this host.
-    """
+    """CPU time of one process of a host, in seconds."""
 
     process: Count
+    """Its number."""
     name: str
     user_s: Amount
     system_s: Amount
     waiting_s: Amount | None = None
+    """Run delay of all of its threads."""
     cpus: tuple[Count, ...] = ()
+    """CPUs on which its threads ran last, that of the busiest first."""
     busiest_thread_s: Amount | None = None
+    """If it has several threads."""
     role: str = ""
+    """Its part in the test, one of ROLES; empty: none."""
     whose: str = ""
+    """``kernel``: a kernel thread, shared by all hosts of one kernel; ``elsewhere``: in another network namespace."""
 
 
 ROLES = ("tunnel", "endpoint", "pppoe", "napi", "ksoftirqd")
@@ -275,7 +272,7 @@ ROLES = ("tunnel", "endpoint", "pppoe", "napi", "ksoftirqd")
 
 @dataclass(frozen=True)
 class Processes:
-    """Processes that took most CPU time over this time, which is the leg's. One that ended meanwhile is missing."""
+    """The processes that took most CPU time during the leg, which took ``over_s``; without those that ended."""
 
     over_s: Amount
     took: tuple[ProcessTime, ...] = ()
@@ -283,62 +280,63 @@ class Processes:
 
 @dataclass(frozen=True)
 class HostReading:
-    """One host at one instant. at_s: its own monotonic clock, since payload could flow."""
+    """One host at one instant."""
 
     at_s: Amount
+    """Its own monotonic clock, since payload could flow."""
     streams: tuple[StreamCount, ...] = ()
     cpus: tuple[CpuTime, ...] = ()
     threads: tuple[ThreadTime, ...] = ()
 
 
 Seen = Callable[[str, HostReading], None]
-"""Gets each reading as it is made, with the name of its host: ``client`` or ``server``. Called from other threads."""
+"""Receives each reading as it is made, with its host: ``client`` or ``server``. Called from other threads."""
 
 
 @dataclass(frozen=True)
 class Ping:
-    """One series of echo requests from client to server. times_s: of the answers, in their order.
-
-    loaded: while the leg ran.
-    """
+    """One series of echo requests from client to server."""
 
     leg: Leg
     loaded: bool
+    """Sent while the leg ran."""
     sent: Count
     times_s: tuple[Amount, ...]
+    """Of the answers, in their order."""
 
 
 SLACK_S = 0.001
-"""Between clocks that are the same: a reading at an end of the leg belongs to it."""
+"""Tolerance between equal clocks: a reading at an end of the leg belongs to it."""
 
 
 @dataclass(frozen=True)
 class LegReadings:
-    """Readings taken while one leg ran. began_s: on the run's clock. error: why it ended early, in one line.
-
-    program: the one that sent and received (name, version, congestion control of each host), as it reported itself.
-    dut: the router's counters, of the same run's clock. processes: by host, ``dut`` included where they were read.
-    """
+    """Readings taken while one leg ran."""
 
     leg: Leg
     began_s: Amount
+    """On the run's clock."""
     client: tuple[HostReading, ...] = ()
     server: tuple[HostReading, ...] = ()
     dut: tuple[DutReading, ...] = ()
+    """The router's counters, on the run's clock."""
     program: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By host: name, version and congestion control of its program, as that reported them."""
     missing: tuple[Missing, ...] = ()
     error: str | None = None
+    """Why it ended early, in one line."""
     processes: Mapping[str, Processes] = field(default_factory=dict)
+    """By host, ``dut`` included, as far as they were read."""
 
     @property
     def length_s(self) -> float:
-        """For which payload flowed."""
+        """Time in which payload flowed."""
         return max((ones[-1].at_s - ones[0].at_s for ones in (self.client, self.server) if ones), default=0.0)
 
     def dut_while_counted(self, omit_s: float) -> tuple[DutReading, ...]:
-        """The DUT's, made while payload flowed and counted; all of the leg, where those are fewer than two.
+        """Return the DUT's readings while payload flowed and counted; the whole leg's if those are fewer than two.
 
-        What comes before and after a leg is idle time, which would make a full core of a short leg look half busy.
+        Idle time before and after would make a full core of a short leg look half busy.
         """
         first_s, last_s = self.began_s + omit_s - SLACK_S, self.began_s + self.length_s + SLACK_S
         within = tuple(one for one in self.dut if first_s <= one.t_s and one.t_s + one.took_s <= last_s)

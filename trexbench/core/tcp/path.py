@@ -14,13 +14,13 @@ class TrafficPath:
 
     wan: Wan | None = None
     wan_by: str = ""
-    """Means by which the line is made, as ``netem``."""
+    """How the line is made, as ``netem``."""
     tunnel: str = ""
     tunnel_between: str = ""
-    """Hosts at its ends; empty: the DUT and the server."""
+    """Its ends; empty: the DUT and the server."""
     tunnel_by: str = ""
     tunnel_mtu: Count | None = None
-    """MTU of its inside, where it was set."""
+    """MTU inside it, if it was set."""
     pppoe: bool = False
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class TrafficPath:
 
 
 def paths_apart(before: TrafficPath | None, after: TrafficPath | None) -> tuple[str, str]:
-    """Two paths in words, ``("over WAN 20ms,1gbit by netem", "over no WAN")``."""
+    """Format two paths that differ: ``("over WAN 20ms,1gbit by netem", "over no WAN")``."""
     there = before or after or TrafficPath()
     none = "no WAN" if there.wan is not None else "no tunnel" if there.tunnel else "no PPPoE"
     return f"over {before or none}", f"over {after or none}"

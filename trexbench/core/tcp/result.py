@@ -1,6 +1,6 @@
-"""One run of TCP through the router, and its JSON document: the only record of it.
+"""One run of TCP through the router, and its JSON document, the only record of it.
 
-``legs``, ``ceilings`` and ``pings`` hold raw totals; every reader derives all other figures from them in the same way.
+``legs``, ``ceilings`` and ``pings`` hold raw totals; every reader derives the same figures from them.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class FlowResult:
-    """One direction of a leg. statistics: of the regular intervals' received bit/s; None where nothing was measured.
-
-    shares: CPU by host, ``dut`` included. power_w: of the DUT, the mean over the leg. ceiling_bps: what the endpoints
-    carry without the router, in the same way and version. bits_per_cpu_second: as of core.tcp.cpu.
-    """
+    """One direction of a leg."""
 
     leg: Leg
     flow: Flow
     statistics: Statistics | None
+    """Of the regular intervals' received bit/s; None if nothing was measured."""
     shares: Mapping[str, HostShare]
+    """CPU time by host, ``dut`` included."""
     verdict: TcpVerdict
     power_w: float | None = None
+    """The DUT's mean over the leg."""
     ceiling_bps: float | None = None
+    """Rate of the endpoints without the router, for the same way and version."""
     bits_per_cpu_second: float | None = None
 
     @property
@@ -85,23 +85,25 @@ class PingResult:
 
 @dataclass(frozen=True)
 class LegSummary:
-    """All repetitions of one leg; kind: Leg.kind. rate_bps: the mean, of both directions together where there are two.
-
-    uncertainty_bps: half of its 95 % interval. limit: that of the flow that says least about the DUT. cores_per_gbps:
-    of the DUT. ping_idle_s, ping_loaded_s: mean round trips. idle_power_w: of the DUT, before the legs.
-    """
+    """All repetitions of one kind of leg."""
 
     kind: Leg
     repetitions: int
     rate_bps: float
+    """The mean, of both directions together if there are two."""
     uncertainty_bps: float | None
+    """Half of its 95 % interval."""
     limit: TcpLimit
+    """That of the flow that says least about the DUT."""
     link_bps: float | None
     retransmitted: float | None
     cores_per_gbps: float | None
+    """The DUT's."""
     power_w: float | None
     idle_power_w: float | None
+    """The DUT's, before the legs."""
     ping_idle_s: float | None
+    """Mean round trips."""
     ping_loaded_s: float | None
 
     @property
@@ -124,7 +126,7 @@ class LineCalibration:
 
 
 WORSE = (TcpLimit.DUT, TcpLimit.UNKNOWN, TcpLimit.WINDOW, TcpLimit.ENDPOINT_CPU, TcpLimit.LINK)
-"""In order: the later, the less the rate says about the DUT."""
+"""The later in this order, the less the rate says about the DUT."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,16 +136,16 @@ class TcpResult(Run):
     plan: TcpPlan
     setup: TcpEnvironment
     endpoints: Mapping[str, Any]
-    """By ``client`` and ``server``, what each is."""
+    """By ``client`` and ``server``: a description of the host."""
     legs: tuple[LegReadings, ...] = ()
     """Legs that were run, in order."""
     pings: tuple[Ping, ...] = ()
     ceilings: tuple[LegReadings, ...] = ()
-    """The endpoints without the router, back to back or around it."""
+    """Runs of the endpoints without the router, back to back or around it."""
     idle: tuple[DutReading, ...] = ()
-    """The DUT before and after the echo requests that nothing else was beside."""
+    """The DUT before and after the idle echo requests."""
     calibration: LineCalibration | None = None
-    """That of the WAN, before the legs; None: there is none, or a simulated one."""
+    """Of the WAN, before the legs; None: no WAN, or a simulated one."""
 
     schema: ClassVar[str] = SCHEMA
     version: ClassVar[int] = VERSION
@@ -163,13 +165,13 @@ class TcpResult(Run):
 
     def figures(self) -> dict[str, Any]:
         return {
-            "summaries": [one.to_dict() for one in self.summaries],
-            "analysis": [one.to_dict() for one in self.flows],
-            "ping_statistics": [msgspec.to_builtins(one) for one in self.ping_results],
+            "summaries": [summary.to_dict() for summary in self.summaries],
+            "analysis": [flow.to_dict() for flow in self.flows],
+            "ping_statistics": [msgspec.to_builtins(result) for result in self.ping_results],
         }
 
     def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
-        yield from (("analysis", one) for one in self.analysis_warnings)
+        yield from (("analysis", warning) for warning in self.analysis_warnings)
 
     def odd_values(self) -> Iterator[str]:
         plan = self.plan
@@ -180,53 +182,53 @@ class TcpResult(Run):
             yield "plan.omit_s is not a time"
         if plan.streams < 1:
             yield "plan.streams is less than 1"
-        measured = (one.leg for one in (*self.legs, *self.ceilings))
-        for leg in (*plan.legs, *measured, *(one.leg for one in self.pings)):
+        tested = (readings.leg for readings in (*self.legs, *self.ceilings))
+        for leg in (*plan.legs, *tested, *(ping.leg for ping in self.pings)):
             if leg.version not in (4, 6) or leg.repetition < 1:
                 yield f"no such leg: IPv{leg.version} #{leg.repetition}"
 
     @cached_property
     def flows(self) -> tuple[FlowResult, ...]:
         """Every direction of every leg, in order."""
-        return tuple(one for leg in self.legs for one in self._of_leg(leg))
+        return tuple(flow for leg in self.legs for flow in self._flows_of(leg))
 
     @cached_property
     def ping_results(self) -> tuple[PingResult, ...]:
-        return tuple(PingResult(one.leg, one.loaded, describe_ping(one.times_s, one.sent)) for one in self.pings)
+        return tuple(PingResult(ping.leg, ping.loaded, describe_ping(ping.times_s, ping.sent)) for ping in self.pings)
 
     @property
     def idle_power_w(self) -> float | None:
-        """The DUT's power while nothing but echo requests passed."""
+        """The DUT's power while only echo requests passed."""
         return mean_power(self.idle)
 
     @cached_property
     def summaries(self) -> tuple[LegSummary, ...]:
-        """One for each kind of leg that has a figure, in the plan's order."""
-        kinds = dict.fromkeys(leg.kind for leg in (*self.plan.legs, *(one.leg for one in self.legs)))
-        return tuple(found for kind in kinds if (found := self._summary(kind)) is not None)
+        """A summary for each kind of leg that has a figure, in the plan's order."""
+        kinds = dict.fromkeys(leg.kind for leg in (*self.plan.legs, *(readings.leg for readings in self.legs)))
+        return tuple(summary for kind in kinds if (summary := self._summary(kind)) is not None)
 
     @cached_property
     def analysis_warnings(self) -> tuple[RunWarning, ...]:
-        """Doubts that follow from the readings, each once."""
-        found = [warning for flow in self.flows for warning in flow.warnings]
+        """Warnings that follow from the readings, each once."""
+        warnings = [warning for flow in self.flows for warning in flow.warnings]
         if self.setup.without_tunnel and any(leg.leg.version == 6 for leg in self.legs):
-            found.append(RunWarning("no-tunnel", f"IPv6 went without the tunnel: {self.setup.without_tunnel}"))
+            warnings.append(RunWarning("no-tunnel", f"IPv6 went without the tunnel: {self.setup.without_tunnel}"))
         for leg in self.legs:
-            found += [RunWarning("missing", f"{leg.leg}: {one.what}: {one.reason}") for one in leg.missing]
-            found += [RunWarning("leg-ended-early", f"{leg.leg}: {leg.error}")] if leg.error else []
-        return tuple(dict.fromkeys(found))
+            warnings += [RunWarning("missing", f"{leg.leg}: {part.what}: {part.reason}") for part in leg.missing]
+            warnings += [RunWarning("leg-ended-early", f"{leg.leg}: {leg.error}")] if leg.error else []
+        return tuple(dict.fromkeys(warnings))
 
     @cached_property
     def _ceilings(self) -> Mapping[tuple[Way, int, str], float]:
         plan = around_plan(self.plan)
-        found: dict[tuple[Way, int, str], float] = {}
+        rates: dict[tuple[Way, int, str], float] = {}
         for leg in self.ceilings:
             for flow in find_flows(plan, leg):
                 key = leg.leg.way, leg.leg.version, flow.sender
-                found[key] = max(found.get(key, 0.0), flow.received_bps or 0.0)
-        return {key: bps for key, bps in found.items() if bps}
+                rates[key] = max(rates.get(key, 0.0), flow.received_bps or 0.0)
+        return {key: bps for key, bps in rates.items() if bps}
 
-    def _of_leg(self, leg: LegReadings) -> Iterator[FlowResult]:
+    def _flows_of(self, leg: LegReadings) -> Iterator[FlowResult]:
         version, idle = leg.leg.version, self._ping_times(leg.leg.version, loaded=False)
         counted = leg.dut_while_counted(self.plan.omit_s)
         took = {host: process_shares(leg, host) for host in (*HOSTS, "dut")}
@@ -239,7 +241,7 @@ class TcpResult(Run):
             yield FlowResult(
                 leg=leg.leg,
                 flow=flow,
-                statistics=describe([one.received_bps for one in flow.regular]),
+                statistics=describe([interval.received_bps for interval in flow.regular]),
                 shares=shares,
                 verdict=find_limit(evidence),
                 power_w=mean_power(counted),
@@ -248,12 +250,8 @@ class TcpResult(Run):
             )
 
     def _ping_times(self, version: int, loaded: bool, kind: Leg | None = None) -> list[float]:
-        return [
-            time_s
-            for one in self.pings
-            if one.loaded == loaded and one.leg.version == version and kind in (None, one.leg.kind)
-            for time_s in one.times_s
-        ]
+        pings = (ping for ping in self.pings if ping.loaded == loaded and ping.leg.version == version)
+        return [time_s for ping in pings if kind in (None, ping.leg.kind) for time_s in ping.times_s]
 
     def _summary(self, kind: Leg) -> LegSummary | None:
         flows = [one for one in self.flows if one.leg.kind == kind and one.statistics]
@@ -284,13 +282,13 @@ class TcpResult(Run):
 
 
 def rate_of(flows: Sequence[FlowResult]) -> tuple[float, float | None]:
-    """The mean rate of repetitions of one direction, and its uncertainty."""
-    found = [one.statistics for one in flows if one.statistics is not None]
-    return combine([one.mean for one in found], [one.uncertainty for one in found])
+    """Return the mean rate of repetitions of one direction, and its uncertainty."""
+    known = [flow.statistics for flow in flows if flow.statistics is not None]
+    return combine([one.mean for one in known], [one.uncertainty for one in known])
 
 
 def mean_power(readings: Sequence[DutReading]) -> float | None:
-    """The DUT's mean power from the first to the last reading, in W: by its energy counter, else of the readings."""
+    """Return the DUT's mean power over the readings, in W: by its energy counter, else the mean of the readings."""
     seen = [(one.t_s if (at := one.observation.at_s) is None else at, one.observation) for one in readings]
     total = [(at_s, one.energy_j) for at_s, one in seen if one.energy_j is not None]
     if len(total) > 1 and total[-1][0] > total[0][0] and all(b[1] >= a[1] for a, b in pairwise(total)):
@@ -299,9 +297,9 @@ def mean_power(readings: Sequence[DutReading]) -> float | None:
 
 
 def from_document(document: Any) -> TcpResult:
-    """The run of a document; StoreError names the field that is missing or of the wrong kind. No figure is read."""
+    """Read a run; StoreError names the field that is missing or of the wrong kind. Stored figures are not read."""
     result = read_stored(document, "TCP document", SCHEMA, VERSION, TcpResult)
-    for part in ("legs", "ceilings", "pings"):  # a run may have none, its document has the list
+    for part in ("legs", "ceilings", "pings"):  # the document has the list even if it is empty
         if part not in document:
             raise StoreError(f"TCP document without {part!r}", "the file is damaged")
     try:

@@ -1,4 +1,4 @@
-"""Signs that an endpoint, a window, the line or the DUT was the limit of one direction of a leg, as sentences."""
+"""Signs that an endpoint, a window, the line or the DUT limited one direction of a leg, as sentences. Pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .model import Leg, TcpEnvironment
 from .window import TcpWindow, find_window
 
 BUSY = 0.95
-"""A thread or core with so much to do has no time left."""
+"""Share of its time at which a thread or core has no time left."""
 NEARLY, QUEUED = 0.85, 3.0
-"""A router's core with so much to do is the limit as well where round trips are so many times what they are without a
-queue: TCP, which paces and starts from nothing, leaves it a little time."""
+"""A router's core this busy is the limit as well if round trips are this many times those without a queue: TCP, which
+paces and starts from nothing, leaves it a little time."""
 RUN_DELAY = 0.05
-"""A thread that waits longer for a CPU is kept from sending or receiving."""
+"""A thread that waits for a CPU for more than this share is kept from sending or receiving."""
 OF_CEILING = 0.9
 """Share of the endpoints' rate without the DUT above which they are the limit."""
 OF_LINE = 0.98
 HALF = 0.5
-"""So much of a core's busy time, of the work on shared cores or of the drops says whose they are. A thread that sleeps
-so long keeps up in spite of its run delay, where something else explains the rate."""
+"""The share of a core's busy time, of the work on shared cores or of the drops that decides whose they are. A thread
+that sleeps this much keeps up in spite of its run delay, if something else explains the rate."""
 FEWEST_RETRANSMITS = 10
 """Fewer segments sent again do not show whose drops they are."""
 TIMESTAMPS = 1
@@ -50,7 +50,7 @@ class TcpEvidence:
     ping_s: float | None = None
     """The idle path's shortest round trip."""
     dut: Sequence[DutReading] = ()
-    """Readings of the leg."""
+    """The leg's readings."""
 
     def share(self, host: str) -> HostShare:
         return self.shares.get(host, HostShare(host))
@@ -61,7 +61,7 @@ class TcpEvidence:
 
     @cached_property
     def link_bps(self) -> float | None:
-        """The payload rate of the slowest line, a WAN included; None where no line's speed is known."""
+        """Payload rate of the slowest line, a WAN included; None if no line's speed is known."""
         options = [s.info["options"] for r in self.flow.sending for s in r.streams if "options" in s.info]
         stamped = bool(options[-1] & TIMESTAMPS) if options else True
         setup, version = self.setup, self.leg.version
@@ -73,7 +73,7 @@ class TcpEvidence:
 
     @cached_property
     def window(self) -> TcpWindow | None:
-        """The full window, unless it is what TCP made of a path that the DUT slows down, or wider than the line."""
+        """The full window, unless it follows from a path that the DUT slows down, or is wider than the line."""
         window = find_window(self.flow, self.ping_s)
         if window is None or (window.kind == "congestion window" and any(of_dut(self))):
             return None
@@ -81,7 +81,7 @@ class TcpEvidence:
 
     @property
     def cores_apart(self) -> bool:
-        """True if the DUT's work is done by other cores than the endpoints'."""
+        """True if other cores do the DUT's work than the endpoints'."""
         if not self.setup.one_kernel:
             return True
         cpus = self.setup.cpus
@@ -90,11 +90,11 @@ class TcpEvidence:
 
     @property
     def endpoints_own_the_work(self) -> bool:
-        """True if at least half of the work on shared cores is that of the endpoints, as their ceiling tells."""
+        """True if, by their ceiling, at least half of the work on shared cores is the endpoints'."""
         return self.ceiling_bps is not None and self.rate_bps >= HALF * self.ceiling_bps
 
     def beside(self, host: str) -> list[str]:
-        """The other hosts of the test that may work on cores of this one."""
+        """Name the other hosts of the test that may work on this one's cores."""
         if not self.setup.one_kernel:
             return []
         cpus = self.setup.cpus
@@ -103,18 +103,18 @@ class TcpEvidence:
 
     @property
     def dut_polls(self) -> bool:
-        """VPP's workers are always busy."""
-        return any(one.observation.threads for one in self.dut)
+        """True of VPP, whose workers are always busy."""
+        return any(reading.observation.threads for reading in self.dut)
 
     def busy_cores(self, host: str, enough: float = BUSY) -> Cores:
-        """Cores of this host at least ``enough`` busy; by default those with no time left."""
-        return [(one.cpu, one.busy) for one in self.share(host).cpus if one.busy >= enough]
+        """List the host's cores that are at least ``enough`` busy; by default those with no time left."""
+        return [(core.cpu, core.busy) for core in self.share(host).cpus if core.busy >= enough]
 
     @cached_property
     def queued(self) -> tuple[float, float] | None:
-        """Round trips of the flow and without a queue, in s, where packets queue for the DUT; None: not that is known.
+        """Round trips in s, of the flow and without a queue, if packets queue for the DUT; None: not that is known.
 
-        Only where there is no line that they could queue for, or much less than it carries.
+        Only if there is no line that they could queue for, or it carries much more than this.
         """
         line_bps = self.link_bps
         if self.rate_bps >= OF_CEILING * line_bps if line_bps else not self.setup.one_kernel:
@@ -125,12 +125,12 @@ class TcpEvidence:
         return (median(seen), least) if seen and least and median(seen) >= QUEUED * least else None
 
     def filled_cores(self, host: str) -> Cores:
-        """Cores that an endpoint's own work has filled: packets and the programs that may run there, not other work."""
+        """List the cores that an endpoint's own work fills: packets and programs that may run there, not other work."""
         share = self.share(host)
-        there = [self.share(name) for name in (host, *(one for one in self.beside(host) if one in HOSTS))]
-        programs = sum(one.busy for own in there for one in own.threads)
-        programs += sum(one.busy for own in there for one in own.tunnels)
-        packets = {one.cpu: one.packet_busy for one in share.cpus}
+        there = [self.share(name) for name in (host, *(name for name in self.beside(host) if name in HOSTS))]
+        programs = sum(thread.busy for own in there for thread in own.threads)
+        programs += sum(tunnel.busy for own in there for tunnel in own.tunnels)
+        packets = {core.cpu: core.packet_busy for core in share.cpus}
         return [
             (cpu, busy)
             for cpu, busy in self.busy_cores(host)
@@ -139,8 +139,8 @@ class TcpEvidence:
 
     @property
     def dut_busy(self) -> Cores:
-        """Where others use its kernel, too: only cores that its own work keeps busy."""
-        cores = {one.cpu: one for one in self.share("dut").cpus}
+        """Cores that keep it busy; of a shared kernel only those that its own work does."""
+        cores = {core.cpu: core for core in self.share("dut").cpus}
         return [
             (cpu, busy)
             for cpu, busy in ([] if self.dut_polls else self.busy_cores("dut", NEARLY if self.queued else BUSY))
@@ -150,21 +150,17 @@ class TcpEvidence:
     @property
     def dut_other_work(self) -> int | None:
         """A core that counts as the DUT's although soft interrupts took less than half of its time, and nothing else
-        tells whose work that was; None: there is none."""
+        shows whose work the rest was; None: there is none."""
         share, counted = self.share("dut"), {cpu for cpu, _ in self.dut_busy}
-        programs = sum(one.busy for one in share.processes if one.role in ("tunnel", "pppoe"))
-        unsure = (one for one in share.cpus if one.cpu in counted and self._own_work(one) is None)
-        mostly = (
-            one.cpu
-            for one in unsure
-            if (packets := one.packet_busy) is not None and packets + programs < HALF * one.busy
-        )
-        return next(mostly, None)
+        programs = sum(process.busy for process in share.processes if process.role in ("tunnel", "pppoe"))
+        unsure = [core for core in share.cpus if core.cpu in counted and self._own_work(core) is None]
+        known = [(core, packets) for core in unsure if (packets := core.packet_busy) is not None]
+        return next((core.cpu for core, packets in known if packets + programs < HALF * core.busy), None)
 
     def _own_work(self, core: CoreShare) -> float | None:
-        """Share of the core that the DUT's work took: soft interrupts, or the kernel with NAPI threads. None: unknown.
+        """Return the share of the core that the DUT's work took: soft interrupts, or the kernel with NAPI threads.
 
-        A tunnel's program in user space is like any other. PPPoE's frames are the kernel's work.
+        None: unknown. A tunnel's program in user space is like any other; PPPoE's frames are the kernel's work.
         """
         if not self.setup.one_kernel or not self.cores_apart or self.setup.dut_programs:
             return None
@@ -174,7 +170,7 @@ class TcpEvidence:
 
 
 def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
-    """The rate that they have without the DUT, or what their programs, tunnels and cores had to do."""
+    """Yield the rate that they have without the DUT, or what kept their programs, tunnels and cores busy."""
     ceiling_bps, link_bps, apart = evidence.ceiling_bps, evidence.link_bps, evidence.cores_apart
     lines = link_bps is not None and ceiling_bps is not None and ceiling_bps >= OF_LINE * link_bps
     if ceiling_bps and evidence.rate_bps > OF_CEILING * ceiling_bps and not lines:
@@ -183,7 +179,7 @@ def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
         return
     for host, role in _roles(evidence.flow):
         share = evidence.share(host)
-        yield from _of_tunnels(share) if apart else ()
+        yield from _busy_tunnels(share) if apart else ()
         for thread in share.threads if apart else ():
             if thread.busy >= BUSY:
                 parts = f"usr {format_share(thread.user)}, sys {format_share(thread.system)}"
@@ -191,17 +187,17 @@ def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
         shared = "" if apart else ", which it shares with the router"
         for cpu, busy in evidence.filled_cores(host):
             yield f"the {host}, which {role}: its CPU {cpu}{shared} was {format_share(busy)} busy"
-    yield from _of_waiting(evidence, asleep=False)
+    yield from _run_delays(evidence, asleep=False)
 
 
 def of_sleepers(evidence: TcpEvidence) -> Iterator[str]:
-    """Run delay of programs that sleep; they keep up where something else holds the flow back."""
+    """Yield the run delay of programs that sleep, which keep up if something else holds the flow back."""
     if (evidence.cores_apart or evidence.endpoints_own_the_work) and not evidence.queued:
-        yield from _of_waiting(evidence, asleep=True)
+        yield from _run_delays(evidence, asleep=True)
 
 
-def _of_waiting(evidence: TcpEvidence, asleep: bool) -> Iterator[str]:
-    """Programs kept from sending or receiving, that worked or waited nearly all of the time, or that slept."""
+def _run_delays(evidence: TcpEvidence, asleep: bool) -> Iterator[str]:
+    """Yield programs kept from sending or receiving which were busy or waiting nearly all the time, or which slept."""
     for host, role in _roles(evidence.flow):
         share = evidence.share(host)
         if waits(share.waiting) and asleep == all(one.busy + (one.waiting or 0.0) <= HALF for one in share.threads):
@@ -212,18 +208,19 @@ def waits(run_delay: float | None) -> bool:
     return (run_delay or 0.0) > RUN_DELAY
 
 
-def _of_tunnels(share: HostShare) -> Iterator[str]:
-    """Processes of a tunnel without time left, as far as one core goes: of several threads, one that has none."""
+def _busy_tunnels(share: HostShare) -> Iterator[str]:
+    """Yield a tunnel's processes that have no time left, as far as one core goes, or of which one thread has none."""
     whose = "DUT" if share.host == "dut" else share.host
-    for one in share.tunnels:
-        name, waiting = f"the {whose}'s tunnel ({one.name}, process {one.process})", one.waiting or 0.0
-        if one.thread is not None and one.thread >= BUSY:
-            yield f"{name}: a thread took {format_share(one.thread)} of a core"
-        elif one.thread is None and one.busy >= BUSY:
-            yield f"{name} took {format_share(one.busy)} of a core"
-        elif share.host != "dut" and one.thread is None and waits(waiting) and one.busy + waiting >= BUSY:
-            took, waited = format_share(one.busy), format_share(waiting)
-            yield f"{name} took {took} of a core, and waited for one for {waited} of the time"
+    for tunnel in share.tunnels:
+        name, waiting = f"the {whose}'s tunnel ({tunnel.name}, process {tunnel.process})", tunnel.waiting or 0.0
+        took = format_share(tunnel.busy)
+        if tunnel.thread is not None:
+            if tunnel.thread >= BUSY:
+                yield f"{name}: a thread took {format_share(tunnel.thread)} of a core"
+        elif tunnel.busy >= BUSY:
+            yield f"{name} took {took} of a core"
+        elif share.host != "dut" and waits(waiting) and tunnel.busy + waiting >= BUSY:
+            yield f"{name} took {took} of a core, and waited for one for {format_share(waiting)} of the time"
 
 
 def of_window(evidence: TcpEvidence) -> Iterator[str]:
@@ -246,9 +243,9 @@ def of_line(evidence: TcpEvidence) -> Iterator[str]:
 
 
 def of_dut(evidence: TcpEvidence) -> Iterator[str]:
-    """Its busy cores and tunnels, and the frames that it dropped."""
+    """Yield its busy cores and tunnels, and the frames that it dropped."""
     if evidence.cores_apart:
-        yield from _of_tunnels(evidence.share("dut"))
+        yield from _busy_tunnels(evidence.share("dut"))
         for cpu, busy in evidence.dut_busy:
             queue = "" if busy >= BUSY or not evidence.queued else ", with packets in a queue for it: round trips of "
             times = " instead of ".join(map(format_time, evidence.queued or ())) if queue else ""
@@ -263,7 +260,7 @@ def of_dut(evidence: TcpEvidence) -> Iterator[str]:
 
 
 def of_shared_cores(evidence: TcpEvidence) -> Iterator[str]:
-    """Shared cores without time left, of which nothing says whose work fills them."""
+    """Yield shared cores without time left, if nothing shows whose work fills them."""
     full = {} if evidence.cores_apart else dict(one for host in evidence.shares for one in evidence.busy_cores(host))
     for cpu, busy in sorted(full.items()):
         whose = "whether with the router's work or the endpoints' is not known"
@@ -271,9 +268,9 @@ def of_shared_cores(evidence: TcpEvidence) -> Iterator[str]:
 
 
 def _drop_count(readings: Sequence[DutReading], before_wan: bool) -> int:
-    """By how much the DUT's drop counters rose; those that went back are left out.
+    """Count by how much the DUT's drop counters rose, leaving out those that went back.
 
-    before_wan: so are those of its queueing disciplines, which are the WAN, or wait for it.
+    before_wan: leave out its queueing disciplines, too, which are the WAN, or wait for it.
     """
     if len(readings) < 2:
         return 0

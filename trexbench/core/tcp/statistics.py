@@ -1,4 +1,4 @@
-"""Figures of a series of intervals, of repetitions, and of a series of pings."""
+"""Figures of a series of intervals, of repetitions, and of a series of pings. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from ..means import autocorrelation, mean_uncertainty, student
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures of a flow's intervals, as ``datamash min max mean median sstdev`` has them (sstdev: of a sample, n - 1).
-
-    uncertainty: half of the interval that holds the true mean in 95 of 100 cases; None where there are too few.
-    lag1: the intervals' autocorrelation; None where they are too few or all alike.
-    """
+    """Figures of a flow's intervals, as ``datamash min max mean median sstdev`` prints them."""
 
     count: int
     min: float
@@ -24,25 +20,30 @@ class Statistics:
     mean: float
     median: float
     sstdev: float | None
+    """Standard deviation of a sample (n - 1)."""
     lag1: float | None
+    """Autocorrelation of the intervals; None if they are too few or all alike."""
     uncertainty: float | None
+    """Half of the mean's 95 % interval; None if there are too few."""
 
 
 @dataclass(frozen=True)
 class PingStatistics:
-    """Figures as ping prints them, in seconds; mdev: root of the mean square deviation. loss: a share of those sent."""
+    """Figures as ping prints them, in seconds."""
 
     sent: int
     received: int
     loss: float
+    """Share of the requests."""
     min_s: float | None = None
     avg_s: float | None = None
     max_s: float | None = None
     mdev_s: float | None = None
+    """Root mean square deviation."""
 
 
 def describe(values: Sequence[float]) -> Statistics | None:
-    """The statistics of these values, in their order in time; None where there are none."""
+    """Return the statistics of these values, which are in order of time; None if there are none."""
     if not values:
         return None
     return Statistics(
@@ -58,9 +59,9 @@ def describe(values: Sequence[float]) -> Statistics | None:
 
 
 def combine(means: Sequence[float], uncertainties: Sequence[float | None]) -> tuple[float, float | None]:
-    """The mean of several repetitions and its uncertainty: from their spread, or from their own where that is more.
+    """Return the mean of repetitions and its uncertainty: from their spread, or from their own if that is more.
 
-    Two repetitions have no spread to speak of: half of their distance stands for it.
+    Two repetitions have hardly a spread: half of their distance stands for it.
     """
     mean, count = fmean(means), len(means)
     known = [one for one in uncertainties if one is not None]
@@ -72,7 +73,7 @@ def combine(means: Sequence[float], uncertainties: Sequence[float | None]) -> tu
 
 
 def describe_ping(times_s: Sequence[float], sent: int) -> PingStatistics:
-    """times_s: of the answers; sent: echo requests. More answers than requests (duplicates) are no loss."""
+    """Return the statistics of echo requests by their answers' times; surplus answers (duplicates) are no loss."""
     received = len(times_s)
     loss = max(0.0, 1 - received / sent) if sent else 0.0
     if not times_s:

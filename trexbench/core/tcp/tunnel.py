@@ -1,4 +1,4 @@
-"""Tunnels that a TCP test can go through: which there are, between whom, and what each costs of a packet."""
+"""Tunnels that a TCP test can go through: their ends, and the bytes that each adds to a packet. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..errors import ConfigError
 
 NO_TUNNEL = "none"
 SIT, NOT_READ = "sit", "not read"
-"""Means of 6in4: the kernel's device; or whatever there is of it, taken as it is."""
+"""Means of 6in4: the kernel's device; or whatever there is, taken as it is."""
 CLIENT_SERVER, CLIENT_DUT, DUT_SERVER = "client-server", "client-dut", "dut-server"
 SMALLEST_MTU, LARGEST_MTU = 576, 9000
 _ENDS = (CLIENT_SERVER, CLIENT_DUT)
@@ -18,16 +18,16 @@ _OUTER, _UDP = 20, 8
 
 @dataclass(frozen=True)
 class TunnelKind:
-    """header_bytes: in front of (and behind) a packet of this version of IP, the outer IPv4 header included.
-
-    align: what is encrypted is filled up to a multiple of so many bytes. betweens: the first is the default. ciphers:
-    likewise; empty: there is nothing to choose.
-    """
+    """What a kind of tunnel adds to packets, and what can be chosen."""
 
     header_bytes: Mapping[int, int] = field(default_factory=dict)
+    """Before and after a packet of this IP version, including the outer IPv4 header."""
     betweens: tuple[str, ...] = _ENDS
+    """Possible ends; the first is the default."""
     ciphers: tuple[str, ...] = ()
+    """Likewise; empty: nothing to choose."""
     align: int = 1
+    """What is encrypted is padded to a multiple of so many bytes."""
 
 
 KINDS: Mapping[str, TunnelKind] = {
@@ -48,15 +48,16 @@ KINDS: Mapping[str, TunnelKind] = {
 
 @dataclass(frozen=True)
 class Tunnel:
-    """One of KINDS. mtu: of its inside, None: what the line leaves it. cipher: empty where there is nothing to choose.
-
-    between: ``client-server``: the DUT forwards the outer packets; ``client-dut``: the DUT is its end, and masquerades.
-    """
+    """A tunnel as a test asks for it."""
 
     kind: str = NO_TUNNEL
+    """One of KINDS."""
     between: str = ""
+    """``client-server``: the DUT forwards the outer packets; ``client-dut``: the DUT is an end, and masquerades."""
     mtu: int | None = None
+    """Inside it; None: what the line leaves."""
     cipher: str = ""
+    """Empty if there is nothing to choose."""
 
     @property
     def is_opened(self) -> bool:
@@ -64,7 +65,7 @@ class Tunnel:
         return self.between in _ENDS
 
     def inner_mtu(self, line_mtu: int) -> int:
-        """ConfigError where the line leaves less than is asked for."""
+        """Return the MTU inside it; ConfigError if the line leaves less than was asked for."""
         kind = KINDS[self.kind]
         room = line_mtu - kind.header_bytes[4]
         room -= (room + 2) % kind.align
@@ -83,12 +84,12 @@ class Tunnel:
 
 
 def hosts_of(between: str) -> str:
-    """``client and DUT``"""
+    """Format a tunnel's ends: ``client and DUT``."""
     return between.replace("-", " and ").replace("dut", "DUT")
 
 
 def parse_tunnel(text: str) -> Tunnel:
-    """``relay``, ``openvpn,client-dut,mtu=1400,cipher=AES-128-GCM``; ConfigError for anything else."""
+    """Parse ``relay`` or ``openvpn,client-dut,mtu=1400,cipher=AES-128-GCM``; ConfigError for anything else."""
     kind, *parts = (part.strip() for part in text.split(","))
     if kind not in KINDS:
         raise ConfigError(f"{kind[:80]!r} is not known", f"write one of {', '.join(KINDS)}")

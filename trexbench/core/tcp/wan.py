@@ -1,4 +1,4 @@
-"""A long line in the path of TCP, or of packets: its delay, its rate, and what waits before it."""
+"""A long line in the path of TCP, or of packets: its delay, rate, queue and losses. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..units import format_bits, format_scaled, format_share, format_time, parse
 
 LONGEST_S, MOST_LOSS = 10.0, 0.5
 SHORTEST_QUEUE_S = 0.01
-"""A queue holds at least so much, in time at its rate."""
+"""Shortest queue, in time at its rate."""
 PINGS = 5
-"""Echo requests by which its delay is tried."""
+"""Echo requests with which its delay is checked."""
 LATE, LATE_S, EARLY = 0.1, 0.002, 0.02
-"""Round trips may be so much longer than the delay (the path and the hosts add theirs), and so much shorter."""
+"""Excess of round trips over the delay (a share, and the path's and hosts' own), and the share they may fall short."""
 _SCALE = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([kmg]?)b?")
 _TIMES = {"s": 1.0, "ms": 1e-3}
@@ -28,19 +28,18 @@ _SIZES = {"gb": 1e9, "mb": 1e6, "kb": 1e3, "b": 1.0}
 
 @dataclass(frozen=True)
 class Wan:
-    """One line, alike in both directions.
-
-    delay_s: added to the round trip, half of it each way. rate_bps: of each way, Ethernet frames without FCS, as tc
-    counts them; None: as fast as it goes. queued_bytes: what waits for the rate before frames are dropped; None: see
-    queue_bytes. loss: share of the packets that are lost, each way. jitter_s: a packet's delay differs by up to so
-    much, each way, and order is kept.
-    """
+    """One line, alike in both directions."""
 
     delay_s: Amount = 0.0
+    """Added to the round trip, half of it each way."""
     rate_bps: Amount | None = None
+    """Each way, in Ethernet frames without FCS, as tc counts them; None: no limit."""
     queued_bytes: Count | None = None
+    """What waits for the rate before frames are dropped; None: see queue_bytes."""
     loss: Amount = 0.0
+    """Share of the packets that are lost each way."""
     jitter_s: Amount = 0.0
+    """Most by which a packet's delay differs each way; order is kept."""
 
     @property
     def bdp_bytes(self) -> int | None:
@@ -49,14 +48,14 @@ class Wan:
 
     @property
     def queue_bytes(self) -> int | None:
-        """Bytes that may wait for the rate: as stated, else the BDP, SHORTEST_QUEUE_S at least; None without a rate."""
+        """Bytes that may wait for the rate: as stated, else the BDP, at least SHORTEST_QUEUE_S; None without a rate."""
         if self.rate_bps is None or self.queued_bytes is not None:
             return self.queued_bytes
         return max(round(self.rate_bps * self.delay_s / 8), round(self.rate_bps * SHORTEST_QUEUE_S / 8))
 
     @property
     def asked(self) -> str:
-        """The option that asks for it: ``20ms,1gbit``."""
+        """Option that asks for it: ``20ms,1gbit``."""
         parts = [_compact(self.delay_s, _TIMES)] if self.delay_s else []
         parts += [_compact(self.rate_bps, _RATES)] if self.rate_bps is not None else []
         parts += [f"queue={_compact(self.queued_bytes, _SIZES)}"] if self.queued_bytes is not None else []
@@ -65,7 +64,7 @@ class Wan:
         return ",".join(parts)
 
     def __str__(self) -> str:
-        """``20 ms, 1 Gbit/s``: what differs from none."""
+        """Format it for people: ``20 ms, 1 Gbit/s``."""
         words = [format_time(self.delay_s)] if self.delay_s else []
         words += [format_bits(self.rate_bps)] if self.rate_bps is not None else []
         words += [f"queue {format_size(self.queued_bytes)}"] if self.queued_bytes is not None else []
@@ -75,7 +74,7 @@ class Wan:
 
 
 def wrong_delay(wan: Wan, times_s: Sequence[float]) -> str | None:
-    """Describe what is wrong with the round trips of these answers to echo requests; None: nothing."""
+    """Describe what is wrong with the round trips of answered echo requests; None: nothing."""
     if not times_s:
         return "no echo request was answered"
     least_s = wan.delay_s * (1 - EARLY) - 2 * wan.jitter_s
@@ -87,13 +86,13 @@ def wrong_delay(wan: Wan, times_s: Sequence[float]) -> str | None:
 
 
 def _compact(value: float, units: Mapping[str, float]) -> str:
-    """``2.5mb``: with the largest unit that leaves one or more."""
+    """Format with the largest unit that leaves one or more: ``2.5mb``."""
     unit = next((name for name, size in units.items() if value >= size), [*units][-1])
     return f"{value / units[unit]:.4g}{unit}"
 
 
 def parse_wan(text: str) -> Wan:
-    """``20ms,1gbit,queue=2.5mb,loss=0.01%,jitter=1ms`` in any order; ConfigError for anything else."""
+    """Parse ``20ms,1gbit,queue=2.5mb,loss=0.01%,jitter=1ms`` in any order; ConfigError for anything else."""
     stated: dict[str, float] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         key, named, value = part.partition("=")
@@ -101,13 +100,12 @@ def parse_wan(text: str) -> Wan:
         if field in stated:
             raise ConfigError(f"{text[:60]!r} states its {key if named else field} twice", "leave one out")
         stated[field] = number
-    found = Wan(**stated)  # type: ignore[arg-type]
-    _check(found)
-    return found
+    wan = Wan(**stated)  # type: ignore[arg-type]
+    _check(wan)
+    return wan
 
 
 def _check(wan: Wan) -> None:
-    """ConfigError for what is no line."""
     each_way_s = wan.delay_s / 2
     if wan.delay_s > LONGEST_S:
         raise ConfigError(f"a delay of {wan.delay_s:g} s", f"take at most {LONGEST_S:g} s")
@@ -123,7 +121,7 @@ def _check(wan: Wan) -> None:
 
 
 def _bare(part: str) -> tuple[str, float]:
-    """A duration is the delay, a speed the rate."""
+    """Parse a value without its key: a duration is the delay, a speed the rate."""
     for key in ("delay", "rate"):
         with suppress(ConfigError):
             return _part(key, part)
@@ -142,15 +140,15 @@ def _not_understood(part: str) -> ConfigError:
 
 
 def parse_size(text: str) -> int:
-    """Bytes: ``16777216``, ``2.5mb``, ``64kb``, powers of ten."""
-    found = _SIZE.fullmatch(text.strip().lower())
-    if not found or (size := round(float(found[1]) * _SCALE[found[2]])) < 1:
+    """Parse a size in bytes: ``16777216``, ``2.5mb``, ``64kb``, in powers of ten."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if not match or (size := round(float(match[1]) * _SCALE[match[2]])) < 1:
         raise ConfigError(f"size {text[:40]!r} not understood", "write it as 16777216, 64kb or 2.5mb")
     return size
 
 
 def format_size(size: float) -> str:
-    """``16.8 MB``: powers of ten."""
+    """Format a size in powers of ten: ``16.8 MB``."""
     return format_scaled(size, "B", 3)
 
 

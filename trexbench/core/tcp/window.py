@@ -1,25 +1,23 @@
-"""Was a window the limit of a flow: the send buffer, the receiver's window, or the congestion window."""
+"""Find out whether a window limited a flow: the send buffer, the receiver's window, or the congestion window. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from ..means import of_known
 from ..units import format_bits, format_time
 from .intervals import Flow
-from .model import StreamCount
 
 FULL = {"send buffer": 0.5, "receive window": 0.8, "congestion window": 0.8}
-"""Bytes in flight that fill it, as a share of it. A send buffer's bytes include the kernel's overhead, and one that
-grows by itself is kept at three times what is in flight."""
+"""Share of a window that is full at this share of bytes in flight. A send buffer's bytes include the kernel's overhead,
+and one that grows by itself is kept at three times what is in flight."""
 NO_QUEUE = 0.8
-"""Share of window over shortest round trip: a flow that carries at least this has built up no queue anywhere."""
+"""A flow that carries at least this share of window over shortest round trip has built up no queue anywhere."""
 MOST_LOSS = 1e-3
-"""With more segments sent again the congestion window is what losses made of it."""
+"""If a larger share is sent again, the congestion window is what losses made of it."""
 RECEIVE_USABLE = 0.76
-"""Usable share of SO_RCVBUF, where the kernel does not report the window that was offered."""
+"""Usable share of SO_RCVBUF, if the kernel does not report the offered window."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +27,12 @@ class TcpWindow:
     kind: str
     """A key of FULL."""
     in_flight_bytes: float
-    """Bytes of the median stream."""
+    """Of the median stream, like the size."""
     size_bytes: float
     round_trip_s: float
     """The shortest."""
     predicted_bps: float
-    """In flight over the round trip, of all such streams together."""
+    """Bytes in flight over the round trip, of all such streams together."""
     rate_bps: float
 
     def __str__(self) -> str:
@@ -46,13 +44,13 @@ class TcpWindow:
 
 
 def find_window(flow: Flow, ping_s: float | None = None) -> TcpWindow | None:
-    """The window that limits most of the flow's traffic; None if none does, or it is not known.
+    """Find the window that limits most of the flow's traffic; None if none does, or it is not known.
 
     ping_s: the shortest round trip of the idle path.
     """
     full: dict[str, list[TcpWindow]] = {}
-    for stream in sorted({one.stream for reading in flow.sending for one in reading.streams}):
-        if (window := _of_stream(flow, stream, ping_s)) is not None:
+    for stream in sorted({count.stream for reading in flow.sending for count in reading.streams}):
+        if (window := _window_of(flow, stream, ping_s)) is not None:
             full.setdefault(window.kind, []).append(window)
     for kind, windows in full.items():
         rate_bps = sum(one.rate_bps for one in windows)
@@ -68,38 +66,30 @@ def find_window(flow: Flow, ping_s: float | None = None) -> TcpWindow | None:
     return None
 
 
-def _of_stream(flow: Flow, stream: int, ping_s: float | None) -> TcpWindow | None:
-    rate_bps = _rate(flow, stream)
-    counts = [one for reading in flow.sending[1:] for one in reading.streams if one.stream == stream]
-    # Without them nobody knows whether the smoothed ones are those of an empty path or of a full queue.
-    shortest = [value / 1e6 for one in counts if (value := one.value("min_rtt"))] + ([ping_s] if ping_s else [])
+def _window_of(flow: Flow, stream: int, ping_s: float | None) -> TcpWindow | None:
+    parts = [(interval.streams[stream], interval.length_s) for interval in flow.intervals if stream in interval.streams]
+    length_s = sum(length for _, length in parts)
+    rate_bps = sum(bps * length for bps, length in parts) / length_s if length_s > 0 else 0.0
+    counts = [count for reading in flow.sending[1:] for count in reading.streams if count.stream == stream]
+    # Without the shortest, smoothed round trips may be those of an empty path or of a full queue.
+    shortest = [value / 1e6 for count in counts if (value := count.value("min_rtt"))] + ([ping_s] if ping_s else [])
     if not shortest or rate_bps <= 0:
         return None
-    rtts = [value / 1e6 for one in counts if (value := one.value("rtt")) is not None]
+    rtts = [value / 1e6 for count in counts if (value := count.value("rtt")) is not None]
     base_s = min([*shortest, *filter(None, rtts)])
-    seen = of_known(median, (one.in_bytes("unacked") for one in counts))
+    seen = of_known(median, (count.in_bytes("unacked") for count in counts))
     in_flight = seen or (rate_bps / 8 * median(rtts) if rtts else None)
     if in_flight is None or rate_bps < NO_QUEUE * 8 * in_flight / base_s:
         return None
-    for kind, size in _sizes(flow, counts, stream).items():
+    buffers = [count.receive_buffer_bytes for r in flow.receiving for count in r.streams if count.stream == stream]
+    offered, known = of_known(median, (count.value("snd_wnd") for count in counts)), of_known(median, buffers)
+    sizes = {  # in this order: the first two are settings, the last is what TCP made of the path
+        "send buffer": of_known(median, (count.send_buffer_bytes for count in counts)),
+        "receive window": offered or (RECEIVE_USABLE * known if known is not None else None),
+        "congestion window": of_known(median, (count.in_bytes("snd_cwnd") for count in counts)),
+    }
+    for kind, size in sizes.items():
         lossy = kind == "congestion window" and (flow.retransmitted or 0.0) > MOST_LOSS
         if size is not None and in_flight >= FULL[kind] * size and not lossy:
             return TcpWindow(kind, in_flight, size, base_s, 8 * in_flight / base_s, rate_bps)
     return None
-
-
-def _sizes(flow: Flow, counts: Sequence[StreamCount], stream: int) -> dict[str, float | None]:
-    """In this order: the first two are settings, the last one is what TCP made of the path."""
-    buffers = [one.receive_buffer_bytes for r in flow.receiving for one in r.streams if one.stream == stream]
-    offered, known = of_known(median, (one.value("snd_wnd") for one in counts)), of_known(median, buffers)
-    return {
-        "send buffer": of_known(median, (one.send_buffer_bytes for one in counts)),
-        "receive window": offered or (RECEIVE_USABLE * known if known is not None else None),
-        "congestion window": of_known(median, (one.in_bytes("snd_cwnd") for one in counts)),
-    }
-
-
-def _rate(flow: Flow, stream: int) -> float:
-    parts = [(one.streams[stream], one.length_s) for one in flow.intervals if stream in one.streams]
-    length_s = sum(length for _, length in parts)
-    return sum(bps * length for bps, length in parts) / length_s if length_s > 0 else 0.0
