@@ -1,7 +1,7 @@
-"""Two readings of a DUT under a constant load -> what a forwarded packet costs: cycles, vectors per call, energy.
+"""Find what a forwarded packet costs from two readings of a DUT under constant load: cycles, vectors per call, energy.
 
-VPP counts cycles itself. A kernel's are the CPUs' busy time x their clock, over the packets forwarded meanwhile: the
-cost of dropped packets is part of it.
+VPP counts cycles itself. A kernel's are its CPUs' busy time x their clock, over the packets forwarded meanwhile, so
+they include the cost of dropped packets.
 """
 
 from __future__ import annotations
@@ -28,59 +28,60 @@ _TIME = attrgetter("t_s")
 MIN_SPAN_S = 1.0
 """Counters are read tens of milliseconds apart, which would matter in a shorter interval."""
 TICKS_S = (1 / 100, 1 / 127, 1 / 128)
-"""Systems account CPU time in ticks of one of these lengths: Linux, and FreeBSD by its stathz."""
+"""Ticks in which systems account CPU time: Linux, and FreeBSD by its stathz."""
 COUNTERS_APART = 0.02
 """Tolerance between the DUT's count of sent packets and the tester's of received ones; also for coarse CPU time."""
 CLEARED_WITHIN_S, CLEARED_WITHIN = 1.0, 0.1
 """Tolerance between an interval and the time VPP's counters ran: seconds, or a share of it, whichever is more."""
 TIMES_APART = 1 / 3
 """Tolerance between a CPU's times and the time between their readings: an emulated machine loses half of its ticks,
-a kernel in a virtual machine a quarter where the CPU is often idle.
-"""
+a kernel in a virtual machine a quarter where the CPU is often idle."""
 PERF_APART = 0.1
 """Tolerance between the cycles that perf counted and busy time x clock."""
 
 
 @dataclass(frozen=True)
 class CpuShare:
-    """One CPU over an interval. busy: share of the time; packet_busy: share spent on packets, where it is known."""
+    """One CPU over an interval, in shares of its time."""
 
     cpu: int
     busy: float
     packet_busy: float | None
+    """Spent on packets; None: not known."""
     clock_hz: float | None
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One interval at one rate. Rates are of all directions together, in frames per second, as the tester counted them.
-
-    begin_s, end_s: on the run's clock; span_s: between them, by the DUT's clock where it is known, or of the load that
-    it was read around. forwarded_pps: what the DUT says it sent, else what came back. cycles_per_packet: for VPP of all
-    nodes but the input nodes, and with_polling with them; for a kernel of all busy time, and with_polling None. source:
-    where the cycles were counted. clock_hz: what the budget is compared with. uj_per_packet: energy of the whole box.
-    warnings: what is missing.
-    """
+    """One interval at one rate. Rates in frames per second are of all directions together."""
 
     phase: Phase
     trial: int
     begin_s: float
+    """On the run's clock, like end_s."""
     end_s: float
     offered_pps: float
+    """By the tester's count, like received_pps."""
     received_pps: float
     forwarded_pps: float
+    """By the DUT's count of sent frames, else received_pps."""
     span_s: float = 0.0
+    """Length by the DUT's clock where it is known; or of the load that the DUT was read around."""
     source: str | None = None
     cycles_per_packet: float | None = None
+    """For VPP of all nodes but input nodes, for a kernel of all busy time."""
     with_polling: float | None = None
+    """With VPP's input nodes."""
     perf_cycles_per_packet: float | None = None
     vectors_per_call: float | None = None
     clock_hz: float | None = None
+    """Clock that the budget is compared with."""
     workers: tuple[WorkerEfficiency, ...] = ()
     budgets: tuple[Budget, ...] = ()
     cpus: tuple[CpuShare, ...] = ()
     power_w: float | None = None
     uj_per_packet: float | None = None
+    """Energy of the whole box."""
     warnings: tuple[RunWarning, ...] = ()
 
     @property
@@ -96,42 +97,44 @@ class Cost:
         return 1 - self.received_pps / self.offered_pps if self.offered_pps else None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, without the warnings, which are among the document's warnings."""
+        """JSON values, without the warnings, which the document lists with all others."""
         values = {**msgspec.to_builtins(self), "effective_hz": self.effective_hz, "loss": self.loss}
         del values["warnings"]
         return values
 
 
 def find_costs(plan: Plan, samples: Sequence[Sample], readings: Sequence[DutReading]) -> tuple[Cost, ...]:
-    """The cost of every interval between two readings of the DUT: holds first, then those of the ramp."""
+    """Return the cost of every interval between two readings of the DUT: holds first, then those of the ramp."""
     return tuple(_cost(plan, samples, before, after) for before, after in find_intervals(readings))
 
 
 def find_intervals(readings: Sequence[DutReading]) -> Iterator[tuple[DutReading, DutReading]]:
-    """Each BEGIN with its END, then each TICK of the ramp with the next."""
+    """Yield each BEGIN with its END, then each TICK of the ramp with the next."""
     begun: DutReading | None = None
-    for one in readings:
-        if one.moment is Moment.BEGIN:
-            begun = one
-        elif one.moment is Moment.END and begun is not None:
-            if (begun.phase, begun.trial) == (one.phase, one.trial):
-                yield begun, one
+    for reading in readings:
+        if reading.moment is Moment.BEGIN:
+            begun = reading
+        elif reading.moment is Moment.END and begun is not None:
+            if (begun.phase, begun.trial) == (reading.phase, reading.trial):
+                yield begun, reading
             begun = None
-    ticks = [one for one in readings if one.moment is Moment.TICK]
-    yield from pairwise(ticks)
+    yield from pairwise(reading for reading in readings if reading.moment is Moment.TICK)
 
 
 def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutReading) -> Cost:
-    then, now = before.observation.at_s, after.observation.at_s  # the DUT's own clock: a reading may take long
+    first, last = before.observation, after.observation
+    then, now = first.at_s, last.at_s  # the DUT's own clock: a reading may take long
     span_s = after.t_s - before.t_s if then is None or now is None else now - then
-    begin_s, end_s = _loaded(samples, before, after)
+    begin_s, end_s = _load_times(samples, before, after)
     offered, received = _rates(plan, samples, begin_s, end_s)
-    sent = _sent_by_dut(before.observation, after.observation)
+    counts = [passed(first, last, port.port, "tx_packets") for port in last.ports]
+    known = [count for count in counts if count is not None and count >= 0]
+    sent = sum(known) if counts and len(known) == len(counts) else None  # by all interfaces, or not known
     loaded, around = 1.0, end_s < after.t_s
     if around and span_s > 0:
         loaded, span_s = (end_s - begin_s) / span_s, end_s - begin_s
     forwarded = received if sent is None or span_s <= 0 else sent / span_s
-    warnings = [RunWarning("telemetry-missing", f"{one.what}: {one.reason}") for one in after.observation.missing]
+    warnings = [RunWarning("telemetry-missing", f"{gap.what}: {gap.reason}") for gap in last.missing]
     cost = Cost(after.phase or Phase.HOLD, after.trial, before.t_s, after.t_s, offered, received, forwarded, span_s)
     if span_s < MIN_SPAN_S:
         option = "--confirm" if cost.phase is Phase.CONFIRM else "--hold"
@@ -143,38 +146,38 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
         text = f"the DUT counted {format_pps(forwarded)} sent, the tester {format_pps(received)} received"
         warnings.append(RunWarning("packets-unclear", text))
     lossy = offered > 0 and (offered - received) / offered > plan.loss_threshold
-    if after.observation.threads:
+    if last.threads:
         counted_s = after.t_s - before.t_s - before.took_s  # a reading that begins an interval clears the counters last
-        cost = _of_vpp(cost, after.observation, counted_s, lossy, warnings, span_s if around else None)
+        cost = _vpp_cost(cost, last, counted_s, lossy, warnings, span_s if around else None)
     else:
-        # perf counted for a time of its own, of which the load was an unknown part.
-        last = replace(after.observation, perf_hz=None) if around else after.observation
-        cost = _of_kernel(cost, before.observation, last, warnings, loaded)
+        # perf counted for a time of its own, of which the load was an unknown part
+        last = replace(last, perf_hz=None) if around else last
+        cost = _kernel_cost(cost, first, last, warnings, loaded)
     return replace(cost if around else _powered(cost, before, after), warnings=tuple(warnings))
 
 
-def _of_vpp(
+def _vpp_cost(
     cost: Cost, after: Observation, counted_s: float, lossy: bool, warnings: list[RunWarning], loaded_s: float | None
 ) -> Cost:
-    """counted_s: how long VPP's runtime counters have run, if they were cleared when the interval began.
+    """Add VPP's figures, if its runtime counters ran for ``counted_s``: they were cleared when the interval began.
 
-    loaded_s: of it, where it was read around the load: then it also polled in silence, and that is left out.
+    loaded_s: the load's part of it, if VPP was read around the load: then it also polled in silence, which is left out.
     """
     slack_s = max(CLEARED_WITHIN_S, CLEARED_WITHIN * counted_s)
-    other_s = [one.time_s for one in after.threads if one.time_s is not None and abs(one.time_s - counted_s) > slack_s]
-    if other_s:
+    times_s = [thread.time_s for thread in after.threads if thread.time_s is not None]
+    if other_s := [time_s for time_s in times_s if abs(time_s - counted_s) > slack_s]:
         text = f"show runtime covers {other_s[0]:g} s of {counted_s:.1f} s: it was cleared at another time"
         warnings.append(RunWarning("no-cycles", f"no cycles per packet: {text}"))
         return cost
     threads = after.threads  # all their packets came in the load
     if loaded_s is not None:
-        threads = tuple(replace(one, time_s=loaded_s, in_pps=None) for one in threads)
+        threads = tuple(replace(thread, time_s=loaded_s, in_pps=None) for thread in threads)
     workers = runtime.of_threads(threads)
     together = runtime.overall(workers)
     if loaded_s is not None:
         workers = tuple(
-            replace(one, cycles_with_polling=None, nodes=tuple(node for node in one.nodes if not node.is_input))
-            for one in workers
+            replace(worker, cycles_with_polling=None, nodes=tuple(node for node in worker.nodes if not node.is_input))
+            for worker in workers
         )
     # An idle worker casts no doubt on the others.
     warnings += runtime.efficiency_warnings([worker for worker in workers if together is None or not worker.idle])
@@ -184,7 +187,7 @@ def _of_vpp(
     if clock is None:
         warnings.append(RunWarning("no-clock", "VPP did not report its clock: cycles x packets cannot be checked"))
     else:
-        budgets = tuple(runtime.check_budget(one, clock, saturated=lossy and one is busiest) for one in workers)
+        budgets = tuple(runtime.check_budget(w, clock, saturated=lossy and w is busiest) for w in workers)
         warnings += [budget.warning for budget in budgets if budget.warning is not None]
     cost = replace(cost, clock_hz=clock, workers=workers, budgets=budgets)
     if any(budget.impossible for budget in budgets):  # a warning says so; no figure is given
@@ -198,8 +201,8 @@ def _of_vpp(
     )
 
 
-def _loaded(samples: Sequence[Sample], before: DutReading, after: DutReading) -> tuple[float, float]:
-    """Times of the load that these readings are of: in it, or in the silence before and after it."""
+def _load_times(samples: Sequence[Sample], before: DutReading, after: DutReading) -> tuple[float, float]:
+    """Find the times of the load between two readings, which were made in it, or in the silence around it."""
     between = range(bisect_left(samples, before.t_s, key=_TIME), bisect_right(samples, after.t_s, key=_TIME))
     loaded = [at for at in between if samples[at].asked_pps]
     if loaded and not samples[between[-1]].asked_pps:
@@ -207,9 +210,11 @@ def _loaded(samples: Sequence[Sample], before: DutReading, after: DutReading) ->
     return before.t_s + before.took_s, after.t_s
 
 
-def _of_kernel(cost: Cost, before: Observation, after: Observation, warnings: list[RunWarning], loaded: float) -> Cost:
-    """loaded: share of the time between the readings in which it forwarded."""
-    old = {one.cpu: one for one in before.cpus}
+def _kernel_cost(
+    cost: Cost, before: Observation, after: Observation, warnings: list[RunWarning], loaded: float
+) -> Cost:
+    """Add a kernel's figures. loaded: share of the time between the readings in which it forwarded."""
+    old = {cpu.cpu: cpu for cpu in before.cpus}
     cpus, cycles = [], 0.0
     for now in after.cpus:
         then = old.get(now.cpu)
@@ -229,18 +234,18 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, warnings: li
         busy = min(1.0, (now.busy_s - then.busy_s) / total)
         cpus.append(CpuShare(now.cpu, busy, packets, clock))
         cycles += busy * (clock or 0.0)
-    cost = replace(cost, cpus=tuple(cpus), clock_hz=max((one.clock_hz or 0.0 for one in cpus), default=0.0) or None)
+    cost = replace(cost, cpus=tuple(cpus), clock_hz=max((cpu.clock_hz or 0.0 for cpu in cpus), default=0.0) or None)
     if len(cpus) < len(after.cpus):  # a warning says so
         return cost
-    reason = _no_cycles(cost)
-    if reason is not None:
+    if (reason := _no_cycles(cost)) is not None:
         warnings.append(RunWarning("no-cycles", f"no cycles per packet: {reason}"))
         return cost
     perf_hz = after.perf_hz
-    tick_s = next((tick_s for tick_s in TICKS_S if _in_ticks(after, tick_s)), 0.0)
-    ticks = tick_s * len(cpus) / (cost.span_s * sum(one.busy for one in cpus))
-    if ticks > COUNTERS_APART:
-        text = f"CPU time is counted in ticks of {tick_s * 1000:.3g} ms, {format_share(ticks)} of the busy time"
+    ticks = ((tick_s, [cpu.busy_s / tick_s for cpu in after.cpus]) for tick_s in TICKS_S)
+    tick_s = next((tick_s for tick_s, counts in ticks if all(abs(n - round(n)) < 1e-6 for n in counts)), 0.0)
+    coarse = tick_s * len(cpus) / (cost.span_s * sum(cpu.busy for cpu in cpus))
+    if coarse > COUNTERS_APART:
+        text = f"CPU time is counted in ticks of {tick_s * 1000:.3g} ms, {format_share(coarse)} of the busy time"
         warnings.append(RunWarning("coarse-cpu-time", text))
     if perf_hz is not None and abs(perf_hz / cycles - 1) > PERF_APART:
         text = f"perf stat counted {perf_hz:.4g} cycles/s, CPU time x clock makes {cycles:.4g}"
@@ -253,25 +258,21 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, warnings: li
     )
 
 
-def _in_ticks(seen: Observation, tick_s: float) -> bool:
-    return all(abs(one.busy_s / tick_s - round(one.busy_s / tick_s)) < 1e-6 for one in seen.cpus)
-
-
 def _no_cycles(cost: Cost) -> str | None:
-    """Why there are no cycles per packet; None if there are."""
+    """Explain why there are no cycles per packet; None if there are."""
     if not cost.cpus:
         return "the DUT did not report its CPU times"
-    if any(one.clock_hz is None for one in cost.cpus):
+    if any(cpu.clock_hz is None for cpu in cost.cpus):
         return "the DUT did not report its CPUs' clock"
     if not cost.forwarded_pps:
         return "nothing was forwarded"
-    if not any(one.busy for one in cost.cpus):
+    if not any(cpu.busy for cpu in cost.cpus):
         return "its CPUs report that they were idle, so the work is done, or accounted, elsewhere"
     return None
 
 
 def _powered(cost: Cost, before: DutReading, after: DutReading) -> Cost:
-    """Power and energy, from the meter's energy total where it keeps one, else from the mean of two readings."""
+    """Add power and energy, from the meter's energy total if it keeps one, else from the mean of two readings."""
     first, last, span_s = before.observation, after.observation, cost.span_s
     power: float | None = None
     if first.energy_j is not None and last.energy_j is not None and last.energy_j > first.energy_j:
@@ -284,7 +285,7 @@ def _powered(cost: Cost, before: DutReading, after: DutReading) -> Cost:
 
 
 def _rates(plan: Plan, samples: Sequence[Sample], begin_s: float, end_s: float) -> tuple[float, float]:
-    """Frames per second that the tester sent and received, between the samples nearest to these times."""
+    """Return the frames per second that the tester sent and received, between the samples nearest to these times."""
     if len(samples) < 2:
         return 0.0, 0.0
     first, last = _nearest(samples, begin_s), _nearest(samples, end_s)
@@ -303,10 +304,3 @@ def _rates(plan: Plan, samples: Sequence[Sample], begin_s: float, end_s: float) 
 def _nearest(samples: Sequence[Sample], t_s: float) -> Sample:
     at = bisect_left(samples, t_s, key=_TIME)
     return min(samples[max(0, at - 1) : at + 1], key=lambda sample: abs(sample.t_s - t_s))
-
-
-def _sent_by_dut(before: Observation, after: Observation) -> int | None:
-    """Packets that all interfaces of the test sent; None where one does not report them, or went back."""
-    counts = [passed(before, after, one.port, "tx_packets") for one in after.ports]
-    known = [count for count in counts if count is not None and count >= 0]
-    return sum(known) if counts and len(known) == len(counts) else None

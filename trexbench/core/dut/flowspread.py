@@ -1,4 +1,4 @@
-"""Predicted spread of a profile's flows over a router's queues and workers, calculated before the run.
+"""Predict the spread of a profile's flows over a router's queues and workers, before the run. Pure.
 
 A router that uses its workers unevenly is limited by the busiest one: with r frames/s each, the total is r / the
 largest share. What the DUT does not report (often the hash's key) is not assumed: shares that need it are unknown.
@@ -17,15 +17,15 @@ from ..load.profile import Stream
 from .rss import FIELDS, MOST_SEEN, PortHash, Spreading, Toeplitz, hashed_of
 
 UNEVEN = 0.02
-"""Up to this much above its fair share, the busiest worker's load counts as even."""
+"""Excess of the busiest worker's load over its fair share up to which the load counts as even."""
 MOST_NAMED = 4
-"""Names or sentences of one kind that are shown at most."""
+"""Most names or sentences of one kind that are shown."""
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class QueueShare:
-    """The share of the frames arriving at ``port`` that one queue gets; None: not known."""
+    """Share of the frames arriving at ``port`` that one queue gets; None: not known."""
 
     port: int
     queue: int
@@ -35,23 +35,23 @@ class QueueShare:
 
 @dataclass(frozen=True)
 class PortSpread:
-    """One port's traffic."""
+    """Traffic of one port."""
 
     port: int
     flows: int | None
-    """Distinct inputs of the hash; None where only a sample was taken, or nothing is known."""
+    """Distinct inputs of the hash; None if only a sample was taken, or nothing is known."""
     reason: str = ""
-    """Why the queues have no share."""
+    """Reason for queues without a share."""
 
     @property
     def exact(self) -> bool:
-        """True where all packets of the profile were followed, not a sample."""
+        """True if all packets of the profile were followed, not a sample."""
         return self.flows is not None
 
 
 @dataclass(frozen=True)
 class WorkerShare:
-    """The share of all frames that one worker gets; None: not known."""
+    """Share of all frames that one worker gets; None: not known."""
 
     worker: str
     share: float | None
@@ -66,7 +66,6 @@ class FlowSpread:
     workers: tuple[WorkerShare, ...] = ()
     """All of them have a share, or none has."""
     sentences: tuple[str, ...] = ()
-    """Consequences, in words."""
 
     def of(self, port: int) -> tuple[QueueShare, ...]:
         return tuple(queue for queue in self.queues if queue.port == port)
@@ -88,29 +87,29 @@ def predict(
     ports: Sequence[int],
     workers: Sequence[str] = (),
 ) -> FlowSpread:
-    """The share of each queue and worker in the frames that these ports of the tester send.
+    """Predict the share of each queue and worker in the frames that these ports of the tester send.
 
-    streams: by port. workers: all that forward, where known; those that serve a queue are added.
+    streams: by port. workers: all that forward, if known; those that serve a queue are added.
     """
-    found = [_port(spreading, port, streams.get(port, ())) for port in ports]
-    queues = tuple(queue for _, mine in found for queue in mine)
-    spread = FlowSpread(tuple(port for port, _ in found), queues)
+    followed = [_follow(spreading, port, streams.get(port, ())) for port in ports]
+    queues = tuple(queue for _, mine in followed for queue in mine)
+    spread = FlowSpread(tuple(port for port, _ in followed), queues)
     if not ports:
         return spread
     names = [place.worker for place in spreading.queues if place.worker is not None]
-    loads = [_loads(spread.of(port)) for port in ports]
+    loads = [_worker_shares(spread.of(port)) for port in ports]
     known = [load for load in loads if load is not None]
     shares = {
         worker: sum(load.get(worker, 0.0) for load in known) / len(known) if known == loads else None
         for worker in dict.fromkeys([*workers, *names])
     }
     spread = replace(spread, workers=tuple(starmap(WorkerShare, shares.items())))
-    sentences = (*_of_queues(spread), *_of_sharing(spread), *_of_balance(spread), *_of_unknowns(spread))
+    sentences = (*_queues_used(spread), *_sharing(spread), *_balance(spread), *_unknowns(spread))
     return replace(spread, sentences=sentences)
 
 
-def _loads(queues: Sequence[QueueShare]) -> dict[str, float] | None:
-    """The share of a port's frames that each worker gets; None where that is not known."""
+def _worker_shares(queues: Sequence[QueueShare]) -> dict[str, float] | None:
+    """Return each worker's share of a port's frames; None if that is not known."""
     used = [queue for queue in queues if queue.share != 0]
     servers = {queue.worker for queue in used if queue.worker is not None}
     if not used or None in {queue.worker for queue in used}:
@@ -122,7 +121,7 @@ def _loads(queues: Sequence[QueueShare]) -> dict[str, float] | None:
     return {worker: sum(queue.share or 0.0 for queue in used if queue.worker == worker) for worker in servers}
 
 
-def _port(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[PortSpread, list[QueueShare]]:
+def _follow(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[PortSpread, list[QueueShare]]:
     places = {place.queue: place.worker for place in spreading.queues if place.port == port}
     hashing = next((one for one in spreading.hashes if one.port == port), PortHash(port, None))
     flows, shares, reason = None, None, ""
@@ -142,27 +141,27 @@ def _port(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[P
 
 
 def _inputs(streams: Sequence[Stream], hashing: PortHash) -> tuple[dict[bytes, float], bool, bool]:
-    """The hash's inputs of a port's frames, with the share of each.
+    """Return the hash's inputs of a port's frames, with the share of each.
 
-    Also whether they are of all packets, and whether the hash's fields are known for every stream.
+    Also whether they are those of all packets, and whether the hash's fields are known for every stream.
     """
     if not streams:
         raise ConfigError("it has no streams", "name what this port sends")
-    found: dict[bytes, float] = {}
+    shares: dict[bytes, float] = {}
     total, whole, known = sum(stream.pps for stream in streams), True, True
     for stream in streams:
         fields = hashing.fields_of(find_tuple5(stream.packet).version)
         inputs, exact = hashed_of(stream.packet, stream.instructions, fields or FIELDS)
         whole, known = whole and exact, known and bool(fields)
         for data, count in Counter(inputs).items():
-            found[data] = found.get(data, 0.0) + stream.pps / total * count / len(inputs)
-    return found, whole, known
+            shares[data] = shares.get(data, 0.0) + stream.pps / total * count / len(inputs)
+    return shares, whole, known
 
 
 def _shares(
     hashing: PortHash, inputs: Mapping[bytes, float], queues: Sequence[int], fields_known: bool
 ) -> dict[int, float]:
-    """The share of each queue; ValueError, with the reason, where the DUT did not report what that needs."""
+    """Return the share of each queue; ValueError, with the reason, if the DUT did not report what that needs."""
     if len(queues) == 1:
         return {queues[0]: 1.0}
     if len(set(hashing.table)) == 1 and b"" not in inputs:
@@ -178,15 +177,15 @@ def _shares(
         key = bytes.fromhex((hashing.key or "").replace(":", ""))
     except ValueError:
         raise ValueError(f"the key {(hashing.key or '')[:20]!r} is not a hexadecimal number") from None
-    toeplitz, found = Toeplitz(key), dict.fromkeys(queues, 0.0)
+    toeplitz, shares = Toeplitz(key), dict.fromkeys(queues, 0.0)
     for data, share in inputs.items():
         queue = hashing.table[toeplitz.hash(data) % len(hashing.table)] if data else 0
-        found[queue] = found.get(queue, 0.0) + share
-    return found
+        shares[queue] = shares.get(queue, 0.0) + share
+    return shares
 
 
-def _of_queues(spread: FlowSpread) -> Iterator[str]:
-    """Yield sentences on how many queues are used, where not all are."""
+def _queues_used(spread: FlowSpread) -> Iterator[str]:
+    """Yield sentences on ports of which not all queues are used."""
     for port in spread.ports:
         mine = spread.of(port.port)
         used = [f"queue {queue.queue} ({_worker(queue)})" for queue in mine if queue.share]
@@ -200,8 +199,8 @@ def _of_queues(spread: FlowSpread) -> Iterator[str]:
             yield f"port {port.port}: one flow: one queue of {len(mine)} is used, whichever that is"
 
 
-def _of_sharing(spread: FlowSpread) -> Iterator[str]:
-    """Workers that serve several queues, all of which may get frames."""
+def _sharing(spread: FlowSpread) -> Iterator[str]:
+    """Yield sentences on workers that serve several queues, all of which may get frames."""
     shared = []
     for worker in dict.fromkeys(queue.worker for queue in spread.queues if queue.worker is not None):
         mine = [queue for queue in spread.queues if queue.worker == worker and queue.share != 0]
@@ -215,7 +214,7 @@ def _of_sharing(spread: FlowSpread) -> Iterator[str]:
         yield f"{len(shared) - MOST_NAMED} more workers serve several queues each"
 
 
-def _of_balance(spread: FlowSpread) -> Iterator[str]:
+def _balance(spread: FlowSpread) -> Iterator[str]:
     if spread.busiest is None or spread.ceiling is None:
         return
     total = f"the total is at most {spread.ceiling:.2f} x what one worker carries"
@@ -233,7 +232,7 @@ def _of_balance(spread: FlowSpread) -> Iterator[str]:
         yield f"{_listed(names)} get{'s' if len(idle) == 1 else ''} no frames"
 
 
-def _of_unknowns(spread: FlowSpread) -> Iterator[str]:
+def _unknowns(spread: FlowSpread) -> Iterator[str]:
     for port in spread.ports:
         mine = spread.of(port.port)
         if port.reason:

@@ -1,8 +1,8 @@
-"""Where frames were lost: the tester's loss of each direction, reconciled with the DUT's own counters.
+"""Locate lost frames: reconcile the tester's loss in each direction with the DUT's own counters. Pure.
 
 A direction has three stretches: up to the DUT's receive counter, through the DUT, and from its transmit counter on.
 Drop counters are assigned to the stretches that they can belong to, and never to more frames than were lost there; the
-rest is reported by stretch, or is unexplained where no counters bound it.
+rest is reported by stretch, or is unexplained if no counters bound it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ FEW = 10
 STRAY = 0.001
 """A DUT's counters may exceed the tester's by this share, or by FEW: neighbour discovery, link-layer protocols."""
 NAMED, ENOUGH = 3, 0.9
-"""The most places that the sentence names, and the share of the loss that is enough for it."""
+"""Most places that the sentence names, and the share of the loss that is enough to name."""
 
 BEFORE, INSIDE, AFTER, SOMEWHERE = "before", "inside", "after", "somewhere"
 """The stretches; somewhere: in any of those that no counter separates."""
 
 _RX = re.compile(r"rx|(?<![a-z])(?:i?miss|ierr|idrop|iqdrop|in(?=put|[^a-z]|$)|receive)|^drops$")
 _TX = re.compile(r"tx|(?<![a-z])(?:oerr|odrop|oqdrop|out(?=put|[^a-z]|$)|coll|transmit)|^drop$")
-"""Which end of an interface a counter's name is about. VPP's ``drops`` are of what an interface received, and
-``Drop`` of FreeBSD's ``netstat -d`` of what it was to send."""
+"""Patterns for the end of an interface that a counter's name is about. VPP's ``drops`` are received frames, ``Drop`` of
+FreeBSD's ``netstat -d`` frames to be sent."""
 
 Segment = tuple[Direction, str]
 """One stretch of one direction."""
@@ -40,16 +40,16 @@ Key = tuple[str, int | None, int | None]
 
 @dataclass(frozen=True)
 class LossPlace:
-    """Frames whose loss one counter, or one stretch, accounts for. share: of all lost frames.
-
-    what: in words. kind: ``counter``, or a stretch. directions: as ``0->1``.
-    """
+    """Frames whose loss one counter, or one stretch, accounts for."""
 
     what: str
     kind: str
+    """``counter``, or a stretch."""
     frames: int
     share: float
+    """Share of all lost frames."""
     directions: tuple[str, ...]
+    """Written as ``0->1``."""
     counter: str | None = None
     port: int | None = None
     queue: int | None = None
@@ -57,21 +57,23 @@ class LossPlace:
 
 @dataclass(frozen=True)
 class LossReport:
-    """places: largest first; their frames sum to ``lost``."""
+    """All lost frames of a run, by place."""
 
     sent: int
     lost: int
     places: tuple[LossPlace, ...]
+    """Largest first; their frames sum to ``lost``."""
     sentence: str
     warnings: tuple[RunWarning, ...] = ()
 
 
 @dataclass
 class _Claim:
-    """A drop counter's frames, and where they can have been lost, likeliest tier first. placed: frames assigned."""
+    """A drop counter's frames, and where they can have been lost."""
 
     drop: DropCount
     tiers: Tiers
+    """The likeliest first."""
     placed: Counter[Segment] = field(default_factory=Counter)
 
     @property
@@ -86,7 +88,7 @@ def locate(
     sent: Mapping[Direction, int],
     tester_errors: Mapping[int, int] | None = None,
 ) -> LossReport:
-    """Where these frames were lost; both observations were made in silence, before the first and after the last frame.
+    """Locate lost frames between two observations made in silence, before the first and after the last frame.
 
     lost, sent: frames by direction. tester_errors: by port, frames that came back and the tester lost (ierrors).
     """
@@ -99,24 +101,24 @@ def locate(
         stretches, more = _stretches(before, after, direction, sent[direction], count)
         unassigned |= {(direction, stretch): frames for stretch, frames in stretches.items()}
         warnings += more
-    drops, set_back = _grown(before, after)
+    drops, set_back = _new_drops(before, after)
     claims = [_Claim(drop, _tiers(drop, list(lost))) for drop in drops]
     for port, count in (tester_errors or {}).items():
         if count > 0:
             back = [direction for direction in lost if direction.rx == port]
             tiers = tuple(tuple((direction, stretch) for direction in back) for stretch in (AFTER, SOMEWHERE))
             claims.append(_Claim(DropCount("ierrors of the tester", count, port), tiers))
-    _fit(claims, unassigned)
+    _assign(claims, unassigned)
     total = sum(max(0, count) for count in lost.values())
     places = sorted(_places(claims, unassigned, total), key=lambda place: (-place.frames, place.what))
     sentence = _sentence(places, total, sum(sent.values()))
-    return LossReport(sum(sent.values()), total, tuple(places), sentence, (*warnings, *set_back, *_of_excess(claims)))
+    return LossReport(sum(sent.values()), total, tuple(places), sentence, (*warnings, *set_back, *_excesses(claims)))
 
 
 def _stretches(
     before: Observation, after: Observation, direction: Direction, sent: int, lost: int
 ) -> tuple[dict[str, int], list[RunWarning]]:
-    """Frames lost on each stretch of a direction, which sum to its loss; and warnings about the DUT's counters."""
+    """Return the frames lost on each stretch of a direction, which sum to its loss; and warnings about counters."""
     got, received = passed(before, after, direction.tx, "rx_packets"), sent - lost
     gone = passed(before, after, direction.rx, "tx_packets")
     warnings = [
@@ -125,67 +127,66 @@ def _stretches(
         if count is not None and count < 0
     ]
     got, gone = (None if count is None or count < 0 else count for count in (got, gone))
-    found: dict[str, int]
+    stretches: dict[str, int]
     if got is not None and gone is not None:
-        found = {BEFORE: sent - got, INSIDE: got - gone, AFTER: gone - received}
+        stretches = {BEFORE: sent - got, INSIDE: got - gone, AFTER: gone - received}
     elif got is not None:
-        found = {BEFORE: sent - got, SOMEWHERE: got - received}
+        stretches = {BEFORE: sent - got, SOMEWHERE: got - received}
     elif gone is not None:
-        found = {SOMEWHERE: sent - gone, AFTER: gone - received}
+        stretches = {SOMEWHERE: sent - gone, AFTER: gone - received}
     else:
-        found = {SOMEWHERE: lost}
-    if len(found) > 1 and min(found.values()) < -max(FEW, STRAY * sent):
+        stretches = {SOMEWHERE: lost}
+    if len(stretches) > 1 and min(stretches.values()) < -max(FEW, STRAY * sent):
         arrived, left = ("an unknown number" if count is None else str(count) for count in (got, gone))
         counts = f"sent {sent}, {arrived} got by the DUT, {left} sent by the DUT, {received} back"
         text = f"{direction}: the DUT's counters of frames do not fit the tester's ({counts}): left out"
         warnings.append(RunWarning("loss-contradiction", text))
-        found = {SOMEWHERE: lost}
-    parts = [max(0, count) for count in found.values()]
-    return dict(zip(found, _split(min(max(0, lost), sum(parts)), parts), strict=True)), warnings
+        stretches = {SOMEWHERE: lost}
+    parts = [max(0, count) for count in stretches.values()]
+    return dict(zip(stretches, _split(min(max(0, lost), sum(parts)), parts), strict=True)), warnings
 
 
 def passed(before: Observation, after: Observation, port: int, name: str) -> int | None:
-    """Frames that an interface counted in between; negative where its counter went back, None where it has none.
+    """Count frames by an interface's counter; negative if it went back, None if it is not there.
 
-    name: of a field of PortCount. port: of the tester, which the interface faces.
+    name: a field of PortCount. port: the tester's, which the interface faces.
     """
     then, now = (
-        next((getattr(one, name) for one in observation.ports if one.port == port), None)
+        next((getattr(count, name) for count in observation.ports if count.port == port), None)
         for observation in (before, after)
     )
     return None if then is None or now is None else int(now - then)
 
 
-def _grown(before: Observation, after: Observation) -> tuple[list[DropCount], list[RunWarning]]:
-    """By how much drop counters rose, and warnings. A counter that was not there before began at 0, as VPP's do."""
+def _new_drops(before: Observation, after: Observation) -> tuple[list[DropCount], list[RunWarning]]:
+    """Return by how much drop counters rose, and warnings. One that was not there before began at 0, as VPP's do."""
     then, now = _sums(before), _sums(after)
-    grown, warnings = [], []
+    rises, warnings = [], []
     for key, count in now.items():
         if (rise := count - then.get(key, 0)) < 0:
-            warnings.append(
-                RunWarning("loss-set-back", f"{_name(*key)} went back from {then[key]} to {count}: left out")
-            )
+            text = f"{_name(*key)} went back from {then[key]} to {count}: left out"
+            warnings.append(RunWarning("loss-set-back", text))
         elif rise:
-            grown.append(DropCount(key[0], rise, *key[1:]))
+            rises.append(DropCount(key[0], rise, *key[1:]))
     for key in then.keys() - now.keys():
         if then[key]:
             warnings.append(RunWarning("loss-set-back", f"{_name(*key)} is no longer reported: left out"))
-    first_told = [_name(*key) for key, count in now.items() if count and key not in then]
-    if first_told and before.missing:
-        text = f"{', '.join(first_told)}: not reported before, when not everything could be read: taken as 0 then"
+    added = [_name(*key) for key, count in now.items() if count and key not in then]
+    if added and before.missing:
+        text = f"{', '.join(added)}: not reported before, when not everything could be read: taken as 0 then"
         warnings.append(RunWarning("loss-from-zero", text))
-    return grown, warnings
+    return rises, warnings
 
 
 def _sums(observation: Observation) -> Counter[Key]:
-    found: Counter[Key] = Counter()
-    for one in observation.drops:
-        found[one.name, one.port, one.queue] += one.count
-    return found
+    sums: Counter[Key] = Counter()
+    for drop in observation.drops:
+        sums[drop.name, drop.port, drop.queue] += drop.count
+    return sums
 
 
 def _tiers(drop: DropCount, directions: Sequence[Direction]) -> Tiers:
-    """Where the frames of a drop counter can have been lost.
+    """Return where the frames of a drop counter can have been lost, the likeliest first.
 
     A receive counter may come before the DUT's count of received frames or after it; likewise for sending.
     """
@@ -203,8 +204,8 @@ def _tiers(drop: DropCount, directions: Sequence[Direction]) -> Tiers:
     return tuple(tuple((direction, stretch) for direction in ones) for ones, stretch in order)
 
 
-def _fit(claims: Sequence[_Claim], unassigned: dict[Segment, int]) -> None:
-    """Assign lost frames to the claims, those with the fewest choices first, alike ones in proportion."""
+def _assign(claims: Sequence[_Claim], unassigned: dict[Segment, int]) -> None:
+    """Assign lost frames to the claims: those with the fewest choices first, alike ones in proportion."""
     groups: dict[Tiers, list[_Claim]] = {}
     for claim in claims:
         groups.setdefault(claim.tiers, []).append(claim)
@@ -222,7 +223,7 @@ def _fit(claims: Sequence[_Claim], unassigned: dict[Segment, int]) -> None:
 
 
 def _split(amount: int, weights: Sequence[int]) -> list[int]:
-    """Whole parts in proportion to the weights, none larger than its weight. The amount must not exceed their sum."""
+    """Split an amount, at most the weights' sum, into whole parts in proportion to them, none above its weight."""
     total = sum(weights)
     if not total:
         return [0 for _ in weights]
@@ -233,7 +234,7 @@ def _split(amount: int, weights: Sequence[int]) -> list[int]:
     return parts
 
 
-def _of_excess(claims: Sequence[_Claim]) -> Iterator[RunWarning]:
+def _excesses(claims: Sequence[_Claim]) -> Iterator[RunWarning]:
     for claim in claims:
         drop, excess = claim.drop, claim.drop.count - claim.frames
         if excess > max(FEW, STRAY * drop.count):
@@ -270,8 +271,16 @@ def _sentence(places: Sequence[LossPlace], lost: int, sent: int) -> str:
     if lost <= FEW:
         where = ", ".join(f"{frames} {words}" for frames, words in named)
         return f"only {lost} of {sent} frames {'was' if lost == 1 else 'were'} lost: {where}"
-    if sum(frames for frames, _ in named[:NAMED]) < ENOUGH * lost:
-        named = _by_counter(places)
+    if sum(frames for frames, _ in named[:NAMED]) < ENOUGH * lost:  # name a counter of several ports and queues once
+        groups: dict[str, list[LossPlace]] = {}
+        for place in places:
+            groups.setdefault(place.counter or place.what, []).append(place)
+        named = []
+        for name, group in groups.items():
+            most = group[0].what
+            several = f"{name} in {len(group)} places (most of it {most.removeprefix(name).strip()})"
+            named.append((sum(place.frames for place in group), several if len(group) > 1 else most))
+        named.sort(key=lambda part: -part[0])
     while len(named) > 1 and (len(named) > NAMED or sum(frames for frames, _ in named[:-1]) >= ENOUGH * lost):
         named.pop()
     shares = [
@@ -280,19 +289,6 @@ def _sentence(places: Sequence[LossPlace], lost: int, sent: int) -> str:
     ]
     text = ", ".join(shares)
     return f"unexplained: {text}" if places[0].kind == SOMEWHERE else text
-
-
-def _by_counter(places: Sequence[LossPlace]) -> list[tuple[int, str]]:
-    """Frames and words, largest first: a counter of several ports and queues is named once."""
-    groups: dict[str, list[LossPlace]] = {}
-    for place in places:
-        groups.setdefault(place.counter or place.what, []).append(place)
-    named = []
-    for name, group in groups.items():
-        most = group[0].what
-        words = f"{name} in {len(group)} places (most of it {most.removeprefix(name).strip()})"
-        named.append((sum(place.frames for place in group), words if len(group) > 1 else most))
-    return sorted(named, key=lambda one: -one[0])
 
 
 def _name(name: str, port: int | None, queue: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Receive side scaling: which of a port's queues a packet goes to, which worker serves it; the packets of a stream."""
+"""Receive side scaling: the queue that a packet goes to, the worker that serves it, and the packets of a stream."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FIELDS = ("src", "dst", "sport", "dport")
 """Fields that may be hashed, in the order of the hash's input."""
 
 MOST_PACKETS = 2048
-"""Programs with a shorter period are followed for one period; of the others, so many packets are the sample."""
+"""Programs with a shorter period are followed for one period; of others so many packets are a sample."""
 
 MOST_SEEN = 8192
-"""Counterpart of MOST_PACKETS for predictions."""
+"""Likewise, for predictions."""
 
 _NO_EFFECT = ("fix_checksum_ipv4", "fix_checksum_hw")
 """Instructions that have no effect on the choice of a receive queue."""
@@ -30,43 +30,42 @@ _NO_EFFECT = ("fix_checksum_ipv4", "fix_checksum_hw")
 
 @dataclass(frozen=True)
 class QueuePlace:
-    """The worker (VPP's thread, or a CPU as in ``cpu2``) that serves one receive queue; None: the DUT does not say.
-
-    port: the tester's, which the queue's interface faces.
-    """
+    """The worker that serves one receive queue."""
 
     port: int
+    """The tester's, which the queue's interface faces."""
     queue: int
     worker: str | None
+    """VPP's thread, or a CPU as in ``cpu2``; None: the DUT does not say."""
 
 
 @dataclass(frozen=True)
 class PortHash:
-    """Choice of a queue by the NIC that faces ``port``: Toeplitz over these header fields, then a table of queues.
-
-    key: in hexadecimal digits; None where it is not known, for this ``reason``. fields: of src, dst, sport, dport.
-    table: the queue of each entry; its length is a power of two. ipv6_fields: of IPv6; None: the same as of IPv4.
-    """
+    """Choice of a queue by the NIC that faces ``port``: Toeplitz over header fields, then a table of queues."""
 
     port: int
     key: str | None
+    """Hexadecimal digits; None: not known, for this ``reason``."""
     fields: tuple[str, ...] = ()
     table: tuple[int, ...] = ()
+    """Queue of each entry; the length is a power of two."""
     reason: str = ""
     ipv6_fields: tuple[str, ...] | None = None
+    """None: as for IPv4."""
 
     def fields_of(self, version: int | None) -> tuple[str, ...]:
-        """The fields of packets of IP in this version."""
+        """Return the hashed fields of packets of this IP version."""
         return self.ipv6_fields if version == 6 and self.ipv6_fields is not None else self.fields
 
 
 @dataclass(frozen=True)
 class Spreading:
-    """A DUT's report of its queues, in the order of the tester's ports. workers: all that forward, idle or not."""
+    """A DUT's report of its queues, in the order of the tester's ports."""
 
     queues: tuple[QueuePlace, ...] = ()
     hashes: tuple[PortHash, ...] = ()
     workers: tuple[str, ...] = ()
+    """All that forward, idle or not."""
 
 
 class Toeplitz:
@@ -83,30 +82,30 @@ class Toeplitz:
         ]
 
     def hash(self, data: bytes) -> int:
-        """32 bits; ValueError where the key is too short for so much input."""
+        """Return 32 bits; ValueError if the key is too short for so much input."""
         if len(data) > len(self._added):
             raise ValueError(f"a key of {len(self.key)} bytes hashes {len(self._added)} bytes, not {len(data)}")
-        found = 0
+        bits = 0
         for added, value in zip(self._added, data, strict=False):
-            found ^= added[value]
-        return found
+            bits ^= added[value]
+        return bits
 
 
 def hash_input(packet: bytes, fields: Sequence[str]) -> bytes:
-    """The hash's input from a packet (without FCS); empty for a packet that is not IP."""
+    """Return the hash's input from a packet (without FCS); empty if it is not IP."""
     places = {name.partition(".")[2]: place for name, place in find_tuple5(packet).fields.items()}
     chosen = (places[name] for name in FIELDS if name in fields and name in places)
     return b"".join(packet[start : start + size] for start, size in chosen)
 
 
 def queue_of(toeplitz: Toeplitz, packet: bytes, fields: Sequence[str], table: Sequence[int]) -> int:
-    """A packet's queue by hash and indirection table; a packet that is not IP goes to queue 0."""
+    """Return a packet's queue by hash and indirection table; a packet that is not IP goes to queue 0."""
     data = hash_input(packet, fields)
     return table[toeplitz.hash(data) % len(table)] if data else 0
 
 
 def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes]:
-    """Packets (without FCS) with addresses and ports as frequent as in the stream; checksums are not updated.
+    """Return packets (without FCS) with addresses and ports as frequent as in the stream; checksums are not updated.
 
     ConfigError, naming the instruction, for a program that cannot be followed.
     """
@@ -115,7 +114,7 @@ def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes
 
 
 def hashed_of(packet: bytes, instructions: Sequence[Instruction], fields: Sequence[str]) -> tuple[list[bytes], bool]:
-    """The hash's inputs of a stream's packets, each as often as it is sent; and whether they are of all packets.
+    """Return the hash's inputs of a stream's packets, each as often as it is sent, and whether they are all.
 
     Else they are a sample: fields are random, or repeat after more than MOST_SEEN packets. ConfigError as headers_of.
     """
@@ -124,8 +123,8 @@ def hashed_of(packet: bytes, instructions: Sequence[Instruction], fields: Sequen
     periods = [program.variables[name].period for name in {write.name for write in program.writes_into(hashed)}]
     period = lcm(*periods) if all(periods) else MOST_SEEN + 1
     seen = islice(program.run(packet), min(period, MOST_SEEN))
-    return [hash_input(one, fields) for one in seen], period <= MOST_SEEN
+    return [hash_input(data, fields) for data in seen], period <= MOST_SEEN
 
 
 def _program(instructions: Sequence[Instruction]) -> Program:
-    return Program([one for one in instructions if one["type"] not in _NO_EFFECT])
+    return Program([instruction for instruction in instructions if instruction["type"] not in _NO_EFFECT])

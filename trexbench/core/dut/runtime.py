@@ -1,7 +1,7 @@
-"""Cost of a packet in a router's own clocks: VPP's ``show runtime`` -> cycles per packet, one worker at a time.
+"""Cost of a packet in VPP's own clocks: ``show runtime`` -> cycles per packet, one worker at a time. Pure.
 
 VPP charges the cycles of its time stamp counter to the node that ran last, so an input node's share is receiving,
-polling in vain and, where it waits for interrupts, the waiting: hence every cost is given without and with it.
+polling in vain and, if it waits for interrupts, the waiting: hence every cost is given without and with it.
 Workers are never added up: each has its own cycles to spend.
 """
 
@@ -30,10 +30,7 @@ DROPPED_SHARE = 0.01
 
 @dataclass(frozen=True)
 class NodeRuntime:
-    """One row of ``show runtime``: a node of VPP's graph in one thread, since the counters were cleared.
-
-    clocks: cycles per packet; per call if vectors are 0, per suspend if calls are 0 too.
-    """
+    """One row of ``show runtime``: a node of VPP's graph in one thread, since the counters were cleared."""
 
     name: str
     state: str
@@ -41,6 +38,7 @@ class NodeRuntime:
     vectors: Count
     suspends: Count
     clocks: Amount
+    """Cycles per packet; per call if vectors are 0, per suspend if calls are 0 too."""
     vectors_per_call: Amount
 
     @property
@@ -54,19 +52,19 @@ class NodeRuntime:
 
 @dataclass(frozen=True)
 class ThreadRuntime:
-    """One thread's part of ``show runtime``; None: not printed by this version of VPP.
-
-    number, name: both None where VPP has only one thread. time_s: since the counters were cleared. vectors_per_node:
-    "internal node vector rate", of the last seconds. rates: vectors/s in, out, dropped and punted.
-    """
+    """One thread's part of ``show runtime``; None: not printed by this version of VPP."""
 
     number: Count | None
+    """Like the name None if VPP has only one thread."""
     name: str | None
     lcore: Count | None
     time_s: Amount | None
+    """Since the counters were cleared."""
     vectors_per_node: Amount | None
+    """"Internal node vector rate", of the last seconds."""
     loops_per_s: Amount | None
     in_pps: Amount | None
+    """Vectors/s, like the rates below."""
     out_pps: Amount | None
     drop_pps: Amount | None
     punt_pps: Amount | None
@@ -75,7 +73,7 @@ class ThreadRuntime:
 
 @dataclass(frozen=True)
 class NodeCost:
-    """Cycles that one node adds to the worker's cycles per packet (over all the worker's packets, not only its own)."""
+    """Cycles that one node adds to the worker's cycles per packet, over all of the worker's packets, not its own."""
 
     name: str
     cycles_per_packet: float
@@ -85,24 +83,24 @@ class NodeCost:
 
 @dataclass(frozen=True)
 class WorkerEfficiency:
-    """One worker's figures over one interval; or all None, and the ``reason``.
-
-    packets: those that its input nodes fetched, including dropped ones. cycles_per_packet: of all nodes but the
-    input nodes. cycles_with_polling: of all nodes, with empty polls. vectors_per_call: of ethernet-input, or else
-    of the node that most packets pass; 256 is VPP's full vector. idle: the reason is that it had nothing to do.
-    """
+    """One worker's figures over one interval; or all None, and the ``reason``."""
 
     worker: str
     reason: str | None
     time_s: float | None = None
     packets: int | None = None
+    """Packets that its input nodes fetched, including dropped ones."""
     dropped: int | None = None
     in_pps: float | None = None
     cycles_per_packet: float | None = None
+    """Cycles of all nodes but the input nodes."""
     cycles_with_polling: float | None = None
+    """Cycles of all nodes, with empty polls."""
     vectors_per_call: float | None = None
+    """ethernet-input's, or else those of the node that most packets pass; 256 is VPP's full vector."""
     nodes: tuple[NodeCost, ...] = ()
     idle: bool = False
+    """The reason is that it had nothing to do."""
 
     @property
     def pps(self) -> float | None:
@@ -110,40 +108,40 @@ class WorkerEfficiency:
 
     @property
     def effective_hz(self) -> float | None:
-        """cycles/packet x pps: the cycles per second of all the worker's nodes."""
+        """Cycles per second of all the worker's nodes: cycles/packet x pps."""
         cycles, pps = self.cycles_with_polling, self.pps
         return None if cycles is None or pps is None else cycles * pps
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The cycles per second of a worker's nodes beside its clock; ``warning`` where they do not fit together.
-
-    share: effective_hz / clock_hz; both None where the worker has no figures.
-    """
+    """The cycles per second of a worker's nodes beside its clock."""
 
     worker: str
     clock_hz: float
     effective_hz: float | None
+    """None, like the share, if the worker has no figures."""
     share: float | None
     warning: RunWarning | None
+    """Set if they do not fit together."""
 
     @property
     def impossible(self) -> bool:
-        """More cycles are counted than the clock has."""
+        """True if more cycles are counted than the clock has."""
         return self.share is not None and self.share > 1 + BUDGET_TOLERANCE
 
 
 def of_threads(threads: Sequence[ThreadRuntime]) -> tuple[WorkerEfficiency, ...]:
-    """Each worker's figures; the main thread only where it is the only one or carries traffic itself."""
+    """Return each worker's figures; the main thread's only if it is the only one or carries traffic itself."""
 
     def is_main(thread: ThreadRuntime) -> bool:
         return len(threads) > 1 and (thread.number == 0 or thread.name == "vpp_main")
 
-    return tuple(of_thread(one) for one in threads if not is_main(one) or packets_of(one) >= MIN_PACKETS)
+    return tuple(of_thread(thread) for thread in threads if not is_main(thread) or packets_of(thread) >= MIN_PACKETS)
 
 
 def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
+    """Return one worker's figures, or the reason for having none."""
     name, packets = thread.name or "vpp_main", packets_of(thread)
     if thread.time_s is None:
         return WorkerEfficiency(name, "show runtime does not print its interval")
@@ -159,6 +157,8 @@ def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
         if node.state not in PROCESS_STATES and (total := node.total_clocks)
     )
     cost = sum(n.cycles_per_packet for n in nodes if not n.is_input)
+    inner = [(n.name, n.vectors, n.calls) for n in thread.nodes if n.vectors and n.calls and not n.is_input]
+    _, vectors, calls = max(inner, key=lambda node: (node[0] == "ethernet-input", node[1]), default=("", 0, 0))
     return WorkerEfficiency(
         worker=name,
         reason=None,
@@ -168,21 +168,21 @@ def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
         in_pps=thread.in_pps,
         cycles_per_packet=cost,
         cycles_with_polling=cost + sum(n.cycles_per_packet for n in nodes if n.is_input),
-        vectors_per_call=_vectors_per_call(thread),
+        vectors_per_call=vectors / calls if calls else None,  # VPP prints only two decimals, too few for a short one
         nodes=nodes,
     )
 
 
 def packets_of(thread: ThreadRuntime) -> int:
-    """The packets that a thread's input nodes fetched.
+    """Count the packets that a thread's input nodes fetched.
 
-    Of a worker that fetches none itself, since others hand packets to it: those that passed ethernet-input.
+    A worker that fetches none itself, since others hand packets to it, has those that passed ethernet-input.
     """
     return sum(node.vectors for node in thread.nodes if node.is_input) or _vectors(thread, "ethernet-input") or 0
 
 
 def overall(workers: Sequence[WorkerEfficiency]) -> WorkerEfficiency | None:
-    """The mean over the packets of all workers; None where no worker has figures."""
+    """Average over the packets of all workers; None if no worker has figures."""
     known = [
         (w.packets, w.cycles_per_packet, w.cycles_with_polling)
         for w in workers
@@ -191,7 +191,7 @@ def overall(workers: Sequence[WorkerEfficiency]) -> WorkerEfficiency | None:
     packets = sum(count for count, _, _ in known)
     if not packets:
         return None
-    cycles, polling = (sum(one[0] * one[at] for one in known) / packets for at in (1, 2))
+    cycles, polling = (sum(figures[0] * figures[at] for figures in known) / packets for at in (1, 2))
     return WorkerEfficiency("all", None, packets=packets, cycles_per_packet=cycles, cycles_with_polling=polling)
 
 
@@ -214,7 +214,7 @@ def check_budget(worker: WorkerEfficiency, clock_hz: float, saturated: bool) -> 
 
 
 def efficiency_warnings(workers: Sequence[WorkerEfficiency]) -> Iterator[RunWarning]:
-    """Doubts about the figures that follow from the figures themselves."""
+    """Yield warnings that follow from the figures themselves."""
     for worker in workers:
         name, packets, pps = worker.worker, worker.packets, worker.pps
         if worker.reason is not None:
@@ -231,10 +231,3 @@ def efficiency_warnings(workers: Sequence[WorkerEfficiency]) -> Iterator[RunWarn
 
 def _vectors(thread: ThreadRuntime, name: str) -> int | None:
     return next((n.vectors for n in thread.nodes if n.name == name), None)
-
-
-def _vectors_per_call(thread: ThreadRuntime) -> float | None:
-    """vectors / calls: VPP prints only two decimals, too few for a short vector."""
-    inner = [(n.name, n.vectors, n.calls) for n in thread.nodes if n.vectors and n.calls and not n.is_input]
-    _, vectors, calls = max(inner, key=lambda one: (one[0] == "ethernet-input", one[1]), default=("", 0, 0))
-    return vectors / calls if calls else None

@@ -1,4 +1,4 @@
-"""A DUT's own counters: raw totals as they were read, and what could not be read and why."""
+"""A DUT's own counters: raw totals as they were read, and what could not be read and why. Pure."""
 
 from __future__ import annotations
 
@@ -17,25 +17,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CpuTime:
-    """One CPU's time since boot, in seconds. busy_s: without idle, waiting for I/O, and time stolen by a hypervisor.
-
-    packet_s: of it, what the system accounts to packets (Linux: softirq, FreeBSD: interrupt); None: not known.
-    clock_hz: of this CPU when it was read. user_s, system_s: of busy_s, in programs and in the kernel for them; the
-    rest is interrupts.
-    """
+    """One CPU's time since boot, in seconds."""
 
     cpu: Count
     total_s: Amount
     busy_s: Amount
+    """Without idle, waiting for I/O, and time stolen by a hypervisor."""
     packet_s: Amount | None = None
+    """Part of it that the system accounts to packets (Linux: softirq, FreeBSD: interrupt); None: not known."""
     clock_hz: Amount | None = None
     user_s: Amount | None = None
+    """Parts of busy_s: in programs, in the kernel for them; the rest is interrupts."""
     system_s: Amount | None = None
 
 
 @dataclass(frozen=True)
 class PortCount:
-    """Totals of the interface that faces the tester's ``port``. None: not reported."""
+    """Totals of the interface that faces the tester's ``port``; None: not reported."""
 
     port: Count
     rx_packets: Count | None
@@ -52,25 +50,24 @@ class QueueCount:
 
 
 QDISC_DROPS = "tx qdisc drops"
-"""Name of the DropCount of the queueing discipline that an interface's frames wait in."""
+"""Name of the DropCount of the queueing discipline in which an interface's frames wait."""
 
 
 @dataclass(frozen=True)
 class DropCount:
-    """A total of frames that the DUT says it lost. No frame is in two of them.
-
-    name: as the DUT calls it, for example ``rx_missed_errors``. port: of the tester, which its interface faces.
-    """
+    """A total of frames that the DUT reports as lost; no frame is in two of them."""
 
     name: str
+    """The DUT's own, for example ``rx_missed_errors``."""
     count: Count
     port: Count | None = None
+    """The tester's, which the interface faces."""
     queue: Count | None = None
 
 
 @dataclass(frozen=True)
 class Detail:
-    """A total that no figure depends on and that may explain one, such as ``softnet_stat time_squeeze cpu1``."""
+    """A total that no figure depends on but that may explain one, such as ``softnet_stat time_squeeze cpu1``."""
 
     name: str
     count: Count
@@ -86,58 +83,55 @@ class Missing:
 
 @dataclass(frozen=True)
 class Observation:
-    """One reading of the DUT. threads: VPP's, since its counters were last cleared. All other counts are totals.
-
-    at_s: the DUT's own clock when it read its CPU times and packets, so that rates do not depend on the connection.
-    clock_hz: of the counter in which VPP counts cycles. power_w: at that moment; energy_j: a total, where the meter
-    keeps one. perf_hz: cycles per second of all CPUs that forward, as ``perf stat`` counted them since the interval
-    began, where it is permitted. details: those that the DUT reports.
-    """
+    """One reading of the DUT; counts are totals."""
 
     at_s: Amount | None = None
+    """The DUT's own clock when it read CPU times and packets, so that rates do not depend on the connection."""
     cpus: tuple[CpuTime, ...] = ()
     ports: tuple[PortCount, ...] = ()
     queues: tuple[QueueCount, ...] = ()
     drops: tuple[DropCount, ...] = ()
     threads: tuple[ThreadRuntime, ...] = ()
+    """VPP's, since its counters were last cleared."""
     clock_hz: Amount | None = None
+    """Clock of the counter in which VPP counts cycles."""
     power_w: Amount | None = None
     energy_j: Amount | None = None
     perf_hz: Amount | None = None
+    """Cycles per second of all CPUs that forward, as ``perf stat`` counted them in the interval, if permitted."""
     missing: tuple[Missing, ...] = ()
     details: tuple[Detail, ...] = ()
 
 
 class Moment(str, Enum):
-    """When an observation was made. START and FINISH: in silence, before the first and after the last frame.
-
-    BEGIN and END: of an interval at a constant rate. TICK: during the ramp.
-    """
+    """The occasion of an observation."""
 
     START = "start"
+    """In silence before the first frame; FINISH: after the last."""
     BEGIN = "begin"
+    """Start of an interval at a constant rate; END: its end."""
     TICK = "tick"
+    """During the ramp."""
     END = "end"
     FINISH = "finish"
 
 
 @dataclass(frozen=True)
 class DutReading:
-    """An observation with its place in the run. t_s: the run's clock when reading began; took_s: how long it took.
-
-    phase and trial: of the samples around it, None in silence.
-    """
+    """An observation with its place in the run."""
 
     moment: Moment
     t_s: Amount
+    """The run's clock when reading began."""
     took_s: Amount
     observation: Observation
     phase: Phase | None = None
+    """Phase of the samples around it, like the trial; None in silence."""
     trial: Count = 0
 
 
 class Gathering:
-    """Reads the parts of one reading: a part that fails is named in ``missing`` and stops no other."""
+    """Reads the parts of one reading: a part that fails is noted in ``missing`` and does not stop the others."""
 
     def __init__(self) -> None:
         self.missing: list[Missing] = []
@@ -145,17 +139,17 @@ class Gathering:
         self._read = False
 
     def part(self, what: str, reader: Callable[[], T], otherwise: T) -> T:
-        """One part, or ``otherwise`` where its reader raises DutError."""
+        """Read one part; ``otherwise`` if its reader raises DutError."""
         try:
-            found = reader()
+            value = reader()
         except DutError as error:
             self.missing.append(Missing(what, str(error)))
             self._failure = self._failure or error
             return otherwise
         self._read = True
-        return found
+        return value
 
     def require_any(self) -> None:
-        """DutError, the first reader's own, where not one part could be read: the host itself does not answer."""
+        """Raise the first reader's DutError if not one part could be read: the host itself does not answer."""
         if self._failure is not None and not self._read:
             raise self._failure

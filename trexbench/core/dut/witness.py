@@ -18,10 +18,10 @@ from .losses import AFTER, FEW, LossReport
 
 
 def find_twice(measured: RunWindows, direction: Direction, gone: int | None, received: int) -> int:
-    """Lower bound of the frames that came twice in the whole run, and hide as many lost ones; 0 where it is not known.
+    """Return a lower bound of the frames that came twice in the run, and hide as many lost ones; 0 if not known.
 
-    gone: frames that the DUT says it sent, None where it does not. A DUT that doubles frames itself counts both:
-    only where more came back than that is it certain that they are doubled behind it.
+    gone: frames that the DUT reports as sent, None if it does not. A DUT that doubles frames itself counts both: only
+    if more came back than that they are certainly doubled behind it.
     """
     path = find_path(measured, direction)
     if gone is None or received <= gone or not path.extra:
@@ -41,28 +41,27 @@ def find_twice(measured: RunWindows, direction: Direction, gone: int | None, rec
 def hear(
     measured: RunWindows, analysis: Analysis, losses: LossReport | None, twice: Mapping[Direction, int]
 ) -> Analysis:
-    """The analysis, with no direction laid to the DUT whose loss came after it by its own counters.
+    """Clear the DUT in each direction whose loss came after it, by its own counters.
 
     Counters of frames that the DUT dropped while sending explain loss first (core.dut.losses): those are its own.
     twice: by direction, frames received that came twice (find_twice).
     """
     if losses is None:
         return analysis
-    heard = (_hear(measured, one, losses, twice[one.direction]) for one in analysis.directions)
-    return replace(analysis, directions=tuple(heard))
+    cleared = (_clear_dut(measured, result, losses, twice[result.direction]) for result in analysis.directions)
+    return replace(analysis, directions=tuple(cleared))
 
 
-def _hear(measured: RunWindows, result: DirectionResult, losses: LossReport, twice: int) -> DirectionResult:
+def _clear_dut(measured: RunWindows, result: DirectionResult, losses: LossReport, twice: int) -> DirectionResult:
     direction, once = result.direction, result.received - twice
-    lost = result.sent - once
-    after = sum(one.frames for one in losses.places if one.kind == AFTER and one.directions == (str(direction),))
-    enough = max(FEW + 1, BLAME_SHARE * lost)
+    lost, rx = result.sent - once, direction.rx
+    places = (place for place in losses.places if place.kind == AFTER and place.directions == (str(direction),))
+    after, enough = sum(place.frames for place in places), max(FEW + 1, BLAME_SHARE * lost)
     if result.limit is not Limit.DUT or after < enough:
         return result
     # What is lost at every rate, on a bad cable behind the DUT, says nothing about its limit.
     if after - _usual_loss(measured, result) * result.sent < enough:
         return result
-    rx = direction.rx
     down = any(not sample.reading.ports[rx].link_up for sample in measured.samples)
     reason = (
         f"of {lost} lost frames ({format_share(lost / result.sent)}) the DUT sent {after}: it counts "
@@ -73,7 +72,7 @@ def _hear(measured: RunWindows, result: DirectionResult, losses: LossReport, twi
 
 
 def _usual_loss(measured: RunWindows, result: DirectionResult) -> float:
-    """The share lost before the loss that counts, by sums: what its windows' ends may hide counts as lost."""
+    """Return the share lost before the loss that counts, by sums: what its windows' ends may hide counts as lost."""
     evidence, end_s = find_evidence(measured, result.direction), result.saturated_at_s
     before = [w for w in evidence.sending if end_s is not None and w.end_s <= end_s]
     good = {w.begin_s for w in before if not w.is_bad(measured.plan.loss_threshold)}
