@@ -1,9 +1,9 @@
-"""Lease of a DUT: who alone may drive it, and until when. Pure.
+"""Lease of a DUT: the tester that alone may drive it, and until when. Pure.
 
-A lease is a list of records, numbered from 1, to which the store lets exactly one writer append each number. Nobody
-compares clocks of two machines: the holder counts the lease's length from before it wrote its record, everybody else
-from when they first saw that record and no later one. So the holder has always finished counting before the others,
-however late a record arrives or an answer is lost.
+A lease is a list of records, numbered from 1, to which the store lets exactly one writer append each number. Clocks of
+two machines are never compared: the holder counts the lease's length from before it wrote its record, all others from
+when they first saw that record and no later one. So the holder has always finished counting before the others, however
+late a record arrives and even if an answer is lost.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 DRIFT = 0.001
-"""Two clocks may count the same time so differently, as a share of it."""
+"""Largest difference between two clocks over the same time, as a share of it."""
 RENEW_SHARE, STOP_SHARE = 1 / 6, 2 / 3
 """Shares of a lease's length after which it is renewed, and after which its traffic is stopped if it was not."""
 
@@ -22,12 +22,12 @@ class LeaseRecord:
 
     number: int
     holder: str
-    """Name of the tester and a word of its own for each taking."""
+    """The tester's name, and a word of its own for each taking."""
     length_s: float
     until: str = ""
     """End by the holder's clock, UTC, for people."""
     cell: str = ""
-    """Cell that it measures meanwhile, for people."""
+    """Cell that is measured meanwhile, for people."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Sight:
 
     latest: LeaseRecord | None
     since_s: float
-    """When the observer first saw it, by its own clock."""
+    """Time of its first sight, by the observer's clock."""
 
     def looked(self, latest: LeaseRecord | None, now_s: float) -> Sight:
-        """Return what is known after the observer looked again."""
+        """Return what is known after another look."""
         same = latest is not None and self.latest is not None and latest.number <= self.latest.number
         return self if same else Sight(latest, now_s)
 
@@ -55,7 +55,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class Holding:
-    """A lease as its holder knows it. Once ``is_over``, it is over for good, whatever answers arrive later."""
+    """A lease as its holder knows it. Once ``is_over``, no late answer revives it."""
 
     record: LeaseRecord
     asked_s: float
@@ -63,12 +63,12 @@ class Holding:
 
     @property
     def end_s(self) -> float:
-        """Own end, which holds even when the holder is cut off from everything."""
+        """End that holds even if the holder is cut off from everything."""
         return self.asked_s + self.record.length_s * (1 - DRIFT)
 
     @property
     def stop_s(self) -> float:
-        """Time at which the traffic is stopped, unless the lease was renewed by then."""
+        """Time at which traffic is stopped, unless the lease was renewed by then."""
         return self.asked_s + self.record.length_s * STOP_SHARE
 
     @property

@@ -1,4 +1,4 @@
-"""Plan of a night: which tester measures which cell, and how long all takes. Pure."""
+"""Plan of a night: the tester that measures each cell, and how long all takes. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Turn:
-    """A cell's turn: by which tester, from when to when after the night's start. tester None: nobody can."""
+    """A cell's turn, in times since the night's start."""
 
     tester: str | None
+    """None: no tester can measure it."""
     begin_s: float = 0.0
     end_s: float = 0.0
     reason: str | None = None
-    """Why nobody can measure it."""
+    """Reason why none can."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,10 @@ class Roster:
 
 
 def assign_testers(cells: Iterable[tuple[str, float]], reach: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """DUT -> the tester that measures all its cells, so that it has one history. cells: each a DUT and a time in s.
+    """Choose, by DUT, the tester that measures all its cells, so that it has one history. cells: DUT and time in s.
 
-    reach: tester -> DUTs that are wired to it. The DUT that fewest testers reach is given first, of these the one that
-    takes longest, and to the tester that is then done first: a tester that alone reaches a DUT is kept for it.
+    reach: by tester, the DUTs wired to it. The DUT that fewest testers reach is assigned first, among these the one
+    that takes longest, to the tester that is then done first: a tester that alone reaches a DUT is kept for it.
     """
     total: dict[str, float] = {}
     for dut, length_s in cells:
@@ -50,22 +51,21 @@ def make_roster(cells: Sequence[tuple[str, float]], chosen: Mapping[str, str]) -
     """Return the turns of cells, which come one after the other at each tester. chosen: as by assign_testers."""
     busy_s, turns = dict.fromkeys(chosen.values(), 0.0), list[Turn]()
     for dut, length_s in cells:
-        tester = chosen.get(dut)
-        if tester is None:
+        if (tester := chosen.get(dut)) is None:
             turns.append(Turn(None, reason=f"no tester has links to all ports of {dut}"))
-            continue
-        turns.append(Turn(tester, busy_s[tester], busy_s[tester] + length_s))
-        busy_s[tester] += length_s
+        else:
+            turns.append(Turn(tester, busy_s[tester], busy_s[tester] + length_s))
+            busy_s[tester] += length_s
     return Roster(turns)
 
 
 def choose_testers(
     left: Mapping[str, int], idle: Collection[str], able: Mapping[str, Collection[str]], own: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """DUT -> the idle tester that measures its next cell.
+    """Choose, by DUT, the idle tester that measures its next cell.
 
-    left: DUT that nobody measures now -> its cells that are left. own: DUT -> its tester of the roster; one without is
-    measured by any that reaches it. A DUT whose testers are all busy waits.
+    left: number of remaining cells, of DUTs that nobody measures now. own: by DUT, its tester of the roster; a DUT
+    without one is measured by any that reaches it. A DUT whose testers are all busy waits.
     """
     free, chosen = list(idle), dict[str, str]()
     by_need = _by_need({dut: count for dut, count in left.items() if count}, able)
@@ -79,5 +79,5 @@ def choose_testers(
 
 
 def _by_need(size: Mapping[str, float], able: Mapping[str, Collection[str]]) -> list[str]:
-    """DUTs, the one that fewest testers reach first, of these the one with the most to do."""
+    """Sort DUTs: the one that fewest testers reach first, among these the one with the most to do."""
     return sorted(size, key=lambda dut: (len(able[dut]), -size[dut]))

@@ -47,9 +47,7 @@ class BdpRow:
     round_trip_s: float | None
     """Round trip of the idle path."""
     line_bps: float | None
-    """The line's payload rate."""
     window_bps: float | None
-    """Window over round trip."""
     loss_bps: float | None
     """Rate that the law of the congestion control allows at the WAN's loss."""
     loss_law: str
@@ -58,13 +56,11 @@ class BdpRow:
     predicted_by: str
     """Which it is."""
     rate_bps: float
-    """As measured."""
     uncertainty_bps: float | None
     """Half of its 95 % interval."""
     limit: TcpLimit
     retransmits: int | None
     reasons: tuple[str, ...] = ()
-    """The limit's evidence."""
 
     @property
     def name(self) -> str:
@@ -156,35 +152,36 @@ def bdp_part(result: TcpResult) -> dict[str, Any]:
 
 
 def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, Mapping[str, str]]) -> BdpRow:
-    kind, flow, wan, streams = flows[0].leg.kind, flows[0].flow, result.setup.wan or Wan(), result.plan.streams
+    kind, wan, streams = flows[0].leg.kind, result.setup.wan or Wan(), result.plan.streams
+    sender, receiver = flows[0].flow.sender, flows[0].flow.receiver
     about = {host: program.get(host, {}) for host in HOSTS}
-    buffer = _buffer(kind, about, flow.sender, flow.receiver)
+    usable, buffer_bytes, buffer_by, whose = _smaller_buffer(kind, about, sender, receiver)
     rate, uncertainty = rate_of(flows)
     in_flight = _median_of(flows, lambda count: count.in_bytes("unacked"))
     cwnd = _median_of(flows, lambda count: count.in_bytes("snd_cwnd"))
     seen, window_by = _window(flows, in_flight, None if wan.loss else cwnd)
-    predicted = None if buffer.usable_bytes is None else streams * buffer.usable_bytes
+    predicted = None if usable is None else streams * usable
     window = seen if seen is not None else predicted
-    if buffer.sends and window_by == OFFERED and seen and predicted:  # the sender may be unable to use all of it
+    if whose == sender and window_by == OFFERED and seen and predicted:  # the sender may be unable to use all of it
         window = min(seen, max(predicted, in_flight or 0.0))
     trip_s = _idle_s(result, kind.version) or _shortest_s(flows) or wan.delay_s
-    congestion = about[flow.sender].get("congestion") or kind.congestion or result.plan.congestion or "?"
-    law_bps, law = loss_bound(congestion, fmean(one.flow.mss for one in flows), trip_s, wan.loss) or (None, "")
+    congestion = about[sender].get("congestion") or kind.congestion or result.plan.congestion or "?"
+    law_bps, law = loss_bound(congestion, fmean(flow.flow.mss for flow in flows), trip_s, wan.loss) or (None, "")
     bounds = {
-        LINE: next((one.verdict.link_bps for one in flows if one.verdict.link_bps), None),
+        LINE: next((flow.verdict.link_bps for flow in flows if flow.verdict.link_bps), None),
         WINDOW: 8 * window / trip_s if window and trip_s else None,
         LOSS: None if law_bps is None else streams * law_bps,
     }
     least_bps, least_by = min(((bps, by) for by, bps in bounds.items() if bps is not None), default=(None, ""))
-    again = [one.flow.retransmits for one in flows if one.flow.retransmits is not None]
-    limits = [one.verdict.limit for one in flows]
+    again = [flow.flow.retransmits for flow in flows if flow.flow.retransmits is not None]
+    limits = [flow.verdict.limit for flow in flows]
     limit = max(limits, key=limits.count)
     return BdpRow(
         kind=kind,
-        sender=flow.sender,
+        sender=sender,
         congestion=congestion,
-        buffer_bytes=buffer.size_bytes,
-        buffer_by=buffer.by,
+        buffer_bytes=buffer_bytes,
+        buffer_by=buffer_by,
         window_predicted_bytes=predicted,
         window_bytes=seen,
         window_by=window_by,
@@ -200,38 +197,30 @@ def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, M
         uncertainty_bps=uncertainty,
         limit=limit,
         retransmits=sum(again) if again else None,
-        reasons=next(one.verdict.reasons for one in flows if one.verdict.limit is limit),
+        reasons=next(flow.verdict.reasons for flow in flows if flow.verdict.limit is limit),
     )
 
 
-@dataclass(frozen=True)
-class _Buffer:
-    usable_bytes: float | None
-    """Payload that can be in flight."""
-    size_bytes: int | None
-    by: str
-    """Source of that size."""
-    sends: bool
-    """It is the sender's."""
-
-
-def _buffer(kind: Leg, about: Mapping[str, Mapping[str, str]], sender: str, receiver: str) -> _Buffer:
-    """Find the end's buffer that allows less."""
+def _smaller_buffer(
+    kind: Leg, about: Mapping[str, Mapping[str, str]], sender: str, receiver: str
+) -> tuple[float | None, int | None, str, str]:
+    """Find the end's buffer that allows less in flight: payload and size in bytes, source of the size, and its host."""
     size, (share, _) = kind.buffer_bytes, window_rule(about[receiver])
     as_set = "as found" if size is None else "set"
     known = [
-        _Buffer(part * most, most, f"{as_set}: {name} of the {host}", host == sender)
+        (part * most, most, f"{as_set}: {name} of the {host}", host)
         for host, name, part in ((receiver, "tcp_rmem", share), (sender, "tcp_wmem", SENDABLE))
         if (most := last_integer(about[host].get(name, ""))) is not None
     ]
-    stated = None if size is None else min(share, SENDABLE) * size
-    return min(known, key=lambda buffer: buffer.usable_bytes or 0.0, default=_Buffer(stated, size, as_set, False))
+    if known:
+        return min(known, key=lambda buffer: buffer[0])
+    return None if size is None else min(share, SENDABLE) * size, size, as_set, ""
 
 
 def _window(flows: Sequence[FlowResult], in_flight: float | None, cwnd: float | None) -> tuple[float | None, str]:
     """Return the offered window and its source; or what the limit was: the bytes in flight for a full send buffer, else
     the congestion window. cwnd: None where losses keep it small."""
-    kinds = {one.verdict.window.kind for one in flows if one.verdict.window is not None}
+    kinds = {flow.verdict.window.kind for flow in flows if flow.verdict.window is not None}
     if kinds == {"send buffer"}:
         return in_flight, "in flight, of the send buffer"
     if kinds == {"congestion window"} and cwnd is not None:

@@ -31,7 +31,7 @@ class ProcessShare:
     waiting: float | None = None
     """Run delay, summed over its threads."""
     cpus: tuple[int, ...] = ()
-    """As ProcessTime's, like role and whose."""
+    """ProcessTime's, like role and whose."""
     thread: float | None = None
     """Share of the busiest thread, if it has several."""
     role: str = ""
@@ -144,7 +144,7 @@ def told_processes(shares: Mapping[str, HostShare], setup: TcpEnvironment) -> Ma
         processes = share.processes
         if host in shared:
             taken = listed | own
-            processes = tuple(one for one in processes if one.process not in (taken if one.whose else listed))
+            processes = tuple(p for p in processes if p.process not in (taken if p.whose else listed))
             listed |= {process.process for process in processes}
         by_host[host] = processes
     return by_host
@@ -188,12 +188,12 @@ def process_shares(leg: LegReadings, host: str) -> tuple[ProcessShare, ...]:
     observed = leg.processes.get(host, Processes(0.0))
     flowed_s = min(observed.over_s, leg.length_s or observed.over_s)
     shares = []
-    for one in observed.took if flowed_s > 0 else ():
-        over_s = flowed_s if one.role in CARRY else observed.over_s
-        waiting = None if one.waiting_s is None else one.waiting_s / over_s
-        thread = None if one.busiest_thread_s is None else one.busiest_thread_s / over_s
-        times = one.user_s / over_s, one.system_s / over_s, waiting
-        shares.append(ProcessShare(one.process, one.name, *times, one.cpus, thread, one.role, one.whose))
+    for p in observed.took if flowed_s > 0 else ():
+        over_s = flowed_s if p.role in CARRY else observed.over_s
+        waiting = None if p.waiting_s is None else p.waiting_s / over_s
+        thread = None if p.busiest_thread_s is None else p.busiest_thread_s / over_s
+        times = p.user_s / over_s, p.system_s / over_s, waiting
+        shares.append(ProcessShare(p.process, p.name, *times, p.cpus, thread, p.role, p.whose))
     return tuple(shares)
 
 

@@ -23,7 +23,7 @@ HOSTS = ("client", "server")
 REGULAR = (0.5, 1.5)
 """Range of lengths, as multiples of the requested one, in which intervals enter the statistics."""
 OMIT_SLACK = 0.1
-"""How much earlier than the end of the omitted time an interval may begin, as a share of its length."""
+"""Share of its length by which an interval may begin before the end of the omitted time."""
 CLOCKS_APART, CLOCKS_APART_S = 0.005, 0.1
 """Allowed difference between the ends' clocks: a share of the leg, or this time, since readings come late."""
 USUAL_MSS = 1448.0
@@ -51,7 +51,6 @@ class Interval:
     streams: Mapping[int, float]
     """Payload that each stream received, in bit/s."""
     regular: bool = True
-    """About as long as requested."""
 
     @property
     def length_s(self) -> float:
@@ -70,7 +69,6 @@ class Flow:
     """Raw readings of the time that counts; receiving: the same of the receiver."""
     receiving: tuple[HostReading, ...]
     warnings: tuple[RunWarning, ...] = ()
-    """What could not be counted, and why."""
 
     @property
     def receiver(self) -> str:
@@ -78,28 +76,28 @@ class Flow:
 
     @property
     def regular(self) -> tuple[Interval, ...]:
-        return tuple(one for one in self.intervals if one.regular)
+        return tuple(interval for interval in self.intervals if interval.regular)
 
     @property
     def received_bps(self) -> float | None:
         """Payload rate over the whole time that counts, irregular intervals included; None without any interval."""
-        length_s = sum(one.length_s for one in self.intervals)
+        length_s = sum(interval.length_s for interval in self.intervals)
         return self._received_bits / length_s if length_s > 0 else None
 
     @property
     def _received_bits(self) -> float:
-        return sum(one.received_bps * one.length_s for one in self.intervals)
+        return sum(interval.received_bps * interval.length_s for interval in self.intervals)
 
     @property
     def retransmits(self) -> int | None:
         """Segments, over the whole time that counts; None if no interval knows."""
-        known = [one.retransmits for one in self.intervals if one.retransmits is not None]
+        known = [interval.retransmits for interval in self.intervals if interval.retransmits is not None]
         return sum(known) if known else None
 
     @property
     def mss(self) -> float:
         """Mean payload of a segment, in bytes."""
-        sizes = [size for reading in self.sending for one in reading.streams if (size := one.value("snd_mss"))]
+        sizes = [size for reading in self.sending for stream in reading.streams if (size := stream.value("snd_mss"))]
         return fmean(sizes or [USUAL_MSS])
 
     @property
@@ -138,7 +136,8 @@ def _flow(plan: TcpPlan, leg: LegReadings, sender: str) -> Flow:
     sending, receiving = (_one_direction(ends[at], sends=at == 0) for at in (0, 1))
     sent = sorted(_steps(sending, sender, warnings), key=lambda step: step.middle_s)
     middles = [step.middle_s for step in sent]
-    slack_s = OMIT_SLACK * plan.interval_s  # neither in the omitted part, nor after the end:
+    slack_s = OMIT_SLACK * plan.interval_s
+    # steps that count begin neither in the omitted part nor after the end
     first_s, end_s = plan.omit_s - slack_s, plan.omit_s + plan.time_s - slack_s
     steps = _steps(receiving, HOSTS[sender == HOSTS[0]], warnings)
     got = [step for step in steps if first_s <= step.begin_s < end_s]
@@ -192,7 +191,7 @@ def _steps(readings: Sequence[HostReading], host: str, warnings: list[RunWarning
 
 def _within(plan: TcpPlan, readings: Sequence[HostReading]) -> tuple[HostReading, ...]:
     slack_s = OMIT_SLACK * plan.interval_s
-    return tuple(one for one in readings if -slack_s <= one.at_s - plan.omit_s <= plan.time_s + plan.interval_s / 2)
+    return tuple(r for r in readings if -slack_s <= r.at_s - plan.omit_s <= plan.time_s + plan.interval_s / 2)
 
 
 def _interval(plan: TcpPlan, got: _Step, sent: Sequence[_Step]) -> Interval:

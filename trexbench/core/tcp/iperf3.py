@@ -81,7 +81,6 @@ class Told:
     about: Mapping[str, str]
     """Its version, and the congestion control of either end."""
     error: str = ""
-    """Why it failed."""
     omit_s: float = 0.0
     """End of the omitted time."""
 
@@ -99,7 +98,7 @@ def told_in(output: Iperf3Output) -> Told:
 
 def _totals(output: Iperf3Output) -> tuple[Totals, float]:
     """Sum the streams up, interval by interval; also return the end of the omitted time."""
-    order = [one.socket for one in output.start.connected]
+    order = [stream.socket for stream in output.start.connected]
     so_far: dict[int, StreamCount] = {}
     totals: Totals = []
     is_reverse = bool(output.start.test_start and output.start.test_start.reverse)

@@ -52,11 +52,9 @@ NOTHING = "no CPU, window, line or drop explains the rate"
 class TcpVerdict:
     limit: TcpLimit
     reasons: tuple[str, ...]
-    """The evidence, in sentences."""
     window: TcpWindow | None = None
     """The window that is the limit."""
     link_bps: float | None = None
-    """The line's payload rate."""
     warnings: tuple[RunWarning, ...] = ()
 
     @property
@@ -89,7 +87,8 @@ def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
             text = f"the {host}'s program waited for a CPU for {format_share(waiting or 0.0)} of the time: {why}"
             yield RunWarning("cores-shared" if beside else "foreign-load", f"{leg}: {text}")
         if foreign := {*evidence.busy_cores(host)} - {*evidence.filled_cores(host)}:
-            text = f"the {host}'s CPU {min(foreign)[0]} had no time left, most of it for other work than this test's"
+            first = min(core.cpu for core in foreign)
+            text = f"the {host}'s CPU {first} had no time left, most of it for other work than this test's"
             yield RunWarning("foreign-load", f"{leg}: {text}")
     for tunnel in dut.tunnels:
         if tunnel.thread is None and signs.waits(tunnel.waiting):
@@ -106,7 +105,7 @@ def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
     if evidence.dut_polls:
         yield RunWarning("dut-polls", "the DUT's workers poll and are always busy: its CPU is no evidence")
     elif not evidence.dut_busy and (full := evidence.busy_cores("dut")):
-        text = f"the DUT's CPU {full[0][0]} had no time left, most of it for other work than packets"
+        text = f"the DUT's CPU {full[0].cpu} had no time left, most of it for other work than packets"
         yield RunWarning("foreign-load", text)
     elif limit is TcpLimit.UNKNOWN and not dut.cpus:
         why = "no CPU time of the DUT is known"

@@ -43,9 +43,8 @@ class Leg:
 
     way: Way
     version: int = 4
-    """Of IP, 4 or 6."""
+    """IP version: 4 or 6."""
     repetition: int = 1
-    """From 1."""
     buffer_bytes: Count | None = None
     """Size that both hosts let a socket's buffers grow to (the last number of tcp_rmem, tcp_wmem); None: as found."""
     congestion: str | None = None
@@ -78,10 +77,8 @@ class TcpMode:
     monitored: bool = True
     """The DUT's counters are read meanwhile, which may cost it some time."""
     buffer_bytes: int | None = None
-    """As in Leg, like congestion."""
     congestion: str | None = None
     pinned: bool = False
-    """As in TcpPlan."""
 
     @property
     def leg(self) -> Leg:
@@ -149,7 +146,6 @@ class TcpEnvironment:
     """L1 speed of the slowest line on the path; None: no line (veth), or unknown."""
     mtu: Count = 1500
     vlans: Count = 0
-    """Tags on the line."""
     one_kernel: bool = False
     """Client, server and DUT are namespaces of one kernel."""
     dut_is_guest: bool = False
@@ -166,7 +162,6 @@ class TcpEnvironment:
     tunnel_between: str = ""
     """Its ends, as in core.tcp.tunnel; empty: DUT and server."""
     tunnel_mtu: Count | None = None
-    """MTU inside it; None: not set."""
     pppoe: bool = False
     """A session between DUT and server; the MTU is then the session's."""
     wan: Wan | None = None
@@ -250,7 +245,6 @@ class ProcessTime:
     """CPU time of one process of a host, in seconds."""
 
     process: Count
-    """Its number."""
     name: str
     user_s: Amount
     system_s: Amount
@@ -259,7 +253,7 @@ class ProcessTime:
     cpus: tuple[Count, ...] = ()
     """CPUs on which its threads ran last, that of the busiest first."""
     busiest_thread_s: Amount | None = None
-    """If it has several threads."""
+    """None unless it has several threads."""
     role: str = ""
     """Its part in the test, one of ROLES; empty: none."""
     whose: str = ""
@@ -302,7 +296,7 @@ class Ping:
     """Sent while the leg ran."""
     sent: Count
     times_s: tuple[Amount, ...]
-    """Of the answers, in their order."""
+    """Round trips of the answers, in their order."""
 
 
 SLACK_S = 0.001
@@ -324,7 +318,6 @@ class LegReadings:
     """By host: name, version and congestion control of its program, as that reported them."""
     missing: tuple[Missing, ...] = ()
     error: str | None = None
-    """Why it ended early, in one line."""
     processes: Mapping[str, Processes] = field(default_factory=dict)
     """By host, ``dut`` included, as far as they were read."""
 
@@ -339,5 +332,5 @@ class LegReadings:
         Idle time before and after would make a full core of a short leg look half busy.
         """
         first_s, last_s = self.began_s + omit_s - SLACK_S, self.began_s + self.length_s + SLACK_S
-        within = tuple(one for one in self.dut if first_s <= one.t_s and one.t_s + one.took_s <= last_s)
+        within = tuple(r for r in self.dut if first_s <= r.t_s and r.t_s + r.took_s <= last_s)
         return within if len(within) > 1 else self.dut

@@ -14,13 +14,12 @@ class TrafficPath:
 
     wan: Wan | None = None
     wan_by: str = ""
-    """How the line is made, as ``netem``."""
+    """Means by which the line is made, as ``netem``."""
     tunnel: str = ""
     tunnel_between: str = ""
     """Its ends; empty: the DUT and the server."""
     tunnel_by: str = ""
     tunnel_mtu: Count | None = None
-    """MTU inside it, if it was set."""
     pppoe: bool = False
 
     def __str__(self) -> str:

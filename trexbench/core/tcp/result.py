@@ -40,7 +40,7 @@ class FlowResult:
     leg: Leg
     flow: Flow
     statistics: Statistics | None
-    """Of the regular intervals' received bit/s; None if nothing was measured."""
+    """Statistics of the regular intervals' received bit/s; None if nothing was measured."""
     shares: Mapping[str, HostShare]
     """CPU time by host, ``dut`` included."""
     verdict: TcpVerdict
@@ -56,7 +56,7 @@ class FlowResult:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; the intervals without their streams, which follow from the readings."""
-        values = [{k: v for k, v in vars(one).items() if k != "streams"} for one in self.flow.intervals]
+        values = [{k: v for k, v in vars(interval).items() if k != "streams"} for interval in self.flow.intervals]
         return {
             "leg": msgspec.to_builtins(self.leg),
             "sender": self.flow.sender,
@@ -71,7 +71,7 @@ class FlowResult:
             "ceiling_bps": self.ceiling_bps,
             "power_w": self.power_w,
             **({"bits_per_cpu_second": bits} if (bits := self.bits_per_cpu_second) is not None else {}),
-            "cpu": [msgspec.to_builtins(one) for one in self.shares.values()],
+            "cpu": [msgspec.to_builtins(share) for share in self.shares.values()],
             "intervals": values,
         }
 
@@ -98,12 +98,10 @@ class LegSummary:
     link_bps: float | None
     retransmitted: float | None
     cores_per_gbps: float | None
-    """The DUT's."""
     power_w: float | None
     idle_power_w: float | None
     """The DUT's, before the legs."""
     ping_idle_s: float | None
-    """Mean round trips."""
     ping_loaded_s: float | None
 
     @property
@@ -138,14 +136,13 @@ class TcpResult(Run):
     endpoints: Mapping[str, Any]
     """By ``client`` and ``server``: a description of the host."""
     legs: tuple[LegReadings, ...] = ()
-    """Legs that were run, in order."""
     pings: tuple[Ping, ...] = ()
     ceilings: tuple[LegReadings, ...] = ()
     """Runs of the endpoints without the router, back to back or around it."""
     idle: tuple[DutReading, ...] = ()
     """The DUT before and after the idle echo requests."""
     calibration: LineCalibration | None = None
-    """Of the WAN, before the legs; None: no WAN, or a simulated one."""
+    """Calibration of the WAN, before the legs; None: no WAN, or a simulated one."""
 
     schema: ClassVar[str] = SCHEMA
     version: ClassVar[int] = VERSION
@@ -254,27 +251,27 @@ class TcpResult(Run):
         return [time_s for ping in pings if kind in (None, ping.leg.kind) for time_s in ping.times_s]
 
     def _summary(self, kind: Leg) -> LegSummary | None:
-        flows = [one for one in self.flows if one.leg.kind == kind and one.statistics]
+        flows = [flow for flow in self.flows if flow.leg.kind == kind and flow.statistics]
         directions: dict[str, list[FlowResult]] = {}
-        for one in flows:
-            directions.setdefault(one.flow.sender, []).append(one)
+        for flow in flows:
+            directions.setdefault(flow.flow.sender, []).append(flow)
         if not flows or len(directions) < 1 + (kind.way is Way.BIDIR):
             return None
         rates = [rate_of(ones) for ones in directions.values()]
         uncertainties = [uncertainty for _, uncertainty in rates if uncertainty is not None]
         rate_bps = sum(rate for rate, _ in rates)
-        cores = [one.shares["dut"].cores_busy for one in flows if one.shares["dut"].cpus]
+        cores = [flow.shares["dut"].cores_busy for flow in flows if flow.shares["dut"].cpus]
         idle, loaded = (self._ping_times(kind.version, *which) for which in ((False,), (True, kind)))
         return LegSummary(
             kind=kind,
             repetitions=max(len(ones) for ones in directions.values()),
             rate_bps=rate_bps,
             uncertainty_bps=hypot(*uncertainties) if len(uncertainties) == len(rates) else None,
-            limit=max((one.verdict.limit for one in flows), key=WORSE.index),
-            link_bps=next((bps for one in flows if (bps := one.verdict.link_bps) is not None), None),
-            retransmitted=of_known(fmean, (one.flow.retransmitted for one in flows)),
+            limit=max((flow.verdict.limit for flow in flows), key=WORSE.index),
+            link_bps=next((bps for flow in flows if (bps := flow.verdict.link_bps) is not None), None),
+            retransmitted=of_known(fmean, (flow.flow.retransmitted for flow in flows)),
             cores_per_gbps=fmean(cores) / (rate_bps / 1e9) if cores and rate_bps else None,
-            power_w=of_known(fmean, (one.power_w for one in flows)),
+            power_w=of_known(fmean, (flow.power_w for flow in flows)),
             idle_power_w=self.idle_power_w,
             ping_idle_s=of_known(fmean, idle),
             ping_loaded_s=of_known(fmean, loaded),
@@ -289,11 +286,11 @@ def rate_of(flows: Sequence[FlowResult]) -> tuple[float, float | None]:
 
 def mean_power(readings: Sequence[DutReading]) -> float | None:
     """Return the DUT's mean power over the readings, in W: by its energy counter, else the mean of the readings."""
-    seen = [(one.t_s if (at := one.observation.at_s) is None else at, one.observation) for one in readings]
-    total = [(at_s, one.energy_j) for at_s, one in seen if one.energy_j is not None]
+    seen = [(r.t_s if r.observation.at_s is None else r.observation.at_s, r.observation) for r in readings]
+    total = [(at_s, observation.energy_j) for at_s, observation in seen if observation.energy_j is not None]
     if len(total) > 1 and total[-1][0] > total[0][0] and all(b[1] >= a[1] for a, b in pairwise(total)):
         return (total[-1][1] - total[0][1]) / (total[-1][0] - total[0][0])
-    return of_known(fmean, (one.power_w for _, one in seen))
+    return of_known(fmean, (observation.power_w for _, observation in seen))
 
 
 def from_document(document: Any) -> TcpResult:

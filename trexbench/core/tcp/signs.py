@@ -32,9 +32,6 @@ FEWEST_RETRANSMITS = 10
 TIMESTAMPS = 1
 """Bit of TCP_INFO's ``options``."""
 
-Cores = list[tuple[int, float]]
-"""Cores by number, and how busy they are."""
-
 
 @dataclass(frozen=True)
 class TcpEvidence:
@@ -50,7 +47,6 @@ class TcpEvidence:
     ping_s: float | None = None
     """The idle path's shortest round trip."""
     dut: Sequence[DutReading] = ()
-    """The leg's readings."""
 
     def share(self, host: str) -> HostShare:
         return self.shares.get(host, HostShare(host))
@@ -98,17 +94,17 @@ class TcpEvidence:
         if not self.setup.one_kernel:
             return []
         cpus = self.setup.cpus
-        mine, others = cpus.get(host), [one for one in (*HOSTS, "dut") if one != host]
-        return [f"the {one}" for one in others if not mine or not cpus.get(one) or {*mine} & {*cpus[one]}]
+        mine, others = cpus.get(host), [name for name in (*HOSTS, "dut") if name != host]
+        return [f"the {name}" for name in others if not mine or not cpus.get(name) or {*mine} & {*cpus[name]}]
 
     @property
     def dut_polls(self) -> bool:
         """True of VPP, whose workers are always busy."""
         return any(reading.observation.threads for reading in self.dut)
 
-    def busy_cores(self, host: str, enough: float = BUSY) -> Cores:
+    def busy_cores(self, host: str, enough: float = BUSY) -> list[CoreShare]:
         """List the host's cores that are at least ``enough`` busy; by default those with no time left."""
-        return [(core.cpu, core.busy) for core in self.share(host).cpus if core.busy >= enough]
+        return [core for core in self.share(host).cpus if core.busy >= enough]
 
     @cached_property
     def queued(self) -> tuple[float, float] | None:
@@ -119,43 +115,37 @@ class TcpEvidence:
         line_bps = self.link_bps
         if self.rate_bps >= OF_CEILING * line_bps if line_bps else not self.setup.one_kernel:
             return None
-        seen = [one.rtt_s for one in self.flow.regular if one.rtt_s is not None]
-        infos = [stream.info.get("min_rtt", 0) / 1e6 for one in self.flow.sending for stream in one.streams]
-        least = min([one for one in (*infos, self.ping_s) if one], default=None)
+        seen = [interval.rtt_s for interval in self.flow.regular if interval.rtt_s is not None]
+        infos = [stream.info.get("min_rtt", 0) / 1e6 for reading in self.flow.sending for stream in reading.streams]
+        least = min([value for value in (*infos, self.ping_s) if value], default=None)
         return (median(seen), least) if seen and least and median(seen) >= QUEUED * least else None
 
-    def filled_cores(self, host: str) -> Cores:
+    def filled_cores(self, host: str) -> list[CoreShare]:
         """List the cores that an endpoint's own work fills: packets and programs that may run there, not other work."""
         share = self.share(host)
         there = [self.share(name) for name in (host, *(name for name in self.beside(host) if name in HOSTS))]
         programs = sum(thread.busy for own in there for thread in own.threads)
         programs += sum(tunnel.busy for own in there for tunnel in own.tunnels)
-        packets = {core.cpu: core.packet_busy for core in share.cpus}
         return [
-            (cpu, busy)
-            for cpu, busy in self.busy_cores(host)
-            if not share.threads or (own := packets[cpu]) is None or own + programs >= HALF * busy
+            core
+            for core in self.busy_cores(host)
+            if not share.threads or core.packet_busy is None or core.packet_busy + programs >= HALF * core.busy
         ]
 
     @property
-    def dut_busy(self) -> Cores:
+    def dut_busy(self) -> list[CoreShare]:
         """Cores that keep it busy; of a shared kernel only those that its own work does."""
-        cores = {core.cpu: core for core in self.share("dut").cpus}
-        return [
-            (cpu, busy)
-            for cpu, busy in ([] if self.dut_polls else self.busy_cores("dut", NEARLY if self.queued else BUSY))
-            if (own := self._own_work(cores[cpu])) is None or own >= HALF * busy
-        ]
+        cores = [] if self.dut_polls else self.busy_cores("dut", NEARLY if self.queued else BUSY)
+        return [core for core in cores if (own := self._own_work(core)) is None or own >= HALF * core.busy]
 
     @property
     def dut_other_work(self) -> int | None:
         """A core that counts as the DUT's although soft interrupts took less than half of its time, and nothing else
         shows whose work the rest was; None: there is none."""
-        share, counted = self.share("dut"), {cpu for cpu, _ in self.dut_busy}
-        programs = sum(process.busy for process in share.processes if process.role in ("tunnel", "pppoe"))
-        unsure = [core for core in share.cpus if core.cpu in counted and self._own_work(core) is None]
-        known = [(core, packets) for core in unsure if (packets := core.packet_busy) is not None]
-        return next((core.cpu for core, packets in known if packets + programs < HALF * core.busy), None)
+        processes = self.share("dut").processes
+        programs = sum(process.busy for process in processes if process.role in ("tunnel", "pppoe"))
+        unsure = [core for core in self.dut_busy if self._own_work(core) is None and core.packet_busy is not None]
+        return next((core.cpu for core in unsure if (core.packet_busy or 0.0) + programs < HALF * core.busy), None)
 
     def _own_work(self, core: CoreShare) -> float | None:
         """Return the share of the core that the DUT's work took: soft interrupts, or the kernel with NAPI threads.
@@ -185,8 +175,8 @@ def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
                 parts = f"usr {format_share(thread.user)}, sys {format_share(thread.system)}"
                 yield f"the {host}, which {role}: a thread took {format_share(thread.busy)} of a core ({parts})"
         shared = "" if apart else ", which it shares with the router"
-        for cpu, busy in evidence.filled_cores(host):
-            yield f"the {host}, which {role}: its CPU {cpu}{shared} was {format_share(busy)} busy"
+        for core in evidence.filled_cores(host):
+            yield f"the {host}, which {role}: its CPU {core.cpu}{shared} was {format_share(core.busy)} busy"
     yield from _run_delays(evidence, asleep=False)
 
 
@@ -200,7 +190,8 @@ def _run_delays(evidence: TcpEvidence, asleep: bool) -> Iterator[str]:
     """Yield programs kept from sending or receiving which were busy or waiting nearly all the time, or which slept."""
     for host, role in _roles(evidence.flow):
         share = evidence.share(host)
-        if waits(share.waiting) and asleep == all(one.busy + (one.waiting or 0.0) <= HALF for one in share.threads):
+        sleeps = all(thread.busy + (thread.waiting or 0.0) <= HALF for thread in share.threads)
+        if waits(share.waiting) and asleep == sleeps:
             yield f"the {host}, which {role}: it waited for a CPU for {format_share(share.waiting or 0.0)} of the time"
 
 
@@ -231,7 +222,7 @@ def of_window(evidence: TcpEvidence) -> Iterator[str]:
 def of_line(evidence: TcpEvidence) -> Iterator[str]:
     setup, rate_bps, link_bps = evidence.setup, evidence.rate_bps, evidence.link_bps
     if setup.wan is not None:  # over a long line the windows of a short test open slowly
-        rate_bps = max(rate_bps, median([one.received_bps for one in evidence.flow.regular] or [0.0]))
+        rate_bps = max(rate_bps, median([interval.received_bps for interval in evidence.flow.regular] or [0.0]))
     if link_bps and rate_bps >= OF_LINE * link_bps:
         wan_bps = setup.wan.rate_bps if setup.wan is not None else None
         is_wan = wan_bps is not None and wan_bps <= (setup.line_bps or wan_bps)
@@ -246,37 +237,33 @@ def of_dut(evidence: TcpEvidence) -> Iterator[str]:
     """Yield its busy cores and tunnels, and the frames that it dropped."""
     if evidence.cores_apart:
         yield from _busy_tunnels(evidence.share("dut"))
-        for cpu, busy in evidence.dut_busy:
-            queue = "" if busy >= BUSY or not evidence.queued else ", with packets in a queue for it: round trips of "
+        for core in evidence.dut_busy:
+            queue = (
+                "" if core.busy >= BUSY or not evidence.queued else ", with packets in a queue for it: round trips of "
+            )
             times = " instead of ".join(map(format_time, evidence.queued or ())) if queue else ""
-            yield f"the DUT's CPU {cpu} was {format_share(busy)} busy{queue}{times}"
+            yield f"the DUT's CPU {core.cpu} was {format_share(core.busy)} busy{queue}{times}"
     elif evidence.ceiling_bps and not evidence.endpoints_own_the_work:
-        for cpu, busy in evidence.dut_busy:
+        for core in evidence.dut_busy:
             alone = f"the endpoints alone carry {format_bits(evidence.ceiling_bps)} on the same cores"
-            yield f"CPU {cpu} was {format_share(busy)} busy, and {alone}"
-    again, drops = evidence.flow.retransmits or 0, _drop_count(evidence.dut, evidence.setup.wan is not None)
+            yield f"CPU {core.cpu} was {format_share(core.busy)} busy, and {alone}"
+    again, drops = evidence.flow.retransmits or 0, 0
+    if len(evidence.dut) > 1:
+        ends = (evidence.dut[at].observation.drops for at in (0, -1))
+        first, last = ({(drop.name, drop.port, drop.queue): drop.count for drop in counters} for counters in ends)
+        # without a WAN's queueing disciplines, which are the WAN, or wait for it
+        own = (key for key in first.keys() & last.keys() if evidence.setup.wan is None or key[0] != QDISC_DROPS)
+        drops = sum(max(0, last[key] - first[key]) for key in own)
     if again >= FEWEST_RETRANSMITS and drops >= HALF * again:
         yield f"the DUT dropped {drops} frames, and {again} segments were sent again"
 
 
 def of_shared_cores(evidence: TcpEvidence) -> Iterator[str]:
     """Yield shared cores without time left, if nothing shows whose work fills them."""
-    full = {} if evidence.cores_apart else dict(one for host in evidence.shares for one in evidence.busy_cores(host))
-    for cpu, busy in sorted(full.items()):
+    hosts = () if evidence.cores_apart else evidence.shares
+    for cpu, busy in sorted({core.cpu: core.busy for host in hosts for core in evidence.busy_cores(host)}.items()):
         whose = "whether with the router's work or the endpoints' is not known"
         yield f"CPU {cpu} was {format_share(busy)} busy; {whose}"
-
-
-def _drop_count(readings: Sequence[DutReading], before_wan: bool) -> int:
-    """Count by how much the DUT's drop counters rose, leaving out those that went back.
-
-    before_wan: leave out its queueing disciplines, too, which are the WAN, or wait for it.
-    """
-    if len(readings) < 2:
-        return 0
-    first, last = ({(d.name, d.port, d.queue): d.count for d in readings[at].observation.drops} for at in (0, -1))
-    own = {key: count for key, count in last.items() if not (before_wan and key[0] == QDISC_DROPS)}
-    return sum(max(0, count - first[key]) for key, count in own.items() if key in first)
 
 
 def _roles(flow: Flow) -> tuple[tuple[str, str], tuple[str, str]]:

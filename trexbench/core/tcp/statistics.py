@@ -34,7 +34,6 @@ class PingStatistics:
     sent: int
     received: int
     loss: float
-    """Share of the requests."""
     min_s: float | None = None
     avg_s: float | None = None
     max_s: float | None = None
@@ -64,7 +63,7 @@ def combine(means: Sequence[float], uncertainties: Sequence[float | None]) -> tu
     Two repetitions have hardly a spread: half of their distance stands for it.
     """
     mean, count = fmean(means), len(means)
-    known = [one for one in uncertainties if one is not None]
+    known = [value for value in uncertainties if value is not None]
     own = hypot(*known) / len(known) if known else None
     if count == 1:
         return mean, own
@@ -79,5 +78,5 @@ def describe_ping(times_s: Sequence[float], sent: int) -> PingStatistics:
     if not times_s:
         return PingStatistics(sent, 0, loss)
     mean = fmean(times_s)
-    mdev = sqrt(fmean([(one - mean) ** 2 for one in times_s]))
+    mdev = sqrt(fmean([(time_s - mean) ** 2 for time_s in times_s]))
     return PingStatistics(sent, received, loss, min(times_s), mean, max(times_s), mdev)

@@ -18,7 +18,7 @@ _OUTER, _UDP = 20, 8
 
 @dataclass(frozen=True)
 class TunnelKind:
-    """What a kind of tunnel adds to packets, and what can be chosen."""
+    """A kind of tunnel: its cost per packet, and its choices."""
 
     header_bytes: Mapping[int, int] = field(default_factory=dict)
     """Before and after a packet of this IP version, including the outer IPv4 header."""
@@ -27,7 +27,7 @@ class TunnelKind:
     ciphers: tuple[str, ...] = ()
     """Likewise; empty: nothing to choose."""
     align: int = 1
-    """What is encrypted is padded to a multiple of so many bytes."""
+    """Multiple of bytes to which the encrypted part is padded."""
 
 
 KINDS: Mapping[str, TunnelKind] = {
@@ -57,7 +57,6 @@ class Tunnel:
     mtu: int | None = None
     """Inside it; None: what the line leaves."""
     cipher: str = ""
-    """Empty if there is nothing to choose."""
 
     @property
     def is_opened(self) -> bool:

@@ -35,9 +35,8 @@ class Wan:
     rate_bps: Amount | None = None
     """Each way, in Ethernet frames without FCS, as tc counts them; None: no limit."""
     queued_bytes: Count | None = None
-    """What waits for the rate before frames are dropped; None: see queue_bytes."""
+    """Queue before frames are dropped; None: see queue_bytes."""
     loss: Amount = 0.0
-    """Share of the packets that are lost each way."""
     jitter_s: Amount = 0.0
     """Most by which a packet's delay differs each way; order is kept."""
 
@@ -95,14 +94,25 @@ def parse_wan(text: str) -> Wan:
     """Parse ``20ms,1gbit,queue=2.5mb,loss=0.01%,jitter=1ms`` in any order; ConfigError for anything else."""
     stated: dict[str, float] = {}
     for part in filter(None, map(str.strip, text.split(","))):
-        key, named, value = part.partition("=")
-        field, number = _part(key.strip(), value.strip()) if named else _bare(part)
-        if field in stated:
-            raise ConfigError(f"{text[:60]!r} states its {key if named else field} twice", "leave one out")
-        stated[field] = number
+        key, value = _part(part)
+        if _READERS[key][0] in stated:
+            raise ConfigError(f"{text[:60]!r} states its {key} twice", "leave one out")
+        stated[_READERS[key][0]] = value
     wan = Wan(**stated)  # type: ignore[arg-type]
     _check(wan)
     return wan
+
+
+def _part(part: str) -> tuple[str, float]:
+    """Parse ``queue=2.5mb`` to a key of _READERS and its value; alone, a duration is the delay, a speed the rate."""
+    key, named, value = map(str.strip, part.partition("="))
+    if named and key in _READERS:
+        return key, _READERS[key][1](value)
+    for alone in () if named else ("delay", "rate"):
+        with suppress(ConfigError):
+            return alone, _READERS[alone][1](part)
+    remedy = "write it as 20ms,1gbit, with queue, loss, jitter=..."
+    raise ConfigError(f"{key[:40]!r} of a WAN not understood", remedy)
 
 
 def _check(wan: Wan) -> None:
@@ -118,25 +128,6 @@ def _check(wan: Wan) -> None:
         raise ConfigError("a queue without a rate that it could wait for", "state a rate, as in 20ms,1gbit")
     if not wan.delay_s and wan.rate_bps is None and not wan.loss:
         raise ConfigError("a WAN that delays nothing and limits nothing", "write it as 20ms,1gbit")
-
-
-def _bare(part: str) -> tuple[str, float]:
-    """Parse a value without its key: a duration is the delay, a speed the rate."""
-    for key in ("delay", "rate"):
-        with suppress(ConfigError):
-            return _part(key, part)
-    raise _not_understood(part)
-
-
-def _part(key: str, value: str) -> tuple[str, float]:
-    if key not in _READERS:
-        raise _not_understood(key)
-    field, read = _READERS[key]
-    return field, read(value)
-
-
-def _not_understood(part: str) -> ConfigError:
-    return ConfigError(f"{part[:40]!r} of a WAN not understood", "write it as 20ms,1gbit, with queue, loss, jitter=...")
 
 
 def parse_size(text: str) -> int:

@@ -27,7 +27,7 @@ class TcpWindow:
     kind: str
     """A key of FULL."""
     in_flight_bytes: float
-    """Of the median stream, like the size."""
+    """The median stream's, like the size."""
     size_bytes: float
     round_trip_s: float
     """The shortest."""
@@ -53,14 +53,14 @@ def find_window(flow: Flow, ping_s: float | None = None) -> TcpWindow | None:
         if (window := _window_of(flow, stream, ping_s)) is not None:
             full.setdefault(window.kind, []).append(window)
     for kind, windows in full.items():
-        rate_bps = sum(one.rate_bps for one in windows)
+        rate_bps = sum(window.rate_bps for window in windows)
         if 2 * rate_bps > (flow.received_bps or 0.0):
             return TcpWindow(
                 kind=kind,
-                in_flight_bytes=median(one.in_flight_bytes for one in windows),
-                size_bytes=median(one.size_bytes for one in windows),
-                round_trip_s=min(one.round_trip_s for one in windows),
-                predicted_bps=sum(one.predicted_bps for one in windows),
+                in_flight_bytes=median(window.in_flight_bytes for window in windows),
+                size_bytes=median(window.size_bytes for window in windows),
+                round_trip_s=min(window.round_trip_s for window in windows),
+                predicted_bps=sum(window.predicted_bps for window in windows),
                 rate_bps=rate_bps,
             )
     return None
