@@ -17,7 +17,7 @@ from trexbench.core.history.regression import Judgement, judge_rows
 from trexbench.host.linux import PLATFORM_FILES, platform_of
 from trexbench.report.groups import MOST_DIFFERENCES, NOTHING_DIFFERS, difference_lines
 from trexbench.report.regress import format_judgement, format_markdown, judgement_values
-from trexbench.review.differences import with_differences
+from trexbench.review.judge import with_differences
 from trexbench.session.process import host_facts
 
 FACTS: dict[str, Any] = {
@@ -182,7 +182,7 @@ def test_a_document_that_cannot_be_read_costs_a_warning(tmp_path: Path) -> None:
     judgement = with_differences(judge_rows(rows), rows, tmp_path, said.append)
     (group,) = groups_of(judgement)
     assert group.differences is None and NOTHING_DIFFERS not in format_judgement(judgement)
-    assert len(said) == 1 and f"what differs since {date(30)} is not told" in said[0] and VPP.dut in said[0]
+    assert len(said) == 1 and f"what differs since {date(30)} is not shown" in said[0] and VPP.dut in said[0]
 
 
 def test_the_testers_firmware_and_board_are_stored_as_far_as_it_tells() -> None:

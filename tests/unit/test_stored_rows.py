@@ -57,9 +57,8 @@ from trexbench.results.published import keep_night  # noqa: E402
 from trexbench.results.remote import Store, is_inside, mirror_of, store_of  # noqa: E402
 from trexbench.results.rowfiles import counting  # noqa: E402
 from trexbench.results.store import RunWriter, load_run  # noqa: E402
-from trexbench.review.find import all_rows, find_document, find_rows, latest_run  # noqa: E402
+from trexbench.review.find import all_rows, find_document, find_rows, latest_run, query  # noqa: E402
 from trexbench.review.judge import judge  # noqa: E402
-from trexbench.review.query import query  # noqa: E402
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=8)  # with lone surrogates
 NUMBERS = st.floats(allow_nan=False)
@@ -611,7 +610,7 @@ def test_runs_of_a_store_are_found_by_their_names(tmp_path: Path, monkeypatch: p
 
 def test_a_query_of_a_store_without_duckdb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     results = memory_store(1)
-    monkeypatch.setattr("trexbench.review.query.can_import", lambda _: False)
+    monkeypatch.setattr("trexbench.review.find.can_import", lambda _: False)
     with pytest.raises(ConfigError, match="memory://lab/results needs duckdb"):
         query("select 1", results, pytest.fail)
     monkeypatch.setattr("trexbench.results.remote.has_parquet", lambda: False)

@@ -156,7 +156,7 @@ def query(sql: str, results: Path, form: OutputForm) -> None:
     ping_loaded_s idle_power_w
     """
     from ..report.listing import query_sheet, query_values
-    from ..review.query import query as ask
+    from ..review.find import query as ask
 
     columns, rows = ask(sql, results, note)
     form.write_sheet(query_sheet(columns, rows), lambda: query_values(columns, rows))

@@ -1,4 +1,4 @@
-"""Finds stored runs by a file, a directory, a glob, a date, a label, a suite, a DUT, or the word ``latest``."""
+"""Finds stored runs by a file, directory, glob, date, label, suite, DUT, or ``latest``; and asks them in SQL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..results.document import EXPORT
 from ..results.index import open_index
 from ..results.latest import find_latest
 from ..results.nights import FOLDER, KNOWN_FILE, KNOWN_FOLDER
-from ..results.remote import fetch_missing, store_of
+from ..results.remote import INSTALL, can_import, fetch_missing, has_parquet, require_parquet, store_of
 from ..results.store import load_rows
 
 Warn = Callable[[str], None]
@@ -26,7 +26,7 @@ _REMEDY = "name a file, a directory, a glob, a date, a label, a suite, a DUT, or
 
 
 def check_results(results: Path) -> None:
-    """StoreError where this is not a directory, or mirrors a store that is not there."""
+    """StoreError if this is not a directory, or mirrors a store that is not there."""
     if not results.is_dir():
         raise StoreError(f"{results}: no such directory", "name the results with --results")
     if (store := store_of(results)) is not None:
@@ -36,7 +36,7 @@ def check_results(results: Path) -> None:
 def read_index(
     results: Path, warn: Warn, mode: str | None = None, **filters: Any
 ) -> tuple[list[RunRow], list[tuple[str, str]]]:
-    """Every stored run, oldest first; and each document that cannot be read, with the reason: warn gets it as well.
+    """Read every stored run, oldest first, and each unreadable document with the reason, which warn gets as well.
 
     mode: may be an alias. filters: see Index.rows.
     """
@@ -54,34 +54,56 @@ def read_index(
 
 
 def require_choice(only: Sequence[str], chosen: Sequence[RunRow], every: Sequence[RunRow]) -> None:
-    """ConfigError where the patterns of --only leave nothing of what there is."""
+    """ConfigError if the patterns of --only match nothing of what there is."""
     if every and not chosen:
         name = every[-1].cell.unmarked
         raise ConfigError(f"no cell matches {', '.join(only)}", f"'{name}' is one of the cells")
 
 
 def all_rows(results: Path, warn: Warn, **filters: Any) -> list[RunRow]:
-    """Every stored run, oldest first, as ``read_index`` finds them."""
+    """Read every stored run, oldest first, without the list of unreadable documents."""
     return read_index(results, warn, **filters)[0]
 
 
+def query(sql: str, results: Path, warn: Warn) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Ask in SQL, DuckDB's if it is installed, else the index's; return column names and rows.
+
+    ConfigError for anything but one SELECT, and for one that takes too long.
+    """
+    check_results(results)
+    if (store := store_of(results)) is not None:
+        require_parquet(store.address)
+    if not has_parquet() or not can_import("duckdb"):
+        if store is not None:  # its mirror has but a few documents
+            raise ConfigError(f"query: {store.address} needs duckdb", INSTALL)
+        return open_index(results, warn).query(sql)
+    from ..results.sql import ask
+
+    if store is not None:
+        from ..results.stored import current_files
+
+        return ask(sql, current_files(results, store, warn), [])
+    index = open_index(results, warn)
+    return ask(sql, index.rows(), index.problems())
+
+
 def latest_run(results: Path) -> Path:
-    """The document of the run that started last; StoreError where there is none."""
+    """Find the document of the run that started last; StoreError if there is none."""
     if (store := store_of(results)) is not None:
         store.check_there()
         from ..results.stored import newest_row
 
         row = newest_row(results, store, lambda _: None)
-        found = None if row is None else results / row.path
+        path = None if row is None else results / row.path
     else:
-        found = find_latest(results)
-    if found is None:
+        path = find_latest(results)
+    if path is None:
         raise StoreError(f"no run in {results}", "name a run document, or another --results directory")
-    return found
+    return path
 
 
 def find_document(name: str, results: Path) -> Path | None:
-    """The one document that the name means; None where it means a set of runs."""
+    """Find the one document that the name means; None if it means a set of runs."""
     if name == LATEST:
         return latest_run(results)
     path = Path(name)
@@ -91,40 +113,40 @@ def find_document(name: str, results: Path) -> Path | None:
 
 
 def find_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:
-    """The runs that the name means, oldest first; ConfigError where there are none."""
+    """Find the runs that the name means, oldest first; ConfigError if there are none."""
     if not name.strip():
         raise ConfigError("an empty name means no run", _REMEDY)
     path = find_document(name, results) or Path(name)
     if path.is_file() or fetch_missing(path):
         return list(load_rows(path, str(path)))
     if path.is_dir() and ("/" in name or not is_date(name)):
-        inside = (file for file in path.rglob("*.json") if not _is_hidden(file.relative_to(path)))
-        return _load_rows(inside, name, warn)
+        # hidden directories hold no runs: below .fleet are documents that are being written
+        places = ((file, file.relative_to(path).parts[:-1]) for file in path.rglob("*.json"))
+        files = (file for file, folders in places if not any(folder.startswith(".") for folder in folders))
+        return _load_rows(files, name, warn)
     if _is_glob(name):
-        found = glob.glob(name, recursive=True) or glob.glob(str(results / name), recursive=True)
-        if not found and store_of(results) is not None:
+        matches = glob.glob(name, recursive=True) or glob.glob(str(results / name), recursive=True)
+        if not matches and store_of(results) is not None:
             return _require([row for row in all_rows(results, warn) if fnmatchcase(row.path, name)], name)
-        return _load_rows(map(Path, found), name, warn)
-    return _indexed_rows(name, results, warn)
-
-
-def _indexed_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:
-    """Runs of a night, a label, a suite, a DUT, or one of these ``@`` a night; ConfigError where there are none."""
+        return _load_rows(map(Path, matches), name, warn)
     word, _, date = name.rpartition("@") if "@" in name else ("", "", name) if is_date(name) else (name, "", "")
-    found = [
+    rows = [
         row
         for row in all_rows(results, warn)
         if (not date or date == night_of(row)) and (not word or word in (row.label, row.suite, row.cell.dut))
     ]
-    if not found:
+    if not rows:
         raise ConfigError(f"no run in {results} matches {name!r}", f"{_REMEDY}; see `trexbench results list`")
-    return found
+    return rows
 
 
 def _load_rows(files: Iterable[Path], name: str, warn: Warn) -> list[RunRow]:
-    """The runs of these files, oldest first, and a warning for each that cannot be read; ConfigError for no run."""
+    """Read the runs of these files, oldest first, warning of unreadable ones; ConfigError if there is no run."""
     rows: list[RunRow] = []
-    for file in sorted(filter(_may_be_run, files)):
+    for file in sorted(files):
+        # beside runs lie nights, known changes, and exports
+        if file.parent.name in (FOLDER, KNOWN_FOLDER) or file.name == KNOWN_FILE or file.name.endswith(EXPORT):
+            continue
         try:
             rows += load_rows(file, str(file))
         except StoreError as error:
@@ -136,17 +158,6 @@ def _require(rows: list[RunRow], name: str) -> list[RunRow]:
     if not rows:
         raise ConfigError(f"no run matches {name!r}", _REMEDY)
     return rows
-
-
-def _may_be_run(path: Path) -> bool:
-    """Not what lies beside the runs by design: nights, known changes, and exports."""
-    beside = path.parent.name in (FOLDER, KNOWN_FOLDER) or path.name == KNOWN_FILE
-    return not beside and not path.name.endswith(EXPORT)
-
-
-def _is_hidden(path: Path) -> bool:
-    """A document that is being measured, below .fleet, is none yet; and what hidden directories hold is no run."""
-    return any(part.startswith(".") for part in path.parts[:-1])
 
 
 def _is_glob(name: str) -> bool:

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date, timedelta
 from glob import escape
 from pathlib import Path
+from typing import Any
 
-from ..core.errors import ConfigError
+from ..config.yamltree import Value, parse
+from ..core.errors import ConfigError, StoreError
+from ..core.history.causes import FindingGroup, groups_of
 from ..core.history.cell import Cell, is_chosen
+from ..core.history.detect import Shape
+from ..core.history.differences import Difference, compare_documents
 from ..core.history.known import Known, is_date
 from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, judge_rows
-from ..core.history.series import night_of
+from ..core.history.rows import RunRow, cells_of
+from ..core.history.series import like_the_last, night_of
 from ..core.load.modes import full_mode_name
 from ..report.commands import REASON
+from ..results.document import read_object
 from ..results.index import without_collection
 from ..results.nights import add_known, load_known, load_nights
 from ..results.testers import load_ratios
-from .differences import with_differences
 from .find import Warn, all_rows, require_choice
 
 LATELY_DAYS = 60
 """Older nights of a suite that was measured since say nothing about what is missing."""
+MOST_GROUPS = 20
+"""Most groups of findings for which two documents each are read."""
 
 
 @without_collection()
@@ -35,9 +45,9 @@ def judge(
     since: str | None = None,
     only: Sequence[str] = (),
 ) -> Judgement:
-    """The judgement of the runs below ``results``, or of those of a DUT, a mode, a suite, and of cells of these names.
+    """Judge the runs below ``results``, or those of a DUT, a mode, a suite, and of cells that match ``only``.
 
-    ConfigError where no cell is of such a name.
+    ConfigError if no cell matches.
     """
     mode = mode and full_mode_name(mode)
     every, known = all_rows(results, warn, dut=dut, mode=mode, suite=suite), load_known(results)
@@ -45,7 +55,7 @@ def judge(
     require_choice(only, rows, every)
     last = max(map(night_of, every), default="")
     since_night = str(date.fromisoformat(last) - timedelta(days=LATELY_DAYS)) if suite and is_date(last) else None
-    nights = [one for one in load_nights(results, warn, suite, since_night) if suite in (None, one.suite)]
+    nights = [night for night in load_nights(results, warn, suite, since_night) if suite in (None, night.suite)]
 
     def is_named(cell: Cell) -> bool:
         return dut in (None, cell.dut) and mode in (None, str(cell.mode)) and is_chosen(cell, only)
@@ -57,35 +67,80 @@ def judge(
 def acknowledge(
     results: Path, patterns: Sequence[str], metrics: Sequence[str], day: str, note: str, warn: Warn
 ) -> list[Known]:
-    """Note changes of these figures of cells of these names as known, and return the notes.
+    """Note changes of these figures, in cells that match the patterns, as known, and return the notes.
 
-    metrics: none for what has changed now, each figure of each cell by itself, so that no later change is covered.
-    ConfigError without a reason, or where nothing has changed; a warning for each name that no cell has yet.
+    metrics: none for each single figure that has changed now, so that no later change is covered. ConfigError without a
+    reason, or if nothing has changed; a warning for each pattern that no cell matches yet.
     """
     if note.strip() in ("", REASON):
         raise ConfigError("an acknowledged change needs its reason", f"say with --note why, not {REASON}")
+    asked = [Known(day, pattern, None, note) for pattern in patterns]
+    changes: list[Known] = []
     if metrics:
         cells = {row.cell for row in all_rows(results, warn)}
         changes = [Known(day, pattern, name, note) for pattern in patterns for name in metrics]
-        for one in (Known(day, pattern, None, note) for pattern in dict.fromkeys(patterns)):
-            if not any(one.is_about(cell, "") for cell in cells):
-                warn(f"no cell in {results} matches {one.cell} yet: names are as `regress` prints them")
+        for pattern in dict.fromkeys(asked):
+            if not any(pattern.is_about(cell, "") for cell in cells):
+                warn(f"no cell in {results} matches {pattern.cell} yet: names are as `regress` prints them")
     else:
-        changes = _changed_now(results, patterns, day, note, warn)
+        findings = [
+            finding for finding in judge(results, warn).findings if finding.kind not in (Kind.KNOWN, Kind.INSUFFICIENT)
+        ]
+        for pattern in asked:
+            own = [finding for finding in findings if pattern.is_about(finding.cell, finding.metric.name)]
+            if not own:
+                remedy = "name the figure of a change to come with --metric"
+                raise ConfigError(f"nothing has changed in {pattern.cell}", remedy)
+            changes += [Known(day, escape(str(finding.cell)), finding.metric.name, note) for finding in own]
+        changes = [*dict.fromkeys(changes)]
     for change in changes:
         add_known(results, change)
     return changes
 
 
-def _changed_now(results: Path, patterns: Sequence[str], day: str, note: str, warn: Warn) -> list[Known]:
-    """A note for each figure with a finding; ConfigError for a pattern without any."""
-    findings = [one for one in judge(results, warn).findings if one.kind not in (Kind.KNOWN, Kind.INSUFFICIENT)]
-    changes: list[Known] = []
-    for asked in (Known(day, pattern, None, note) for pattern in patterns):
-        own = [one for one in findings if asked.is_about(one.cell, one.metric.name)]
-        if not own:
-            raise ConfigError(
-                f"nothing has changed in {asked.cell}", "name the figure of a change to come with --metric"
-            )
-        changes += [Known(day, escape(str(one.cell)), one.metric.name, note) for one in own]
-    return [*dict.fromkeys(changes)]
+def with_differences(judgement: Judgement, rows: Sequence[RunRow], results: Path, warn: Warn) -> Judgement:
+    """Add what differs between the documents around each change, warning of those that cannot be read."""
+    groups = groups_of(judgement)[:MOST_GROUPS]
+    cells = cells_of(rows) if groups else {}
+    differences: dict[tuple[Cell, str], tuple[Difference, ...]] = {}
+    for group in groups:
+        if (pair := _runs_around(group, cells)) is not None:
+            try:
+                before, after = (_read(results / row.path) for row in pair)
+            except StoreError as error:
+                warn(f"{error}; what differs since {group.since} is not shown")
+            else:
+                differences[group.first.cell, group.since] = compare_documents(before, after)
+    return replace(judgement, differences=differences)
+
+
+def _runs_around(group: FindingGroup, cells: Mapping[Cell, Sequence[RunRow]]) -> tuple[RunRow, RunRow] | None:
+    """Find the last run before the change and the first since; None for a drift, which has no such night.
+
+    They are like the last run; or, if another tester measures now, like the first one since.
+    """
+    every = [row for row in cells.get(group.first.cell, ()) if row.night] or cells.get(group.first.cell, ())
+    first = sum(night_of(row) < group.since for row in every)
+    for rows in (every, every[: first + 1]) if group.first.shape is not Shape.DRIFT and first < len(every) else ():
+        alike = like_the_last(rows)
+        before = [row for row in alike if night_of(row) < group.since]
+        if before and len(before) < len(alike):
+            return before[-1], alike[len(before)]
+    return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a document, with the DUT's config file as values if it is YAML."""
+    document = read_object(path)
+    dut = document.get("dut")
+    if isinstance(dut, dict) and isinstance(text := dut.get("config"), str):
+        with suppress(ConfigError):  # else it is compared as a text
+            document["dut"] = {**dut, "config": _plain(parse(path, text))}
+    return document
+
+
+def _plain(value: Value) -> Any:
+    raw = value.raw
+    if isinstance(raw, Mapping):
+        return {key: _plain(part) for key, part in raw.items()}
+    return raw if isinstance(raw, str) or raw is None else [_plain(part) for part in raw]

@@ -1,4 +1,4 @@
-"""The night that is under way: what is measured now and since when, what is done, how long the rest takes."""
+"""The night in progress: what is measured now and since when, what is done, and how long the rest takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..report.words import format_count
 
 
 def progress_lines(night: Night, now_s: float) -> Iterator[str]:
-    """Yield sentences for the page; they change once a minute at most while one cell is measured. now_s: since 1970."""
+    """Yield sentences for the page, which change at most once a minute while a cell is measured. now_s: since 1970."""
     done = sum(record.state is CellState.DONE for record in night.cells)
     failed = f", {len(night.failed)} failed" if night.failed else ""
     of = format_count(len(night.cells), "cell")

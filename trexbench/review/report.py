@@ -1,10 +1,11 @@
-"""Collects all that a report shows: rows from the index, nights, changes, and the latest document of every cell."""
+"""Collects what a report shows: rows from the index, nights, changes, and the latest document of every cell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import islice
 from pathlib import Path
 
 from ..core.errors import StoreError
@@ -13,10 +14,9 @@ from ..core.history.cell import Cell, is_chosen
 from ..core.history.compare import differing_facts
 from ..core.history.levels import Kind
 from ..core.history.night import Night
-from ..core.history.regression import Finding, Judgement, judge_rows
+from ..core.history.regression import Finding, judge_rows
 from ..core.history.rows import RunRow, cells_of
 from ..core.history.series import night_of
-from ..core.history.testers import FigureRatio
 from ..core.result import RunResult
 from ..core.run import Run
 from ..core.tcp.result import TcpResult
@@ -33,16 +33,16 @@ from ..results.nights import find_nights, find_pages, load_known
 from ..results.remote import fetch_together
 from ..results.store import load_document, load_run
 from ..results.testers import load_ratios
-from .differences import with_differences
 from .find import Warn, read_index, require_choice
+from .judge import with_differences
 
 MOST_RUNS = 400
-"""For so many cells the latest document is read for its curves; tables show all cells."""
+"""Most cells whose latest document is read for its curves; tables show all cells."""
 
 
 @without_collection()
 def make_page(report: Report, version: str = "") -> str:
-    """The report's HTML. version: of a page that is served and renews itself."""
+    """Render the report as HTML. version: of a page that is served and renews itself."""
     return render(report, load_library(), version)
 
 
@@ -56,24 +56,25 @@ def collect(
     night: str | None = None,
     only: Sequence[str] = (),
 ) -> Report:
-    """The report on these suites, DUTs and nights. since: the first night; night: whose table is shown, None: the last.
+    """Collect a report on these suites, DUTs and nights.
 
-    only: patterns of cells; none means all. StoreError where there is nothing of the suite or the DUTs, and for a night
-    that there is not; ConfigError for patterns that match nothing.
+    since: the first night. night: the one whose table is shown; None: the last. only: patterns of cells; none means
+    all. StoreError if there is nothing of the suite or the DUTs, or no such night; ConfigError for patterns that match
+    nothing.
     """
     rows, problems = read_index(results, warn, suite=suite)
     stored = find_nights(results, warn, suite=suite, since=None if night else since)
-    nights = [_chosen(one, duts, only) for _, one in stored if suite in (None, one.suite)]
-    rows = _chosen_rows(rows, duts, only)
+    rows, nights = _select(rows, [one for _, one in stored if suite in (None, one.suite)], duts, only)
     if (suite or duts) and not rows and not any(one.cells or one.error for one in nights):
-        raise StoreError(
-            f"no run in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
-            "`trexbench results list` shows what there is",
-        )
+        names = " or ".join([*([suite] if suite else []), *duts])
+        raise StoreError(f"no run in {results} is of {names}", "`trexbench results list` shows what there is")
     ratios = load_ratios(results)
-    judgement = _judge_then(results, rows, nights, night, warn, ratios)
+    # a former night is judged by what was known then
+    known = [row for row in rows if night is None or night_of(row) <= night]
+    then = [one for one in nights if night is None or one.night <= night]
+    judgement = with_differences(judge_rows(known, load_known(results), then, ratios=ratios), known, results, warn)
     groups = groups_of(judgement)
-    changes = [one for group in groups for finding in group.findings for one in changes_of(finding, rows)]
+    changes = [change for group in groups for finding in group.findings for change in changes_of(finding, rows)]
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
     rows = [row for row in rows if night_of(row) >= (since or "")]
     table = _table_of(nights, night)
@@ -104,25 +105,24 @@ def collect(
     )
 
 
-def _judge_then(
-    results: Path,
-    rows: Sequence[RunRow],
-    nights: Sequence[Night],
-    night: str | None,
-    warn: Warn,
-    ratios: Sequence[FigureRatio],
-) -> Judgement:
-    """The judgement of the whole history; of another night than the last as it was then."""
-    known = [row for row in rows if night is None or night_of(row) <= night]
-    then = [one for one in nights if night is None or one.night <= night]
-    judged = judge_rows(known, load_known(results), then, ratios=ratios)
-    return with_differences(judged, known, results, warn)
+def _select(
+    rows: Sequence[RunRow], nights: Sequence[Night], duts: Sequence[str], only: Sequence[str]
+) -> tuple[list[RunRow], list[Night]]:
+    """Keep the rows and the nights' cells of these DUTs and patterns; ConfigError if patterns match no row."""
+    of_duts = [row for row in rows if not duts or row.cell.dut in duts]
+    chosen = [row for row in of_duts if is_chosen(row.cell, only)]
+    require_choice(only, chosen, of_duts)
+    kept = []
+    for night in nights:
+        cells = tuple(cell for cell in night.cells if (not duts or cell.dut in duts) and is_chosen(cell.cell, only))
+        kept.append(replace(night, cells=cells, error=night.error if cells or not night.cells else None))
+    return chosen, kept
 
 
 def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[TrendChange]:
-    """In the terms of the report, each at the first complete run of its first night; a recovery with what it ended.
+    """Express a finding as changes in the report, each at the first complete run of its first night.
 
-    A single night is none yet.
+    A recovery comes with the loss that it ended; a single night is no change yet.
     """
 
     def start(night: str) -> str:
@@ -138,60 +138,41 @@ def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[TrendChange]:
 
 
 def load_library() -> str:
-    """The plotting library's JavaScript: plotly.js's basic bundle, which is a file of the package."""
+    """Return the plotting library's JavaScript: plotly.js's basic bundle, which is part of the package."""
     return read_static("plotly-basic.min.js")
 
 
 def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:
-    chosen = [one for one in nights if one.cells and date in (None, one.night)]
+    chosen = [night for night in nights if night.cells and date in (None, night.night)]
     if date is not None and not chosen:
-        known = ", ".join(sorted({one.night for one in nights})[-3:]) or "none"
+        known = ", ".join(sorted({night.night for night in nights})[-3:]) or "none"
         raise StoreError(f"no night of {date}", f"the latest are: {known}")
-    return max(chosen, key=lambda one: (one.night, one.started), default=None)
-
-
-def _chosen_rows(rows: Sequence[RunRow], duts: Sequence[str], only: Sequence[str]) -> list[RunRow]:
-    """The rows of these DUTs and patterns; ConfigError for patterns that match none of the DUTs' rows."""
-    of_duts = [row for row in rows if not duts or row.cell.dut in duts]
-    chosen = [row for row in of_duts if is_chosen(row.cell, only)]
-    require_choice(only, chosen, of_duts)
-    return chosen
-
-
-def _chosen(night: Night, duts: Sequence[str], only: Sequence[str]) -> Night:
-    """The night with the cells of these DUTs and patterns; of all if there are none."""
-    cells = tuple(one for one in night.cells if (not duts or one.dut in duts) and is_chosen(one.cell, only))
-    return replace(night, cells=cells, error=night.error if cells or not night.cells else None)
+    return max(chosen, key=lambda night: (night.night, night.started), default=None)
 
 
 def load_latest(
     results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
 ) -> dict[Cell, Run]:
-    """The latest complete run of every cell; of the table's suite where there is one.
+    """Load the latest complete run of every cell, of the table's suite if that has any of these rows.
 
     Each document is read once for all of its cells.
     """
+    complete = [row for row in rows if row.complete]
+    of_suite = [row for row in complete if table is not None and row.suite == table.suite]
+    latest = {row.cell: row for row in of_suite or complete}
     cells: dict[str, list[Cell]] = {}
-    for cell, row in _latest(rows, table).items():
+    for cell, row in islice(latest.items(), MOST_RUNS):
         cells.setdefault(row.path, []).append(cell)
     fetch_together(results, cells)
-    found: dict[Cell, Run] = {}
+    runs: dict[Cell, Run] = {}
     for path, some in cells.items():
         try:
             run = load_document(results / path)
         except StoreError as error:
             problems.append((path, str(error).removeprefix(f"{results / path}: ")))
         else:
-            found |= dict.fromkeys(some, run)
-    return found
-
-
-def _latest(rows: Sequence[RunRow], table: Night | None) -> dict[Cell, RunRow]:
-    """Each cell's latest complete row; of the table's suite, if that has any of these rows."""
-    complete = [row for row in rows if row.complete]
-    of_suite = [row for row in complete if table is not None and row.suite == table.suite]
-    latest = {row.cell: row for row in of_suite or complete}
-    return dict(list(latest.items())[:MOST_RUNS])
+            runs |= dict.fromkeys(some, run)
+    return runs
 
 
 def load_older(
@@ -202,7 +183,7 @@ def load_older(
     problems: list[tuple[str, str]],
     warn: Warn,
 ) -> dict[Cell, tuple[Older, ...]]:
-    """The older nights of every cell that are drawn beside its latest run; only their documents are read.
+    """Load the older nights of every cell that are drawn beside its latest run.
 
     One that cannot be read is left out, with a warning and a line on the page.
     """
@@ -212,25 +193,27 @@ def load_older(
         if latest is not None:
             own = [change for change in changes if change.finding.cell == cell]
             chosen[cell] = choose_older(latest, history, own)
-    fetch_together(results, [one.row.path for some in chosen.values() for one in some if not one.unlike])
-    found: dict[Cell, tuple[Older, ...]] = {}
+    fetch_together(results, [older.row.path for some in chosen.values() for older in some if not older.unlike])
+    drawn: dict[Cell, tuple[Older, ...]] = {}
     for cell, some in chosen.items():
         facts = runs[cell].dut.get("facts")
-        read = [one if one.unlike else _read_older(results, one, facts, problems, warn) for one in some]
+        read = [older if older.unlike else _read_older(results, older, facts, problems, warn) for older in some]
         if any(read):
-            found[cell] = tuple(filter(None, read))
-    return found
+            drawn[cell] = tuple(filter(None, read))
+    return drawn
 
 
-def _read_older(results: Path, one: Older, facts: object, problems: list[tuple[str, str]], warn: Warn) -> Older | None:
-    """facts: of the DUT in the latest run."""
-    path = results / one.row.path
+def _read_older(
+    results: Path, older: Older, facts: object, problems: list[tuple[str, str]], warn: Warn
+) -> Older | None:
+    """Read an older night's figures. facts: of the DUT in the latest run."""
+    path = results / older.row.path
     try:
         result = load_run(path)
-        otherwise = one.otherwise and differing_facts(result.dut.get("facts"), facts) is not None
+        otherwise = older.otherwise and differing_facts(result.dut.get("facts"), facts) is not None
         with naming(path):
-            return with_figures(replace(one, otherwise=otherwise), result)
+            return with_figures(replace(older, otherwise=otherwise), result)
     except StoreError as error:
-        problems.append((one.row.path, str(error).removeprefix(f"{path}: ")))
-        warn(f"{error}; the night of {one.night} is not drawn beside the latest of {one.row.cell}")
+        problems.append((older.row.path, str(error).removeprefix(f"{path}: ")))
+        warn(f"{error}; the night of {older.night} is not drawn beside the latest of {older.row.cell}")
         return None

@@ -23,7 +23,6 @@ class FindingGroup:
     since: str
     """The night in which most of them began; rates decide first."""
     now: str
-    """The last night."""
     differences: tuple[Difference, ...] | None = None
     """Between the first finding's cell's documents before and from ``since`` on; None: not compared."""
 

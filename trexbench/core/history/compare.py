@@ -104,15 +104,15 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
             yield f"the run of {run.started} is {run.status.value}"
 
 
-def differing_facts(one: object, other: object) -> str | None:
+def differing_facts(first: object, second: object) -> str | None:
     """Name the facts that differ, in brackets; empty if they differ and none can be named.
 
     None: all facts that both runs read are the same; a newer trexbench merely read more of them.
     """
-    if not isinstance(one, dict) or not isinstance(other, dict) or "not attested" in {**one, **other}:
+    if not isinstance(first, dict) or not isinstance(second, dict) or "not attested" in {**first, **second}:
         return ""
-    both = one.keys() & other.keys()
-    keys = sorted([*(one.keys() ^ other.keys()), *(key for key in both if not agree(one[key], other[key]))])
+    both = first.keys() & second.keys()
+    keys = sorted([*(first.keys() ^ second.keys()), *(key for key in both if not agree(first[key], second[key]))])
     return f" ({', '.join(keys[:4])}{', ...' if len(keys) > 4 else ''})" if keys else None
 
 

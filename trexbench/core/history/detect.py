@@ -89,10 +89,8 @@ class _Level(NamedTuple):
     """A level as some nights show it; or in columns, the level before each of many nights."""
 
     nights: Values | float
-    """Number of the nights."""
     mean: Values | float
     noise: Values | float
-    """A night's standard deviation."""
     weight: Values | float
     """Degrees of freedom of the noise."""
 

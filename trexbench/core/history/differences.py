@@ -91,7 +91,7 @@ def _differences(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[Dif
             if not _VOLATILE.fullmatch(name) and not _SECRET.search(name):
                 yield from _differences(old.get(name, _ABSENT), new.get(name, _ABSENT), (*path, name))
     elif len(path) == 1:
-        yield Difference(path, *("read back" if isinstance(one, Mapping) else str(one) for one in (before, after)))
+        yield Difference(path, *("read back" if isinstance(part, Mapping) else str(part) for part in (before, after)))
     elif path == (_CONFIG, _TEXT):
         yield Difference((_CONFIG,), "one text", "another")
     else:
@@ -103,19 +103,19 @@ def _differences(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[Dif
 def _by_name(value: Any) -> Mapping[str, Any] | None:
     """Index a mapping, or a list of mappings by a key that tells them apart; None for anything else."""
     if isinstance(value, Mapping):
-        return {str(key): one for key, one in value.items()}
-    if not isinstance(value, list | tuple) or not value or not all(isinstance(one, Mapping) for one in value):
+        return {str(key): entry for key, entry in value.items()}
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(entry, Mapping) for entry in value):
         return None
     for key in _NAMES:
-        names = [str(one.get(key)) for one in value]
-        if all(key in one for one in value) and len(set(names)) == len(names):
+        names = [str(entry.get(key)) for entry in value]
+        if all(key in entry for entry in value) and len(set(names)) == len(names):
             return dict(zip(names, value, strict=True))
-    return {str(at): one for at, one in enumerate(value)}
+    return {str(at): entry for at, entry in enumerate(value)}
 
 
-def agree(one: Any, other: Any) -> bool:
+def agree(first: Any, second: Any) -> bool:
     """Test whether facts of two documents agree, as far as both have read them."""
-    pairs = [(one, other)]
+    pairs = [(first, second)]
     while pairs:
         before, after = pairs.pop()
         old, new = _by_name(before), _by_name(after)
@@ -128,7 +128,7 @@ def agree(one: Any, other: Any) -> bool:
 
 def _read_by_both(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Select the names to compare: all in a table, whose entries (interfaces, routes) come and go, else common ones."""
-    is_table = all(one is None or isinstance(one, Mapping) for one in (*old.values(), *new.values()))
+    is_table = all(entry is None or isinstance(entry, Mapping) for entry in (*old.values(), *new.values()))
     return (name for name in dict.fromkeys((*old, *new)) if is_table or (name in old and name in new))
 
 
@@ -136,7 +136,7 @@ def _words(value: Any) -> str | None:
     """Format a value in a line; None: absent, empty, or not known."""
     if value is _ABSENT or value is None:
         return None
-    if isinstance(value, list) and not any(isinstance(one, Mapping) for one in value):
+    if isinstance(value, list) and not any(isinstance(entry, Mapping) for entry in value):
         value = ", ".join(map(str, value)) or "none"
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
     text = " ".join(text.split())

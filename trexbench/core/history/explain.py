@@ -54,22 +54,16 @@ def explain(series: FigureSeries, event: Event) -> Iterator[str]:
 def part_words(before: Sequence[Point], after: Sequence[Point], whole: float) -> str:
     """Name the nodes that explain a difference: ``ip4-lookup +31, ip4-rewrite +12 of +48``; empty if none do."""
     total, parts = round(whole), find_parts(before, after, whole)
-    if (share := _share_of_all(before, after, whole)) is not None:
-        return f"all nodes {100 * share:+.0f} % each (clock, memory or build): {total:+d}"
-    words, rest = ", ".join(f"{name} {cost:+d}" for name, cost in parts.items()), total - sum(parts.values())
-    return words and (f"{words}, other nodes {rest:+d}: {total:+d}" if rest * whole < 0 else f"{words} of {total:+d}")
-
-
-def _share_of_all(before: Sequence[Point], after: Sequence[Point], whole: float) -> float | None:
-    """Return the share by which all nodes that count changed; None if they differ, or are not the whole difference."""
     was, now = _median_nodes(before), _median_nodes(after)
     heavy = {name: cost for name, cost in was.items() if cost > PART * sum(was.values())}
-    if len(heavy) < NODES:
-        return None
-    added = {name: now.get(name, 0.0) - cost for name, cost in heavy.items()}
-    share, rest = sum(added.values()) / sum(heavy.values()), sum(added.values()) - whole
-    alike = all(abs(added[name] / cost - share) <= QUARTER * abs(share) for name, cost in heavy.items())
-    return share if alike and abs(rest) <= QUARTER * abs(whole) and abs(share) >= COST.minimum else None
+    if len(heavy) >= NODES:
+        added = {name: now.get(name, 0.0) - cost for name, cost in heavy.items()}
+        share, rest = sum(added.values()) / sum(heavy.values()), sum(added.values()) - whole
+        alike = all(abs(added[name] / cost - share) <= QUARTER * abs(share) for name, cost in heavy.items())
+        if alike and abs(rest) <= QUARTER * abs(whole) and abs(share) >= COST.minimum:
+            return f"all nodes {100 * share:+.0f} % each (clock, memory or build): {total:+d}"
+    words, rest = ", ".join(f"{name} {cost:+d}" for name, cost in parts.items()), total - sum(parts.values())
+    return words and (f"{words}, other nodes {rest:+d}: {total:+d}" if rest * whole < 0 else f"{words} of {total:+d}")
 
 
 def _median_nodes(nights: Sequence[Point]) -> Mapping[str, float]:

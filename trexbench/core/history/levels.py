@@ -27,7 +27,7 @@ class Kind(str, Enum):
     SUSPICION = "suspicion"
     """One night, which would be a change with more like it."""
     OLDER = "older"
-    """Of groups alone: regressions that do not alarm."""
+    """Regressions that do not alarm; of groups alone."""
     RECOVERY = "recovery"
     """The end of a regression."""
     IMPROVEMENT = "improvement"
@@ -44,7 +44,6 @@ class Usual:
     nights: tuple[str, ...]
     values: tuple[float, ...]
     left: str | None = None
-    """The night in which a standing loss began."""
 
     @property
     def level(self) -> float:
@@ -74,7 +73,6 @@ class Event:
     start: int
     end: int
     note: str | None = None
-    """Text of the acknowledgement."""
     loss: Event | None = None
     """The regression that a recovery ended, or that a relapse repeats."""
     more: int = 0
@@ -216,7 +214,7 @@ def nights_measured(rows: Sequence[RunRow], metric: Metric) -> int:
 
     rows: the complete ones of the cell, oldest first.
     """
-    return sum(len(found.points) for found in series_of(rows[-1].cell, rows[-BASELINE:], [metric])) if rows else 0
+    return sum(len(history.points) for history in series_of(rows[-1].cell, rows[-BASELINE:], [metric])) if rows else 0
 
 
 def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual | None = None) -> Delta | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
@@ -38,10 +38,9 @@ class Attempt:
     path: str | None = None
     """The run's document, relative to the results directory, even if the run ended early."""
     error: str | None = None
-    """Why it failed; code: that error's exit code."""
+    """Reason of a failure; code: that error's exit code."""
     code: int = 0
     took_s: Amount | None = None
-    """Real seconds, if it was measured."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,6 @@ class CellRecord:
         return self.cell.dut
 
     @property
-    def mode(self) -> str:
-        return str(self.cell.mode)
-
-    @property
     def known_by(self) -> str:
         return self.cell.known_by
 
@@ -82,14 +77,12 @@ class Night:
 
     suite: str
     night: str
-    """Its date."""
     started: str
     """UTC, as is finished."""
     simulated: bool
     cells: tuple[CellRecord, ...]
     finished: str | None = None
     error: str | None = None
-    """Why it ended early."""
     judged: str | None = None
     """The judgement that ``nightly`` printed then, in a line."""
 
@@ -158,19 +151,15 @@ def night_to_dict(night: Night) -> dict[str, Any]:
 def night_from_dict(values: Mapping[str, Any]) -> Night:
     """Read a night; StoreError for a newer version, other values and damage."""
     night = read_stored(upgrade_night(values), "night of a suite", SCHEMA, VERSION, Night)
-    for problem in _problems(night):
-        raise StoreError(problem, "the file is damaged")
-    return night
-
-
-def _problems(night: Night) -> Iterator[str]:
-    """Yield invalid names, dates and paths: pages show them, and readers follow paths."""
-    parts = ((record.dut, record.mode, record.cell.variant or "none") for record in night.cells)
-    for name in (night.suite, *chain.from_iterable(parts)):
+    damaged = "the file is damaged"
+    parts = ((record.dut, str(record.cell.mode), record.cell.variant or "none") for record in night.cells)
+    for name in (night.suite, *chain.from_iterable(parts)):  # pages show them
         if not is_name(name):
-            yield f"{shown(name)} is not a valid name"
+            raise StoreError(f"{shown(name)} is not a valid name", damaged)
     if not is_date(night.night):
-        yield f"{night.night[:40]!r} is not a date"
+        raise StoreError(f"{night.night[:40]!r} is not a date", damaged)
     for path in (attempt.path for cell in night.cells for attempt in cell.attempts if attempt.path is not None):
+        # readers follow it
         if ".." in path.split("/") or path.startswith("/") or not path.strip("./") or not path.isprintable():
-            yield f"{path[:80]!r} is not a path below the results directory"
+            raise StoreError(f"{path[:80]!r} is not a path below the results directory", damaged)
+    return night

@@ -53,13 +53,11 @@ class Finding:
     noise: float = 0.0
     """Standard deviation of a night of the usual level."""
     score: float = 0.0
-    """The difference in standard errors."""
     shape: Shape = Shape.STEP
     at_least: bool = False
     """The level since is a lower bound."""
     explanation: tuple[str, ...] = ()
     note: str | None = None
-    """Text of the acknowledgement."""
     between: tuple[str, str] | None = None
     """The first and last night in which it may have begun."""
     loss: Loss | None = None
@@ -67,7 +65,6 @@ class Finding:
     more: int = 0
     """Further nights like the last one that would make a suspicion a change."""
     elsewhere: bool = False
-    """It is in the history of another tester than the one that is judged."""
 
     @property
     def share(self) -> float | None:
@@ -195,7 +192,6 @@ def judge_rows(
         remarks.append(f"{count} not measured in the last {STALE_NIGHTS} nights, not judged")
     kinds = list(Kind)
     findings.sort(key=lambda new: (kinds.index(new.kind), -new.severity, str(new.cell), new.metric.name))
-    findings.sort(key=lambda one: (list(Kind).index(one.kind), -one.severity, str(one.cell), one.metric.name))
     return Judgement(
         findings=tuple(findings),
         judged=len(usual),
@@ -329,15 +325,15 @@ def _last_nights(nights: Sequence[Night]) -> list[list[int]]:
     return [*last.values()]
 
 
-def _remarks(found: Sequence[FigureSeries]) -> Iterable[str]:
+def _remarks(histories: Sequence[FigureSeries]) -> Iterable[str]:
     """Report one cell's changed conditions, and figures that the generator limits."""
-    for series in found[:1]:
+    for series in histories[:1]:
         if series.since and sum(point.night >= series.since for point in series.points) <= NEWS_NIGHTS:
             others = any(words.startswith("tester ") and OWN_TESTER not in words for words in series.changed)
             remedy = " (`trexbench fleet calibrate` joins testers' histories)" if others else ""
             changes = ", ".join(series.changed)
             yield f"{series.cell}: {changes} since {series.since}; its history starts again{remedy}"
-    for series in found:
+    for series in histories:
         if limited := series.limited:
             why = "not known to be limited by the DUT" if series.cell.tcp else "limited by the generator"
             unknown = f"the DUT's own {series.metric.name} is unknown since then"

@@ -26,7 +26,7 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
 
     value: float
     uncertainty: float = 0.0
-    """How far the value may be off, either way; 0: not known."""
+    """Possible error of the value, either way; 0: not known."""
     at_least: bool = False
     """The value is a lower bound."""
     apart: float = 0.0
@@ -53,7 +53,6 @@ class RunRow:
     traffic: str | None = None
     """Digest of the frames sent; for TCP a description."""
     through: TrafficPath | None = None
-    """The path of the traffic besides the DUT."""
     line_rate_bps: float = 0.0
     line_share: float = 0.0
     """The rate in line rates of one direction: up to 2 in both."""
@@ -63,7 +62,6 @@ class RunRow:
     """SHA-256 of the facts read back from the DUT."""
     suite: str | None = None
     night: str | None = None
-    """Date of the suite's night."""
     label: str | None = None
     accelerator: str = ""
     """QEMU's name of what ran the DUT's processor; empty: no virtual machine."""

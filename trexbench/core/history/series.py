@@ -25,7 +25,6 @@ class Point(msgspec.Struct, frozen=True, gc=False):
     night: str
     value: float
     bound: bool
-    """The value is a lower bound for the DUT."""
     rows: Sequence[RunRow]
     """The night's runs with this figure."""
 
@@ -59,7 +58,6 @@ class FigureSeries:
     since: str | None = None
     """The night of the last change of conditions, which ended an earlier history."""
     changed: tuple[str, ...] = ()
-    """The conditions that changed then."""
     apart: float = 0.0
     """Uncertainty, as a share of its values, that conversions between testers added."""
 
@@ -173,5 +171,5 @@ def _last_change(rows: Sequence[RunRow]) -> tuple[str | None, tuple[str, ...]]:
     """Find the night since which all runs have the last one's conditions, and what changed then."""
     for before, after in pairwise(reversed(rows)):  # from the last one back
         if apart := [*differences(after, rows[-1])]:
-            return night_of(before), tuple(difference_words(*one, " -> ") for one in apart)
+            return night_of(before), tuple(difference_words(*condition, " -> ") for condition in apart)
     return None, ()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import exp, hypot, log, sqrt
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..means import student
 from ..typed import read_stored
@@ -28,7 +28,6 @@ class FigureRatio:
     metric: str
     """Column of the figure."""
     dut: str
-    """The DUT that both testers measured."""
     tester: str
     reference: str
     ratio: float
@@ -85,15 +84,12 @@ class TesterHistory:
     """By column: what to add to findings."""
 
 
-@dataclass(frozen=True)
-class _Factor:
-    """A figure by one tester as a multiple of another's."""
+class _Factor(NamedTuple):
+    """A figure by one tester as a multiple of another's, its uncertainty as a share, and the day of the calibration."""
 
     value: float
     share: float
-    """Uncertainty, as a share."""
     day: str
-    """Date of the calibration."""
 
 
 def histories_of(rows: Sequence[RunRow], ratios: Sequence[FigureRatio]) -> list[TesterHistory]:
