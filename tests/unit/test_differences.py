@@ -192,3 +192,10 @@ def test_the_testers_firmware_and_board_are_stored_as_far_as_it_tells() -> None:
     platform = host_facts()["platform"]
     assert platform == {name: text for name in platform if (text := Path(PLATFORM_FILES[name]).read_text().strip())}
     assert platform.keys() <= PLATFORM_FILES.keys()
+
+
+@pytest.mark.parametrize("board", ["board", {"name": "board"}])
+def test_a_fact_may_have_the_name_of_a_part_of_the_platform(board: object) -> None:
+    before, after = document(board="1"), document(board="2")
+    before["dut"]["platform"], after["dut"]["platform"] = {"board": "1"}, {"board": board}
+    assert told(before, after)[0] == "DUT/board: 1 2"

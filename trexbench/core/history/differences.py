@@ -48,14 +48,14 @@ def compare_documents(before: Mapping[str, Any], after: Mapping[str, Any]) -> tu
     alike: dict[tuple[object, ...], list[Difference]] = {}  # those of several interfaces, or the like
     for (part, old), (_, new) in zip(_parts(before), _parts(after), strict=True):
         for difference in sorted(_differences(old, new, (part,)), key=lambda difference: len(difference.path)):
-            path = difference.path
-            key = (path[:2], path[3:], difference.before, difference.after) if len(path) > 3 else (path,)
-            alike.setdefault(key, []).append(difference)
+            path, values = difference.path, (difference.before, difference.after)
+            alike.setdefault((path[:2], path[3:], values) if len(path) > 3 else (path, values), []).append(difference)
     joined = []
-    for group in alike.values():
-        path = group[0].path
-        names = ", ".join(difference.path[2] for difference in group) if len(group) > 1 else ""
-        joined.append(replace(group[0], path=(*path[:2], names, *path[3:])) if names else group[0])
+    for first, *others in alike.values():
+        path = first.path
+        if others and len(path) > 3:
+            path = (*path[:2], ", ".join(difference.path[2] for difference in (first, *others)), *path[3:])
+        joined.append(replace(first, path=path))
     return tuple(joined)
 
 
