@@ -208,7 +208,7 @@ def _group(rows: Sequence[RunRow], two_duts: bool) -> dict[Cell, list[RunRow]]:
 
 
 def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, object], two_duts: bool) -> list[Cell]:
-    """Find the other set's cells to compare this one with: the same, else the simulated twin of a measured one.
+    """Find the other set's cells to compare this one with: the same, else its simulated or measured counterpart.
 
     Else those through another WAN or tunnel, which are unlike. Two DUTs need not have the same number of queues: a
     single cell is compared with all of the other DUT's.
