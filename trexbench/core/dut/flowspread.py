@@ -141,10 +141,7 @@ def _follow(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple
 
 
 def _inputs(streams: Sequence[Stream], hashing: PortHash) -> tuple[dict[bytes, float], bool, bool]:
-    """Return the hash's inputs of a port's frames, with the share of each.
-
-    Also whether they are those of all packets, and whether the hash's fields are known for every stream.
-    """
+    """Return the share of each input of the hash; whether all packets were followed; whether all fields are known."""
     if not streams:
         raise ConfigError("it has no streams", "name what this port sends")
     shares: dict[bytes, float] = {}
@@ -221,9 +218,9 @@ def _balance(spread: FlowSpread) -> Iterator[str]:
     count, top = len(spread.workers), spread.busiest
     first = [load.worker for load in spread.workers if (load.share or 0.0) > top - _ROUNDING]
     if top - 1 / count > UNEVEN:
-        gets = f"{_listed(first)} get{'s' if len(first) == 1 else ''} {_percent(top)} of the load"
+        gets = f"{_listed(first)} get{'s' if len(first) == 1 else ''} {100 * top:.0f} % of the load"
         each = " each" if len(first) > 1 else ""
-        yield f"{gets}{each}: all {count} workers are busy only up to {_percent(1 / (count * top))}, {total}"
+        yield f"{gets}{each}: all {count} workers are busy only up to {100 * (1 / (count * top)):.0f} %, {total}"
     else:
         yield f"the load is spread evenly over {count} worker{'s' if count > 1 else ''}: {total}"
     idle = [load.worker for load in spread.workers if load.share == 0]
@@ -252,7 +249,3 @@ def _worker(queue: QueueShare) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"

@@ -209,10 +209,7 @@ def judge_rows(
 def _judge_testers(
     figures: Sequence[tuple[FigureSeries, str]], known: Sequence[Known]
 ) -> tuple[list[Finding], Usual | None]:
-    """Judge the first tester's history of a figure, adding others' regressions that it is too young to show.
-
-    Each history comes with a line for its findings.
-    """
+    """Judge the first of a figure's histories, each with a line; add others' regressions that it is too young for."""
     (series, line), *others = figures
     new, level = _judge_series(series, known, line)
 
@@ -230,10 +227,7 @@ def _judge_testers(
 
 
 def _judge_series(series: FigureSeries, known: Sequence[Known], line: str) -> tuple[list[Finding], Usual | None]:
-    """Return a finding for each event that stands or is recent, and the usual level; or that nights are too few.
-
-    line: added to each finding's explanation, if it is not empty.
-    """
+    """Return a finding, with the line, for each standing or recent event, and the usual level; or too few nights."""
     points, lines = series.points, tuple(filter(None, [line]))
     if len(points) < NEEDED_NIGHTS:
         return [Finding(series.cell, series.metric, Kind.INSUFFICIENT, len(points), explanation=lines)], None
