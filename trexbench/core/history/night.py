@@ -62,6 +62,10 @@ class CellRecord:
         return self.cell.dut
 
     @property
+    def mode(self) -> str:
+        return str(self.cell.mode)
+
+    @property
     def known_by(self) -> str:
         return self.cell.known_by
 
@@ -152,7 +156,7 @@ def night_from_dict(values: Mapping[str, Any]) -> Night:
     """Read a night; StoreError for a newer version, other values and damage."""
     night = read_stored(upgrade_night(values), "night of a suite", SCHEMA, VERSION, Night)
     damaged = "the file is damaged"
-    parts = ((record.dut, str(record.cell.mode), record.cell.variant or "none") for record in night.cells)
+    parts = ((record.dut, record.mode, record.cell.variant or "none") for record in night.cells)
     for name in (night.suite, *chain.from_iterable(parts)):  # pages show them
         if not is_name(name):
             raise StoreError(f"{shown(name)} is not a valid name", damaged)
