@@ -1,4 +1,4 @@
-"""Where a knee lies, as a probability: from rates that lost too much and rates that did not.
+"""Bayesian estimate of a knee, from rates that lost too much and rates that did not.
 
 benchmarks/search.py fixes the numbers: time, error and coverage of a search.
 """
@@ -15,11 +15,11 @@ import numpy as np
 LAPSE = 0.04
 """Probability that a look, or a window of a ramp, contradicts its rate: a stall, a burst of noise."""
 SPREADS = (0.1, 0.5, 1.5)
-"""Widths of the band of rates that sometimes lose and sometimes do not, in widths asked for. With the middle one alone
-a search of a steady DUT takes half as long again (benchmarks/search.py)."""
+"""Possible widths of the band of rates that lose only sometimes, in widths asked for. With the middle one alone a
+search of a steady DUT takes half as long again (benchmarks/search.py)."""
 NEAR = 0.7
-"""Probability, of what lies in the bracket, that the knee lies near the guess, within some widths. Without it a search
-takes 2 to 7 s more."""
+"""Probability, given that the knee is inside the bracket, that it lies near the guess. Without it a search takes 2 to
+7 s more."""
 ABOUT = 3.0
 """Distance that "near" means, in widths asked for: the probability falls by e with each."""
 OUTSIDE = 2 * LAPSE
@@ -29,14 +29,14 @@ LEAST = 1e-5
 
 
 class LookResult(NamedTuple):
-    """One look at a rate (a share of the target): did it lose too much?"""
+    """One look at a rate, as a share of the target. lossy: it lost more than the goal."""
 
     share: float
     lossy: bool
 
 
 class Bracket(NamedTuple):
-    """Shares of the target between which the knee probably lies, and where most likely."""
+    """Shares of the target between which the knee probably lies, and its most likely place."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class Bracket(NamedTuple):
 
 @dataclass(frozen=True)
 class Belief:
-    """Probabilities over the knee's place. shares: ascending; the last one stands for all that is above the target."""
+    """Probability of each place of the knee. shares: ascending; the last one stands for all above the target."""
 
     shares: np.ndarray
     weights: np.ndarray
@@ -67,7 +67,7 @@ class Belief:
 
 
 def believe(bracket: Bracket, looks: Sequence[LookResult], width: float) -> Belief:
-    """Bayes' rule on a grid: a rate is lossy with a probability that rises, over some band, from LAPSE to 1 - LAPSE."""
+    """Apply Bayes' rule on a grid: across some band a rate's chance to be lossy rises from LAPSE to 1 - LAPSE."""
     places, prior = _prior(bracket, looks, width)
     likelihood = np.zeros((len(SPREADS), len(places)))
     for row, spread in zip(likelihood, SPREADS, strict=True):
@@ -79,7 +79,7 @@ def believe(bracket: Bracket, looks: Sequence[LookResult], width: float) -> Beli
 
 
 def _prior(bracket: Bracket, looks: Sequence[LookResult], width: float) -> tuple[np.ndarray, np.ndarray]:
-    """The grid (logarithms of shares), fine where the knee may be, and what is believed before any look."""
+    """Return a grid of log shares, fine where the knee may be, and the probability of each before any look."""
     low, high = log(bracket.low), log(bracket.high)
     tried = [log(look.share) for look in looks]
     fine_from, fine_to = min([low, *tried]) - 4 * width, min(0.0, max([high, *tried]) + 4 * width)
@@ -101,5 +101,5 @@ def _prior(bracket: Bracket, looks: Sequence[LookResult], width: float) -> tuple
 
 
 def flag_chance(beyond: np.ndarray) -> np.ndarray:
-    """The probability that a rate shows the flag of the knee's side on which it lies so far beyond the knee."""
+    """The probability that a look or window shows its side of the knee. beyond: distance past the knee, in spreads."""
     return LAPSE + (1 - 2 * LAPSE) * 0.5 * (1 + np.tanh(beyond / 2))

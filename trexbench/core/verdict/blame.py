@@ -1,4 +1,4 @@
-"""Lossy windows -> who lost the frames: the DUT only where neither the generator nor a link can have."""
+"""Blame for lost frames: it falls on the DUT only where neither the generator nor a link can have lost them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ..units import format_pps, format_share
 from .model import Goal, Limit, Verdict
 
 BLAME_SHARE = 0.01
-"""The generator did not keep up if it sent this much less than asked, or as many frames met a full queue; its
-receiver is to blame from this share of the loss on (tests/truth/test_mixed_faults.py)."""
+"""The generator did not keep up if it sent this share less than asked, or if as large a share met a full queue; its
+receiver is to blame if it lost this share of the missing frames (tests/truth/test_mixed_faults.py)."""
 CPU_LIMIT_PERCENT = 85.0
 """TRex's own console shows a core's load in red from here on."""
 LINK_DOWN = (Limit.LINK, ("a link went down",))
 
 
 def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
-    """Who caused the loss in these windows, and the evidence.
+    """Find who caused the loss in these windows, and the evidence for it.
 
-    The offered load is what was sent, so less than asked alone is no evidence against the generator, unless
-    no window is bad or nothing is known of its queues and CPU.
+    The offered load is what was sent. So sending less than asked is evidence against the generator only where no window
+    is bad, or where nothing is known of its queues and CPU.
     """
     if not all(w.link_up for w in windows):
         return LINK_DOWN
     ierrors, lost = sum(w.ierrors for w in windows), sum(w.lost for w in windows)
     if ierrors and ierrors >= BLAME_SHARE * lost:
-        own = min(ierrors, lost)  # read a little earlier or later than the frames
+        own = min(ierrors, lost)  # the counters are read at slightly different times
         return Limit.GENERATOR_RX, (f"the tester's receiving port lost {own} of {lost} frames itself (ierrors)",)
     behind, strained = _behind(windows), _strained(plan, windows)
     unknown = all(w.queue_full is w.queue_full_anywhere is w.cpu_percent is None for w in windows)
@@ -39,12 +39,12 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
 
 
 def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
-    """Who caused the loss in the windows in which it set in, of all these.
+    """Find who caused the loss in its first windows (onset), given all windows.
 
-    A generator that sends more later, and is at no limit of its own then, was not the limit before.
+    A generator that later sends more without being at its own limit was not the limit before.
     """
     after_first = windows[windows.index(onset[0]) + 1 :]
-    if not windows[-1].link_up and not any(w.received for w in after_first):  # it is seen down later than it is
+    if not windows[-1].link_up and not any(w.received for w in after_first):  # the link is reported down late
         return LINK_DOWN
     limit, reasons = blame(plan, onset)
     if limit is not Limit.GENERATOR_TX:
@@ -67,9 +67,17 @@ def _behind(windows: Sequence[Window]) -> tuple[str, ...]:
 
 
 def _strained(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
-    """Evidence that the generator was at its own limit, where its frames come in bursts."""
-    reasons = []
-    queue_full = _queue_full(windows, len(plan.directions))
+    """Collect evidence that the generator was at its own limit, where its frames come in bursts.
+
+    Where only the sum of all ports' full queues is known, each direction has its share of it. TRex counts retries,
+    which delay frames and lose none: a direction that sent what was asked had no part in them.
+    """
+    reasons: list[str] = []
+    own = [w.queue_full for w in windows if w.queue_full is not None]
+    directions = len(plan.directions)
+    may_share = directions == 1 or _behind(windows)
+    shared = sum(w.queue_full_anywhere or 0 for w in windows) / directions if may_share else 0.0
+    queue_full = sum(own) if own else shared
     if queue_full > BLAME_SHARE * sum(w.sent for w in windows):
         reasons.append(f"its transmit queue was full {queue_full:.0f} times")
     cpu = [w.cpu_percent for w in windows if w.cpu_percent is not None]
@@ -78,26 +86,13 @@ def _strained(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _queue_full(windows: Sequence[Window], directions: int) -> float:
-    """Count how often the sending port's queue was full; where only the sum over all ports is known, a share of it.
-
-    TRex counts retries, which delay frames and lose none: a direction that sent what was asked had no part in them.
-    """
-    own = [w.queue_full for w in windows if w.queue_full is not None]
-    if own:
-        return sum(own)
-    if directions > 1 and not _behind(windows):
-        return 0.0
-    return sum(w.queue_full_anywhere or 0 for w in windows) / directions
-
-
 def misses(asked_pps: float, sent_pps: float) -> bool:
-    """Test whether less was sent than a generator that keeps up would send."""
+    """Test whether the generator fell short of the rate asked for."""
     return sent_pps < asked_pps * (1 - BLAME_SHARE)
 
 
 def limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
-    """Find the limit of the load where no loss lasted; tail: the windows in which the sender is judged."""
+    """Find what limited the load where no loss lasted. tail: the windows in which the sender is judged."""
     if not all(w.link_up for w in windows):
         return LINK_DOWN
     shortfall = (*_behind(tail), *_strained(plan, tail))
@@ -105,7 +100,7 @@ def limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Win
 
 
 def without_loss(plan: Plan, windows: Sequence[Window], goals: tuple[Goal, ...], carried_pps: float) -> Verdict:
-    """The verdict where no rate of a search lost more than its first goal; the last windows show a sender that lags."""
+    """The verdict where no rate of a search lost more than its first goal; its last windows show a slow sender."""
     limit, reasons = limit_without_loss(plan, windows, windows[-plan.windows :])
     most = f"no loss above {format_share(goals[0].loss)} up to {format_pps(carried_pps)}, the most that was offered"
     return Verdict(limit, reasons or (most,), carried_pps, last_good_pps=carried_pps, goals=goals)

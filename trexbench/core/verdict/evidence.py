@@ -1,6 +1,6 @@
-"""The windows that a direction's verdict is made of: without those of a stall, nor what the path itself loses.
+"""The windows that a direction's verdict rests on: without stalls, and corrected for what the path itself loses.
 
-Loss that lasted is a stall where the rate at which it began was held again later and carried.
+Sustained loss is a stall where the rate at which it began was held again later and carried.
 """
 
 from __future__ import annotations
@@ -21,67 +21,58 @@ SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)
 AT_ONCE = 1e-6
 """Times, and rates as shares, that differ by no more are the same."""
 STOOD = 0.2
-"""A sample, or a look, that lost more than this share may be one in which the DUT stood still for a while
+"""In a sample or look that lost more than this share the DUT may have stood still for a while
 (benchmarks/verdicts.py: stalls)."""
 
 
 @dataclass(frozen=True)
 class Recheck:
-    """A rate that was held once more after loss had lasted there, to its end. carried: without loss at last.
-
-    stood: the DUT may have stood still for a while, which is no loss of a first bad rate: the stall went on.
-    """
+    """A rate that was held once more, to its end, after sustained loss there."""
 
     begin_s: float
     asked_pps: float
-    carried: bool
-    stood: bool
-
-    def clears(self, first: Window) -> bool:
-        """Test whether this rate, or a higher one, was carried after the loss that this window begins."""
-        return self.carried and self.begin_s >= first.end_s and self.asked_pps >= first.asked_pps * (1 - AT_ONCE)
+    carried: bool  # without loss in the second half
+    stood: bool  # the DUT may have stood still for a while: the stall went on, which says nothing of the rate
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One direction's windows for the verdict, in order and as on a sound path; and what was set aside.
-
-    sending: of the windows those in which something was sent.
-    cut_short: the first window of a stall that the ramp did not outlast: what lies above its rate is not known.
-    repeated: begin and end of saturation that was measured again since its first rate was carried by chance.
-    """
+    """One direction's windows for the verdict, in order and as on a sound path; and what was set aside."""
 
     windows: Sequence[Window]
     stalls: tuple[Stall, ...] = ()
-    cut_short: Window | None = None
+    cut_short: Window | None = None  # the first of a stall that the ramp did not outlast: higher rates are unknown
     path: FramePath = SOUND
-    repeated: tuple[tuple[float, float], ...] = ()
+    repeated: tuple[tuple[float, float], ...] = ()  # begin and end of ramps repeated: the first bad rate was carried
 
     @property
     def sending(self) -> Sequence[Window]:
+        """The windows in which something was sent."""
         return [w for w in self.windows if w.sent]
 
 
 @once
 def find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
-    """The windows that count, after every stall is set aside."""
-    plan, path, stalls = measured.plan, find_path(measured, direction), list[Stall]()
+    """The windows that count once every stall is set aside: loss whose rate, or a higher one, was carried later."""
+    plan, path = measured.plan, find_path(measured, direction)
     windows = [path.correct(window) for window in measured.sending(direction)]
     end_s, cut_short = windows[-1].end_s if windows else 0.0, None
-    repeated: list[tuple[float, float]] = []
+    stalls, repeated = list[Stall](), list[tuple[float, float]]()
     rechecks = find_rechecks(measured, direction)
     seen = measured_windows(plan, measured.samples, direction, SEEN_PHASES) if rechecks else []
     seen = [path.correct(window) for window in seen]
     while rechecks and (row := find_loss(plan, windows)):
         first = windows[row[0]]
-        carried = [one.asked_pps for one in rechecks if one.clears(first)]
+        later = [recheck for recheck in rechecks if recheck.carried and recheck.begin_s >= first.end_s]
+        carried = [one.asked_pps for one in later if one.asked_pps >= first.asked_pps * (1 - AT_ONCE)]
         if not carried:
             break
         lost = list(_lossy_row(plan, windows[row[0] :], len(row)))
         carried += [w.asked_pps for w in windows[row[0] + len(lost) :] if not w.is_bad(plan.loss_threshold)]
-        stall = [*_stalls(plan, direction, [w for w in seen if w.begin_s >= first.begin_s], max(carried))]
-        stalls += stall
-        repeated += [] if stall else [(first.begin_s, lost[-1].end_s)]
+        if stall := _find_stall(plan, direction, [w for w in seen if w.begin_s >= first.begin_s], max(carried)):
+            stalls.append(stall)
+        else:
+            repeated.append((first.begin_s, lost[-1].end_s))
         if lost[-1].end_s >= end_s and cut_short is None:
             cut_short = first
         del windows[row[0] : row[0] + len(lost)]
@@ -91,11 +82,11 @@ def find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
 
 
 def find_rechecks(measured: RunWindows, direction: Direction) -> list[Recheck]:
-    """All that were held to their end, as far as this direction goes.
+    """The direction's rechecks that were held to their end.
 
-    The DUT may need the first half to get over what came before: a stall's end, or the load of the hold.
+    The second half decides: the DUT may need the first to recover from a stall, or from the load of the hold.
     """
-    plan, samples, path, found = measured.plan, measured.samples, find_path(measured, direction), list[Recheck]()
+    plan, samples, path, rechecks = measured.plan, measured.samples, find_path(measured, direction), list[Recheck]()
     for inside in by_trial(samples, Phase.RECHECK).values():
         before, last = inside[0] - 1, inside[-1]
         if last + 1 == len(samples):
@@ -106,15 +97,12 @@ def find_rechecks(measured: RunWindows, direction: Direction) -> list[Recheck]:
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
         parts = (build_window(direction, pair) for pair in pairwise(samples[before : last + 1]))
         stood = any(part.lost > STOOD * part.sent for part in parts)
-        found.append(Recheck(samples[before].t_s, window.asked_pps, carried and window.sent > 0, stood))
-    return found
+        rechecks.append(Recheck(samples[before].t_s, window.asked_pps, carried and window.sent > 0, stood))
+    return rechecks
 
 
 def _lossy_row(plan: Plan, windows: Sequence[Window], least: int = 1) -> Iterator[Window]:
-    """The lossy windows at the beginning that follow one another without a break.
-
-    least: so many are known to be lossy together.
-    """
+    """Yield the lossy windows at the beginning, without a break between them; the first ``least`` count as lossy."""
     end_s = windows[0].begin_s
     for i, window in enumerate(windows):
         if (i >= least and window.excess(plan.loss_threshold) <= 0) or window.begin_s > end_s + AT_ONCE:
@@ -123,25 +111,25 @@ def _lossy_row(plan: Plan, windows: Sequence[Window], least: int = 1) -> Iterato
         end_s = window.end_s
 
 
-def _stalls(plan: Plan, direction: Direction, seen: Sequence[Window], carried_pps: float) -> Iterator[Stall]:
-    """Yield the stall that the first of these windows begins, as far as its rates were carried later.
+def _find_stall(plan: Plan, direction: Direction, seen: Sequence[Window], carried_pps: float) -> Stall | None:
+    """Find the stall that begins with the first of these windows, as far as its rates were carried later.
 
-    A DUT that varies may carry its first bad rate by chance: that makes no stall of its saturation. Where nothing was
-    forwarded, the length follows from what was lost.
+    None where the DUT carried its first bad rate by chance, as one that varies may: it is saturated all the same.
+    Where nothing was forwarded, the length follows from what was lost.
     """
     seen = [window for window in seen if window.sent]
     lost = list(_lossy_row(plan, seen))
     begin_s, end_s = lost[0].begin_s, lost[-1].end_s
     empty = [i for i, window in enumerate(seen) if window.blank]
     nothing = bool(empty) and empty[0] < len(lost)
-    if nothing:  # it goes on over a pause, and what is lost after it has ended, in the same row, is no part of it
+    if nothing:  # the stall spans a pause of the traffic; loss of the same row after its end is no part of it
         over = next((i for i in range(empty[0], len(seen)) if i not in empty), len(seen))
         lost = seen[max(0, empty[0] - 1) : over + 1 if over < len(lost) else over]
         begin_s, end_s = lost[0].end_s - lost[0].down_s, lost[-1].begin_s + lost[-1].down_s
     elif lost[: plan.windows][-1].asked_pps > carried_pps * (1 + AT_ONCE):
-        return
+        return None
     else:
         lost = [window for window in lost if window.asked_pps <= carried_pps * (1 + AT_ONCE)]
         end_s = lost[-1].end_s
     sent = sum(window.sent for window in lost)
-    yield Stall(direction, begin_s, end_s - begin_s, sent, sum(window.lost for window in lost), nothing)
+    return Stall(direction, begin_s, end_s - begin_s, sent, sum(window.lost for window in lost), nothing)

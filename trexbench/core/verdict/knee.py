@@ -1,4 +1,4 @@
-"""Windows of a ramp -> the rate at which sustained loss sets in: an estimate, and the interval in which it lies.
+"""The knee of a ramp: the rate at which sustained loss sets in, as an estimate and the interval that holds it.
 
 Each number says what became worse without it, in ramps of the classes of benchmarks/truth.py. With all of them 95 % of
 the errors are below 2.2 %, and 97 % of the intervals hold the knee (911 directions, --runs 100 --seed 30401); another
@@ -23,11 +23,11 @@ from .belief import flag_chance
 Array = NDArray[np.float64]
 
 LOOKED = 15
-"""Windows from which the knee is estimated, the first bad one and those past it; and those that slow variation needs to
-show in a hold."""
+"""Windows from which the knee is estimated, from the first bad one on; and the fewest in a hold that show slow
+variation."""
 BAD_SAY = 0.5
-"""A bad window from the first bad one on counts by half as one: it has its say in the line, too. By a whole one,
-intervals of routers that vary by up to 3 % hold the knee in 94 of 100 runs."""
+"""Weight of a bad window from the first bad one on, which already shapes the fitted line. With a weight of 1, intervals
+of routers that vary by up to 3 % hold the knee in 94 of 100 runs."""
 GRID = 400
 SCATTERS = np.geomspace(1e-4, 0.05, 8)
 """Possible scatters of the received rate from window to window, as shares of the rate; all equally likely."""
@@ -38,46 +38,37 @@ ROUND = 0.15
 """Distance by which a line may miss the knee, as the curve bends there; a share of the step from good to bad.
 Without it, half of the interval is 0.8 % in place of 1.6 %, but those of steady routers hold the knee in 91 of 100."""
 EARLY = 0.5
-"""A varying router loses frames while its mean rate is still enough: so many scatters early, give or take one.
+"""Scatters, give or take one, by which a varying router loses frames before its mean rate falls short.
 Without it, the figures of routers that vary by up to 3 % are too high in 59 of 100 runs in place of 48, and their
 intervals hold the knee in 95 in place of 97 (604 directions, seeds 30401 and 30402)."""
 
 
 @dataclass(frozen=True)
 class Knee:
-    """Start of one direction's sustained loss: the windows that show it (find_loss); rates in frames per second.
+    """Start of one direction's sustained loss; rates in frames per second."""
 
-    maximum_pps: the best estimate; interval_pps: low and high, between which the knee lies in 95 of 100 runs.
-    last_good_pps, first_bad_pps: the offered rates before and at the beginning of the loss.
-    """
-
-    row: range
-    maximum_pps: float
-    interval_pps: tuple[float, float]
-    last_good_pps: float
-    first_bad_pps: float
+    row: range  # indexes of the windows that show the loss (find_loss)
+    maximum_pps: float  # the best estimate
+    interval_pps: tuple[float, float]  # low and high, between which the knee lies in 95 of 100 runs
+    last_good_pps: float  # offered in the window before the loss
+    first_bad_pps: float  # offered in the first window of the loss
 
 
 def find_knee(plan: Plan, windows: Sequence[Window], step_pps: float) -> Knee | None:
-    """The knee of a ramp's windows that all sent something; None without sustained loss.
+    """The knee of a ramp's windows, all of which sent something; None without sustained loss.
 
-    step_pps: by so much the load rises from one window to the next.
+    step_pps: rise of the load from one window to the next. The knee is the offered rate above which more than the
+    threshold is lost. Good and bad windows keep it between the last good and the first bad rate, sharply for a steady
+    router and less so for one whose limit varies. Within that bracket the windows from the first bad one on say where:
+    received over offered is modelled as straight in pieces, each segmentation and each scatter weighted by how likely
+    it makes these windows, and the first piece's line meets the share that must arrive there. The likelihood that
+    remains is spread over a grid of rates; its median is the estimate, and its central 95 % the interval
+    (tests/unit/test_analysis_truth.py, benchmarks/truth.py). A line that misses the bracket, as when throughput
+    collapses, has no say.
     """
     row = find_loss(plan, windows)
-    return locate(plan, windows, step_pps, row) if row else None
-
-
-def locate(plan: Plan, windows: Sequence[Window], step_pps: float, row: range) -> Knee:
-    """The knee of windows of which these are the first that show sustained loss.
-
-    It is the offered rate above which more than the threshold is lost. Which windows were good and which were bad keeps
-    it between the last good and the first bad rate, sharply for a steady router and less so for one whose limit varies.
-    Within that bracket the windows from the first bad one on say where: received over offered is taken for straight in
-    pieces, each way to cut it and each scatter as likely as it makes these windows, and the first piece's line meets
-    the share that must arrive there. What both leave likely is spread over a grid of rates; its
-    median is the estimate, and 95 % of it the interval (tests/unit/test_analysis_truth.py, benchmarks/truth.py). A line
-    that misses the bracket, as when throughput collapses, has no say.
-    """
+    if not row:
+        return None
     index, first = row[0], windows[row[0]].sent_pps
     if index == 0:
         return Knee(row, 0.0, (0.0, first), 0.0, first)
@@ -88,8 +79,8 @@ def locate(plan: Plan, windows: Sequence[Window], step_pps: float, row: range) -
 def find_loss(plan: Plan, windows: Sequence[Window]) -> range:
     """Indexes of the first windows that show sustained loss, of windows that all sent something; empty without it.
 
-    So many windows in a row (Plan.windows) lose more than the threshold, and together more than the ports' skew
-    explains. Where that hides what single windows lose, so many sums over several windows do: it grows with none.
+    Plan.windows windows in a row lose more than the threshold, and together more than the ports' skew explains. Where
+    the skew hides the loss of single windows, sums over several windows stand in for them: it does not add up.
     """
     sums = list(accumulate((w.excess(plan.loss_threshold) for w in windows), initial=0.0))
     hidden = bool(windows) and windows[-1].skew > plan.loss_threshold * windows[-1].sent
@@ -100,7 +91,7 @@ def find_loss(plan: Plan, windows: Sequence[Window]) -> range:
         for start in range(len(windows) - span + 1):
             lost = sums[start + span] - sums[start]
             if all(lossy[start : start + span : length]) and lost > windows[start + span - 1].skew:
-                # The row may begin before the loss does: that begins where the sums rise by more than the skew.
+                # The row may begin before the loss, which begins where the sums rise by more than the skew.
                 least, slack = min(sums[start : start + span]), windows[start + span - 1].skew
                 first = max(i for i in range(start, start + span) if sums[i] <= least + slack)
                 return range(first, max(start + span, min(first + plan.windows, len(windows))))
@@ -120,8 +111,8 @@ def find_sustained(flags: Sequence[bool], count: int) -> int | None:
 def scatter_pps(windows: Sequence[Window]) -> float:
     """Standard deviation of the received rate about its trend; 0 for fewer than three windows.
 
-    From second differences, which are zero on a straight trend. Of normal values, theirs have sqrt(6) times the
-    standard deviation, and a median size of 0.674 of that, which a bend of the curve here and there does not change.
+    It comes from second differences, which are zero on a straight trend. For normal values they have sqrt(6) times the
+    standard deviation, and a median size of 0.674 of that, which a few bends of the curve do not change.
     """
     rates = [w.received_pps for w in windows]
     bends = [abs(rates[i] - 2 * rates[i + 1] + rates[i + 2]) for i in range(len(rates) - 2)]
@@ -149,9 +140,9 @@ def _spread(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) 
     unit, threshold = windows[index].sent_pps, plan.loss_threshold
     good = max((_carried(w) for w in windows[:index] if w.sent_pps <= unit), default=0.0) / unit
     step = max(1 - good, step_pps / 5 / unit)
-    # The load also rises within a window of several samples, and only its end may be beyond the knee.
+    # The load also rises within a window of several samples, so only the window's end may be beyond the knee.
     rise = step_pps * max(0.0, 1 - plan.sample_s / plan.window_s) / 2 / unit
-    # A stall that began past the first bad window says nothing of how much is received at which rate.
+    # A stall past the first bad window says nothing of how much is received at which rate.
     seen = [w for i, (w, near) in enumerate(zip(windows, near_blanks(windows), strict=True)) if i <= index or not near]
     past = seen[index : index + LOOKED]
     most = scatter_pps(past) / unit
@@ -176,9 +167,9 @@ def _spread(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) 
 
 @dataclass(frozen=True)
 class _Pieces:
-    """All pieces that begin at one window, by last window, scatter and slope; weights: logarithms."""
+    """All pieces that begin at one window; axes: last window, scatter, slope."""
 
-    weights: Array
+    weights: Array  # logarithms of the likelihood
     offered: Array
     received: Array
     slope: Array
@@ -187,28 +178,28 @@ class _Pieces:
 
 
 def _knee_density(offered: Array, received: Array, rates: Array, good: float, kept: float) -> Array:
-    """Return the likelihood of the knee at each rate, for each of SCATTERS, which are weighed against one another.
+    """Return the likelihood of the knee at each rate for each of SCATTERS: shape (scatters, rates).
 
-    All rates as shares of the first bad one. offered, received: of the windows from the first bad one on. rates: evenly
-    spaced. good: the last one that was carried; kept: the share that must arrive. The knee is where the first piece's
-    line meets that share, or, since a bend may hide before the first window, anywhere between there and ``good``: the
-    likelier, the more gently loss sets in.
+    All rates are shares of the first bad one. offered, received: of the windows from the first bad one on; rates:
+    evenly spaced; good: the last one that was carried; kept: the share that must arrive. The knee is where the first
+    piece's line meets that share, or, since a bend may hide before the first window, anywhere between there and
+    ``good``: the likelier, the more gently loss sets in.
     """
     count = len(offered)
-    # One bend is expected in a stretch as long as the first bad rate, as where another queue fills.
+    # One bend, as where another queue fills, is expected in a stretch as long as the first bad rate.
     bends = np.clip(np.diff(offered, prepend=offered[0]), 1e-3, 0.5)
     after = np.zeros((count + 1, len(SCATTERS)))
     for begin in range(count - 1, -1, -1):
-        found = _pieces_from(offered[begin:], received[begin:])
+        pieces = _pieces_from(offered[begin:], received[begin:])
         straight = np.concatenate([[0.0], np.cumsum(np.log(1 - bends[begin + 1 :]))])
         ends = np.append(np.log(bends[begin + 1 :]), 0.0)
-        found.weights[:] += ((straight + ends)[:, None] + after[begin + 1 :])[:, :, None]
-        after[begin] = np.logaddexp.reduce(found.weights, axis=(0, 2))
-    return _meeting(found, np.exp(found.weights - after[0].max()), offered[0], rates, good, kept)
+        pieces.weights[:] += ((straight + ends)[:, None] + after[begin + 1 :])[:, :, None]
+        after[begin] = np.logaddexp.reduce(pieces.weights, axis=(0, 2))
+    return _meeting(pieces, np.exp(pieces.weights - after[0].max()), offered[0], rates, good, kept)
 
 
 def _pieces_from(offered: Array, received: Array) -> _Pieces:
-    """Straight pieces from the first of these windows to each, with the likelihood of their windows."""
+    """Fit a line from the first of these windows to each of the others, with the likelihood of the windows."""
     x, y = offered - offered[0], received - received[0]
     m = np.arange(1, len(x) + 1)[:, None, None]
     xm, ym = np.cumsum(x)[:, None, None] / m, np.cumsum(y)[:, None, None] / m
@@ -223,12 +214,12 @@ def _pieces_from(offered: Array, received: Array) -> _Pieces:
     return _Pieces(weights, xm + offered[0], ym + received[0], slope, var / m, posterior)
 
 
-def _meeting(found: _Pieces, likely: Array, first: float, rates: Array, good: float, kept: float) -> Array:
-    """Where the lines of pieces meet the share that must arrive."""
+def _meeting(pieces: _Pieces, likely: Array, first: float, rates: Array, good: float, kept: float) -> Array:
+    """Return the likelihood of each rate, by scatter, as the place where a piece's line meets the share ``kept``."""
     scatter, spacing = SCATTERS[None, :, None], rates[1] - rates[0]
-    closing = np.maximum(SCATTERS[0], kept - found.slope)  # else as good as parallel
-    knee = found.offered - (kept * found.offered - found.received) / closing
-    lies_var = found.level_var + found.slope_var * (knee - found.offered) ** 2 + scatter**2
+    closing = np.maximum(SCATTERS[0], kept - pieces.slope)  # else as good as parallel
+    knee = pieces.offered - (kept * pieces.offered - pieces.received) / closing
+    lies_var = pieces.level_var + pieces.slope_var * (knee - pieces.offered) ** 2 + scatter**2
     error = np.sqrt(lies_var / closing**2 + (0.6 * spacing) ** 2 + (ROUND * (1 - good)) ** 2)
     hidden = np.where(knee > good, 1 - np.exp(-np.maximum(0, first - knee) / closing), 0.0)
     apart = (rates - (knee - EARLY * (scatter - SCATTERS[0]))[..., None]) / error[..., None]

@@ -30,37 +30,33 @@ HISTORY_LOAD = median(LATENCY_LOADS)
 
 @dataclass(frozen=True)
 class Latency:
-    """One direction at one load; times in seconds, rates in frames per second of that direction.
+    """Latency of one direction at one load. Times are None where no tagged frame came back, or none was timed.
 
-    share: of the throughput found. sent_pps, loss: of all frames, tagged or not; ierrors: frames that the tester's own
-    port lost. lossy: the loss is above the plan's threshold, beyond what the path loses at every rate. sent, received:
-    tagged frames. mean_s: of the generator's averages, one per sample; p50_s, p99_s: percentiles, as upper ends of the
-    generator's buckets, which have one significant digit; jitter_s: of RFC 3550, at the end. Times are None where no
-    tagged frame came back, or the generator reports none.
+    Percentiles are upper ends of the generator's buckets, which have one significant digit.
     """
 
     direction: Direction
-    share: float
+    share: float  # of the throughput found
     trial: int
     offered_pps: float
-    sent_pps: float
-    loss: float | None
-    lossy: bool
-    ierrors: int
-    sent: int
-    received: int
-    mean_s: float | None = None
+    sent_pps: float  # all frames, tagged or not
+    loss: float | None  # share of all frames
+    lossy: bool  # the loss is above the plan's threshold, beyond what the path loses at every rate
+    ierrors: int  # frames that the tester's own port lost
+    sent: int  # tagged frames
+    received: int  # tagged frames
+    mean_s: float | None = None  # of the generator's averages, one per sample
     min_s: float | None = None
     max_s: float | None = None
     p50_s: float | None = None
     p99_s: float | None = None
-    jitter_s: float | None = None
+    jitter_s: float | None = None  # RFC 3550, at the end
     out_of_order: int = 0
     duplicate: int = 0
 
     @property
     def short(self) -> bool:
-        """The generator did not send this load."""
+        """True if the generator sent less than this load."""
         return misses(self.offered_pps, self.sent_pps)
 
     @property
@@ -73,12 +69,12 @@ class Latency:
 
 
 def tagged_pps(offered_pps: float) -> float:
-    """Rate of tagged frames, of those offered in one direction."""
+    """Rate of tagged frames among those offered in one direction."""
     return min(TAGGED_PPS, TAGGED_SHARE * offered_pps)
 
 
 def find_latencies(plan: Plan, samples: Sequence[Sample]) -> tuple[Latency, ...]:
-    """Every direction at every load that was measured to its end, loads ascending."""
+    """Every direction's latency at every load that was held to its end, loads ascending."""
     measured, loads = RunWindows(plan, samples), by_trial(samples, Phase.LATENCY_DRAIN)
     return tuple(_latency(measured, trial, direction) for trial in loads for direction in plan.directions)
 
@@ -108,9 +104,8 @@ def history_latency(latencies: Sequence[Latency]) -> float | None:
 
     None where any direction has none: the other's alone would look like a change.
     """
-    found = [one.history_s for one in latencies if one.share == HISTORY_LOAD]
-    means = [mean for mean in found if mean is not None]
-    return max(means, default=None) if len(means) == len(found) else None
+    means = [one.history_s for one in latencies if one.share == HISTORY_LOAD]
+    return None if None in means else max((mean for mean in means if mean is not None), default=None)
 
 
 def bucket_end_us(low_us: int) -> int:
@@ -120,7 +115,7 @@ def bucket_end_us(low_us: int) -> int:
 
 
 def quantile_s(counters: LatencyCounters, share: float) -> float | None:
-    """The time that this share of the frames did not exceed; the maximum where the buckets hold too few frames."""
+    """Time within which this share of the frames came back; the maximum where the buckets hold too few frames."""
     if not counters.received:
         return None
     wanted, seen = ceil(share * counters.received), 0
@@ -137,9 +132,13 @@ def quantile_s(counters: LatencyCounters, share: float) -> float | None:
 def _latency(measured: RunWindows, trial: int, direction: Direction) -> Latency:
     held, after, window, offered_pps = find_held(measured.samples, direction, LATENCY_PHASES, trial)
     last = after.reading.latency.get(direction.tx) or LatencyCounters(0, 0)
+
+    def averages(readings: Iterable[LatencyCounters]) -> list[float]:
+        return [one.average_s for one in readings if one.average_s is not None and one.received]
+
     # The first reading still contains effects of the start.
-    readings = [s.reading.latency[direction.tx] for s in held[1:] or held if direction.tx in s.reading.latency]
-    known = _averages(readings) or _averages([last])
+    readings = (s.reading.latency[direction.tx] for s in held[1:] or held if direction.tx in s.reading.latency)
+    known = averages(readings) or averages([last])
     return Latency(
         direction=direction,
         share=LATENCY_LOADS[trial - 1],
@@ -160,7 +159,3 @@ def _latency(measured: RunWindows, trial: int, direction: Direction) -> Latency:
         out_of_order=last.out_of_order,
         duplicate=last.duplicate,
     )
-
-
-def _averages(readings: Iterable[LatencyCounters]) -> list[float]:
-    return [one.average_s for one in readings if one.average_s is not None and one.received]

@@ -20,7 +20,7 @@ class Limit(str, Enum):
 
 
 NOT_FINISHED = "not-finished"
-"""The code of the doubt that a search has used its looks up before its intervals were narrow enough."""
+"""Code of the warning that a search used up its looks before its intervals were narrow enough."""
 
 
 @dataclass(frozen=True)
@@ -33,26 +33,24 @@ class RunWarning:
 
 @dataclass(frozen=True)
 class Goal:
-    """The highest rate at which no more than a share of the frames (loss) is lost, of several that a search sought.
+    """A search's result for one goal: the highest rate at which no more than the share ``loss`` of the frames is lost.
 
-    maximum_pps: the estimate. low_pps, high_pps: rates that were offered, the one below the loss, the other above
-    it, or the wider interval of a DUT that varies; None where none stood. sure: the probability that the
-    knee lies between them, None where the method states none. received_pps: the median rate received at the good rate
-    that low_pps is, or lies below. Of MLRsearch, maximum_pps and received_pps are its conditional throughput, low_pps
-    and high_pps its relevant bounds.
+    low_pps, high_pps: offered rates below and above the loss, or the wider interval of a DUT that varies; None where
+    none stood. For MLRsearch maximum_pps and received_pps are its conditional throughput, low_pps and high_pps its
+    relevant bounds.
     """
 
     loss: float
-    maximum_pps: float
+    maximum_pps: float  # the estimate
     low_pps: float | None
     high_pps: float | None
-    sure: float | None
-    received_pps: float | None
+    sure: float | None  # probability that the knee lies between them; None where the method states none
+    received_pps: float | None  # median at the good rate that low_pps is, or lies below
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A strategy's conclusion about one direction; fields as in DirectionResult."""
+    """A strategy's conclusion about one direction. The fields are explained in DirectionResult."""
 
     limit: Limit
     reasons: tuple[str, ...]
@@ -66,7 +64,7 @@ class Verdict:
 
     @property
     def confirm_pps(self) -> float:
-        """The rate that a trial should confirm: the lower end of the interval, which a steady router carries."""
+        """The rate for a trial to confirm: the lower end of the interval, which a steady router carries."""
         return self.maximum_pps if self.low_pps is None else self.low_pps
 
     @property
@@ -78,11 +76,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Trial:
-    """One confirmation: a rate was held and drained, and totals compared."""
+    """One confirmation trial: a rate was held and drained, and totals compared."""
 
     number: int
-    offered_pps: float
-    """The rate asked for; the rate sent where the generator sent less."""
+    offered_pps: float  # asked for; or sent, where the generator sent another rate
     sent: int
     received: int
     loss: float | None
@@ -95,24 +92,21 @@ class DirectionResult(Verdict):
 
     Where a knee was sought (Plan.seeks_knee): maximum_pps is the best estimate of the rate above which more than the
     threshold is lost. It is a statement about the DUT only where at_least is False: then the knee lies between low_pps
-    and high_pps in 95 of 100 runs (see core.verdict.knee), of a search with the probability that its goal states. Where
+    and high_pps in 95 of 100 runs (see core.verdict.knee), in a search with the probability that its goal states. Where
     at_least is True the direction carried *at least* that much, and there is no interval. last_good_pps, first_bad_pps:
-    the offered rates before and at the beginning of the sustained loss.
+    the offered rates before and at the beginning of the sustained loss. goals: of a search; the first one's figures are
+    those of the direction.
 
     Where the target was offered at once: maximum_pps is the mean rate received over the hold, without its first window.
     Where at_least is False the DUT forwards no more of the offered load, which is not a loss-free throughput; low_pps
     and high_pps are two standard errors of that mean away from it; first_bad_pps is the offered load.
-
-    goals: of a search, the one whose figures are those above first.
-    max_received_pps: the largest rate received in any window, which past the knee may be more than maximum_pps.
-    sent, received: frames of the whole run, warm-up and trials included.
     """
 
     direction: Direction
     at_least: bool
-    max_received_pps: float
+    max_received_pps: float  # in any window; past the knee it may exceed maximum_pps
     hold_loss: float | None
-    sent: int
+    sent: int  # frames of the whole run, warm-up and trials included
     received: int
     trials: tuple[Trial, ...]
 
@@ -123,17 +117,14 @@ class DirectionResult(Verdict):
 
 @dataclass(frozen=True)
 class Stall:
-    """Loss that lasted, but not at its rate: held again later, that was carried. begin_s: on the run's clock.
-
-    sent, lost: frames while it lasted. nothing_forwarded: for at least one window; length_s follows from what was lost.
-    """
+    """Sustained loss that is no limit: its rate was held again later, and carried."""
 
     direction: Direction
-    begin_s: float
+    begin_s: float  # on the run's clock
     length_s: float
-    sent: int
+    sent: int  # frames, while it lasted
     lost: int
-    nothing_forwarded: bool
+    nothing_forwarded: bool  # for at least one window; then length_s follows from what was lost
 
 
 @dataclass(frozen=True)
@@ -152,7 +143,7 @@ class Analysis:
 
     @property
     def unanswered(self) -> str:
-        """The reason why this is no answer to what was asked; empty where it is one."""
+        """The reason why the run does not answer what was asked; empty where it does."""
         reasons = [reason for one in self.directions if one.limit is Limit.UNKNOWN for reason in one.reasons]
         reasons += [one.text for one in self.warnings if one.code == NOT_FINISHED]
-        return reasons[0] if reasons else ""
+        return next(iter(reasons), "")

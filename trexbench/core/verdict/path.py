@@ -1,7 +1,8 @@
-"""Effects on frames at any rate, which are no limit: a cable that loses some, a switch that doubles some, strangers.
+"""Faults of the path that show at every rate and are no limit: lost, duplicated and foreign frames.
 
-Judged by sums over rows of windows: what two ports' clocks differ by is in a row's ends only. benchmarks/verdicts.py
-shows what numbers do: directions with lossy cables and duplicates that are laid to the DUT, or are bounds.
+They are judged by sums over rows of windows, since the skew of two ports' counters is in a row's ends only.
+benchmarks/verdicts.py shows the effect of each number: directions with lossy cables or duplicates that are laid to the
+DUT, or are bounds.
 """
 
 from __future__ import annotations
@@ -18,43 +19,39 @@ from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, build_window, measured_windows, near_blanks, once
 
 ROWS = 6
-"""Rows of windows whose shares must agree, but for two neighbours: something else may have happened there."""
+"""Rows of windows whose shares must agree, all but two: something else may have happened in those."""
 AGREE = 0.25
-"""Shares that differ by less than this part are the same, if they are of many frames."""
+"""Shares of many frames that differ by less than this part count as equal."""
 DRIFT = 0.1
 """A share that differs by this part between the lower and the upper half of the rows depends on the rate
 (test_wrong_verdicts: few frames lost ever more often).
 """
 SIGMAS = 3
 FEWEST_FRAMES = 400
-"""Missing frames from which on a share that rises with the rate is seen to rise."""
+"""Missing frames needed to see that a share rises with the rate."""
 APART = 0.5
-"""Rates of a search that differ by less than this part are the same: loss that depends on the rate must show it."""
+"""Rates of a search that differ by less than this part count as equal: loss that depends on the rate must show it."""
 
 
 @dataclass(frozen=True)
 class FramePath:
-    """All are shares of the frames sent, the same at every rate. lost: never came back.
-
-    extra: came back besides those sent. twice: of it, what tagged frames show to be duplicates. foreign: extra frames
-    come at a rate of their own.
-    """
+    """Shares of the frames sent, equal at every rate, that the path itself loses or adds."""
 
     lost: float = 0.0
-    extra: float = 0.0
-    twice: float = 0.0
-    foreign: bool = False
+    extra: float = 0.0  # came back besides those sent
+    twice: float = 0.0  # the part of ``extra`` that tagged frames show to be duplicates
+    foreign: bool = False  # frames of others come in at a rate of their own
 
     @property
     def doubtful(self) -> float:
-        """The extra frames of which nothing shows that they are duplicates: loss may hide behind them."""
+        """The extra frames that nothing shows to be duplicates: loss may hide behind them."""
         return self.extra - self.twice
 
     def correct(self, window: Window) -> Window:
-        """The window as it would be on a sound path; what is left of the loss may be the DUT's."""
+        """The window as it would be on a sound path; the loss that is left may be the DUT's."""
         if not self.lost and not self.twice:
             return window
-        # A share of few frames varies by chance, and a little less than the DUT's loss is left where they are many.
+        # The share of few frames varies by chance; of many, a little less than the DUT's loss is left.
         chance = 2 * sqrt(self.lost * window.sent)
         received = window.received / (1 - self.lost) / (1 + self.twice) + chance
         received = min(received, max(window.sent, window.received))
@@ -67,30 +64,34 @@ SOUND = FramePath()
 
 @once
 def find_path(measured: RunWindows, direction: Direction) -> FramePath:
-    """Judge the path by the warm-up and the lowest rates, of the ramp and of a search; a router's own limit shows in no
-    constant share.
+    """Judge the path by the warm-up and the lowest rates of the ramp and of a search.
+
+    A router's own limit never shows as a constant share.
     """
     plan, samples = measured.plan, measured.samples
     ramp = [w for w in measured.sending(direction) if w.phase is Phase.RAMP]
     ramp = [w for w, near in zip(ramp, near_blanks(ramp), strict=True) if not near]
     if not plan.seeks_knee or len(ramp) < plan.windows:
         return SOUND
-    warm, looks = _warm_window(samples, direction), measured_windows(plan, samples, direction, (Phase.SEARCH,))
-    share = _find_share(_with_looks(ramp, looks), warm)
+    windows = list(ramp)
+    for look in measured_windows(plan, samples, direction, (Phase.SEARCH,)):
+        if look.sent > 0 and all(abs(w.sent_pps - look.sent_pps) > APART * w.sent_pps for w in windows):
+            windows.append(look)
+    if len(windows) > len(ramp):
+        windows.sort(key=lambda window: window.sent_pps)
+    warm = _warm_window(samples, direction)
+    share = _find_share(windows, warm)
     if share > 0:
         return FramePath(lost=share)
     if share < -plan.loss_threshold:  # less moves the knee by less than the loss that counts
         return FramePath(extra=-share, twice=min(-share, _tagged_twice(samples, direction, -share)))
-    return FramePath(foreign=_is_foreign(_lowest(ramp), warm))
-
-
-def _with_looks(ramp: Sequence[Window], looks: Sequence[Window]) -> Sequence[Window]:
-    """The ramp's windows and those of a search whose rates are others, in the order of their rates."""
-    found = list(ramp)
-    for look in looks:
-        if look.sent > 0 and all(abs(one.sent_pps - look.sent_pps) > APART * one.sent_pps for one in found):
-            found.append(look)
-    return sorted(found, key=lambda window: window.sent_pps) if len(found) > len(ramp) else ramp
+    lowest = _lowest(ramp)
+    extra = sum(w.pending - w.lost for w in lowest)
+    if warm is None or extra < FEWEST_FRAMES:
+        return SOUND
+    # Foreign frames come in the warm-up at about the same rate as later.
+    pps = extra / sum(w.end_s - w.begin_s for w in lowest)
+    return FramePath(foreign=-warm.lost > pps / 2 * (warm.end_s - warm.begin_s))
 
 
 def _lowest(ramp: Sequence[Window]) -> Sequence[Window]:
@@ -98,10 +99,10 @@ def _lowest(ramp: Sequence[Window]) -> Sequence[Window]:
 
 
 def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:
-    """The share missing at every rate, negative where more came back; 0 where none is seen.
+    """Share of frames lost at every rate, negative where more came back than were sent; 0 where none is seen.
 
-    It is looked for in the lowest quarter of the ramp; in less of it, for the knee may lie there; and in the quarter
-    above, for something else may have happened there, but not less may have been missing.
+    It is sought in the lowest quarter of the ramp; in less of it, as the knee may lie there; and in the quarter above,
+    as something else may have happened below, but not less may have been missing there.
     """
     lowest = _lowest(ramp)
     parts = [lowest, *(ramp[: len(ramp) // part] for part in (8, 16, 32) if len(ramp) // part >= ROWS)]
@@ -115,7 +116,7 @@ def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:
 
 
 def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | None:
-    """The second half of the warm-up: the first one also contains the frames on their way."""
+    """The second half of the warm-up; the first half also contains the frames on their way."""
     warm = [i for i, sample in enumerate(samples) if sample.phase is Phase.WARMUP]
     if len(warm) < 2:
         return None
@@ -124,30 +125,30 @@ def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | No
 
 
 def _constant_share(windows: Sequence[Window], warm: Window | None) -> float | None:
-    """The share missing in these windows, if it is the same in rows of them and in the warm-up; else None.
+    """The share missing in these windows, if it agrees across rows of them and with the warm-up; else None.
 
-    The ports' skew may explain as many frames as must be missing in rows that agree.
+    At least as many frames must be missing as the ports' skew explains.
     """
     ends = [len(windows) * row // ROWS for row in range(ROWS + 1)]
     rows = [windows[begin:end] for begin, end in pairwise(ends) if end > begin]
-    on_way = [sum(w.pending for w in row) for row in rows]
+    pending = [sum(w.pending for w in row) for row in rows]
     fewest = max(FEWEST_FRAMES, windows[-1].skew)
     raw = [_Row.of(row) for row in rows]
-    # Frames on their way are known no better than to a frame of the warm-up: that may be worse than not at all.
-    less = [_Row(row.missing - pending, row.sent) for row, pending in zip(raw, on_way, strict=True)]
-    share = _same(raw, warm, max(fewest, 2 * sum(on_way)))
-    return _same(less, warm, fewest) if share is None else share
+    # The frames on their way are known only to a frame of the warm-up, so leaving them in may be nearer the truth.
+    share = _agreed_share(raw, warm, max(fewest, 2 * sum(pending)))
+    less = [_Row(row.missing - on_way, row.sent) for row, on_way in zip(raw, pending, strict=True)]
+    return _agreed_share(less, warm, fewest) if share is None else share
 
 
-def _same(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | None:
+def _agreed_share(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | None:
     middle = median_low(row.share for row in rows)
     if middle >= 1:  # a cable was pulled
         return None
     agreeing = [row for row in rows if row.is_like(middle)]
-    whole = _add(agreeing)
+    whole = _Row.total(agreeing)
     if len(agreeing) < max(2, len(rows) - 2) or abs(whole.missing) < fewest:
         return None
-    low, high = _add(agreeing[: len(agreeing) // 2]), _add(agreeing[len(agreeing) // 2 :])
+    low, high = _Row.total(agreeing[: len(agreeing) // 2]), _Row.total(agreeing[len(agreeing) // 2 :])
     if abs(high.share - low.share) > DRIFT * abs(low.share) + high.chance(middle) + low.chance(middle):
         return None
     if warm is not None and not _Row(warm.lost, warm.sent).is_like(whole.share):
@@ -165,12 +166,16 @@ class _Row(NamedTuple):
     def of(cls, windows: Sequence[Window]) -> _Row:
         return cls(sum(w.lost for w in windows), sum(w.sent for w in windows))
 
+    @classmethod
+    def total(cls, rows: Sequence[_Row]) -> _Row:
+        return cls(sum(row.missing for row in rows), sum(row.sent for row in rows))
+
     @property
     def share(self) -> float:
         return self.missing / self.sent
 
     def chance(self, share: float) -> float:
-        """By how much the share of so many frames differs by chance."""
+        """Deviation by chance of a share of the frames of this row."""
         return SIGMAS * sqrt(abs(share) / self.sent)
 
     def is_like(self, share: float) -> bool:
@@ -178,26 +183,13 @@ class _Row(NamedTuple):
 
 
 def alike(share: float, frames: float = inf) -> float:
-    """By how much shares of so many frames may differ from this one and be the same."""
+    """The distance within which another share, of this number of frames, counts as equal to this one."""
     size = abs(share)
     return AGREE * min(size, abs(1 - size)) + SIGMAS * sqrt(size / frames)
 
 
-def _add(rows: Sequence[_Row]) -> _Row:
-    return _Row(sum(row.missing for row in rows), sum(row.sent for row in rows))
-
-
-def _is_foreign(windows: Sequence[Window], warm: Window | None) -> bool:
-    """Test whether more came back than was sent, in the warm-up at about the same rate as later."""
-    extra = sum(w.pending - w.lost for w in windows)
-    if warm is None or extra < FEWEST_FRAMES:
-        return False
-    pps = extra / sum(w.end_s - w.begin_s for w in windows)
-    return -warm.lost > pps / 2 * (warm.end_s - warm.begin_s)
-
-
 def _tagged_twice(samples: Sequence[Sample], direction: Direction, extra: float) -> float:
-    """The share of tagged frames that came twice; where they bear out the extra share, that, for it is more exact."""
+    """The share of tagged frames that came twice; or the extra share if they confirm it, as it is more exact."""
     ends = {s.trial: s.reading.latency.get(direction.tx) for s in samples if s.phase is Phase.LATENCY_DRAIN}
     counts = [(one.duplicate, one.received - one.duplicate) for one in ends.values() if one is not None]
     twice, once = (sum(count[at] for count in counts) for at in (0, 1))

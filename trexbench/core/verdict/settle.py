@@ -1,7 +1,7 @@
-"""Rates that were held and drained, so that totals can be compared; and the tests that a claim of loss must stand.
+"""Rates that were held and drained, so that totals can be compared; and the tests that a claim of loss must pass.
 
-Held are confirmation trials and latency loads. A claim is tested against every frame counted after the drain, and
-against the trials.
+Confirmation trials and latency loads are held. A claim is tested against the trials, and against the totals after the
+drain.
 """
 
 from __future__ import annotations
@@ -21,18 +21,15 @@ from .model import Limit, Trial, Verdict
 from .path import alike, find_path
 
 FAR_MORE = 2.0
-"""A DUT that loses no larger share at so many times a rate is not saturated at that rate (benchmarks/verdicts.py)."""
+"""A DUT that loses no larger share at this many times a rate is not saturated at it (benchmarks/verdicts.py)."""
 
 
 class HeldRate(NamedTuple):
-    """One direction at one rate. samples: while sending; last: after the drain.
+    """One direction at one rate."""
 
-    window: of all frames from begin to drained, but with the sending part's rates, CPU and queue.
-    """
-
-    samples: Sequence[Sample]
-    last: Sample
-    window: Window
+    samples: Sequence[Sample]  # while sending
+    last: Sample  # after the drain
+    window: Window  # all frames from the start until drained, but rates, CPU and queue of the sending part
     offered_pps: float
 
 
@@ -43,10 +40,10 @@ def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Pha
 
 
 def hold_of(direction: Direction, samples: Sequence[Sample]) -> HeldRate:
-    """The rate held from the first of these samples, in silence, on; in silence, too, is the last one."""
+    """The rate held between the first and the last of these samples, both taken in silence."""
     held = [sample for sample in samples[1:] if sample.asked_pps]
     sending, drained = (build_window(direction, part) for part in (samples[: len(held) + 1], (samples[0], samples[-1])))
-    # The first sample contains the time that a start takes: the sent rate is that of the others, if there are any.
+    # The first sample includes the time that a start takes: the sent rate is that of the others, if there are any.
     sent_pps = build_window(direction, samples[1 if len(held) > 1 else 0 : len(held) + 1]).sent_pps
     window = sending._replace(
         end_s=drained.end_s,
@@ -61,9 +58,9 @@ def hold_of(direction: Direction, samples: Sequence[Sample]) -> HeldRate:
 
 
 def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]:
-    """Trials that were drained. One passes if the loss beyond the path is within the threshold.
+    """Trials that were drained. One passes if its loss, without that of the path, is within the threshold.
 
-    The trial's own loss is that of all frames; its offered load is what was sent.
+    Trial.loss counts all frames. The offered load is what was sent, where that differs from what was asked.
     """
     trials, path = [], find_path(measured, direction)
     for number in by_trial(measured.samples, Phase.CONFIRM_DRAIN):
@@ -76,7 +73,7 @@ def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]
 
 
 def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials: Sequence[Trial]) -> Verdict:
-    """The verdict, or what is left of one that the drain or the trials contradict."""
+    """The verdict, corrected or withdrawn where the drain or the trials contradict it."""
     if verdict.limit is not Limit.DUT or not measured.plan.seeks_knee:
         return verdict
     carried = (1 - find_evidence(measured, direction).path.lost) * (1 - measured.plan.loss_threshold)
@@ -93,7 +90,7 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
         return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
     if not failed or failed[0] is not trials[0]:
         return _at_least(verdict, confirmed)
-    # The rates that would have come through whole; in the hold, too, where no trial did.
+    # The lowest rate that came through in a failed trial; in the hold, too, where no trial passed.
     came = min(trial.received / carried / trial.sent * trial.offered_pps for trial in failed)
     hold = [w.received_pps for w in find_evidence(measured, direction).sending if w.phase is Phase.HOLD]
     if hold and not confirmed:
@@ -108,7 +105,7 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
 
 
 def _at_least(verdict: Verdict, confirmed_pps: float) -> Verdict:
-    """The verdict of a ramp, not below the rate confirmed: that may be of a zoom, which ramps once had."""
+    """Raise a ramp's verdict to the rate confirmed, which may be higher after the zoom that ramps once had."""
     low, high = verdict.low_pps, verdict.high_pps
     if verdict.goals or low is None or high is None:
         return verdict
@@ -117,7 +114,7 @@ def _at_least(verdict: Verdict, confirmed_pps: float) -> Verdict:
 
 
 def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> str:
-    """The reason why the windows' loss is none: frames had come back when the traffic had stopped. Empty: it is one."""
+    """Explain that missing frames were only late, as they had come back after the drain; empty if they were lost."""
     samples, evidence = measured.samples, find_evidence(measured, direction)
     drained = next((sample for sample in reversed(samples) if sample.phase is Phase.DRAIN), None)
     if drained is None or verdict.saturated_at_s is None or evidence.path.foreign:
@@ -136,7 +133,7 @@ def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> 
 
 
 def _none_without_loss(measured: RunWindows, failed: Sequence[Trial]) -> str:
-    """The reason why there is no rate without any loss; empty where a share may be lost, which one trial can show."""
+    """Explain that no rate was seen to lose nothing; empty where a share may be lost, which one trial can show."""
     if measured.plan.loss_threshold > 0 or not failed:
         return ""
     lowest = min(failed, key=lambda trial: trial.offered_pps)
@@ -147,9 +144,9 @@ def _none_without_loss(measured: RunWindows, failed: Sequence[Trial]) -> str:
 
 
 def _lost_less(measured: RunWindows, direction: Direction, verdict: Verdict, failed: Sequence[Trial]) -> str:
-    """The reason why this is no saturated DUT: at far higher rates it lost no larger share. Empty where it may be.
+    """Explain that the DUT is not saturated, as it lost no larger share at far higher rates; empty where it may be.
 
-    failed: trials; without any, the loss of a ramp that has found no good rate counts.
+    failed: trials. Without any, the first loss of a ramp that found no good rate is judged.
     """
     windows = find_evidence(measured, direction).sending
     lossy = [(trial.offered_pps, trial.loss or 0.0) for trial in failed]

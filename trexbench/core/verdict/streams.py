@@ -1,6 +1,6 @@
-"""Which of a direction's streams loses frames, first and how much: in a mix of sizes, which size.
+"""Loss of each of a direction's streams: how much, and which loses first; in a mix of sizes, which size.
 
-A small router's queue is full of frames, a shaper's or a bus's of bytes; the sizes' shares of the loss tell the two
+A small router's queue is limited in frames, a shaper's or a bus's in bytes; the sizes' shares of the loss tell the two
 apart.
 """
 
@@ -8,46 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ..load.plan import Direction
-from ..load.windows import MEASURED_PHASES, RunWindows, Window, count_streams, find_spans, find_unmarked
+from ..load.windows import MEASURED_PHASES, RunWindows, count_streams, find_spans, find_unmarked
 from .knee import find_sustained
 from .model import DirectionResult, RunWarning
 
 
 @dataclass(frozen=True)
 class StreamLoss:
-    """One stream of a direction. number: its place in the profile, from 0; frame_bytes: with FCS.
+    """One stream of a direction, in ramp and hold together, as the verdict counts them."""
 
-    sent, received, loss: of ramp and hold together, as the verdict counts them. knee_loss: the share lost in the first
-    windows of the direction's sustained loss (Plan.windows of them); None without that. lossy_from_pps: the rate
-    offered in this direction, all streams together, in the first window of the stream's own sustained loss.
-    """
-
-    number: int
-    frame_bytes: int
+    number: int  # its place in the profile, from 0
+    frame_bytes: int  # with FCS
     sent: int
     received: int
     loss: float | None
-    knee_loss: float | None
-    lossy_from_pps: float | None
-
-
-class _Part(NamedTuple):
-    """A window of the direction, and one stream's frames in it, without those on their way."""
-
-    window: Window
-    sent: int
-    received: int
-
-    @property
-    def lost(self) -> float:
-        return self.sent - self.received - self.window.pending * self.sent / self.window.sent
+    knee_loss: float | None  # in the first Plan.windows windows of the direction's sustained loss; None without that
+    lossy_from_pps: float | None  # the direction's offered rate where the stream's own sustained loss begins
 
 
 def find_stream_losses(measured: RunWindows, result: DirectionResult, sizes: Sequence[int]) -> tuple[StreamLoss, ...]:
-    """Every stream of the direction, in the profile's order; () where they were not counted in every window.
+    """Losses of the direction's streams, in the profile's order; () where they were not counted in every window.
 
     sizes: of the streams' frames.
     """
@@ -58,32 +40,37 @@ def find_stream_losses(measured: RunWindows, result: DirectionResult, sizes: Seq
     known = [(window, one) for window, one in paired if one is not None and window.sent]
     if not known or None in counts or len(known[0][1].sent) != len(sizes):
         return ()
-    found = []
+    windows, begin_s = [window for window, _ in known], result.saturated_at_s
+    knee_from = next((i for i, w in enumerate(windows) if begin_s is not None and w.begin_s >= begin_s), len(windows))
+    losses = []
     for number, size in enumerate(sizes):
-        parts = [_Part(window, one.sent[number], one.received[number]) for window, one in known]
-        first = find_sustained([one.lost > plan.loss_threshold * one.sent for one in parts], plan.windows)
-        begin_s = result.saturated_at_s
-        knee = [] if begin_s is None else [one for one in parts if one.window.begin_s >= begin_s][: plan.windows]
+        frames = [(one.sent[number], one.received[number]) for _, one in known]
+        # Frames on their way are not lost: each stream has its share of them.
+        lossy = [
+            sent - received - window.pending * sent / window.sent > plan.loss_threshold * sent
+            for window, (sent, received) in zip(windows, frames, strict=True)
+        ]
+        first = find_sustained(lossy, plan.windows)
         loss = StreamLoss(
             number=number,
             frame_bytes=size,
-            sent=sum(one.sent for one in parts),
-            received=sum(one.received for one in parts),
-            loss=_share(parts),
-            knee_loss=_share(knee),
-            lossy_from_pps=None if first is None else parts[first].window.sent_pps,
+            sent=sum(sent for sent, _ in frames),
+            received=sum(received for _, received in frames),
+            loss=_lost_share(frames),
+            knee_loss=_lost_share(frames[knee_from : knee_from + plan.windows]),
+            lossy_from_pps=None if first is None else windows[first].sent_pps,
         )
-        found.append(loss)
-    return tuple(found)
+        losses.append(loss)
+    return tuple(losses)
 
 
-def _share(parts: Sequence[_Part]) -> float | None:
-    sent = sum(one.sent for one in parts)
-    return sum(one.sent - one.received for one in parts) / sent if sent else None
+def _lost_share(frames: Sequence[tuple[int, int]]) -> float | None:
+    sent = sum(sent for sent, _ in frames)
+    return sum(sent - received for sent, received in frames) / sent if sent else None
 
 
 def stream_names(streams: Sequence[StreamLoss]) -> tuple[str, ...]:
-    """``64 B``; streams of one size have their number, from 1, behind it."""
+    """Names such as ``64 B``; streams of one size have their number, from 1, behind it."""
     sizes = [one.frame_bytes for one in streams]
     return tuple(
         f"{one.frame_bytes} B" + (f" ({one.number + 1})" if sizes.count(one.frame_bytes) > 1 else "") for one in streams
@@ -97,9 +84,9 @@ def lost_first(streams: Sequence[StreamLoss]) -> tuple[StreamLoss, ...]:
 
 
 def find_stream_warnings(measured: RunWindows, directions: Sequence[Direction]) -> Iterator[RunWarning]:
-    """Directions whose frames came back, but not with the marks by which their streams are known."""
+    """Report directions whose frames came back without the marks by which their streams are known."""
     for direction in directions:
-        counted = [one for one in measured.samples if direction.tx in one.reading.streams]
+        counted = [sample for sample in measured.samples if direction.tx in sample.reading.streams]
         if not counted or not find_unmarked(direction, counted[-1]):
             continue
         first, last = (measured.samples[at].reading.ports[direction.rx].ipackets for at in (0, -1))
