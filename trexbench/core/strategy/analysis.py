@@ -1,4 +1,4 @@
-"""Samples -> what limits each direction: the strategy's verdict, what is common to all, and what to hold once more."""
+"""Analysis of a run: each direction's verdict, what all strategies have in common, and the next confirmation trial."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ from ..verdict.warnings import find_warnings
 from .base import LoadStep, Strategy
 
 TRIALS_LOWER = (0.03, 2 * 0.03)
-"""Shares by which later confirmation trials are lower than a direction's first, after failures. With a third of these
+"""Shares by which a direction's second and third confirmation trial are lower than its first. With a third of these
 shares 3 % of the rates of routers that vary by up to 3 % are not confirmed; with twice as much, intervals are a tenth
 wider in the mean (benchmarks/truth.py)."""
 
 
 def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
-    """The verdict on a run, complete or not.
-
-    Samples after a counter went backwards are left out, and a warning says so.
-    """
+    """Analyse a run, complete or not. Samples after a counter went backwards are left out, and a warning says so."""
     sound, setback = until_setback(plan, samples)
     measured = RunWindows(plan, sound)
     results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
@@ -66,41 +63,34 @@ def until_setback(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[S
 def next_trial(
     plan: Strategy, history: Sequence[Sample], lower: Sequence[float], always: bool = False
 ) -> LoadStep | None:
-    """The next confirmation trial after a drain, of each direction at its own rate; None if none is due.
+    """The next confirmation trial after a drain, with a rate for each direction; None if none is due.
 
-    One is due as long as a direction that the DUT limits is not confirmed. lower: by these shares of its first trial's
-    rate are a direction's further trials, after others that failed. always: a first trial is due whatever the limit.
+    One is due as long as a direction that the DUT limits is not confirmed. lower: shares by which the trials after
+    failed ones are below a direction's first. always: a first trial is due whatever the limit.
     """
     trial = history[-1].trial if history[-1].phase is Phase.CONFIRM_DRAIN else 0
     if plan.length_s(Phase.CONFIRM) == 0 or trial > len(lower):
         return None
-    results, measured = analyse(plan, history).directions, RunWindows(plan, history)
-    rates = {result.direction: _trial_pps(result, lower) for result in results}
-    due = [one.direction for one in results if _is_doubtful(one) or (always and not trial)]
-    if not any(rates[direction] >= MIN_OFFERED_PPS for direction in due):
+    rates, due = dict[Direction, float](), False
+    for result in analyse(plan, history).directions:
+        unconfirmed = result.limit in (Limit.DUT, Limit.UNKNOWN) and result.confirmed_pps is None
+        pps = result.confirmed_pps or result.confirm_pps
+        if unconfirmed and result.trials:
+            pps = result.trials[0].offered_pps * (1 - lower[len(result.trials) - 1])
+        due |= pps >= MIN_OFFERED_PPS and (unconfirmed or (always and not trial))
+        rates[result.direction] = pps
+    if not due:
         return None
-    asked = {d: plan.offer(d).within(pps / _sent_of_asked(plan, measured, d, pps)) for d, pps in rates.items()}
+    asked = {d: plan.offer(d).within(pps / _sent_of_asked(plan, history, d, pps)) for d, pps in rates.items()}
     return plan.begin(Phase.CONFIRM, history, asked, trial + 1)
 
 
-def _sent_of_asked(plan: Strategy, measured: RunWindows, direction: Direction, pps: float) -> float:
+def _sent_of_asked(plan: Strategy, samples: Sequence[Sample], direction: Direction, pps: float) -> float:
     """The factor by which a generator sends too much near this rate; 1 where the surplus alone fails no trial.
 
-    It is a median, for in one window the generator may have caught up.
+    It is a median, as the generator may have caught up in one window.
     """
-    windows = measured_windows(plan, measured.samples, direction, plan.curve_phases)
+    windows = measured_windows(plan, samples, direction, plan.curve_phases)
     near = sorted((w for w in windows if w.asked_pps), key=lambda w: abs(w.sent_pps - pps))[: plan.windows]
     factor = median(w.sent_pps / w.asked_pps for w in near) if near else 1.0
     return factor if factor > 1 + plan.loss_threshold else 1.0
-
-
-def _is_doubtful(result: DirectionResult) -> bool:
-    return result.limit in (Limit.DUT, Limit.UNKNOWN) and result.confirmed_pps is None
-
-
-def _trial_pps(result: DirectionResult, lower: Sequence[float]) -> float:
-    """The rate of a direction's next trial: lower after each that failed; where none can fail, what it carried."""
-    failed = len(result.trials) if _is_doubtful(result) else 0
-    if failed:
-        return result.trials[0].offered_pps * (1 - lower[failed - 1])
-    return result.confirmed_pps or result.confirm_pps

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from math import ceil
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ Rates = Mapping[Direction, float]
 
 @dataclass(frozen=True)
 class LoadStep:
-    """Offer these rates and take a sample at ``until_s`` on the run's clock."""
+    """Rates to offer until a sample is taken at ``until_s`` on the run's clock."""
 
     phase: Phase
     offered_pps: Rates
@@ -41,22 +42,21 @@ class Stage:
 
 
 class Strategy(Plan, ABC):
-    """A plan that decides the next step: a pure function of the samples so far, the first of which is the baseline.
+    """A plan that decides the next step, as a pure function of the samples so far; the first of them is the baseline.
 
     A strategy is a frozen dataclass derived from this one, with an entry in core.strategy.table.
     """
 
     kind: ClassVar[str]
-    """Its name in documents, suites and on the command line."""
-
+    """Name in documents, in suites and on the command line."""
     curve_phases: ClassVar[tuple[Phase, ...]]
-    """The phases whose windows are the curve of received over offered rate."""
+    """Phases whose windows are the curve of received over offered rate."""
     settles: ClassVar[bool] = False
-    """True if the first sample at each rate of a search only lets that rate settle, and says nothing."""
+    """True if the first sample at each rate of a search only lets that rate settle."""
 
     @classmethod
     def check_installed(cls) -> None:
-        """ConfigError where a library is missing that only this strategy needs."""
+        """Raise ConfigError where a library is missing that only this strategy needs."""
 
     @abstractmethod
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
@@ -67,7 +67,7 @@ class Strategy(Plan, ABC):
         """Find the limit of this direction, and its rate; the samples may end anywhere in the run."""
 
     def find_stalls(self, measured: RunWindows, direction: Direction) -> tuple[Stall, ...]:
-        """Loss that lasted, and yet makes no verdict, since its rate was carried later."""
+        """Sustained loss that makes no verdict, as its rate was carried later."""
         return find_evidence(measured, direction).stalls
 
     def warnings(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
@@ -81,7 +81,7 @@ class Strategy(Plan, ABC):
     @cached_property
     @abstractmethod
     def schedule(self) -> tuple[Stage, ...]:
-        """All stages in order, if loss sets in and the first trial confirms the rate before it."""
+        """Expected stages in order: loss sets in, and the first trial confirms the rate before it."""
 
     @abstractmethod
     def words(self, target: str) -> Iterator[str]:
@@ -105,12 +105,8 @@ class Strategy(Plan, ABC):
 
     def sending_s(self, step: LoadStep) -> float:
         """Time for which the ports send without a break, if they start with this step, the first of its stage."""
-        length_s = 0.0
-        for stage in self.schedule[max(0, self._stage_at(step.phase, step.trial)) :]:
-            if stage.phase in _SILENT:
-                break
-            length_s += stage.length_s
-        return length_s
+        ahead = self.schedule[max(0, self._stage_at(step.phase, step.trial)) :]
+        return sum(stage.length_s for stage in takewhile(lambda stage: stage.phase not in _SILENT, ahead))
 
     def length_s(self, phase: Phase) -> float:
         """Length of one stage of this phase; 0 where the plan has none."""
@@ -122,13 +118,13 @@ class Strategy(Plan, ABC):
 
     def _stage_at(self, phase: Phase, trial: int) -> int:
         """Index in the schedule, -1 before it begins; a trial beyond the expected ones counts as the last expected."""
-        found = [at for at, stage in enumerate(self.schedule) if stage.phase is phase]
-        return next((at for at in found if self.schedule[at].trial >= trial), found[-1] if found else -1)
+        stages = [at for at, stage in enumerate(self.schedule) if stage.phase is phase]
+        return next((at for at in stages if self.schedule[at].trial >= trial), stages[-1] if stages else -1)
 
     # used by the strategies
 
     def require_goals(self, goals: tuple[float, ...], width: float) -> tuple[float, ...]:
-        """Return these goals, for none the loss threshold; ConfigError where no search can find them."""
+        """Return these goals, or the loss threshold if there are none; ConfigError where no search can find them."""
         require(0.0005 <= width <= 0.2, f"--width of {format_share(width)}", "use 0.05% to 20%")
         require(len(goals) <= 5, f"{len(goals)} goals", "name 1 to 5 shares")
         goals = goals or (self.loss_threshold,)
@@ -136,12 +132,12 @@ class Strategy(Plan, ABC):
         return goals
 
     def begin(self, phase: Phase, history: Sequence[Sample], rates: Rates, trial: int = 0) -> LoadStep:
-        """The first step of a phase that holds these rates."""
+        """Begin a phase that holds these rates: its first step."""
         now_s = history[-1].t_s
         return LoadStep(phase, rates, self._until(now_s, self.length_s(phase), now_s), trial)
 
     def keep_rates(self, history: Sequence[Sample], length_s: float | None = None) -> LoadStep | None:
-        """The next step of a phase that holds its rates, first of all the warm-up; None when it is over, or silent."""
+        """The next step of a phase that holds its rates, or the warm-up's first; None when it is over or silent."""
         last = history[-1]
         if last.phase is Phase.BASELINE:
             return self.begin(Phase.WARMUP, history, {offer.direction: offer.warmup_pps for offer in self.offers})
@@ -149,7 +145,7 @@ class Strategy(Plan, ABC):
         return None if until_s is None else LoadStep(last.phase, last.asked_pps, until_s, last.trial)
 
     def go_on(self, history: Sequence[Sample], length_s: float | None = None) -> float | None:
-        """When the next sample of the current phase is due; None when the phase, of this length, is over."""
+        """Time of the current phase's next sample; None when the phase, of this length, is over."""
         last, begun_s = history[-1], phase_begun(history)
         length_s, elapsed_s = self.length_s(last.phase) if length_s is None else length_s, last.t_s - begun_s
         # Times are differences of floats: less than a microsecond left means over.
@@ -158,16 +154,16 @@ class Strategy(Plan, ABC):
         return None
 
     def drain(self, history: Sequence[Sample], phase: Phase | None = None) -> LoadStep:
-        """Send nothing until the last frame has come back. phase: unless it is the one that follows this one."""
+        """Send nothing until the last frame has come back. phase: in place of the drain of the current phase."""
         last = history[-1]
         return LoadStep(phase or _DRAINS.get(last.phase, Phase.DRAIN), {}, last.t_s + self.drain_s, last.trial)
 
     def _ticks(self, length_s: float) -> int:
-        """Number of samples in a phase: a rest of half a sample or less is part of the last one."""
+        """Number of samples in a phase: a remainder of half a sample or less is part of the last one."""
         return max(1, ceil(length_s / self.sample_s - 0.5 - 1e-9))
 
     def _until(self, begun_s: float, length_s: float, now_s: float) -> float:
-        """When the next sample is due: on a grid from the phase's beginning, so that lateness does not add up."""
+        """Time of the next sample: on a grid from the phase's beginning, so that lateness does not add up."""
         tick = round((now_s - begun_s) / self.sample_s) + 1
         return begun_s + (length_s if tick >= self._ticks(length_s) else tick * self.sample_s)
 
@@ -176,7 +172,7 @@ class Strategy(Plan, ABC):
 
 
 def phase_begun(history: Sequence[Sample]) -> float:
-    """When the last sample's phase (and trial) began: the time of the sample before its first one."""
+    """Time at which the last sample's phase (and trial) began, which is that of the sample before its first one."""
     return history[max(0, phase_first(history) - 1)].t_s
 
 
@@ -186,7 +182,7 @@ def phase_first(history: Sequence[Sample]) -> int:
 
 
 def curve_windows(plan: Strategy, samples: Sequence[Sample], direction: Direction) -> list[Window]:
-    """The windows of the curve of received over offered rate, by what was sent, and those of the hold."""
+    """The windows of the curve of received over offered rate, sorted by the rate sent, and those of the hold."""
     curve = measured_windows(plan, samples, direction, plan.curve_phases)
     hold = () if Phase.HOLD in plan.curve_phases else measured_windows(plan, samples, direction, (Phase.HOLD,))
     return [*sorted(curve, key=lambda w: w.sent_pps), *hold]

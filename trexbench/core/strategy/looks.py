@@ -1,4 +1,4 @@
-"""Looks at rates -> where each goal's knee lies, and the rate to look at next.
+"""Looks at rates: where each goal's knee lies by them, and the rate to look at next.
 
 benchmarks/search.py fixes the numbers: time, error and coverage of a search.
 """
@@ -23,51 +23,44 @@ from ..verdict.knee import find_sustained
 from ..verdict.path import find_path
 
 LOST_IN_RAMP = 0.005
-"""Share below which loss in a window of the ramp may be frames on their way."""
+"""Share up to which loss in a window of the ramp may be frames on their way."""
 IN_FLIGHT_S = 0.0001
-"""Traffic of this time may be on its way more at the end of a look than at its beginning."""
+"""As much traffic may be on its way at the end of a look beyond that at its beginning."""
 PATIENCE = 10
-"""A look is so many times as long at most where the two ports' counters are not read at one instant; and after so many
-looks in a row, in which hardly anything came through, the DUT is taken to forward no more."""
+"""A look is at most this many times as long where the two ports' counters are not read at one instant; and after this
+many looks in a row with hardly any frame returned, the DUT is taken to forward no more."""
 SURE, STEADY = 0.75, 0.9
-"""The probability with which the knee must lie between its ends; the second where no lossy rate is below a good one."""
+"""Probability with which the knee must lie in its interval; the second where no lossy rate is below a good one."""
 STATED = 0.97
-"""The probability of the interval that is stated where some are: 95 of 100 hold the knee (benchmarks/search.py)."""
+"""Probability of the interval that is stated where one is: 95 of 100 hold the knee (benchmarks/search.py)."""
 HALF = 4
-"""Rates lie on a grid of an eighth of the width asked for; an interval reaches so many steps down and up."""
+"""Steps from the middle of an interval to its ends: rates lie on a grid of an eighth of the width asked for."""
 
 
 @dataclass(frozen=True)
 class DirectionGroup:
-    """Directions whose knees lie so near to one another that they are searched at one share of their targets.
-
-    low, high: shares between which the ramp saw the knee, if bracketed. line: slope and offset of the received over the
-    offered share past the knee, of the direction that lost most.
-    """
+    """Directions whose knees are so close that all are searched at one share of their targets."""
 
     directions: tuple[Direction, ...]
-    low: float
+    low: float  # between low and high the ramp saw the knee, if bracketed
     high: float
-    line: tuple[float, float]
+    line: tuple[float, float]  # slope and offset of received over offered past the knee, where most was lost
     bracketed: bool
 
     def bracket(self, goal: float) -> Bracket:
-        """Where the ramp lets expect this goal's knee: most likely where the line crosses that of the loss allowed."""
+        """Prior for this goal's knee, from the ramp: most likely where the line crosses that of the loss allowed."""
         slope, offset = self.line
         guess = offset / max(AT_ONCE, 1 - goal - slope)
         return Bracket(self.low, self.high, min(max(guess, self.low), self.high))
 
 
 class LookPart(NamedTuple):
-    """One direction in a look."""
+    """One direction in a look; rates are shares of the target."""
 
     window: Window
     asked: float
-    """The rate asked for, as a share of the target."""
-    sent: float
-    """The offered load: the rate sent, or that asked for where it is as near as half of the width."""
-    unreached: bool
-    """The generator never sent as much as was asked for here, neither in the ramp nor in any look."""
+    sent: float  # the offered load: the rate sent, or that asked for where they are within half of the width
+    unreached: bool  # the generator never sent as much as was asked for here, neither in the ramp nor in any look
 
 
 class Look(NamedTuple):
@@ -81,7 +74,7 @@ class Look(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The rate of the direction that was sent least, at which all were looked at."""
+        """The lowest rate sent, at which all directions were looked at."""
         return min(part.sent for part in self.parts.values())
 
     @property
@@ -100,11 +93,10 @@ class Look(NamedTuple):
 
     @property
     def loss(self) -> float:
-        """The worst direction's."""
+        """Share lost in the worst direction."""
         return max(part.window.lost / part.window.sent for part in self.parts.values())
 
     def of(self, direction: Direction) -> Look:
-        """One direction's part."""
         return Look({direction: self.parts[direction]})
 
     def lossy(self, goal: float) -> bool:
@@ -113,23 +105,19 @@ class Look(NamedTuple):
 
 
 class GoalKnee(NamedTuple):
-    """One goal's knee as shares of the target.
-
-    low, high: a good rate and a lossy one, None as long as there is none. between: from the one to the other, and
-    where lossy rates lie below good ones as far beyond as the knee may lie; sure: the probability that it lies there.
-    """
+    """One goal's knee as shares of the target."""
 
     goal: float
     estimate: float
-    low: float | None
-    high: float | None
-    between: tuple[float | None, float | None]
-    sure: float
+    low: float | None  # a good rate, None as long as there is none
+    high: float | None  # a lossy rate
+    between: tuple[float | None, float | None]  # low to high; wider, as far as the knee may lie, if the DUT varies
+    sure: float  # probability that the knee lies in ``between``
     next_share: float | None
 
 
 class GroupKnees(NamedTuple):
-    """A group's knees by goal; next_share: to look at next."""
+    """A group's knees by goal, and the share to look at next."""
 
     knees: tuple[GoalKnee, ...]
     next_share: float
@@ -141,7 +129,7 @@ def is_lossy(window: Window, goal: float) -> bool:
 
 
 def look_goes_on(look_s: float, width: float, measured: RunWindows) -> bool:
-    """Test whether the look of the last sample has not yet lasted as long as it must (_length_s)."""
+    """Test whether the look of the last sample must last longer (_length_s)."""
     history = measured.samples
     last = history[-1]
     first = next(i for i, s in enumerate(history) if s.phase is Phase.SEARCH and s.trial == last.trial)
@@ -150,35 +138,35 @@ def look_goes_on(look_s: float, width: float, measured: RunWindows) -> bool:
 
 
 def _look_begun(history: Sequence[Sample], first: int) -> int:
-    """Index of the sample from which on a look counts; first: of its samples, at whose end a new rate has settled."""
+    """Index of the sample from which a look counts: its first one only lets a new rate settle."""
     return first if history[first].asked_pps != history[first - 1].asked_pps else first - 1
 
 
 def _length_s(look_s: float, width: float, skew_s: float) -> float:
-    """Length of a look: so long that the ports' skew seems to be no more than half of the width."""
+    """Length of a look: long enough for the ports' skew to look like at most half of the width."""
     return look_s * min(PATIENCE, max(1, ceil(skew_s / (width / 2 * look_s))))
 
 
 def _skew_s(measured: RunWindows) -> float:
-    """The greatest of the directions' skews: of warm-up and ramp, so that it is the same for every look."""
+    """The directions' greatest skew in warm-up and ramp, which is one for all looks."""
     return max(measured.skew_s(direction) for direction in measured.plan.directions)
 
 
 def find_groups(strictest: float, measured: RunWindows) -> tuple[DirectionGroup, ...]:
-    """The directions by where the ramp bracketed their knees. strictest: of the goals."""
+    """Group the directions by where the ramp bracketed their knees. strictest: of the goals."""
     groups: list[DirectionGroup] = []
-    for one in sorted((_alone(strictest, measured, d) for d in measured.plan.directions), key=lambda group: group.low):
-        if groups and one.bracketed == groups[-1].bracketed and one.low < groups[-1].high:
+    alone = (_group_of_one(strictest, measured, direction) for direction in measured.plan.directions)
+    for group in sorted(alone, key=lambda group: group.low):
+        if groups and group.bracketed == groups[-1].bracketed and group.low < groups[-1].high:
             last = groups.pop()
-            line = min(last.line, one.line, key=lambda line: line[1] + line[0] * last.high)
-            both = (*last.directions, *one.directions)
-            groups.append(DirectionGroup(both, last.low, max(last.high, one.high), line, one.bracketed))
-        else:
-            groups.append(one)
+            line = min(last.line, group.line, key=lambda line: line[1] + line[0] * last.high)
+            both = (*last.directions, *group.directions)
+            group = DirectionGroup(both, last.low, max(last.high, group.high), line, group.bracketed)
+        groups.append(group)
     return tuple(groups)
 
 
-def _alone(strictest: float, measured: RunWindows, direction: Direction) -> DirectionGroup:
+def _group_of_one(strictest: float, measured: RunWindows, direction: Direction) -> DirectionGroup:
     """One direction, and where the ramp saw its knee."""
     plan, target = measured.plan, measured.plan.offer(direction).target_pps
     skew_s, path = measured.skew_s(direction), find_path(measured, direction)
@@ -203,16 +191,13 @@ def _alone(strictest: float, measured: RunWindows, direction: Direction) -> Dire
 
 
 def standing_windows(ramp: Sequence[Window]) -> list[Window]:
-    """Return the windows in which nothing was forwarded, though something was at the higher rates that followed."""
+    """Windows in which nothing was forwarded, though something was at the higher rates that followed."""
     nothing = [window.blank for window in ramp]
     return [window for at, window in enumerate(ramp) if nothing[at] and not all(nothing[at:])]
 
 
 def looks_of(look_s: float, width: float, group: DirectionGroup, measured: RunWindows) -> list[Look]:
-    """The looks of the search so far that count, as on a sound path.
-
-    Those cut short, with a gap, or without a frame sent are left out.
-    """
+    """The looks of the search so far, as on a sound path, without those cut short, with a gap, or with nothing sent."""
     plan, history, looked = measured.plan, measured.samples, list[dict[Direction, Window]]()
     paths = {direction: find_path(measured, direction) for direction in group.directions}
     skew_s = _skew_s(measured)
@@ -239,21 +224,21 @@ def _part(window: Window, target_pps: float, most_pps: float, width: float) -> L
 
 
 def find_standing(looks: Sequence[Look]) -> list[Look]:
-    """Return the looks in which the DUT stood still, as it did not in a later look at the same rate or a higher one."""
+    """Looks in which the DUT stood still: at this rate or a higher one it forwarded frames in a later look."""
     return [
-        one
-        for at, one in enumerate(looks)
-        if one.loss > STOOD and any(later.share >= one.share and later.loss < STOOD for later in looks[at + 1 :])
+        look
+        for at, look in enumerate(looks)
+        if look.loss > STOOD and any(later.share >= look.share and later.loss < STOOD for later in looks[at + 1 :])
     ]
 
 
 def seek(goals: Sequence[float], width: float, group: DirectionGroup, looks: Sequence[Look]) -> GroupKnees:
-    """Each goal's knee from these looks, and the share to look at next."""
+    """Find each goal's knee from these looks, and the share to look at next."""
     knees = tuple(_knee(group.bracket(goal), goal, looks, width) for goal in goals)
-    open_ends = [one.next_share for one in knees if one.next_share is not None]
-    rest = min((one.low for one in knees if one.low is not None), default=group.low)
+    open_ends = [knee.next_share for knee in knees if knee.next_share is not None]
+    rest = min((knee.low for knee in knees if knee.low is not None), default=group.low)
     share = open_ends[len(looks) % len(open_ends)] if open_ends else rest
-    # As much of what is asked for will be sent as was in the look next to it.
+    # The generator will send as much of what is asked for as it did in the look nearest to it.
     reached = [look for look in looks if not look.unreached]
     nearest = min(reached, key=lambda look: abs(look.share - share), default=None)
     kept = nearest.share / nearest.asked if nearest else 1.0
@@ -265,7 +250,7 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
     belief = believe(bracket, tried, width)
     middle = belief.median
     low, high = _ends(tried, belief, width)
-    # The highest rate that can be looked at: the target, or about what a generator sends that was asked for more.
+    # The highest rate that can be looked at: the target, or about what a generator sends that falls short of it.
     most = 1.0
     if any(look.unreached for look in looks):
         most = max(look.share for look in looks) * (1 - width / 2)
@@ -285,9 +270,9 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
 
 
 def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float | None, float | None]:
-    """A good rate up to the middle, and a lossy one from there on.
+    """A good rate up to the median, and a lossy one from there on.
 
-    Of the pairs that are near enough it is the one in which the knee most probably lies; without one, the nearest.
+    Of the pairs within the width it is the one in which the knee most probably lies; without one, the nearest rates.
     """
     middle = belief.median
     good = sorted((one.share for one in tried if not one.lossy and one.share <= middle), reverse=True)
@@ -299,7 +284,7 @@ def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float |
 
 
 def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:
-    """The end of an interval about the middle beyond which the knee more probably lies; else the less tried one."""
+    """The end of an interval around the median beyond which the knee more probably lies; else the less tried end."""
     step = log(1 + width) / (2 * HALF)
     at = round(log(min(belief.median, 1.0)) / step)
     low, high = exp((at - HALF) * step), exp((at + HALF) * step)

@@ -1,4 +1,4 @@
-"""FD.io's MLRsearch: its own library chooses the trials; each is sent, drained, and its totals are compared."""
+"""FD.io's MLRsearch: its own library chooses the trials; each is sent and drained, and its totals are compared."""
 
 from __future__ import annotations
 
@@ -21,13 +21,10 @@ MISSING = "FD.io's MLRsearch is not installed", "pip install 'trexbench[mlrsearc
 
 
 class MlrTrial(NamedTuple):
-    """One trial: every direction's totals from the silence before it to the silence after it.
+    """One trial: every direction's totals from the silence before it to the silence after it."""
 
-    load_pps: of the first direction. The windows' rates are those of the sending part.
-    """
-
-    load_pps: float
-    windows: dict[Direction, Window]
+    load_pps: float  # of the first direction
+    windows: dict[Direction, Window]  # their rates are those of the sending part
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -39,6 +36,7 @@ class MlrTrial(NamedTuple):
 
 
 def _counts(window: Window) -> tuple[int, int, int]:
+    """Frames meant to be sent, sent, and lost."""
     short = misses(window.asked_pps, window.sent_pps)
     meant = round(window.sent * window.asked_pps / window.sent_pps) if short and window.sent_pps else window.sent
     return meant, window.sent, max(0, window.lost)
@@ -63,19 +61,15 @@ class MlrOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class MlrSearch(Strategy):
-    """MLRsearch with CSIT's settings. goals: shares of loss; the first is the loss threshold. width: relative width.
-
-    trial_s: of each trial. A load is a bound when its trials make up sum_s; it is an upper one when more than the share
-    ``exceed`` of them lost more than the goal.
-    """
+    """MLRsearch with CSIT's settings."""
 
     warmup_s: float = 2.0
     sample_s: float = 0.5
-    goals: tuple[float, ...] = ()
-    width: float = 0.005
+    goals: tuple[float, ...] = ()  # shares of loss; the first is the loss threshold
+    width: float = 0.005  # relative
     trial_s: float = 1.0
-    sum_s: float = 21.0
-    exceed: float = 0.5
+    sum_s: float = 21.0  # length of the trials that make a load a bound
+    exceed: float = 0.5  # it is an upper bound when more than this share of them lost more than the goal
 
     kind: ClassVar[str] = "mlrsearch"
     seeks_knee: ClassVar[bool] = True
@@ -124,7 +118,7 @@ class MlrSearch(Strategy):
         return LoadStep(Phase.SEARCH, rates, self._until(last.t_s, self.trial_s, last.t_s), last.trial + 1)
 
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
-        """The first goal's conditional throughput; where the DUT is not what lost the frames, the rate carried."""
+        """Find the first goal's conditional throughput; where the DUT did not lose the frames, the rate carried."""
         trials = trials_of(self, history.samples)
         if not trials:
             return Verdict(Limit.NONE, ("the run ended before its first trial did",))
@@ -138,7 +132,7 @@ class MlrSearch(Strategy):
         lossy = [trial for trial in trials if trial.lossy(loss)]
         if not lossy:
             return without_loss(self, good, goals, carried)
-        # Those up to the upper bound made the verdict; far above it the sender may fall short, which limits nothing.
+        # Trials up to the upper bound made the verdict; far above it the sender may fall short, which limits nothing.
         ceiling = max(most, min(trial.load_pps for trial in lossy)) * (1 + self.width / 10)
         bad = [trial.windows[direction] for trial in lossy if trial.load_pps <= ceiling]
         since_s, lossy_from = min(w.begin_s for w in bad), min(w.sent_pps for w in bad)
@@ -158,13 +152,13 @@ class MlrSearch(Strategy):
 
 def trials_of(plan: MlrSearch, history: Sequence[Sample]) -> tuple[MlrTrial, ...]:
     """The trials that were sent and drained, in order; MLRsearch's load is the first direction's rate."""
-    found = []
+    trials = []
     for number, indexes in by_trial(history, Phase.SEARCH).items():
         samples = history[indexes[0] - 1 : indexes[-1] + 1]
         if number and indexes[0] and len(samples) > 2 and not samples[-1].asked_pps:
             windows = {d: hold_of(d, samples).window for d in plan.directions}
-            found.append(MlrTrial(samples[1].asked_pps[plan.directions[0]], windows))
-    return tuple(found)
+            trials.append(MlrTrial(samples[1].asked_pps[plan.directions[0]], windows))
+    return tuple(trials)
 
 
 def _goal(loss: float, bounds: Bounds, share: float) -> Goal:
@@ -177,11 +171,11 @@ def _outcome(plan: MlrSearch, trials: Sequence[MlrTrial]) -> MlrOutcome:
 
 
 class _NotMeasured(Exception):
-    """The library asks for a trial that was not sent yet; its argument is the load."""
+    """Raised where the library asks for a trial that was not sent yet; its argument is the load."""
 
 
-class _Recorded:
-    """The library's measurer: it answers from trials that were sent, in order."""
+class _RecordedTrials:
+    """The library's measurer, which answers from the trials sent, in order."""
 
     def __init__(self, counts: Sequence[tuple[int, int, int]]) -> None:
         self._left = iter(counts)
@@ -189,17 +183,17 @@ class _Recorded:
     def measure(self, intended_duration: float, intended_load: float) -> Any:
         from MLRsearch import MeasurementResult
 
-        if (one := next(self._left, None)) is None:
+        if (counts := next(self._left, None)) is None:
             raise _NotMeasured(intended_load)
-        meant, sent, lost = one
+        meant, sent, lost = counts
         return MeasurementResult(
             intended_duration, intended_load, offered_count=sent, loss_count=lost, intended_count=meant
         )
 
 
-@lru_cache(maxsize=8)  # every step begins anew, and every direction asks
+@lru_cache(maxsize=8)  # every step starts over, and every direction asks
 def replay(plan: MlrSearch, counts: tuple[tuple[int, int, int], ...]) -> MlrOutcome:
-    """The library's search, its trials answered from these counts (MlrTrial.counts)."""
+    """Run the library's search, its trials answered from these counts (MlrTrial.counts)."""
     from MLRsearch import Config, GoalResult, MultipleLossRatioSearch, SearchGoal
 
     most = plan.offers[0].target_pps
@@ -216,15 +210,15 @@ def replay(plan: MlrSearch, counts: tuple[tuple[int, int, int], ...]) -> MlrOutc
         )
         for loss in plan.goals
     ]
-    # Its clock would run while nothing is sent, and its warm-up is no trial: the run has its own.
+    # Its time limit would include silence, and its warm-up would be no trial: the run has its own.
     config = Config(goals=wanted, min_load=least, max_load=most, search_duration_max=1e9, warmup_duration=None)
     search, next_load = MultipleLossRatioSearch(config), None
     try:
-        search.search(_Recorded(counts), debug=lambda text: None)
+        search.search(_RecordedTrials(counts), debug=lambda text: None)
     except _NotMeasured as asked:
         next_load = asked.args[0]
     targets = [search.scaling.goal_to_final_target[goal] for goal in wanted]
     results = [GoalResult.from_bounds(search.database.get_relevant_bounds(target)) for target in targets]
     loads = [(one.relevant_lower_bound, one.relevant_upper_bound, one.conditional_throughput) for one in results]
-    bounds = (tuple(None if load is None else float(load) for load in some) for some in loads)
+    bounds = (tuple(None if load is None else float(load) for load in three) for three in loads)
     return MlrOutcome(next_load, tuple(bounds))

@@ -1,4 +1,4 @@
-"""The load rises linearly: sustained loss marks the knee. Then that rate is confirmed, and latency measured."""
+"""A linear rise of the load: sustained loss marks the knee. Then that rate is confirmed, and latency measured."""
 
 from __future__ import annotations
 
@@ -22,25 +22,20 @@ from .analysis import TRIALS_LOWER, analyse, next_trial
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 
 COARSE_STEP = 0.02
-"""A step that is more than this share of the knee found leaves open where it lies."""
+"""A step of more than this share of the knee leaves open where the knee lies."""
 MAX_RECHECKS = 3
-"""Most holds of the first bad rate, and times that a ramp goes on: stalls at different rates cost a run this much time
+"""Limit of holds of the first bad rate, and of resumed ramps: stalls at different rates cost a run this much time
 (benchmarks/verdicts.py)."""
 
 
 @dataclass(frozen=True)
 class Ramp(Strategy):
-    """A linear ramp, a hold at the target, the first bad rate once more, confirmation, latency.
+    """A linear ramp, a hold at the target, the first bad rate once more, confirmation, latency."""
 
-    ramp_s: from zero to the target. confirm_s: how long the rate found is held in the end to confirm it; 0: not at all,
-    and the first bad rate is not held again either. latency_s: how long each of LATENCY_LOADS is held after that, with
-    tagged frames; 0: not at all. stop_on_saturation: the ramp ends once every direction is saturated.
-    """
-
-    ramp_s: float = 600.0
-    confirm_s: float = 10.0
-    latency_s: float = 0.0
-    stop_on_saturation: bool = False
+    ramp_s: float = 600.0  # from zero to the target
+    confirm_s: float = 10.0  # hold that confirms the rate found; 0: neither that, nor a recheck of the first bad rate
+    latency_s: float = 0.0  # hold of each of LATENCY_LOADS after that, with tagged frames; 0: none
+    stop_on_saturation: bool = False  # end the ramp once every direction is saturated
 
     kind: ClassVar[str] = "ramp"
     seeks_knee: ClassVar[bool] = True
@@ -93,7 +88,7 @@ class Ramp(Strategy):
         return again or next_trial(self, history, TRIALS_LOWER) or self._next_load(history, 1)
 
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
-        """The knee; without one, the rate carried without loss, and what limited it."""
+        """Find the knee; without one, the rate carried without loss, and what limited it."""
         evidence = find_evidence(history, direction)
         windows = evidence.sending
         knee = find_knee(self, windows, self.step_pps(direction))
@@ -111,14 +106,15 @@ class Ramp(Strategy):
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, since_s)
 
     def hints(self, results: Sequence[DirectionResult]) -> Iterator[str]:
-        """That the ramp's step is coarse for the knee found, and what resolves it finer."""
-        enough_pps, limited = 2 * max(one.maximum_pps for one in results), [r for r in results if r.limit is Limit.DUT]
+        """Report that the ramp's step is coarse for the knee found, and what resolves it finer."""
+        enough_pps = 2 * max(result.maximum_pps for result in results)
+        limited = [result for result in results if result.limit is Limit.DUT]
         lower = len(limited) == len(results) and all(enough_pps < offer.target_pps for offer in self.offers)
         finer = f"--ramp-to {format_rate(enough_pps)}, or trexbench search" if lower else "trexbench search"
-        for one in limited:
-            share = self.step_pps(one.direction) / one.maximum_pps if one.maximum_pps else 0.0
+        for result in limited:
+            share = self.step_pps(result.direction) / result.maximum_pps if result.maximum_pps else 0.0
             if share > COARSE_STEP:
-                yield f"{one.direction}: a step of the ramp is {format_share(share)} of the rate found: use {finer}"
+                yield f"{result.direction}: a step of the ramp is {format_share(share)} of the rate found: use {finer}"
 
     def words(self, target: str) -> Iterator[str]:
         yield f"ramp to {target} in {format_duration(self.ramp_s)}"
@@ -133,12 +129,12 @@ class Ramp(Strategy):
         return replace(self, latency_s=0.0)
 
     def throughput(self, history: Sequence[Sample]) -> float:
-        """The rate that all directions carried: confirmed where a trial passed, else what is to be confirmed; or 0."""
+        """The rate that all directions carried: confirmed where a trial passed, else that to be confirmed; or 0."""
         results = analyse(self, [s for s in history if s.phase not in LATENCY_PHASES]).directions
         return min((r.confirm_pps if r.confirmed_pps is None else r.confirmed_pps for r in results), default=0.0)
 
     def _climb(self, history: Sequence[Sample]) -> LoadStep | None:
-        """The next step of the ramp; None at its end. One that goes on after a stall begins at the first bad rate."""
+        """The next step of the ramp; None at its end. A ramp resumed after a stall begins at the first bad rate."""
         trial, begun_s, skipped_s = history[-1].trial, phase_begun(history), 0.0
         if trial:
             skipped_s = self._share(history[phase_first(history)].asked_pps) * self.ramp_s - self.sample_s
@@ -149,18 +145,18 @@ class Ramp(Strategy):
         return LoadStep(Phase.RAMP, self._rates_at(share), until_s, trial)
 
     def _share(self, rates: Rates) -> float:
-        """The share of the targets that these rates of a ramp are."""
+        """The share of the targets that a ramp offers with these rates."""
         return max(pps / self.offer(direction).target_pps for direction, pps in rates.items())
 
     def _rates_at(self, share: float) -> Rates:
-        """This share of every target."""
+        """Rates in frames per second for this share of every target."""
         return {offer.direction: offer.within(share * offer.target_pps) for offer in self.offers}
 
     def _recheck(self, history: Sequence[Sample], number: int) -> LoadStep | None:
-        """Hold the rates at which loss set in once more; None where no such rate is left to be held.
+        """Hold the rates at which loss set in once more; None where none is left to check.
 
-        All directions get what the ramp offered then: the DUT's directions may depend on one another. Loss that set in
-        elsewhere a little later is looked at in the same hold.
+        All directions get what the ramp offered then, as the DUT's directions may depend on one another. The same hold
+        checks loss that set in elsewhere a little later.
         """
         if self.confirm_s == 0 or number >= MAX_RECHECKS:
             return None
@@ -179,28 +175,27 @@ class Ramp(Strategy):
             return None
         first = next(w for w in measured.judged(direction) if w.begin_s == verdict.saturated_at_s)
         most_pps = first.asked_pps + (self.windows + 1) * self.step_pps(direction)
-        held = find_rechecks(measured, direction)
-        after = [one for one in held if one.begin_s >= first.end_s and first.asked_pps <= one.asked_pps <= most_pps]
-        return first if all(one.stood for one in after) else None
+        later = [one for one in find_rechecks(measured, direction) if one.begin_s >= first.end_s]
+        return first if all(one.stood for one in later if first.asked_pps <= one.asked_pps <= most_pps) else None
 
     def _resume(self, history: Sequence[Sample]) -> LoadStep | None:
-        """The ramp goes on from the first bad rate where that was carried after all, and the ramp had ended there.
+        """Go on with the ramp from the first bad rate where that was carried after all, and the ramp had ended there.
 
-        One that has stopped early goes on, too, if it turns out that not every direction was saturated.
+        A ramp that stopped early goes on, too, if not every direction turns out to be saturated.
         """
         if history[-1].trial > MAX_RECHECKS:
             return None
         measured = RunWindows(self, history)
-        found = [w.end_s for d in self.directions if (w := find_evidence(measured, d).cut_short) is not None]
+        from_s = [w.end_s for d in self.directions if (w := find_evidence(measured, d).cut_short) is not None]
         top = max((s for s in history if s.phase is Phase.RAMP), key=lambda s: self._share(s.asked_pps))
-        if not found and self.stop_on_saturation and self._share(top.asked_pps) < 1 - 1e-9:
-            found = [top.t_s for d in self.directions if self.conclude(measured, d).saturated_at_s is None]
-        if not found:
+        if not from_s and self.stop_on_saturation and self._share(top.asked_pps) < 1 - 1e-9:
+            from_s = [top.t_s for d in self.directions if self.conclude(measured, d).saturated_at_s is None]
+        if not from_s:
             return None
-        return self.begin(Phase.RAMP, history, _asked_at(history, min(found)), history[-1].trial + 1)
+        return self.begin(Phase.RAMP, history, _asked_at(history, min(from_s)), history[-1].trial + 1)
 
     def _next_load(self, history: Sequence[Sample], first: int) -> LoadStep | None:
-        """The next load of the latency, from number ``first`` on, that is high enough to be sent evenly."""
+        """Begin the next load of the latency, from number ``first`` on, that is high enough to be sent evenly."""
         if self.latency_s == 0:
             return None
         throughput = self.throughput(history)
@@ -214,15 +209,15 @@ class Ramp(Strategy):
         tails = [last_windows(self, history, d, self.windows) for d in self.directions]
         if not all(len(t) == self.windows and all(w.is_bad(self.loss_threshold) for w in t) for t in tails):
             return False
-        # These windows move with the samples, and contain what is lost at every rate. The verdict's lie on a grid, and
-        # may need another sample.
+        # These windows move with the samples, and include what the path loses at every rate. The verdict's lie on a
+        # grid, and may need another sample.
         measured = RunWindows(self, history)
         return all(self._is_saturated(measured, direction) for direction in self.directions)
 
     def _is_saturated(self, measured: RunWindows, direction: Direction) -> bool:
-        """Test whether the verdict has a knee, and the last windows all lost more than the first bad one.
+        """Test whether the verdict has a knee, and each of the last windows lost more than the first bad one.
 
-        Loss that does not grow with the rate may be the path's; an older loss, and a DUT that forwards nothing, may be
+        Loss that does not grow with the rate may be the path's; earlier loss, and a DUT that forwards nothing, may be
         a stall.
         """
         windows, verdict = find_evidence(measured, direction).sending, self.conclude(measured, direction)
@@ -235,7 +230,7 @@ class Ramp(Strategy):
         return all(w.is_bad(self.loss_threshold) and w.lost > share * w.sent and not w.blank for w in tail)
 
     def _unsaturated(self, windows: Sequence[Window], path_loss: float) -> Verdict:
-        """The verdict without sustained loss, besides what the path loses at every rate."""
+        """Conclude without sustained loss, besides what the path loses at every rate."""
         if not windows:
             return Verdict(Limit.NONE, ("the run ended before it measured anything",))
         good = [w for w in windows if not w.is_bad(self.loss_threshold)]
@@ -250,5 +245,5 @@ class Ramp(Strategy):
 
 
 def _asked_at(history: Sequence[Sample], t_s: float) -> Rates:
-    """Return the rates asked of every direction until this moment."""
+    """The rates asked of every direction until this moment."""
     return next(sample.asked_pps for sample in history if sample.t_s >= t_s)

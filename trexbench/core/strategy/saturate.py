@@ -1,4 +1,4 @@
-"""The target is offered at once: the rate received is what the DUT can forward under overload."""
+"""The target offered at once: the rate received is what the DUT can forward under overload."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .base import LoadStep, Stage, Strategy
 
 @dataclass(frozen=True)
 class Saturate(Strategy):
-    """The target for hold_s. The first window is left out of the verdict: a sudden load needs it to settle."""
+    """A hold of the target. The first window is left out of the verdict: a sudden load needs it to settle."""
 
     kind: ClassVar[str] = "saturate"
     settling_windows: ClassVar[int] = 1
@@ -49,7 +49,7 @@ class Saturate(Strategy):
         yield f"{target} at once for {format_duration(self.hold_s)}"
 
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
-        """The mean rate received, and the interval that holds the DUT's in 95 of 100 cases: by means of batches."""
+        """Find the mean rate received, and the interval that holds the DUT's in 95 of 100 cases (core.means)."""
         windows = history.sending(direction)
         if not windows:
             return Verdict(Limit.NONE, ("the run ended before it measured anything",))
@@ -71,7 +71,7 @@ class Saturate(Strategy):
         return Verdict(limit, reasons or without_loss, mean, *between)
 
     def _lost_in_warmup(self, history: RunWindows, direction: Direction, windows: Sequence[Window]) -> str:
-        """The reason why the loss shows no limit: most of the warm-up lost a share not much smaller. Empty: none."""
+        """Explain that the loss shows no limit, as most of the warm-up lost about as large a share; else empty."""
         warm = [w for w in measured_windows(self, history.samples, direction, (Phase.WARMUP,)) if w.sent]
         share = median_low([w.lost / w.sent for w in warm]) if warm else 0.0
         if share <= 0 or sum(w.lost for w in windows) > share * (1 + AGREE) * sum(w.sent for w in windows):

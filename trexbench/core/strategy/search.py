@@ -35,30 +35,24 @@ from .looks import (
 )
 
 MOST_LOOKS = 36
-"""Looks at directions together after which a search ends, however wide their intervals still are. A goal takes a third
-of them on a steady DUT (benchmarks/search.py)."""
+"""Looks at directions together after which a search ends, however wide its intervals still are. A goal takes a third of
+them on a steady DUT (benchmarks/search.py)."""
 
 
 @dataclass(frozen=True)
 class Search(Strategy):
-    """A ramp that ends at the first loss that lasts, then looks at rates until every goal's interval is narrow enough.
-
-    goals: shares of loss, each with a knee of its own; the first is the loss threshold. width: of an interval, as a
-    share of the rate. bracket_s: of a ramp from zero to the target. look_s: how long a rate is looked at once;
-    settle_s: how long it is sent before that, after a change. confirm_s: how long the first goal's lower ends are held
-    at last, after a drain; 0: not at all. soak_s: the same where it is longer, for a DUT that slows when it is hot.
-    """
+    """A ramp to the first sustained loss, then looks at rates until every goal's interval is narrow enough."""
 
     warmup_s: float = 2.0
     sample_s: float = 0.5
     window_s: float = 0.5
-    bracket_s: float = 10.0
+    bracket_s: float = 10.0  # ramp from zero to the target
     look_s: float = 1.0
-    settle_s: float = 0.1
-    width: float = 0.005
-    goals: tuple[float, ...] = ()
-    confirm_s: float = 5.0
-    soak_s: float = 0.0
+    settle_s: float = 0.1  # before a look at another rate
+    width: float = 0.005  # of an interval, as a share of the rate
+    goals: tuple[float, ...] = ()  # shares of loss, each with a knee of its own; the first is the loss threshold
+    confirm_s: float = 5.0  # hold of the first goal's lower ends, after a drain; 0: none
+    soak_s: float = 0.0  # the same where it is longer, for a DUT that slows when it is hot
 
     kind: ClassVar[str] = "search"
     seeks_knee: ClassVar[bool] = True
@@ -71,7 +65,7 @@ class Search(Strategy):
 
     @cached_property
     def schedule(self) -> tuple[Stage, ...]:
-        """The ramp to half of the target, as many looks as a steady DUT needs, and a trial that passes."""
+        """Schedule a ramp to half of the target, as many looks as a steady DUT needs, and a trial that passes."""
         stages = Stage(Phase.WARMUP, self.warmup_s), Stage(Phase.RAMP, self.bracket_s / 2)
         looks = range(1, MOST_LOOKS // 3 * len(self.goals) + 1)
         searching = (Stage(Phase.SEARCH, self.look_s + self.settle_s, trial) for trial in looks)
@@ -80,7 +74,7 @@ class Search(Strategy):
 
     @property
     def held_s(self) -> float:
-        """The time for which a trial holds the rate that was found."""
+        """Length of a trial of the rate found."""
         return max(self.confirm_s, self.soak_s)
 
     def step_pps(self, direction: Direction) -> float:
@@ -107,10 +101,10 @@ class Search(Strategy):
         if last.phase is Phase.RAMP:
             begun_s = next(s.t_s for s in reversed(history) if s.phase is Phase.WARMUP)
             at_target = last.t_s - begun_s >= self.bracket_s - 1e-6
-            # Where nothing comes through the DUT may stand still for a while: rates above tell.
+            # Where nothing comes through the DUT may stand still for a while: higher rates will show it.
             stands = any(w.blank for d in self.directions for w in last_windows(self, history, d, 1))
             over = at_target or (
-                not stands and all(one.bracketed for one in find_groups(min(self.goals), RunWindows(self, history)))
+                not stands and all(group.bracketed for group in find_groups(min(self.goals), RunWindows(self, history)))
             )
             return self._next_look(history) if over else self._rise(history, begun_s)
         if last.phase is Phase.SEARCH:
@@ -123,7 +117,7 @@ class Search(Strategy):
             return self._rise(history, last.t_s)
         if last.phase is Phase.CONFIRM:
             return self.drain(history)
-        # Frames of a lossy look that still wait in queues would stand in for others that the trial loses.
+        # Frames of a lossy look that still wait in queues would make up for some that the trial loses.
         return next_trial(self, history, (self.width, max(2 * self.width, TRIALS_LOWER[-1])), always=True)
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
@@ -132,38 +126,40 @@ class Search(Strategy):
         return LoadStep(Phase.RAMP, self._rates(dict.fromkeys(self.directions, share)), until_s)
 
     def _rates(self, shares: Mapping[Direction, float]) -> Rates:
-        """These shares of the targets."""
+        """Rates in frames per second for shares of the targets."""
         return {d: self.offer(d).within(share * self.offer(d).target_pps) for d, share in shares.items()}
 
     def _next_look(self, history: Sequence[Sample]) -> LoadStep:
         """Look at the next rates; stop sending when every direction's knees are found."""
         last, trial, measured = history[-1], history[-1].trial + 1, RunWindows(self, history)
         known = {direction: searched(measured, direction) for direction in self.directions}
-        if all(one.found.done for one in known.values()) or trial > self._most_looks(measured):
+        if all(one.group.done for one in known.values()) or trial > self._most_looks(measured):
             return self.drain(history)
         if any(one.stands for one in known.values()):
             return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, trial)
-        rates = self._rates({direction: one.found.next_share for direction, one in known.items()})
-        # Frames of the former rate must have come back before a look at another one begins.
+        rates = self._rates({direction: one.group.next_share for direction, one in known.items()})
+        # Frames of the previous rate must have come back before a look at another one begins.
         settle_s = self.settle_s + max(measured.latency_s(direction) for direction in self.directions)
         length_s = self.look_s if rates == last.asked_pps else settle_s
         return LoadStep(Phase.SEARCH, rates, last.t_s + length_s, trial)
 
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
-        """The first goal's knee; where the DUT is not what lost the frames, the rate carried."""
+        """Find the first goal's knee; where the DUT did not lose the frames, the rate carried."""
         known = searched(history, direction)
-        looks, knees = [look.of(direction) for look in known.looks], known.found.knees
+        looks, knees = [look.of(direction) for look in known.looks], known.group.knees
         if not looks:
             return Verdict(Limit.NONE, ("the run ended before it looked at any rate",))
-        target, doubtful = self.offer(direction).target_pps, find_path(history, direction).doubtful
-        goals = tuple(_goal(knee, looks, direction, target, doubtful) for knee in knees)
+        target, path = self.offer(direction).target_pps, find_path(history, direction)
+        goals = tuple(_goal(knee, looks, direction, target, path.doubtful) for knee in knees)
         loss, windows = self.goals[0], [look.windows[direction] for look in looks]
         carried = max((w.sent_pps for w in windows if not is_lossy(w, loss)), default=0.0)
         lossy_from = min((w.sent_pps for w in windows if is_lossy(w, loss)), default=None)
         bad = [look.windows[direction] for look in looks if look.lossy(loss) or look.unreached]
         if not bad:
             return without_loss(self, windows, goals, carried)
-        since_s = self._loss_begun(history, direction, bad[0])
+        path = find_path(history, direction)
+        ramp = [path.correct(w) for w in history.judged(direction)]
+        since_s = min([bad[0].begin_s, *(w.begin_s for w in ramp if w.is_bad(LOST_IN_RAMP))])
         limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
@@ -178,13 +174,13 @@ class Search(Strategy):
         return Verdict(limit, reasons, first.maximum_pps, *ends, *offered, since_s, goals)
 
     def warnings(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
-        """Intervals that are still wider than asked for, after as many looks as there are."""
+        """Report intervals that are wider than asked for when all looks are used up."""
         looked = max((sample.trial for sample in history.samples if sample.phase is Phase.SEARCH), default=0)
         if looked < self._most_looks(history):
             return
         wide: dict[tuple[float, ...], list[Direction]] = {}
         for direction in self.directions:
-            knees = searched(history, direction).found.knees
+            knees = searched(history, direction).group.knees
             wide.setdefault(tuple(knee.goal for knee in knees if knee.next_share is not None), []).append(direction)
         for goals, directions in wide.items():
             if goals:
@@ -200,72 +196,66 @@ class Search(Strategy):
         return [look.windows[direction] for look in lossy if look.share <= top] or [lossy[-1].windows[direction]]
 
     def find_stalls(self, measured: RunWindows, direction: Direction) -> tuple[Stall, ...]:
-        """Windows of the ramp and looks in which the DUT stood still; those that follow on one another are one."""
-        known, found = searched(measured, direction), list[list[Window]]()
+        """Windows of the ramp and looks in which the DUT stood still; neighbours are one stall."""
+        known, rows = searched(measured, direction), list[list[Window]]()
         standing = [look.windows[direction] for look in known.every if look not in known.looks]
         for window in (*standing_windows(measured.judged(direction)), *standing):
-            if found and window.begin_s - found[-1][-1].end_s < self.look_s:
-                found[-1].append(window)
+            if rows and window.begin_s - rows[-1][-1].end_s < self.look_s:
+                rows[-1].append(window)
             else:
-                found.append([window])
-        return tuple(_stall(direction, windows) for windows in found)
+                rows.append([window])
+        return tuple(_stall(direction, windows) for windows in rows)
 
     def _most_looks(self, measured: RunWindows) -> int:
-        """Looks after which the search ends: twice as many where directions are searched one by one at last."""
+        """Looks after which the search ends: twice as many where directions come to be searched one by one."""
         one_by_one = any(not look.together for d in self.directions for look in searched(measured, d).looks)
         return MOST_LOOKS * (2 if one_by_one else 1)
 
-    def _loss_begun(self, history: RunWindows, direction: Direction, first_bad: Window) -> float:
-        """When frames were lost first: in the ramp, where that saw it."""
-        path = find_path(history, direction)
-        ramp = [path.correct(w) for w in history.judged(direction)]
-        return min([first_bad.begin_s, *(w.begin_s for w in ramp if w.is_bad(LOST_IN_RAMP))])
-
 
 class Searched(NamedTuple):
-    """A direction in a search: every look at its group, and those in which the DUT did not stand still."""
+    """A direction in a search: every look at its group, those in which the DUT did not stand still, and the knees."""
 
     every: Sequence[Look]
     looks: Sequence[Look]
-    found: GroupKnees
+    group: GroupKnees
 
     @property
     def stands(self) -> bool:
-        """True if the DUT may just stand still: nothing came through in a late look, little in others."""
+        """True if the DUT may only stand still for now: nothing came through in a late look, little in others."""
         row = list(takewhile(lambda look: look.loss > STOOD, reversed(self.every[-PATIENCE:])))
         return len(row) < PATIENCE and any(w.blank for look in row for w in look.windows.values())
 
 
 @once
 def searched(measured: RunWindows, direction: Direction) -> Searched:
-    """The knees are those of all its group while that is searched together, then those of the direction's own loss.
+    """The direction's looks and knees: its group's while that is searched together, then those of its own loss.
 
-    One whose own are found by then keeps them: at higher rates of the others it may lose more.
+    A direction whose own knees are found by then keeps them: at higher rates of the others it may lose more.
     """
     plan = measured.plan
     assert isinstance(plan, Search)
-    group = next(one for one in find_groups(min(plan.goals), measured) if direction in one.directions)
+    group = next(group for group in find_groups(min(plan.goals), measured) if direction in group.directions)
     every = looks_of(plan.look_s, plan.width, group, measured)
     standing = find_standing(every)
     looks = [look for look in every if look not in standing]
     together = list(takewhile(lambda look: look.together, looks))
-    found = seek(plan.goals, plan.width, group, together)
-    if len(group.directions) > 1 and found.done:
-        found = seek(plan.goals, plan.width, group, [look.of(direction) for look in together])
-        if not found.done:
-            found = seek(plan.goals, plan.width, group, [look.of(direction) for look in looks])
-    return Searched(every, looks, found)
+    knees = seek(plan.goals, plan.width, group, together)
+    if len(group.directions) > 1 and knees.done:
+        knees = seek(plan.goals, plan.width, group, [look.of(direction) for look in together])
+        if not knees.done:
+            knees = seek(plan.goals, plan.width, group, [look.of(direction) for look in looks])
+    return Searched(every, looks, knees)
 
 
 def _stall(direction: Direction, windows: Sequence[Window]) -> Stall:
-    """One that lasted over these looks; its length follows from what was lost."""
+    """A stall that lasted over these looks; its length follows from what was lost."""
     sent, lost = sum(w.sent for w in windows), sum(w.lost for w in windows)
     begin_s, down_s = windows[0].end_s - windows[0].down_s, sum(w.down_s for w in windows)
     return Stall(direction, begin_s, down_s, sent, lost, any(w.blank for w in windows))
 
 
 def _goal(knee: GoalKnee, looks: Sequence[Look], direction: Direction, target_pps: float, doubtful: float) -> Goal:
-    """A group's knee as one direction's rates. doubtful: the share of frames that may hide as large a loss."""
+    """A group's knee as one direction's rates. doubtful: share of extra frames, which may hide as large a loss."""
     at_low = [look.windows[direction].received_pps for look in looks if look.share == knee.low]
     low, high = (None if share is None else min(1.0, share) * target_pps for share in knee.between)
     if low is not None:  # a look is lossy beyond the ports' skew, which may have hidden as much again

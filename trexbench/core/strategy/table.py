@@ -19,7 +19,7 @@ STRATEGIES: Mapping[str, type[Strategy]] = {one.kind: one for one in (Ramp, Satu
 
 
 def suffix_of(kind: str) -> str:
-    """Words that distinguish runs of this strategy from ramps in names of cells and files; empty for a ramp."""
+    """The word that distinguishes runs of this strategy from ramps in names of cells and files; empty for a ramp."""
     return "" if kind == Ramp.kind else kind
 
 
@@ -34,37 +34,27 @@ def plan_to_dict(plan: Strategy) -> dict[str, Any]:
 
 
 def plan_from_dict(values: Mapping[str, Any]) -> Strategy:
-    """KeyError, TypeError, ValueError or ConfigError for what is not a plan."""
+    """Read a plan; KeyError, TypeError, ValueError or ConfigError for what is none."""
     figures = dict(values)
     if (kind := figures.pop("kind")) not in STRATEGIES:
         raise ValueError(f"plan: no strategy {kind!r}")
     if kind == Ramp.kind and type(figures.get("zoom_s")) in (int, float):  # of ramps that had a zoom
         del figures["zoom_s"]
-    strategy = STRATEGIES[kind]
-    offers = tuple(_offer(one) for one in figures.pop("offers"))
+    strategy, offers = STRATEGIES[kind], []
+    for offer in figures.pop("offers"):
+        numbers = {name: _checked(name, value, float) for name, value in offer.items() if name != "direction"}
+        offers.append(Offer(Direction.parse(offer["direction"]), **numbers))
     for field in fields(strategy):
         if field.name in figures:
             figures[field.name] = _checked(field.name, figures[field.name], type(field.default))
-    return strategy(offers=offers, **figures)
-
-
-def _offer(values: Mapping[str, Any]) -> Offer:
-    figures = {name: value for name, value in values.items() if name != "direction"}
-    for name, value in figures.items():
-        _check_type(name, value, float)
-    return Offer(Direction.parse(values["direction"]), **figures)
+    return strategy(offers=tuple(offers), **figures)
 
 
 def _checked(name: str, value: Any, of: type) -> Any:
-    if of is not tuple:
-        _check_type(name, value, of)
-        return value
-    for one in value:
-        _check_type(name, one, float)
-    return tuple(value)
-
-
-def _check_type(name: str, value: Any, of: type) -> None:
-    good = type(value) is of if of is not float else type(value) in (int, float) and isfinite(value)
+    """Return the value of this type, a tuple for a list of numbers; ValueError for another one."""
+    if of is tuple:
+        return tuple(_checked(name, number, float) for number in value)
+    good = type(value) in (int, float) and isfinite(value) if of is float else type(value) is of
     if not good:
         raise ValueError(f"plan: {name} is not {'a number' if of is float else of.__name__}")
+    return value
