@@ -13,9 +13,8 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig, PlanDefaults
 from trexbench.config.option import DURATION, PORTS, RATE, SHARE, TUNABLES, WARMUP
 from trexbench.core.errors import ConfigError
-from trexbench.core.load.modes import full_mode_name
 from trexbench.core.load.plan import Direction
-from trexbench.core.load.profile import Profile
+from trexbench.core.load.profile import Profile, full_mode_name
 from trexbench.core.names import is_name
 from trexbench.core.strategy.table import STRATEGIES
 from trexbench.core.tcp.wan import parse_wan

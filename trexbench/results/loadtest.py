@@ -17,8 +17,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, ValidationError, convert
 
 from ..core.errors import ConfigError, StoreError
-from ..core.load.modes import is_mode
 from ..core.load.plan import MIN_OFFERED_PPS, Direction, Offer, pair_directions
+from ..core.load.profile import is_mode
 from ..core.load.sample import Phase, PortCounters, Reading, Sample
 from ..core.names import REMEDY, is_name, shown
 from ..core.result import RunResult, Status

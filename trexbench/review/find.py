@@ -12,7 +12,7 @@ from ..core.errors import ConfigError, StoreError
 from ..core.history.known import is_date
 from ..core.history.rows import RunRow
 from ..core.history.series import night_of
-from ..core.load.modes import full_mode_name
+from ..core.load.profile import full_mode_name
 from ..results.document import EXPORT
 from ..results.index import open_index
 from ..results.latest import find_latest

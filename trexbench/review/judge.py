@@ -21,7 +21,7 @@ from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, judge_rows
 from ..core.history.rows import RunRow, cells_of
 from ..core.history.series import like_the_last, night_of
-from ..core.load.modes import full_mode_name
+from ..core.load.profile import full_mode_name
 from ..report.commands import REASON
 from ..results.document import read_object
 from ..results.index import without_collection

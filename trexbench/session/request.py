@@ -11,9 +11,8 @@ from ..config.lookup import find_profile, load_dut
 from ..config.model import DRIVERS, DutConfig, PlanDefaults
 from ..config.option import WAN
 from ..core.errors import ConfigError
-from ..core.load.modes import traffic_name
 from ..core.load.plan import Direction, Offer, pair_directions
-from ..core.load.profile import MODES, Profile, resolve_mode
+from ..core.load.profile import MODES, Profile, resolve_mode, traffic_name
 from ..core.names import REMEDY, is_name, shown
 from ..core.strategy.base import Strategy
 from ..core.strategy.saturate import Saturate

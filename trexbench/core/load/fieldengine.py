@@ -1,4 +1,4 @@
-"""TRex's field engine in plain Python: what its programs do to each packet.
+"""TRex's field engine in plain Python: the changes that its programs make to each packet.
 
 Captures, flow counts and the frames of the embedded server come from it. Instructions are the client's JSON.
 Semantics: TRex's ``trex_stl_stream_vm.h`` (a variable advances where it stands in the program, and its first value
@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from math import gcd, lcm
 from typing import Any, Literal
 
@@ -24,20 +25,17 @@ _HW = {13: _TCP, 11: _UDP}
 """Protocol by TRex's ``l4_type``."""
 _U32 = (1 << 32) - 1
 _MOST_BYTES = 64
-"""Room for the variables of a program in TRex."""
+"""Size of TRex's memory for the variables of a program."""
 
 
 @dataclass
 class Variable:
-    """One value that changes from packet to packet.
-
-    period: packets until it repeats, 0 when it is random. spread: number of distinct values, 0 when not known.
-    """
+    """One value that changes from packet to packet."""
 
     values: Iterator[int]
-    size: int
-    period: int
-    spread: int
+    size: int  # in bytes
+    period: int  # packets until it repeats; 0 when it is random
+    spread: int  # number of distinct values; 0 when it is not known
     low: int
     high: int
     op: str
@@ -49,12 +47,12 @@ class Variable:
 
 @dataclass(frozen=True)
 class Write:
-    """A variable plus ``add`` is written to ``size`` bytes at ``offset``; whole: different values stay different."""
+    """A write of a variable plus ``add`` to ``size`` bytes at ``offset``."""
 
     name: str
     offset: int
     size: int
-    whole: bool
+    whole: bool  # different values stay different
     add: int = 0
 
 
@@ -70,7 +68,7 @@ class Program:
         self._flow_vars = {one.get("name") for one in instructions if one.get("type") == "flow_var"}
         self._random = random.Random(seed)
         self._length: int | None = None
-        # all random variables share one generator of 4 bytes
+        # All random variables share one generator of 4 bytes.
         self._used_bytes = 4 if any(one.get("op") == "random" for one in instructions) else 0
         self._steps = [_kind(one)(self, one) for one in instructions]
 
@@ -81,11 +79,11 @@ class Program:
 
     @property
     def draws(self) -> bool:
-        """A variable is random."""
+        """True if a variable is random."""
         return not all(variable.period for variable in self.variables.values())
 
     def run(self, packet: bytes) -> Iterator[bytes]:
-        """Endless packets, each made from the template as TRex makes it; ConfigError if one would become longer."""
+        """Yield packets without end, each made from the template as TRex does; ConfigError if one would grow."""
         while True:
             frame = bytearray(packet)
             self._length = None
@@ -96,7 +94,7 @@ class Program:
             yield bytes(frame if self._length is None else frame[: self._length])
 
     def writes_into(self, places: Collection[tuple[int, int]]) -> list[Write]:
-        """The writes that change any of these (offset, length) of a packet."""
+        """Writes that change any of these places of a packet: (offset, length)."""
         return [
             write
             for write in self.writes
@@ -120,7 +118,13 @@ class Program:
             period = 0 if op == "random" else len(chosen) // gcd(len(chosen), step)
             spread = spread if whole_cycle or op == "random" else 0
         else:
-            low, high = _padded(int(one["min_value"]), int(one["max_value"]), step, op)
+            low, high = int(one["min_value"]), int(one["max_value"])
+            # TRex widens the range so that whole steps fill it (``handle_range_padding``).
+            pad = -(high - low + 1) % step
+            if op == "inc":
+                high += pad
+            elif op == "dec":
+                low -= pad
             if low < 0 or high >= 256**size:
                 what = f"field engine: variable {one['name']!r} of {low} to {high} does not fit into {size} bytes"
                 raise ConfigError(what, "let its step divide its range")
@@ -134,7 +138,9 @@ class Program:
     def _rand_limit(self, one: Instruction) -> Step:
         low, high, size = int(one["min_value"]), int(one["max_value"]), int(one["size"])
         count = int(one["limit"])
-        values = _repeated(low, high, count, int(one.get("seed", 0)))
+        # The generator is seeded again after each period.
+        sources = map(random.Random, repeat(int(one.get("seed", 0))))
+        values = (source.randint(low, high) for source in sources for _ in range(count))
         # Values drawn in one period may be equal, so their number is not known.
         return self._define(str(one["name"]), Variable(values, size, count, 0, low, high, "random"), 2 * size + 4)
 
@@ -145,8 +151,8 @@ class Program:
         if min(ips, ports) < 1:
             raise ConfigError(f"field engine: tuple {name!r} ends before it begins", "swap the ends of its ranges")
         period = min(limit, ips * ports) if limit else ips * ports
-        addresses = (low + flow % ips for flow in _rounds(period))
-        numbers = (first + flow // ips for flow in _rounds(period))
+        addresses = (low + flow % ips for flow in chain.from_iterable(repeat(range(period))))
+        numbers = (first + flow // ips for flow in chain.from_iterable(repeat(range(period))))
         address = self._define(f"{name}.ip", Variable(addresses, 4, period, min(ips, period), low, high, "inc"), 4)
         port = self._define(f"{name}.port", Variable(numbers, 2, period, -(-period // ips), first, last, "inc"), 6)
 
@@ -183,7 +189,7 @@ class Program:
         mask, shift, add = int(one["mask"]), int(one["shift"]), int(one.get("add_value", 0))
         if not -32 < shift < 32:
             raise ConfigError(f"field engine: a shift by {shift}", "shift by 31 bits at most, to the right below 0")
-        # TRex takes the size from the variable when it writes little-endian, and the upper half of 64 bits when big
+        # TRex takes the size from the variable if it writes little-endian, and the upper half of 64 bits if big.
         size, high = int(one["pkt_cast_size"]), variable.size == 8
         if size not in (1, 2, 4):
             raise ConfigError(f"field engine: a mask of {size} bytes", "use 1, 2 or 4")
@@ -255,7 +261,7 @@ def _order(one: Instruction) -> Literal["big", "little"]:
 def checksum(data: bytes | bytearray) -> int:
     """The Internet checksum (RFC 1071) of these bytes."""
     number = int.from_bytes(data, "big") << 8 * (len(data) % 2)
-    # the sum of its words in ones' complement: zero only where each of them is
+    # The sum of the words in ones' complement is zero only where each of them is.
     return ~(number % 0xFFFF or 0xFFFF * (number > 0)) & 0xFFFF
 
 
@@ -275,7 +281,7 @@ def _fix_ipv4(frame: bytearray, offset: int) -> None:
 
 
 def _fix_l4(frame: bytearray, ip: int, header: int, protocol: int) -> None:
-    """Write the checksum of TCP or UDP behind an IP header of so many bytes; leave other protocols alone."""
+    """Write the checksum of TCP or UDP behind an IP header of ``header`` bytes; leave other protocols alone."""
     if protocol not in _CHECKSUM_AT:
         return
     v4, at = _version(frame, ip) == 4, ip + header + _CHECKSUM_AT[protocol]
@@ -288,28 +294,8 @@ def _fix_l4(frame: bytearray, ip: int, header: int, protocol: int) -> None:
     frame[at : at + 2] = (value or (0xFFFF if protocol == _UDP else 0)).to_bytes(2, "big")
 
 
-def _padded(low: int, high: int, step: int, op: str) -> tuple[int, int]:
-    """The range as TRex widens it, so that whole steps fill it (``handle_range_padding``)."""
-    pad = -(high - low + 1) % step
-    if op == "inc":
-        return low, high + pad
-    return (low - pad, high) if op == "dec" else (low, high)
-
-
 def _places(first: int, count: int, op: str, step: int, source: random.Random) -> Iterator[int]:
-    """Indexes of the values in the order sent: in steps from ``first`` on, or at random."""
+    """Yield indexes of the values in the order sent: in steps from ``first`` on, or at random."""
     while True:
         yield source.randrange(count) if op == "random" else first
         first = (first + (step if op == "inc" else -step)) % count
-
-
-def _repeated(low: int, high: int, count: int, seed: int) -> Iterator[int]:
-    while True:
-        source = random.Random(seed)
-        for _ in range(count):
-            yield source.randint(low, high)
-
-
-def _rounds(period: int) -> Iterator[int]:
-    while True:
-        yield from range(period)

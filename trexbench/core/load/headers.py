@@ -1,4 +1,4 @@
-"""Where the headers of a frame stand, whatever its address family and its VLAN tags; and tags that a port adds."""
+"""Places of a frame's headers, whatever its address family and its VLAN tags; and tags that a port adds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 from ..errors import ConfigError
 
 TAG_TYPES = (0x8100, 0x88A8, 0x9100)
-"""Ethernet types after which a VLAN tag follows: 802.1Q, 802.1ad, and what was in use before that."""
+"""Ethernet types after which a VLAN tag follows: 802.1Q, 802.1ad, and the one in use before that."""
 DOT1Q, DOT1AD = TAG_TYPES[:2]
 NAMES = {DOT1Q: "802.1Q", DOT1AD: "802.1ad"}
 ADDRESSES_BYTES, TAG_BYTES, MOST_TAGS = 12, 4, 2
 _OFFSETS = ("pkt_offset", "l2_len")
-
-
 _LAYOUTS: Mapping[int, tuple[str, int, Mapping[str, tuple[int, int]]]] = {
     0x0800: ("IP", 20, {"src": (12, 4), "dst": (16, 4), "proto": (9, 1)}),
     0x86DD: ("IPv6", 40, {"src": (8, 16), "dst": (24, 16), "nh": (6, 1)}),
@@ -28,7 +26,7 @@ VERSIONS = {"IP": 4, "IPv6": 6}
 
 @dataclass(frozen=True)
 class Tuple5:
-    """Where the addresses, protocol and ports of a frame stand: (offset, length) by field name."""
+    """Places of a frame's addresses, protocol and ports: (offset, length) by field name."""
 
     fields: Mapping[str, tuple[int, int]]
 
@@ -37,19 +35,17 @@ class Tuple5:
 
     @property
     def version(self) -> int | None:
-        """4 or 6; None for a frame that is not IP."""
+        """The IP version, 4 or 6; None for a frame that is not IP."""
         return next((VERSIONS[name.partition(".")[0]] for name in self.fields), None)
 
     def written(self, packet: bytes, offset: int, size: int, value: int) -> tuple[str, str]:
-        """The name of what a value written there changes, and that with the value in it: an address, or a number."""
+        """Name the field that a value written there changes, and its new content: an address, or a number."""
         for name, (start, length) in self.fields.items():
-            whole = offset == start and size == length
-            inside = start <= offset and offset + size <= start + length
-            if name.endswith((".src", ".dst")) and inside:
+            if name.endswith((".src", ".dst")) and start <= offset and offset + size <= start + length:
                 at, data = offset - start, packet[start : start + length]
                 new = (value % (1 << 8 * size)).to_bytes(size, "big")
                 return name, str(ip_address(data[:at] + new + data[at + size :]))
-            if whole:
+            if (offset, size) == (start, length):
                 return name, str(value)
         return f"bytes {offset} to {offset + size - 1}", str(value)
 
@@ -69,12 +65,12 @@ def find_tuple5(packet: bytes) -> Tuple5:
 
 
 def mtu_needed(packet: bytes) -> int:
-    """The bytes of an Ethernet frame behind its header and VLAN tags, which an interface's MTU limits."""
+    """Length of an Ethernet frame behind its header and VLAN tags, which an interface's MTU limits."""
     return len(packet) - _header_bytes(packet)
 
 
 def with_room(packet: bytes, room: int) -> bytes:
-    """The packet with so many bytes behind IPv6 and UDP at least: the family's smallest frames have 12."""
+    """Grow a packet to at least ``room`` bytes behind IPv6 and UDP; the smallest IPv6 frames have 12."""
     fields = find_tuple5(packet).fields
     if "IPv6.src" not in fields or "UDP.sport" not in fields:
         return packet
@@ -99,37 +95,34 @@ def _u16(packet: bytes, at: int) -> int:
 
 
 def tag_types(count: int) -> tuple[int, ...]:
-    """The Ethernet type of each of so many tags, outer first: 802.1Q, behind a service provider's 802.1ad."""
+    """Ethernet types of ``count`` tags, outer first: 802.1Q, behind a service provider's 802.1ad."""
     return (DOT1AD, DOT1Q)[MOST_TAGS - count :]
 
 
 def with_tags(packet: bytes, vlans: Sequence[int]) -> bytes:
-    """The packet with these tags behind its MAC addresses, outer first, and before those that it has."""
+    """Insert these tags, outer first, between the packet's MAC addresses and the tags that it has."""
     types = tag_types(len(vlans))
     tags = b"".join(kind.to_bytes(2, "big") + vlan.to_bytes(2, "big") for kind, vlan in zip(types, vlans, strict=True))
     return packet[:ADDRESSES_BYTES] + tags + packet[ADDRESSES_BYTES:]
 
 
 def behind_tags(instructions: Sequence[Mapping[str, Any]], count: int) -> list[dict[str, Any]]:
-    """A field engine program for packets with so many tags more; ConfigError where it sets the packet's length."""
+    """Move a field engine program behind ``count`` more tags; ConfigError where it sets the packet's length."""
     if count and any(one["type"] == "trim_pkt_size" for one in instructions):
-        raise ConfigError(
-            "a field engine that sets the frames' length (trim_pkt_size)", "it cannot be sent with VLAN tags"
-        )
-    return [
-        {
-            key: value + TAG_BYTES * count if key in _OFFSETS and value >= ADDRESSES_BYTES else value
-            for key, value in one.items()
-        }
-        for one in instructions
-    ]
+        what = "a field engine that sets the frames' length (trim_pkt_size)"
+        raise ConfigError(what, "it cannot be sent with VLAN tags")
+
+    def moved(key: str, value: Any) -> Any:
+        return value + TAG_BYTES * count if key in _OFFSETS and value >= ADDRESSES_BYTES else value
+
+    return [{key: moved(key, value) for key, value in one.items()} for one in instructions]
 
 
-def told_tags(packet: bytes) -> str:
-    """The tags of a packet in words: ``VLAN 100``, ``VLAN 100 (802.1ad) and 200``; empty without any."""
-    found, at = [], ADDRESSES_BYTES
-    while (kind := int.from_bytes(packet[at : at + 2], "big")) in TAG_TYPES:
-        vlan = int.from_bytes(packet[at + 2 : at + 4], "big") & 0xFFF
-        found.append(f"{vlan}{'' if kind == DOT1Q else f' ({NAMES.get(kind, hex(kind))})'}")
+def describe_tags(packet: bytes) -> str:
+    """Describe the tags of a packet: ``VLAN 100``, ``VLAN 100 (802.1ad) and 200``; empty without any."""
+    tags, at = [], ADDRESSES_BYTES
+    while (kind := _u16(packet, at)) in TAG_TYPES:
+        vlan = _u16(packet, at + 2) & 0xFFF
+        tags.append(f"{vlan}{'' if kind == DOT1Q else f' ({NAMES.get(kind, hex(kind))})'}")
         at += TAG_BYTES
-    return f"VLAN {' and '.join(found)}" if found else ""
+    return f"VLAN {' and '.join(tags)}" if tags else ""

@@ -1,4 +1,4 @@
-"""Load of a run, and how it is sampled and judged: rates, times and thresholds as numbers."""
+"""Load of a run, and the rates, times and thresholds by which it is sampled and judged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ..units import l1_bits
 
 # TRex keeps the time slot of a packet that is already queued: a stream raised from near zero could stall for seconds.
 MIN_OFFERED_PPS = 1000.0
-
 LATENCY_LOADS = (0.1, 0.5, 0.9)
 """Shares of the throughput found at which latency is measured."""
 
@@ -30,27 +29,24 @@ class Direction(NamedTuple):
     @staticmethod
     @lru_cache
     def parse(text: str) -> Direction:
-        """The direction of ``0->1``; ValueError for other text."""
+        """Read a direction such as ``0->1``; ValueError for other text."""
         tx, rx = text.split("->")
         return Direction(int(tx), int(rx))
 
 
 @dataclass(frozen=True)
 class Offer:
-    """The load offered in one direction: frames per second of its own profile, on its own line.
-
-    line_rate_bps: L1 speed. target_pps: the highest rate of the run.
-    """
+    """The load offered in one direction: frames per second of its own profile, on its own line."""
 
     direction: Direction
-    line_rate_bps: float
+    line_rate_bps: float  # L1 speed
     mean_frame_bytes: float
     line_rate_pps: float
-    target_pps: float
+    target_pps: float  # the highest rate of the run
     warmup_pps: float = MIN_OFFERED_PPS
 
     def line_share(self, pps: float) -> float:
-        """The fraction of the line rate that this rate fills."""
+        """Fraction of the line rate that this rate fills."""
         return pps / self.line_rate_pps
 
     def l1_bps(self, pps: float) -> float:
@@ -58,11 +54,11 @@ class Offer:
         return pps * l1_bits(self.mean_frame_bytes)
 
     def within(self, pps: float) -> float:
-        """The rate nearest to this one that can be offered evenly, and is not above the target."""
+        """The nearest rate that can be offered evenly and is not above the target."""
         return min(max(MIN_OFFERED_PPS, pps), self.target_pps)
 
     def check(self, target_option: str) -> None:
-        """ConfigError for rates that cannot be offered."""
+        """Raise ConfigError for rates that cannot be offered."""
         for field in fields(self)[1:]:
             value = getattr(self, field.name)
             require(0 < value < inf, f"{field.name.replace('_', ' ')} of {value:g}", "it must be finite and above 0")
@@ -80,20 +76,16 @@ class Offer:
 
 @dataclass(frozen=True)
 class Plan:
-    """Parameters of every run; its strategy (core.strategy) adds how the load goes on. loss_threshold: a fraction.
-
-    windows: consecutive windows of window_s above the threshold that make a direction saturated. drain_s: silence
-    after the load, in which frames come back and DUTs fetch what their NICs have counted (FreeBSD: twice a second).
-    """
+    """Parameters that every run has; its strategy (core.strategy) adds the course of the load."""
 
     offers: tuple[Offer, ...]
     warmup_s: float = 10.0
     hold_s: float = 30.0
-    drain_s: float = 1.0
+    drain_s: float = 1.0  # silence in which frames come back and DUTs read their NICs' counters (FreeBSD: every 0.5 s)
     sample_s: float = 1.0
     window_s: float = 1.0
-    loss_threshold: float = 0.001
-    windows: int = 3
+    loss_threshold: float = 0.001  # a fraction
+    windows: int = 3  # consecutive windows of window_s above the threshold that make a direction saturated
 
     seeks_knee: ClassVar[bool] = False
     """True if the load rises and the result is the highest rate without loss; else it is the rate received."""
@@ -122,7 +114,7 @@ class Plan:
         )
 
     def require_length(self, length_s: float, option: str) -> None:
-        """ConfigError for a phase too short for sustained loss, with a window beside it."""
+        """Raise ConfigError for a phase too short for sustained loss, with a window beside it."""
         needed = (self.windows + 1) * max(self.window_s, self.sample_s)
         require(
             length_s >= needed,
@@ -135,7 +127,7 @@ class Plan:
         return tuple(offer.direction for offer in self.offers)
 
     def line_share(self, rates_pps: Mapping[Direction, float]) -> float:
-        """These rates as fractions of their directions' line rates, summed: up to 2 for two directions."""
+        """Sum of these rates as fractions of their directions' line rates: up to 2 for two directions."""
         return sum(self.offer(direction).line_share(pps) for direction, pps in rates_pps.items())
 
     def l1_bps(self, rates_pps: Mapping[Direction, float]) -> float:
@@ -144,7 +136,7 @@ class Plan:
 
     @property
     def line_rates_bps(self) -> tuple[float, ...]:
-        """The different L1 speeds of the directions."""
+        """The directions' L1 speeds, each once."""
         return tuple(dict.fromkeys(offer.line_rate_bps for offer in self.offers))
 
     def offer(self, direction: Direction) -> Offer:
@@ -173,7 +165,7 @@ class Plan:
 
     @property
     def bidir(self) -> bool:
-        """Some pair of ports sends both ways."""
+        """True if a pair of ports sends both ways."""
         return any(Direction(d.rx, d.tx) in self.directions for d in self.directions)
 
 
@@ -188,6 +180,6 @@ def pair_directions(ports: Sequence[int], bidir: bool) -> tuple[Direction, ...]:
 
 
 def require(condition: bool, message: str, remedy: str) -> None:
-    """ConfigError unless the condition holds."""
+    """Raise ConfigError unless the condition holds."""
     if not condition:
         raise ConfigError(message, remedy)

@@ -16,18 +16,20 @@ from math import gcd, inf, lcm, prod
 from typing import Any, ClassVar
 
 from ..errors import ConfigError
-from ..names import nearest
+from ..names import is_name, nearest
 from ..units import FCS_BYTES, MIN_FRAME_BYTES, line_rate_pps
-from .fieldengine import Instruction, Program, Write
-from .headers import find_tuple5, told_tags
+from .fieldengine import Instruction, Program, Variable
+from .headers import describe_tags, find_tuple5
 
+MOST_LETTERS = 60
+"""A longer name of traffic, or one not valid as a file name, has a digest of the tunables instead."""
 ENUMERABLE = 1 << 17
-"""Flows of a program that repeats within so many packets are counted packet by packet; of a longer one, calculated."""
+"""Flows are counted packet by packet if the program repeats within this many packets, else calculated."""
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A kind of test traffic: tunables of a profile in stl_profiles, and what it tests. ip: version of its packets."""
+    """A kind of test traffic: tunables of a profile in stl_profiles, and a summary. ip: version of its packets."""
 
     name: str
     size: str
@@ -68,12 +70,12 @@ RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Sizes of Ethernet frames in bytes, with FCS: RFC 2544, section 9.1."""
 LARGEST_FRAME_BYTES = 9216
 _SMALLEST = {4: MIN_FRAME_BYTES, 6: _V6_BYTES}
-"""Frame in bytes, with FCS, by version of IP."""
+"""Smallest frame in bytes, with FCS, by version of IP."""
 _SIZED = re.compile("(?:var2-)?([1-9][0-9]{0,5})b(-v6)?")
 
 
 def mode_of_size(size: int, ip: int = 4) -> Mode:
-    """``var2-512b``: frames of this size (bytes with FCS), many flows; ConfigError where there is none such.
+    """Return ``var2-512b`` for a frame size in bytes with FCS: many flows; ConfigError where no mode has that size.
 
     64 bytes stand for the family's smallest frames.
     """
@@ -89,14 +91,14 @@ def mode_of_size(size: int, ip: int = 4) -> Mode:
 
 
 LISTED_MODES = tuple(dict.fromkeys((*MODES, *map(mode_of_size, RFC2544_SIZES), *MODES_V6)))
-"""Modes that are shown; there is one for every other size, too."""
+"""Modes to list; every other size has one, too."""
 
 
 def resolve_mode(name: str) -> Mode:
-    """The mode of this name or alias; ConfigError suggests the nearest name and lists all."""
+    """Find the mode of this name or alias; ConfigError suggests the nearest name and lists all."""
     wanted = name.strip().lower()
     for mode in _NAMED:
-        if wanted == mode.name or wanted in mode.aliases:
+        if wanted in (mode.name, *mode.aliases):
             return mode
     if sized := _SIZED.fullmatch(wanted):
         return mode_of_size(int(sized[1]), 6 if sized[2] else 4)
@@ -108,9 +110,37 @@ def resolve_mode(name: str) -> Mode:
     raise ConfigError(f"unknown mode {name!r}", f"{nearest(wanted, known)}modes are {listed}, {sizes}")
 
 
+def traffic_name(base: str, own: Mapping[str, str], tunables: Mapping[str, str]) -> str:
+    """Name traffic, as in ``var2-imix,size=64``: tunables unlike the mode's own make it other, with its own history."""
+    changed = ",".join(f"{name}={value}" for name, value in sorted(tunables.items()) if own.get(name) != value)
+    if not changed:
+        return base
+    name = f"{base},{changed}"
+    if len(name) <= MOST_LETTERS and is_name(name):
+        return name
+    return f"{base},{hashlib.sha256(changed.encode()).hexdigest()[:8]}"
+
+
+def is_mode(name: str) -> bool:
+    """Test whether a mode has this name; an alias does not count."""
+    try:
+        return resolve_mode(name).name == name
+    except ConfigError:
+        return False
+
+
+def full_mode_name(mode: str) -> str:
+    """The name in results of a mode or its alias, with its tunables; any other name stays as it is."""
+    base, comma, tunables = mode.partition(",")
+    try:
+        return f"{resolve_mode(base).name}{comma}{tunables}"
+    except ConfigError:
+        return mode
+
+
 @dataclass(frozen=True)
 class FlowCount:
-    """Number of distinct 5-tuples that leave a port; ``exact`` is false when it is only an upper bound."""
+    """Number of distinct 5-tuples that leave a port; an upper bound where ``exact`` is false."""
 
     count: int
     exact: bool
@@ -121,12 +151,12 @@ class FlowCount:
 
 @dataclass(frozen=True)
 class Stream:
-    """One continuous stream. packet: without FCS; pps: at multiplier 1; macs_from_port: the port fills in its MACs."""
+    """One continuous stream."""
 
-    packet: bytes
-    pps: float
+    packet: bytes  # without FCS
+    pps: float  # at multiplier 1
     instructions: tuple[Instruction, ...] = ()
-    macs_from_port: bool = True
+    macs_from_port: bool = True  # the port fills in the MAC addresses
 
     @property
     def frame_bytes(self) -> int:
@@ -139,14 +169,14 @@ class Stream:
             return FlowCount(len(self.flow_keys), True)
         program = Program(self.instructions)
         used = program.writes_into(find_tuple5(self.packet).fields.values())
-        variables = [program.variables[name] for name in {write.name for write in used}]
-        steady = lcm(*(variable.period for variable in variables if variable.period))
-        drawn = prod(variable.spread for variable in variables if not variable.period)
-        apart = not any(
+        variables = {write.name: program.variables[write.name] for write in used}
+        steady = lcm(*(variable.period for variable in variables.values() if variable.period))
+        drawn = prod(variable.spread for variable in variables.values() if not variable.period)
+        overlap = any(
             one.offset < other.offset + other.size and other.offset < one.offset + one.size
             for one, other in combinations(used, 2)
         )
-        exact = apart and all(write.whole for write in used) and _all_distinct(program, used)
+        exact = not overlap and all(write.whole for write in used) and _all_distinct(variables)
         return FlowCount(steady * drawn, exact)
 
     @cached_property
@@ -162,7 +192,7 @@ class Stream:
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """Fields that change from packet to packet, in words: ``IP.src 16.0.0.4 to 16.0.0.254, inc``."""
+        """Fields that change from packet to packet, such as ``IP.src 16.0.0.4 to 16.0.0.254, inc``."""
         program, tuple5 = Program(self.instructions), find_tuple5(self.packet)
         changes = []
         for write in program.writes:
@@ -180,7 +210,7 @@ class Stream:
         return bytes(12) + self.packet[12:] if self.macs_from_port else self.packet
 
     def frames(self, seed: int = 1) -> Iterator[bytes]:
-        """The stream's packets in the order in which one core sends them, without FCS, without end."""
+        """Yield the stream's packets without end, without FCS, in the order in which one core sends them."""
         return Program(self.instructions, seed).run(self.packet)
 
 
@@ -213,13 +243,13 @@ class Profile:
         return line_rate_pps(self.mean_frame_bytes, line_rate_bps)
 
     def share(self, stream: Stream) -> float:
-        """The fraction of this profile's frames that a stream sends."""
+        """Fraction of this profile's frames that a stream sends."""
         return stream.pps / self.pps
 
     @property
     def mix(self) -> str:
-        """The frame sizes in words: several definitions of "imix" are in use, so a result says which one was sent."""
-        tags = "".join(f" with {told}" for told in sorted({told_tags(s.packet) for s in self.streams} - {""}))
+        """The frame sizes in words: "imix" has several definitions, so a result names the one that was sent."""
+        tags = "".join(f" with {words}" for words in sorted({describe_tags(s.packet) for s in self.streams} - {""}))
         if len({stream.frame_bytes for stream in self.streams}) == 1:
             return f"{self.streams[0].frame_bytes} B frames{tags}"
         sizes = ", ".join(str(stream.frame_bytes) for stream in self.streams)
@@ -245,7 +275,7 @@ class Profile:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the normalised streams: equal digests mean the same traffic, whatever the files are called."""
+        """SHA-256 of the normalised streams: equal digests mean equal traffic, whatever the files are called."""
         normal = [
             {
                 "packet": stream.headers.hex(),
@@ -275,24 +305,22 @@ class Profile:
         }
 
 
-def _all_distinct(program: Program, used: Sequence[Write]) -> bool:
+def _all_distinct(variables: Mapping[str, Variable]) -> bool:
     """Test whether all packets of a period differ: each counter by itself, a tuple by address and port together."""
-    names = {write.name for write in used}
-    for name in names:
-        variable = program.variables[name]
+    for name, variable in variables.items():
         other = name[:-3] + ".port" if name.endswith(".ip") else name[:-5] + ".ip"
-        if variable.op == "random" or (variable.spread != variable.period and other not in names):
+        if variable.op == "random" or (variable.spread != variable.period and other not in variables):
             return False
     return True
 
 
 def _plain(instructions: Sequence[Instruction]) -> list[dict[str, Any]]:
-    """Instructions without what is unset: a newer client adds fields that change nothing."""
+    """Instructions without unset fields: a newer client adds some that change nothing."""
     return [{key: value for key, value in one.items() if value is not None} for one in instructions]
 
 
 def _ratio(rates: Sequence[float]) -> str:
-    """28:16:4 as written in the profile; rates that are not whole numbers are reduced to lowest terms."""
+    """Format rates such as 28:16:4 as in the profile; those that are not whole numbers, reduced to lowest terms."""
     if all(rate == round(rate) for rate in rates):
         return ":".join(str(round(rate)) for rate in rates)
     whole = [round(rate * 1000) for rate in rates]

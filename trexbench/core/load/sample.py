@@ -39,36 +39,31 @@ LATENCY_PHASES = (Phase.LATENCY, Phase.LATENCY_DRAIN)
 
 @dataclass(frozen=True)
 class PortCounters:
-    """One port's totals; t_s: when they were read, on the run's clock. Bytes include the FCS.
+    """One port's totals; None where the generator does not report them."""
 
-    ierrors: frames that reached the port and were lost by the tester itself (imissed, no buffer). queue_full: how often
-    its transmit queue was full; cpu_percent: of the cores that send for it. None where the generator does not say.
-    """
-
-    t_s: Number
+    t_s: Number  # when they were read, on the run's clock
     opackets: Count
-    obytes: Count
+    obytes: Count  # FCS included, as in ibytes
     ipackets: Count
     ibytes: Count
-    ierrors: Count
+    ierrors: Count  # frames that reached the port and were lost by the tester itself (imissed, no buffer)
     oerrors: Count
     link_up: bool = True
-    queue_full: Count | None = None
-    cpu_percent: Number | None = None
+    queue_full: Count | None = None  # how often the transmit queue was full
+    cpu_percent: Number | None = None  # of the cores that send for the port
 
 
 @dataclass(frozen=True)
 class LatencyCounters:
-    """A port's tagged frames since tagging began: their counts, and the generator's statistics of their times.
+    """A port's tagged frames since tagging began: counts, and the generator's statistics of their times.
 
-    sent: by this port; received: on any. average_s: smoothed over the last seconds, as by TRex (which truncates it to
-    whole microseconds). histogram: received frames by the lower bound of their bucket in microseconds, of one
-    significant digit: 0 (below 10), 10, 20 ... 90, 100, 200 ... None: the generator does not say.
+    Times are None where the generator does not report them. histogram: received frames by the lower bound of their
+    bucket in microseconds, of one significant digit: 0 (below 10), 10, 20 ... 90, 100, 200 ...
     """
 
-    sent: Count
-    received: Count
-    average_s: Seconds | None = None
+    sent: Count  # by this port
+    received: Count  # on any port
+    average_s: Seconds | None = None  # smoothed over the last seconds; TRex truncates it to whole microseconds
     min_s: Seconds | None = None
     max_s: Seconds | None = None
     jitter_s: Seconds | None = None
@@ -79,15 +74,11 @@ class LatencyCounters:
 
 @dataclass(frozen=True)
 class StreamCounters:
-    """The frames of a port's streams, each stream counted by itself, in the profile's order, since they were loaded.
+    """Frames of each of a port's streams since they were loaded, in the profile's order."""
 
-    t_s: when they were read, on the run's clock. received: by the port where they came back; a port that is not named
-    received none.
-    """
-
-    t_s: Number
+    t_s: Number  # when they were read, on the run's clock
     sent: tuple[Count, ...]
-    received: Mapping[int, tuple[Count, ...]] = field(default_factory=dict)
+    received: Mapping[int, tuple[Count, ...]] = field(default_factory=dict)  # by receiving port; missing: none
 
     def received_by(self, port: int) -> tuple[int, ...]:
         return self.received.get(port) or (0,) * len(self.sent)
@@ -95,64 +86,53 @@ class StreamCounters:
 
 @dataclass(frozen=True)
 class SenderCounters:
-    """Totals of what kept the thread that sends for a port from its core; None where the generator does not say."""
+    """Totals of what kept a port's sending thread off its core; None where the generator does not report them."""
 
-    waited_ns: Count | None = None
-    """It was ready, and others ran."""
-    preempted: Count | None = None
-    """It was put aside for others so often."""
-    stolen_ns: Count | None = None
-    """The machine's host ran others."""
+    waited_ns: Count | None = None  # it was ready, and others ran
+    preempted: Count | None = None  # how often it had to make way
+    stolen_ns: Count | None = None  # the machine's host ran others
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The generator's counters at one moment. queue_full: of all ports together, None where it does not say.
-
-    latency: by sending port, where it tags frames. streams: by sending port, where it counts every stream of it.
-    senders: by port, where anything is known of them.
-    """
+    """The generator's counters at one moment."""
 
     ports: Mapping[int, PortCounters]
-    queue_full: Count | None = None
-    latency: Mapping[int, LatencyCounters] = field(default_factory=dict)
-    streams: Mapping[int, StreamCounters] = field(default_factory=dict)
-    senders: Mapping[int, SenderCounters] = field(default_factory=dict)
+    queue_full: Count | None = None  # all ports together; None where the generator does not report it
+    latency: Mapping[int, LatencyCounters] = field(default_factory=dict)  # by sending port, where it tags frames
+    streams: Mapping[int, StreamCounters] = field(default_factory=dict)  # by sending port, where all are counted
+    senders: Mapping[int, SenderCounters] = field(default_factory=dict)  # by port, as far as anything is known
 
 
 @dataclass(frozen=True)
 class CoreState:
     """Times of a core of the tester's host since it booted; the mean of several cores of one role."""
 
-    stolen_s: Number
-    """The hypervisor let others run."""
-    foreign_s: Number
-    """Programs ran that have no part in the test."""
+    stolen_s: Number  # the hypervisor ran others
+    foreign_s: Number  # programs ran that have no part in the test
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions that a lab's result depends on besides its router."""
+    """Conditions besides its router that a lab's result depends on."""
 
-    cores: Mapping[str, CoreState] = field(default_factory=dict)
-    """By role, ``sender`` and ``router``."""
+    cores: Mapping[str, CoreState] = field(default_factory=dict)  # by role, ``sender`` and ``router``
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A reading, with the rate asked of every direction since the sample before it (frames per second; {}: silence).
+    """A reading, with the rates asked for since the sample before it.
 
-    trial: number of the confirmation trial, the latency load, or the look of a search, from 1. In a ramp's
-    other phases how often the first bad rate had been held before (Phase.RECHECK). conditions: about once a second,
-    in a lab.
+    trial: number of the confirmation trial, the latency load, or the look of a search, from 1. In a ramp's other phases
+    it counts how often the first bad rate had been held before (Phase.RECHECK).
     """
 
     phase: Phase
     t_s: float
-    asked_pps: Mapping[Direction, float]
+    asked_pps: Mapping[Direction, float]  # frames per second; empty: silence
     reading: Reading
     trial: int = 0
-    conditions: Conditions | None = None
+    conditions: Conditions | None = None  # about once a second, in a lab
 
     def asked_of_port(self, tx: int) -> float:
         """Frames per second that this port was asked to send."""
@@ -161,15 +141,15 @@ class Sample:
 
 def by_trial(samples: Sequence[Sample], *phases: Phase) -> dict[int, list[int]]:
     """Indexes of the samples of these phases, by the number of their trial, ascending."""
-    found: dict[int, list[int]] = {}
+    trials: dict[int, list[int]] = {}
     for at, sample in enumerate(samples):
         if sample.phase in phases:
-            found.setdefault(sample.trial, []).append(at)
-    return found
+            trials.setdefault(sample.trial, []).append(at)
+    return trials
 
 
 def find_setback(before: Sample, after: Sample, ports: Iterable[int]) -> str | None:
-    """Which counter of these ports went back between two samples, in a few words; None when none did.
+    """Name in a few words a counter of these ports that went back between two samples; None when none did.
 
     Counters only grow: one that shrank was cleared, or belongs to another process.
     """
@@ -199,7 +179,7 @@ def find_setback(before: Sample, after: Sample, ports: Iterable[int]) -> str | N
 
 
 def find_standstill(samples: Sequence[Sample], ports: Iterable[int], for_s: float) -> str | None:
-    """Which of these ports was asked to send and counted no frame for ``for_s``, in a few words; None if none."""
+    """Name in a few words a port that was asked to send and counted no frame for ``for_s``; None if none."""
     for port in ports:
         first = len(samples) - 1
         while first > 0 and samples[first].asked_of_port(port) > 0:
@@ -215,7 +195,7 @@ def find_standstill(samples: Sequence[Sample], ports: Iterable[int], for_s: floa
 
 
 class StoredSample(Struct, omit_defaults=True):
-    """A sample's form in documents: the parts of its reading, and directions by name."""
+    """A sample as stored in documents: the parts of its reading, and directions by name."""
 
     phase: Phase
     trial: Count
@@ -237,15 +217,15 @@ def stored(sample: Sample) -> StoredSample:
 
 
 def sample_from_dict(values: Any) -> Sample:
-    """The sample; ValueError for anything else. Whether it fits its run is for find_damage to decide."""
-    one = values if isinstance(values, StoredSample) else convert(values, StoredSample, str_keys=True)
-    asked = {Direction.parse(name): pps for name, pps in one.asked_pps.items()}
-    reading = Reading(one.ports, one.queue_full, one.latency, one.streams, one.senders)
-    return Sample(one.phase, one.t_s, asked, reading, one.trial, one.conditions)
+    """Read a stored sample; ValueError for anything else. find_damage decides whether it fits its run."""
+    kept = values if isinstance(values, StoredSample) else convert(values, StoredSample, str_keys=True)
+    asked = {Direction.parse(name): pps for name, pps in kept.asked_pps.items()}
+    reading = Reading(kept.ports, kept.queue_full, kept.latency, kept.streams, kept.senders)
+    return Sample(kept.phase, kept.t_s, asked, reading, kept.trial, kept.conditions)
 
 
 def odd_samples(plan: Plan, samples: Sequence[Sample]) -> Iterator[str]:
-    """Yield in a few words what no run of this plan can have read."""
+    """Yield in a few words each value that no run of this plan can have read."""
     directions, ports, before_s = set(plan.directions), plan.ports, -inf
     for number, sample in enumerate(samples):
         if not sample.asked_pps.keys() <= directions:

@@ -1,4 +1,4 @@
-"""Raw samples -> windows of about one second, per direction: where every ratio is computed."""
+"""Windows of about one second per direction, built from raw samples: every ratio is computed here."""
 
 from __future__ import annotations
 
@@ -18,55 +18,46 @@ T = TypeVar("T")
 MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
 MAX_LATENCY_S = 1.0
 """No router delays frames by more; it shifts a knee by a tenth of the ramp's step at most."""
-
 MAX_SKEW_S = 0.04
 """Counters that seem to be read further apart than this were not: they stood still."""
-
 MORE_SKEW = 1.5
-"""Factor by which the skew may exceed what is seen of it: few looks miss some of it."""
-
+"""Factor by which the skew may exceed what is seen of it: a few intervals miss some of it."""
 STEADY = 6
 """Intervals in a row: an excess that all of them have is no skew, as it comes all the time."""
-
 NOTHING_SHARE = 0.99
-"""A window that loses more than this was one in which nothing was forwarded."""
-
+"""In a window that loses more than this nothing was forwarded."""
 MARKED_SHARE = 0.01
-"""Less than this share of the streams' frames recognised on their return, of all so far: their marks were changed."""
-
+"""If less than this share of all the streams' frames so far was recognised on return, their marks were changed."""
 CATCH_UP = 1.5
-"""Counters that jump by so many times what was asked, right after they stood still, were stale before."""
+"""Counters that jump by this many times what was asked, right after they stood still, were stale before."""
 
 
 class Window(NamedTuple):
     """Traffic of one direction between two samples.
 
-    sent, received: frames, of the direction's streams where each of them is counted (see count_streams), else of its
-    ports; *_pps: over the interval of these readings, which each port has its own of. asked_pps: time-weighted mean of
-    the asked rates. ierrors: frames that the receiving port lost itself. queue_full: how often the sending port's queue
-    was full; queue_full_anywhere: of all ports together; cpu_percent: the sending port's, as mean of its samples; each
-    None where the generator does not say. pending: how many more frames were on their way at the end than at the
-    beginning, since the load rises; they are not lost. skew: how many more may seem to be lost because the two ports'
-    counters were not read at one instant (find_skew_s); over a row of windows, too, it is that of its two ends only.
-    held_up_s: for how long others had the sender's core, as far as is known.
+    Frames are those of the direction's streams where each of them is counted (see count_streams), else of its ports;
+    rates are over the interval between these readings, which differs from port to port. Counts and CPU load are None
+    where the generator does not report them.
     """
 
     phase: Phase
     begin_s: float
     end_s: float
-    asked_pps: float
+    asked_pps: float  # time-weighted mean
     sent: int
     received: int
     sent_pps: float
     received_pps: float
-    ierrors: int
-    queue_full: int | None
-    queue_full_anywhere: int | None
-    cpu_percent: float | None
+    ierrors: int  # frames that the receiving port lost itself
+    queue_full: int | None  # how often the sending port's queue was full
+    queue_full_anywhere: int | None  # all ports together
+    cpu_percent: float | None  # of the sending port, mean of its samples
     link_up: bool
-    pending: float = 0.0
+    pending: float = 0.0  # frames on their way at the end beyond those at the beginning, as the load rises: not lost
+    # Frames that may seem lost as the two ports' counters were not read at one instant (find_skew_s). For a row of
+    # windows, too, it is that of its two ends only.
     skew: float = 0.0
-    held_up_s: float = 0.0
+    held_up_s: float = 0.0  # for how long others had the sender's core, as far as is known
 
     @property
     def lost(self) -> int:
@@ -85,15 +76,15 @@ class Window(NamedTuple):
 
     @property
     def down_s(self) -> float:
-        """Time for which nothing was forwarded, if all that was lost was lost then."""
+        """Time for which nothing was forwarded, if all losses fell into it."""
         return self.lost / self.sent * (self.end_s - self.begin_s)
 
     def is_bad(self, threshold: float) -> bool:
-        """Test whether more than this share was certainly lost: besides the frames still on their way, and the skew."""
+        """Test whether more than this share was certainly lost, given the frames still on their way and the skew."""
         return self.excess(threshold) > self.skew
 
     def excess(self, threshold: float) -> float:
-        """Number of frames beyond this share that seem to be lost, besides those still on their way."""
+        """Number of frames beyond this share that seem lost, without those still on their way."""
         return ((self.lost - self.pending) / self.sent - threshold) * self.sent if self.sent else 0.0
 
 
@@ -108,9 +99,9 @@ class StreamCounts(NamedTuple):
 def count_streams(direction: Direction, first: Sample, last: Sample) -> StreamCounts | None:
     """Count each stream's frames between two samples. Unlike a port's counters, they include no foreign frames.
 
-    None where not every stream was counted all that time, their frames come back without the marks that they are known
-    by (find_unmarked; or now alone: hardly any is recognised, while the port receives half as many as were sent), or
-    the sending port refused some (oerrors), which are counted as sent here, but not by the port.
+    None where not every stream was counted all the time; where the frames come back without the marks by which they are
+    recognised (find_unmarked; or only now: hardly any is recognised, while the port receives half as many as were
+    sent); or where the sending port refused some (oerrors), which are counted as sent here, but not by the port.
     """
     then, now = first.reading.streams.get(direction.tx), last.reading.streams.get(direction.tx)
     if (
@@ -132,7 +123,7 @@ def count_streams(direction: Direction, first: Sample, last: Sample) -> StreamCo
 
 
 def find_unmarked(direction: Direction, sample: Sample) -> bool:
-    """Test whether hardly any of the frames that the streams have sent so far were recognised on their return."""
+    """Test whether hardly any of the streams' frames were recognised on their return so far."""
     counters = sample.reading.streams.get(direction.tx)
     return counters is not None and sum(counters.received_by(direction.rx)) < MARKED_SHARE * sum(counters.sent)
 
@@ -140,7 +131,7 @@ def find_unmarked(direction: Direction, sample: Sample) -> bool:
 def build_window(
     direction: Direction, samples: Sequence[Sample], latency_s: float = 0.0, skew_s: float = 0.0
 ) -> Window:
-    """The window from the first to the last of these samples (at least two).
+    """Build the window from the first to the last of these samples, at least two.
 
     latency_s: of the path; skew_s: between the readings of the two ports (find_skew_s).
     """
@@ -182,6 +173,7 @@ def build_window(
 
 
 def _held_up_s(then: SenderCounters | None, now: SenderCounters | None) -> float:
+    """Time that others had the sender's core, as far as both readings report it."""
     if then is None or now is None:
         return 0.0
     pairs = (then.waited_ns, now.waited_ns), (then.stolen_ns, now.stolen_ns)
@@ -204,14 +196,11 @@ def measured_windows(
     """The direction's windows over the named phases, each of whole samples and at least about window_s long.
 
     They end where a counter of the direction goes backwards, since no difference across that is meaningful. No window
-    spans a gap in the samples: when something was lost in it is unknown.
+    spans a gap in the samples, as the time of a loss in it is unknown.
     """
     spans = find_spans(plan, samples, direction, phases)
-    cleared = (
-        i
-        for i in range(1, len(samples))
-        if samples[i].phase in phases and find_setback(samples[i - 1], samples[i], direction)
-    )
+    pairs = enumerate(pairwise(samples), 1)
+    cleared = (i for i, (a, b) in pairs if b.phase in phases and find_setback(a, b, direction))
     end = next(cleared, len(samples))
     return _build_windows(samples[:end], direction, ((first, last) for first, last in spans if last < end), skew_s)
 
@@ -219,7 +208,7 @@ def measured_windows(
 def find_spans(
     plan: Plan, samples: Sequence[Sample], direction: Direction, phases: Collection[Phase]
 ) -> Iterator[tuple[int, int]]:
-    """Indexes of the first and the last sample of every window over the named phases; see measured_windows."""
+    """Yield the indexes of the first and last sample of every window over the named phases; see measured_windows."""
     enough_s = max(plan.window_s, plan.sample_s) - plan.sample_s / 2
     gap_s, stale = plan.gap_s, _stale(samples, direction.tx)
     start: int | None = None
@@ -244,12 +233,12 @@ def _build_windows(
 
 
 def _stale(samples: Sequence[Sample], port: int) -> set[int]:
-    """Indexes of samples at which no window may end: the port's counters stood still, and caught up later at once.
+    """Indexes of samples at which no window may end: the port's counters stood still, and then caught up at once.
 
     The sample before such a pause is one of them, since the pause may have begun earlier. Counters that do not catch up
     are right: nothing was sent.
     """
-    found: set[int] = set()
+    stale: set[int] = set()
     paused = 0
     for i, (before, after) in enumerate(pairwise(samples), 1):
         then, now = before.reading.ports.get(port), after.reading.ports.get(port)
@@ -258,13 +247,13 @@ def _stale(samples: Sequence[Sample], port: int) -> set[int]:
             paused += 1
             continue
         if paused and counted is not None and counted > CATCH_UP * after.asked_of_port(port) * (after.t_s - before.t_s):
-            found.update(range(i - 1 - paused, i))
+            stale.update(range(i - 1 - paused, i))
         paused = 0
-    return found
+    return stale
 
 
 def once(find: Callable[[RunWindows, Direction], T]) -> Callable[[RunWindows, Direction], T]:
-    """Find this of a run's direction at the first call only: a lab's sender waits while it runs."""
+    """Keep the function's result for each direction of a run: while it runs, a lab's sender waits."""
 
     @wraps(find)
     def find_once(measured: RunWindows, direction: Direction) -> T:
@@ -283,8 +272,7 @@ class RunWindows:
 
     plan: Plan
     samples: Sequence[Sample]
-    kept: dict[tuple[str, str, Direction], Any] = field(default_factory=dict, repr=False)
-    """Results of functions of a direction; see once."""
+    kept: dict[tuple[str, str, Direction], Any] = field(default_factory=dict, repr=False)  # see once
 
     @once
     def judged(self, direction: Direction) -> list[Window]:
@@ -293,7 +281,7 @@ class RunWindows:
         return _build_windows(self.samples, direction, spans, self.skew_s(direction))[self.plan.settling_windows :]
 
     def sending(self, direction: Direction) -> list[Window]:
-        """Judged windows in which something was sent: others say nothing about loss, nor do they end sustained loss."""
+        """Judged windows in which something was sent; others neither show loss nor end sustained loss."""
         return [w for w in self.judged(direction) if w.sent]
 
     @once
@@ -329,11 +317,11 @@ def find_gaps(plan: Plan, samples: Sequence[Sample]) -> list[tuple[float, float]
 
 
 def find_latency_s(samples: Sequence[Sample], direction: Direction) -> float:
-    """The latency of the path, from the warm-up: frames missing in its first half, beyond the loss of its second half.
+    """Latency of the path, from the warm-up: frames missing in its first half beyond the loss of its second half.
 
     Under a rising load ever more frames are on their way: 10 ms of latency look like 1 % of loss in the first second of
-    a ramp from zero. Frames lost in the first half look like latency, too, until the traffic has stopped: it is no more
-    than what came back after that. 0 without a warm-up.
+    a ramp from zero. Frames lost in the first half look like latency, too, until the traffic has stopped: it is at most
+    as long as frames came back after that. 0 without a warm-up.
     """
     end = next((i for i, s in enumerate(samples) if s.phase not in (Phase.BASELINE, Phase.WARMUP)), len(samples)) - 1
     if end < 2 or samples[0].phase is not Phase.BASELINE:
@@ -341,10 +329,10 @@ def find_latency_s(samples: Sequence[Sample], direction: Direction) -> float:
     middle = end // 2
     first, second = build_window(direction, samples[: middle + 1]), build_window(direction, samples[middle : end + 1])
     missing = first.lost - second.lost * (first.sent / second.sent if second.sent else 0.0)
-    untold = 0.0
-    if not count_streams(direction, samples[0], samples[end]):  # then readings at two instants are part of it
-        untold = 1 if missing >= 1 else 0.5  # the warm-up tells them no better than to a frame
-    latency_s, least_s = (max(0.0, frames / samples[end].asked_pps[direction]) for frames in (missing + untold, untold))
+    unsure = 0.0
+    if not count_streams(direction, samples[0], samples[end]):  # then the ports' skew is part of it
+        unsure = 1 if missing >= 1 else 0.5  # the warm-up shows it no better than to a frame
+    latency_s, least_s = (max(0.0, frames / samples[end].asked_pps[direction]) for frames in (missing + unsure, unsure))
     return min(latency_s, max(least_s, _drained_s(samples, direction)), MAX_LATENCY_S)
 
 
@@ -359,17 +347,17 @@ def _drained_s(samples: Sequence[Sample], direction: Direction) -> float:
     went = last[tx].opackets - before[tx].opackets
     if came <= 0 or went <= 0:
         return inf
-    # What was sent after the last reading of the sender's port is on its way no longer than that reading is old.
+    # Frames sent after the last reading of the sender's port have been on their way no longer than that reading is old.
     late = drained[rx].ipackets - last[rx].ipackets - (drained[tx].opackets - last[tx].opackets) * came / went
     return max(0.0, late + 1) * came_s / came
 
 
 def find_skew_s(plan: Plan, samples: Sequence[Sample], direction: Direction) -> float:
-    """By how much the readings of a direction's two ports may be further apart at one time than at another.
+    """Greatest variation of the time between the readings of a direction's two ports, in seconds.
 
-    In seconds. No port can receive more than was sent, unless the two were read at different instants, and what some
-    intervals have too much, others have too little: the most that intervals in a row have too much says how much others
-    may seem to lose. Foreign frames come all the time. 0 where all streams are counted at one instant.
+    No port can receive more than was sent, unless the two were read at different instants, and the excess of some
+    intervals is missing in others: the greatest excess of intervals in a row shows how much others may seem to lose.
+    Foreign frames come all the time. 0 where all streams are counted at one instant.
     """
     fine, phases = replace(plan, window_s=plan.sample_s), (Phase.WARMUP, *MEASURED_PHASES)
     samples = samples[: max((i + 1 for i, s in enumerate(samples) if s.phase in phases), default=0)]
