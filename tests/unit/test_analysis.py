@@ -16,7 +16,7 @@ from trexbench.core.load.windows import measured_windows
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.knee import find_sustained, scatter_pps
 from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
-from trexbench.core.verdict.warmup import check_warmup
+from trexbench.core.verdict.path import check_warmup
 
 K = 1e3
 

@@ -1,4 +1,4 @@
-"""A tester's limits without a DUT: measured with its ports back to back, kept, and held against later runs."""
+"""A tester's limits without a DUT: measured with its ports back to back, and compared with later runs."""
 
 from __future__ import annotations
 
@@ -22,31 +22,27 @@ STEADY_SHARE = 0.5
 
 @dataclass(frozen=True)
 class TesterLimit:
-    """One direction of a tester, with one traffic. carried_pps: at most, without a DUT; limit: why no more.
-
-    sent_pps: the most that was sent in a window. error: of the rate sent beside the one asked, a share, in the median.
-    floor_s: the average latency at the lowest load, None where frames were not timed. frames: digest of the traffic.
-    """
+    """Limit of one direction of a tester, with one traffic."""
 
     mode: str
-    frames: str
+    frames: str  # digest of the traffic
     direction: str
     bidir: bool
-    carried_pps: float
-    limit: str
-    sent_pps: float
-    error: float
-    floor_s: float | None
+    carried_pps: float  # the most without a DUT
+    limit: str  # why no more
+    sent_pps: float  # the most in a window
+    error: float  # median deviation of the rate sent from that asked for, as a share
+    floor_s: float | None  # mean latency at the lowest load; None where frames were not timed
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A tester's limits. measured: when, in UTC; server: its version; simulated: no real frame was sent."""
+    """A tester's limits."""
 
     tester: str
-    measured: str
-    server: str
-    simulated: bool
+    measured: str  # time, in UTC
+    server: str  # its version
+    simulated: bool  # no real frame was sent
     limits: tuple[TesterLimit, ...]
 
     def limit_of(self, result: RunResult, direction: Any) -> TesterLimit | None:
@@ -55,21 +51,21 @@ class Calibration:
         return next((one for one in self.limits if (one.frames, one.direction, one.bidir) == wanted), None)
 
     def of_run(self, result: RunResult) -> dict[str, Any] | None:
-        """Return the part that a run's document keeps; None where nothing of it is about this run's traffic."""
-        found = [one for d in result.plan.directions if (one := self.limit_of(result, d)) is not None]
-        return {"measured": self.measured, "limits": [asdict(one) for one in found]} if found else None
+        """Return the part that a run's document keeps; None where no limit is about this run's traffic."""
+        limits = [asdict(one) for d in result.plan.directions if (one := self.limit_of(result, d)) is not None]
+        return {"measured": self.measured, "limits": limits} if limits else None
 
     def to_json(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=1)
 
     @classmethod
     def from_json(cls, data: bytes) -> Calibration:
-        """ValueError where this is none."""
+        """Read a calibration; ValueError where it is none."""
         return msgspec.json.decode(data, type=cls)
 
 
 def calibrate(result: RunResult) -> Iterator[TesterLimit]:
-    """The limits that a run without a DUT has shown."""
+    """Yield the limits that a run without a DUT has shown."""
     floors = {one.direction: one.mean_s for one in reversed(result.latencies)}
     for one in result.analysis.directions:
         windows = [w for w in measured_windows(result.plan, result.samples, one.direction) if w.sent]
@@ -88,7 +84,7 @@ def calibrate(result: RunResult) -> Iterator[TesterLimit]:
 
 
 def floors_of(result: RunResult) -> dict[str, float]:
-    """By direction, the latency of the tester alone, in seconds, as its document has it; empty where it has none."""
+    """The tester's own latency by direction, in seconds, from the run's document; empty where it has none."""
     known = result.generator.get("calibration")
     try:
         limits = msgspec.convert(known["limits"] if known else (), tuple[TesterLimit, ...])
@@ -98,10 +94,10 @@ def floors_of(result: RunResult) -> dict[str, float]:
 
 
 def calibration_warnings(
-    calibration: Calibration, result: RunResult, found: Sequence[DirectionResult]
+    calibration: Calibration, result: RunResult, directions: Sequence[DirectionResult]
 ) -> Iterator[RunWarning]:
-    """Directions laid to the DUT at a rate that the tester itself hardly carries."""
-    for one in found:
+    """Report directions laid to the DUT at a rate that the tester itself hardly carries."""
+    for one in directions:
         limit = calibration.limit_of(result, one.direction)
         if limit is None or one.limit is not Limit.DUT or not limit.carried_pps:
             continue

@@ -1,4 +1,4 @@
-"""Requirements of a measurement, checked one by one: what was found, whether that is good, and the remedy."""
+"""Checks of a measurement's requirements, each with its finding and a remedy."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .errors import BenchError, DutError, GeneratorError, LabError, StoreError
 
 
 class State(Enum):
-    """doubtful: runs work, but their figures may be less true than they could be. bad: they do not work."""
+    """Outcome of a check."""
 
     GOOD = "good"
-    DOUBTFUL = "doubtful"
-    BAD = "bad"
+    DOUBTFUL = "doubtful"  # runs work, but their figures may be less true than they could be
+    BAD = "bad"  # runs do not work
 
 
 class Area(Enum):
-    """Where a check looks."""
+    """The place that a check looks at."""
 
     HOST = "this machine"
     TESTER = "tester"
@@ -39,12 +39,12 @@ _ERRORS: dict[Area, type[BenchError]] = {
 
 @dataclass(frozen=True)
 class Check:
-    """One check. found: in words, with the cause where it is not good; remedy: what a person can do then."""
+    """One check, in words."""
 
     area: Area
     what: str
     state: State
-    found: str
+    found: str  # with the cause where it is not good
     remedy: str = ""
 
     def to_document(self) -> dict[str, Any]:
@@ -52,12 +52,12 @@ class Check:
 
 
 def judge(area: Area, what: str, good: bool, found: str, remedy: str) -> Check:
-    """A check that is good, or else doubtful with this remedy."""
+    """Return a check that is good, or else doubtful with this remedy."""
     return Check(area, what, State.GOOD, found) if good else Check(area, what, State.DOUBTFUL, found, remedy)
 
 
 def attempt(area: Area, what: str, find: Callable[[], str]) -> Check:
-    """A check that is good with what ``find`` returns, or bad with its error."""
+    """Return a check that is good with the words that ``find`` returns, or bad with its error."""
     try:
         return Check(area, what, State.GOOD, find())
     except BenchError as error:
@@ -65,10 +65,10 @@ def attempt(area: Area, what: str, find: Callable[[], str]) -> Check:
 
 
 def failed(area: Area, what: str, error: BenchError) -> Check:
-    """A check that ended in an error, whose line names cause and remedy."""
+    """Return a check that ended in an error, whose line names cause and remedy."""
     return Check(area, what, State.BAD, str(error))
 
 
 def exit_code(checks: Iterable[Check]) -> int:
-    """Return the exit code of the first bad check, as an error there would have had it; 0 without one."""
+    """Return the exit code that an error in the first bad check's area has; 0 without a bad check."""
     return next((_ERRORS[one.area].exit_code for one in checks if one.state is State.BAD), 0)

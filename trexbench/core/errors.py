@@ -26,8 +26,7 @@ class BenchError(Exception):
     """One line that names the thing, the place and the remedy."""
 
     exit_code = 1
-    result: object = None
-    """For Python callers: what was measured before this error ended the run."""
+    result: object = None  # for Python callers: what was measured before this error ended the run
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(" ".join((f"{message}: {remedy}" if remedy else message).split()))
@@ -38,12 +37,12 @@ class ConfigError(BenchError):
 
     @property
     def each(self) -> Sequence[ConfigError]:
-        """All that are wrong, where several things are."""
+        """Every error, where several things are wrong."""
         return (self,)
 
 
 class ConfigErrors(ConfigError):
-    """Several at once: its line is the first one's, with the number of the others and ``where`` to see them."""
+    """Several errors at once: the line is the first one's, with the number of the others and ``where`` to see them."""
 
     def __init__(self, errors: Sequence[ConfigError], where: str = "") -> None:
         super().__init__(f"{errors[0]} (and {len(errors) - 1} more{where and f', see: {where}'})")
@@ -79,7 +78,7 @@ class NoInterface(DutError):
 
 
 class DutChanged(DutError):
-    """The DUT was set as its config says, and was not when the run ended: it has undone something by itself."""
+    """The DUT was no longer set as its config says when the run ended: it has undone something by itself."""
 
 
 class DutLost(DutError):
@@ -103,9 +102,9 @@ class NoAnswer(BenchError):
 
 
 def as_bench_error(error: BaseException) -> BenchError:
-    """Any error as one line; one that is not a BenchError is a defect of trexbench."""
+    """Return any error as one line; one that is not a BenchError is a defect of trexbench."""
     if isinstance(error, BenchError):
         return error
-    found = BenchError(f"{type(error).__name__}: {error}", "this is a defect of trexbench; please report it")
-    found.__cause__ = error
-    return found
+    defect = BenchError(f"{type(error).__name__}: {error}", "this is a defect of trexbench; please report it")
+    defect.__cause__ = error
+    return defect

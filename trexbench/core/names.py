@@ -1,4 +1,4 @@
-"""Names: which text may be one of a DUT, a mode, a suite or a label, and which known one a mistyped one means."""
+"""Names of DUTs, modes, suites and labels: valid ones, and the known one that a mistyped name probably means."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NEVER = frozenset("/\\<>")
 
 
 def is_name(value: object) -> bool:
-    """Printable text of at most LONGEST characters that cannot be taken for a path or an HTML tag."""
+    """Test for printable text of at most LONGEST characters that cannot be taken for a path or an HTML tag."""
     return (
         isinstance(value, str)
         and 0 < len(value) <= LONGEST
@@ -22,14 +22,14 @@ def is_name(value: object) -> bool:
 
 
 def nearest(name: str, known: Iterable[str], former: Mapping[str, str] = {}) -> str:
-    """The question whether the most similar of these names was meant, and a space; no text where none is similar.
+    """Ask ``did you mean`` the most similar of these names, with a space behind; no text where none is similar.
 
-    former: more names, which are asked for by those that they have now.
+    former: names in use before, with the present ones to suggest.
     """
     close = difflib.get_close_matches(name, [*known, *former], n=1)
     return f"did you mean {former.get(close[0], close[0])}? " if close else ""
 
 
 def shown(value: object) -> str:
-    """An invalid name, shortened and made printable, for an error message."""
+    """Shorten an invalid name and make it printable, for an error message."""
     return ascii(value if not isinstance(value, str) else value[:40])[:60]

@@ -1,7 +1,7 @@
 """Regular expressions that a user wrote, on text that a device printed: bounded in length and in time.
 
-The module is ``regex``, whose matching can be given a time and leaves the interpreter to others meanwhile: a pattern
-that goes back and forth for ever would otherwise hold up the run's samples.
+The module is ``regex``, whose matching takes a timeout and releases the interpreter: a pattern that backtracks for ever
+would otherwise hold up the run's samples.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .errors import ConfigError, DutError
 
 LONGEST_PATTERN = 1000
 LONGEST_TEXT = 256 * 1024
-"""Characters of an output that are looked at; what comes after them is not seen."""
+"""Characters of an output that are searched; the rest is ignored."""
 _PATIENCE_S = 0.25
 
 
@@ -28,13 +28,13 @@ def named_groups(pattern: str) -> tuple[int, tuple[str, ...]]:
 def find(pattern: str, text: str) -> str | None:
     """Return the match of the pattern's first group, or of all of it where it has none; None where nothing matches.
 
-    ``^`` and ``$`` stand for the ends of a line. DutError where looking for it takes too long.
+    ``^`` and ``$`` match the ends of a line. DutError where the search takes too long.
     """
     return next((groups.get("1", groups["0"]) for groups in find_all(pattern, text)), None)
 
 
 def find_all(pattern: str, text: str) -> Iterator[Mapping[str, str]]:
-    """Each match, by the name and by the number of its groups; ``0`` is all of it. DutError as for find."""
+    """Yield each match by the names and numbers of its groups; ``0`` is all of it. DutError as for find."""
     try:
         for match in _compiled(pattern).finditer(text[:LONGEST_TEXT], timeout=_PATIENCE_S, concurrent=True):
             numbered = {str(at): value or "" for at, value in enumerate((match[0], *match.groups()))}

@@ -1,4 +1,4 @@
-"""The interfaces that the measuring loop needs; they are implemented outside of core."""
+"""Interfaces that the measuring loop needs; they are implemented outside of core."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Generator(Protocol):
         """Stop sending on every acquired port; safe to call when nothing runs."""
 
     def tag(self, rates_pps: Mapping[int, float]) -> None:
-        """From the next start on, tag so many frames per second of each named port, and time them on their return.
+        """Tag these frames per second of each named port from the next start on, and time them on their return.
 
         Tagged frames are a part of the rate that ``start`` asks for, and ``Reading.latency`` counts them from zero.
         Call it only when nothing runs.
         """
 
     def read(self) -> Reading:
-        """Raw counters of every acquired port, each with the run's time at which it was read."""
+        """Read the raw counters of every acquired port, each with the run's time at which it was read."""
 
 
 class Clock(Protocol):
@@ -41,6 +41,6 @@ class Clock(Protocol):
 
 
 class Sink(Protocol):
-    """Receives samples as they are taken: to show them, to store them."""
+    """A receiver of samples as they are taken, which shows or stores them."""
 
     def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None: ...

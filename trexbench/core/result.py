@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -46,19 +47,13 @@ class RunResult(Run):
     """One run of packets."""
 
     plan: Strategy
-    profiles: Mapping[Direction, Mapping[str, Any]]
-    """Contents of the wire by direction; in documents of version 1 the first direction's only."""
-    generator: Mapping[str, Any]
-    """Kind, version, ports, client."""
+    profiles: Mapping[Direction, Mapping[str, Any]]  # by direction; in documents of version 1 the first one's only
+    generator: Mapping[str, Any]  # kind, version, ports, client
     samples: Sequence[Sample]
-    telemetry: str = "off"
-    """When the DUT's counters were read: ``off``, ``hold``, ``ramp``."""
-    dut_readings: Sequence[DutReading] = ()
-    """Readings of them, raw; a list that grows while the run goes on."""
-    spread: FlowSpread | None = None
-    """Prediction of how the flows spread over the DUT's queues and cores."""
-    over: TrafficPath | None = None
-    """Equipment and lines that the frames passed besides the DUT."""
+    telemetry: str = "off"  # when the DUT's counters were read: ``off``, ``hold``, ``ramp``
+    dut_readings: Sequence[DutReading] = ()  # of these counters; a list that grows while the run goes on
+    spread: FlowSpread | None = None  # prediction of the flows' spread over the DUT's queues and cores
+    over: TrafficPath | None = None  # equipment and lines that the frames passed besides the DUT
 
     schema: ClassVar[str] = SCHEMA
     version: ClassVar[int] = VERSION
@@ -66,8 +61,9 @@ class RunResult(Run):
     @property
     def held_pps(self) -> float | None:
         """The rate that a run of ``trexbench efficiency`` held in each direction; None for other runs."""
-        held = self.command.get("verb") == "efficiency"
-        return float(f"{self.plan.offers[0].target_pps:.4g}") if held else None
+        if self.command.get("verb") != "efficiency":
+            return None
+        return float(f"{self.plan.offers[0].target_pps:.4g}")
 
     @property
     def profile(self) -> Mapping[str, Any]:
@@ -82,8 +78,9 @@ class RunResult(Run):
     @property
     def held_cost(self) -> Cost | None:
         """The cost that stands for the run: the hold's, else the last confirmation's, which passed if any did."""
-        held = [cost for cost in self.costs if cost.phase is Phase.HOLD][:1]
-        return next(iter(held or [cost for cost in self.costs if cost.phase is Phase.CONFIRM][-1:]), None)
+        held = (cost for cost in self.costs if cost.phase is Phase.HOLD)
+        confirmed = (cost for cost in reversed(self.costs) if cost.phase is Phase.CONFIRM)
+        return next(chain(held, confirmed), None)
 
     @cached_property
     def latencies(self) -> tuple[Latency, ...]:
@@ -93,57 +90,56 @@ class RunResult(Run):
     @cached_property
     def streams(self) -> Mapping[Direction, tuple[StreamLoss, ...]]:
         """Losses of each stream, by direction; directions whose streams were not counted are missing."""
-        losses = {
-            one.direction: find_stream_losses(self.measured, one, self._frame_sizes(one.direction))
-            for one in (self.analysis.directions if self._counts_streams else ())
-        }
-        return {direction: found for direction, found in losses.items() if found}
+        if not self._counts_streams:
+            return {}
+        found = ((one.direction, self._stream_losses(one)) for one in self.analysis.directions)
+        return {direction: losses for direction, losses in found if losses}
 
     @property
     def _counts_streams(self) -> bool:
         return any(sample.reading.streams for sample in self.samples)
 
+    def _stream_losses(self, result: DirectionResult) -> tuple[StreamLoss, ...]:
+        streams = self.profiles.get(result.direction, {}).get("streams") or ()
+        sizes = [stream.get("frame_bytes") for stream in streams if isinstance(stream, Mapping)]
+        known = [size for size in sizes if isinstance(size, int)]  # a damaged document may lack some
+        return find_stream_losses(self.measured, result, known)
+
     @cached_property
     def measured(self) -> RunWindows:
-        """The samples that count."""
+        """The samples up to the first counter that went backwards, and their windows."""
         return RunWindows(self.plan, until_setback(self.plan, self.samples)[0])
 
-    def _frame_sizes(self, direction: Direction) -> list[int]:
-        """Frame sizes of the direction's streams; [] where the document does not have them as it should."""
-        streams = self.profiles.get(direction, {}).get("streams")
-        sizes = [one.get("frame_bytes") for one in streams if isinstance(one, Mapping)] if streams else []
-        return [size for size in sizes if isinstance(size, int)]
-
     @cached_property
-    def _seen(self) -> tuple[Observation, Observation] | None:
+    def _observed(self) -> tuple[Observation, Observation] | None:
         """The DUT before and after; None if it was not read, or a tester's counter went back."""
-        seen = {one.moment: one.observation for one in tuple(self.dut_readings)}
+        observed = {reading.moment: reading.observation for reading in tuple(self.dut_readings)}
         whole = 2 <= len(self.samples) == len(self.measured.samples)
-        if Moment.START not in seen or Moment.FINISH not in seen or not whole:
+        if Moment.START not in observed or Moment.FINISH not in observed or not whole:
             return None
-        return seen[Moment.START], seen[Moment.FINISH]
+        return observed[Moment.START], observed[Moment.FINISH]
 
     def _total(self, port: int, name: str) -> int:
-        """By how much this counter of a tester's port rose over the run."""
+        """Rise of this counter of a tester's port over the run."""
         first, last = (getattr(self.samples[at].reading.ports[port], name) for at in (0, -1))
         return int(last - first)
 
     @cached_property
     def _twice(self) -> Mapping[Direction, int]:
         """Frames that came twice, as far as that is certain; see core.dut.witness."""
-        if self._seen is None:
+        if self._observed is None:
             return {}
-        gone = {d: passed(*self._seen, d.rx, "tx_packets") for d in self.plan.directions}
+        gone = {d: passed(*self._observed, d.rx, "tx_packets") for d in self.plan.directions}
         return {d: find_twice(self.measured, d, gone[d], self._total(d.rx, "ipackets")) for d in gone}
 
     @cached_property
     def losses(self) -> LossReport | None:
-        """Where frames were lost; None if the DUT was not read before and after, or a tester's counter went back."""
-        if self._seen is None:
+        """Places where frames were lost; None if the DUT was not read before and after, or a counter went back."""
+        if self._observed is None:
             return None
         sent = {d: self._total(d.tx, "opackets") for d in self.plan.directions}
         lost = {d: sent[d] - self._total(d.rx, "ipackets") + self._twice[d] for d in sent}
-        return locate(*self._seen, lost, sent, {d.rx: self._total(d.rx, "ierrors") for d in sent})
+        return locate(*self._observed, lost, sent, {d.rx: self._total(d.rx, "ierrors") for d in sent})
 
     @cached_property
     def spread_check(self) -> SpreadCheck | None:
@@ -157,20 +153,20 @@ class RunResult(Run):
 
     @property
     def dut_warnings(self) -> tuple[RunWarning, ...]:
-        """Doubts about the DUT's own counters, each once."""
-        found = [warning for cost in self.costs for warning in cost.warnings]
-        found += self.losses.warnings if self.losses else ()
-        found += self.spread_check.warnings if self.spread_check else ()
-        return tuple(dict.fromkeys(found))
+        """Warnings about the DUT's own counters, each once."""
+        warnings = [warning for cost in self.costs for warning in cost.warnings]
+        warnings += self.losses.warnings if self.losses else ()
+        warnings += self.spread_check.warnings if self.spread_check else ()
+        return tuple(dict.fromkeys(warnings))
 
     @property
     def analysis_warnings(self) -> tuple[RunWarning, ...]:
-        """Doubts that follow from the samples."""
+        """Warnings that follow from the samples."""
         return (*self.analysis.warnings, *self._further_warnings)
 
     @property
     def _further_warnings(self) -> tuple[RunWarning, ...]:
-        """Doubts about streams and latencies."""
+        """Warnings about streams and latencies."""
         unmarked = find_stream_warnings(self.measured, self.plan.directions) if self._counts_streams else ()
         return (*unmarked, *find_latency_warnings(self.latencies))
 
@@ -185,7 +181,7 @@ class RunResult(Run):
 
     @cached_property
     def analysis(self) -> Analysis:
-        """Derived once: plan, samples and readings are frozen."""
+        """Verdicts and warnings from the samples, with the DUT's own counters as evidence."""
         return hear(self.measured, analyse(self.plan, self.samples), self.losses, self._twice)
 
     @property
@@ -216,7 +212,7 @@ class RunResult(Run):
             "analysis": [
                 msgspec.to_builtins(one)
                 | {"direction": str(one.direction), "confirmed_pps": one.confirmed_pps}
-                | ({"streams": msgspec.to_builtins(found)} if (found := self.streams.get(one.direction)) else {})
+                | ({"streams": msgspec.to_builtins(losses)} if (losses := self.streams.get(one.direction)) else {})
                 for one in analysis.directions
             ],
             "stalls": [msgspec.to_builtins(one) | {"direction": str(one.direction)} for one in analysis.stalls],
@@ -240,7 +236,7 @@ def _spread(predicted: FlowSpread | None, measured: SpreadCheck | None) -> dict[
 
 
 def reuse_verdicts(result: RunResult, document: Mapping[str, Any]) -> None:
-    """Take the verdicts of a document that this version of the analysis derived, in place of deriving them again."""
+    """Take over the verdicts of a document that this version of the analysis derived, to save deriving them again."""
 
     def read(name: str, of: type[T]) -> tuple[T, ...]:
         values = [{**one, "direction": Direction.parse(one["direction"])} for one in document[name]]
@@ -261,10 +257,7 @@ def reuse_verdicts(result: RunResult, document: Mapping[str, Any]) -> None:
 
 
 def from_document(document: Any) -> RunResult:
-    """The run of a document of any version; StoreError names the field that is missing or of the wrong kind.
-
-    No derived figure is read: RunResult derives them from the samples.
-    """
+    """Read the run of a document of any version, but no derived figure; StoreError names a missing or wrong field."""
     version = version_of(document, "run document", SCHEMA, VERSION)
     try:
         document = upgrade(document, version)

@@ -1,4 +1,4 @@
-"""The envelope of a run: what every run has, whatever its load is; its JSON document, and damage in one."""
+"""The envelope that every run has, whatever its load; its JSON document, and damage in one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EMULATOR = "tcg"
 
 
 def mark_of(simulated: bool, emulated: bool) -> str:
-    """The word beside figures that no DUT of its own kind gave: ``simulated``, ``emulated``; else empty."""
+    """Return the mark of figures from a simulated or emulated DUT: ``simulated``, ``emulated``; else empty."""
     return "simulated" if simulated else "emulated" if emulated else ""
 
 
@@ -25,22 +25,15 @@ class Run(ABC):
     """One run. The mappings hold JSON values."""
 
     id: str
-    started: str
-    """UTC, ISO 8601, as ``finished``."""
+    started: str  # UTC, ISO 8601, as ``finished``
     status: Status
-    command: Mapping[str, Any]
-    """Options, suite, night, label, variant."""
-    dut: Mapping[str, Any]
-    """Name, driver, configuration, what was applied, what was read back."""
-    host: Mapping[str, Any]
-    """Where trexbench runs."""
+    command: Mapping[str, Any]  # options, suite, night, label, variant
+    dut: Mapping[str, Any]  # name, driver, configuration, what was applied, what was read back
+    host: Mapping[str, Any]  # where trexbench runs
     finished: str | None = None
-    reason: str | None = None
-    """Why the run is incomplete."""
-    simulated: bool = False
-    """No real packet was sent."""
-    warnings: tuple[RunWarning, ...] = ()
-    """Doubts that were noted during the run."""
+    reason: str | None = None  # why the run is incomplete
+    simulated: bool = False  # no real packet was sent
+    warnings: tuple[RunWarning, ...] = ()  # those noted during the run
 
     schema: ClassVar[str]
     version: ClassVar[int]
@@ -48,8 +41,8 @@ class Run(ABC):
     @property
     def accelerator(self) -> str:
         """QEMU's name of what ran the DUT's processor, ``kvm`` or EMULATOR; empty: the DUT was no virtual machine."""
-        found = self.dut.get("accelerator")
-        return found if isinstance(found, str) else ""
+        accelerator = self.dut.get("accelerator")
+        return accelerator if isinstance(accelerator, str) else ""
 
     @property
     def emulated(self) -> bool:
@@ -67,23 +60,23 @@ class Run(ABC):
 
     @abstractmethod
     def setting(self) -> dict[str, Any]:
-        """JSON values of the load's own that cannot be derived again, without the readings."""
+        """JSON values of this kind of load that cannot be derived again, without the readings."""
 
     @abstractmethod
     def readings(self) -> Mapping[str, Sequence[Any]]:
-        """Lists of raw counters by their names in the document; JSON values, or what msgspec makes such of."""
+        """Lists of raw counters by their names in the document; JSON values, or values that msgspec encodes."""
 
     @abstractmethod
     def figures(self) -> dict[str, Any]:
-        """JSON values of what is derived from the readings."""
+        """JSON values derived from the readings."""
 
     @abstractmethod
     def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
-        """Yield the warnings that follow from the readings, each with the name of what it is derived from."""
+        """Yield the warnings that follow from the readings, each with the name of its source."""
 
     @property
     def no_answer(self) -> NoAnswer | None:
-        """The reason why a complete run is no answer to what was asked; None where it is one."""
+        """The reason why a complete run does not answer what was asked; None where it does."""
         return None
 
     @abstractmethod
@@ -91,7 +84,7 @@ class Run(ABC):
         """Yield in a few words each value that a document can hold and a run cannot produce."""
 
     def raw_part(self) -> dict[str, Any]:
-        """Return what cannot be derived again, without the readings."""
+        """Return the part of the document that cannot be derived again, without the readings."""
         names = ("schema", "version", "id", "status", "reason", "simulated", "started", "finished")
         return {
             **{name: getattr(self, name) for name in names},
@@ -102,14 +95,14 @@ class Run(ABC):
         }
 
     def without_readings(self) -> dict[str, Any]:
-        """The document, figures included, but for the readings, which come last in it."""
+        """Return the document, figures included, without the readings, which come last in it."""
         raw = self.raw_part()
         derived = [_warning(source, one) for source, one in self.derived_warnings()]
         return {**raw, **self.figures(), "warnings": [*raw["warnings"], *derived]}
 
 
 def noted_warnings(values: Any, source: str = "run") -> tuple[RunWarning, ...]:
-    """The warnings of a document from this source; TypeError or KeyError for what are none."""
+    """Read the warnings of a document from this source; TypeError or KeyError for other values."""
     return tuple(RunWarning(str(one["code"]), str(one["text"])) for one in values if one["source"] == source)
 
 
@@ -122,24 +115,19 @@ _NAMES = ("mode", "suite", "night", "label", "variant")
 
 
 def find_damage(run: Run) -> str | None:
-    """The first value that no run can have produced, in a few words; None when every report can be made of it."""
-    first = next(_odd_values(run), None)
-    if first is not None:
-        return first
+    """Find a value that no run can have produced, in a few words; None when every report can be made of it."""
+    for what in ("reason", "finished"):
+        if not isinstance(getattr(run, what), str | None):
+            return f"{what} is not text"
+    # Names go into paths, tables and pages.
+    names = {"dut.name": run.dut.get("name")} | {f"command.{key}": run.command.get(key) for key in _NAMES}
+    for key, name in names.items():
+        if name is not None and not is_name(name):
+            return f"{key} is not a valid name: {shown(name)}"
+    if odd := next(run.odd_values(), None):
+        return odd
     try:
         run.without_readings()  # proves that the readings fit together
     except (ArithmeticError, LookupError) as error:
         return f"the readings cannot be analysed ({type(error).__name__})"
     return None
-
-
-def _odd_values(run: Run) -> Iterator[str]:
-    for what in ("reason", "finished"):
-        if not isinstance(getattr(run, what), str | None):
-            yield f"{what} is not text"
-    # Names go into paths, tables and pages.
-    names = {"dut.name": run.dut.get("name")} | {f"command.{key}": run.command.get(key) for key in _NAMES}
-    for key, name in names.items():
-        if name is not None and not is_name(name):
-            yield f"{key} is not a valid name: {shown(name)}"
-    yield from run.odd_values()

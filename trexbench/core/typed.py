@@ -1,4 +1,4 @@
-"""Checked values of stored files, and how a run stands: types of numbers for msgspec.convert, all finite as in JSON."""
+"""Checked values of stored files, and the status of a run: types of numbers for msgspec.convert, finite as in JSON."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ T = TypeVar("T")
 
 
 class Status(str, Enum):
-    """running: still being written, or its writer was killed. incomplete: ended early; ``reason`` says why."""
+    """Status of a run."""
 
-    RUNNING = "running"
+    RUNNING = "running"  # still being written, or its writer was killed
     COMPLETE = "complete"
-    INCOMPLETE = "incomplete"
+    INCOMPLETE = "incomplete"  # ended early; ``reason`` says why
 
 
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[float, Meta(ge=-1e300, le=1e300)]
-"""Small enough for differences and sums to be finite too."""
+"""Small enough for differences and sums to be finite, too."""
 Amount = Annotated[float, Meta(ge=0, le=1.7976931348623157e308)]
 Seconds = Annotated[float, Meta(ge=0, le=1e300)]
 
 
 def version_of(values: Any, what: str, schema: str, version: int) -> int:
-    """The version of a JSON object; StoreError for another schema, and for a version newer than ``version``."""
+    """Return the version of a JSON object; StoreError for another schema, and for a version newer than ``version``."""
     if not isinstance(values, Mapping) or values.get("schema") != schema:
         raise StoreError(f"not a {what}", f"expected schema {schema!r}")
-    found = values.get("version")
-    if type(found) is not int or not 1 <= found <= version:
-        raise StoreError(f"{what} of version {found!r}, this trexbench reads up to {version}", "upgrade trexbench")
-    return found
+    stored = values.get("version")
+    if type(stored) is not int or not 1 <= stored <= version:
+        raise StoreError(f"{what} of version {stored!r}, this trexbench reads up to {version}", "upgrade trexbench")
+    return stored
 
 
 def read_stored(values: Any, what: str, schema: str, version: int, of: type[T]) -> T:
-    """The JSON object as a value of this type; StoreError for another schema, a newer version, and damage."""
+    """Read a JSON object as a value of this type; StoreError for another schema, a newer version, and damage."""
     version_of(values, what, schema, version)
     try:
         return convert(values, of)

@@ -33,13 +33,13 @@ LONGEST_S = 30 * 86400.0
 
 @dataclass(frozen=True)
 class Rate:
-    """An offered load as it was written; unit: pps, bps (L2), bpsl1 or percent (of L1 line rate)."""
+    """An offered load as it was written."""
 
     value: float
-    unit: str
+    unit: str  # pps, bps (L2), bpsl1 or percent (of L1 line rate)
 
     def to_pps(self, mean_frame_bytes: float, line_rate_bps: float) -> float:
-        """Frames per second in one direction, for frames of this mean size on a line of this L1 speed."""
+        """Convert to frames per second in one direction, for frames of this mean size on a line of this L1 speed."""
         if self.unit == "pps":
             return self.value
         if self.unit == "bps":
@@ -49,7 +49,7 @@ class Rate:
         return self.value / 100 * line_rate_pps(mean_frame_bytes, line_rate_bps)
 
     def __str__(self) -> str:
-        """Format the rate as one would write it: 1.2mpps."""
+        """Format the rate as a user writes it: 1.2mpps."""
         if self.unit == "percent":
             return f"{self.value:g}%"
         scale = next((s for s in ("t", "g", "m", "k") if self.value >= _SCALE[s]), "")
@@ -57,7 +57,7 @@ class Rate:
 
 
 def l1_bits(mean_frame_bytes: float) -> float:
-    """Bits that one frame of this size occupies on the wire."""
+    """Number of bits that one frame of this size occupies on the wire."""
     return (mean_frame_bytes + L1_OVERHEAD_BYTES) * 8
 
 
@@ -85,7 +85,7 @@ def tcp_payload_bps(
 
 
 def parse_rate(text: str) -> Rate:
-    """``64kpps``, ``1.2mpps``, ``3gbps`` (L2), ``5gbpsl1``, ``40%``; anything else is a ConfigError."""
+    """Read a rate: ``64kpps``, ``1.2mpps``, ``3gbps`` (L2), ``5gbpsl1``, ``40%``; ConfigError for other text."""
     match = _RATE.fullmatch(text.strip().lower())
     if not match:
         raise ConfigError(f"rate {text!r} not understood", "write it as 64kpps, 1.2mpps, 3gbps, 5gbpsl1 or 40%")
@@ -99,14 +99,14 @@ def parse_rate(text: str) -> Rate:
 
 
 def format_rate(pps: float) -> str:
-    """Frames per second as parse_rate takes them, rounded up to two digits: ``13mpps``."""
+    """Format frames per second for parse_rate, rounded up to two digits: ``13mpps``."""
     scale, unit = (1e6, "mpps") if pps >= 1e6 else (1e3, "kpps") if pps >= 1e3 else (1.0, "pps")
     digits = 10 ** (floor(log10(max(pps / scale, 1.0))) - 1)
     return f"{ceil(round(pps / scale / digits, 6)) * digits:g}{unit}"
 
 
 def parse_duration(text: str) -> float:
-    """Seconds: ``600``, ``10s``, ``500ms``, ``2m``, ``2m30s``, ``1h30m``; LONGEST_S at most."""
+    """Read seconds: ``600``, ``10s``, ``500ms``, ``2m``, ``2m30s``, ``1h30m``; ConfigError above LONGEST_S."""
     match = _DURATION.fullmatch(text.strip().lower())
     if not match:
         raise ConfigError(f"duration {text!r} not understood", "write it as 10s, 500ms, 2m30s or a number of seconds")
@@ -117,7 +117,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_share(text: str) -> float:
-    """A fraction between 0 and 1 from ``0.1%`` or ``0.001``. A bare ``1`` is refused: most who write it mean 1 %."""
+    """Read a fraction between 0 and 1: ``0.1%``, ``0.001``. A bare ``1`` is refused: most who write it mean 1 %."""
     stripped = text.strip()
     try:
         value = float(stripped[:-1]) / 100 if stripped.endswith("%") else float(stripped)
@@ -131,7 +131,7 @@ def parse_share(text: str) -> float:
 
 
 def parse_speed(text: str) -> float:
-    """bit/s at L1 of ``1gbit``, ``2.5gbit``, ``100mbit``, ``10gbps``."""
+    """Read a speed in bit/s at L1: ``1gbit``, ``2.5gbit``, ``100mbit``, ``10gbps``."""
     match = _SPEED.fullmatch(text.strip().lower())
     if not match or float(match["number"]) == 0:
         raise ConfigError(f"speed {text!r} not understood", "write it as 1gbit, 2.5gbit or 100mbit")
@@ -139,8 +139,8 @@ def parse_speed(text: str) -> float:
 
 
 def format_scaled(value: float, unit: str, digits: int = 4) -> str:
-    """``1.488 Mpps``, ``418.7 Mbit/s``: with an SI prefix and so many significant digits."""
-    if value != value:
+    """Format with an SI prefix and ``digits`` significant digits: ``1.488 Mpps``, ``418.7 Mbit/s``."""
+    if value != value:  # NaN
         return f"? {unit}"
     prefixes, least = ((1e9, "G"), (1e6, "M"), (1e3, "k")), 1 - 0.5 * 10**-digits
     divisor, prefix = next((one for one in prefixes if abs(value) >= one[0] * least), (1.0, ""))
@@ -148,7 +148,7 @@ def format_scaled(value: float, unit: str, digits: int = 4) -> str:
 
 
 def nominal(text: str) -> str:
-    """A round figure without trailing zeros, as for what was chosen and not measured: ``1 Gbit/s``, ``97 %``."""
+    """Strip trailing zeros, for a figure that was chosen and not measured: ``1 Gbit/s``, ``97 %``."""
     return re.sub(r"(\d+\.\d*?)0+(?= )", r"\1", text).replace(". ", " ")
 
 
@@ -161,20 +161,20 @@ def format_bits(bps: float) -> str:
 
 
 def format_time(seconds: float) -> str:
-    """A short time in the unit that fits it: ``23.4 us``, ``1.52 ms``."""
+    """Format a short time in the unit that fits it: ``23.4 us``, ``1.52 ms``."""
     scale, unit = (1e6, "us") if seconds < 1e-3 else (1e3, "ms") if seconds < 1 else (1.0, "s")
     return f"{_significant(seconds * scale, 3)} {unit}"
 
 
 def format_share(fraction: float) -> str:
-    """A fraction as a percentage, a small one with more decimals: ``33.7 %``, ``0.021 %``."""
+    """Format a fraction as a percentage, a small one with more decimals: ``33.7 %``, ``0.021 %``."""
     percent = fraction * 100
     places = 1 if abs(percent) >= 10 else 2 if abs(percent) >= 1 else 3
     return f"{round(percent, places) + 0.0:.{places}f} %"  # + 0.0: never -0.000
 
 
 def format_duration(seconds: float) -> str:
-    """``45 s``, ``2:05 min``, ``1:02:03 h``."""
+    """Format a duration: ``45 s``, ``2:05 min``, ``1:02:03 h``."""
     whole = round(max(0.0, seconds))
     if whole < 100:
         return f"{whole} s"
@@ -184,7 +184,7 @@ def format_duration(seconds: float) -> str:
 
 
 def seconds_of(text: str | None) -> float | None:
-    """Seconds since 1970 of a time as in documents, 2026-11-20T02:00:00Z; None for anything else."""
+    """Read a time as in documents, 2026-11-20T02:00:00Z, as seconds since 1970; None for anything else."""
     match = _TIME.fullmatch(text or "")
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Documents of older versions -> the present form. Counters stay as they were read."""
+"""Upgrade of documents of older versions to the present form. Counters stay as they were read."""
 
 from __future__ import annotations
 
@@ -18,61 +18,54 @@ _OFFER = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "w
 
 
 def upgrade(document: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """A run document of this version in the present form; KeyError, TypeError or ValueError for a damaged one."""
+    """Upgrade a run document of this version; KeyError, TypeError or ValueError for a damaged one."""
     values = dict(document)
     command = values.get("command")
     if version < 3 and isinstance(command, Mapping) and isinstance(line := command.get("wan"), str):
         values["over"] = _path_of_words(line)
     if version < 2:
-        names = [f"{int(tx)}->{int(rx)}" for tx, rx in values["plan"]["directions"]]
-        values["plan"] = _plan_of_1(values["plan"], names)
+        plan = values["plan"]
+        names = [f"{int(tx)}->{int(rx)}" for tx, rx in plan["directions"]]
+        offer = {name: plan[name] for name in _OFFER}
+        fields = STRATEGIES[plan["kind"]].__dataclass_fields__
+        kept = {name: value for name, value in plan.items() if name in fields or name == "kind"}
+        values["plan"] = {**kept, "offers": [{"direction": name, **offer} for name in names]}
         values["profiles"] = dict.fromkeys(names[:1], values.pop("profile"))
         if telemetry := values.get("telemetry"):
             values["telemetry"] = {"mode": telemetry["mode"], "readings": telemetry["sightings"]}
-        values["samples"] = [_sample_of_1(one, names) for one in values["samples"]]
+        values["samples"] = [_sample_of_1(sample, names) for sample in values["samples"]]
     return values
 
 
 def upgrade_night(values: Any) -> Any:
-    """A suite's night of an earlier version in the present form; damage stays for the reader to refuse."""
+    """Upgrade a suite's night of an earlier version; damage stays for the reader to refuse."""
     records = values.get("cells") if isinstance(values, Mapping) else None
     return {**values, "cells": [*map(_with_cell, records)]} if isinstance(records, list) else values
 
 
 def _with_cell(record: Any) -> Any:
-    """Earlier versions had the cell's parts alone, and a name for how TCP is sent."""
+    """Add the cell to a record of earlier versions, which had its parts alone, and a name for the mode of TCP."""
     if not isinstance(record, Mapping) or "cell" in record:
         return record
     mode = record.get("mode")
-    sent = TcpMode.parse(mode) if record.get("kind") == "tcp" and isinstance(mode, str) else None
-    return {**record, "cell": {**record, "mode": to_builtins(sent) if sent else mode}}
+    parsed = TcpMode.parse(mode) if record.get("kind") == "tcp" and isinstance(mode, str) else None
+    return {**record, "cell": {**record, "mode": to_builtins(parsed) if parsed else mode}}
 
 
 def _path_of_words(words: str) -> dict[str, Any]:
-    """``20.0 ms, 1.000 Gbit/s by netem``, as a WAN was stored once; what is no WAN is kept in its words."""
+    """Read a WAN as it was stored once, ``20.0 ms, 1.000 Gbit/s by netem``; other text is kept as it is."""
     line, _, by = words.partition(" by ")
+    # parse_wan takes ``jitter 50.0 us`` as ``jitter=0.05ms``.
+    named = (re.sub("^(queue|loss|jitter) ", r"\1=", part) for part in line.split(", "))
+    parts = (re.sub(r"([\d.]+) us$", lambda time: f"{float(time[1]) / 1e3:g}ms", part) for part in named)
     try:
-        return {"wan": to_builtins(parse_wan(",".join(map(_as_asked, line.split(", "))))), "wan_by": by}
+        return {"wan": to_builtins(parse_wan(",".join(parts))), "wan_by": by}
     except ConfigError:
         return {"wan_by": words}
 
 
-def _as_asked(part: str) -> str:
-    """``jitter 50.0 us`` as ``jitter=0.05ms``."""
-    named = re.sub("^(queue|loss|jitter) ", r"\1=", part)
-    return re.sub(r"([\d.]+) us$", lambda time: f"{float(time[1]) / 1e3:g}ms", named)
-
-
-def _plan_of_1(plan: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """Version 1 had one rate, one frame size and one line rate for all directions."""
-    offer = {name: plan[name] for name in _OFFER}
-    fields = STRATEGIES[plan["kind"]].__dataclass_fields__
-    kept = {name: value for name, value in plan.items() if name in fields or name == "kind"}
-    return {**kept, "offers": [{"direction": name, **offer} for name in names]}
-
-
 def _sample_of_1(sample: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """Version 1 had one asked rate for all directions, and one CPU figure for all ports."""
+    """Upgrade a sample of version 1, which had one asked rate for all directions and one CPU figure for all ports."""
     asked = float(sample["asked_pps"])
     cpu = {"cpu_percent": sample["cpu_percent"]}
     return {

@@ -12,7 +12,7 @@ from ..core.protocols import Clock, Generator, Sink
 from ..core.strategy.base import LoadStep, Strategy
 from ..core.verdict.latency import tagged_pps
 from ..core.verdict.model import RunWarning
-from ..core.verdict.warmup import check_warmup
+from ..core.verdict.path import check_warmup
 from ..signals import Interrupted as Interrupted
 
 SLACK_S = 5.0

@@ -70,7 +70,7 @@ class Program:
         self._length: int | None = None
         # All random variables share one generator of 4 bytes.
         self._used_bytes = 4 if any(one.get("op") == "random" for one in instructions) else 0
-        self._steps = [_kind(one)(self, one) for one in instructions]
+        self._steps = [self._step(one) for one in instructions]
 
     @property
     def period(self) -> int:
@@ -105,6 +105,15 @@ class Program:
         if name not in self.variables:
             raise ConfigError(f"field engine: {name!r} is written but never defined", "define it before it is used")
         return self.variables[name]
+
+    def _step(self, one: Instruction) -> Step:
+        kind = str(one.get("type"))
+        if one.get("next_var"):
+            raise ConfigError("field engine: next_var is not supported", "use variables that advance independently")
+        if kind not in _KINDS:
+            what = f"field engine: instruction {kind!r} is not understood"
+            raise ConfigError(what, f"use one of {', '.join(_KINDS)}")
+        return _KINDS[kind](self, one)
 
     def _flow_var(self, one: Instruction) -> Step:
         size, op, step = int(one["size"]), str(one["op"]), int(one.get("step", 1))
@@ -243,15 +252,6 @@ _KINDS: dict[str, Callable[[Program, Instruction], Step]] = {
     "fix_checksum_ipv4": Program._checksum_ipv4,
     "fix_checksum_hw": Program._checksum_hw,
 }
-
-
-def _kind(one: Instruction) -> Callable[[Program, Instruction], Step]:
-    kind = str(one.get("type"))
-    if one.get("next_var"):
-        raise ConfigError("field engine: next_var is not supported", "use variables that advance independently")
-    if kind not in _KINDS:
-        raise ConfigError(f"field engine: instruction {kind!r} is not understood", f"use one of {', '.join(_KINDS)}")
-    return _KINDS[kind]
 
 
 def _order(one: Instruction) -> Literal["big", "little"]:

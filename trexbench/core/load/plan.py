@@ -87,12 +87,9 @@ class Plan:
     loss_threshold: float = 0.001  # a fraction
     windows: int = 3  # consecutive windows of window_s above the threshold that make a direction saturated
 
-    seeks_knee: ClassVar[bool] = False
-    """True if the load rises and the result is the highest rate without loss; else it is the rate received."""
-    settling_windows: ClassVar[int] = 0
-    """Windows at the beginning that are left out of the verdict."""
-    target_option: ClassVar[str] = "--ramp-to"
-    """Command-line option of the target."""
+    seeks_knee: ClassVar[bool] = False  # the result is the highest rate without loss, else the rate received
+    settling_windows: ClassVar[int] = 0  # windows at the beginning that are left out of the verdict
+    target_option: ClassVar[str] = "--ramp-to"  # command-line option of the target
 
     def __post_init__(self) -> None:
         require(bool(self.offers), "no direction to send in", "name at least one pair of ports")

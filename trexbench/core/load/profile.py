@@ -75,10 +75,7 @@ _SIZED = re.compile("(?:var2-)?([1-9][0-9]{0,5})b(-v6)?")
 
 
 def mode_of_size(size: int, ip: int = 4) -> Mode:
-    """Return ``var2-512b`` for a frame size in bytes with FCS: many flows; ConfigError where no mode has that size.
-
-    64 bytes stand for the family's smallest frames.
-    """
+    """Return the mode of many flows with frames of ``size`` bytes, FCS included; 64 is the family's smallest frame."""
     size = MIN_FRAME_BYTES if size == _SMALLEST[ip] else size
     if size != MIN_FRAME_BYTES and not _SMALLEST[ip] <= size <= LARGEST_FRAME_BYTES:
         what = f"IPv{ip} in frames" if ip != 4 else "frames"

@@ -24,8 +24,7 @@ class Phase(str, Enum):
     HOLD = "hold"
     RECHECK = "recheck"
     DRAIN = "drain"
-    ZOOM = "zoom"
-    """A second, fine ramp, of documents that are older than searches in its place."""
+    ZOOM = "zoom"  # a second, fine ramp of older documents, which a search replaced
     ZOOM_DRAIN = "zoom-drain"
     CONFIRM = "confirm"
     CONFIRM_DRAIN = "confirm-drain"

@@ -131,10 +131,7 @@ def find_unmarked(direction: Direction, sample: Sample) -> bool:
 def build_window(
     direction: Direction, samples: Sequence[Sample], latency_s: float = 0.0, skew_s: float = 0.0
 ) -> Window:
-    """Build the window from the first to the last of these samples, at least two.
-
-    latency_s: of the path; skew_s: between the readings of the two ports (find_skew_s).
-    """
+    """Build the window from the first to the last of these samples, given the path's latency and the ports' skew."""
     first, last = samples[0], samples[-1]
     tx0, tx1 = first.reading.ports[direction.tx], last.reading.ports[direction.tx]
     rx0, rx1 = first.reading.ports[direction.rx], last.reading.ports[direction.rx]

@@ -86,11 +86,9 @@ def next_trial(
 
 
 def _sent_of_asked(plan: Strategy, samples: Sequence[Sample], direction: Direction, pps: float) -> float:
-    """The factor by which a generator sends too much near this rate; 1 where the surplus alone fails no trial.
-
-    It is a median, as the generator may have caught up in one window.
-    """
+    """The factor by which a generator sends too much near this rate; 1 where the surplus alone fails no trial."""
     windows = measured_windows(plan, samples, direction, plan.curve_phases)
     near = sorted((w for w in windows if w.asked_pps), key=lambda w: abs(w.sent_pps - pps))[: plan.windows]
+    # A median, as the generator may have caught up in one window.
     factor = median(w.sent_pps / w.asked_pps for w in near) if near else 1.0
     return factor if factor > 1 + plan.loss_threshold else 1.0

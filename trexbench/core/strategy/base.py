@@ -47,12 +47,9 @@ class Strategy(Plan, ABC):
     A strategy is a frozen dataclass derived from this one, with an entry in core.strategy.table.
     """
 
-    kind: ClassVar[str]
-    """Name in documents, in suites and on the command line."""
-    curve_phases: ClassVar[tuple[Phase, ...]]
-    """Phases whose windows are the curve of received over offered rate."""
-    settles: ClassVar[bool] = False
-    """True if the first sample at each rate of a search only lets that rate settle."""
+    kind: ClassVar[str]  # name in documents, in suites and on the command line
+    curve_phases: ClassVar[tuple[Phase, ...]]  # their windows are the curve of received over offered rate
+    settles: ClassVar[bool] = False  # the first sample at each rate of a search only lets that rate settle
 
     @classmethod
     def check_installed(cls) -> None:

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample, by_trial
 from ..load.windows import RunWindows, Window, build_window, measured_windows
-from ..verdict.belief import LEAST, Belief, Bracket, believe
-from ..verdict.belief import LookResult as Tried
+from ..verdict.belief import LEAST, Belief, Bracket, LookResult, believe
 from ..verdict.blame import misses
 from ..verdict.evidence import AT_ONCE, STOOD
 from ..verdict.knee import find_sustained
@@ -246,7 +245,7 @@ def seek(goals: Sequence[float], width: float, group: DirectionGroup, looks: Seq
 
 
 def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) -> GoalKnee:
-    tried = [Tried(look.share, look.lossy(goal)) for look in looks]
+    tried = [LookResult(look.share, look.lossy(goal)) for look in looks]
     belief = believe(bracket, tried, width)
     middle = belief.median
     low, high = _ends(tried, belief, width)
@@ -269,11 +268,8 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
     return GoalKnee(goal, middle, low, high, (min(low, least), max(high, most)), STATED, next_share)
 
 
-def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float | None, float | None]:
-    """A good rate up to the median, and a lossy one from there on.
-
-    Of the pairs within the width it is the one in which the knee most probably lies; without one, the nearest rates.
-    """
+def _ends(tried: Sequence[LookResult], belief: Belief, width: float) -> tuple[float | None, float | None]:
+    """The pair of a good and a lossy rate within the width that most probably holds the knee; else the nearest ones."""
     middle = belief.median
     good = sorted((one.share for one in tried if not one.lossy and one.share <= middle), reverse=True)
     lossy = sorted(one.share for one in tried if one.lossy and one.share >= middle)
@@ -283,7 +279,7 @@ def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float |
     return (good[0] if good else None), (lossy[0] if lossy else None)
 
 
-def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:
+def _next_share(belief: Belief, tried: Sequence[LookResult], width: float) -> float:
     """The end of an interval around the median beyond which the knee more probably lies; else the less tried end."""
     step = log(1 + width) / (2 * HALF)
     at = round(log(min(belief.median, 1.0)) / step)

@@ -111,9 +111,12 @@ class MlrSearch(Strategy):
             return step
         if last.asked_pps:
             return self.drain(history, Phase.SEARCH)
-        if last.phase is not Phase.SEARCH or (load := _outcome(self, trials_of(self, history)).next_load) is None:
+        if last.phase is not Phase.SEARCH:
             return None
-        share = load / self.offers[0].target_pps
+        outcome = replay(self, tuple(trial.counts for trial in trials_of(self, history)))
+        if outcome.next_load is None:
+            return None
+        share = outcome.next_load / self.offers[0].target_pps
         rates = {one.direction: share * one.target_pps for one in self.offers}
         return LoadStep(Phase.SEARCH, rates, self._until(last.t_s, self.trial_s, last.t_s), last.trial + 1)
 
@@ -124,7 +127,8 @@ class MlrSearch(Strategy):
             return Verdict(Limit.NONE, ("the run ended before its first trial did",))
         if find_spec("MLRsearch") is None:  # a stored run, looked at elsewhere
             return Verdict(Limit.NONE, (": ".join(MISSING),))
-        outcome, share = _outcome(self, trials), self.offer(direction).target_pps / self.offers[0].target_pps
+        outcome = replay(self, tuple(trial.counts for trial in trials))
+        share = self.offer(direction).target_pps / self.offers[0].target_pps
         goals = tuple(_goal(loss, one, share) for loss, one in zip(self.goals, outcome.bounds, strict=True))
         loss, first, most = self.goals[0], goals[0], outcome.bounds[0][1] or 0.0
         good = [trial.windows[direction] for trial in trials if not trial.lossy(loss)]
@@ -164,10 +168,6 @@ def trials_of(plan: MlrSearch, history: Sequence[Sample]) -> tuple[MlrTrial, ...
 def _goal(loss: float, bounds: Bounds, share: float) -> Goal:
     low, high, throughput = (None if load is None else load * share for load in bounds)
     return Goal(loss, throughput or 0.0, low, high, None, throughput)
-
-
-def _outcome(plan: MlrSearch, trials: Sequence[MlrTrial]) -> MlrOutcome:
-    return replay(plan, tuple(trial.counts for trial in trials))
 
 
 class _NotMeasured(Exception):

@@ -204,7 +204,12 @@ class Search(Strategy):
                 rows[-1].append(window)
             else:
                 rows.append([window])
-        return tuple(_stall(direction, windows) for windows in rows)
+        stalls = []
+        for row in rows:  # the length follows from what was lost
+            sent, lost, down_s = sum(w.sent for w in row), sum(w.lost for w in row), sum(w.down_s for w in row)
+            begin_s, blank = row[0].end_s - row[0].down_s, any(w.blank for w in row)
+            stalls.append(Stall(direction, begin_s, down_s, sent, lost, blank))
+        return tuple(stalls)
 
     def _most_looks(self, measured: RunWindows) -> int:
         """Looks after which the search ends: twice as many where directions come to be searched one by one."""
@@ -245,13 +250,6 @@ def searched(measured: RunWindows, direction: Direction) -> Searched:
         if not knees.done:
             knees = seek(plan.goals, plan.width, group, [look.of(direction) for look in looks])
     return Searched(every, looks, knees)
-
-
-def _stall(direction: Direction, windows: Sequence[Window]) -> Stall:
-    """A stall that lasted over these looks; its length follows from what was lost."""
-    sent, lost = sum(w.sent for w in windows), sum(w.lost for w in windows)
-    begin_s, down_s = windows[0].end_s - windows[0].down_s, sum(w.down_s for w in windows)
-    return Stall(direction, begin_s, down_s, sent, lost, any(w.blank for w in windows))
 
 
 def _goal(knee: GoalKnee, looks: Sequence[Look], direction: Direction, target_pps: float, doubtful: float) -> Goal:

@@ -39,16 +39,14 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
 
 
 def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
-    """Find who caused the loss in its first windows (onset), given all windows.
-
-    A generator that later sends more without being at its own limit was not the limit before.
-    """
+    """Find who caused the loss in its first windows (onset), given all windows."""
     after_first = windows[windows.index(onset[0]) + 1 :]
     if not windows[-1].link_up and not any(w.received for w in after_first):  # the link is reported down late
         return LINK_DOWN
     limit, reasons = blame(plan, onset)
     if limit is not Limit.GENERATOR_TX:
         return limit, reasons
+    # A generator that later sends more without being at its own limit was not the limit before.
     more_pps = max(w.sent_pps for w in onset) * (1 + BLAME_SHARE)
     above = [w for w in windows if w.sent_pps > more_pps and w.is_bad(plan.loss_threshold) and not _strained(plan, [w])]
     if len(above) < plan.windows or blame(plan, above)[0] not in (Limit.DUT, Limit.GENERATOR_TX):

@@ -82,15 +82,13 @@ def find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
 
 
 def find_rechecks(measured: RunWindows, direction: Direction) -> list[Recheck]:
-    """The direction's rechecks that were held to their end.
-
-    The second half decides: the DUT may need the first to recover from a stall, or from the load of the hold.
-    """
+    """The direction's rechecks that were held to their end."""
     plan, samples, path, rechecks = measured.plan, measured.samples, find_path(measured, direction), list[Recheck]()
     for inside in by_trial(samples, Phase.RECHECK).values():
         before, last = inside[0] - 1, inside[-1]
         if last + 1 == len(samples):
             break
+        # The second half decides: the DUT may need the first to recover from a stall, or from the load of the hold.
         middle_s = (samples[before].t_s + samples[last].t_s) / 2
         middle = next(i for i in range(before, last) if samples[i + 1].t_s > middle_s + AT_ONCE)
         window = path.correct(build_window(direction, samples[middle : last + 1]))

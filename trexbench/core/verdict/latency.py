@@ -100,10 +100,7 @@ def find_latency_warnings(latencies: Sequence[Latency]) -> Iterator[RunWarning]:
 
 
 def history_latency(latencies: Sequence[Latency]) -> float | None:
-    """The worst direction's mean, to be followed over the nights.
-
-    None where any direction has none: the other's alone would look like a change.
-    """
+    """The worst direction's mean, for the nights; None where one has none, as the other's would look like a change."""
     means = [one.history_s for one in latencies if one.share == HISTORY_LOAD]
     return None if None in means else max((mean for mean in means if mean is not None), default=None)
 

@@ -1,8 +1,8 @@
-"""Faults of the path that show at every rate and are no limit: lost, duplicated and foreign frames.
+"""Faults of the path that show at every rate and are no limit, and the warm-up's proof that the path works at all.
 
-They are judged by sums over rows of windows, since the skew of two ports' counters is in a row's ends only.
-benchmarks/verdicts.py shows the effect of each number: directions with lossy cables or duplicates that are laid to the
-DUT, or are bounds.
+Lost, duplicated and foreign frames are judged by sums over rows of windows, since the skew of two ports' counters is in
+a row's ends only. benchmarks/verdicts.py shows the effect of each number: directions with lossy cables or duplicates
+that are laid to the DUT, or are bounds.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from math import inf, sqrt
 from statistics import median_low
 from typing import NamedTuple
 
-from ..load.plan import Direction
+from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, build_window, measured_windows, near_blanks, once
+from ..units import format_share
 
 ROWS = 6
 """Rows of windows whose shares must agree, all but two: something else may have happened in those."""
@@ -31,6 +32,11 @@ FEWEST_FRAMES = 400
 """Missing frames needed to see that a share rises with the rate."""
 APART = 0.5
 """Rates of a search that differ by less than this part count as equal: loss that depends on the rate must show it."""
+WARMUP_RETURN_SHARE = 0.5
+"""If less than this share comes back in the warm-up, the path is broken; a slow router does not lose so much."""
+TAGS_BYTES = 8
+"""NICs may count a frame longer or shorter by two VLAN tags. An ICMP error is at least 10 bytes longer than a short
+frame, and shorter than a long one."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +70,7 @@ SOUND = FramePath()
 
 @once
 def find_path(measured: RunWindows, direction: Direction) -> FramePath:
-    """Judge the path by the warm-up and the lowest rates of the ramp and of a search.
-
-    A router's own limit never shows as a constant share.
-    """
+    """Judge the path by the warm-up and the lowest rates; a router's own limit never shows as a constant share."""
     plan, samples = measured.plan, measured.samples
     ramp = [w for w in measured.sending(direction) if w.phase is Phase.RAMP]
     ramp = [w for w, near in zip(ramp, near_blanks(ramp), strict=True) if not near]
@@ -125,14 +128,11 @@ def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | No
 
 
 def _constant_share(windows: Sequence[Window], warm: Window | None) -> float | None:
-    """The share missing in these windows, if it agrees across rows of them and with the warm-up; else None.
-
-    At least as many frames must be missing as the ports' skew explains.
-    """
+    """The share missing in these windows, if it agrees across rows of them and with the warm-up; else None."""
     ends = [len(windows) * row // ROWS for row in range(ROWS + 1)]
     rows = [windows[begin:end] for begin, end in pairwise(ends) if end > begin]
     pending = [sum(w.pending for w in row) for row in rows]
-    fewest = max(FEWEST_FRAMES, windows[-1].skew)
+    fewest = max(FEWEST_FRAMES, windows[-1].skew)  # missing by more than the skew explains
     raw = [_Row.of(row) for row in rows]
     # The frames on their way are known only to a frame of the warm-up, so leaving them in may be nearer the truth.
     share = _agreed_share(raw, warm, max(fewest, 2 * sum(pending)))
@@ -195,3 +195,45 @@ def _tagged_twice(samples: Sequence[Sample], direction: Direction, extra: float)
     twice, once = (sum(count[at] for count in counts) for at in (0, 1))
     share = twice / once if once > 0 else 0.0
     return extra if share >= extra / 2 else share
+
+
+def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:
+    """Explain in one line why the warm-up does not prove a working path; None when it does."""
+    warm = [i for i, s in enumerate(samples) if s.phase is Phase.WARMUP]
+    if not warm:
+        return None
+    # Only the second half counts, so that the DUT may resolve neighbours and leave power saving first.
+    half = samples[warm[0] - 1 + len(warm) // 2 : warm[-1] + 1]
+    for direction in plan.directions:
+        window = build_window(direction, half)
+        if window.sent == 0:
+            return (
+                f"nothing was sent on port {direction.tx} in the warm-up: the generator took the streams and "
+                "sends no frames; look at its own log and the port's link"
+            )
+        if window.received < WARMUP_RETURN_SHARE * window.sent:
+            return _why_missing(plan, half, direction, window)
+    return None
+
+
+def _why_missing(plan: Plan, half: Sequence[Sample], direction: Direction, window: Window) -> str:
+    share = "nothing" if window.received <= 0 else f"only {format_share(window.received / window.sent)} of the frames"
+    then, now = half[0].reading.ports, half[-1].reading.ports
+    tx, expected = direction.tx, {d.rx for d in plan.directions}
+    others = (port for port in now if port not in expected)
+    rx = next((port for port in others if now[port].ipackets - then[port].ipackets > window.sent / 2), None)
+    if rx is None:
+        return (
+            f"{share} came back on port {direction.rx} of what port {tx} sent: likely causes are a missing route or "
+            "neighbour on the DUT, forwarding or a firewall there, a wrong destination MAC, or a link that is down"
+        )
+    sent_bytes = (now[tx].obytes - then[tx].obytes) / max(1, now[tx].opackets - then[tx].opackets)
+    came_bytes = (now[rx].ibytes - then[rx].ibytes) / max(1, now[rx].ipackets - then[rx].ipackets)
+    if came_bytes and abs(came_bytes - sent_bytes) > TAGS_BYTES:
+        return (
+            f"{share} came back on port {direction.rx}; port {rx} got frames of {came_bytes:.0f} B where "
+            f"{sent_bytes:.0f} B were sent, as a router's ICMP errors are: give the DUT a route to where port {tx}'s "
+            "frames go, and see that its next hop is known"
+        )
+    elsewhere = f"the frames arrived on port {rx}: swap the cables or the DUT's routes"
+    return f"{share} came back on port {direction.rx}, but {elsewhere}"

@@ -58,10 +58,7 @@ def hold_of(direction: Direction, samples: Sequence[Sample]) -> HeldRate:
 
 
 def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]:
-    """Trials that were drained. One passes if its loss, without that of the path, is within the threshold.
-
-    Trial.loss counts all frames. The offered load is what was sent, where that differs from what was asked.
-    """
+    """Drained trials. One passes if its loss, without the path's, is within the threshold; Trial.loss has both."""
     trials, path = [], find_path(measured, direction)
     for number in by_trial(measured.samples, Phase.CONFIRM_DRAIN):
         _, _, window, offered = find_held(measured.samples, direction, CONFIRM_PHASES, number)

@@ -29,10 +29,7 @@ class StreamLoss:
 
 
 def find_stream_losses(measured: RunWindows, result: DirectionResult, sizes: Sequence[int]) -> tuple[StreamLoss, ...]:
-    """Losses of the direction's streams, in the profile's order; () where they were not counted in every window.
-
-    sizes: of the streams' frames.
-    """
+    """Losses of the streams with these frame sizes, in the profile's order; () where a window did not count them."""
     plan, samples, direction = measured.plan, measured.samples, result.direction
     spans = list(find_spans(plan, samples, direction, MEASURED_PHASES))[plan.settling_windows :]
     counts = [count_streams(direction, samples[first], samples[last]) for first, last in spans]
