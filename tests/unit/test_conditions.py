@@ -63,6 +63,12 @@ def test_lost_time_counts_where_it_decides(at: At, codes: list[str]) -> None:
         assert "0->1: " in warning.text and "of the router's core from 33 to 37 s" in warning.text
 
 
+def test_lost_time_is_reported_in_the_order_of_the_cores() -> None:
+    roles = [f"core-{number}" for number in range(8)]
+    warnings = judged(lambda t_s: Conditions({role: CoreState(t_s / 2, 0.0) for role in roles}), 700 * K).warnings
+    assert [role for warning in warnings for role in roles if role in warning.text] == roles
+
+
 def test_lost_time_of_a_saturated_hold() -> None:
     analysis = judged(lost(0.1, 0.0, 6, 10), 700 * K, kind="saturate")
     assert [warning.code for warning in analysis.warnings] == ["stolen-time"]

@@ -65,7 +65,7 @@ def _core_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[Ru
     if not before or not after or after[0][0] <= before[-1][0]:
         return
     (begin_s, first), (end_s, last) = before[-1], after[0]
-    for role in first.keys() & last.keys():
+    for role in (role for role in first if role in last):
         when = f"from {begin_s:.0f} to {end_s:.0f} s, which decide the verdict"
         for code, who, taken_s in (
             ("stolen-time", "the hypervisor", last[role].stolen_s - first[role].stolen_s),
