@@ -48,11 +48,11 @@ class Calibration:
     def limit_of(self, result: RunResult, direction: Any) -> TesterLimit | None:
         """Return the limit for the run's frames, ports and number of directions; None where it was not measured."""
         wanted = (result.profiles[direction].get("digest"), str(direction), result.command["direction"] == "bidir")
-        return next((one for one in self.limits if (one.frames, one.direction, one.bidir) == wanted), None)
+        return next((limit for limit in self.limits if (limit.frames, limit.direction, limit.bidir) == wanted), None)
 
     def of_run(self, result: RunResult) -> dict[str, Any] | None:
         """Return the part that a run's document keeps; None where no limit is about this run's traffic."""
-        limits = [asdict(one) for d in result.plan.directions if (one := self.limit_of(result, d)) is not None]
+        limits = [asdict(limit) for d in result.plan.directions if (limit := self.limit_of(result, d)) is not None]
         return {"measured": self.measured, "limits": limits} if limits else None
 
     def to_json(self) -> bytes:
@@ -66,20 +66,20 @@ class Calibration:
 
 def calibrate(result: RunResult) -> Iterator[TesterLimit]:
     """Yield the limits that a run without a DUT has shown."""
-    floors = {one.direction: one.mean_s for one in reversed(result.latencies)}
-    for one in result.analysis.directions:
-        windows = [w for w in measured_windows(result.plan, result.samples, one.direction) if w.sent]
-        steady = [w for w in windows if w.asked_pps <= STEADY_SHARE * one.maximum_pps] or windows
+    floors = {latency.direction: latency.mean_s for latency in reversed(result.latencies)}
+    for verdict in result.analysis.directions:
+        windows = [w for w in measured_windows(result.plan, result.samples, verdict.direction) if w.sent]
+        steady = [w for w in windows if w.asked_pps <= STEADY_SHARE * verdict.maximum_pps] or windows
         yield TesterLimit(
             mode=str(result.command["mode"]),
-            frames=str(result.profiles[one.direction].get("digest")),
-            direction=str(one.direction),
+            frames=str(result.profiles[verdict.direction].get("digest")),
+            direction=str(verdict.direction),
             bidir=result.command["direction"] == "bidir",
-            carried_pps=one.maximum_pps,
-            limit=one.limit.value,
+            carried_pps=verdict.maximum_pps,
+            limit=verdict.limit.value,
             sent_pps=max((w.sent_pps for w in windows), default=0.0),
             error=median(abs(w.sent_pps / w.asked_pps - 1) for w in steady) if steady else 0.0,
-            floor_s=floors.get(one.direction),
+            floor_s=floors.get(verdict.direction),
         )
 
 
@@ -90,19 +90,19 @@ def floors_of(result: RunResult) -> dict[str, float]:
         limits = msgspec.convert(known["limits"] if known else (), tuple[TesterLimit, ...])
     except (msgspec.ValidationError, LookupError, TypeError):
         return {}
-    return {one.direction: one.floor_s for one in limits if one.floor_s is not None}
+    return {limit.direction: limit.floor_s for limit in limits if limit.floor_s is not None}
 
 
 def calibration_warnings(
     calibration: Calibration, result: RunResult, directions: Sequence[DirectionResult]
 ) -> Iterator[RunWarning]:
     """Report directions laid to the DUT at a rate that the tester itself hardly carries."""
-    for one in directions:
-        limit = calibration.limit_of(result, one.direction)
-        if limit is None or one.limit is not Limit.DUT or not limit.carried_pps:
+    for verdict in directions:
+        limit = calibration.limit_of(result, verdict.direction)
+        if limit is None or verdict.limit is not Limit.DUT or not limit.carried_pps:
             continue
-        share = one.maximum_pps / limit.carried_pps
+        share = verdict.maximum_pps / limit.carried_pps
         if share > NEAR_SHARE:
             most = f"{format_pps(limit.carried_pps)}, calibrated {calibration.measured[:10]}"
-            text = f"{one.direction}: {format_share(share)} of what the tester carries without a DUT ({most})"
+            text = f"{verdict.direction}: {format_share(share)} of what the tester carries without a DUT ({most})"
             yield RunWarning("near-testers-limit", f"{text}: part of the limit may be the tester's")

@@ -71,4 +71,4 @@ def failed(area: Area, what: str, error: BenchError) -> Check:
 
 def exit_code(checks: Iterable[Check]) -> int:
     """Return the exit code that an error in the first bad check's area has; 0 without a bad check."""
-    return next((_ERRORS[one.area].exit_code for one in checks if one.state is State.BAD), 0)
+    return next((_ERRORS[check.area].exit_code for check in checks if check.state is State.BAD), 0)

@@ -92,8 +92,8 @@ class RunResult(Run):
         """Losses of each stream, by direction; directions whose streams were not counted are missing."""
         if not self._counts_streams:
             return {}
-        found = ((one.direction, self._stream_losses(one)) for one in self.analysis.directions)
-        return {direction: losses for direction, losses in found if losses}
+        pairs = ((result.direction, self._stream_losses(result)) for result in self.analysis.directions)
+        return {direction: losses for direction, losses in pairs if losses}
 
     @property
     def _counts_streams(self) -> bool:
@@ -171,8 +171,8 @@ class RunResult(Run):
         return (*unmarked, *find_latency_warnings(self.latencies))
 
     def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
-        yield from (("analysis", one) for one in self.analysis_warnings)
-        yield from (("dut", one) for one in self.dut_warnings)
+        yield from (("analysis", warning) for warning in self.analysis_warnings)
+        yield from (("dut", warning) for warning in self.dut_warnings)
 
     @property
     def no_answer(self) -> NoAnswer | None:
@@ -195,7 +195,7 @@ class RunResult(Run):
 
     def setting(self) -> dict[str, Any]:
         return {
-            "profiles": {str(direction): dict(one) for direction, one in self.profiles.items()},
+            "profiles": {str(direction): dict(profile) for direction, profile in self.profiles.items()},
             "over": msgspec.to_builtins(self.over),
             "plan": plan_to_dict(self.plan),
             "generator": dict(self.generator),
@@ -210,16 +210,16 @@ class RunResult(Run):
         analysis = self.analysis
         return {
             "analysis": [
-                msgspec.to_builtins(one)
-                | {"direction": str(one.direction), "confirmed_pps": one.confirmed_pps}
-                | ({"streams": msgspec.to_builtins(losses)} if (losses := self.streams.get(one.direction)) else {})
-                for one in analysis.directions
+                msgspec.to_builtins(result)
+                | {"direction": str(result.direction), "confirmed_pps": result.confirmed_pps}
+                | ({"streams": msgspec.to_builtins(losses)} if (losses := self.streams.get(result.direction)) else {})
+                for result in analysis.directions
             ],
-            "stalls": [msgspec.to_builtins(one) | {"direction": str(one.direction)} for one in analysis.stalls],
+            "stalls": [msgspec.to_builtins(stall) | {"direction": str(stall.direction)} for stall in analysis.stalls],
             "total_pps": analysis.total_pps,
             "at_least": analysis.at_least,
-            "latency": [one.to_dict() for one in self.latencies],
-            "efficiency": [one.to_dict() for one in self.costs],
+            "latency": [latency.to_dict() for latency in self.latencies],
+            "efficiency": [cost.to_dict() for cost in self.costs],
             "losses": msgspec.to_builtins(self.losses),
             "spread": _spread(self.spread, self.spread_check),
         }
@@ -239,7 +239,7 @@ def reuse_verdicts(result: RunResult, document: Mapping[str, Any]) -> None:
     """Take over the verdicts of a document that this version of the analysis derived, to save deriving them again."""
 
     def read(name: str, of: type[T]) -> tuple[T, ...]:
-        values = [{**one, "direction": Direction.parse(one["direction"])} for one in document[name]]
+        values = [{**values, "direction": Direction.parse(values["direction"])} for values in document[name]]
         return msgspec.convert(values, tuple[of, ...])  # type: ignore[valid-type]
 
     warnings = noted_warnings(document["warnings"], "analysis")
@@ -248,9 +248,9 @@ def reuse_verdicts(result: RunResult, document: Mapping[str, Any]) -> None:
         "analysis": Analysis(read("analysis", DirectionResult), own, read("stalls", Stall)),
         "losses": msgspec.convert(document["losses"], LossReport | None),
         "streams": {
-            Direction.parse(one["direction"]): msgspec.convert(one["streams"], tuple[StreamLoss, ...])
-            for one in document["analysis"]
-            if "streams" in one
+            Direction.parse(verdict["direction"]): msgspec.convert(verdict["streams"], tuple[StreamLoss, ...])
+            for verdict in document["analysis"]
+            if "streams" in verdict
         },
     }
     vars(result).update(verdicts)  # all of them or none
@@ -274,7 +274,7 @@ def from_document(document: Any) -> RunResult:
             simulated=bool(document["simulated"]),
             command=_mapping(document["command"]),
             dut=_mapping(document["dut"]),
-            profiles={Direction.parse(name): _mapping(one) for name, one in document["profiles"].items()},
+            profiles={Direction.parse(name): _mapping(profile) for name, profile in document["profiles"].items()},
             generator=_mapping(document["generator"]),
             host=_mapping(document["host"]),
             plan=plan,
@@ -292,9 +292,9 @@ def from_document(document: Any) -> RunResult:
 
 
 def _samples(values: Any) -> Iterator[Sample]:
-    for number, one in enumerate(values):
+    for number, value in enumerate(values):
         try:
-            yield sample_from_dict(one)
+            yield sample_from_dict(value)
         except ValueError as error:
             raise ValueError(f"sample {number}: {error}") from error
 

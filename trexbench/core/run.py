@@ -91,19 +91,20 @@ class Run(ABC):
             "status": self.status.value,
             **{name: dict(getattr(self, name)) for name in ("command", "dut", "host")},
             **self.setting(),
-            "warnings": [_warning("run", one) for one in self.warnings],
+            "warnings": [_warning("run", warning) for warning in self.warnings],
         }
 
     def without_readings(self) -> dict[str, Any]:
         """Return the document, figures included, without the readings, which come last in it."""
         raw = self.raw_part()
-        derived = [_warning(source, one) for source, one in self.derived_warnings()]
+        derived = [_warning(source, warning) for source, warning in self.derived_warnings()]
         return {**raw, **self.figures(), "warnings": [*raw["warnings"], *derived]}
 
 
 def noted_warnings(values: Any, source: str = "run") -> tuple[RunWarning, ...]:
     """Read the warnings of a document from this source; TypeError or KeyError for other values."""
-    return tuple(RunWarning(str(one["code"]), str(one["text"])) for one in values if one["source"] == source)
+    own = (warning for warning in values if warning["source"] == source)
+    return tuple(RunWarning(str(warning["code"]), str(warning["text"])) for warning in own)
 
 
 def _warning(source: str, warning: RunWarning) -> dict[str, str]:

@@ -65,12 +65,12 @@ class Program:
     def __init__(self, instructions: Sequence[Instruction], seed: int = 1) -> None:
         self.variables: dict[str, Variable] = {}
         self.writes: list[Write] = []
-        self._flow_vars = {one.get("name") for one in instructions if one.get("type") == "flow_var"}
+        self._flow_vars = {spec.get("name") for spec in instructions if spec.get("type") == "flow_var"}
         self._random = random.Random(seed)
         self._length: int | None = None
         # All random variables share one generator of 4 bytes.
-        self._used_bytes = 4 if any(one.get("op") == "random" for one in instructions) else 0
-        self._steps = [self._step(one) for one in instructions]
+        self._used_bytes = 4 if any(spec.get("op") == "random" for spec in instructions) else 0
+        self._steps = [self._step(spec) for spec in instructions]
 
     @property
     def period(self) -> int:
@@ -106,20 +106,20 @@ class Program:
             raise ConfigError(f"field engine: {name!r} is written but never defined", "define it before it is used")
         return self.variables[name]
 
-    def _step(self, one: Instruction) -> Step:
-        kind = str(one.get("type"))
-        if one.get("next_var"):
+    def _step(self, spec: Instruction) -> Step:
+        kind = str(spec.get("type"))
+        if spec.get("next_var"):
             raise ConfigError("field engine: next_var is not supported", "use variables that advance independently")
         if kind not in _KINDS:
             what = f"field engine: instruction {kind!r} is not understood"
             raise ConfigError(what, f"use one of {', '.join(_KINDS)}")
-        return _KINDS[kind](self, one)
+        return _KINDS[kind](self, spec)
 
-    def _flow_var(self, one: Instruction) -> Step:
-        size, op, step = int(one["size"]), str(one["op"]), int(one.get("step", 1))
+    def _flow_var(self, spec: Instruction) -> Step:
+        size, op, step = int(spec["size"]), str(spec["op"]), int(spec.get("step", 1))
         values: Iterator[int]
-        if "value_list" in one:
-            chosen = [int(value) for value in one["value_list"]]
+        if "value_list" in spec:
+            chosen = [int(value) for value in spec["value_list"]]
             low, high, spread = min(chosen), max(chosen), len(set(chosen))
             whole_cycle = spread == len(chosen) // gcd(len(chosen), step) == len(chosen)
             first = 0 if op == "inc" else len(chosen) - 1
@@ -127,7 +127,7 @@ class Program:
             period = 0 if op == "random" else len(chosen) // gcd(len(chosen), step)
             spread = spread if whole_cycle or op == "random" else 0
         else:
-            low, high = int(one["min_value"]), int(one["max_value"])
+            low, high = int(spec["min_value"]), int(spec["max_value"])
             # TRex widens the range so that whole steps fill it (``handle_range_padding``).
             pad = -(high - low + 1) % step
             if op == "inc":
@@ -135,28 +135,28 @@ class Program:
             elif op == "dec":
                 low -= pad
             if low < 0 or high >= 256**size:
-                what = f"field engine: variable {one['name']!r} of {low} to {high} does not fit into {size} bytes"
+                what = f"field engine: variable {spec['name']!r} of {low} to {high} does not fit into {size} bytes"
                 raise ConfigError(what, "let its step divide its range")
             count = high - low + 1
-            first = int(one.get("init_value", low)) - low
+            first = int(spec.get("init_value", low)) - low
             values = (low + place for place in _places(first, count, op, step, self._random))
             period = 0 if op == "random" else count // gcd(count, step)
             spread = count if op == "random" else period
-        return self._define(str(one["name"]), Variable(values, size, period, spread, low, high, op), size)
+        return self._define(str(spec["name"]), Variable(values, size, period, spread, low, high, op), size)
 
-    def _rand_limit(self, one: Instruction) -> Step:
-        low, high, size = int(one["min_value"]), int(one["max_value"]), int(one["size"])
-        count = int(one["limit"])
+    def _rand_limit(self, spec: Instruction) -> Step:
+        low, high, size = int(spec["min_value"]), int(spec["max_value"]), int(spec["size"])
+        count = int(spec["limit"])
         # The generator is seeded again after each period.
-        sources = map(random.Random, repeat(int(one.get("seed", 0))))
+        sources = map(random.Random, repeat(int(spec.get("seed", 0))))
         values = (source.randint(low, high) for source in sources for _ in range(count))
         # Values drawn in one period may be equal, so their number is not known.
-        return self._define(str(one["name"]), Variable(values, size, count, 0, low, high, "random"), 2 * size + 4)
+        return self._define(str(spec["name"]), Variable(values, size, count, 0, low, high, "random"), 2 * size + 4)
 
-    def _tuple_var(self, one: Instruction) -> Step:
-        name = str(one["name"])
-        low, high, first, last = (int(one[key]) for key in ("ip_min", "ip_max", "port_min", "port_max"))
-        ips, ports, limit = high - low + 1, last - first + 1, int(one.get("limit_flows", 0))
+    def _tuple_var(self, spec: Instruction) -> Step:
+        name = str(spec["name"])
+        low, high, first, last = (int(spec[key]) for key in ("ip_min", "ip_max", "port_min", "port_max"))
+        ips, ports, limit = high - low + 1, last - first + 1, int(spec.get("limit_flows", 0))
         if min(ips, ports) < 1:
             raise ConfigError(f"field engine: tuple {name!r} ends before it begins", "swap the ends of its ranges")
         period = min(limit, ips * ports) if limit else ips * ports
@@ -181,9 +181,9 @@ class Program:
         self.variables[name] = variable
         return variable.advance
 
-    def _write(self, one: Instruction) -> Step:
-        name, offset, add = str(one["name"]), int(one["pkt_offset"]), int(one.get("add_value", 0))
-        variable, order = self.variable(name), _order(one)
+    def _write(self, spec: Instruction) -> Step:
+        name, offset, add = str(spec["name"]), int(spec["pkt_offset"]), int(spec.get("add_value", 0))
+        variable, order = self.variable(name), _order(spec)
         size, modulus = variable.size, 1 << (8 * variable.size)
         whole = variable.low + add >= 0 and variable.high + add < modulus
         self.writes.append(Write(name, offset, size, whole, add))
@@ -193,18 +193,18 @@ class Program:
 
         return step
 
-    def _write_mask(self, one: Instruction) -> Step:
-        variable, offset, order = self.variable(str(one["name"])), int(one["pkt_offset"]), _order(one)
-        mask, shift, add = int(one["mask"]), int(one["shift"]), int(one.get("add_value", 0))
+    def _write_mask(self, spec: Instruction) -> Step:
+        variable, offset, order = self.variable(str(spec["name"])), int(spec["pkt_offset"]), _order(spec)
+        mask, shift, add = int(spec["mask"]), int(spec["shift"]), int(spec.get("add_value", 0))
         if not -32 < shift < 32:
             raise ConfigError(f"field engine: a shift by {shift}", "shift by 31 bits at most, to the right below 0")
         # TRex takes the size from the variable if it writes little-endian, and the upper half of 64 bits if big.
-        size, high = int(one["pkt_cast_size"]), variable.size == 8
+        size, high = int(spec["pkt_cast_size"]), variable.size == 8
         if size not in (1, 2, 4):
             raise ConfigError(f"field engine: a mask of {size} bytes", "use 1, 2 or 4")
         if order == "little":
             size, high = min(variable.size, 4), False
-        self.writes.append(Write(str(one["name"]), offset, size, False))
+        self.writes.append(Write(str(spec["name"]), offset, size, False))
         mask &= (1 << 8 * size) - 1
 
         def step(frame: bytearray) -> None:
@@ -215,22 +215,22 @@ class Program:
 
         return step
 
-    def _trim(self, one: Instruction) -> Step:
-        variable = self.variable(str(one["name"]))
-        if variable.size != 2 or one["name"] not in self._flow_vars:
-            raise ConfigError(f"field engine: trim_pkt_size by {one['name']!r}", "use a flow_var of 2 bytes")
+    def _trim(self, spec: Instruction) -> Step:
+        variable = self.variable(str(spec["name"]))
+        if variable.size != 2 or spec["name"] not in self._flow_vars:
+            raise ConfigError(f"field engine: trim_pkt_size by {spec['name']!r}", "use a flow_var of 2 bytes")
 
         def step(_frame: bytearray) -> None:
             self._length = variable.now
 
         return step
 
-    def _checksum_ipv4(self, one: Instruction) -> Step:
-        offset = int(one["pkt_offset"])
+    def _checksum_ipv4(self, spec: Instruction) -> Step:
+        offset = int(spec["pkt_offset"])
         return lambda frame: _fix_ipv4(frame, offset)
 
-    def _checksum_hw(self, one: Instruction) -> Step:
-        l2, l3, kind = int(one["l2_len"]), int(one["l3_len"]), int(one["l4_type"])
+    def _checksum_hw(self, spec: Instruction) -> Step:
+        l2, l3, kind = int(spec["l2_len"]), int(spec["l3_len"]), int(spec["l4_type"])
 
         def step(frame: bytearray) -> None:
             if _version(frame, l2) == 4:
@@ -254,8 +254,8 @@ _KINDS: dict[str, Callable[[Program, Instruction], Step]] = {
 }
 
 
-def _order(one: Instruction) -> Literal["big", "little"]:
-    return "big" if one.get("is_big_endian", True) else "little"
+def _order(spec: Instruction) -> Literal["big", "little"]:
+    return "big" if spec.get("is_big_endian", True) else "little"
 
 
 def checksum(data: bytes | bytearray) -> int:

@@ -108,14 +108,14 @@ def with_tags(packet: bytes, vlans: Sequence[int]) -> bytes:
 
 def behind_tags(instructions: Sequence[Mapping[str, Any]], count: int) -> list[dict[str, Any]]:
     """Move a field engine program behind ``count`` more tags; ConfigError where it sets the packet's length."""
-    if count and any(one["type"] == "trim_pkt_size" for one in instructions):
+    if count and any(instruction["type"] == "trim_pkt_size" for instruction in instructions):
         what = "a field engine that sets the frames' length (trim_pkt_size)"
         raise ConfigError(what, "it cannot be sent with VLAN tags")
 
     def moved(key: str, value: Any) -> Any:
         return value + TAG_BYTES * count if key in _OFFSETS and value >= ADDRESSES_BYTES else value
 
-    return [{key: moved(key, value) for key, value in one.items()} for one in instructions]
+    return [{key: moved(key, value) for key, value in instruction.items()} for instruction in instructions]
 
 
 def describe_tags(packet: bytes) -> str:

@@ -313,7 +313,7 @@ def _all_distinct(variables: Mapping[str, Variable]) -> bool:
 
 def _plain(instructions: Sequence[Instruction]) -> list[dict[str, Any]]:
     """Instructions without unset fields: a newer client adds some that change nothing."""
-    return [{key: value for key, value in one.items() if value is not None} for one in instructions]
+    return [{key: value for key, value in instruction.items() if value is not None} for instruction in instructions]
 
 
 def _ratio(rates: Sequence[float]) -> str:

@@ -304,15 +304,6 @@ def near_blanks(windows: Sequence[Window]) -> list[bool]:
     return [any(blank[i : i + 3]) for i in range(len(windows))]
 
 
-def find_gaps(plan: Plan, samples: Sequence[Sample]) -> list[tuple[float, float]]:
-    """Begin and end of every gap between samples in the measured phases, on the run's clock."""
-    return [
-        (before.t_s, after.t_s)
-        for before, after in pairwise(samples)
-        if after.phase in (*MEASURED_PHASES, Phase.SEARCH) and after.t_s - before.t_s > plan.gap_s
-    ]
-
-
 def find_latency_s(samples: Sequence[Sample], direction: Direction) -> float:
     """Latency of the path, from the warm-up: frames missing in its first half beyond the loss of its second half.
 

@@ -258,7 +258,7 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
     next_share: float | None = _next_share(belief, tried, width)
     if low is None or high is None:
         return GoalKnee(goal, middle, low, high, (low, high), 0.0, next_share)
-    steady = all(one.lossy for one in tried if one.share > min(o.share for o in tried if o.lossy))
+    steady = all(look.lossy for look in tried if look.share > min(o.share for o in tried if o.lossy))
     sure = belief.between(low, high)
     if sure >= (STEADY if steady else SURE) and high / low - 1 <= width * 1.001:
         next_share = None
@@ -271,8 +271,8 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
 def _ends(tried: Sequence[LookResult], belief: Belief, width: float) -> tuple[float | None, float | None]:
     """The pair of a good and a lossy rate within the width that most probably holds the knee; else the nearest ones."""
     middle = belief.median
-    good = sorted((one.share for one in tried if not one.lossy and one.share <= middle), reverse=True)
-    lossy = sorted(one.share for one in tried if one.lossy and one.share >= middle)
+    good = sorted((look.share for look in tried if not look.lossy and look.share <= middle), reverse=True)
+    lossy = sorted(look.share for look in tried if look.lossy and look.share >= middle)
     near = [(low, high) for low in good for high in lossy if high / low - 1 <= width * 1.001]
     if near:
         return max(near, key=lambda pair: belief.between(*pair))
@@ -289,6 +289,6 @@ def _next_share(belief: Belief, tried: Sequence[LookResult], width: float) -> fl
     below, above = belief.below(low), 1 - belief.below(high)
     if max(below, above) > (1 - SURE) / 2:
         return low if below >= above else high
-    good = sum(low * (1 - AT_ONCE) <= one.share <= belief.median and not one.lossy for one in tried)
-    lossy = sum(belief.median <= one.share <= high * (1 + AT_ONCE) and one.lossy for one in tried)
+    good = sum(low * (1 - AT_ONCE) <= look.share <= belief.median and not look.lossy for look in tried)
+    lossy = sum(belief.median <= look.share <= high * (1 + AT_ONCE) and look.lossy for look in tried)
     return low if good <= lossy else high

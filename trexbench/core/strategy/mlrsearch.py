@@ -117,7 +117,7 @@ class MlrSearch(Strategy):
         if outcome.next_load is None:
             return None
         share = outcome.next_load / self.offers[0].target_pps
-        rates = {one.direction: share * one.target_pps for one in self.offers}
+        rates = {offer.direction: share * offer.target_pps for offer in self.offers}
         return LoadStep(Phase.SEARCH, rates, self._until(last.t_s, self.trial_s, last.t_s), last.trial + 1)
 
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
@@ -129,7 +129,7 @@ class MlrSearch(Strategy):
             return Verdict(Limit.NONE, (": ".join(MISSING),))
         outcome = replay(self, tuple(trial.counts for trial in trials))
         share = self.offer(direction).target_pps / self.offers[0].target_pps
-        goals = tuple(_goal(loss, one, share) for loss, one in zip(self.goals, outcome.bounds, strict=True))
+        goals = tuple(_goal(loss, bounds, share) for loss, bounds in zip(self.goals, outcome.bounds, strict=True))
         loss, first, most = self.goals[0], goals[0], outcome.bounds[0][1] or 0.0
         good = [trial.windows[direction] for trial in trials if not trial.lossy(loss)]
         carried = max((w.sent_pps for w in good), default=0.0)
@@ -197,7 +197,7 @@ def replay(plan: MlrSearch, counts: tuple[tuple[int, int, int], ...]) -> MlrOutc
     from MLRsearch import Config, GoalResult, MultipleLossRatioSearch, SearchGoal
 
     most = plan.offers[0].target_pps
-    least = min(most / 2, MIN_OFFERED_PPS * max(most / one.target_pps for one in plan.offers))
+    least = min(most / 2, MIN_OFFERED_PPS * max(most / offer.target_pps for offer in plan.offers))
     wanted = [
         SearchGoal(
             loss_ratio=loss,
@@ -219,6 +219,8 @@ def replay(plan: MlrSearch, counts: tuple[tuple[int, int, int], ...]) -> MlrOutc
         next_load = asked.args[0]
     targets = [search.scaling.goal_to_final_target[goal] for goal in wanted]
     results = [GoalResult.from_bounds(search.database.get_relevant_bounds(target)) for target in targets]
-    loads = [(one.relevant_lower_bound, one.relevant_upper_bound, one.conditional_throughput) for one in results]
+    loads = [
+        (result.relevant_lower_bound, result.relevant_upper_bound, result.conditional_throughput) for result in results
+    ]
     bounds = (tuple(None if load is None else float(load) for load in three) for three in loads)
     return MlrOutcome(next_load, tuple(bounds))

@@ -175,8 +175,9 @@ class Ramp(Strategy):
             return None
         first = next(w for w in measured.judged(direction) if w.begin_s == verdict.saturated_at_s)
         most_pps = first.asked_pps + (self.windows + 1) * self.step_pps(direction)
-        later = [one for one in find_rechecks(measured, direction) if one.begin_s >= first.end_s]
-        return first if all(one.stood for one in later if first.asked_pps <= one.asked_pps <= most_pps) else None
+        later = [recheck for recheck in find_rechecks(measured, direction) if recheck.begin_s >= first.end_s]
+        checked = any(first.asked_pps <= again.asked_pps <= most_pps and not again.stood for again in later)
+        return None if checked else first
 
     def _resume(self, history: Sequence[Sample]) -> LoadStep | None:
         """Go on with the ramp from the first bad rate where that was carried after all, and the ramp had ended there.
@@ -201,7 +202,8 @@ class Ramp(Strategy):
         throughput = self.throughput(history)
         for load, share in enumerate(LATENCY_LOADS[first - 1 :], first):
             if (pps := share * throughput) >= MIN_OFFERED_PPS:
-                return self.begin(Phase.LATENCY, history, {one.direction: one.within(pps) for one in self.offers}, load)
+                rates = {offer.direction: offer.within(pps) for offer in self.offers}
+                return self.begin(Phase.LATENCY, history, rates, load)
         return None
 
     def _all_saturated(self, history: Sequence[Sample]) -> bool:

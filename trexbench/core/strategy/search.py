@@ -133,11 +133,11 @@ class Search(Strategy):
         """Look at the next rates; stop sending when every direction's knees are found."""
         last, trial, measured = history[-1], history[-1].trial + 1, RunWindows(self, history)
         known = {direction: searched(measured, direction) for direction in self.directions}
-        if all(one.group.done for one in known.values()) or trial > self._most_looks(measured):
+        if all(search.group.done for search in known.values()) or trial > self._most_looks(measured):
             return self.drain(history)
-        if any(one.stands for one in known.values()):
+        if any(search.stands for search in known.values()):
             return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, trial)
-        rates = self._rates({direction: one.group.next_share for direction, one in known.items()})
+        rates = self._rates({direction: search.group.next_share for direction, search in known.items()})
         # Frames of the previous rate must have come back before a look at another one begins.
         settle_s = self.settle_s + max(measured.latency_s(direction) for direction in self.directions)
         length_s = self.look_s if rates == last.asked_pps else settle_s

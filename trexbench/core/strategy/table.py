@@ -14,7 +14,7 @@ from .ramp import Ramp
 from .saturate import Saturate
 from .search import Search
 
-STRATEGIES: Mapping[str, type[Strategy]] = {one.kind: one for one in (Ramp, Saturate, Search, MlrSearch)}
+STRATEGIES: Mapping[str, type[Strategy]] = {strategy.kind: strategy for strategy in (Ramp, Saturate, Search, MlrSearch)}
 """Every strategy by its name. A new one is a module of this room and an entry here."""
 
 

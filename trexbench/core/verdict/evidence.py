@@ -64,7 +64,7 @@ def find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
     while rechecks and (row := find_loss(plan, windows)):
         first = windows[row[0]]
         later = [recheck for recheck in rechecks if recheck.carried and recheck.begin_s >= first.end_s]
-        carried = [one.asked_pps for one in later if one.asked_pps >= first.asked_pps * (1 - AT_ONCE)]
+        carried = [recheck.asked_pps for recheck in later if recheck.asked_pps >= first.asked_pps * (1 - AT_ONCE)]
         if not carried:
             break
         lost = list(_lossy_row(plan, windows[row[0] :], len(row)))

@@ -80,28 +80,28 @@ def find_latencies(plan: Plan, samples: Sequence[Sample]) -> tuple[Latency, ...]
 
 
 def find_latency_warnings(latencies: Sequence[Latency]) -> Iterator[RunWarning]:
-    for one in latencies:
-        where = f"latency of {one.direction} at {100 * one.share:g} % of the throughput"
-        if one.mean_s is None:
-            seen = f"{one.received} tagged frames came back, but the generator reports no average of their times"
-            text = seen if one.received else f"none of {one.sent} tagged frames came back"
+    for latency in latencies:
+        where = f"latency of {latency.direction} at {100 * latency.share:g} % of the throughput"
+        if latency.mean_s is None:
+            seen = f"{latency.received} tagged frames came back, but the generator reports no average of their times"
+            text = seen if latency.received else f"none of {latency.sent} tagged frames came back"
             yield RunWarning("no-latency", f"{where}: {text}")
-        elif one.lossy:
-            whose = f" ({one.ierrors} frames by the tester's own port)" if one.ierrors else ""
-            text = f"{format_share(one.loss or 0.0)} of the frames were lost{whose}: latency of full queues"
+        elif latency.lossy:
+            whose = f" ({latency.ierrors} frames by the tester's own port)" if latency.ierrors else ""
+            text = f"{format_share(latency.loss or 0.0)} of the frames were lost{whose}: latency of full queues"
             yield RunWarning("latency-under-loss", f"{where}: {text}")
-        if one.short:
-            text = f"{where}: the generator sent {format_pps(one.sent_pps)}, asked for {format_pps(one.offered_pps)}"
-            yield RunWarning("latency-load", text)
-        if one.out_of_order or one.duplicate:
-            text = f"{where}: of {one.received} tagged frames {one.out_of_order} came out of order"
-            text += f", {one.duplicate} twice" if one.duplicate else ""
+        if latency.short:
+            sent, asked = format_pps(latency.sent_pps), format_pps(latency.offered_pps)
+            yield RunWarning("latency-load", f"{where}: the generator sent {sent}, asked for {asked}")
+        if latency.out_of_order or latency.duplicate:
+            text = f"{where}: of {latency.received} tagged frames {latency.out_of_order} came out of order"
+            text += f", {latency.duplicate} twice" if latency.duplicate else ""
             yield RunWarning("reordered", text)
 
 
 def history_latency(latencies: Sequence[Latency]) -> float | None:
     """The worst direction's mean, for the nights; None where one has none, as the other's would look like a change."""
-    means = [one.history_s for one in latencies if one.share == HISTORY_LOAD]
+    means = [latency.history_s for latency in latencies if latency.share == HISTORY_LOAD]
     return None if None in means else max((mean for mean in means if mean is not None), default=None)
 
 
@@ -131,7 +131,7 @@ def _latency(measured: RunWindows, trial: int, direction: Direction) -> Latency:
     last = after.reading.latency.get(direction.tx) or LatencyCounters(0, 0)
 
     def averages(readings: Iterable[LatencyCounters]) -> list[float]:
-        return [one.average_s for one in readings if one.average_s is not None and one.received]
+        return [counters.average_s for counters in readings if counters.average_s is not None and counters.received]
 
     # The first reading still contains effects of the start.
     readings = (s.reading.latency[direction.tx] for s in held[1:] or held if direction.tx in s.reading.latency)

@@ -144,6 +144,6 @@ class Analysis:
     @property
     def unanswered(self) -> str:
         """The reason why the run does not answer what was asked; empty where it does."""
-        reasons = [reason for one in self.directions if one.limit is Limit.UNKNOWN for reason in one.reasons]
-        reasons += [one.text for one in self.warnings if one.code == NOT_FINISHED]
+        reasons = [reason for result in self.directions if result.limit is Limit.UNKNOWN for reason in result.reasons]
+        reasons += [warning.text for warning in self.warnings if warning.code == NOT_FINISHED]
         return next(iter(reasons), "")

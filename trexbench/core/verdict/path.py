@@ -191,8 +191,9 @@ def alike(share: float, frames: float = inf) -> float:
 def _tagged_twice(samples: Sequence[Sample], direction: Direction, extra: float) -> float:
     """The share of tagged frames that came twice; or the extra share if they confirm it, as it is more exact."""
     ends = {s.trial: s.reading.latency.get(direction.tx) for s in samples if s.phase is Phase.LATENCY_DRAIN}
-    counts = [(one.duplicate, one.received - one.duplicate) for one in ends.values() if one is not None]
-    twice, once = (sum(count[at] for count in counts) for at in (0, 1))
+    last = [counters for counters in ends.values() if counters is not None]
+    twice = sum(counters.duplicate for counters in last)
+    once = sum(counters.received for counters in last) - twice
     share = twice / once if once > 0 else 0.0
     return extra if share >= extra / 2 else share
 

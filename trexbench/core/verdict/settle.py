@@ -96,7 +96,7 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     low = confirmed or maximum * (1 - measured.plan.loss_threshold)
     passed = next((t for t in trials if t.passed and t.sent and t.offered_pps == confirmed), None)
     came_low = passed.received / passed.sent * passed.offered_pps if passed else None
-    goals = tuple(replace(one, maximum_pps=maximum, low_pps=low, received_pps=came_low) for one in verdict.goals[:1])
+    goals = tuple(replace(goal, maximum_pps=maximum, low_pps=low, received_pps=came_low) for goal in verdict.goals[:1])
     lowered = replace(verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None)
     return _at_least(replace(lowered, goals=(*goals, *verdict.goals[1:])), confirmed)
 

@@ -34,14 +34,14 @@ def find_stream_losses(measured: RunWindows, result: DirectionResult, sizes: Seq
     spans = list(find_spans(plan, samples, direction, MEASURED_PHASES))[plan.settling_windows :]
     counts = [count_streams(direction, samples[first], samples[last]) for first, last in spans]
     paired = zip(measured.judged(direction), counts, strict=True)
-    known = [(window, one) for window, one in paired if one is not None and window.sent]
+    known = [(window, count) for window, count in paired if count is not None and window.sent]
     if not known or None in counts or len(known[0][1].sent) != len(sizes):
         return ()
     windows, begin_s = [window for window, _ in known], result.saturated_at_s
     knee_from = next((i for i, w in enumerate(windows) if begin_s is not None and w.begin_s >= begin_s), len(windows))
     losses = []
     for number, size in enumerate(sizes):
-        frames = [(one.sent[number], one.received[number]) for _, one in known]
+        frames = [(count.sent[number], count.received[number]) for _, count in known]
         # Frames on their way are not lost: each stream has its share of them.
         lossy = [
             sent - received - window.pending * sent / window.sent > plan.loss_threshold * sent
@@ -68,16 +68,17 @@ def _lost_share(frames: Sequence[tuple[int, int]]) -> float | None:
 
 def stream_names(streams: Sequence[StreamLoss]) -> tuple[str, ...]:
     """Names such as ``64 B``; streams of one size have their number, from 1, behind it."""
-    sizes = [one.frame_bytes for one in streams]
+    sizes = [stream.frame_bytes for stream in streams]
     return tuple(
-        f"{one.frame_bytes} B" + (f" ({one.number + 1})" if sizes.count(one.frame_bytes) > 1 else "") for one in streams
+        f"{stream.frame_bytes} B" + (f" ({stream.number + 1})" if sizes.count(stream.frame_bytes) > 1 else "")
+        for stream in streams
     )
 
 
 def lost_first(streams: Sequence[StreamLoss]) -> tuple[StreamLoss, ...]:
     """Return the streams whose own loss set in at the lowest rate; () where no stream's loss lasted."""
-    rates = [one.lossy_from_pps for one in streams if one.lossy_from_pps is not None]
-    return tuple(one for one in streams if one.lossy_from_pps == min(rates)) if rates else ()
+    rates = [stream.lossy_from_pps for stream in streams if stream.lossy_from_pps is not None]
+    return tuple(stream for stream in streams if stream.lossy_from_pps == min(rates)) if rates else ()
 
 
 def find_stream_warnings(measured: RunWindows, directions: Sequence[Direction]) -> Iterator[RunWarning]:

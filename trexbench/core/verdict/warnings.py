@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ..load.plan import Plan
 from ..load.sample import CONFIRM_PHASES, Phase
-from ..load.windows import RunWindows, Window, find_gaps, find_spans
+from ..load.windows import MEASURED_PHASES, RunWindows, Window, find_spans
 from ..units import format_pps, format_share
 from .blame import BLAME_SHARE, misses
 from .evidence import Evidence, find_evidence
@@ -27,27 +27,40 @@ def find_warnings(
     """Yield all warnings, in the order of the directions."""
     plan, samples, ports = measured.plan, measured.samples, measured.plan.tx_ports
     for result in results:
-        evidence = find_evidence(measured, result.direction)
-        yield from (_stall_warning(stall) for stall in stalls if stall.direction == result.direction)
-        for begin_s, end_s in evidence.repeated:
-            why = "the first bad rate was carried when it was held again, so the ramp was repeated from there"
-            text = f"{result.direction}: {begin_s:.1f} to {end_s:.1f} s are left out: {why}"
-            yield RunWarning("repeated", text)
-        yield from _path_warnings(plan, evidence, result)
-        yield from _window_warnings(plan, evidence.windows, result)
-        yield from _sender_warnings(evidence.windows, result)
-        if not evidence.path.extra:
-            yield from _foreign_warnings(measured, result, evidence.path.foreign)
-        yield from _trial_warnings(measured, result)
+        own = [stall for stall in stalls if stall.direction == result.direction]
+        for warning in _direction_warnings(measured, result, own):
+            yield RunWarning(warning.code, f"{result.direction}: {warning.text}")
     read = [(s.reading, [s.reading.ports[port] for port in ports]) for s in samples]
     if any(whole.queue_full is None and None in [port.queue_full for port in senders] for whole, senders in read):
         yield RunWarning("no-queue-full", "the generator did not report queue_full: its limit may go unseen")
     if any(port.cpu_percent is None for _, senders in read for port in senders):
         yield RunWarning("no-cpu", "the generator did not report its CPU load: its limit may go unseen")
-    for begin_s, end_s in find_gaps(plan, samples):
-        yield RunWarning("gap", f"no sample was taken from {begin_s:.1f} to {end_s:.1f} s: that time is left out")
+    for before, after in pairwise(samples):
+        if after.phase in (*MEASURED_PHASES, Phase.SEARCH) and after.t_s - before.t_s > plan.gap_s:
+            text = f"no sample was taken from {before.t_s:.1f} to {after.t_s:.1f} s: that time is left out"
+            yield RunWarning("gap", text)
     for result in results:
         yield from _core_warnings(measured, result)
+
+
+def _direction_warnings(measured: RunWindows, result: DirectionResult, stalls: Sequence[Stall]) -> Iterator[RunWarning]:
+    """Yield a direction's warnings but for those about the lab's cores; the caller names it in their texts."""
+    plan, evidence = measured.plan, find_evidence(measured, result.direction)
+    for stall in stalls:
+        lost = "nothing was forwarded"
+        if not stall.nothing_forwarded:
+            lost = f"{format_share(stall.lost / stall.sent)} was lost"
+        when = f"a stall of {stall.length_s:.1f} s at {stall.begin_s:.1f} s"
+        yield RunWarning("stall", f"{when}: {lost}; it did not last, and the rate was carried later")
+    for begin_s, end_s in evidence.repeated:
+        why = "the first bad rate was carried when it was held again, so the ramp was repeated from there"
+        yield RunWarning("repeated", f"{begin_s:.1f} to {end_s:.1f} s are left out: {why}")
+    yield from _path_warnings(plan, evidence)
+    yield from _window_warnings(plan, evidence.windows, result)
+    yield from _sender_warnings(evidence.windows)
+    if not evidence.path.extra:
+        yield from _foreign_warnings(measured, result, evidence.path.foreign)
+    yield from _trial_warnings(measured, result)
 
 
 def _core_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:
@@ -76,26 +89,20 @@ def _core_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[Ru
                 yield RunWarning(code, f"{result.direction}: {text}")
 
 
-def _stall_warning(stall: Stall) -> RunWarning:
-    lost = "nothing was forwarded" if stall.nothing_forwarded else f"{format_share(stall.lost / stall.sent)} was lost"
-    when = f"a stall of {stall.length_s:.1f} s at {stall.begin_s:.1f} s"
-    return RunWarning("stall", f"{stall.direction}: {when}: {lost}; it did not last, and the rate was carried later")
-
-
-def _path_warnings(plan: Plan, evidence: Evidence, result: DirectionResult) -> Iterator[RunWarning]:
+def _path_warnings(plan: Plan, evidence: Evidence) -> Iterator[RunWarning]:
     """Report what happened to frames at every rate."""
-    path, name = evidence.path, result.direction
+    path = evidence.path
     rates = [w.sent_pps for w in evidence.sending if not w.is_bad(plan.loss_threshold)]
     if not rates or not (path.lost or path.extra):
         return
     where = f"at every rate from {format_pps(min(rates))} to {format_pps(max(rates))}"
     if path.lost:
-        text = f"{name}: {format_share(path.lost)} of the frames were lost {where}: a path that loses, not a limit"
+        text = f"{format_share(path.lost)} of the frames were lost {where}: a path that loses, not a limit"
         limit = f"{100 * plan.loss_threshold:g} %"
         none = f"; by RFC 2544 its throughput, at a loss of at most {limit}, is 0"
         yield RunWarning("lossy-path", text + (none if path.lost > plan.loss_threshold else ""))
     if path.extra:
-        text = f"{name}: {format_share(path.extra)} more frames came back than were sent {where}: frames come twice"
+        text = f"{format_share(path.extra)} more frames came back than were sent {where}: frames come twice"
         if path.twice:
             text += f"; the knee is judged without {format_share(path.twice)}, which the tagged frames bear out"
         if path.doubtful:
@@ -104,32 +111,32 @@ def _path_warnings(plan: Plan, evidence: Evidence, result: DirectionResult) -> I
 
 
 def _window_warnings(plan: Plan, windows: Sequence[Window], result: DirectionResult) -> Iterator[RunWarning]:
-    name, end = result.direction, result.saturated_at_s
+    end = result.saturated_at_s
     before = [w for w in windows if end is None or w.begin_s < end]
     bad = [w for w in before if w.is_bad(plan.loss_threshold)]
     if bad:
         share = sum(w.lost for w in bad) / sum(w.sent for w in before)
         text = f"{len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all), but it did not last"
-        yield RunWarning("transient-loss", f"{name}: {text}")
+        yield RunWarning("transient-loss", text)
     nothing_good = bool(windows) and windows[0].begin_s == end and not result.last_good_pps  # of a search, either
     if plan.seeks_knee and result.limit is Limit.DUT and nothing_good:
-        yield RunWarning("bad-from-start", f"{name}: lossy from the first window on: this ramp found no good rate")
+        yield RunWarning("bad-from-start", "lossy from the first window on: this ramp found no good rate")
     if plan.seeks_knee and end is not None:  # sustained loss may yet have ended at a higher rate
         after = [w for w in windows if w.sent and w.begin_s >= end]
         good = [w.excess(plan.loss_threshold) <= 0 for w in after]
         if (first := find_sustained(good, plan.windows)) is not None:
             best = max(w.sent_pps for w, kept in zip(after[first:], good[first:], strict=True) if kept)
-            text = f"{name}: the loss ended by itself; later up to {format_pps(best)} were carried without loss"
+            text = f"the loss ended by itself; later up to {format_pps(best)} were carried without loss"
             yield RunWarning("recovered", text)
     # It counts where the generator fell behind by more than the next rate change explains.
-    step_pps = plan.step_pps(name)
+    step_pps = plan.step_pps(result.direction)
     short = [w for w in before if misses(w.asked_pps, w.sent_pps) and w.sent_pps < w.asked_pps - step_pps]
     if short and result.limit is not Limit.GENERATOR_TX:
-        text = f"{name}: in {len(short)} of {len(before)} windows the generator sent less than was asked"
+        text = f"in {len(short)} of {len(before)} windows the generator sent less than was asked"
         yield RunWarning("generator-gaps", text)
 
 
-def _sender_warnings(windows: Sequence[Window], result: DirectionResult) -> Iterator[RunWarning]:
+def _sender_warnings(windows: Sequence[Window]) -> Iterator[RunWarning]:
     """Report windows in which others had the sender's core and it sent less than asked, or more in the next one."""
     held_up_s = {
         w: max(w.held_up_s, before.held_up_s if w.sent_pps > w.asked_pps else 0.0)
@@ -141,7 +148,7 @@ def _sender_warnings(windows: Sequence[Window], result: DirectionResult) -> Iter
         longest_ms = 1e3 * max(held_up_s[w] for w in missed)
         text = f"in {len(missed)} of {len(windows)} windows others had the sender's core (at most {longest_ms:.0f} ms)"
         most = format_share(max(off[w] for w in missed))
-        yield RunWarning("sender-held-up", f"{result.direction}: {text}: what it sent is off by up to {most}")
+        yield RunWarning("sender-held-up", f"{text}: what it sent is off by up to {most}")
 
 
 def _foreign_warnings(measured: RunWindows, result: DirectionResult, known: bool) -> Iterator[RunWarning]:
@@ -152,24 +159,22 @@ def _foreign_warnings(measured: RunWindows, result: DirectionResult, known: bool
     flags = [misses(received[b] - received[a], sent[b] - sent[a]) for a, b in spans]
     more = result.received > (1 + plan.loss_threshold) * result.sent
     if known or more or find_sustained(flags, plan.windows) is not None:
-        text = f"{result.direction}: more frames came back than were sent: something else sends to port {rx}"
+        text = f"more frames came back than were sent: something else sends to port {rx}"
         yield RunWarning("foreign-frames", text)
 
 
 def _trial_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:
     if result.limit not in (Limit.DUT, Limit.UNKNOWN) or not result.trials:
         return
-    name, confirmed = result.direction, result.confirmed_pps
-    if result.trials[0].passed:
-        asked_pps = find_held(measured.samples, name, CONFIRM_PHASES, result.trials[0].number).offered_pps
-        if misses(asked_pps, result.trials[0].offered_pps):
-            sent = format_pps(result.trials[0].offered_pps)
-            text = f"{name}: held again to confirm it, the generator sent {sent} of {format_pps(asked_pps)}"
-            yield RunWarning("confirmed-lower", text)
-    elif confirmed is None:
+    held, first = "held again to confirm it,", result.trials[0]
+    if first.passed:
+        asked_pps = find_held(measured.samples, result.direction, CONFIRM_PHASES, first.number).offered_pps
+        if misses(asked_pps, first.offered_pps):
+            sent = f"the generator sent {format_pps(first.offered_pps)} of {format_pps(asked_pps)}"
+            yield RunWarning("confirmed-lower", f"{held} {sent}")
+    elif result.confirmed_pps is None:
         lowest = format_pps(min(t.offered_pps for t in result.trials))
-        text = f"{name}: held again to confirm it, no rate down to {lowest} passed"
-        yield RunWarning("not-confirmed", text)
+        yield RunWarning("not-confirmed", f"{held} no rate down to {lowest} passed")
     else:
-        text = f"{name}: held again to confirm it, only {format_pps(confirmed)} stayed under the loss threshold"
-        yield RunWarning("confirmed-lower", text)
+        most = format_pps(result.confirmed_pps)
+        yield RunWarning("confirmed-lower", f"{held} only {most} stayed under the loss threshold")
