@@ -22,7 +22,7 @@ from trexbench.core import errors
 from trexbench.core.errors import BenchError
 from trexbench.fleet.calibrate import FleetComparison
 from trexbench.fleet.night import FleetNight
-from trexbench.results.testers import load_ratios
+from trexbench.results.nights import load_ratios
 from trexbench.review.find import all_rows
 from trexbench.session.keep import Output
 from trexbench.session.options import Setup

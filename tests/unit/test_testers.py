@@ -17,8 +17,8 @@ from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Judgement, judge_rows
 from trexbench.core.history.rows import Figure, RunRow, row_of
 from trexbench.core.history.testers import FigureRatio, find_ratios, histories_of
+from trexbench.results.nights import keep_ratios, load_ratios, ratios_file
 from trexbench.results.store import RunWriter
-from trexbench.results.testers import keep_ratios, load_ratios, ratios_file
 from trexbench.review.judge import judge
 from trexbench.review.report import collect
 

@@ -13,8 +13,7 @@ from report_nights import CELLS, store_night
 from trexbench.cli import watch
 from trexbench.cli.watch import SLOWEST_NIGHT_S, Site, own_hosts
 from trexbench.core.errors import StoreError
-from trexbench.results.nights import KNOWN_FILE, NightWriter, find_nights, load_known
-from trexbench.results.testers import keep_ratios
+from trexbench.results.nights import KNOWN_FILE, NightWriter, find_nights, keep_ratios, load_known
 from trexbench.review.find import Warn
 from trexbench.suite.underway import suite_lock
 

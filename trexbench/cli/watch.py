@@ -23,9 +23,8 @@ from urllib.parse import unquote, urlsplit
 from ..core.errors import ConfigError, as_bench_error
 from ..core.history.night import Night
 from ..files import written_ns
-from ..results.nights import KNOWN_FILE, KNOWN_FOLDER, find_nights
-from ..results.scan import scan
-from ..results.testers import ratios_file
+from ..results.index import scan
+from ..results.nights import KNOWN_FILE, KNOWN_FOLDER, find_nights, ratios_file
 from ..review.find import Warn
 from ..review.progress import progress_lines
 from ..suite.underway import is_of_another, is_under_way

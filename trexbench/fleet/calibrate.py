@@ -19,9 +19,8 @@ from ..core.history.rows import METRICS, RunRow
 from ..core.history.testers import FigureRatio, find_ratios
 from ..core.units import format_share
 from ..lock import is_held, locked
-from ..results.nights import TESTERS
+from ..results.nights import TESTERS, keep_ratios
 from ..results.store import load_rows, make_directory, safe_name
-from ..results.testers import keep_ratios
 from ..session.process import signals_as_exceptions
 from ..suite.jobs import Job
 from ..suite.night import NightOptions

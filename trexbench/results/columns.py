@@ -1,4 +1,4 @@
-"""The columns in which queries, exports and Parquet files hold a run's row, each with its type and unit. Pure."""
+"""Columns of a run's row in queries, exports and Parquet files, each with its type and unit. Pure."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _ENDINGS = {"_pps": "pps", "_bps": "bit/s", "_s": "s", "_w": "W"}
 
 
 def column_names() -> list[str]:
-    """The fields of a row and of its cell, and the columns of figures."""
-    header = [one.name for kind in (RunRow, Cell) for one in fields(kind) if one.name not in ("cell", "figures")]
+    """List the fields of a row and of its cell, and the columns of figures."""
+    header = [item.name for kind in (RunRow, Cell) for item in fields(kind) if item.name not in ("cell", "figures")]
     names = [*header, *figure_columns()]
     return ["limited_by" if name == "limit" else name for name in names]  # LIMIT is a word of SQL
 
 
 def column_values(row: RunRow) -> list[Any]:
-    """Values for a table, in the order of column_names; nodes: JSON."""
+    """List a row's values in the order of column_names; nodes: JSON."""
     values = row.to_dict()
     values |= {**values.pop("cell"), "limited_by": row.limit, "nodes": json.dumps(row.nodes, separators=(",", ":"))}
     return [values[name] for name in column_names()]
 
 
 def columns_of(rows: Sequence[RunRow]) -> dict[str, list[Any]]:
-    """The values of each column."""
-    values = [column_values(row) for row in rows]
-    return {name: [one[at] for one in values] for at, name in enumerate(column_names())}
+    """Return the values of each column."""
+    table = [column_values(row) for row in rows]
+    return {name: [values[at] for values in table] for at, name in enumerate(column_names())}
 
 
 def unit_of(column: str) -> str:
-    """The unit of a column's values; ``1``: a share or a ratio; empty: they have none."""
+    """Return the unit of a column's values; ``1``: a share or a ratio; empty: none."""
     ending = next((unit for ending, unit in _ENDINGS.items() if column.endswith(ending)), "")
     return _UNITS.get(column, ending)

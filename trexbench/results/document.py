@@ -1,8 +1,8 @@
-"""Bytes of a run's file <-> its document, and the seal at its end: what was derived, by which version, and a digest.
+"""Format of a run's file, and the seal at its end: what was derived, by which version, and a digest.
 
 The last value of a finished run's file is ``derived``: the version of the analysis, the run's rows in the index, and a
-digest of every byte of the file before it. Where version and digest fit, the stored figures are the ones that would be
-derived again; where either does not, they are not used.
+digest of every byte before it. If version and digest match, deriving again would give the stored figures; otherwise
+they are not used.
 """
 
 from __future__ import annotations
@@ -44,58 +44,55 @@ class Derived:
 
     analysis_version: int
     rows: msgspec.Raw
-    """A RunRow for each row of the run, with an empty path."""
+    """JSON of the run's RunRows, with empty paths."""
 
 
 _derived = msgspec.json.Decoder(Derived)
 _rows = msgspec.json.Decoder(tuple[RunRow, ...])
 _samples = msgspec.json.Decoder(list[StoredSample])
-_line = msgspec.json.Encoder(enc_hook=str)
+
+encode_line = msgspec.json.Encoder(enc_hook=str).encode
+"""Encode values as JSON without a line feed; NaN and infinity become null."""
 
 
 def encode(result: Run) -> bytes:
-    """The file of a run as it stands: its figures, then a line for each sample or leg; sealed once the run has ended.
+    """Encode a run as it stands: its figures, then a line for each sample or leg; sealed once the run has ended.
 
-    While it goes on there are no figures. A run that no reader would accept, or that cannot be analysed, is written
-    without figures and seal: nothing measured is lost.
+    A run in progress has no figures, but names its writer, so that readers know when that is gone. A run that no
+    reader would accept, or that cannot be analysed, is written without figures and seal: nothing measured is lost.
     """
     raw = result.raw_part()
     readings = {name: b",\n".join(map(encode_line, values)) for name, values in result.readings().items()}
     if result.status is Status.RUNNING:
-        return _joined(raw | written_here(), readings) + b"\n}\n"
+        return _unclosed(raw | {"writer": msgspec.to_builtins(this_writer())}, readings) + b"\n}\n"
     try:
         # Derived from what readers will find, which may be less than what is in memory.
-        run = read_run(decode(_joined(raw, readings) + b"}"))
+        run = read_run(decode(_unclosed(raw, readings) + b"}"))
         rows = checked_rows(run)
-        return seal(_joined(figures_of(run), readings), rows)
+        return seal(_unclosed(figures_of(run), readings), rows)
     except StoreError:  # every reader refuses it and says why
         pass
     except Exception as error:  # a defect of ours in what is derived must not cost what was measured
         text = f"not analysed: {type(error).__name__}: {error}"
         raw["warnings"].append({"source": "run", "code": "defect", "text": text})
-    return _joined(raw, readings) + b"\n}\n"
+    return _unclosed(raw, readings) + b"\n}\n"
 
 
 def seal(data: bytes, rows: Sequence[RunRow]) -> bytes:
-    """These bytes, which end with what was read, sealed with the rows that were derived from it."""
+    """Seal a document, which ends with its readings, with the rows derived from them."""
     derived = msgspec.json.encode({"analysis_version": ANALYSIS_VERSION, "rows": rows})
     sealed = data + b"," + _DERIVED + derived[:-1]
     return sealed + _DIGEST + digest_of(sealed) + _END
 
 
-def _joined(head: Mapping[str, Any], readings: Mapping[str, bytes]) -> bytes:
-    """The document without what closes it."""
+def _unclosed(head: Mapping[str, Any], readings: Mapping[str, bytes]) -> bytes:
+    """Return the document without its closing brace."""
     lists = (f',\n "{name}": [\n'.encode() + lines + b"\n ]" for name, lines in readings.items())
     return dump(head)[:-2].encode() + b"".join(lists)
 
 
-def written_here() -> dict[str, Any]:
-    """The part of a document that goes on which names its writer, so that readers know when that is gone."""
-    return {"writer": msgspec.to_builtins(this_writer())}
-
-
 def is_interrupted(document: Any) -> bool:
-    """A document that says that its run goes on, though its writer is certain to be gone."""
+    """Test whether a document says that its run is in progress, though its writer is certain to be gone."""
     if not isinstance(document, Mapping) or document.get("status") != Status.RUNNING.value:
         return False
     try:
@@ -104,26 +101,21 @@ def is_interrupted(document: Any) -> bool:
         return False
 
 
-def encode_line(values: Any) -> bytes:
-    """JSON without a line feed; NaN and infinity are null."""
-    return _line.encode(values)
-
-
 def is_sealed(data: bytes) -> bool:
-    """True if this version of the analysis derived the figures of this file, and no byte was changed since."""
-    return _sealed(data) is not None
+    """Test whether this version of the analysis derived this file's figures, and no byte has changed since."""
+    return _sealed_rows(data) is not None
 
 
 def read_sealed(data: bytes) -> tuple[RunRow, ...] | None:
-    """The rows of a sealed file's run; None where it is not sealed, or its rows have not this version's fields."""
+    """Read the rows of a sealed file; None if it is not sealed, or its rows lack this version's fields."""
     try:
-        rows = _rows.decode(sealed) if (sealed := _sealed(data)) is not None else None
+        rows = _rows.decode(sealed) if (sealed := _sealed_rows(data)) is not None else None
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return rows if rows is not None and all(row.aim in METRICS for row in rows) else None
 
 
-def _sealed(data: bytes) -> msgspec.Raw | None:
+def _sealed_rows(data: bytes) -> msgspec.Raw | None:
     end = len(data) - len(_DIGEST) - _HEX - len(_END)
     begin = data.rfind(_DERIVED, 0, max(0, end))
     if begin < 0 or data[end:] != _DIGEST + digest_of(memoryview(data)[:end]) + _END:
@@ -136,12 +128,12 @@ def _sealed(data: bytes) -> msgspec.Raw | None:
 
 
 def checked_rows(result: Run) -> tuple[RunRow, ...]:
-    """The run's rows, their paths empty; StoreError for what no run can have produced, and no index can hold."""
+    """Derive the run's rows, with empty paths; StoreError for figures that no run can have, or no index can hold."""
     damage = find_damage(result)
     if damage is None:
         try:
             rows = load_of(result).rows(result)
-            damage = next((odd for row in rows for odd in _find_odd(row)), None)
+            damage = next((problem for row in rows for problem in _find_problems(row)), None)
         except ArithmeticError:
             damage = "a figure is not finite"
         if damage is None:
@@ -149,7 +141,7 @@ def checked_rows(result: Run) -> tuple[RunRow, ...]:
     raise StoreError(damage, "the file is damaged")
 
 
-def _find_odd(row: RunRow) -> Iterator[str]:
+def _find_problems(row: RunRow) -> Iterator[str]:
     of_nodes = {"cycles per packet of a node": sum(row.nodes.values()), "a node": "".join(row.nodes)}
     for name, value in {**row.to_dict(), **row.cell.to_dict(), **of_nodes}.items():
         if isinstance(value, float) and not isfinite(value):
@@ -160,7 +152,7 @@ def _find_odd(row: RunRow) -> Iterator[str]:
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """A StoreError of the block is raised as one line that begins with the file's name."""
+    """Raise a StoreError of the block as one line that begins with the file's name."""
     try:
         yield
     except StoreError as error:
@@ -169,7 +161,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def read_object(path: Path, most_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """The JSON object of a file; StoreError names the file and what is wrong with it, in one line."""
+    """Read the JSON object of a file; StoreError names the file and what is wrong with it, in one line."""
     with naming(path):
         document = decode(read_bytes(path, most_bytes))
         if not isinstance(document, dict):
@@ -178,9 +170,9 @@ def read_object(path: Path, most_bytes: int = MAX_BYTES) -> dict[str, Any]:
 
 
 def read_bytes(path: Path, most_bytes: int = MAX_BYTES) -> bytes:
-    """A file's content; StoreError for what is no file, cannot be read or is too large. Does not block on a pipe.
+    """Read a file, fetched first if it is missing in a store's mirror. Does not block on a pipe.
 
-    What is missing in the mirror of a store is fetched.
+    StoreError for what is no regular file, cannot be read or is too large.
     """
     try:
         if not path.exists():
@@ -199,7 +191,7 @@ def read_bytes(path: Path, most_bytes: int = MAX_BYTES) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """JSON values; StoreError says what is wrong with it."""
+    """Decode JSON; StoreError says what is wrong with it."""
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # json's errors say more
         return msgspec.json.decode(data)
     try:
@@ -211,7 +203,7 @@ def decode(data: bytes) -> Any:
 
 
 def decode_sealed(data: bytes) -> Any:
-    """A sealed document's values, its samples as StoredSample: they are most of it. StoreError as decode."""
+    """Decode a sealed document, its samples, which are most of it, as StoredSample. StoreError as in decode."""
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
         samples = {"samples": _samples.decode(parts.pop("samples"))} if "samples" in parts else {}
@@ -220,7 +212,7 @@ def decode_sealed(data: bytes) -> Any:
 
 
 def dump(document: Mapping[str, Any]) -> str:
-    """JSON; facts that it cannot express become text or null, so that no run is lost to one."""
+    """Encode JSON; facts that it cannot express become text or null, so that no run is lost to one."""
     try:
         return json.dumps(document, indent=1, default=str, allow_nan=False)
     except ValueError:

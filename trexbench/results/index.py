@@ -1,8 +1,8 @@
 """results/index.cache: the rows of every run document, so that none is read twice; never the only copy of anything.
 
-Opening it reads the documents that are new or have changed, and replaces the file as a whole: a kill leaves the former
-one, and of two writers the later one's stays, which the next opening compares with the documents again. A file that
-cannot be read, or that another version wrote, counts as empty.
+Opening the index reads the documents that are new or have changed, and replaces the whole file: a kill leaves the
+former one, and of two writers the later one wins, which the next opening compares with the documents again. A file
+that cannot be read, or that another version wrote, counts as empty.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +21,33 @@ import msgspec
 
 from .. import files
 from ..core.errors import ConfigError, StoreError
+from ..core.history.known import is_date
 from ..core.history.rows import RunRow
 from ..core.history.series import night_of
 from ..core.result import ANALYSIS_VERSION, Status
 from .columns import column_names, column_values
-from .document import is_interrupted, read_bytes, read_object
-from .scan import plain, scan
+from .document import EXPORT, is_interrupted, read_bytes, read_object
+from .journal import SUFFIX
 from .store import load_rows
 
 INDEX_FILE = "index.cache"
 QUERY_S = 60.0
 MANY = 1000
-"""Reading so many documents takes a while, which is said."""
+"""Reading this many documents takes long enough to be announced."""
 _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33)
-"""Actions open to a query; 33 is SQLITE_RECURSIVE, which the module has no name for before Python 3.11."""
+"""Actions that a query may take; 33 is SQLITE_RECURSIVE, which has no name in the module before Python 3.11."""
+
+
+@dataclass
+class Scan:
+    """What lies below a results directory."""
+
+    stamps: dict[str, str] = field(default_factory=dict)
+    """Stamp of every document that may be a run, by its path below results."""
+    running: set[str] = field(default_factory=set)
+    """Documents that have a journal."""
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    """Places that could not be read, and why."""
 
 
 class IndexEntry(msgspec.Struct, frozen=True, array_like=True):
@@ -52,7 +65,7 @@ class Kept(msgspec.Struct, frozen=True):
     analysis: int
     """Version of the analysis that derived the rows."""
     fields: list[str]
-    """Names of what rows hold: those of another version's rows differ."""
+    """Columns of the rows, which differ between versions."""
     documents: msgspec.Raw
     """An IndexEntry for each path below the results."""
 
@@ -74,8 +87,8 @@ class Index:
         since: str | None = None,
         limit: int | None = None,
     ) -> list[RunRow]:
-        """Every readable run, oldest first. since: a date or the beginning of one. limit: the newest so many."""
-        found = [
+        """List every readable run, oldest first. since: a date or its beginning. limit: only the newest so many."""
+        rows = [
             row
             for entry in self.entries.values()
             for row in entry.rows
@@ -85,8 +98,8 @@ class Index:
             and (label is None or row.label == label)
             and (since is None or row.started >= since)
         ]
-        found.sort(key=lambda row: (row.started, night_of(row), row.path))  # simulated nights may begin in one second
-        return found if limit is None else found[max(0, len(found) - limit) :]
+        rows.sort(key=lambda row: (row.started, night_of(row), row.path))  # simulated nights may begin in one second
+        return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
     def problems(self) -> list[tuple[str, str]]:
         """List what could not be read, documents and directories: path below results, reason."""
@@ -94,7 +107,7 @@ class Index:
         return sorted([*self.unread, *damaged])
 
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Column names and rows of a SELECT on the tables ``runs`` and ``problems``; it can change nothing.
+        """Run a SELECT on the tables ``runs`` and ``problems``, which it cannot change: column names and rows.
 
         ConfigError for any other statement, and for a query that takes longer than QUERY_S.
         """
@@ -116,7 +129,7 @@ class Index:
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
-    """Make no search for circles among many new objects, which have none: it takes most of the time."""
+    """Suspend garbage collection: searching many new objects, which have no cycles, takes most of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -127,23 +140,30 @@ def without_collection() -> Iterator[None]:
 
 
 def open_index(results: Path, warn: Callable[[str], None]) -> Index:
-    """The index of this directory, up to date with its documents. ``warn`` gets a line where it cannot be written."""
+    """Open the index of this directory, up to date with its documents; ``warn`` if it cannot be written."""
     there = scan(results)
     kept, why = _read_kept(results / INDEX_FILE)
-    entries = {path: entry for path, entry in kept.items() if _fits(entry, results / path, there.stamps.get(path))}
-    new = there.stamps.keys() - entries.keys()
+    stamps = there.stamps
+    entries = {path: entry for path, entry in kept.items() if _is_current(entry, results / path, stamps.get(path))}
+    new = stamps.keys() - entries.keys()
     if new and (why or len(new) >= MANY):
         warn(f"reading {len(new)} documents in {results}{why and f' anew: {why}'}")
     for path in sorted(new):
-        if (entry := _read_document(results / path, path, there.stamps[path])) is not None:
+        if (entry := _read_document(results / path, path, stamps[path])) is not None:
             entries[path] = entry
     if entries != kept:
-        _write(results, entries, warn)
+        content = Kept(ANALYSIS_VERSION, column_names(), msgspec.Raw(msgspec.json.encode(entries)))
+        place = results / INDEX_FILE
+        try:
+            files.sweep(results)
+            files.replace_file(place, msgspec.json.encode(content))
+        except OSError as error:
+            warn(f"{place} cannot be kept ({error.strerror}): the index is made in memory, each time again")
     return Index(entries, there.problems)
 
 
-def _fits(entry: IndexEntry, file: Path, stamp: str | None) -> bool:
-    """Test whether the document need not be read again; one whose run went on must be, once its process is gone."""
+def _is_current(entry: IndexEntry, file: Path, stamp: str | None) -> bool:
+    """Test whether an entry still describes its document: a run in progress is read again once its process is gone."""
     if entry.stamp != stamp:
         return False
     if any(row.status == Status.RUNNING.value for row in entry.rows):
@@ -153,7 +173,7 @@ def _fits(entry: IndexEntry, file: Path, stamp: str | None) -> bool:
 
 
 def _read_document(file: Path, path: str, stamp: str) -> IndexEntry | None:
-    """None for one that was removed in the meantime."""
+    """Return the document's entry; None if it has been removed in the meantime."""
     try:
         return IndexEntry(stamp, load_rows(file, path))
     except StoreError as error:
@@ -162,7 +182,7 @@ def _read_document(file: Path, path: str, stamp: str) -> IndexEntry | None:
 
 
 def _read_kept(file: Path) -> tuple[dict[str, IndexEntry], str]:
-    """The entries of the file; where they cannot be used, none, and why."""
+    """Return the entries of the file; or none, and why they cannot be used."""
     try:
         kept = msgspec.json.decode(read_bytes(file), type=Kept)
         if kept.fields != column_names():
@@ -177,16 +197,64 @@ def _read_kept(file: Path) -> tuple[dict[str, IndexEntry], str]:
         return {}, "the index was damaged"
 
 
-def _write(results: Path, entries: Mapping[str, IndexEntry], warn: Callable[[str], None]) -> None:
-    kept = Kept(ANALYSIS_VERSION, column_names(), msgspec.Raw(msgspec.json.encode(entries)))
-    try:
-        files.sweep(results)
-        files.replace_file(results / INDEX_FILE, msgspec.json.encode(kept))
-    except OSError as error:
-        place = results / INDEX_FILE
-        warn(f"{place} cannot be kept ({error.strerror}): the index is made in memory, each time again")
-
-
 def _fill(db: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     db.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
     db.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})", rows)
+
+
+def scan(results: Path) -> Scan:
+    """List documents; a stamp is size, inode and times of a document, and those of its journal while it has one."""
+    there = Scan()
+    for day in _folders(there, results, ""):
+        if is_date(day) or day == "undated":
+            for dut in _folders(there, results, day):
+                _add_documents(there, results, f"{day}/{dut}")
+    return there
+
+
+def _folders(there: Scan, results: Path, below: str) -> Iterator[str]:
+    for entry in _entries(there, results, below):
+        try:
+            if not entry.name.startswith(".") and entry.is_dir():
+                yield entry.name
+        except OSError as error:  # such as a link to itself
+            there.problems.append((plain(f"{below}/{entry.name}".lstrip("/")), str(error.strerror)))
+
+
+def _add_documents(there: Scan, results: Path, below: str) -> None:
+    entries = {entry.name: entry for entry in _entries(there, results, below)}
+    for name, entry in entries.items():
+        path = f"{below}/{name}"
+        if not name.endswith(".json") or name.endswith(EXPORT) or name.startswith("."):
+            continue
+        if plain(path) != path:
+            there.problems.append((plain(path), "its name is not Unicode: rename it"))
+            continue
+        journal = entries.get(name.removesuffix(".json") + SUFFIX)
+        if journal is not None:
+            there.running.add(path)
+        there.stamps[path] = _stamp(entry) + (f" {_stamp(journal)}" if journal else "")
+
+
+def _entries(there: Scan, results: Path, below: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(results / below) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        there.problems.append((plain(below), str(error.strerror)))
+        return []
+
+
+def _stamp(entry: os.DirEntry[str]) -> str:
+    try:
+        about = entry.stat()
+    except OSError as error:  # a link to nowhere is a document that cannot be read
+        return f"{error.errno}"
+    return f"{about.st_size} {about.st_ino} {about.st_mtime_ns} {about.st_ctime_ns}"
+
+
+def plain(text: str) -> str:
+    """Make text storable: a name on disk need not be Unicode."""
+    return text.encode("utf-8", "backslashreplace").decode()

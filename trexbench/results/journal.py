@@ -1,7 +1,7 @@
-"""The samples of a run that goes on, beside its document: ``X.json`` has ``X.samples.jsonl``, one line each.
+"""Journal of a run in progress: ``X.samples.jsonl`` beside its document ``X.json``.
 
-Its first line names the run. Every other line is ``{"sample": ...}`` or ``{"reading": ...}`` as in the document. A
-thread of its own writes it, so that taking samples waits for no disk. It is removed when the document is whole.
+The first line names the run; every other one is ``{"sample": ...}`` or ``{"reading": ...}`` as in the document. A
+thread of its own writes it, so that taking samples waits for no disk. It is removed once the document is complete.
 """
 
 from __future__ import annotations
@@ -22,21 +22,17 @@ from .document import decode, encode_line, naming, read_bytes
 
 SUFFIX = ".samples.jsonl"
 SYNC_EVERY_S, SYNC_SHARE = 5.0, 20
-"""The time between two fdatasync calls: at least the first, and so many times what the last call took."""
+"""Minimum time between two fdatasync calls, also as a multiple of the time that the last call took."""
 PATIENCE_S = 60.0
-"""A write may take so long before the disk is said to hang."""
+"""A write that takes longer means that the disk hangs."""
 
 
 def journal_of(document: Path) -> Path:
-    """The journal's path; for a document of any name."""
     return document.with_name(document.name.removesuffix(".json") + SUFFIX)
 
 
 class Journal:
-    """Appends what is new of a run's samples and readings of the DUT. ``problem`` tells of a failing or hanging disk.
-
-    write, sync: of a file descriptor; patience_s: see PATIENCE_S.
-    """
+    """Appends a run's new samples and readings of the DUT. write, sync: of a file descriptor."""
 
     def __init__(
         self,
@@ -62,17 +58,16 @@ class Journal:
 
     @property
     def hangs(self) -> bool:
-        """The disk has kept a write waiting for too long."""
         since = self._busy_since
         return since is not None and time.monotonic() - since > self._patience_s
 
     @property
     def problem(self) -> str | None:
-        """Why samples are not written now; None where they are."""
+        """Why samples are not written at present; None if they are."""
         return "the disk does not answer" if self.hangs else self._failure
 
     def append(self, samples: Sequence[Sample], dut_readings: Sequence[DutReading]) -> None:
-        """Hand on what is new of these lists, which only ever grow. Waits for nothing."""
+        """Queue what is new in these lists, which only ever grow. Waits for nothing."""
         for reading in dut_readings[self._readings : len(dut_readings)]:
             self._readings += 1
             self._queue.put({"reading": reading})
@@ -101,7 +96,7 @@ class Journal:
             os.close(self._file)
 
     def _write(self, line: bytes) -> None:
-        """Write all that is left; what a full disk does not take is written when it takes more."""
+        """Write all that is left; what a full disk does not take is kept until it takes more."""
         self._left += line
         while self._left:
             self._left = self._left[self._write_to(self._file, self._left) :]
@@ -113,9 +108,9 @@ class Journal:
 
 
 def read_journal(document: Path, run: object) -> dict[str, list[Any]] | None:
-    """``sample`` and ``reading`` of the run of this id, as in a document; None where it has no journal (any more).
+    """Read ``sample`` and ``reading`` of the run with this id, as in a document; None if it has no journal (any more).
 
-    A last line without its end is left out: its writer was killed. StoreError for a journal that is damaged.
+    A last line without a line feed is left out: its writer was killed. StoreError for a damaged journal.
     """
     path = journal_of(document)
     with naming(Path(path.name)):
@@ -128,10 +123,10 @@ def read_journal(document: Path, run: object) -> dict[str, list[Any]] | None:
         values = decode(b"[" + b",".join(lines) + b"]")
     if not lines or values[0] != {"run": run}:
         return None
-    found: dict[str, list[Any]] = {"sample": [], "reading": []}
+    lists: dict[str, list[Any]] = {"sample": [], "reading": []}
     for number, value in enumerate(values[1:], start=2):
         kind, item = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else ("", None)
-        if kind not in found:
+        if kind not in lists:
             raise StoreError(f"{path.name}: line {number} is neither a sample nor a reading", "the file is damaged")
-        found[kind].append(item)
-    return found
+        lists[kind].append(item)
+    return lists

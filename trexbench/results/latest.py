@@ -1,4 +1,4 @@
-"""The run and the night that came last, at a glance: without an index, and without what reads a whole document."""
+"""The last run and the last night at a glance, without an index or a reader of whole documents."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..files import written_ns
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+\.json")
 _MOST_BYTES = 64 << 20
-"""Larger documents are not looked into."""
+"""Larger documents are not opened."""
 G = TypeVar("G", bound="Glance")
 
 
 class Glance(msgspec.Struct, kw_only=True):
-    """Parts of a document that every version has, or stands without."""
+    """Parts of a document that every version has, or can do without."""
 
     started: str = ""
     simulated: bool = False
@@ -55,12 +55,12 @@ class RunGlance(Glance):
 
     @property
     def figures(self) -> list[tuple[str, FigureGlance]]:
-        """Figures that the run was made for, each with its column."""
+        """The figures for which the run was made, each with its column."""
         rows = self.derived.rows if self.derived is not None else []
         return [(row.aim, row.figures[row.aim]) for row in rows if row.aim in row.figures]
 
     def to_dict(self) -> dict[str, Any]:
-        figures = [{"column": column, "value": one.value, "at_least": one.at_least} for column, one in self.figures]
+        figures = [{"column": column, **msgspec.structs.asdict(figure)} for column, figure in self.figures]
         marks = {"simulated": self.simulated, "emulated": self.mark == "emulated"}
         return {"started": self.started, **marks, "status": self.status, "figures": figures}
 
@@ -76,7 +76,7 @@ class NightGlance(Glance):
     judged: str | None = None
 
     def __post_init__(self) -> None:
-        """ValueError for a suite that no night can have: its name becomes part of a command."""
+        """Raise ValueError for a suite that no night can have: its name becomes part of a command."""
         if not is_name(self.suite):
             raise ValueError(f"{self.suite!r} is not a valid name")
 
@@ -90,20 +90,20 @@ class NightGlance(Glance):
 
 
 def find_latest(results: Path) -> Path | None:
-    """The document of the run that started last; None where there is none.
+    """Find the document of the run that started last.
 
-    Runs of a night by a fleet have the night's start in their names, not their own: so the one that was written last,
-    on the last two days, is looked into, too.
+    Runs of a fleet's night have the night's start in their names, not their own: so the document that was written last
+    on the last two days is opened as well.
     """
     days: list[list[Path]] = []
     for day in sorted(results.glob("*-*-*"), reverse=True):
         if len(days) < 2 and _DAY.fullmatch(day.name):
-            found = [path for path in day.glob("*/*.json") if _RUN_FILE.fullmatch(path.name)]
-            days += [found] if found else []
+            paths = [path for path in day.glob("*/*.json") if _RUN_FILE.fullmatch(path.name)]
+            days += [paths] if paths else []
     if not days:
         return None
     by_name = max(days[0], key=lambda path: (path.name[:6], written_ns(path)))
-    written = max((path for found in days for path in found), key=written_ns)
+    written = max((path for paths in days for path in paths), key=written_ns)
     if written == by_name or (named := _glance(by_name, RunGlance)) is None:
         return by_name
     other = _glance(written, RunGlance)
@@ -111,16 +111,16 @@ def find_latest(results: Path) -> Path | None:
 
 
 def glance_at_run(results: Path) -> tuple[Path, RunGlance | None] | None:
-    """The run that started last, and what is seen of it; None where there is none, or it cannot be read."""
+    """Find the run that started last, and glance at it; no glance if it cannot be read."""
     path = find_latest(results)
     return None if path is None else (path, _glance(path, RunGlance))
 
 
 def glance_at_night(results: Path) -> NightGlance | None:
-    """The night that was worked on last, of those of the last day that has any that can be read."""
+    """Glance at the night that was worked on last, of the last day with a readable one."""
     paths: Iterable[Path] = (path for path in results.glob("nights/*.json") if _DAY.match(path.name))
     newest_first = sorted(paths, key=lambda path: (path.name[:10], written_ns(path)), reverse=True)
-    return next((found for path in newest_first if (found := _glance(path, NightGlance)) is not None), None)
+    return next((night for path in newest_first if (night := _glance(path, NightGlance)) is not None), None)
 
 
 def _glance(path: Path, kind: type[G]) -> G | None:

@@ -1,4 +1,4 @@
-"""The table of loads: which document is a run of which load, and what the store needs of it."""
+"""Table of loads: which document is a run of which load, and what the store needs to know of it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ..core.tcp.bdp import bdp_part
 
 @dataclass(frozen=True)
 class Load:
-    """A kind of traffic, as far as stored runs go. The functions get runs of this load only."""
+    """A kind of traffic, as far as stored runs go. The functions are given runs of this load only."""
 
     noun: str
     """A run of it, in words."""
     read: Callable[[Any], Run]
-    """A document's run, unchecked; StoreError names the part that is missing or of the wrong kind."""
+    """Make a document's run, unchecked; StoreError names the part that is missing or of the wrong kind."""
     rows: Callable[[Any], tuple[RunRow, ...]]
-    """The run's rows in the index, with an empty path."""
+    """Derive the run's rows in the index, with an empty path."""
     figures: Callable[[Any], dict[str, Any]] = lambda run: {}
-    """Figures of the document beside those that the run itself derives."""
+    """Derive the document's figures beside the run's own."""
     reuse: Callable[[Any, Mapping[str, Any]], None] = lambda run, document: None
-    """Take figures of a document that this version of the analysis derived, in place of deriving them again."""
+    """Take over figures that this version of the analysis has stored in a document, in place of deriving them again."""
 
 
 LOADS: dict[str, Load] = {
@@ -43,14 +43,14 @@ def load_of(run: Run) -> Load:
 
 
 def read_run(document: Any) -> Run:
-    """The run of a document of any load, unchecked; StoreError as of Load.read.
+    """Make the run of a document of any load, unchecked; StoreError as in Load.read.
 
-    What is of no known load is taken for a run of packets, whose reader says what is wrong.
+    A document of no known load is read as a run of packets, whose reader says what is wrong.
     """
     schema = document.get("schema") if isinstance(document, Mapping) else None
     return LOADS[schema if isinstance(schema, str) and schema in LOADS else packets.SCHEMA].read(document)
 
 
 def figures_of(run: Run) -> dict[str, Any]:
-    """The run's document without its readings."""
+    """Return the run's document without its readings."""
     return run.without_readings() | load_of(run).figures(run)

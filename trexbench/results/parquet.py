@@ -22,6 +22,7 @@ from ..core.errors import StoreError
 from ..core.history.rows import RunRow
 from .columns import COUNTS, FLAGS, NUMBERS, column_names, columns_of, unit_of
 from .document import digest_of, naming, read_bytes
+from .index import plain
 from .nights import read_night
 from .remote import fetch_missing, is_inside
 from .rowfiles import (
@@ -38,7 +39,6 @@ from .rowfiles import (
     period_of,
     rows_file,
 )
-from .scan import plain
 from .store import load_rows, make_directory
 
 _TYPES = {

@@ -1,8 +1,8 @@
-"""results/ <-> runs: ``results/<date>/<dut>/<HHMMSS>-<words of the run>.json``, date and time in UTC.
+"""Store of runs: ``results/<date>/<dut>/<HHMMSS>-<words of the run>.json``, date and time in UTC.
 
-While a run of packets goes on its document holds what was known before the first sample, and its journal the samples
-(see journal); at its end one whole document replaces both. A run of TCP has few legs and no journal: its document is
-replaced whenever one is over. A kill of the writer at any moment leaves a run that every reader understands.
+During a run of packets its document holds what was known before the first sample, and its journal the samples (see
+journal); at the end one complete document replaces both. A run of TCP has few legs and no journal: its document is
+replaced after each leg. A kill of the writer at any moment leaves a run that every reader understands.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RunWriter:
     """Stores a run of any load while it goes on and when it has ended. A failing disk ends no measurement.
 
     ``sampled`` makes it a core.protocols.Sink: the loop that times samples never waits for a disk, see Journal.
-    ``warn`` gets one line where nothing can be written, from the caller's thread.
+    ``warn`` is called in the caller's thread, with one line if nothing can be written.
     """
 
     def __init__(
@@ -67,41 +67,47 @@ class RunWriter:
         self.path: Path | None = None
 
     def check(self) -> None:
-        """StoreError if nothing can be stored here; to be called before anything is measured."""
+        """Raise StoreError if nothing can be stored here; to be called before anything is measured."""
         make_directory(self._results)
         if not os.access(self._results, os.W_OK | os.X_OK):
             raise _unwritable(self._results, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
     def begin(self, result: Run) -> RunWriter:
-        """Create the run's document with what is known before the first sample or leg; StoreError where that fails.
+        """Create the run's document with what is known before the first sample or leg; StoreError if that fails.
 
-        The ``dut_readings`` of a run of packets may be a list that grows while the run goes on.
+        The ``dut_readings`` of a run of packets may be a list that grows during the run.
         """
-        self._write(result, encode(result))
+        path = self._write(result, encode(result))
         if isinstance(result, RunResult):
-            self._begin_journal(result)
+            self._readings = result.dut_readings
+            try:
+                self._journal = self._open_journal(journal_of(path), result.id)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                raise _unwritable(journal_of(path), error) from error
         return self
 
     def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
         if self._journal is not None:
             self._journal.append(samples, self._readings)
-            self._report()
+            self._warn_of_disk(self._journal)
 
     def update(self, result: Run) -> None:
-        """Replace the document with the run as it stands, as a whole: a kill leaves the former or the new one."""
+        """Replace the whole document with the run as it stands: a kill leaves the former one or the new one."""
         try:
             self._write(result, encode(result))
         except StoreError as failure:
             self._warn_once(f"{failure}; the run goes on, and is written at its end")
 
     def end(self, result: Run) -> Path:
-        """Write the run as it ended; where results/ cannot be written, into a new temporary directory.
+        """Write the ended run, into a new temporary directory if results/ cannot be written; return its path.
 
-        Returns the document's path; StoreError when neither can be written.
+        StoreError if neither can be written.
         """
         if self._journal is not None:
             self._journal.close()
-            self._report()
+            self._warn_of_disk(self._journal)
         data = encode(result)
         try:
             if self._journal is not None and self._journal.hangs:
@@ -123,19 +129,8 @@ class RunWriter:
             replace_file(self.path, data)
         return self.path
 
-    def _begin_journal(self, result: RunResult) -> None:
-        assert self.path is not None
-        self._readings = result.dut_readings
-        try:
-            self._journal = self._open_journal(journal_of(self.path), result.id)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                self.path.unlink()
-            raise _unwritable(journal_of(self.path), error) from error
-
-    def _report(self) -> None:
-        problem = self._journal.problem if self._journal is not None else None
-        if problem is not None:
+    def _warn_of_disk(self, journal: Journal) -> None:
+        if (problem := journal.problem) is not None:
             place = f"samples cannot be written beside {self.path}: {problem}"
             self._warn_once(f"{place}; the run goes on, and is written at its end")
 
@@ -146,7 +141,7 @@ class RunWriter:
 
 
 def save_elsewhere(name: str, data: bytes, failure: StoreError) -> Path:
-    """Write into a new temporary directory what results/ cannot take; StoreError when that fails, too."""
+    """Write what results/ cannot take into a new temporary directory; StoreError if that fails too."""
     folder = None
     try:
         folder = Path(tempfile.mkdtemp(prefix="trexbench-"))
@@ -159,7 +154,7 @@ def save_elsewhere(name: str, data: bytes, failure: StoreError) -> Path:
 
 
 def load_document(path: Path) -> Run:
-    """The run of a file, of any load, with the samples of its journal where it is not over.
+    """Load the run of a file, of any load; of a run in progress with its journal's samples.
 
     StoreError names the file and what is wrong with it, in one line.
     """
@@ -167,42 +162,37 @@ def load_document(path: Path) -> Run:
         data = read_bytes(path)
         sealed = is_sealed(data)
         document, result = _read(data, path, decode_sealed if sealed else decode)
-        if not sealed or not _reuse(result, document):
-            checked_rows(result)
+        if sealed:
+            # Its figures were checked when they were written. The seal has no key: forged ones are derived again.
+            with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+                load_of(result).reuse(result, document)
+                return result
+        checked_rows(result)
         return result
 
 
-def _reuse(result: Run, document: dict[str, Any]) -> bool:
-    """Take a sealed document's figures, checked when they were written; False where some are none: it has no key."""
-    try:
-        load_of(result).reuse(result, document)
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
-        return False
-    return True
-
-
 def load_run(path: Path) -> RunResult:
-    """The run of packets of a file; StoreError as load_document, and for a run of another load."""
-    return _loaded(path, RunResult)
+    """Load a run of packets; StoreError as in load_document, and for a run of another load."""
+    return _load_as(path, RunResult)
 
 
 def load_tcp(path: Path) -> TcpResult:
-    """The run of TCP of a file; StoreError as load_document, and for a run of another load."""
-    return _loaded(path, TcpResult)
+    """Load a run of TCP; StoreError as in load_document, and for a run of another load."""
+    return _load_as(path, TcpResult)
 
 
-def _loaded(path: Path, of: type[R]) -> R:
+def _load_as(path: Path, kind: type[R]) -> R:
     result = load_document(path)
-    if not isinstance(result, of):
-        nouns = load_of(result).noun, LOADS[of.schema].noun.removeprefix("a run ")
-        raise StoreError(f"{path}: {nouns[0]}, not {nouns[1]}", "`trexbench results show` shows it")
+    if not isinstance(result, kind):
+        wanted = LOADS[kind.schema].noun.removeprefix("a run ")
+        raise StoreError(f"{path}: {load_of(result).noun}, not {wanted}", "`trexbench results show` shows it")
     return result
 
 
 def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
-    """The rows of a file's run, with ``name`` as their path; StoreError as load_document.
+    """Load the rows of a file's run, with ``name`` as their path; StoreError as in load_document.
 
-    They are the stored ones if this version derived them, else they are derived again from what was read.
+    The stored rows are used if this version derived them; otherwise they are derived again from the readings.
     """
     with naming(path):
         rows = read_sealed(read_bytes(path))
@@ -212,28 +202,28 @@ def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
 
 
 def _read(data: bytes, path: Path, decode: Callable[[bytes], Any] = decode) -> tuple[dict[str, Any], Run]:
-    """The document in the path's data, with what its journal holds; and its run, unchecked."""
+    """Return the document in the path's data, with what its journal holds; and its run, unchecked."""
     document = decode(data)
     interrupted = is_interrupted(document)
     if isinstance(document, dict) and document.get("status") == Status.RUNNING.value:
-        told = read_journal(path, document.get("id"))
-        if (told is None or interrupted) and (newer := read_bytes(path)) != data:
+        journal = read_journal(path, document.get("id"))
+        if (journal is None or interrupted) and (newer := read_bytes(path)) != data:
             return _read(newer, path)  # the run ended in the meantime
-        if told is not None:
-            document["samples"] = told["sample"]
+        if journal is not None:
+            document["samples"] = journal["sample"]
             if isinstance(document.get("telemetry"), dict):
-                document["telemetry"]["readings"] = told["reading"]
+                document["telemetry"]["readings"] = journal["reading"]
     result = read_run(document)
     return document, replace(result, status=Status.INCOMPLETE, reason=INTERRUPTED) if interrupted else result
 
 
 def picture_place(results: Path, result: RunResult, what: str) -> Path:
-    """A path beside the run's file for a picture of several runs: ``<HHMMSS>-<mode>-<direction>-<what>.png``."""
+    """Return a path beside the run's file for a picture of several runs: ``<HHMMSS>-<mode>-<direction>-<what>.png``."""
     return make_directory(directory_of(results, result)) / f"{stem_of(result)}-{safe_name(what, '_-')}.png"
 
 
 def create_file(directory: Path, stem: str, data: bytes) -> Path:
-    """Write a JSON file under a new name: the stem, with a number behind it where there is such a file."""
+    """Write a JSON file under a new name: the stem, followed by a number if that name is taken."""
     files.sweep(make_directory(directory))
     for number in count(1):
         path = directory / f"{stem}{f'-{number}' if number > 1 else ''}.json"
@@ -266,13 +256,13 @@ def stem_of(result: Run) -> str:
 
 
 def safe_name(name: str, kept: str) -> str:
-    """A name that is one harmless part of a path."""
+    """Turn a name into one harmless part of a path."""
     cleaned = re.sub(f"[^A-Za-z0-9{re.escape(kept)}]+", "-", name).strip(".-")
     return cleaned[:64] or "unnamed"
 
 
 def replace_file(path: Path, data: bytes, exclusive: bool = False) -> None:
-    """files.replace_file; StoreError where that fails, but FileExistsError with ``exclusive`` if there is one."""
+    """Call files.replace_file; StoreError if it fails, but FileExistsError with ``exclusive`` if the file exists."""
     try:
         files.replace_file(path, data, exclusive)
     except FileExistsError:
@@ -288,5 +278,5 @@ _REMEDIES = {
 
 
 def _unwritable(path: Path, error: OSError) -> StoreError:
-    first = _REMEDIES.get(error.errno or 0, "")
-    return StoreError(f"{path} cannot be written: {error.strerror}", f"{first}name another place with --results")
+    remedy = f"{_REMEDIES.get(error.errno or 0, '')}name another place with --results"
+    return StoreError(f"{path} cannot be written: {error.strerror}", remedy)

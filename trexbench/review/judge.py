@@ -25,8 +25,7 @@ from ..core.load.profile import full_mode_name
 from ..report.commands import REASON
 from ..results.document import read_object
 from ..results.index import without_collection
-from ..results.nights import add_known, load_known, load_nights
-from ..results.testers import load_ratios
+from ..results.nights import add_known, load_known, load_nights, load_ratios
 from .find import Warn, all_rows, require_choice
 
 LATELY_DAYS = 60

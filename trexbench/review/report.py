@@ -29,10 +29,9 @@ from ..report.page.templates import read_static
 from ..report.page.trends import TrendChange
 from ..results.document import naming
 from ..results.index import without_collection
-from ..results.nights import find_nights, find_pages, load_known
+from ..results.nights import find_nights, find_pages, load_known, load_ratios
 from ..results.remote import fetch_together
 from ..results.store import load_document, load_run
-from ..results.testers import load_ratios
 from .find import Warn, read_index, require_choice
 from .judge import with_differences
 
