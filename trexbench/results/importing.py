@@ -1,4 +1,4 @@
-"""Imports other tools' files as stored runs: trex-loadtest's JSON, and iperf3's."""
+"""Imports files of other tools as stored runs: the JSON of trex-loadtest and iperf3."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from ..core.errors import StoreError
 from ..core.run import Run
@@ -19,11 +18,10 @@ from .loadtest import dut_of_loadtest, run_from_loadtest
 from .store import RunWriter
 
 USUAL_BPS = 10e9
-"""Speed of the ports where nobody gives it: trex-loadtest's frames are reckoned by it."""
+"""Assumed speed of the ports, from which the size of trex-loadtest's frames is calculated."""
 _ENDINGS = re.compile(r"(\.(loadtest|iperf3|json))+$")
 _KINDS = "it takes the JSON of trex-loadtest and of `iperf3 -J`"
-_IPERF3 = {"start", "intervals", "end"}
-"""The keys of what iperf3 prints."""
+_IPERF3_KEYS = {"start", "intervals", "end"}
 
 
 def import_files(
@@ -35,10 +33,10 @@ def import_files(
     speed_bps: float | None = None,
     label: str | None = None,
 ) -> Iterator[tuple[Path, Path | StoreError, bool]]:
-    """Import each file as a run, once: its document, or why it could not be imported; True: it was imported before.
+    """Import each file as a run; yield its document or the error, and True if it had been imported before.
 
-    dut: the DUT's name, None: the one in the file, else the file's. mode: what was sent (packets only). speed_bps: of
-    the ports, if known.
+    dut: the DUT's name; None: the one in the file, else the file's name. mode: what was sent (packets only).
+    speed_bps: of the ports, if known.
     """
     known = {row.id: results / row.path for row in open_index(results, warn).rows()}
     for file in files:
@@ -59,28 +57,21 @@ def import_files(
 
 def _read(file: Path, dut: str | None, mode: str | None, speed_bps: float | None, label: str | None) -> Run:
     data = read_bytes(file)
-    document = _decoded(data)
+    lines = data.splitlines()
+    if len(lines) > 1 and lines[0].startswith(b'{"event":'):  # of ``iperf3 --json-stream``: one event a line
+        document = joined_stream([decode(line) for line in lines if line.strip()])
+    elif not isinstance(document := decode(data), dict):
+        raise StoreError("not a JSON object", _KINDS)
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))
     dut = dut or dut_of_loadtest(document) or _ENDINGS.sub("", file.name)
     if document.keys() & {"vars", "stats"}:
         result = run_from_loadtest(document, dut, speed_bps or USUAL_BPS, written)
-        told = {key: one for key, one in (("mode", mode), ("label", label)) if one is not None}
-        return replace(result, command={**result.command, **told})
-    if not document.keys() >= _IPERF3:
+        given = {key: word for key, word in (("mode", mode), ("label", label)) if word is not None}
+        return replace(result, command={**result.command, **given})
+    if not document.keys() >= _IPERF3_KEYS:
         raise StoreError("not a file that can be imported", _KINDS)
     if '"trexbench"' in str(document.get("extra_data")):  # it may be of a simulated run
         raise StoreError("an export of an older trexbench", "the run itself is a document in its results")
     if mode is not None:
         raise StoreError("a file of TCP, whose mode is its own", "leave out --mode")
     return run_from_iperf3(document, dut, written, blake2b(data, digest_size=8).hexdigest(), label, speed_bps)
-
-
-def _decoded(data: bytes) -> dict[str, Any]:
-    """The file's JSON object, or that of ``iperf3 --json-stream``, which prints one for each event on a line."""
-    lines = data.splitlines()
-    if len(lines) > 1 and lines[0].startswith(b'{"event":'):
-        return joined_stream([decode(line) for line in lines if line.strip()])
-    document = decode(data)
-    if not isinstance(document, dict):
-        raise StoreError("not a JSON object", _KINDS)
-    return document

@@ -40,7 +40,7 @@ _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 3
 
 @dataclass
 class Scan:
-    """What lies below a results directory."""
+    """Documents below a results directory."""
 
     stamps: dict[str, str] = field(default_factory=dict)
     """Stamp of every document that may be a run, by its path below results."""

@@ -1,7 +1,7 @@
-"""Imports what ``iperf3 -J`` has printed, by client or server, as a run of TCP.
+"""Imports the output of ``iperf3 -J``, by client or server, as a run of TCP.
 
-A client that sends knows by interval what it has sent, and only as a whole what was received; with
-``--get-server-output`` both ends are told. The format is what iperf3 3.12 prints, and src/iperf_api.c of 3.21
+A sending client reports by interval what it has sent, but only as a whole what was received; with
+``--get-server-output`` both ends report by interval. The format is that of iperf3 3.12, and of src/iperf_api.c of 3.21
 (--json-stream).
 """
 
@@ -29,10 +29,8 @@ from .document import checked_rows
 
 _MOST = 1 << 53
 _NO_RETRANSMITS = 1 << 48
-"""iperf3 3.12 prints 2**64 - 1 where it does not know."""
+"""iperf3 3.12 prints 2**64 - 1 for an unknown number."""
 _EVENTS = ("start", "interval", "end", "error", "server_output_json")
-
-
 _UNKNOWN = "nothing is known of the router, nor of the endpoints' cores and what they carry without it"
 
 
@@ -58,17 +56,15 @@ class Ends(msgspec.Struct, frozen=True):
 
 
 def joined_stream(lines: Sequence[Any]) -> dict[str, Any]:
-    """The document that the events of ``--json-stream``, one a line, make up."""
-    found: dict[str, Any] = {"start": {}, "intervals": [], "end": {}}
+    """Assemble the document from the events of ``--json-stream``, one a line."""
+    document: dict[str, Any] = {"start": {}, "intervals": [], "end": {}}
     for line in lines:
-        if not isinstance(line, dict) or line.get("event") not in _EVENTS:
-            continue
-        event, data = line["event"], line.get("data")
-        if event == "interval":
-            found["intervals"].append(data)
-        else:
-            found[event] = data
-    return found
+        if isinstance(line, dict) and (event := line.get("event")) in _EVENTS:
+            if event == "interval":
+                document["intervals"].append(line.get("data"))
+            else:
+                document[event] = line.get("data")
+    return document
 
 
 def run_from_iperf3(
@@ -79,10 +75,10 @@ def run_from_iperf3(
     label: str | None = None,
     line_bps: float | None = None,
 ) -> TcpResult:
-    """The run of such a file; StoreError for UDP, for one in which nothing was measured, and for damage.
+    """Make the run of such a file. written: when the file was, UTC; digest: of its content.
 
-    Also where the DUT cannot have such a name, and for figures that no run can have. written: when the file was, UTC;
-    digest: of its content; line_bps: the speed of the slowest line on the way.
+    line_bps: the speed of the slowest line on the way. StoreError for UDP, for a file in which nothing was measured,
+    for damage, for figures that no run can have, and if the DUT cannot have this name.
     """
     if not is_name(dut):
         raise StoreError(f"the DUT's name cannot be {shown(dut)}", f"it takes {REMEDY}; say it with --dut")
@@ -90,14 +86,14 @@ def run_from_iperf3(
         output = msgspec.convert(document, Iperf3Output)
         end = msgspec.convert(output.end, Ends)
         other = msgspec.convert(document.get("server_output_json") or {}, Iperf3Output)
-        told, theirs = told_in(output), told_in(other)
+        ours, theirs = told_in(output), told_in(other)
     except (msgspec.ValidationError, OverflowError) as error:
         raise StoreError(f"not what iperf3 -J prints, or damaged: {error}") from None
     asked = output.start.test_start or Asked()
-    _refuse_others(asked, told, theirs)
+    _refuse_unusable(asked, ours, theirs)
     role, peer = ("client", "server") if output.start.accepted_connection is None else ("server", "client")
-    plan, leg, alone = _measured(output, asked, told, theirs, end, role, peer)
-    length_s = told.length_s - told.omit_s
+    plan, leg, alone = _measured(output, asked, ours, theirs, end, role, peer)
+    length_s = ours.length_s - ours.omit_s
     short = f"{length_s:.1f} of {asked.duration:g} s are in the imported file"
     reason = leg.error or (short if length_s < 0.9 * asked.duration else None)
     tool = f"iperf3 {_line(output.start.version.removeprefix('iperf '))[:40]}".strip()
@@ -117,7 +113,7 @@ def run_from_iperf3(
         legs=(leg,),
         warnings=(
             RunWarning("imported", f"imported from {tool}: {_UNKNOWN}"),
-            *_warnings(told, end, role, peer, alone),
+            *_warnings(ours, end, role, peer, alone),
         ),
     )
     if not any(row.get("total_bps") for row in checked_rows(result)):
@@ -125,92 +121,82 @@ def run_from_iperf3(
     return result
 
 
-def _refuse_others(asked: Asked, told: Told, theirs: Told) -> None:
+def _refuse_unusable(asked: Asked, ours: Told, theirs: Told) -> None:
     if asked.protocol != "TCP":
         raise StoreError(f"a test of {asked.protocol[:8]}", "of iperf3's tests only those of TCP are imported")
-    if not told.totals:
-        raise StoreError(f"nothing was measured: {_line(told.error) or 'it has no intervals'}")
-    if any(stream.payload_bytes > _MOST for _, streams in (*told.totals, *theirs.totals) for stream in streams):
+    if not ours.totals:
+        raise StoreError(f"nothing was measured: {_line(ours.error) or 'it has no intervals'}")
+    if any(stream.payload_bytes > _MOST for _, streams in (*ours.totals, *theirs.totals) for stream in streams):
         raise StoreError("more bytes than any test sends", "the file is damaged")
 
 
 def _measured(
-    output: Iperf3Output, asked: Asked, told: Told, theirs: Told, end: Ends, role: str, peer: str
+    output: Iperf3Output, asked: Asked, ours: Told, theirs: Told, end: Ends, role: str, peer: str
 ) -> tuple[TcpPlan, LegReadings, bool]:
-    """The plan, its leg, and True where the peer's part is not told by interval."""
-    way = _way(told, role)
-    interval_s, their_s = _interval_s(told), _interval_s(theirs)
+    """Return the plan, its leg, and True if the peer does not report by interval."""
+    last = ours.totals[-1][1]
+    sends = {stream.sends for stream in last}
+    way = Way.BIDIR if len(sends) > 1 else Way.FORWARD if (True in sends) == (role == "client") else Way.REVERSE
+    interval_s, their_s = _interval_s(ours), _interval_s(theirs)
     if way is Way.BIDIR and not REGULAR[0] * interval_s <= their_s <= REGULAR[1] * interval_s:
         theirs = replace(theirs, totals=[])  # a server has its own --interval, and a run has one
-    elif theirs.totals and all(one.sends for one in told.totals[-1][1]):
+    elif theirs.totals and False not in sends:
         interval_s = their_s
-    plan = _plan(told, asked, way, output, interval_s)
-    ends = {role: _readings(told), peer: _readings(theirs) if theirs.totals else _peer_of(told, end)}
+    addresses = [connection.remote_host for connection in output.start.connected]
+    six = any(":" in address and not address.startswith("::ffff:") for address in addresses)
+    plan = TcpPlan(
+        legs=(Leg(way, 6 if six else 4),),
+        streams=max(1, len(last) // 2 if way is Way.BIDIR else len(last)),
+        time_s=asked.duration or round(ours.length_s - ours.omit_s, 3),
+        interval_s=interval_s,
+        omit_s=round(ours.omit_s, 2),
+        pings=0,
+        engine="iperf3",
+    )
+    ends = {role: _readings(ours), peer: _readings(theirs) if theirs.totals else _peer_readings(ours, end)}
     leg = LegReadings(
         leg=plan.legs[0],
         began_s=0.0,
         client=tuple(ends["client"]),
         server=tuple(ends["server"]),
-        program=_programs(told, way),
-        error=_line(told.error) or None,
+        program=_programs(ours, way),
+        error=_line(ours.error) or None,
     )
     return plan, leg, not theirs.totals
 
 
-def _way(told: Told, role: str) -> Way:
-    sends = {stream.sends for stream in told.totals[-1][1]}
-    if len(sends) > 1:
-        return Way.BIDIR
-    return Way.FORWARD if (True in sends) == (role == "client") else Way.REVERSE
+def _interval_s(output: Told) -> float:
+    """Return the time between reports, once nothing more was omitted."""
+    ends = [0.0, *(end_s for end_s, _ in output.totals)]
+    return round(median([b - a for a, b in pairwise(ends) if a >= output.omit_s] or [1.0]), 2)
 
 
-def _interval_s(told: Told) -> float:
-    """Between what it printed, once nothing more was omitted."""
-    ends = [0.0, *(end_s for end_s, _ in told.totals)]
-    return round(median([b - a for a, b in pairwise(ends) if a >= told.omit_s] or [1.0]), 2)
+def _readings(output: Told) -> list[HostReading]:
+    """Return readings of the end that printed this output."""
+    begin = tuple(StreamCount(stream.stream, stream.sends, 0) for stream in output.totals[-1][1])
+    return [HostReading(0.0, begin), *(HostReading(at_s, streams) for at_s, streams in output.totals)]
 
 
-def _plan(told: Told, asked: Asked, way: Way, output: Iperf3Output, interval_s: float) -> TcpPlan:
-    addresses = [one.remote_host for one in output.start.connected]
-    six = any(":" in one and not one.startswith("::ffff:") for one in addresses)
-    streams = len(told.totals[-1][1])
-    return TcpPlan(
-        legs=(Leg(way, 6 if six else 4),),
-        streams=max(1, streams // 2 if way is Way.BIDIR else streams),
-        time_s=asked.duration or round(told.length_s - told.omit_s, 3),
-        interval_s=interval_s,
-        omit_s=round(told.omit_s, 2),
-        pings=0,
-        engine="iperf3",
-    )
-
-
-def _readings(told: Told) -> list[HostReading]:
-    """Readings of the end that printed it."""
-    begin = tuple(StreamCount(one.stream, one.sends, 0) for one in told.totals[-1][1])
-    return [HostReading(0.0, begin), *(HostReading(at_s, streams) for at_s, streams in told.totals)]
-
-
-def _peer_of(told: Told, end: Ends) -> list[HostReading]:
-    """The other end. What it received: what was sent. Of what it sent: the totals at its end, where they are told."""
-    last_s, last = told.totals[-1]
-    totals = dict(enumerate((one.sender for one in end.streams), start=1))
+def _peer_readings(ours: Told, end: Ends) -> list[HostReading]:
+    """Return readings of the other end: it received what we sent; what it sent is known at the end, if reported."""
+    last_s, last = ours.totals[-1]
+    totals = dict(enumerate((stream.sender for stream in end.streams), start=1))
     omitted: Mapping[int, int] = {}
-    found = []
-    for at_s, streams in ((0.0, tuple(replace(one, payload_bytes=0) for one in last)), *told.totals):
-        there = [StreamCount(one.stream, False, one.payload_bytes) for one in streams if one.sends]
-        sent = [one for one in streams if not one.sends]
-        if at_s in (0.0, told.omit_s):
-            omitted = {one.stream: one.payload_bytes for one in sent}
-            there += [StreamCount(one, True, payload, {"total_retrans": 0}) for one, payload in omitted.items()]
+    readings = []
+    for at_s, streams in ((0.0, tuple(replace(stream, payload_bytes=0) for stream in last)), *ours.totals):
+        there = [StreamCount(stream.stream, False, stream.payload_bytes) for stream in streams if stream.sends]
+        sent = [stream for stream in streams if not stream.sends]
+        if at_s in (0.0, ours.omit_s):
+            omitted = {stream.stream: stream.payload_bytes for stream in sent}
+            there += [StreamCount(number, True, payload, {"total_retrans": 0}) for number, payload in omitted.items()]
         elif at_s == last_s:
-            there += [_at_end(one.stream, totals.get(one.stream), omitted) for one in sent]
+            there += [_count_at_end(stream.stream, totals.get(stream.stream), omitted) for stream in sent]
         if there:
-            found.append(HostReading(at_s, tuple(there)))
-    return found
+            readings.append(HostReading(at_s, tuple(there)))
+    return readings
 
 
-def _at_end(stream: int, total: StreamTotals | None, omitted: Mapping[int, int]) -> StreamCount:
+def _count_at_end(stream: int, total: StreamTotals | None, omitted: Mapping[int, int]) -> StreamCount:
     """Count at the end. Payload not reported was not sent: the reading shows no more than the one before it."""
     payload, info = omitted.get(stream, 0) + max(0, int(total.bytes if total else 0)), {}
     if total is not None and total.retransmits is not None and 0 <= total.retransmits < _NO_RETRANSMITS:
@@ -218,18 +204,17 @@ def _at_end(stream: int, total: StreamTotals | None, omitted: Mapping[int, int])
     return StreamCount(stream, True, payload, info)
 
 
-def _programs(told: Told, way: Way) -> dict[str, dict[str, str]]:
+def _programs(ours: Told, way: Way) -> dict[str, dict[str, str]]:
     sender, receiver = ("server", "client") if way is Way.REVERSE else ("client", "server")
-    about = {"name": "iperf3", "version": told.about["version"]}
-    found = {host: dict(about) for host in ("client", "server")}
+    programs = {host: {"name": "iperf3", "version": ours.about["version"]} for host in ("client", "server")}
     for host, side in ((sender, "sender"), (receiver, "receiver")):
-        if (used := told.about.get(f"{side}_congestion")) is not None:
-            found[host]["congestion"] = used[:20]
-    return found
+        if (used := ours.about.get(f"{side}_congestion")) is not None:
+            programs[host]["congestion"] = used[:20]
+    return programs
 
 
-def _warnings(told: Told, end: Ends, role: str, peer: str, alone: bool) -> Iterator[RunWarning]:
-    sends = {stream.sends for stream in told.totals[-1][1]}
+def _warnings(ours: Told, end: Ends, role: str, peer: str, alone: bool) -> Iterator[RunWarning]:
+    sends = {stream.sends for stream in ours.totals[-1][1]}
     if alone and True in sends:
         whole = f"told as a whole, {format_bits(bps)}" if (bps := end.sum_received.bits_per_second) > 0 else "not told"
         text = f"what the {peer} received is {whole}; the intervals are what the {role} sent"

@@ -1,11 +1,12 @@
 """Imports trex-loadtest's JSON as a stored run: its rates, one a second, are added up to counters.
 
-What the file does not say is not made up: the asked rate is taken to be the one sent, nothing is known of the
-tester's own losses, and warnings say both. Format: what wejn/trex-loadtest-viz reads (see report/run/loadtest.py).
+Facts missing in the file are not made up: the rate asked for is taken to be the one sent, the tester's own losses are
+unknown, and warnings say both. Format: what wejn/trex-loadtest-viz reads (see report/run/loadtest.py).
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,33 +61,31 @@ Second = Mapping[int, PortRates]
 
 
 def dut_of_loadtest(document: Mapping[str, Any]) -> str | None:
-    """The DUT's name, which files of trexbench's export have; None in any other."""
-    told = document.get("vars")
-    name = told.get("dut") if isinstance(told, dict) else None
+    """Return the DUT's name, which files exported by trexbench have; None for any other file."""
+    name = values.get("dut") if isinstance(values := document.get("vars"), dict) else None
     return name if is_name(name) else None
 
 
 def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: str) -> RunResult:
-    """The run of such a file. dut: its name. written: when the file was, UTC, for one that has no times itself.
+    """Make the run of such a file. dut: its name; written: when the file was, UTC, used if it has no times itself.
 
     StoreError for any other file, and for one whose run cannot be analysed.
     """
-    told, seconds, started = _read_vars(document), _read_stats(document), _started(document, written)
-    directions = pair_directions(sorted(seconds[0]), bidir=not told.unidirectional)
+    given, seconds, started = _read_vars(document), _read_stats(document), _started(document, written)
+    directions = pair_directions(sorted(seconds[0]), bidir=not given.unidirectional)
     line_pps = _line_rate_pps(seconds, directions)
     frame_bytes = line_rate_bps / line_pps / 8 - L1_OVERHEAD_BYTES
     if not _FRAMES[0] <= frame_bytes <= _FRAMES[1]:
-        raise StoreError(
-            f"its utilisation means frames of {frame_bytes:.0f} B at {line_rate_bps:g} bit/s",
-            "say the ports' real speed with --speed",
-        )
+        what = f"its utilisation means frames of {frame_bytes:.0f} B at {line_rate_bps:g} bit/s"
+        raise StoreError(what, "say the ports' real speed with --speed")
     try:
-        plan = _plan(told, directions, line_rate_bps, frame_bytes, line_pps)
+        plan = _plan(given, directions, line_rate_bps, frame_bytes, line_pps)
     except ConfigError as error:
         raise StoreError(f"it cannot be judged: {error}") from None
     samples = tuple(_samples(plan, seconds))
-    whole = len(samples) - 1 >= _sending_s(plan)
-    stem, simulated = PurePath(told.profile_file).stem, told.simulated is True
+    length_s = round(plan.duration_s)  # to the end of the hold, with which the plan ends
+    whole = len(samples) - 1 >= length_s
+    stem, simulated = PurePath(given.profile_file).stem, given.simulated is True
     stem = stem.removesuffix("-simulated") if simulated else stem
     for what, called in (("the DUT's name", dut), ("profile_file", stem)):
         if not is_name(called):
@@ -97,7 +96,7 @@ def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: st
         started=started,
         finished=None,
         status=Status.COMPLETE if whole else Status.INCOMPLETE,
-        reason=None if whole else f"{len(samples) - 1} of {_sending_s(plan)} s are in the imported file",
+        reason=None if whole else f"{len(samples) - 1} of {length_s} s are in the imported file",
         simulated=simulated,
         command={
             "verb": plan.kind,
@@ -108,26 +107,26 @@ def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: st
         plan=plan,
         profiles={
             directions[0]: {
-                "name": told.profile_file,
+                "name": given.profile_file,
                 "mix": f"frames of {frame_bytes:.0f} B on average, by its utilisation of the line",
                 "mean_frame_bytes": frame_bytes,
-                "digest": f"imported {told.profile_file}",
+                "digest": f"imported {given.profile_file}",
             }
         },
         dut={"name": dut, "description": f"{dut}, imported from a trex-loadtest file"},
         generator={"kind": "trex-loadtest", "ports": list(plan.ports)},
         host={},
         samples=samples,
-        warnings=tuple(_warnings(seconds, plan)),
+        warnings=tuple(_warnings(len(seconds) - length_s)),
     )
 
 
 def _read_vars(document: Any) -> Vars:
-    told = document.get("vars") if isinstance(document, dict) else None
-    if not isinstance(told, dict) or not isinstance(document.get("stats"), dict):
+    values = document.get("vars") if isinstance(document, dict) else None
+    if not isinstance(values, dict) or not isinstance(document.get("stats"), dict):
         raise StoreError("not a trex-loadtest file", "it has objects `vars` and `stats`")
     try:
-        return convert(told, Vars)
+        return convert(values, Vars)
     except ValidationError as error:
         raise StoreError(f"vars: {error}", "not a trex-loadtest file, or a damaged one") from None
 
@@ -150,37 +149,40 @@ def _read_stats(document: Mapping[str, Any]) -> list[Second]:
 
 
 def _line_rate_pps(seconds: Sequence[Second], directions: tuple[Direction, ...]) -> float:
-    """From rates and their shares of the line; of the higher half of the rates, whose shares have the most digits."""
-    found = []
+    """Estimate the line rate from the higher half of the rates, whose shares of the line have the most digits."""
+    estimates = []
     for port in (second[direction.tx] for second in seconds for direction in directions):
         share = port.tx_util
         if type(share) in (int, float) and isfinite(share) and share > 0 and port.tx_pps > 0:
-            found.append((port.tx_pps, 100 * port.tx_pps / share))
-    if not found:
+            estimates.append((port.tx_pps, 100 * port.tx_pps / share))
+    if not estimates:
         raise StoreError("nothing was sent, or tx_util is missing", "without it the line rate is unknown")
-    found.sort()
-    return float(median(line for _, line in found[len(found) // 2 :]))
+    estimates.sort()
+    return float(median(line for _, line in estimates[len(estimates) // 2 :]))
 
 
 def _plan(
-    told: Vars, directions: tuple[Direction, ...], line_bps: float, frame_bytes: float, line_pps: float
+    given: Vars, directions: tuple[Direction, ...], line_bps: float, frame_bytes: float, line_pps: float
 ) -> Strategy:
-    target = min(told.rampup_target / 100, 1.0) * line_pps
+    target = min(given.rampup_target / 100, 1.0) * line_pps
     try:
-        warmup = parse_rate(str(told.warmup_mult)).to_pps(frame_bytes, line_bps)
+        warmup = parse_rate(str(given.warmup_mult)).to_pps(frame_bytes, line_bps)
     except ConfigError:
         warmup = MIN_OFFERED_PPS
     offers = tuple(Offer(d, line_bps, frame_bytes, line_pps, target, min(warmup, target)) for d in directions)
-    if told.rampup_duration:
-        return Ramp(offers, told.warmup_duration, told.hold_duration, 0.0, ramp_s=told.rampup_duration, confirm_s=0.0)
-    return Saturate(offers, told.warmup_duration, told.hold_duration, 0.0)
+    if given.rampup_duration:
+        return Ramp(
+            offers, given.warmup_duration, given.hold_duration, 0.0, ramp_s=given.rampup_duration, confirm_s=0.0
+        )
+    return Saturate(offers, given.warmup_duration, given.hold_duration, 0.0)
 
 
 def _samples(plan: Strategy, seconds: Sequence[Second]) -> Iterator[Sample]:
-    """Counters as sums of the rates until the end of the plan; a ramp-down is left out."""
+    """Add up the rates to counters until the end of the plan; a ramp-down is left out."""
     frame_bytes, totals = plan.offers[0].mean_frame_bytes, dict.fromkeys(plan.ports, (0.0, 0.0))
     silence = dict.fromkeys(plan.ports, PortRates(0.0, 0.0))
-    for at_s, second in enumerate([silence, *seconds[: _sending_s(plan)]]):
+    ends = {Phase.BASELINE: 0.0, Phase.WARMUP: plan.warmup_s, Phase.RAMP: plan.warmup_s + plan.length_s(Phase.RAMP)}
+    for at_s, second in enumerate([silence, *seconds[: round(plan.duration_s)]]):
         totals = {
             port: (sent + second[port].tx_pps, received + second[port].rx_pps)
             for port, (sent, received) in totals.items()
@@ -199,40 +201,27 @@ def _samples(plan: Strategy, seconds: Sequence[Second]) -> Iterator[Sample]:
         }
         asked = sum(second[port].tx_pps for port in plan.tx_ports) / len(plan.tx_ports)
         rates = dict.fromkeys(plan.directions, asked) if at_s else {}
-        yield Sample(_phase(plan, at_s), float(at_s), rates, Reading(ports))
+        phase = next((phase for phase, end_s in ends.items() if at_s <= end_s + 0.5), Phase.HOLD)
+        yield Sample(phase, float(at_s), rates, Reading(ports))
 
 
-def _sending_s(plan: Strategy) -> int:
-    """Seconds until the end of the hold, with which this plan ends."""
-    return round(plan.duration_s)
-
-
-def _phase(plan: Strategy, second: int) -> Phase:
-    ends = {Phase.BASELINE: 0.0, Phase.WARMUP: plan.warmup_s, Phase.RAMP: plan.warmup_s + plan.length_s(Phase.RAMP)}
-    return next((phase for phase, end_s in ends.items() if second <= end_s + 0.5), Phase.HOLD)
-
-
-def _warnings(seconds: Sequence[Second], plan: Strategy) -> list[RunWarning]:
-    found = [RunWarning("imported", _INTEGRATED), RunWarning("imported-asked", _NOT_ASKED)]
-    beyond = len(seconds) - _sending_s(plan)
-    if beyond > 0:
-        found.append(RunWarning("imported-tail", f"the last {beyond} s of the file are after the hold and left out"))
-    return found
+def _warnings(beyond_s: int) -> Iterator[RunWarning]:
+    yield RunWarning("imported", _INTEGRATED)
+    yield RunWarning("imported-asked", _NOT_ASKED)
+    if beyond_s > 0:
+        yield RunWarning("imported-tail", f"the last {beyond_s} s of the file are after the hold and left out")
 
 
 def _mode(stem: str) -> str:
-    """The mode in a name that `trexbench results export` gave; else the name itself."""
+    """Return the mode in a name that `trexbench results export` gave; else the name itself."""
     words = stem.split("-")
     ends = ("-".join(words[at:]) for at in range(1, len(words)))
     return next((end for end in ends if is_mode(end)), stem)
 
 
 def _started(document: Mapping[str, Any], written: str) -> str:
-    """When its first second began, from its first key."""
-    try:
-        first = float(next(iter(document["stats"])))
-    except (ValueError, OverflowError):
-        return written
-    if not 1e8 < first < 4e9:
-        return written
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(first - 1))
+    """Return when the first second began, by its key; else when the file was written."""
+    with contextlib.suppress(ValueError, OverflowError):
+        if 1e8 < (ended_s := float(next(iter(document["stats"])))) < 4e9:
+            return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ended_s - 1))
+    return written

@@ -1,9 +1,9 @@
 """results/rows/<suite>/<date>.parquet: the rows of one night, made of its documents; never the only copy of anything.
 
-Files of months that are over are merged into ``<year>-<month>.parquet``, and these into ``<year>.parquet``: ten years
-of a suite are some fifty files. A merged file never changes: what comes later makes a next version, such as
-``2026-01.2.parquet``, of which there can be but one, and which has all rows of the former. So what is in the last
-version stays in it, and only that is removed elsewhere. Needs pyarrow.
+Files of past months are merged into ``<year>-<month>.parquet``, and these into ``<year>.parquet``: ten years of a suite
+take some fifty files. A merged file never changes: later rows make a next version, such as ``2026-01.2.parquet``, which
+exists only once and has all rows of the former. So rows in the last version are safe, and only such rows are removed
+elsewhere. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _MADE_BY, _PARTIAL = b"trexbench", b"partial"
 
 @cache
 def _schema() -> pa.Schema:
-    """The columns of queries, ``digest`` of the document (BLAKE2b, 128 bits), and ``row``, from which rows are read."""
+    """Return the columns of queries, ``digest`` of the document (BLAKE2b, 128 bits), and ``row``, the row as JSON."""
     names = [*column_names(), *STORED_ONLY]
     fields = [pa.field(name, _TYPES.get(name, pa.string()), metadata={"unit": unit_of(name)}) for name in names]
     return pa.schema(fields, metadata={_MADE_BY: made_by()})
 
 
 def make_table(rows: Sequence[RunRow], digests: Sequence[str] | None = None) -> pa.Table:
-    """Return the table of these rows; with ``digests`` of their documents it can be stored."""
+    """Make a table of these rows; with ``digests`` of their documents it can be stored."""
     schema, columns = _schema(), columns_of(rows)
     for name in (name for name in columns if schema.field(name).type == pa.string()):
         columns[name] = [None if value is None else plain(str(value)) for value in columns[name]]
@@ -72,14 +72,14 @@ def make_table(rows: Sequence[RunRow], digests: Sequence[str] | None = None) -> 
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Replace the file as a whole; OSError where that fails."""
+    """Replace the whole file; OSError if that fails."""
     buffer = pa.BufferOutputStream()
     pq.write_table(table, buffer, compression="zstd", use_dictionary=True, write_page_checksum=True)
     files.replace_file(path, buffer.getvalue().to_pybytes())
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the file's columns; StoreError where it is damaged, or of another version."""
+    """Read the file's columns; StoreError if it is damaged, or of another version."""
     with naming(path):
         try:
             file = pq.ParquetFile(path, page_checksum_verification=True)
@@ -91,7 +91,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def read_whole(path: Path) -> pa.Table:
-    """Return a file that has all rows of its nights; StoreError as read_table, and where it may lack some."""
+    """Read a file that has all rows of its nights; StoreError as in read_table, and if it may lack some."""
     table = read_table(path)
     if _PARTIAL in table.schema.metadata:
         raise StoreError(f"{path}: made while a document could not be read, or in place of a damaged file")
@@ -99,7 +99,7 @@ def read_whole(path: Path) -> pa.Table:
 
 
 def is_newer(path: Path) -> bool:
-    """Test whether another version of trexbench made this file, which is not older."""
+    """Test whether another version of trexbench, no older than this one, made this file."""
     try:
         theirs, ours = (pq.read_schema(path).metadata or {}).get(_MADE_BY, b"{}"), _schema().metadata[_MADE_BY]
         return theirs != ours and age_of(theirs) >= age_of(ours)
@@ -108,12 +108,12 @@ def is_newer(path: Path) -> bool:
 
 
 def read_rows(path: Path, since: str | None = None, **wanted: str | None) -> list[RunRow]:
-    """Return rows as read_stored finds them; StoreError as there and as of decode_rows."""
+    """Read the rows that read_stored selects; StoreError as there and as in decode_rows."""
     return decode_rows(read_stored(path, since, **wanted), path)
 
 
 def read_stored(path: Path, since: str | None = None, **wanted: str | None) -> list[bytes]:
-    """Return rows, as JSON, with these values in columns, begun at ``since`` or later; StoreError as read_table."""
+    """Read rows, as JSON, with these values in columns, begun at ``since`` or later; StoreError as in read_table."""
     asked = {name: plain(value) for name, value in wanted.items() if value is not None}
     table = read_table(path, ["row", "started", *asked])
     stored: list[bytes] = table.column("row").to_pylist()
@@ -121,8 +121,8 @@ def read_stored(path: Path, since: str | None = None, **wanted: str | None) -> l
         columns = [(table.column(name).to_pylist(), value) for name, value in asked.items()]
         begun = table.column("started").to_pylist() if since is not None else [""] * len(stored)
         stored = [
-            one
-            for at, one in enumerate(stored)
+            row
+            for at, row in enumerate(stored)
             if begun[at] >= (since or "") and all(values[at] == value for values, value in columns)
         ]
     return stored
@@ -133,13 +133,11 @@ def write_night(
 ) -> tuple[Path, list[str]]:
     """Write the rows of these nights' documents, by default where those of the first belong.
 
-    Returns the file, and what could not be read: such a file is never merged. Documents that were removed have no rows.
-    is_partial: never to be merged, whatever could be read.
-    StoreError where a night cannot be read or the store cannot be reached, OSError for the disk.
+    Returns the file, and what could not be read: a file that lacks rows is never merged. Documents that were removed
+    have no rows. is_partial: never merge the file, whatever could be read.
+    StoreError if a night cannot be read or the store cannot be reached, OSError for the disk.
     """
-    rows: list[RunRow] = []
-    digests: list[str] = []
-    unread: list[str] = []
+    rows, digests, unread = list[RunRow](), list[str](), list[str]()
     for file in nights:
         night = read_night(file)
         path = path or rows_file(results, file.stem, night)
@@ -165,10 +163,7 @@ def write_night(
 
 
 def drop_removed(results: Path, path: Path) -> None:
-    """Drop the rows of documents that were removed, and the file with its last row.
-
-    StoreError as read_whole.
-    """
+    """Drop the rows of removed documents, and a file without any rows left; StoreError as in read_whole."""
     table = read_whole(path)
     places = table.column("path").to_pylist()
     there = {place: (results / place).exists() for place in places}
@@ -181,13 +176,12 @@ def drop_removed(results: Path, path: Path) -> None:
 
 
 def merge(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Merge the files of months and years that are over, and late ones; what was written, and what is gone.
+    """Merge the files of past months and years, and late ones; return the files written, and those removed.
 
-    A file goes only when a former call merged it: of two that merge at once the next version is one's only, and the
-    next call merges what that lacks.
+    A file is removed only if a former call merged it: if two merge at once, the next version is that of one, and the
+    next call merges what it lacks.
     """
-    written: list[Path] = []
-    gone: list[Path] = []
+    written, gone = list[Path](), list[Path]()
     for length in PERIODS:
         every = [path.name for path in folder.glob(f"*{ENDING}")]
         names = counting(every)
@@ -215,7 +209,7 @@ def merge(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _merge_into(folder: Path, period: str, former: str | None, parts: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Merge whole files of this version; the new file, and those whose rows were merged before.
+    """Merge whole files of this version; return the new file, and those whose rows were merged before.
 
     former: the last version of the merged file.
     """
@@ -238,7 +232,7 @@ def _merge_into(folder: Path, period: str, former: str | None, parts: Sequence[P
 
 
 def join(tables: Sequence[pa.Table]) -> pa.Table:
-    """One table of these; of a document that several have, the rows of the first."""
+    """Join tables; if several have a document's rows, those of the first count."""
     import pyarrow.compute as pc
 
     joined = tables[0]

@@ -21,9 +21,9 @@ from .nights import find_nights, page_name
 from .remote import has_parquet, store_of
 
 AGAINST_NIGHTS = BASELINE
-"""Nights before a regression with which it is compared."""
+"""Number of nights before a regression with which it is compared."""
 _BESIDE = ("{stem}.png", "{stem}.svg", "{stem}-efficiency.png", "{stem}.loadtest.json", "{stem}" + SUFFIX)
-"""Names of what is made of a run and lies beside it, and of the journal of a run that was killed."""
+"""Names of files made from a run, which lie beside it, and of the journal of a run that was killed."""
 
 
 def find_old(
@@ -32,16 +32,16 @@ def find_old(
     before: str | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
-    """Files below ``results`` of nights before a date, or before the last so many; none that cannot be read."""
+    """Find files below ``results`` of nights before a date, or before the last so many; none that cannot be read."""
     index = open_index(results, warn)
     rows = index.rows()
     for path, reason in index.problems():
         warn(f"not read: {results / path}: {reason}")
     nights = find_nights(results, warn)
     dates = {night.night for _, night in nights} | {row.night for row in rows if row.night}
-    found = sorted(dates or {night_of(row) for row in rows}, reverse=True)  # where no suite ran, days count as nights
+    ordered = sorted(dates or {night_of(row) for row in rows}, reverse=True)  # if no suite ran, days count as nights
     kept = keep_nights or 0
-    first = before if before is not None else found[kept - 1] if 0 < kept < len(found) else ""
+    first = before if before is not None else ordered[kept - 1] if 0 < kept < len(ordered) else ""
     old = list(dict.fromkeys(path for row in rows if night_of(row) < first for path in _files(results, row)))
     return old + [file for path, night in nights if night.night < first for file in _night_files(results, path)]
 
@@ -54,37 +54,36 @@ def find_old_nights(
     since: Mapping[bool, str],
     warn: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
-    """Files of the suite's nights before the last ``keep_nights`` that measured something; no others.
+    """Find files of the suite's nights before the last ``keep_nights`` that measured something.
 
     Simulated nights (True) and measured ones (False) are counted apart, those after ``tonight`` not at all. since: the
     night in which the oldest regression began that still stands; the nights that it is compared with stay as well. A
     night's runs come before its own file, and a run's pictures before the run: after a kill in between, the next call
     finds what is left.
     """
-    found_rows = open_index(results, warn).rows(suite=suite)
-    rows = [(row, row.night) for row in found_rows if row.suite == suite and row.night and is_date(row.night)]
+    every = open_index(results, warn).rows(suite=suite)
+    rows = [(row, row.night) for row in every if row.suite == suite and row.night and is_date(row.night)]
     measured: dict[bool, set[str]] = {False: set(), True: set()}
-    for row, night in rows:
+    for row, date in rows:
         if row.complete:
-            measured[row.cell.simulated].add(night)
+            measured[row.cell.simulated].add(date)
     first = {
         kind: _first_of_suite([date for date in dates if date <= tonight], keep_nights, since.get(kind))
         for kind, dates in measured.items()
     }
     oldest = min((first[kind] for kind, dates in measured.items() if dates), default="")
-    found: list[tuple[str, int, str, list[Path]]] = []
-    for row, night in rows:
-        if night < first[row.cell.simulated]:
-            found.append((night, 0, row.path, _files(results, row)))
-    for path, one in find_nights(results, warn, suite=suite):
+    old: list[tuple[str, int, str, list[Path]]] = [
+        (date, 0, row.path, _files(results, row)) for row, date in rows if date < first[row.cell.simulated]
+    ]
+    for path, night in find_nights(results, warn, suite=suite):
         # A night that knew no cells was neither simulated nor measured.
-        if one.suite == suite and one.night < (first[one.simulated] if one.cells else oldest):
-            found.append((one.night, 1, path.name, _night_files(results, path)))
-    return list(dict.fromkeys(path for *_, paths in sorted(found) for path in paths))  # a document may have many rows
+        if night.suite == suite and night.night < (first[night.simulated] if night.cells else oldest):
+            old.append((night.night, 1, path.name, _night_files(results, path)))
+    return list(dict.fromkeys(path for *_, paths in sorted(old) for path in paths))  # a document may have many rows
 
 
 def _first_of_suite(dates: Iterable[str], keep: int, since: str | None) -> str:
-    """The first of the nights that stay; empty where all do."""
+    """Return the first of the nights that stay; empty if all do."""
     nights = sorted(dates, reverse=True)
     if len(nights) < keep:
         return ""
@@ -94,7 +93,7 @@ def _first_of_suite(dates: Iterable[str], keep: int, since: str | None) -> str:
 
 
 def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) -> list[Path]:
-    """Remove these files, and the directories that they leave empty; the files that were removed."""
+    """Remove these files, and the directories that they leave empty; return the removed files."""
     gone = []
     for path in paths:
         try:
@@ -113,23 +112,20 @@ def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) ->
 
 
 def _files(results: Path, row: RunRow) -> list[Path]:
-    """A run's document, and before it what lies beside it: after a kill in between, the next call finds the rest."""
+    """List what lies beside a run's document, then that: after a kill in between, the next call finds the rest."""
     path = Path(row.path)
     beside = (path.with_name(name.format(stem=path.stem)) for name in _BESIDE)
-    return [*(one for one in beside if os.path.lexists(results / one)), path]
+    return [*(extra for extra in beside if os.path.lexists(results / extra)), path]
 
 
 def _night_files(results: Path, path: Path) -> list[Path]:
-    """A night's file, and before it the night's page."""
+    """List a night's page, then its file."""
     page = Path(page_name(path.stem))
     return [*([page] if os.path.lexists(results / page) else []), path.relative_to(results)]
 
 
 def _unlink(results: Path, path: Path) -> bool:
-    """Remove the file, and the directories that it leaves empty; False where there was none.
-
-    OSError for a link on the way.
-    """
+    """Remove the file, and the directories that it leaves empty; False if there was none, OSError for a link."""
     if path.is_absolute() or (results / path).parent.resolve() != results.resolve() / path.parent:
         raise OSError(0, "not inside the results")
     try:

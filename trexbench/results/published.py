@@ -1,6 +1,6 @@
-"""Nights that have ended: their rows are kept beside them, and where the results mirror a store, all is put there.
+"""Nights that have ended: their rows are kept beside them; if the results mirror a store, everything is put there.
 
-Needs pyarrow, as `parquet`, which see.
+Needs pyarrow, see `parquet`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ _NO_NIGHTS = "its nights are not there"
 
 
 def _nights_of(results: Path, store: Store | None, name: str) -> tuple[list[Path], list[str]]:
-    """The nights whose rows the file of this name has, and which of them cannot be read."""
-    path = Path(name)
-    suite, period = path.parent.name, period_of(name)
+    """Find the nights whose rows belong into the file of this name, and why some cannot be read."""
+    suite, period = Path(name).parent.name, period_of(name)
     if store is None:
         files = sorted((results / FOLDER).glob(f"{period[:10]}*-{suite}*.json"))
     else:
         found = store.find(FOLDER, period[:10])
-        there = {one: found[one] for one in sorted(found) if f"-{suite}" in one and one.endswith(".json")}
+        there = {path: found[path] for path in sorted(found) if f"-{suite}" in path and path.endswith(".json")}
         store.mirror_files(there)
-        files = [results / one for one in there]
+        files = [results / path for path in there]
     nights, unread = [], []
     for file in files:
         number = file.stem[len("2026-11-26-") + len(suite) :]
@@ -49,13 +48,11 @@ def _nights_of(results: Path, store: Store | None, name: str) -> tuple[list[Path
 def remake(
     results: Path, store: Store | None, name: str, warn: Warn, nights: Sequence[Path] = (), stamp: str | None = None
 ) -> bool:
-    """Make a file of rows of its nights' documents; False where there are none.
+    """Make a file of rows from its nights' documents; False if there are no nights.
 
-    stamp: of the store's file, which it stands for if every document could be read; else that is fetched again.
+    stamp: of the store's file, for which this one stands if every document could be read; else that is fetched again.
     """
-    unread = list[str]()
-    if not nights:
-        nights, unread = _nights_of(results, store, name)
+    nights, unread = (nights, list[str]()) if nights else _nights_of(results, store, name)
     if not nights:
         warn(f"{name} cannot be made anew: {(unread or [_NO_NIGHTS])[0]}")
         return False
@@ -74,10 +71,10 @@ def _warn_of(unread: Sequence[str], warn: Warn) -> None:
 
 
 def keep_night(results: Path, path: Path, warn: Warn) -> None:
-    """Keep the rows of the night of this file, and put it into the store that the results mirror.
+    """Keep the rows of this file's night, and put the night into the store that the results mirror.
 
-    What fails is a warning in a directory of results; of a store, StoreError, and the next night of this mirror tries
-    again, which warns of it and no more.
+    Without a store a failure is a warning. With one it is a StoreError; the next night of this mirror tries again, and
+    then only warns.
     """
     store = store_of(results)
     if store is None:
@@ -87,12 +84,12 @@ def keep_night(results: Path, path: Path, warn: Warn) -> None:
             refresh(results, warn, made.parent.name)
             _make_missing(results, made.parent, warn)
             merge(made.parent)
-            merge(made.parent)  # removes what the former has merged
-        except Exception as error:  # they are only a cache
+            merge(made.parent)  # removes the files that the first call merged
+        except Exception as error:  # rows are only a cache
             warn(f"the rows of {path} are not kept: {error}")
         return
     begun = find_nights(results, warn, is_begun_here=True)
-    for file in [path, *(one for one, night in begun if night.finished is not None and one != path)]:
+    for file in [path, *(other for other, night in begun if night.finished is not None and other != path)]:
         try:
             _put(results, store, file, warn)
         except (StoreError, OSError) as error:
@@ -102,7 +99,7 @@ def keep_night(results: Path, path: Path, warn: Warn) -> None:
 
 
 def refresh(results: Path, warn: Warn, suite: str = "*") -> None:
-    """Make a directory's rows fit its documents: anew where a file lacks some, is damaged or of another version."""
+    """Bring a directory's rows in line with its documents; remake files that are partial, damaged or outdated."""
     for path in sorted((results / ROWS).glob(f"{suite}/*{ENDING}")):
         try:
             drop_removed(results, path)
@@ -112,7 +109,7 @@ def refresh(results: Path, warn: Warn, suite: str = "*") -> None:
 
 
 def _make_missing(results: Path, folder: Path, warn: Warn) -> None:
-    """Make the rows of nights that have none, such as those from before pyarrow was there."""
+    """Make the rows of nights that have none, such as those from before pyarrow was installed."""
     there = {period_of(path.name) for path in folder.glob(f"*{ENDING}")}
     for file in sorted((results / FOLDER).glob(f"*-{folder.name}*.json")):
         name = file.stem[:10] + file.stem[11 + len(folder.name) :]
@@ -123,7 +120,7 @@ def _make_missing(results: Path, folder: Path, warn: Warn) -> None:
 
 
 def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
-    """Put a night into the store: its documents first, so that who sees the night finds them."""
+    """Put a night into the store: its documents first, so that whoever sees the night finds them."""
     night, name = read_night(path), path.relative_to(results).as_posix()
     before = store.read(name)
     if before is not None and decode(before).get("started") != night.started:
@@ -135,7 +132,7 @@ def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
     _warn_of(unread, warn)
     rows = made.relative_to(results).as_posix()
     if unread and store.read(rows) is not None:
-        store.mark(rows, "")  # the store's, which may have more, is fetched again
+        store.mark(rows, "")  # the store's file, which may have more, is fetched again
     else:
         store.replace(rows)
     store.replace(name) if before is not None else store.create(name)
@@ -143,18 +140,18 @@ def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
     there = store.find(folder.relative_to(results).as_posix())
     for other in folder.glob(f"*{ENDING}"):
         if not is_sent(other) or other.relative_to(results).as_posix() not in there:
-            other.unlink(missing_ok=True)  # it never arrived, or was removed: what is in it is not in the store
+            other.unlink(missing_ok=True)  # it never arrived, or was removed: its rows are not in the store
     store.mirror_files(there)
     _repair(results, store, there, warn)
     merged, gone = merge(folder)
     for path in merged:
         if not _create(store, path.relative_to(results).as_posix()):
-            path.unlink(missing_ok=True)  # another one made this version: the next night merges what it lacks
+            path.unlink(missing_ok=True)  # somebody else made this version: the next night merges what it lacks
     store.remove(path.relative_to(results).as_posix() for path in gone)
 
 
 def _create(store: Store, name: str) -> bool:
-    """Put the mirror's file in this place; False if another one is there."""
+    """Put the mirror's file in this place; False if a different one is there."""
     try:
         store.create(name)
     except StoreError:
@@ -165,13 +162,13 @@ def _create(store: Store, name: str) -> bool:
 
 
 def _repair(results: Path, store: Store, there: Mapping[str, str], warn: Warn) -> None:
-    """Make a next version of each merged file that is damaged in the store, or older, of its nights' documents."""
-    for name in filter(is_merged, counting({Path(one).name: one for one in there})):
+    """Make the next version of each merged file that is damaged or outdated in the store, from its documents."""
+    for name in filter(is_merged, counting(Path(path).name for path in there)):
         path = Path(next(iter(there))).with_name(name)
         with contextlib.suppress(StoreError):
             read_whole(results / path)
             continue
-        store.fetch([path.as_posix()], there)  # the copy may be torn, or one of rows made here
+        store.fetch([path.as_posix()], there)  # the copy may be torn, or have been made here
         try:
             read_whole(results / path)
         except StoreError as error:
@@ -189,6 +186,6 @@ def _repair(results: Path, store: Store, there: Mapping[str, str], warn: Warn) -
 
 
 def keep_judgement(results: Path, path: Path) -> None:
-    """Put a night of the store there once more, as it is now that it is judged; StoreError where that fails."""
+    """Put a night into its store once more, now that it is judged; StoreError if that fails."""
     if (store := store_of(results)) is not None:
         store.replace(path.relative_to(results).as_posix())

@@ -1,7 +1,7 @@
 """``--results s3://lab/results``: stored nights at an address that fsspec can read, and the directory that mirrors it.
 
-Everything is measured into, and read from, the mirror, a directory of this user: what is missing there is fetched as a
-whole file, a night that has ended is put there, see keep_night. Credentials are the library's own concern.
+Runs are measured into, and read from, the mirror, a directory of this user. A file missing there is fetched as a whole;
+a night that has ended is put into the store, see keep_night. Credentials are left to the library.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ INSTALL = "pip install 'trexbench[store]'"
 _MARK = ".store"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*")
 SENT_BEFORE_NS = 10**18
-"""Copies of the store's files are marked with a time before this, of 2001: it is made of their stamp there."""
+"""Copies of the store's files get a modification time before this (2001), derived from their stamp in the store."""
 _AT_ONCE = 64
-"""So many files are asked for together."""
+"""Number of files requested together."""
 _SSH = ("sftp:", "ssh:")
 ANSWER_S = 30.0
-"""An SSH connection on which an answer takes longer is lost."""
+"""An SSH connection on which an answer takes longer counts as lost."""
 _NO_NAMES = frozenset({"", ".", ".."})
 
 
@@ -42,7 +42,7 @@ def has_parquet() -> bool:
 
 
 def can_import(module: str) -> bool:
-    """Test whether this module is there and works, such as with this version of numpy."""
+    """Test whether this module is installed and works, for instance with this version of numpy."""
     try:
         import_module(module)
     except Exception:  # each library has errors of its own
@@ -51,25 +51,25 @@ def can_import(module: str) -> bool:
 
 
 def require_parquet(address: str) -> None:
-    """ConfigError where pyarrow does not work."""
+    """Raise ConfigError if pyarrow does not work."""
     if not has_parquet():
         raise ConfigError(f"results at {address.partition('://')[0]}:// need pyarrow", INSTALL)
 
 
 def is_inside(name: str) -> bool:
-    """Test whether a path is that of a file below any directory that it is joined to."""
+    """Test whether a path stays below any directory that it is joined to."""
     return _NO_NAMES.isdisjoint(name.split("/")) and "\0" not in name
 
 
 def place_of(results: str) -> Path:
-    """The directory of results at this place, of an address the mirror."""
+    """Return the directory of results at this place; the mirror if it is an address."""
     return mirror_of(results) if _ADDRESS.fullmatch(results) else Path(results)
 
 
 def mirror_of(address: str) -> Path:
-    """The mirror's directory, made where there is none; ConfigError for an address with a secret in it."""
+    """Return the mirror's directory, made if there is none; ConfigError for an address with a secret in it."""
     for package in ("fsspec", "pyarrow"):
-        if find_spec(package) is None:  # whether it works is seen where it is used: pyarrow takes long to import
+        if find_spec(package) is None:  # that it works is checked where it is used: pyarrow takes long to import
             raise ConfigError(f"results at {address.partition('://')[0]}:// need {package}", INSTALL)
     if "::" in address:
         raise ConfigError(f"--results {address.partition('::')[0]}:: chains file systems", "name one address")
@@ -86,9 +86,8 @@ def mirror_of(address: str) -> Path:
         if not (place / _MARK).exists():
             files.replace_file(place / _MARK, address.encode())
     except OSError as error:
-        raise StoreError(
-            f"{place} cannot be written: {error.strerror}", "name another directory with TREXBENCH_STATE_DIR"
-        ) from None
+        remedy = "name another directory with TREXBENCH_STATE_DIR"
+        raise StoreError(f"{place} cannot be written: {error.strerror}", remedy) from None
     return place
 
 
@@ -99,7 +98,7 @@ def _place(address: str) -> Path:
 
 
 def address_of(results: Path) -> str | None:
-    """The address of the store that this directory mirrors; None for a directory of its own."""
+    """Return the address of the store that this directory mirrors; None if it mirrors none."""
     try:
         address = (results / _MARK).read_text()
     except (OSError, UnicodeDecodeError):
@@ -108,13 +107,13 @@ def address_of(results: Path) -> str | None:
 
 
 def store_of(results: Path) -> Store | None:
-    """The store that this directory mirrors, opened; None for a directory of its own."""
+    """Open the store that this directory mirrors; None if it mirrors none."""
     address = address_of(results)
     return None if address is None else Store(address, results)
 
 
 def fetch_missing(path: Path) -> bool:
-    """Fetch a file that is not in its mirror, and test whether there is one; False outside of mirrors."""
+    """Fetch a file that is missing in its mirror; False if the store has none, or outside of mirrors."""
     for folder in path.parents:
         if (store := store_of(folder)) is not None:
             return store.fetch([path.relative_to(folder).as_posix()]) > 0
@@ -122,9 +121,9 @@ def fetch_missing(path: Path) -> bool:
 
 
 def fetch_together(results: Path, names: Iterable[str]) -> None:
-    """Fetch those of these files that are not in the mirror, many at a time; nothing outside of mirrors."""
+    """Fetch those of these files that are missing in the mirror, many at a time; nothing outside of mirrors."""
     if (store := store_of(results)) is not None:
-        with contextlib.suppress(StoreError):  # who reads them says so
+        with contextlib.suppress(StoreError):  # whoever reads them reports it
             store.fetch([name for name in names if not (results / name).exists()])
 
 
@@ -135,23 +134,23 @@ _opened: dict[str, tuple[Any, str]] = {}
 def _open(address: str) -> tuple[Any, str]:
     if address in _opened:
         return _opened[address]
-    with _saying(address):
+    with _as_store_error(address):
         import fsspec
 
         options = {"host_key_policy": _known_hosts_only()} if address.startswith(_SSH) else {}
         system, root = fsspec.core.url_to_fs(address, skip_instance_cache=True, **options)
         if options:
-            system.client.get_transport().set_keepalive(60)  # between a night's begin and its end nothing else is sent
+            system.client.get_transport().set_keepalive(60)  # nothing else is sent until the night ends
             system.ftp.get_channel().settimeout(ANSWER_S)
         return _opened.setdefault(address, (system, root.rstrip("/")))
 
 
 _turns: dict[str, AbstractContextManager[Any]] = {}
-"""Locks of SSH addresses: of two threads that ask at once, paramiko drops one's answer."""
+"""Locks of SSH addresses: if two threads ask at once, paramiko drops the answer to one."""
 
 
 def _forget_lost(address: str, error: Exception) -> None:
-    """Open the address anew next time, unless its SSH connection works: each new one would stay beside the former."""
+    """Have the address opened anew next time, unless its SSH connection works: the former one would stay open."""
     opened = _opened.get(address)
     if opened is not None and address.startswith(_SSH):
         channel = opened[0].ftp.get_channel()
@@ -162,7 +161,7 @@ def _forget_lost(address: str, error: Exception) -> None:
 
 
 def _known_hosts_only() -> Any:
-    """A policy of paramiko: fsspec would trust any host."""
+    """Return a policy for paramiko: fsspec would trust any host."""
     import paramiko
 
     known = paramiko.HostKeys()
@@ -179,57 +178,55 @@ def _known_hosts_only() -> Any:
 
 
 class Store:
-    """Files at an address, each by its path below it; StoreError where it cannot be reached."""
+    """Files at an address, each by its path below it; StoreError if it cannot be reached."""
 
     def __init__(self, address: str, mirror: Path) -> None:
         self.address, self.mirror = address, mirror
         self._system, self._root = _open(address)
+        protocol = self._system.protocol
+        self._protocols: tuple[str, ...] = (protocol,) if isinstance(protocol, str) else tuple(protocol)
 
     def find(self, folder: str, *begins: str) -> dict[str, str]:
-        """Every file below the folder, with a stamp that changes when it does; begins: of the names of files in it."""
-        place, found = self._at(folder), dict[str, Mapping[str, Any]]()
-        with _saying(self.address), contextlib.suppress(FileNotFoundError):
+        """List the files below the folder, with stamps that change when they do; begins: of the names in it."""
+        place, found = self._path(folder), dict[str, Mapping[str, Any]]()
+        with _as_store_error(self.address), contextlib.suppress(FileNotFoundError):
             self._system.invalidate_cache()
             if "file" in self._protocols:
                 found = _find_local(place, begins)
             elif not begins:
-                walking = {} if "s3" in self._protocols else {"on_error": "raise"}  # else a lost connection is empty
+                # without "raise", a lost connection would read as an empty folder
+                walking = {} if "s3" in self._protocols else {"on_error": "raise"}
                 found = self._system.find(place, detail=True, **walking)
             elif "s3" in self._protocols:
                 for begin in begins:
                     found |= self._system.find(place, detail=True, prefix=begin)
             else:
-                names = [name.rpartition("/")[2] for name in self._system.ls(place, detail=False)]
-                places = [f"{place}/{name}" for name in names if name.startswith(begins)]
-                found = {one: self._system.info(one) for one in places}
+                names = [path.rpartition("/")[2] for path in self._system.ls(place, detail=False)]
+                paths = [f"{place}/{name}" for name in names if name.startswith(begins)]
+                found = {path: self._system.info(path) for path in paths}
         cut = len(self._root.lstrip("/")) + 1
-        there = {place.lstrip("/")[cut:]: _stamp(about) for place, about in found.items()}
+        there = {path.lstrip("/")[cut:]: _stamp(about) for path, about in found.items()}
         return {name: stamp for name, stamp in there.items() if is_inside(name)}
 
-    def _at(self, name: str) -> str:
-        """The file's place; StoreError for one outside, which documents of others may name."""
+    def _path(self, name: str) -> str:
+        """Return the file's place; StoreError for one outside, which documents of others may name."""
         if not is_inside(name):
             raise StoreError(f"{self.address}: {name!r} is not the path of a file below it", "remove what names it")
         return f"{self._root}/{name}"
 
-    @property
-    def _protocols(self) -> Sequence[str]:
-        protocol = self._system.protocol
-        return (protocol,) if isinstance(protocol, str) else tuple(protocol)
-
     def mirror_files(self, found: Mapping[str, str]) -> None:
-        """Fetch those that are not in the mirror as they are now; what was made there, and is not sent, stays."""
+        """Fetch the files of which the mirror has no current copy; what was made there, and is not sent, stays."""
         marks = {name: files.written_ns(self.mirror / name) for name in found}
         stale = [name for name, mark in marks.items() if mark != _time_of(found[name]) and mark < SENT_BEFORE_NS]
         self.fetch(stale, found)
 
     def mark(self, name: str, stamp: str) -> None:
-        """Note that the mirror's file is what has this stamp in the store."""
+        """Note that the mirror's file equals the one with this stamp in the store."""
         with contextlib.suppress(FileNotFoundError):
             os.utime(self.mirror / name, ns=(_time_of(stamp),) * 2)
 
     def fetch(self, names: Sequence[str], stamps: Mapping[str, str] | None = None) -> int:
-        """Fetch these files into the mirror; the number of those that there are.
+        """Fetch these files into the mirror, and return how many of them exist.
 
         stamps: of each file in the store. A copy appears together with its mark, but may not outlast a loss of power.
         """
@@ -249,15 +246,15 @@ class Store:
         return there
 
     def _read(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the content of each of these files that there is."""
-        if len(names) == 1:  # of one, ``cat`` asks first whether it is a pattern
+        """Yield each of these files that exists, with its content."""
+        if len(names) == 1:  # for one, ``cat`` would first ask whether it is a pattern
             data = self.read(names[0])
             yield from () if data is None else [(names[0], data)]
             return
-        places = {name: self._at(name) for name in names}
-        with _saying(self.address):
+        places = {name: self._path(name) for name in names}
+        with _as_store_error(self.address):
             read = self._system.cat([*places.values()], on_error="return")
-            by_place = {str(place).lstrip("/"): data for place, data in read.items()}  # some leave out the slash
+            by_place = {str(place).lstrip("/"): data for place, data in read.items()}  # some systems omit the slash
             for name in names:
                 data = by_place.get(places[name].lstrip("/"), FileNotFoundError())
                 if isinstance(data, bytes):
@@ -266,30 +263,30 @@ class Store:
                     raise data
 
     def read(self, name: str) -> bytes | None:
-        """The file's content; None where there is none."""
-        with _saying(self.address):
+        """Return the file's content; None if there is no file."""
+        with _as_store_error(self.address):
             try:
-                return bytes(self._system.cat_file(self._at(name)))
+                return bytes(self._system.cat_file(self._path(name)))
             except FileNotFoundError:
                 return None
 
     def replace(self, name: str) -> None:
         """Put the mirror's file in this place."""
         self.write(name, self._mirrored(name))
-        with _saying(self.address):
+        with _as_store_error(self.address):
             self._system.invalidate_cache()
-            self.mark(name, _stamp(self._system.info(self._at(name))))
+            self.mark(name, _stamp(self._system.info(self._path(name))))
 
     def _mirrored(self, name: str) -> bytes:
-        self._at(name)  # raises
-        with _saying(self.address):
+        self._path(name)  # raises
+        with _as_store_error(self.address):
             return (self.mirror / name).read_bytes()
 
     def write(self, name: str, data: bytes) -> None:
         """Put this content in the place, whatever is there."""
         self._make_folder(name)
-        with _saying(self.address):
-            place = self._at(name)
+        with _as_store_error(self.address):
+            place = self._path(name)
             if "file" in self._protocols:
                 files.replace_file(Path(place), data)
             elif "sftp" in self._protocols:
@@ -298,7 +295,7 @@ class Store:
                 self._system.pipe_file(place, data)
 
     def _rename(self, data: bytes, place: str, rename: Callable[[str, str], None]) -> None:
-        """Write a file of another name beside the place, and rename it."""
+        """Write a file with another name beside the place, and rename it."""
         temporary = f"{place}.{uuid4().hex}.tmp"
         try:
             self._system.pipe_file(temporary, data)
@@ -309,9 +306,9 @@ class Store:
             raise
 
     def create(self, name: str) -> None:
-        """Put the mirror's file in this place unless there is one, which must be the same; StoreError for another.
+        """Put the mirror's file in this place unless the same one is there; StoreError for a different one.
 
-        The mirror's is marked as sent, with no stamp of the store's, which would be one more request.
+        The mirror's file is marked as sent, without the store's stamp, which would take one more request.
         """
         if not self.write_new(name, self._mirrored(name)):
             remedy = f"remove that, or {self.mirror / name}"
@@ -319,11 +316,11 @@ class Store:
         self.mark(name, "")
 
     def write_new(self, name: str, data: bytes) -> bool:
-        """Put this content in the place; False if there is another, True also if it is there, as by an earlier try."""
+        """Put this content in the place; False if other content is there. The same, as of an earlier try, is fine."""
         self._make_folder(name)
-        with _saying(self.address):
+        with _as_store_error(self.address):
             try:
-                self._create(self._at(name), data)
+                self._create(self._path(name), data)
             except FileExistsError:
                 return self.read(name) == data
         return True
@@ -335,7 +332,7 @@ class Store:
             self._system.pipe_file(place, data, mode="create")  # S3: If-None-Match
         elif "sftp" in self._protocols:
             try:
-                self._rename(data, place, self._system.ftp.rename)  # of OpenSSH: fails where there is one
+                self._rename(data, place, self._system.ftp.rename)  # which fails with OpenSSH if there is a file
             except OSError:
                 if not self._system.exists(place):
                     raise
@@ -344,7 +341,7 @@ class Store:
             self.check()  # raises
 
     def check(self) -> None:
-        """StoreError where no night can be put: of the wrong kind, or not to be reached."""
+        """Raise StoreError if no night can be put here: the wrong kind of address, or one that cannot be reached."""
         require_parquet(self.address)
         if not {"file", "s3", "memory", "sftp"} & {*self._protocols}:
             what = f"{self._protocols[0]}:// cannot create a file only where there is none"
@@ -354,12 +351,12 @@ class Store:
             raise StoreError(f"{self.address}: there is no bucket {bucket}", "make it, or check the address")
 
     def check_there(self) -> None:
-        """StoreError where nothing is at the address: it may be mistyped."""
+        """Raise StoreError if nothing is at the address: it may be mistyped."""
         if not self._is_there(self._root):
             raise StoreError(f"{self.address}: nothing is there", "check the address; the first night makes it")
 
     def _is_there(self, place: str) -> bool:
-        with _saying(self.address):
+        with _as_store_error(self.address):
             self._system.invalidate_cache()
             try:
                 return bool(self._system.info(place))
@@ -368,19 +365,19 @@ class Store:
 
     def _make_folder(self, name: str) -> None:
         if "s3" not in self._protocols:
-            with _saying(self.address):
-                self._system.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
+            with _as_store_error(self.address):
+                self._system.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files; those that are not there are gone already."""
-        with _saying(self.address):
+        """Remove files, as far as they are there."""
+        with _as_store_error(self.address):
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
-                    self._system.rm_file(self._at(name))
+                    self._system.rm_file(self._path(name))
 
 
 def _find_local(folder: str, begins: tuple[str, ...] = ()) -> dict[str, Mapping[str, Any]]:
-    """Every file below the folder, in a small part of the time that fsspec takes; begins: of the names in it."""
+    """List the files below the folder, much faster than fsspec does; begins: of the names in it."""
     found: dict[str, Mapping[str, Any]] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -400,13 +397,13 @@ def _stamp(about: Mapping[str, Any]) -> str:
 
 
 def _time_of(stamp: str) -> int:
-    """A time in nanoseconds that marks a copy of the file with this stamp."""
+    """Return the time in nanoseconds that marks a copy of the file with this stamp."""
     return int.from_bytes(sha256(stamp.encode()).digest(), "big") % SENT_BEFORE_NS
 
 
 @contextlib.contextmanager
-def _saying(address: str) -> Iterator[None]:
-    """Make one line of what any of these libraries raises."""
+def _as_store_error(address: str) -> Iterator[None]:
+    """Turn what any of these libraries raises into one line."""
     turn = _turns.setdefault(address, threading.RLock()) if address.startswith(_SSH) else contextlib.nullcontext()
     with turn:
         try:

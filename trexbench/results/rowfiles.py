@@ -1,6 +1,6 @@
 """Files of rows: their names, the rows in them as JSON, and a date's rows of all suites in one file of a mirror.
 
-Without pyarrow, which takes longer to import than a night's rows to read.
+Uses no pyarrow, which takes longer to import than a night's rows take to read.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .store import make_directory, safe_name
 
 ROWS, ENDING = "rows", ".parquet"
 PERIODS = (7, 4)
-"""Lengths of the names of merged files: of a month, of a year."""
+"""Lengths of the names of merged files: a month's, a year's."""
 STORED_ONLY = ("digest", "row")
-"""Columns of the files that queries do not have."""
+"""Columns of the files that queries lack."""
 _rows = msgspec.json.Decoder(list[RunRow])
 
 
 def made_by() -> str:
-    """The version of what rows hold; those of another one are made anew."""
+    """Return the version of what rows hold; files of another version are made anew."""
     return json.dumps({"analysis": ANALYSIS_VERSION, "columns": [*column_names(), *STORED_ONLY]})
 
 
 def age_of(made: bytes) -> tuple[int, int]:
-    """Return what is greater for a newer version of what rows hold; ValueError, LookupError or TypeError for others."""
+    """Return a value that grows with the version of what rows hold; ValueError, LookupError or TypeError for damage."""
     about = json.loads(made)
     return int(about["analysis"]), len(about["columns"])
 
@@ -47,18 +47,19 @@ def folder_of(results: Path, suite: str) -> Path:
 
 
 def rows_file(results: Path, stem: str, night: Night) -> Path:
-    """The place of the rows of the night whose file has this stem."""
+    """Return the place for the rows of the night whose file has this stem."""
     number = stem.removeprefix(f"{night.night}-{safe_name(night.suite, '._-')}")
     return folder_of(results, night.suite) / f"{night.night}{number}{ENDING}"
 
 
 def documents_of(night: Night) -> list[str]:
-    """Paths of the night's documents, also of runs that ended early."""
-    return [*dict.fromkeys(one.path for cell in night.cells for one in cell.attempts if one.path is not None)]
+    """List the paths of the night's documents, also of runs that ended early."""
+    attempts = (attempt for cell in night.cells for attempt in cell.attempts)
+    return [*dict.fromkeys(attempt.path for attempt in attempts if attempt.path is not None)]
 
 
 def period_of(name: str) -> str:
-    """The date, the month or the year of a file: of ``2026-01.2.parquet`` 2026-01."""
+    """Return the date, month or year of a file: 2026-01 for ``2026-01.2.parquet``."""
     return name.rpartition("/")[2].removesuffix(ENDING).partition(".")[0]
 
 
@@ -67,39 +68,39 @@ def is_merged(name: str) -> bool:
 
 
 def version_of(name: str) -> int:
-    """The version of a merged file: that without a number is the first."""
+    """Return the version of a merged file; 1 if its name has no number."""
     number = name.removesuffix(ENDING).partition(".")[2]
     return int(number) if is_merged(name) and number.isdecimal() else 1
 
 
 def next_version(name: str) -> str:
-    """The name of the file that takes the place of this one of a month or a year."""
+    """Return the name of the file that replaces this one of a month or a year."""
     return f"{period_of(name)}.{version_of(name) + 1}{ENDING}"
 
 
 def counting(names: Iterable[str]) -> list[str]:
-    """The names of files that count, in the order in which they do: nights, months, years, of these the last version.
+    """List the files that count, in order of precedence: nights, months, years; of each only the last version.
 
-    Of a document that several have, the rows of the first count.
+    If several files have a document's rows, those of the first count.
     """
     dated = [name for name in names if name.endswith(ENDING) and name[:1].isdigit()]
     last = {period_of(name): name for name in sorted(dated, key=version_of)}
-    return [last[period] for period in sorted(last, key=lambda one: (-min(len(one), 10), one))]
+    return [last[period] for period in sorted(last, key=lambda period: (-min(len(period), 10), period))]
 
 
 def overlap(names: Iterable[str]) -> bool:
     """Test whether several of these files may have the same rows."""
     periods = {*map(period_of, names)}
-    return any(one[:length] in periods - {one} for one in periods for length in PERIODS)
+    return any(period[:length] in periods - {period} for period in periods for length in PERIODS)
 
 
 def decode_rows(stored: Sequence[bytes], path: Path) -> list[RunRow]:
-    """Rows of JSON objects; StoreError, which names the file, for damage and documents that would lie elsewhere."""
+    """Decode rows of JSON objects; StoreError, which names the file, for damage and for paths outside the results."""
     with naming(path):
         data = b"[" + b",".join(stored) + b"]"
         try:
             rows = _rows.decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):  # of a row that only json can read, if any
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):  # some rows only json can read
             try:
                 rows = [msgspec.convert(values, RunRow) for values in json.loads(data)]
             except (ValueError, TypeError, msgspec.MsgspecError) as error:
@@ -115,17 +116,17 @@ class DayHead(msgspec.Struct, frozen=True):
 
     made_by: str
     files: dict[str, int]
-    """When the files of rows were written that it was made of, by their paths."""
+    """Path of each file of rows that it was made of -> when that was written."""
     last: str
-    """The begin of its last run."""
+    """When its last run began."""
     digest: str
-    """Digest of the rest: the rows, packed."""
+    """Digest of the rest: the compressed rows."""
 
 
 def read_day(path: Path, written_ns: Mapping[str, int], since: str) -> list[RunRow] | None:
-    """Return a date's rows, none if its last run began before ``since``; None where they must be made anew.
+    """Read a date's rows, none if its last run began before ``since``; None if they must be made anew.
 
-    written_ns: of the files of rows that there are now.
+    written_ns: of the files of rows that exist now.
     """
     try:
         with path.open("rb") as file:
@@ -142,7 +143,7 @@ def read_day(path: Path, written_ns: Mapping[str, int], since: str) -> list[RunR
 
 
 def write_day(path: Path, written_ns: Mapping[str, int], stored: Sequence[bytes], last: str) -> None:
-    """Write a date's file, which read_day reads. What hinders that costs no more than time."""
+    """Write a date's file for read_day. A failure costs no more than time."""
     packed = zlib.compress(b",".join(stored), 1)
     head = DayHead(made_by(), {**written_ns}, last, digest_of(packed).decode())
     line = msgspec.json.encode(head) + b"\n"

@@ -1,6 +1,6 @@
 """Small files that all testers of a fleet share: in their directory of results, or in the store that it mirrors.
 
-OSError where a directory cannot be read or written, StoreError of a store.
+OSError if a directory cannot be read or written, StoreError if a store cannot.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class SharedFiles(Protocol):
     """The files of a folder."""
 
     def names(self) -> list[str]:
-        """Names of the files and folders directly in it; none where there is no folder."""
+        """List the files and folders directly in it; none if there is no folder."""
 
     def read(self, name: str) -> bytes | None:
-        """The file's content; None where there is none."""
+        """Return the file's content; None if there is no file."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write the file if there is none; False if there is."""
+        """Write the file; False if there is one already."""
 
     def replace(self, name: str, data: bytes) -> None: ...
 
@@ -68,7 +68,7 @@ class _InDirectory:
 
 
 class _InStore:
-    """wait_s: each request takes no longer, or fails; it may still be done later."""
+    """wait_s: a request that takes longer fails, though it may still be carried out."""
 
     def __init__(self, mirror: Path, folder: str, wait_s: float | None) -> None:
         self._mirror, self._folder, self._wait_s = mirror, folder, wait_s
@@ -94,9 +94,9 @@ class _InStore:
 
 
 def shared_files(folder: Path, mode: int = 0o777, wait_s: float | None = None, is_here: bool = False) -> SharedFiles:
-    """The files of this folder, which where it lies in the mirror of a store are that store's.
+    """Return the files of this folder; those of the store if the folder lies in a store's mirror.
 
-    mode: of a directory that is made. wait_s: the store is waited for so long. is_here: in the mirror all the same.
+    mode: of a directory that is made. wait_s: maximum wait for the store. is_here: use the mirror's own files.
     """
     for results in folder.parents:
         if not is_here and address_of(results) is not None:
@@ -105,7 +105,7 @@ def shared_files(folder: Path, mode: int = 0o777, wait_s: float | None = None, i
 
 
 def ask_store(mirror: Path, do: Callable[[Store], T], wait_s: float | None = None) -> T:
-    """Do it with the store of this mirror; StoreError where that takes too long, though it may still be done."""
+    """Call ``do`` with the store of this mirror; StoreError if that takes too long, though it may still succeed."""
     ended = queue.SimpleQueue[tuple[T | None, BenchError | None]]()
 
     def work() -> T:
@@ -123,9 +123,9 @@ def ask_store(mirror: Path, do: Callable[[Store], T], wait_s: float | None = Non
         return work()
     threading.Thread(target=answer, name="store", daemon=True).start()
     try:
-        found, error = ended.get(timeout=wait_s)
+        result, error = ended.get(timeout=wait_s)
     except queue.Empty:
         raise StoreError(f"{address_of(mirror)} does not answer within {wait_s:g} s") from None
     if error is not None:
         raise error
-    return found  # type: ignore[return-value]  # None only where that is the answer
+    return result  # type: ignore[return-value]  # None only where that is the answer

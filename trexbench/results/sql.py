@@ -1,4 +1,4 @@
-"""Asks stored rows in DuckDB's SQL: whatever the statement says, it can only read the tables."""
+"""Queries stored rows in DuckDB's SQL: whatever the statement says, it can only read the tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN = (int, float, str, bytes)
 def ask(
     sql: str, runs: Sequence[RunRow] | Sequence[Path], problems: Sequence[tuple[str, str]]
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Column names and rows of a SELECT on the tables ``runs`` and ``problems``. runs: rows, or Parquet files of them.
+    """Run a SELECT on the tables ``runs`` (rows, or Parquet files of them) and ``problems``: column names and rows.
 
     ConfigError for any other statement, and for a query that takes longer than QUERY_S.
     """
@@ -49,11 +49,11 @@ def ask(
 
 
 def _fill(db: Any, runs: Sequence[RunRow] | Sequence[Path], problems: Sequence[tuple[str, str]]) -> None:
-    paths = [str(one) for one in runs if isinstance(one, Path)]
+    paths = [str(path) for path in runs if isinstance(path, Path)]
     if paths:
         db.read_parquet(paths).select(*column_names()).create_view("runs")
     else:
-        db.register("rows", make_table([one for one in runs if isinstance(one, RunRow)]))
+        db.register("rows", make_table([row for row in runs if isinstance(row, RunRow)]))
         db.execute("CREATE VIEW runs AS SELECT * FROM rows")
     texts = {"path": [path for path, _ in problems], "reason": [reason for _, reason in problems]}
     db.register("problems", pa.table(texts, schema=pa.schema([("path", pa.string()), ("reason", pa.string())])))
@@ -64,7 +64,7 @@ def _fill(db: Any, runs: Sequence[RunRow] | Sequence[Path], problems: Sequence[t
 
 
 def _plain(value: Any) -> Any:
-    """Dates, decimals and lists as text; truth as a number, as SQLite has it."""
+    """Turn dates, decimals and lists into text, and truth into a number, as SQLite does."""
     if isinstance(value, bool):
         return int(value)
     return value if value is None or isinstance(value, _PLAIN) else str(value)

@@ -1,6 +1,6 @@
-"""Rows of a store: files of rows are fetched into the mirror and read there; lost ones are made of the documents.
+"""Rows of a store: files of rows are fetched into the mirror and read there; lost ones are made from the documents.
 
-Needs pyarrow only where a file of rows is read: the last nights are read from a file for each date, see rowfiles.
+Needs pyarrow only to read a file of rows: the last nights are read from a file for each date, see rowfiles.
 """
 
 from __future__ import annotations
@@ -41,53 +41,53 @@ R = TypeVar("R")
 Warn = Callable[[str], None]
 MANY = 10_000
 DAYS = "days"
-"""Below a mirror: a file for each of the last dates."""
+"""Folder below a mirror with a file for each of the last dates."""
 _LATE_DAYS = 2
-"""A night's runs begin so many days after its date at most."""
+"""Maximum number of days after its date on which a night's runs begin."""
 
 
 def read_stored_rows(
     results: Path, store: Store, warn: Warn, since: str | None = None, limit: int | None = None, **wanted: str | None
 ) -> list[RunRow]:
-    """The store's rows, oldest first; limit: the newest so many; wanted: values of columns."""
+    """Read the store's rows, oldest first. limit: only the newest so many; wanted: values of columns."""
     mirror = _Mirror(results, store, warn, wanted.get("suite"), since)
     by_date = since is not None and wanted.get("suite") is None
     parts = mirror.read_days(since or "") if by_date else mirror.read(lambda path: _read_rows(path, since, **wanted))
     with without_collection():
         rows = tuple(_each_once(parts) if mirror.overlaps else (row for part in parts for row in part))
-        # Rows live as long as the command, and have no circles: each search among them takes a second. Once only, since
-        # a page that is made again would leave its circles for ever.
+        # Rows live as long as the command, and have no cycles: each collection among them takes a second. Once only,
+        # since the cycles of a page that is made again would never be collected.
         if len(rows) >= MANY and not gc.get_freeze_count():
             gc.freeze()
     return Index({"": IndexEntry("", rows)}, ()).rows(since=since, limit=limit, **wanted)
 
 
 def newest_row(results: Path, store: Store, warn: Warn) -> RunRow | None:
-    """The run that began last of those of the last nights."""
+    """Find the run that began last, among those of the last nights."""
     last = max((Path(name).stem[:10] for name in store.find(ROWS)), default="")
     rows = (row for part in _Mirror(results, store, warn, since=last).read(_read_rows) for row in part)
     return max(rows, key=lambda row: (row.started, night_of(row), row.path), default=None)
 
 
 def current_files(results: Path, store: Store, warn: Warn) -> list[Path]:
-    """Files in the mirror that together have the store's rows, each row once."""
+    """List files in the mirror that together have the store's rows, each row once."""
     from .parquet import join, read_table, write_table
 
     def read(path: Path) -> Path:
         read_table(path, column_names())
         return path
 
-    found: list[Path] = []
-    for folder, some in groupby(_Mirror(results, store, warn).read(read), lambda path: path.parent):
-        paths = [*some]
+    files: list[Path] = []
+    for folder, in_folder in groupby(_Mirror(results, store, warn).read(read), lambda path: path.parent):
+        paths = [*in_folder]
         if overlap(path.name for path in paths):
             joined = make_directory(results / DAYS) / f"{folder.name}{ENDING}"
             write_table(joined, join([read_table(path) for path in paths]))
             paths = [joined]
-        found += paths
-    for old in {*(results / DAYS).glob(f"*{ENDING}")} - {*found}:
+        files += paths
+    for old in {*(results / DAYS).glob(f"*{ENDING}")} - {*files}:
         old.unlink(missing_ok=True)
-    return found
+    return files
 
 
 def _read_rows(path: Path, since: str | None = None, **wanted: str | None) -> list[RunRow]:
@@ -97,7 +97,7 @@ def _read_rows(path: Path, since: str | None = None, **wanted: str | None) -> li
 
 
 def _read_both(path: Path) -> tuple[list[bytes], list[RunRow]]:
-    """A file's rows, also as they are stored."""
+    """Read a file's rows, both as they are stored and decoded."""
     from .parquet import read_stored
 
     stored = read_stored(path)
@@ -105,7 +105,7 @@ def _read_both(path: Path) -> tuple[list[bytes], list[RunRow]]:
 
 
 def _each_once(parts: Iterable[list[RunRow]]) -> Iterator[RunRow]:
-    """Yield rows; of a document that several files have, those of the first."""
+    """Yield the rows of files; if several files have a document's rows, those of the first."""
     seen: set[tuple[str | None, str]] = set()
     for part in parts:
         new = [row for row in part if (row.suite, row.path) not in seen]
@@ -114,21 +114,23 @@ def _each_once(parts: Iterable[list[RunRow]]) -> Iterator[RunRow]:
 
 
 class _Mirror:
-    """The files of rows of a store that count, in the mirror as they are now. since: of nights, by their names."""
+    """The current files of rows of a store, in its mirror. since: the first night, by the files' names."""
 
     def __init__(
         self, results: Path, store: Store, warn: Warn, suite: str | None = None, since: str | None = None
     ) -> None:
         self._results, self._store, self._warn = results, store, warn
-        self._suite, self._since = suite, _day_before(since)
+        self._suite, self._since = suite, ""
+        if since is not None and is_date(since[:10]):
+            self._since = str(date.fromisoformat(since[:10]) - timedelta(days=_LATE_DAYS))
         self._found = store.find(ROWS if suite is None else folder_of(Path(), suite).as_posix())
         self._names = [*_counting(self._found, self._since)]
         folders = groupby(self._names, lambda name: name.rpartition("/")[0])
-        self.overlaps = any(overlap(some) for _, some in folders)
+        self.overlaps = any(overlap(names) for _, names in folders)
         store.mirror_files({name: self._found[name] for name in self._names})
 
     def read(self, read: Callable[[Path], R]) -> Iterator[R]:
-        """Read each file; one that cannot be read, or is not there, is made of the documents."""
+        """Read each file; one that is missing or cannot be read is made from the documents."""
         for name in self._names:
             yield from self._read_one(name, read)
         yield from self._read_missing(read)
@@ -137,8 +139,8 @@ class _Mirror:
         """Yield the rows, but not always those of runs that began before ``since``."""
         dates = {_date_of(name) for name in _counting(self._found, "")}
         nights_first = sorted(self._names, key=lambda name: (is_merged(name), _date_of(name)))
-        for day, some in groupby(nights_first, _date_of):
-            names = [*some]
+        for day, of_day in groupby(nights_first, _date_of):
+            names = [*of_day]
             if not is_date(day):  # merged
                 yield from (part for name in names for part in self._read_one(name, lambda p: _read_rows(p, since)))
                 continue
@@ -147,9 +149,9 @@ class _Mirror:
             if rows is None:
                 parts = [part for name in names for part in self._read_one(name, _read_both)]
                 rows = [row for _, part in parts for row in part]
-                if len(parts) == len(names) and written == self._written_ns(names):  # else some could not be read
+                if len(parts) == len(names) and written == self._written_ns(names):  # all could be read
                     last = max((row.started for row in rows), default="")
-                    write_day(place, written, [one for stored, _ in parts for one in stored], last)
+                    write_day(place, written, [row for stored, _ in parts for row in stored], last)
                     with contextlib.suppress(OSError):
                         for old in place.parent.glob("*.json"):
                             if old.stem not in dates:
@@ -187,10 +189,7 @@ class _Mirror:
                 yield read(self._results / name)
 
     def _missing(self) -> Iterator[tuple[str, list[Path]]]:
-        """Files of rows that are not there though their nights are, with these nights.
-
-        Of the last month only; where there is no file of rows, of all.
-        """
+        """Yield files of rows that are missing, with their nights: those of the last month; all if no file exists."""
         names = [path.rpartition("/") for path in self._found]
         newest = max((name[:10] for _, _, name in names if name[4:5] == "-" and name[7:8] == "-"), default="")
         stems = {
@@ -214,18 +213,12 @@ def _date_of(name: str) -> str:
 
 
 def _counting(found: Iterable[str], since: str) -> Iterator[str]:
-    """Yield the files that count of these paths, and have nights since this date."""
+    """Yield those of these paths that count, and have nights since this date."""
     folders: dict[str, list[str]] = {}
     for path in found:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder, []).append(name)
     for folder, names in sorted(folders.items()):
         for name in counting(names):
-            if period_of(name)[:10] >= since[: len(period_of(name))]:
+            if _date_of(name) >= since[: len(period_of(name))]:
                 yield f"{folder}/{name}"
-
-
-def _day_before(since: str | None) -> str:
-    if since is None or not is_date(since[:10]):
-        return ""
-    return str(date.fromisoformat(since[:10]) - timedelta(days=_LATE_DAYS))
