@@ -179,7 +179,7 @@ def run_suite(options: SuiteCall) -> Night:
         NightOptions, options, results=results, setup=setup, output=output, say=lambda _: None, instead=options
     )
     if options.fleet is not None:
-        from .fleet.choose import by_fleet
+        from .fleet.night import by_fleet
 
         night = replace(night, by_fleet=by_fleet(options.name, options.fleet, night, options.insecure))
     return run_suite(options.name, night, options.only, options.resume).night

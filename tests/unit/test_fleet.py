@@ -27,8 +27,8 @@ from trexbench.fleet import guard as guards
 from trexbench.fleet import task
 from trexbench.fleet.guard import guard as watch
 from trexbench.fleet.guard import now
-from trexbench.fleet.kept import place_kept
 from trexbench.fleet.leases import KEPT, LeaseFolder, leased
+from trexbench.fleet.stored import place_kept
 from trexbench.fleet.task import CellOrder, digest_of, measure_cell, place_of, plain, setup_of
 from trexbench.session.keep import Measured, Output
 from trexbench.session.options import Setup

@@ -42,14 +42,14 @@ def test_rounds_before_a_fault_count_if_they_are_enough(whole: int) -> None:
             raise BenchError("tester t2 was lost", AGAIN)
         return rounds.pop(0)
 
-    found._round = measure  # type: ignore[method-assign]
+    found._measure_round = measure  # type: ignore[method-assign]
     orders: Any = range(6)
     if whole < 4:
         with pytest.raises(BenchError, match="t2 was lost"):
             found._measure(None, orders, {})  # type: ignore[arg-type]
     else:
         assert len(found._measure(None, orders, {})) == 4  # type: ignore[arg-type]
-        assert len(warned) == 1 and "compared are the 4 rounds before" in warned[0]
+        assert len(warned) == 1 and "the 4 rounds before it are compared" in warned[0]
 
 
 def test_a_dut_that_another_has_is_waited_for() -> None:
@@ -64,7 +64,7 @@ def test_a_dut_that_another_has_is_waited_for() -> None:
     found._await = lambda *_: None  # type: ignore[method-assign]
     order = CellOrder("lab", "lab", {}, {}, "a 64b", 0, "", "n-1", "", "x.json", "", 9.0)
     with pytest.raises(BenchError, match="a 64b by t1: no answer"):
-        found._measured(client, order, "t1", "a")  # type: ignore[arg-type]
+        found._measure_cell(client, order, "t1", "a")  # type: ignore[arg-type]
     assert len({*keys}) == 2 and said[-1] == "a 64b waits: a is leased by t9"
 
 

@@ -106,7 +106,7 @@ def test_results_that_cannot_be_written_are_named(tmp_path: Path) -> None:
 
 
 LOGGED = """
-from trexbench.fleet.tester import dask_setup
+from trexbench.fleet.cluster import dask_setup
 dask_setup(None)
 import logging
 for name in ("distributed.worker", "tornado.general", "tornado.application"):

@@ -123,7 +123,7 @@ def calibrate_(
     converted by the ratio, and no longer begin anew.
     """
     from ..fleet.calibrate import FleetComparison
-    from ..fleet.choose import by_fleet
+    from ..fleet.night import by_fleet
     from ..session.keep import Output
     from ..suite.night import NightOptions, check_twins, read_jobs
 

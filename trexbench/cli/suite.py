@@ -111,7 +111,7 @@ def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
         say = say_unless(quiet)
         night = of_options(NightOptions, words, results=results, setup=setup, output=output, say=say, instead=words)
         if fleet is not None:
-            from ..fleet.choose import by_fleet
+            from ..fleet.night import by_fleet
 
             night = replace(night, by_fleet=by_fleet(name, fleet, night, insecure))
         return verb(name=name, night=night, **others)

@@ -1,4 +1,4 @@
-"""Testers compared: all that reach a DUT measure it in turns, and by how much their figures differ is kept."""
+"""Comparison of testers: all that reach a DUT measure it in turn, and by how much their figures differ is stored."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 AGAIN = "the same command goes on"
 KEPT = "calibrations"
-"""Folder of the runs' documents below ``results/.fleet``: no history has them."""
+"""Folder of the runs' documents below ``results/.fleet``: they are in no history."""
 RESUMED_S = 24 * 3600.0
-"""A calibration that was interrupted goes on for so long; a round with an older measurement begins anew."""
+"""Time in which an interrupted calibration can go on; a round with an older measurement begins anew."""
 
 
 @dataclass
@@ -48,15 +48,17 @@ class FleetComparison:
     options: NightOptions
     rounds: int
     least: int = 2
-    """Where a later round fails, so many are enough."""
+    """If a later round fails, this many are enough."""
 
     def run(self) -> list[FigureRatio]:
-        """Measure, and keep the ratios; ConfigError where no two testers reach a DUT, BenchError where one fails."""
+        """Measure, and store the ratios; ConfigError if no two testers reach a DUT, BenchError if one fails."""
         reach = self.night.fleet.reach(job.cell.dut for job in self.jobs)
         able = {job.cell.dut: [name for name, duts in reach.items() if job.cell.dut in duts] for job in self.jobs}
         self._check(able)
         common, self._numbers = self.night.common_order(self.options, self.options.night, "")
-        name = self._name(common)
+        # by this name the same command finds what it has measured on this day or the last
+        asked = {**asdict(common), "date": "", "wiring": self.night.fleet.digest}
+        name = f"testers-{sha256(repr(sorted(asked.items())).encode()).hexdigest()[:12]}"
         _remove_old(Path(common.results) / TESTERS / KEPT)
         with locked(name, f"this comparison of testers is under way in {common.results}"):
             return self._run(common, name, reach, able)
@@ -69,7 +71,7 @@ class FleetComparison:
         self._runs = [self._results / TESTERS / KEPT / order.night for order in orders]
         if any(map(Path.exists, self._runs)):
             self.options.say(f"goes on; to measure all anew, remove {self._runs[0].with_name(name)}-* before")
-        folders = [self._results / TESTERS / order.night for order in orders]  # as of nights: testers look for them
+        folders = [self._results / TESTERS / order.night for order in orders]  # testers look for them, as for a night's
         try:
             for folder in folders:
                 make_directory(folder)
@@ -77,42 +79,37 @@ class FleetComparison:
                 there = self._await_testers(client, orders[0], {name for names in able.values() for name in names})
                 able = {dut: [name for name in names if name in there] for dut, names in able.items()}
                 self._check(able)
-                found = self._measure(client, orders, able)
+                rounds = self._measure(client, orders, able)
         finally:
             for folder in folders:
                 shutil.rmtree(folder, ignore_errors=True)
-        ratios = [one for dut, names in able.items() for one in find_ratios(_of_dut(found, dut), names[0], date)]
-        self._judge(ratios, found[0])
+        ratios = [ratio for dut, names in able.items() for ratio in find_ratios(_of_dut(rounds, dut), names[0], date)]
+        self._judge(ratios, rounds[0])
         keep_ratios(self._results, ratios)
         for folder in self._runs:
             shutil.rmtree(folder, ignore_errors=True)
         return ratios
 
-    def _name(self, common: CellOrder) -> str:
-        """Name of the calibration, by which the same command finds what it has measured on this day or the last."""
-        asked = {**asdict(common), "date": "", "wiring": self.night.fleet.digest}
-        return f"testers-{sha256(repr(sorted(asked.items())).encode()).hexdigest()[:12]}"
-
     def _measure(
         self, client: Client, orders: Sequence[CellOrder], able: dict[str, list[str]]
     ) -> list[dict[str, list[RunRow]]]:
-        """The rounds up to one that fails; its error if too few are left."""
-        found = list[dict[str, list[RunRow]]]()
+        """Measure all rounds, or as many as succeed; a failure before the least number of them is raised."""
+        rounds = list[dict[str, list[RunRow]]]()
         for order in orders:
             try:
-                found.append(self._round(client, order, able))
+                rounds.append(self._measure_round(client, order, able))
             except BenchError as error:
-                if len(found) < self.least:
+                if len(rounds) < self.least:
                     raise
-                self.options.output.warn(f"{error}; compared are the {len(found)} rounds before")
+                self.options.output.warn(f"{error}; the {len(rounds)} rounds before it are compared")
                 break
-        return found
+        return rounds
 
     def _judge(self, ratios: Sequence[FigureRatio], rows_of: Mapping[str, Sequence[RunRow]]) -> None:
-        """Warn of ratios that join no history or hide changes; BenchError where all are of no use. rows_of: a round."""
+        """Warn of ratios that join no history or hide changes; BenchError if all are useless. rows_of: a round."""
         useful = {(one.dut, one.load, one.metric, name) for one in ratios for name in (one.tester, one.reference)}
-        rows = [(row, name, row.cell.dut, str(row.cell.load)) for name, some in rows_of.items() for row in some]
-        without = [(row, name) for row, name, dut, load in rows if (dut, load, row.aim, name) not in useful]
+        rows = [(row, name) for name, of_tester in rows_of.items() for row in of_tester]
+        without = [(row, by) for row, by in rows if (row.cell.dut, str(row.cell.load), row.aim, by) not in useful]
         bound = "could not be compared: bounds, as where the generator is the limit"
         if len(without) == len(rows):
             for folder in filter(Path.exists, self._runs):  # to be seen; the same command measures again
@@ -120,20 +117,21 @@ class FleetComparison:
             raise BenchError(f"the cells' figures {bound}", f"see {self._results / TESTERS / KEPT}")
         for row, name in without:
             self.options.output.warn(f"{row.cell} by {name}: {row.metric.name} {bound}; its history is not joined")
-        for one in ratios:
-            if one.share > (metric := METRICS[one.metric]).minimum:
-                words = f"{one.dut} {one.load} by {one.tester}: {metric.name} is known to {format_share(one.share)}"
+        for ratio in ratios:
+            if ratio.share > (metric := METRICS[ratio.metric]).minimum:
+                what = f"{ratio.dut} {ratio.load} by {ratio.tester}"
+                words = f"{what}: {metric.name} is known to {format_share(ratio.share)}"
                 self.options.output.warn(f"{words}, which hides smaller changes: more --rounds narrow it")
 
     def _check(self, able: dict[str, list[str]]) -> None:
-        """Leave out, with a warning, DUTs that less than two testers reach; ConfigError if none is left."""
+        """Leave out, with a warning, DUTs that fewer than two testers reach; ConfigError if none is left."""
         for dut in [dut for dut, testers in able.items() if len(testers) < 2]:
             self.options.output.warn(f"{dut} is left out: {', '.join(able.pop(dut)) or 'nobody'} alone reaches it")
         if not able:
             raise ConfigError("no two testers that are there reach one DUT", "see `trexbench fleet plan`")
 
     def _await_testers(self, client: Client, order: CellOrder, wanted: set[str]) -> set[str]:
-        """Testers that are there, once all are or a while has passed."""
+        """Return the testers that are there, once all are or START_S has passed."""
         ends_s, testers = time.monotonic() + START_S, self.night.compared(self.options)
         while True:
             with as_one_line(AGAIN):
@@ -145,9 +143,9 @@ class FleetComparison:
             self.options.output.warn(f"tester {name} is not there: it is left out")
         return there
 
-    def _round(self, client: Client, common: CellOrder, able: dict[str, list[str]]) -> dict[str, list[RunRow]]:
-        """Rows of each tester. Every second round goes the other way: of an even number a drift favours none."""
-        found: dict[str, list[RunRow]] = {}
+    def _measure_round(self, client: Client, common: CellOrder, able: dict[str, list[str]]) -> dict[str, list[RunRow]]:
+        """Return rows by tester. Every other round is in reverse order: over an even number a drift favours none."""
+        rows: dict[str, list[RunRow]] = {}
         odd = int(common.night.rpartition("-")[2]) % 2 == 1
         for job in self.jobs if odd else self.jobs[::-1]:
             testers = able.get(job.cell.dut, ())
@@ -156,11 +154,11 @@ class FleetComparison:
                 name = f"{tester}-{number}-{safe_name(words, '._-')}.json"
                 place = f"{TESTERS}/{KEPT}/{common.night}/{name}"
                 order = replace(common, cell=words, number=number, place=place)
-                found.setdefault(tester, []).extend(self._measured(client, order, tester, job.cell.dut))
-        return found
+                rows.setdefault(tester, []).extend(self._measure_cell(client, order, tester, job.cell.dut))
+        return rows
 
-    def _measured(self, client: Client, order: CellOrder, tester: str, dut: str) -> Sequence[RunRow]:
-        """The rows of one measurement; BenchError where there is none."""
+    def _measure_cell(self, client: Client, order: CellOrder, tester: str, dut: str) -> Sequence[RunRow]:
+        """Return the rows of one measurement; BenchError if there is none."""
         known = ": measured before" if (self._results / order.place).exists() else ""
         self.options.say(f"{order.night.rpartition('-')[2]} of {self.rounds} by {tester}: {order.cell}{known}")
         ends_s = time.monotonic() + LEASED_S
@@ -190,7 +188,7 @@ class FleetComparison:
         return [row for row in rows if row.complete]
 
     def _await(self, client: Client, future: Future, tester: str) -> None:
-        """Wait for its end; BenchError if its tester is away for long."""
+        """Wait until the task ends; BenchError if its tester is absent for long."""
         ended, seen_s = queue.SimpleQueue[object](), time.monotonic()
         future.add_done_callback(ended.put)
         while True:
@@ -206,8 +204,8 @@ class FleetComparison:
 
 
 def _remove_old(kept: Path) -> None:
-    """Remove rounds that nobody goes on with, by their oldest document."""
-    with contextlib.suppress(FileNotFoundError):  # there are none, or another removes them
+    """Remove rounds whose oldest document is too old for a calibration to go on."""
+    with contextlib.suppress(FileNotFoundError):  # there are none, or another process removes them
         for folder in kept.iterdir():
             begun_s = min(path.stat().st_mtime for path in (folder, *folder.glob("*")))
             if time.time() - begun_s > RESUMED_S and not is_held(folder.name.rpartition("-")[0]):
@@ -215,4 +213,4 @@ def _remove_old(kept: Path) -> None:
 
 
 def _of_dut(rounds: Sequence[Mapping[str, Sequence[RunRow]]], dut: str) -> list[dict[str, list[RunRow]]]:
-    return [{name: [row for row in rows if row.cell.dut == dut] for name, rows in one.items()} for one in rounds]
+    return [{name: [row for row in rows if row.cell.dut == dut] for name, rows in of.items()} for of in rounds]

@@ -1,4 +1,4 @@
-"""A fleet's testers as workers of Dask: on this machine, each a process of its own."""
+"""A fleet's testers as workers of Dask: on this machine, each a process of its own, which runs dask_setup first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import BenchError, ConfigError
-from .tester import quiet
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
@@ -18,27 +17,25 @@ if TYPE_CHECKING:
 TESTER = "tester"
 """Resource of which every tester has one: it measures one cell at a time."""
 LOOPBACK = "127.0.0.1"
-PRELOAD = "trexbench.fleet.tester"
-"""Module that every tester runs at its start."""
 LOST_AFTER = 1.0
-"""A tester that says nothing for so many lengths of a lease is lost; its cell goes to another."""
+"""A tester that is silent for this many lengths of a lease is lost; its cell goes to another."""
 RESUME = "the same command with --resume goes on"
 LOGS = "distributed.admin.log-length", "distributed.admin.low-level-log-length"
 """Lines that Dask keeps in memory, which would grow with every cell."""
 
 
 def resources_of(duts: Sequence[str]) -> dict[str, float]:
-    """Resources of a tester that reaches these DUTs."""
+    """Return the resources of a tester that reaches these DUTs."""
     return {TESTER: 1, **{f"wired to {dut}": 1 for dut in duts}}
 
 
 def needs_of(dut: str) -> Mapping[str, float]:
-    """Resources that a cell of this DUT takes."""
+    """Return the resources that a cell of this DUT takes."""
     return {TESTER: 1, f"wired to {dut}": 1}
 
 
 def require_dask() -> None:
-    """ConfigError where the extra is not installed."""
+    """Raise ConfigError if the packages for a fleet are not installed."""
     try:
         import cryptography  # noqa: F401
         import distributed  # noqa: F401
@@ -48,9 +45,9 @@ def require_dask() -> None:
 
 @contextlib.contextmanager
 def on_this_machine(reach: Mapping[str, Sequence[str]], lease_s: float, scratch: Path) -> Iterator[Client]:
-    """Testers as processes of this machine that a scheduler in this process knows; loopback only.
+    """Run a scheduler in this process, and testers as processes of this machine; loopback only.
 
-    Only who has the certificate of this night, which is in the memory of these processes, can connect.
+    Connecting takes the certificate of this night, which is only in the memory of these processes.
     reach: tester -> DUTs that it can measure. scratch: for files of Dask.
     """
     require_dask()
@@ -64,7 +61,7 @@ def on_this_machine(reach: Mapping[str, Sequence[str]], lease_s: float, scratch:
             here = {"host": LOOPBACK, "protocol": "tls://", "security": security}
             here |= {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
             common = {**here, "nthreads": 1, "memory_limit": None, "local_directory": str(scratch)}
-            common |= {"death_timeout": 60, "silence_logs": logging.CRITICAL, "preload": [PRELOAD]}
+            common |= {"death_timeout": 60, "silence_logs": logging.CRITICAL, "preload": [__name__]}
             workers = {
                 name: {"cls": Nanny, "options": {**common, "name": name, "resources": resources_of(duts)}}
                 for name, duts in reach.items()
@@ -78,14 +75,14 @@ def on_this_machine(reach: Mapping[str, Sequence[str]], lease_s: float, scratch:
 
 
 def testers_there(dask_scheduler: Scheduler) -> dict[str, tuple[str, list[Any]]]:
-    """Tester that is there -> its address, and keys of the cells that it measures. Runs in the scheduler."""
-    there = dask_scheduler.workers.values()
-    return {str(one.name): (one.address, [task.key for task in one.processing]) for one in there}
+    """Map testers that are there to their address and the keys of the cells they measure. Runs in the scheduler."""
+    workers = dask_scheduler.workers.values()
+    return {str(worker.name): (worker.address, [task.key for task in worker.processing]) for worker in workers}
 
 
 @contextlib.contextmanager
 def _ctrl_c_is_ours() -> Iterator[None]:
-    """Delay Ctrl-C until the block has ended, so that none interrupts the start; testers ignore it themselves."""
+    """Delay Ctrl-C to the end of the block, so that it does not interrupt the start; testers ignore it themselves."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -94,7 +91,7 @@ def _ctrl_c_is_ours() -> Iterator[None]:
 
 
 def settings(lease_s: float) -> dict[str, Any]:
-    """Dask's settings that say when a tester is lost; and no work is moved or copied because of memory."""
+    """Return Dask's settings: when a tester is lost; and no work is moved or copied because of memory."""
     return {
         "distributed.scheduler.worker-ttl": f"{LOST_AFTER * lease_s:g}s",
         "distributed.scheduler.allowed-failures": 0,  # see night.py
@@ -120,8 +117,22 @@ def settings(lease_s: float) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def as_one_line(remedy: str = RESUME) -> Iterator[None]:
-    """Dask's own failures as a BenchError."""
+    """Turn Dask's own failures into a BenchError."""
     try:
         yield
     except (OSError, TimeoutError, RuntimeError) as error:
         raise BenchError(f"the fleet's scheduler: {error.__cause__ or error}", remedy) from error
+
+
+def quiet() -> None:
+    """Keep Dask's own log lines off the terminal: a night reports the same events in its own words."""
+    import distributed  # noqa: F401  # which sets its levels when it is imported
+
+    for name in ("distributed", "tornado", "tornado.application"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def dask_setup(_worker: Any) -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the night: it ends its testers."""
+    quiet()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,8 +1,8 @@
 """Kills a tester's process at the end of its lease: ``python -m trexbench.fleet.guard PID``.
 
 Reads lines, each a time of CLOCK_BOOTTIME that replaces the one before, or ``free``. At that time the process is
-killed, even one that is stopped or hangs, and the watchdog of its traffic generator stops the traffic. The end of input
-means that the process has ended. Standard library only, in a session of its own.
+killed, even if it is stopped or hangs, and the watchdog of its traffic generator stops the traffic. The end of input
+means that the process has ended. Uses only the standard library, in a session of its own.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import time
 
 _FREE = "free"
 LOOK_EVERY_S = 1.0
-"""Time between two looks at the clock, as a wait's own clock stands still while the machine sleeps."""
+"""Time between two looks at the clock, as the clock of select stands still while the machine sleeps."""
 
 
 def now() -> float:
-    """Seconds of the clock that also counts while the machine sleeps."""
+    """Return seconds of the clock that also counts while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -32,7 +32,7 @@ def main(pid: int) -> int:
 
 
 def guard(pid: int, lines: int = 0) -> int:
-    """0: the process has ended by itself; 1: it was killed. lines: the descriptor that is read."""
+    """Guard a process; return 0 if it ended by itself, 1 if it was killed. lines: the descriptor that is read."""
     try:
         guarded = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -55,13 +55,13 @@ def guard(pid: int, lines: int = 0) -> int:
 
 
 class LeaseGuard:
-    """The guard of this process, started with the first lease."""
+    """Guard of this process, started with the first lease."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def kill_at(self, when_s: float | None) -> None:
-        """Have this process killed then, and no longer at an earlier time; None: not at all."""
+        """Set the time at which this process is killed, in place of an earlier one; None: never."""
         line = f"{_FREE if when_s is None else when_s}\n".encode()
         for _ in range(2):
             if self._process is None or self._process.poll() is not None:

@@ -1,4 +1,4 @@
-"""A cluster: its scheduler, and the connection of who has a night measured by its testers."""
+"""A cluster's scheduler, and a night's connection to it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import CERTIFICATE_FILES, Cluster
-from .cluster import as_one_line, require_dask, settings
-from .tester import quiet
+from .cluster import as_one_line, quiet, require_dask, settings
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler, Security
 
 LOST = "lost_testers"
-"""Attribute of the scheduler: tester -> the time at which it was lost, and the cells that it measured."""
+"""Attribute of the scheduler: tester -> Unix time at which it was lost."""
 CONNECT_S = 15
 
 
 def security_of(cluster: Cluster) -> Security:
-    """Certificates on both sides, for every role; none where there is no TLS."""
+    """Return certificates of both sides, for every role; none without TLS."""
     from distributed import Security
 
     if cluster.certificates is None:
@@ -34,7 +33,7 @@ def security_of(cluster: Cluster) -> Security:
 
 @contextlib.contextmanager
 def joined(cluster: Cluster, lease_s: float) -> Iterator[Client]:
-    """A connection to the scheduler; BenchError where it cannot be reached."""
+    """Connect to the scheduler for the block; BenchError if it cannot be reached."""
     require_dask()
     import dask
     from distributed import Client
@@ -49,27 +48,20 @@ def joined(cluster: Cluster, lease_s: float) -> Iterator[Client]:
 
 
 def prepare(dask_scheduler: Scheduler) -> None:
-    """Make any scheduler of Dask what a night needs: no cell goes to a second tester by itself. Runs in it."""
+    """Keep the scheduler from giving a cell to a second tester by itself. Runs in it."""
     dask_scheduler.allowed_failures = 0
 
 
 def lost_testers(dask_scheduler: Scheduler) -> dict[str, float]:
-    """Tester that is not there -> since when (Unix time). Runs in the scheduler; empty in one of Dask's own."""
-    there = {str(one.name) for one in dask_scheduler.workers.values()}
-    return {name: at for name, at in getattr(dask_scheduler, LOST, {}).items() if name not in there}
+    """Map absent testers to when they were lost (Unix time). Runs in the scheduler; empty in one of Dask's own."""
+    there = {str(worker.name) for worker in dask_scheduler.workers.values()}
+    return {name: lost_s for name, lost_s in getattr(dask_scheduler, LOST, {}).items() if name not in there}
 
 
 def serve_scheduler(cluster: Cluster, lease_s: float, say: Callable[[str], None]) -> None:
     """Run the scheduler until it is interrupted."""
     require_dask()
     import dask
-
-    quiet()
-    with dask.config.set(settings(lease_s)), as_one_line(f"can this machine be {cluster.address}?"):
-        asyncio.run(_serve(cluster, say))
-
-
-async def _serve(cluster: Cluster, say: Callable[[str], None]) -> None:
     from distributed import Scheduler
     from distributed.diagnostics.plugin import SchedulerPlugin
 
@@ -85,8 +77,13 @@ async def _serve(cluster: Cluster, say: Callable[[str], None]) -> None:
         def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
             getattr(scheduler, LOST)[self.names.pop(worker, worker)] = time.time()
 
-    here = {"dashboard": False, "dashboard_address": "127.0.0.1:0", "security": security_of(cluster)}
-    async with Scheduler(host=cluster.address, plugins=[Departures()], **here) as scheduler:
-        setattr(scheduler, LOST, {})
-        say(f"scheduler {scheduler.address}")
-        await scheduler.finished()
+    async def serve() -> None:
+        here = {"dashboard": False, "dashboard_address": "127.0.0.1:0", "security": security_of(cluster)}
+        async with Scheduler(host=cluster.address, plugins=[Departures()], **here) as scheduler:
+            setattr(scheduler, LOST, {})
+            say(f"scheduler {scheduler.address}")
+            await scheduler.finished()
+
+    quiet()
+    with dask.config.set(settings(lease_s)), as_one_line(f"can this machine be {cluster.address}?"):
+        asyncio.run(serve())

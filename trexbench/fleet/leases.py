@@ -18,37 +18,36 @@ from ..results.shared import shared_files
 from .guard import now
 
 KEPT = 64
-"""Records of a DUT that stay; older ones are removed when it is leased."""
+"""Number of a DUT's records that stay; older ones are removed when it is leased."""
 WAIT_S = 10.0
-"""A store is waited for so long: a record that it writes later, nobody uses."""
+"""Maximum wait for the store: a record that it writes later is used by nobody."""
 PATIENCE = 4.0
-"""A DUT that another goes on using is waited for so many lengths of a lease, of the longer one; so is a store that
-fails."""
+"""Maximum wait for a DUT that another goes on using, in lengths of the longer lease; also for a store that fails."""
 
 
 class DutLeased(TesterBusy):
-    """Another goes on using the DUT."""
+    """The DUT stays in use by somebody else."""
 
 
 class DamagedRecord(StoreError):
-    """A record of a lease cannot be read, however often it is asked for."""
+    """A lease's record that cannot be read, however often it is asked for."""
 
 
 class KillAt(Protocol):
-    """Something that ends this process at a time; see guard.Guard."""
+    """Guard that kills this process at a set time; see guard.LeaseGuard."""
 
     def kill_at(self, when_s: float | None) -> None: ...
 
 
 class SharedGuard:
-    """A process's guard for several leases: it is killed at the earliest of their times."""
+    """A guard shared by several leases: the process is killed at the earliest of their times."""
 
     def __init__(self, guard: KillAt) -> None:
         self._guard, self._lock = guard, threading.Lock()
         self._times_s = dict[LeaseShare, float]()
 
     def one(self) -> LeaseShare:
-        """Return the guard of one more lease."""
+        """Return a guard for one more lease."""
         return LeaseShare(self)
 
     def kill_for(self, lease: LeaseShare, when_s: float | None) -> None:
@@ -60,7 +59,7 @@ class SharedGuard:
 
 
 class LeaseShare:
-    """The part of a SharedGuard that is about one lease."""
+    """Guard of one lease, by a SharedGuard."""
 
     def __init__(self, shared: SharedGuard) -> None:
         self._shared = shared
@@ -70,9 +69,9 @@ class LeaseShare:
 
 
 class LeaseFolder:
-    """Records of one DUT's leases. OSError or StoreError where the store cannot be read or written.
+    """Records of one DUT's leases. OSError or StoreError if the store cannot be read or written.
 
-    is_here: in this machine's mirror of the store, as all testers are processes of this machine.
+    is_here: keep them in this machine's mirror of the store, as all testers are processes of this machine.
     """
 
     def __init__(self, folder: Path, dut: str, is_here: bool = False) -> None:
@@ -85,7 +84,7 @@ class LeaseFolder:
             if not numbers:
                 return None
             if (data := self._files.read(f"{numbers[-1]}")) is None:
-                continue  # removed, as there are later ones
+                continue  # removed in the meantime, as there are later ones
             try:
                 return msgspec.json.decode(data, type=LeaseRecord)
             except msgspec.MsgspecError as error:
@@ -93,7 +92,7 @@ class LeaseFolder:
                 raise DamagedRecord(where, "remove it when nothing measures this DUT") from error
 
     def append(self, record: LeaseRecord) -> bool:
-        """Return whether the record is now the latest; False where another was written in its place, or after it."""
+        """Append a record; False if another was written in its place, or after it."""
         done = self._files.create(f"{record.number}", msgspec.json.encode(record))
         return done and self._numbers()[-1] == record.number
 
@@ -108,14 +107,14 @@ class LeaseFolder:
 
 @dataclass
 class Lease:
-    """The lease that this process holds, renewed by a thread until it is given back."""
+    """A lease that this process holds, renewed by a thread until it is given back."""
 
     folder: LeaseFolder
     holding: Holding
     abandoned: bool
-    """Whoever had the lease before never gave it back, and may have left the DUT in any state.
+    """True if the previous holder never gave the lease back, and may have left the DUT in any state.
 
-    While that is so this one is not given back either: the next to take the DUT has to know.
+    While it is true this lease is not given back either: whoever takes the DUT next has to know.
     """
     guard: KillAt
     _ended: threading.Event = field(default_factory=threading.Event)
@@ -123,16 +122,16 @@ class Lease:
 
     @property
     def is_lost(self) -> bool:
-        """True if the DUT may be driven by another by now."""
+        """True if somebody else may be driving the DUT by now."""
         return self._lost or self.holding.is_over(now())
 
     def require(self) -> None:
-        """TesterBusy if it is lost."""
+        """Raise TesterBusy if the lease is lost."""
         if self.is_lost:
             raise TesterBusy(f"the lease of {self.folder.dut} was lost", "what was measured since is not kept")
 
     def renew(self) -> None:
-        """Renew it again and again; where that fails, the guard ends this process in time."""
+        """Keep renewing the lease; if that fails, the guard ends this process in time."""
         length_s, first_s = self.holding.record.length_s, None
         while not self._ended.wait(max(0.0, min(self.holding.renew_s - now(), length_s * RENEW_SHARE))):
             if now() < self.holding.renew_s:
@@ -151,7 +150,7 @@ class Lease:
             self.guard.kill_at(self.holding.stop_s)
 
     def _is_mine(self, number: int) -> bool:
-        """Return whether an earlier try wrote this record, though its answer was lost: others count from that try."""
+        """Test whether an earlier try wrote this record, and only its answer was lost: others count from that try."""
         latest = self.folder.latest()
         return latest is not None and (latest.number, latest.holder) == (number, self.holding.record.holder)
 
@@ -166,9 +165,10 @@ def leased(
     cell: str = "",
     patience: float = PATIENCE,
 ) -> Iterator[Lease]:
-    """Hold the DUT's lease for the block; DutLeased names who has it for long, StoreError a store that fails as long.
+    """Hold the DUT's lease for the block. cell: what is measured.
 
-    The process is killed before the lease's own end, unless it was renewed or given back. cell: what is measured.
+    The process is killed before the lease ends, unless it is renewed or given back. DutLeased names a holder, and
+    StoreError a store that fails, if that outlasts the patience (in lengths of a lease).
     """
     try:
         lease = Lease(folder, *_take(folder, holder, length_s, sleep, cell, patience), guard)
@@ -184,14 +184,14 @@ def leased(
         renewer.join()
         guard.kill_at(None)
         if not (lease._lost or lease.abandoned):
-            with contextlib.suppress(OSError, StoreError):  # then it ends by itself
+            with contextlib.suppress(OSError, StoreError):  # then the lease runs out by itself
                 folder.append(lease.holding.release())
 
 
 def _take(
     folder: LeaseFolder, holder: str, length_s: float, sleep: Callable[[float], None], cell: str, patience: float
 ) -> tuple[Holding, bool]:
-    """The lease, and whether the one before was never given back."""
+    """Take the lease; True if the previous one was never given back."""
     begun_s, sight = now(), Sight(None, now())
     while True:
         try:
@@ -206,7 +206,7 @@ def _take(
                 raise DutLeased(f"{folder.dut} is leased by {other.holder} until {other.until}", "wait for it to end")
         except DamagedRecord:
             raise
-        except StoreError:  # full, or away: that passes
+        except StoreError:  # full, or unreachable: that passes
             if now() - begun_s > patience * length_s:
                 raise
         sleep(min(length_s / 50, 0.5))

@@ -1,7 +1,7 @@
-"""A night by a fleet: every cell a task of Dask, of each DUT and at each tester one at a time.
+"""A night by a fleet: every cell is a task of Dask, one at a time for each DUT and each tester.
 
-Dask gives no cell to a second tester by itself: where a tester dies it would let the cell wait at another, and blame it
-for that one's death, too.
+Dask gives no cell to a second tester by itself: when a tester dies it would let the cell wait at another, and blame it
+for that one's death as well.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config.fleet import Fleet
-from ..core.errors import BenchError, TesterBusy, as_bench_error
+from ..config.fleet import INSECURE, Fleet, find_fleet
+from ..core.errors import BenchError, ConfigError, TesterBusy, as_bench_error
 from ..core.fleet.roster import assign_testers, choose_testers
 from ..core.history.night import Attempt, CellState, Night
 from ..core.units import seconds_of
@@ -31,34 +31,35 @@ from ..session.run import Interrupted, as_error
 from ..suite.jobs import Job
 from ..suite.night import NightOptions, read_jobs
 from ..suite.run import nothing_measured
-from .cluster import RESUME, as_one_line, needs_of, on_this_machine
+from .cluster import RESUME, as_one_line, needs_of, on_this_machine, require_dask
 from .compared import ANSWER_S, ComparedTesters
-from .kept import place_kept
+from .join import joined
 from .leases import DutLeased
+from .stored import place_kept
 from .task import CellOrder, CellOutcome, digest_of, measure_cell, place_of, plain
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 WRITE_EVERY_S, WRITE_SHARE = 1.0, 20
-"""Time between two writes of the night's file: at least the first, and so many times what the last write took.
+"""Minimum time between two writes of the night's file, also as a multiple of the time that the last write took.
 
-A cell's document is in the store by then, where it is looked for first.
+A cell's document is in the store by then, and is looked for there first.
 """
 LOOK_EVERY_S = 1.0
 UNPLACED_S = 5.0
-"""A cell that is at no tester for so long is taken back: its tester left, or came back under another address."""
+"""A cell that is at no tester for this long is taken back: its tester left, or came back under another address."""
 LEASED_S = 4 * 3600.0
-"""A cell whose DUT others have for so long, such as the testers of a night that was killed, fails."""
+"""A cell whose DUT others hold for this long, such as the testers of a night that was killed, fails."""
 DEATHS = 10
-"""A cell during which so many testers died is given up."""
+"""A cell during which this many testers died is given up."""
 MISSING_LEASES, START_S = 4.0, 60.0
-"""A DUT that no tester reaches for so many lengths of a lease is given up, but not before one had the time to start."""
+"""A DUT that no tester reaches for this many lengths of a lease is given up, but not before one had time to start."""
 
 
 @dataclass
 class GivenCell:
-    """A cell that was given to a tester. at: its place in the night; since: when, UTC."""
+    """A cell that was given to a tester. at: its index in the night; since: when, UTC."""
 
     at: int
     tester: str
@@ -76,24 +77,24 @@ class FleetNight:
     work: Callable[[Mapping[str, Any]], dict[str, Any]] = measure_cell
     opened: Callable[[Mapping[str, Sequence[str]], float, Path], AbstractContextManager[Client]] = on_this_machine
     is_cluster: bool = False
-    """Its testers are processes of others: they find suites and results by themselves, and are compared before."""
+    """The testers are processes of others: they find suites and results by themselves, and are compared first."""
     _ended: queue.SimpleQueue[Future] = field(default_factory=queue.SimpleQueue)
     _waiting: dict[str, deque[int]] = field(default_factory=dict)
     _running: dict[Any, GivenCell] = field(default_factory=dict)
-    """By its future's key."""
+    """Key of its future -> cell."""
     _futures: dict[str, Future] = field(default_factory=dict)
     """DUT -> the task of its cell."""
     _deaths: Counter[int] = field(default_factory=Counter)
-    """Cell -> testers that died while they measured it."""
+    """Cell -> number of testers that died while they measured it."""
     _leased_s: dict[int, float] = field(default_factory=dict)
-    """Cell -> when another had its DUT for the first time."""
+    """Cell -> when its DUT was first found leased by others."""
     _keys: itertools.count[int] = field(default_factory=itertools.count)
     _able: dict[str, set[str]] = field(default_factory=dict)
     """DUT -> testers that reach it."""
     _own: dict[str, str] = field(default_factory=dict)
-    """DUT -> its tester of the roster: another measures it only while that one is lost."""
+    """DUT -> its tester by the roster: others measure it only while that one is lost."""
     _seen_s: dict[str, float] = field(default_factory=dict)
-    """Tester -> when it was there, or was looked for first."""
+    """Tester -> when it was last there, or was first looked for."""
     _next_write_s: float = 0.0
     _reported: set[str] = field(default_factory=set)
     """Warnings of the store, without places and addresses."""
@@ -101,16 +102,21 @@ class FleetNight:
     _done: int = 0
 
     def __call__(self, jobs: Sequence[Job], writer: NightWriter, options: NightOptions) -> Night:
-        """Measure the cells that are left. Interrupted ends it early: the same command with --resume goes on."""
+        """Measure the cells that are left. Interrupted ends this early: the same command with --resume goes on."""
         self._jobs, self._writer, self._options = jobs, writer, options
         self._reach = self.fleet.reach(job.cell.dut for job in jobs)
         for dut in {job.cell.dut for job in jobs}:
             self._able[dut] = {name for name, duts in self._reach.items() if dut in duts}
-        # by the whole suite, so that nights of some of its cells have the same roster
+        # for the whole suite, so that nights of some of its cells have the same roster
         _, every = read_jobs(self.suite, options.setup, (), options.instead)
         reach = self.fleet.reach(job.cell.dut for job in every)
         self._own = assign_testers([(job.cell.dut, job.expected_s) for job in every], reach)
-        orders, self._done = self._orders(), len(jobs) - len(writer.night.left)
+        common, numbers = self.common_order(options, writer.night.night, writer.name)
+        orders = list[CellOrder]()
+        for job in jobs:
+            cell, place = str(job.cell), place_of(writer.night.started, writer.name, job.cell)
+            orders.append(replace(common, cell=cell, number=numbers[cell], place=place))
+        self._done = len(jobs) - len(writer.night.left)
         for at in writer.night.left:
             self._waiting.setdefault(jobs[at].cell.dut, deque()).append(at)
         place_kept(options.results, options.say)
@@ -127,26 +133,29 @@ class FleetNight:
         return writer.night
 
     def common_order(self, options: NightOptions, date: str, name: str) -> tuple[CellOrder, Mapping[str, int]]:
-        """Return an order without its cell, for a night of this date and name; and each cell's place in the suite."""
-        found, every = read_jobs(self.suite, options.setup, (), options.instead)
-        suite = found.name if self.is_cluster else str(found.file.resolve())
+        """Return an order without its cell, for a night of this date and name; and each cell's number in the suite."""
+        suite, every = read_jobs(self.suite, options.setup, (), options.instead)
+        instead = options.instead
         common = CellOrder(
-            suite, found.name, plain(options.setup), plain_instead(options), "", 0, date, name,
-            str(options.results.resolve()), "", digest_of(found, options.setup), self.fleet.lease_s,
-            *((self.fleet.digest[:12], address_of(options.results) or "") if self.is_cluster else ()),
-        )  # fmt: skip
+            suite=suite.name if self.is_cluster else str(suite.file.resolve()),
+            suite_name=suite.name,
+            setup=plain(options.setup),
+            instead={"dut": list(instead.dut), "variant": list(instead.variant), "time": instead.time},
+            cell="",
+            number=0,
+            date=date,
+            night=name,
+            results=str(options.results.resolve()),
+            place="",
+            digest=digest_of(suite, options.setup),
+            lease_s=self.fleet.lease_s,
+            fleet=self.fleet.digest[:12] if self.is_cluster else "",
+            store=(address_of(options.results) or "") if self.is_cluster else "",
+        )
         return common, {str(job.cell): number for number, job in enumerate(every)}
 
-    def _orders(self) -> list[CellOrder]:
-        night, name = self._writer.night, self._writer.name
-        common, numbers = self.common_order(self._options, night.night, name)
-        return [
-            replace(common, cell=words, number=numbers[words], place=place_of(night.started, name, job.cell))
-            for words, job in ((str(job.cell), job) for job in self._jobs)
-        ]
-
     def compared(self, options: NightOptions) -> ComparedTesters:
-        """Return its testers, not compared yet."""
+        """Return the testers, not compared yet."""
         return ComparedTesters(self.fleet.digest, self.is_cluster, options.output.warn)
 
     def _measure(self, client: Client, orders: Sequence[CellOrder]) -> None:
@@ -176,8 +185,8 @@ class FleetNight:
                     future = self._ended.get_nowait()
 
     def _chosen(self, there: Mapping[str, Sequence[Any]]) -> Mapping[str, str]:
-        """DUT -> the tester for its next cell. there: keys of the cells at each tester."""
-        given = {one.tester for one in self._running.values()}
+        """Choose testers for the next cell of DUTs. there: keys of the cells at each tester."""
+        given = {cell.tester for cell in self._running.values()}
         idle = sorted(name for name, keys in there.items() if not keys and name not in given)
         left = {dut: len(cells) for dut, cells in self._waiting.items() if dut not in self._futures}
         now_s = time.monotonic()
@@ -206,26 +215,27 @@ class FleetNight:
         self._keep(given.at, CellState.WAITING)
 
     def _end(self, given: GivenCell, future: Future) -> None:
+        cell = self._jobs[given.at].cell
         try:
             outcome = outcome_of(future)
         except DutLeased as error:
             begun_s = self._leased_s.setdefault(given.at, time.monotonic())
             if time.monotonic() - begun_s < LEASED_S:
-                self._options.say(f"{self._jobs[given.at].cell} waits: {error}")
+                self._options.say(f"{cell} waits: {error}")
                 self._wait_again(given)
                 return
             outcome = CellOutcome(given.tester, error=str(error), code=error.exit_code)
         if outcome is None:
             self._deaths[given.at] += 1
             if self._deaths[given.at] < DEATHS:
-                self._options.say(f"tester {given.tester} was lost while it measured {self._jobs[given.at].cell}")
+                self._options.say(f"tester {given.tester} was lost while it measured {cell}")
                 self._wait_again(given)
                 return
             outcome = CellOutcome("", error=f"{DEATHS} testers died while they measured it", code=1)
         self._note(given.at, given.since, outcome)
 
     def _take_back_unplaced(self, there: Mapping[str, Sequence[Any]]) -> None:
-        """Let cells wait again that are at no tester for long, though none of their tries has ended."""
+        """Let cells wait again that have been at no tester for long, though no try of theirs has ended."""
         placed, now_s = {key for keys in there.values() for key in keys}, time.monotonic()
         for key, given in list(self._running.items()):
             if key in placed:
@@ -240,7 +250,7 @@ class FleetNight:
         self._waiting[dut].clear()
 
     def _give_up_unreached(self, there: Collection[str], missing_s: dict[str, float]) -> None:
-        """Note the cells of DUTs that no tester has reached for long, and wait for them no more."""
+        """Give up the cells of DUTs that no tester has reached for long."""
         now_s = time.monotonic()
         for dut in self._waiting:
             able = self._able[dut]
@@ -262,11 +272,13 @@ class FleetNight:
         if outcome.unsent is not None and reason not in self._reported:
             self._options.output.warn(outcome.unsent)
             self._reported.add(reason)
-        took_s = _seconds_since(since) if outcome.answer else None  # else it was measured before, or not at all
+        begun_s, now_s, took_s = seconds_of(since), seconds_of(utc_now()), None
+        if outcome.answer and begun_s is not None and now_s is not None:  # else it was measured before, or not at all
+            took_s = max(0.0, now_s - begun_s)
         self._keep(at, state, Attempt(since, outcome.place, outcome.error, outcome.code, took_s))
 
     def _keep(self, at: int, state: CellState, *attempt: Attempt) -> None:
-        """Note the cell's state, with an attempt in the place of one that runs."""
+        """Record the cell's state, with an attempt that replaces the running one."""
         night, record = self._writer.night, self._writer.night.cells[at]
         before = record.attempts[:-1] if record.state is CellState.RUNNING else record.attempts
         self._writer.night = night.with_cell(at, replace(record, state=state, attempts=(*before, *attempt)))
@@ -279,18 +291,8 @@ class FleetNight:
             self._next_write_s, self._written = begun_s + max(WRITE_EVERY_S, WRITE_SHARE * took_s), self._writer.night
 
 
-def _seconds_since(utc: str) -> float | None:
-    begun_s, now_s = seconds_of(utc), seconds_of(utc_now())
-    return None if begun_s is None or now_s is None else max(0.0, now_s - begun_s)
-
-
-def plain_instead(options: NightOptions) -> dict[str, Any]:
-    instead = options.instead
-    return {"dut": list(instead.dut), "variant": list(instead.variant), "time": instead.time}
-
-
 def outcome_of(future: Future, remedy: str = RESUME) -> CellOutcome | None:
-    """DutLeased where another has its DUT. None: its tester died, or its answer with it."""
+    """Return a task's outcome; None if its tester died, or its answer was lost. DutLeased if others have the DUT."""
     if future.status == "cancelled":
         raise BenchError("the fleet's scheduler was lost", remedy)
     if future.status not in ("finished", "error"):
@@ -307,3 +309,19 @@ def outcome_of(future: Future, remedy: str = RESUME) -> CellOutcome | None:
         raise raised
     error = as_bench_error(raised)
     return CellOutcome("", error=str(error), code=error.exit_code)
+
+
+def by_fleet(name: str, text: str, night: NightOptions, insecure: bool = False) -> FleetNight:
+    """Prepare a suite's night by the fleet of ``--fleet``; ConfigError for what is wrong with the fleet."""
+    fleet = find_fleet(text, night.setup.configs_dir, night.setup.sim)
+    if fleet.scheduler is None:
+        if not night.setup.sim:
+            what = f"--fleet {text[:40]}: without a scheduler its testers are simulated"
+            raise ConfigError(what, "add --sim, or write scheduler: tls://HOST:8786 in the file")
+        require_dask()
+        return FleetNight(name, fleet)
+    cluster = fleet.cluster(insecure)
+    require_dask()
+    if cluster.is_insecure:
+        night.output.warn(f"each result of this night says: {INSECURE}")
+    return FleetNight(name, fleet, opened=lambda *_: joined(cluster, fleet.lease_s), is_cluster=True)

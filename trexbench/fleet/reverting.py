@@ -1,4 +1,4 @@
-"""A DUT, with its endpoints and WAN host, that a dead tester left configured, as journals beside the leases say."""
+"""Reverts a DUT, its endpoints and WAN host, left configured by a dead tester, by the journals beside the leases."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .guard import LeaseGuard
 from .leases import LeaseFolder, leased
 
 PATIENCE = 1.5
-"""Lengths of its lease for which a DUT is waited for: one that a dead tester left behind is over after one."""
+"""Maximum wait for a DUT, in lengths of its lease: one that a dead tester left behind ends after one."""
 
 
 def revert_changes(request: Any) -> None:
-    """Undo what the journal has of this request's DUT, if anything; DutError names what could not be undone."""
+    """Undo what the journal holds of this request's DUT; DutError names what could not be undone."""
     name = request.dut.name
     if request.sim or not request.apply:
         return
@@ -39,9 +39,9 @@ def revert_changes(request: Any) -> None:
 
 @contextlib.contextmanager
 def lease_to_revert(below: Path, dut: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the DUT's lease until the end of the block; DutLeased if a tester goes on renewing it.
+    """Hold the DUT's lease for the block; DutLeased if a tester keeps renewing it. below: ``results/.fleet``.
 
-    below: ``results/.fleet``. Where the block ends well nothing is left to be undone by the next.
+    If the block succeeds nothing is left for the next holder to undo.
     """
     folder = LeaseFolder(below / "leases", safe_name(dut, "._-"))
     latest = folder.latest()
@@ -56,7 +56,7 @@ def lease_to_revert(below: Path, dut: str, say: Callable[[str], None]) -> Iterat
 
 @contextlib.contextmanager
 def changes_of_fleet(below: Path) -> Iterator[None]:
-    """Make the journals of a fleet this process's own until the end of the block. below: ``results/.fleet``."""
+    """Use the journals of a fleet as this process's own for the block. below: ``results/.fleet``."""
     former = os.environ.get(JOURNAL_DIR_ENV)
     os.environ[JOURNAL_DIR_ENV] = str(below)
     try:

@@ -1,4 +1,4 @@
-"""Sign at a DUT that is measured: whoever logs in there is shown by whom, for which night, and until when."""
+"""Sign at a DUT that is measured: shows whoever logs in by whom, for which night, and until when."""
 
 from __future__ import annotations
 
@@ -13,19 +13,16 @@ from ..session.dut import reached
 from ..transport import TIMEOUT_S, Transport
 
 FOLDER = "/var/run/motd.d"
-"""Files that Linux shows at a login, which also has /run; a restart of the DUT removes them."""
+"""Folder of files that Linux shows at a login, which also has /run; a restart of the DUT removes them."""
 SIGN = f"{FOLDER}/trexbench"
 _WAYS = ("local", "ssh")
-"""Transports to hosts at which people log in, and which have files."""
+"""Transports to hosts with files, at which people log in."""
 Reach = Callable[[TransportConfig], AbstractContextManager[Transport]]
 
 
 @contextlib.contextmanager
 def sign_at(way: TransportConfig, text: str, is_mine: Callable[[], bool], reach: Reach = reached) -> Iterator[None]:
-    """Leave the text there until the end of the block, where that can be done: nothing fails for it.
-
-    is_mine: test whether it is still this tester's.
-    """
+    """Leave the text there for the block, if possible: nothing fails for it. is_mine: test if it is still ours."""
     if way.type not in _WAYS:
         yield
         return
@@ -38,7 +35,7 @@ def sign_at(way: TransportConfig, text: str, is_mine: Callable[[], bool], reach:
 
 
 def sign_words(tester: str, night: str, cell: str, expected_s: float) -> str:
-    """One line for people. expected_s: what the cell still takes, about."""
+    """Compose a line for people. expected_s: about how long the cell still takes."""
     until = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(time.time() + expected_s))
     return f"trexbench measures this machine until about {until}: tester {tester}, night {night}, {cell}\n"
 

@@ -1,4 +1,4 @@
-"""Testers, leases and nights of a fleet as they are now."""
+"""Current testers, leases and nights of a fleet."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .join import joined, lost_testers
 from .leases import LeaseFolder
 
 NEWEST = 8
-"""Nights that are looked through for those that have not ended."""
+"""Number of nights that are searched for those that have not ended."""
 
 
 @dataclass(frozen=True)
 class NowAtTester:
-    """A tester. state: idle, measuring, lost (since when) or absent: not seen since the scheduler was started."""
+    """A tester. state: idle, measuring, lost (see since) or absent: not seen since the scheduler was started."""
 
     tester: str
     state: str
     cell: str | None = None
     until: str | None = None
-    """End of its lease, unless it is renewed, UTC."""
+    """End of its lease unless renewed, UTC."""
     since: str | None = None
 
 
@@ -43,7 +43,7 @@ class LeaseNow:
     tester: str
     until: str
     is_over: bool
-    """By this machine's clock: its holder has not renewed it."""
+    """True if by this machine's clock its holder has not renewed it."""
     cell: str
 
 
@@ -54,7 +54,7 @@ class NightNow:
     night: str
     suite: str
     waiting: int
-    """Cells that are not measured yet, those that are being measured among them."""
+    """Number of cells that are not measured yet, including those being measured."""
     done: int
     failed: Mapping[str, str]
     """Cell -> why it failed."""
@@ -62,7 +62,7 @@ class NightNow:
 
 @dataclass(frozen=True)
 class FleetNow:
-    """Everything at once."""
+    """Status of a whole fleet."""
 
     testers: Sequence[NowAtTester]
     leases: Sequence[LeaseNow]
@@ -70,17 +70,23 @@ class FleetNow:
 
 
 def read_status(fleet: Fleet, cluster: Cluster | None, results: Path, warn: Callable[[str], None]) -> FleetNow:
-    """Ask the scheduler, if there is one, and look into the results; BenchError where the scheduler does not answer."""
-    leases = [*_leases(results, is_here=cluster is None)]
-    there: Mapping[str, tuple[str, Sequence[Any]]] = {one.tester: ("", [one.cell]) for one in leases if not one.is_over}
+    """Ask the scheduler, if there is one, and read the results; BenchError if the scheduler does not answer."""
+    leases = _leases(results, is_here=cluster is None)
+    held = {lease.tester: lease for lease in leases if not lease.is_over}
+    there: Mapping[str, tuple[str, Sequence[Any]]] = {name: ("", [lease.cell]) for name, lease in held.items()}
     lost: Mapping[str, float] = {}
     if cluster is not None:
         with joined(cluster, fleet.lease_s) as client, as_one_line("look again"):
             there, lost = client.run_on_scheduler(testers_there), client.run_on_scheduler(lost_testers)
-    held = {one.tester: one for one in leases if not one.is_over}
-    names = dict.fromkeys((*(one.name for one in fleet.testers), *there, *lost))
+    names = dict.fromkeys((*(tester.name for tester in fleet.testers), *there, *lost))
     testers = [_tester(name, there, lost, held.get(name)) for name in names]
-    return FleetNow(testers, leases, [*_nights(results, warn)])
+    nights = []
+    for path, night in find_nights(results, warn, NEWEST):
+        if night.finished is None:
+            done = sum(cell.state is CellState.DONE for cell in night.cells)
+            failed = {str(cell): str(cell.attempts[-1].error) for cell in night.failed if cell.attempts}
+            nights.append(NightNow(path.stem, night.suite, len(night.left), done, failed))
+    return FleetNow(testers, leases, nights)
 
 
 def _tester(
@@ -95,8 +101,8 @@ def _tester(
 
 
 def _leases(results: Path, is_here: bool) -> Sequence[LeaseNow]:
-    """Leases that are held. is_here: of testers of this machine, whose leases are in no store."""
-    found, now = [], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    """List the leases that are held. is_here: of testers of this machine, whose leases are in no store."""
+    leases, now = [], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     folder = results / TESTERS / "leases"
     for dut in sorted(shared_files(folder, is_here=is_here).names()):
         record: LeaseRecord | None = None
@@ -104,15 +110,5 @@ def _leases(results: Path, is_here: bool) -> Sequence[LeaseNow]:
             record = LeaseFolder(folder, dut, is_here).latest()
         if record is not None and record.length_s > 0:
             tester = record.holder.rpartition("-")[0]
-            found.append(LeaseNow(dut, tester, record.until, record.until < now, record.cell))
-    return found
-
-
-def _nights(results: Path, warn: Callable[[str], None]) -> Sequence[NightNow]:
-    found = []
-    for path, night in find_nights(results, warn, NEWEST):
-        if night.finished is None:
-            done = sum(cell.state is CellState.DONE for cell in night.cells)
-            failed = {str(cell): str(cell.attempts[-1].error) for cell in night.failed if cell.attempts}
-            found.append(NightNow(path.stem, night.suite, len(night.left), done, failed))
-    return found
+            leases.append(LeaseNow(dut, tester, record.until, record.until < now, record.cell))
+    return leases

@@ -1,8 +1,11 @@
 """A cell's document in the store that the results mirror: looked for before it is measured, put there afterwards.
 
-A store that is away loses nothing: the mirror has the document. Of a fleet on one machine the night's end puts what is
-not there; of a cluster the tester that measured it does, before its next cell. If the store had one all the same, that
-stands.
+An unreachable store loses nothing: the mirror has the document. With a fleet on one machine the night's end puts what
+the store lacks; in a cluster the tester that measured the cell does, before its next one. A document that the store has
+by then stands.
+
+Documents that cannot get their place in the results directory are kept until they can. The place is in the name of
+their directory: if there is no room for a document, there is none for a note of it.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import TypeVar
 from urllib.parse import quote, unquote
 
 from ..core.errors import BenchError, StoreError
-from ..files import replace_file
+from ..files import link_new, replace_file
 from ..results.document import read_sealed
 from ..results.nights import TESTERS, is_sent
 from ..results.remote import Store, address_of
@@ -24,22 +27,22 @@ from ..results.shared import ask_store
 from ..results.store import make_directory
 
 WAIT_S = 10.0
-"""The store is waited for so long, but no longer than a lease."""
+"""Maximum wait for the store, which is at most a lease."""
 AGAIN_S = 0.5
-"""Time between two tries of a store that fails."""
+"""Time between two tries if the store fails."""
 UNSENT = "unsent"
-"""Folder below ``.fleet`` of a tester's mirror: an empty file for each document to be put, named by its place."""
+"""Folder below ``.fleet`` of a tester's mirror: an empty file for each document to be put, named after its place."""
 TOKEN_LENGTH = 8
-"""Letters by which a tester's tries differ."""
+"""Number of letters by which a tester's tries differ."""
 T = TypeVar("T")
 
 
 class OtherStored(StoreError):
-    """The store has something else in a document's place, which no further try replaces."""
+    """The store has other content in a document's place, which no further try replaces."""
 
 
 def fetch_document(results: Path, place: str, lease_s: float) -> bool:
-    """Bring the document into the mirror; False where the store has none, or cannot be asked."""
+    """Fetch the document into the mirror; False if the store has none, or cannot be asked."""
     if address_of(results) is None:
         return False
     data: bytes | None = None
@@ -53,9 +56,9 @@ def fetch_document(results: Path, place: str, lease_s: float) -> bool:
 
 
 def put_document(results: Path, place: str, lease_s: float, patience_s: float = 0.0) -> str | None:
-    """Put the document into the store, or take the complete one that is there, which is a warning.
+    """Put the document into the store, or take the complete one that is there; return a warning in that case.
 
-    StoreError where it is not there then. patience_s: a store that fails is asked again for so long.
+    StoreError if the store has none in the end. patience_s: time for further tries if the store fails.
     """
     ends_s = time.monotonic() + patience_s
     while True:
@@ -88,28 +91,28 @@ def _put_once(results: Path, place: str, lease_s: float) -> str | None:
             raise
         if read_sealed(there[0]) is None:
             raise OtherStored(str(error)) from None
-        with contextlib.suppress(OSError):  # then it stays as one that is not sent
+        with contextlib.suppress(OSError):  # then it stays marked as not sent
             replace_file(results / place, there[0])
         return f"{place} was in the store already: that one stands"
     return None
 
 
 def note_unsent(results: Path, place: str) -> None:
-    """Note a document before it has its place in the mirror, so that it is put even if this process is killed."""
+    """Note a document before it gets its place in the mirror, so that it is put even if this process is killed."""
     make_directory(results / TESTERS / UNSENT).joinpath(quote(place, safe="")).touch()
 
 
 def put_unsent(results: Path, lease_s: float) -> None:
-    """Put all that were noted; StoreError where the store is still away."""
+    """Put all noted documents; StoreError if the store is still unreachable."""
     for note in sorted((results / TESTERS / UNSENT).glob("*")):
-        if (results / (place := unquote(note.name))).exists():  # else it may be on its way
+        if (results / (place := unquote(note.name))).exists():  # otherwise it may be about to get its place
             with contextlib.suppress(OtherStored):  # its cell has reported it
                 put_document(results, place, lease_s)
             note.unlink(missing_ok=True)
 
 
 def remove_staging(results: Path, tester: str) -> None:
-    """Remove from its own mirror what this tester was measuring when it was killed; of a directory a night does."""
+    """Remove what this tester was measuring when it was killed, in its own mirror; in a directory a night does."""
     if address_of(results) is not None:
         for staging in (results / TESTERS).glob(f"*/{tester}-{'?' * TOKEN_LENGTH}"):
             shutil.rmtree(staging, ignore_errors=True)
@@ -117,3 +120,29 @@ def remove_staging(results: Path, tester: str) -> None:
 
 def _ask(results: Path, do: Callable[[Store], T], lease_s: float) -> T:
     return ask_store(results, do, min(WAIT_S, lease_s))
+
+
+def keep(document: Path, staging: Path, place: str) -> Path:
+    """Keep the document's directory when its night's own is removed; return where the document is then."""
+    kept = staging.parents[1] / f"kept-{staging.name}+{quote(place, safe='')}"
+    try:
+        staging.rename(kept)
+    except OSError:
+        return document
+    return kept / document.relative_to(staging)
+
+
+def place_kept(results: Path, say: Callable[[str], None]) -> None:
+    """Move kept documents to their places; those that still cannot have them stay."""
+    for kept in sorted((results / TESTERS).glob("kept-*")):
+        with contextlib.suppress(OSError, ValueError):
+            _, place = map(unquote, kept.name.split("+"))
+            target = results / place
+            (document,) = kept.glob("20*/*/*.json")
+            if not target.resolve().is_relative_to(results.resolve()):
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                link_new(document, target)
+            shutil.rmtree(kept)
+            say(f"placed   {place}, which could not be placed before")

@@ -1,7 +1,7 @@
-"""Ports of switches, joined to a DUT for a cell: leased with the tester, journalled before they are set, undone after.
+"""Switch ports, joined to a DUT for a cell: leased with the tester, journalled before they are set, undone after.
 
-Each tester and each DUT has a journal of its ports at each switch, ``results/.fleet/switches/<switch>/changes/``, which
-is written by whoever has it leased. What a dead tester has set is undone by whoever leases it, or its DUT, next.
+Each tester and each DUT has a journal of its ports at each switch, ``results/.fleet/switches/<switch>/changes/``,
+written by whoever has it leased. Settings of a dead tester are undone by whoever leases it, or its DUT, next.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ..transport.words import shown
 from .leases import Lease, LeaseFolder, SharedGuard, leased
 
 PORTS = "ports"
-"""Folder of the leases of testers' ports at switches, each under the tester's name."""
+"""Folder of the leases of testers' switch ports, each under the tester's name."""
 
 
 @dataclass(frozen=True)
 class PortTaker:
-    """The tester that joins ports, with a word of its own for this cell. below: ``results/.fleet``."""
+    """A tester that joins ports. token: unique to this try of a cell; below: ``results/.fleet``."""
 
     tester: str
     token: str
@@ -42,21 +42,21 @@ class PortTaker:
     guard: SharedGuard
 
     def leasing(self, tester: str, stray: _Stray | None = None) -> AbstractContextManager[Lease]:
-        """Lease a tester's ports. stray: what it left, for which alone they are leased."""
+        """Lease a tester's ports. stray: the settings it left, if they are leased only to undo those."""
         sleep = time.sleep if stray is None else stray.sleep
         folder = LeaseFolder(self.below / PORTS, tester)
         return leased(folder, f"{self.tester}-{self.token}", self.lease_s, self.guard.one(), sleep)
 
 
 class _Unmarked(Exception):
-    """Nothing of a dead tester is left, while its lease was waited for."""
+    """A dead tester's settings were undone while its lease was waited for."""
 
 
 @contextlib.contextmanager
 def joined_ports(fleet: Fleet, dut: str, held: Lease, taker: PortTaker) -> Iterator[None]:
-    """Join the tester's ports to the DUT's, until the end of the block. held: the lease of the DUT.
+    """Join the tester's ports to the DUT's for the block. held: the lease of the DUT.
 
-    DutError where a switch cannot be set, or what another left there cannot be undone.
+    DutError if a switch cannot be set, or what another tester left there cannot be undone.
     """
     joins = fleet.joins(taker.tester, dut)
     if not joins:
@@ -64,7 +64,7 @@ def joined_ports(fleet: Fleet, dut: str, held: Lease, taker: PortTaker) -> Itera
         return
     with taker.leasing(taker.tester) as lease, contextlib.ExitStack() as opened:
         switches = dict.fromkeys(join.switch for join in joins)
-        there = {one: opened.enter_context(reached(one.transport)) for one in switches}
+        there = {switch: opened.enter_context(reached(switch.transport)) for switch in switches}
         for switch, transport in there.items():
             for owner in (taker.tester, dut):
                 _undo(switch, transport, owner, taker.below)
@@ -75,12 +75,12 @@ def joined_ports(fleet: Fleet, dut: str, held: Lease, taker: PortTaker) -> Itera
                 _set(join, there[join.switch], taker.below)
             yield
         finally:
-            if not (lease.is_lost or held.is_lost):  # else they are others' by now
+            if not (lease.is_lost or held.is_lost):  # otherwise they may be somebody else's by now
                 _leave(there, (taker.tester, dut), taker)
 
 
 def changes_of(join: Join) -> Iterator[tuple[str, Change]]:
-    """Changes of the switch that join two ports, each with the tester or DUT whose port is changed."""
+    """Yield the changes of the switch that join two ports, each with the tester or DUT whose port it is."""
     switch = join.switch
     fine = (switch.undone_if,) if switch.undone_if else ()
     for owner, port in join.ports:
@@ -102,12 +102,12 @@ def _vlan_words(join: Join) -> str:
 
 
 def journal_of(switch: FleetSwitch, owner: str, below: Path) -> FileJournal:
-    """The journal of the ports that a tester or a DUT has at the switch."""
+    """Return the journal of the ports that a tester or a DUT has at the switch."""
     return FileJournal(owner, below / "switches" / switch.name)
 
 
 class _Ports:
-    """Ports of a switch, which forgets nothing: it is not known when it was restarted."""
+    """Target whose restarts are unknown, so that no journal entry counts as forgotten."""
 
     def identity(self) -> str:
         return ""
@@ -123,7 +123,7 @@ def _set(join: Join, transport: Transport, below: Path) -> None:
 
 
 def _read_back(join: Join, port: str, transport: Transport) -> None:
-    """DutError unless the switch shows that its port is in the VLAN, where it is described how it does."""
+    """Raise DutError unless the switch shows that its port is in the VLAN, if the fleet says how it shows that."""
     switch = join.switch
     if switch.check is None or switch.matches is None:
         return
@@ -142,7 +142,7 @@ def _undo(switch: FleetSwitch, transport: Transport, owner: str, below: Path) ->
 
 
 def _leave(there: Mapping[FleetSwitch, Transport], owners: Sequence[str], taker: PortTaker) -> None:
-    """Undo all. What cannot be undone stays in its journal, and is said: it costs no measured cell."""
+    """Undo everything. A failure stays in its journal, and is reported, but costs no measured cell."""
     for switch, transport in there.items():
         for owner in owners:
             try:
@@ -153,7 +153,7 @@ def _leave(there: Mapping[FleetSwitch, Transport], owners: Sequence[str], taker:
 
 @dataclass(frozen=True)
 class _Stray:
-    """Ports of another tester in VLANs of a DUT that this one has leased: that tester died there."""
+    """Ports of another tester in VLANs of a DUT that this one has leased: the other one died there."""
 
     journal: FileJournal
     vlans: frozenset[str]
@@ -163,7 +163,7 @@ class _Stray:
         return any(entry.change.wanted in self.vlans for entry in self.journal.entries())
 
     def sleep(self, wait_s: float) -> None:
-        """Wait for its lease; _Unmarked if it came back meanwhile and has undone them itself."""
+        """Wait for its lease; _Unmarked if it has come back and undone them itself."""
         if not self.is_there:
             raise _Unmarked
         time.sleep(wait_s)
@@ -172,7 +172,7 @@ class _Stray:
 def _undo_strays(
     fleet: Fleet, switch: FleetSwitch, transport: Transport, taker: PortTaker, joins: Sequence[Join]
 ) -> None:
-    """Undo what testers that were killed have left in the DUT's VLANs."""
+    """Undo what killed testers have left in the DUT's VLANs."""
     vlans = frozenset(_vlan_words(join) for join in joins if join.switch == switch)
     for other in fleet.testers:
         stray = _Stray(journal_of(switch, other.name, taker.below), vlans)

@@ -1,4 +1,4 @@
-"""A cell as a task of a tester: looked up, leased, measured by the code of a night's cell, committed once."""
+"""A cell as a task of a tester: looked up, its DUT leased, measured as in any night, and stored once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -33,11 +33,10 @@ from ..session.process import host_facts
 from ..suite.jobs import Job, make_job, of_night
 from ..suite.run import RETRIED
 from .guard import LeaseGuard
-from .kept import keep
 from .leases import PATIENCE, Lease, LeaseFolder, SharedGuard, leased
 from .reverting import revert_changes
 from .sign import sign_at, sign_words
-from .stored import TOKEN_LENGTH, fetch_document, note_unsent, put_document, put_unsent
+from .stored import TOKEN_LENGTH, fetch_document, keep, note_unsent, put_document, put_unsent
 from .switches import PortTaker, joined_ports
 
 NO_FLEET = Fleet((), (), ())
@@ -51,13 +50,13 @@ class CellOrder:
     """Everything that a tester needs to measure a cell, as plain values."""
 
     suite: str
-    """File, or name by which the tester finds it."""
+    """File of the suite, or its name by which the tester finds it."""
     suite_name: str
     setup: Mapping[str, Any]
     instead: Mapping[str, Any]
     cell: str
     number: int
-    """Its place among the suite's cells."""
+    """Index of the cell in the suite."""
     date: str
     night: str
     """Name of the night's file."""
@@ -65,24 +64,24 @@ class CellOrder:
     place: str
     """Path of the cell's document below the results: the same for every tester and every try."""
     digest: str
-    """Digest of suite, DUTs' configs with their files, profile and version, which must be those of the tester."""
+    """Digest of suite, DUTs' configs with their files, profile and version: the tester's must be the same."""
     lease_s: float
     fleet: str = ""
-    """Digest of a cluster's fleet.yaml; empty: the testers are processes of one machine, and one to histories."""
+    """Digest of a cluster's fleet.yaml; empty: testers are processes of one machine, and share one history."""
     store: str = ""
-    """Address that the results of a cluster's night mirror; empty: they are a directory."""
+    """Address of the store that a cluster's results mirror; empty: they are a directory."""
 
 
 @dataclass(frozen=True)
 class OwnSettings:
-    """Settings of a tester of a cluster, which its owner chose and no task changes."""
+    """Settings of a tester of a cluster, chosen by its owner: no task changes them."""
 
     name: str
     results: str
     setup: Mapping[str, Any]
-    """Its configs' directory and its traffic generator: values of a Setup."""
+    """Values of a Setup: the configs' directory and the traffic generator."""
     duts: Sequence[str]
-    """DUTs that are wired to it."""
+    """DUTs that are wired to the tester."""
     wiring: str
     """Digest of its fleet.yaml."""
     doubt: str | None = None
@@ -91,29 +90,26 @@ class OwnSettings:
     """Its fleet.yaml, if that has switches."""
 
     def read_fleet(self) -> Fleet:
-        """Return the fleet of its file; ConfigError if that was changed since the tester was started."""
+        """Read the fleet of the tester's file; ConfigError if that has changed since the tester was started."""
+        if not self.file:
+            return NO_FLEET
         folder = self.setup.get("configs_dir")
-        found = read_fleet(Path(self.file), Path(folder) if folder else None) if self.file else NO_FLEET
-        if self.file and found.digest != self.wiring:
+        fleet = read_fleet(Path(self.file), Path(folder) if folder else None)
+        if fleet.digest != self.wiring:
             raise ConfigError(f"{self.file} was changed after tester {self.name} was started", "start it again")
-        return found
+        return fleet
 
     def own_order(self, order: CellOrder) -> CellOrder:
-        """Return the order as this tester carries it out; ConfigError for what it does not do."""
+        """Return the order with this tester's settings; ConfigError for one that it refuses."""
         place = PurePosixPath(order.place)
         if not is_name(order.suite) or not is_name(order.night) or place.is_absolute() or ".." in place.parts:
-            raise ConfigError(
-                f"tester {self.name} takes suites by name", "put the suite into a suites directory of its own"
-            )
+            remedy = "put the suite into a suites directory of its own"
+            raise ConfigError(f"tester {self.name} takes suites by name", remedy)
         return replace(order, results=self.results, setup={**order.setup, **self.setup})
-
-    def require_wired(self, dut: str) -> None:
-        if dut not in self.duts:
-            raise ConfigError(f"{dut} is not wired to tester {self.name}", "compare its fleet.yaml with the night's")
 
 
 OWN: OwnSettings | None = None
-"""Settings of the tester whose process this is; None: of a night on one machine, whose process has them all."""
+"""Settings of the tester whose process this is; None in a night on one machine, whose own process has them."""
 
 
 @dataclass(frozen=True)
@@ -130,13 +126,13 @@ class CellOutcome:
 
 
 def plain(options: Any) -> dict[str, Any]:
-    """A dataclass of options as values that any process reads."""
-    values = {one.name: getattr(options, one.name) for one in fields(options)}
-    return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+    """Turn a dataclass of options into values that any process can read."""
+    return {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
 
 
 def setup_of(values: Mapping[str, Any]) -> Setup:
-    read: dict[str, Any] = {name: Path(one) if name in _PATHS and one else one for name, one in values.items()}
+    """Make the Setup of values as plain() returns them."""
+    read: dict[str, Any] = {name: Path(value) if name in _PATHS and value else value for name, value in values.items()}
     return Setup(**read)
 
 
@@ -149,7 +145,8 @@ def _files_of(suite: Suite, setup: Setup) -> tuple[Path, ...]:
     dut_of.cache_clear()  # what a config names may have changed
     known, names = DUTS.files(setup.configs_dir), sorted({dut.name for dut in suite.duts})
     duts = [read_dut(known[name]) if name in known else load_dut(name, setup.configs_dir) for name in names]
-    rules = [one.firewall.file.file for dut in duts for _, one in dut.variants if one.firewall.file is not None]
+    firewalls = [variant.firewall.file for dut in duts for _, variant in dut.variants]
+    rules = [rule_set.file for rule_set in firewalls if rule_set is not None]
     return suite.file, *(dut.file for dut in duts), *rules, find_profile(Mode.profile)
 
 
@@ -163,10 +160,10 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def place_of(started: str, night: str, cell: Cell) -> str:
-    """Return where the document of a cell of the night of this name, which began then, has its only place."""
+    """Return the only place for the document of a cell in the night with this name and beginning."""
     clock, words = started[11:19].replace(":", ""), safe_name(f"{cell.mode}-{cell.kind}", "_-")
-    own = sha256(f"{night} {cell}".encode()).hexdigest()[:12]
-    return f"{started[:10]}/{safe_name(cell.dut, '._-')}/{clock}-{words}-{own}.json"
+    unique = sha256(f"{night} {cell}".encode()).hexdigest()[:12]
+    return f"{started[:10]}/{safe_name(cell.dut, '._-')}/{clock}-{words}-{unique}.json"
 
 
 def measure_cell(
@@ -174,18 +171,18 @@ def measure_cell(
 ) -> dict[str, Any]:
     """Measure the cell of a CellOrder, unless that is done; return a CellOutcome, both as plain values.
 
-    An error that is worth a second try is raised. drive: measures it while the DUT is leased.
+    An error that is worth a second try is raised. drive: measures the job while the DUT is leased.
     """
     wish = CellOrder(**order) if OWN is None else OWN.own_order(CellOrder(**order))
     if OWN is not None:
         with contextlib.suppress(StoreError):
             put_unsent(Path(wish.results), wish.lease_s)
-    outcome = _measured(wish, drive or measure_job)
-    return asdict(outcome if outcome.place is None else _sent(outcome, outcome.place, wish))
+    outcome = _measure(wish, drive or measure_job)
+    return asdict(outcome if outcome.place is None else _send(outcome, outcome.place, wish))
 
 
-def _sent(outcome: CellOutcome, place: str, wish: CellOrder) -> CellOutcome:
-    """The outcome once the store has its document, or cannot have it: a cell of a cluster fails then."""
+def _send(outcome: CellOutcome, place: str, wish: CellOrder) -> CellOutcome:
+    """Put the document into the store, if there is one; a cell of a cluster fails if that fails."""
     patience_s = 0.0 if OWN is None else PATIENCE * wish.lease_s
     try:
         return replace(outcome, unsent=put_document(Path(wish.results), place, wish.lease_s, patience_s))
@@ -198,14 +195,16 @@ def _sent(outcome: CellOutcome, place: str, wish: CellOrder) -> CellOutcome:
         return CellOutcome(outcome.tester, error=words, code=error.exit_code)
 
 
-def _measured(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) -> CellOutcome:
+def _measure(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) -> CellOutcome:
     tester, target = _tester_name(), Path(wish.results) / wish.place
     if target.exists():
         return CellOutcome(tester, wish.place)
     labels = {"tester": tester} | ({"fleet": wish.fleet} if wish.fleet else {})
     job = of_night(_job_of(wish), wish.suite_name, wish.date, wish.night).with_labels(labels, None)
     if OWN is not None:
-        OWN.require_wired(job.cell.dut)
+        if job.cell.dut not in OWN.duts:
+            what = f"{job.cell.dut} is not wired to tester {OWN.name}"
+            raise ConfigError(what, "compare its fleet.yaml with the night's")
         doubts = () if OWN.doubt is None else (RunWarning("fleet", OWN.doubt),)
         job = replace(job, request=replace(job.request, doubts=doubts))
     token = secrets.token_hex(TOKEN_LENGTH // 2)
@@ -227,7 +226,7 @@ def _measured(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) ->
                     done = drive(job, Output(results=staging))
                 lease.require()
                 try:
-                    return _committed(done, job, wish, staging, token, tester)
+                    return _commit(done, job, wish, staging, token, tester)
                 except StoreError:
                     remains.pop_all()  # the document may still be there
                     raise
@@ -239,19 +238,18 @@ def _measured(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) ->
 
 @contextlib.contextmanager
 def _prepared(job: Job, wish: CellOrder, lease: Lease, taker: PortTaker) -> Iterator[None]:
-    """Join ports of switches, and leave a sign at the DUT, until the end of the block; neither for a simulated run."""
-    if job.request.sim or OWN is None:
-        yield
-        return
-    text = sign_words(taker.tester, wish.night, wish.cell, job.expected_s)
-    sign = sign_at(job.request.dut.transport, text, lambda: not lease.is_lost)
-    signs = sign if job.request.apply else contextlib.nullcontext()
-    with joined_ports(OWN.read_fleet(), job.cell.dut, lease, taker), signs:
+    """Join ports of switches, and leave a sign at the DUT, for the block; neither for a simulated run."""
+    with contextlib.ExitStack() as prepared:
+        if not job.request.sim and OWN is not None:
+            prepared.enter_context(joined_ports(OWN.read_fleet(), job.cell.dut, lease, taker))
+            if job.request.apply:
+                text = sign_words(taker.tester, wish.night, wish.cell, job.expected_s)
+                prepared.enter_context(sign_at(job.request.dut.transport, text, lambda: not lease.is_lost))
         yield
 
 
 def facts_of_tester(order: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts of this tester that must be those of the night's process; order: of any of its cells."""
+    """Return facts of this tester that must equal those of the night's process; order: of any of its cells."""
     assert OWN is not None
     facts: dict[str, Any] = {"tester": OWN.name, "trexbench": versions()["trexbench"], "wiring": OWN.wiring}
     facts["trex"] = versions()["lbr-trex-client"], str(OWN.setup.get("trex_dir") or "")
@@ -261,7 +259,7 @@ def facts_of_tester(order: Mapping[str, Any]) -> dict[str, Any]:
         facts["store"] = wish.store == (address_of(results) or "")
         facts["store"] &= bool(wish.store) or (results / TESTERS / wish.night).is_dir()
         asked = setup_of(wish.setup)
-        suite = read_suite(SUITES.find(wish.suite), asked.configs_dir, Instead(**_listed(wish.instead)))
+        suite = read_suite(SUITES.find(wish.suite), asked.configs_dir, Instead(**_with_tuples(wish.instead)))
         return {**facts, "digest": digest_of(suite, asked), "error": None}
     except BenchError as error:
         return {**facts, "error": str(error)}
@@ -269,8 +267,8 @@ def facts_of_tester(order: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def versions() -> Mapping[str, str | None]:
-    found: Mapping[str, str | None] = host_facts()["versions"]
-    return found
+    known: Mapping[str, str | None] = host_facts()["versions"]
+    return known
 
 
 def measure_job(job: Job, output: Output) -> Measured[Any]:
@@ -278,8 +276,8 @@ def measure_job(job: Job, output: Output) -> Measured[Any]:
         return job.measure(session, output, lambda _: None)
 
 
-def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, token: str, tester: str) -> CellOutcome:
-    """Give the document its place in the store: a complete one that of the cell, others one of their own."""
+def _commit(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, token: str, tester: str) -> CellOutcome:
+    """Move the document to its place in the results: the cell's if it is complete, else one of its own."""
     failure = done.error or done.result.no_answer
     if done.path is None or not done.path.is_relative_to(staging):
         raise StoreError(f"{wish.results} could not be written", f"the result is in {done.path}")
@@ -294,7 +292,7 @@ def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, to
     except FileExistsError:
         pass  # another tester was faster; both are the same cell of the same night
     except OSError as error:
-        where = keep(done.path, staging, place.as_posix())  # not removed with the night's own
+        where = keep(done.path, staging, place.as_posix())  # where the night's end does not remove it
         raise StoreError(f"{target}: {error.strerror}", f"the result is in {where}") from error
     if isinstance(failure, RETRIED):
         raise failure
@@ -305,27 +303,27 @@ def _committed(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, to
 
 def _job_of(wish: CellOrder) -> Job:
     with _READING:
-        named = wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest
-        suite, cells, files = _read(*named)
+        asked = wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest
+        suite, cells, files = _read(*asked)
         if _digest(files) != wish.digest:  # changed since it was read
             _read.cache_clear()
-            _read(*named)  # which says so
+            _read(*asked)  # which raises
     return make_job(suite, cells[wish.number], setup_of(wish.setup))
 
 
-def _listed(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
+def _with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(_listed(values).items())
+    return tuple(_with_tuples(values).items())
 
 
 @lru_cache(maxsize=4)
 def _read(
     name: str, setup: tuple[tuple[str, Any], ...], instead: tuple[tuple[str, Any], ...], digest: str
 ) -> tuple[Suite, Sequence[Cell], tuple[Path, ...]]:
-    """The suite, its cells and the files of its digest; ConfigError where they are not the night's."""
+    """Read the suite, its cells and the files of its digest; ConfigError if they are not the night's."""
     asked = setup_of(dict(setup))
     suite = read_suite(SUITES.find(name), asked.configs_dir, Instead(**dict(instead)))
     files = _files_of(suite, asked)
@@ -338,7 +336,7 @@ def _read(
 
 
 def _tester_name() -> str:
-    """Name of the tester that runs this task; empty outside of one."""
+    """Return the name of the tester that runs this task; empty outside of one."""
     if OWN is not None:
         return OWN.name
     from distributed import get_worker

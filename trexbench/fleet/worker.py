@@ -1,7 +1,7 @@
-"""A tester's process, ``python -m trexbench.fleet.worker``, and who starts it again when it ends.
+"""A tester's process, ``python -m trexbench.fleet.worker``, and the command that starts it again when it ends.
 
-It reads its settings from a line of standard input, and ends with that: nothing that drives a DUT outlives the command
-that a person or systemd started. Its own guard may end it, too: see guard.py.
+The process reads its settings from a line of standard input, and ends when its input does: nothing that drives a DUT
+outlives the command that a person or systemd started. Its own guard may end it as well: see guard.py.
 """
 
 from __future__ import annotations
@@ -28,53 +28,48 @@ from ..dut.journal import JOURNAL_DIR_ENV
 from ..results.nights import TESTERS
 from ..results.store import make_directory
 from . import task
-from .cluster import LOOPBACK, as_one_line, resources_of, settings
+from .cluster import LOOPBACK, as_one_line, quiet, resources_of, settings
 from .join import CONNECT_S, security_of
 from .stored import put_unsent, remove_staging
 from .task import OwnSettings
-from .tester import quiet
 
 if TYPE_CHECKING:
     from distributed import Worker
 
 AGAIN_AFTER_S = 3.0
 END_S = 10.0
-"""Time that the process has to end when its input does."""
+"""Time in which the process has to end after its input."""
 REMOVED_S = 2.0
-"""Time that removing its files may delay that end."""
+"""Time by which removing its files may delay that."""
 FAILED = 3
 """Exit code of a process that could not join."""
 
 
 def keep_working(own: OwnSettings, cluster: Cluster, lease_s: float, say: Callable[[str], None]) -> None:
-    """Have a process of its own work as this tester, and start another when it ends, until interrupted."""
+    """Run a process that works as this tester, and another whenever it ends, until interrupted."""
     folder = cluster.certificates and str(cluster.certificates)
-    where = {"address": cluster.address, "folder": folder, "is_insecure": cluster.is_insecure}
+    asked = {"own": asdict(own), "address": cluster.address, "folder": folder, "is_insecure": cluster.is_insecure}
+    argv = [sys.executable, "-m", "trexbench.fleet.worker"]
     with TemporaryDirectory(prefix="trexbench-tester-") as scratch:
-        asked = {"own": asdict(own), **where, "lease_s": lease_s, "scratch": scratch}
-        _start_again_and_again(own.name, json.dumps(asked).encode() + b"\n", say)
-
-
-def _start_again_and_again(name: str, line: bytes, say: Callable[[str], None]) -> None:
-    while True:
-        argv = [sys.executable, "-m", "trexbench.fleet.worker"]
-        process = subprocess.Popen(argv, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
-        assert process.stdin is not None
-        try:
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.write(line)
-            code = process.wait()
-        finally:
-            process.stdin.close()
+        line = json.dumps({**asked, "lease_s": lease_s, "scratch": scratch}).encode() + b"\n"
+        while True:
+            process = subprocess.Popen(argv, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
+            assert process.stdin is not None
             try:
-                process.wait(END_S)
-            except subprocess.TimeoutExpired:  # it is stopped, or hangs
-                process.kill()
-                process.wait()
-        if code != FAILED:
-            how = "its guard or somebody else killed it" if code < 0 else "it lost the scheduler"
-            say(f"tester {name} has ended ({how}): it is started again")
-        time.sleep(AGAIN_AFTER_S)
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.write(line)
+                code = process.wait()
+            finally:
+                process.stdin.close()
+                try:
+                    process.wait(END_S)
+                except subprocess.TimeoutExpired:  # it is stopped, or hangs
+                    process.kill()
+                    process.wait()
+            if code != FAILED:
+                how = "its guard or somebody else killed it" if code < 0 else "it lost the scheduler"
+                say(f"tester {own.name} has ended ({how}): it is started again")
+            time.sleep(AGAIN_AFTER_S)
 
 
 def main() -> int:
@@ -86,7 +81,7 @@ def main() -> int:
     try:
         os.environ[JOURNAL_DIR_ENV] = str(make_directory(Path(own.results) / TESTERS).resolve())
         remove_staging(Path(own.results), own.name)
-        with contextlib.suppress(StoreError):  # before its next cell it is tried again
+        with contextlib.suppress(StoreError):  # the next try is before its next cell
             put_unsent(Path(own.results), asked["lease_s"])
         import dask
 
@@ -100,7 +95,7 @@ def main() -> int:
 
 
 def make_worker(own: OwnSettings, cluster: Cluster, scratch: str) -> Worker:
-    """Return the worker, not started; only with certificates, or --insecure, is it reached from other machines."""
+    """Make the worker, not started; other machines reach it only with certificates, or --insecure."""
     from distributed import Worker
 
     here: dict[str, Any] = {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0", "security": security_of(cluster)}
@@ -117,26 +112,26 @@ def make_worker(own: OwnSettings, cluster: Cluster, scratch: str) -> Worker:
 
 
 def own_address(cluster: Cluster) -> str:
-    """Return the address by which this machine reaches the scheduler; Dask would ask for the way to the Internet."""
+    """Return this machine's address on the route to the scheduler; Dask would take the route to the Internet."""
     kind, port = socket.SOCK_DGRAM, int(cluster.address.rpartition(":")[2])
     family, _, _, _, where = socket.getaddrinfo(cluster.host, port, type=kind)[0]
-    with socket.socket(family, kind) as asked:
-        asked.connect(where)  # sends nothing
-        return str(asked.getsockname()[0])
+    with socket.socket(family, kind) as probe:
+        probe.connect(where)  # sends nothing
+        return str(probe.getsockname()[0])
 
 
 async def _work(own: OwnSettings, cluster: Cluster, scratch: str) -> None:
     worker = await make_worker(own, cluster, scratch)
     print(f"tester {own.name} has joined {cluster.address}", file=sys.stderr, flush=True)
     await worker.finished()
-    os._exit(0)  # with what it measures: the scheduler has given that to another
+    os._exit(0)  # abandons the cell that it measures, which the scheduler has given to another tester
 
 
 def _end_with_input(scratch: str) -> None:
     while os.read(0, 4096):
         pass
     removal = threading.Thread(target=shutil.rmtree, args=(scratch, True), daemon=True)
-    removal.start()  # who started this may have been killed, and removes nothing
+    removal.start()  # the command that started this may have been killed, and removes nothing
     removal.join(REMOVED_S)
     os._exit(1)
 

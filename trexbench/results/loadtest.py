@@ -170,11 +170,10 @@ def _plan(
     except ConfigError:
         warmup = MIN_OFFERED_PPS
     offers = tuple(Offer(d, line_bps, frame_bytes, line_pps, target, min(warmup, target)) for d in directions)
+    times = given.warmup_duration, given.hold_duration, 0.0
     if given.rampup_duration:
-        return Ramp(
-            offers, given.warmup_duration, given.hold_duration, 0.0, ramp_s=given.rampup_duration, confirm_s=0.0
-        )
-    return Saturate(offers, given.warmup_duration, given.hold_duration, 0.0)
+        return Ramp(offers, *times, ramp_s=given.rampup_duration, confirm_s=0.0)
+    return Saturate(offers, *times)
 
 
 def _samples(plan: Strategy, seconds: Sequence[Second]) -> Iterator[Sample]:
