@@ -107,6 +107,10 @@ class OwnSettings:
             raise ConfigError(f"tester {self.name} takes suites by name", remedy)
         return replace(order, results=self.results, setup={**order.setup, **self.setup})
 
+    def require_wired(self, dut: str) -> None:
+        if dut not in self.duts:
+            raise ConfigError(f"{dut} is not wired to tester {self.name}", "compare its fleet.yaml with the night's")
+
 
 OWN: OwnSettings | None = None
 """Settings of the tester whose process this is; None in a night on one machine, whose own process has them."""
@@ -202,9 +206,7 @@ def _measure(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) -> 
     labels = {"tester": tester} | ({"fleet": wish.fleet} if wish.fleet else {})
     job = of_night(_job_of(wish), wish.suite_name, wish.date, wish.night).with_labels(labels, None)
     if OWN is not None:
-        if job.cell.dut not in OWN.duts:
-            what = f"{job.cell.dut} is not wired to tester {OWN.name}"
-            raise ConfigError(what, "compare its fleet.yaml with the night's")
+        OWN.require_wired(job.cell.dut)
         doubts = () if OWN.doubt is None else (RunWarning("fleet", OWN.doubt),)
         job = replace(job, request=replace(job.request, doubts=doubts))
     token = secrets.token_hex(TOKEN_LENGTH // 2)

@@ -1,4 +1,4 @@
-"""From a machine's start to a shell: at its console, where it may ask for a login, or by ssh."""
+"""Waits for a starting machine's shell: at its console, which may ask for a login, or by ssh."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from . import net, server
 from .spec import LabSpec
 
 _ASK_AGAIN_S = 2.0
-"""After so long a silence Enter is pressed, which some consoles wait for."""
+"""Silence after which Enter is pressed, for which some consoles wait."""
 _QUIET_S = {"shell": 0.2, "name": 3.0, "password": 1.0}
-"""After so long a silence a line that looks like a prompt is one, and not the beginning of a longer one: a console that
-logs in by itself shows the question for a name first."""
+"""Silence after which a line that looks like a prompt is one, and not the beginning of a longer one: a console that
+logs in by itself asks for a name first."""
 _ASKS_S = 0.3
-"""Shorter, for a question for a name to which the config has the reply."""
+"""The same for a question for a name that the config answers."""
 _QUESTIONS = {
     "name": re.compile(r"(?i)(?:(?<!last )login|user ?name): *$"),
     "password": re.compile(r"(?i)password(?: for [^:]+)?: *$"),
 }
 _NAMES = 3
-"""Times a name is typed, while no password is asked for: what else a console says may hide the question for it."""
+"""Number of times that a name is typed while no password is asked for: other output may hide that question."""
 _GREETING_S, _LOOK_S = 10.0, 0.2
-"""Within which a server of ssh says its first word to one connection; after which it is seen whether to go on."""
+"""Time in which an ssh server greets a connection; time between two checks for cancellation."""
 _KEPT_BYTES = 1 << 16
-"""Bytes of what a console says that are looked at: some fill it for ever."""
+"""Bytes of a console's output that are kept: some consoles never stop."""
 
 
 @dataclass
 class Dialogue:
-    """The words of a console, and the replies to it. name: of the machine, in messages."""
+    """Output of a console, and replies to it. name: of the machine, in messages."""
 
     name: str
     prompt: str
@@ -51,7 +51,7 @@ class Dialogue:
     asked: dict[str, int] = field(default_factory=dict)
     """Number of replies to each question."""
     _begin: int = 0
-    """Where what it has said since the last reply begins."""
+    """Where the output since the last reply begins."""
 
     def hear(self, piece: bytes) -> None:
         self.heard += piece
@@ -66,7 +66,10 @@ class Dialogue:
         return last_lines(self.heard.replace(password, b"***") if password else self.heard)
 
     def waits_for(self) -> str:
-        """A command (``shell``), ``name`` or ``password``, if nothing follows; or nothing. LabError after a panic."""
+        """Return ``shell`` (waits for a command), ``name``, ``password`` or nothing, if no output follows.
+
+        LabError after a panic.
+        """
         if PANIC in self.heard:
             raise LabError(f"{self.name} panicked", self.said)
         last = plain(self.heard[max(self._begin, len(self.heard) - 4096) :]).rpartition("\n")[2]
@@ -78,7 +81,7 @@ class Dialogue:
         return _ASKS_S if waiting == "name" and self.login is not None else _QUIET_S[waiting]
 
     def reply(self, waiting: str) -> bytes | None:
-        """Return what to type; None: a shell waits. LabError where nothing is known, or was refused."""
+        """Return what to type; None: a shell waits. LabError if the config has no answer, or it was refused."""
         number = self.asked.get(waiting, 0)
         self.asked[waiting], self._begin = number + 1, len(self.heard)
         if waiting == "shell":
@@ -94,7 +97,7 @@ class Dialogue:
 
 
 def await_shell(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cancelled: Callable[[], bool]) -> str:
-    """Wait for a shell; its console's last lines. LabError, with them, where none comes."""
+    """Wait for a shell, and return its console's last lines; LabError, which has them as well, if none comes."""
     machine = spec.settings.vm
     login = machine.login
     password = stated_password(login.password_env, login.password_file) if login is not None else None
@@ -131,12 +134,12 @@ def await_shell(spec: LabSpec, process: subprocess.Popen[bytes], log: str, cance
 
 
 def _type(line: socket.socket, words: bytes) -> None:
-    with suppress(OSError):  # that it has ended shows when something is read
+    with suppress(OSError):  # the next read shows that it has ended
         line.send(words)
 
 
 def _greets(spec: LabSpec, cancelled: Callable[[], bool]) -> bool:
-    """Does a server of ssh say its first word?"""
+    """Test whether an ssh server greets a connection."""
     with suppress(OSError), net.inside(spec.tester), socket.socket() as probe:
         probe.settimeout(1.0)
         probe.connect(("127.0.0.1", MANAGEMENT_PORT))

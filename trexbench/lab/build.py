@@ -1,10 +1,10 @@
-"""Bring a lab up and take it down: everything is in the state file before it is made."""
+"""Brings a lab up and takes it down: everything is in the state file before it is made."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from .state import LabState
 
 LOCK_WAIT_S = 20.0
 """Time to wait for a lab that is being taken down."""
-
 _HOST_LOCK = "host"
 
 
@@ -32,7 +31,7 @@ def bring_up(
 ) -> LabState:
     """Make a lab and wait until its server answers. The caller holds the lab's lock and has removed leftovers.
 
-    user: pid of the run that it is made for. On any failure, Ctrl-C included, what was made is removed again.
+    user: pid of the run for which it is made. On any failure, Ctrl-C included, everything made is removed again.
     """
     host.check(embedded=trex_dir is None)
     if spec.settings.router == "vpp":
@@ -55,7 +54,7 @@ def bring_up(
     try:
         lab = _make(lab, spec, placement, trex_dir, cancelled)
     except BaseException:
-        with uninterrupted(), contextlib.suppress(BenchError):  # the first error is the one to tell
+        with uninterrupted(), contextlib.suppress(BenchError):  # the first error is the one to report
             take_down(state.load(spec.prefix) or lab)
         raise
     return lab
@@ -63,7 +62,7 @@ def bring_up(
 
 @contextlib.contextmanager
 def lab_lock(prefix: str) -> Iterator[None]:
-    """Whoever holds it may change the lab. Waits for a lab that is being taken down; TesterBusy if it is in use."""
+    """Hold the lock to change the lab. Waits for a lab that is being taken down; TesterBusy if it is in use."""
     with contextlib.ExitStack() as stack:
         begun = time.monotonic()
         while True:
@@ -71,17 +70,18 @@ def lab_lock(prefix: str) -> Iterator[None]:
                 stack.enter_context(locked(f"{prefix}.lab"))
                 break
             except TesterBusy:
-                found = state.load(prefix)
-                leaving = found is None or found.status == "closing" or found.abandoned
+                lab = state.load(prefix)
+                leaving = lab is None or lab.status == "closing" or lab.abandoned
                 if time.monotonic() - begun > (LOCK_WAIT_S if leaving else 1.0):
-                    raise TesterBusy(f"lab {prefix} belongs to {_user_of(found)}", "wait for it to end") from None
+                    user = f"the run of process {lab.user or lab.owner.pid}" if lab else "another process"
+                    raise TesterBusy(f"lab {prefix} belongs to {user}", "wait for it to end") from None
             time.sleep(0.05)
         yield
 
 
 @uninterrupted()
 def take_down(lab: LabState) -> None:
-    """Remove all that the state names and that is still the same; LabError, at the end, names what failed."""
+    """Remove everything that the state names and that is still the same; LabError, at the end, names all failures."""
     lab = state.update(lab, status="closing")
     problems: list[str] = []
 
@@ -91,7 +91,7 @@ def take_down(lab: LabState) -> None:
         except (BenchError, OSError) as error:
             problems.append(str(error))
 
-    known = [one.process for one in lab.parts.values()]
+    known = [part.process for part in lab.parts.values()]
     for role in ("tester", "dut") if lab.router else ("tester",):
         if (inode := lab.namespaces.get(lab_namespace(lab.prefix, role))) is not None:
             attempt(partial(server.stop, lab.prefix, inode, known))
@@ -103,18 +103,17 @@ def take_down(lab: LabState) -> None:
             attempt(partial(net.remove_namespace, name))
     attempt(partial(_restore_sysctls, lab))
     if problems:
-        raise LabError(
-            f"lab {lab.prefix} was not removed completely: {'; '.join(problems)}", "try 'trexbench lab down'"
-        )
+        what = f"lab {lab.prefix} was not removed completely: {'; '.join(problems)}"
+        raise LabError(what, "try 'trexbench lab down'")
     _trex_yaml(lab.prefix).unlink(missing_ok=True)
     state.forget(lab.prefix)
 
 
 def clean_leftovers(prefix: str) -> None:
     """Remove what a dead run left of this lab. The caller holds the lab's lock."""
-    found = state.load(prefix)
-    if found is not None and found.abandoned:
-        take_down(found)
+    lab = state.load(prefix)
+    if lab is not None and lab.abandoned:
+        take_down(lab)
 
 
 def _make(
@@ -147,7 +146,12 @@ def _make_router(lab: LabState, spec: LabSpec, placement: Placement, cancelled: 
     if spec.endpoints:
         endpoints.tune(spec, placement)
     if spec.settings.steer == "cpumap" and placement.router:
-        _steer(spec, placement.router)
+        try:
+            steering.steer(spec.dut_interfaces, placement.router, spec.dut)
+        except (EngineError, OSError) as error:
+            cores = ",".join(map(str, placement.router))
+            what = f"lab {spec.prefix} cannot hand frames to core {cores} ({error})"
+            raise LabError(what, "try lab.steer: rps") from None
     for key, value in spec.settings.sysctls:
         lab = _set_sysctl(lab, spec, key, value)
     if spec.settings.router == "vpp":
@@ -188,19 +192,8 @@ def _start_vpp(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Ca
     return lab
 
 
-def _steer(spec: LabSpec, cpus: Sequence[int]) -> None:
-    """Hand the frames of the DUT's interfaces to kernel threads on these cores; they end with the interfaces."""
-    try:
-        steering.steer(spec.dut_interfaces, cpus, spec.dut)
-    except (EngineError, OSError) as error:
-        cores = ",".join(map(str, cpus))
-        raise LabError(
-            f"lab {spec.prefix} cannot hand frames to core {cores} ({error})", "try lab.steer: rps"
-        ) from None
-
-
 def _set_sysctl(lab: LabState, spec: LabSpec, key: str, value: str) -> LabState:
-    """In the DUT's namespace if it exists there; else on the host, whose former value the state keeps."""
+    """Set it in the DUT's namespace if it exists there; else on the host, whose former value the state keeps."""
     with net.inside(spec.dut):
         if net.read_sysctl(key) is not None:
             net.write_sysctl(key, value)
@@ -232,7 +225,3 @@ def _restore_sysctls(lab: LabState) -> None:
 
 def _trex_yaml(prefix: str) -> Path:
     return run_dir() / f"{prefix}-trex.yaml"
-
-
-def _user_of(found: LabState | None) -> str:
-    return f"the run of process {found.user or found.owner.pid}" if found else "another process"

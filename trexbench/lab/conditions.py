@@ -1,4 +1,4 @@
-"""Conditions of the lab's cores while they measure: stolen time, and time of other programs."""
+"""Conditions of the lab's cores during a measurement: stolen time, and time of other programs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from ..processes import stat_fields
 from .state import LabState
 
 EVERY_S = 0.9
-"""Conditions are read with the first sample after so long: once a second, where samples are taken as often or more."""
+"""Conditions are read with the first sample after this time: once a second, if samples are as frequent."""
 _USER_TICKS, _CHILDRENS_USER_TICKS = 11, 13
 """Fields of /proc/PID/stat, as processes.stat_fields counts them."""
-
 Cores = tuple[int, ...]
 
 
 class CoreWatch:
-    """Reads a lab's conditions.
+    """Reads a lab's conditions. cores: by role, ``sender`` and ``router``.
 
-    cores: by role, ``sender`` and ``router``. processes: the lab's own by pid, with the cores that their programs use.
+    processes: the lab's own by pid, with the cores that their programs use.
     """
 
     def __init__(
@@ -38,7 +37,7 @@ class CoreWatch:
         self._due_s = 0.0
 
     def read(self) -> Conditions | None:
-        """The conditions now, as far as they can be read; None where they were read less than EVERY_S ago."""
+        """Read the conditions, as far as possible; None if they were read less than EVERY_S ago."""
         now_s = self._clock()
         if now_s < self._due_s:
             return None
@@ -57,18 +56,18 @@ class CoreWatch:
 
 
 def watch_of(lab: LabState) -> CoreWatch:
-    """The reader of a lab that is up."""
+    """Make the reader of a lab that is up."""
     sender, harness = (() if (cpu := lab.placement[key]) is None else (cpu,) for key in ("sender_cpu", "harness_cpu"))
     routers = tuple(lab.placement["router_cpus"])
-    cores = {role: one for role, one in (("sender", sender), ("router", routers)) if one}
+    cores = {role: cpus for role, cpus in (("sender", sender), ("router", routers)) if cpus}
     server = lab.parts["server"]
     # The embedded server's sender never leaves the kernel; of VPP, only the workers run all the time.
     processes = {os.getpid(): harness, server.process.pid: sender if server.kind == "trex" else harness}
-    processes |= {one.process.pid: routers for one in (lab.router, lab.nudger) if one is not None}
+    processes |= {part.process.pid: routers for part in (lab.router, lab.nudger) if part is not None}
     return CoreWatch(cores, processes)
 
 
 def _user_s(pid: int) -> float:
-    """Seconds for which a process and its ended children ran outside of the kernel; 0 once it has ended."""
+    """Return the user time (s) of a process and its ended children; 0 once it has ended."""
     fields = stat_fields(pid)
     return (int(fields[_USER_TICKS]) + int(fields[_CHILDRENS_USER_TICKS])) / USER_HZ if fields else 0.0

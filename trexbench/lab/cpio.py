@@ -1,4 +1,4 @@
-"""Archives as the Linux kernel unpacks them at its start (cpio, ``newc``); pure."""
+"""Archives that the Linux kernel unpacks at its start (cpio, ``newc``); pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ _DIRECTORY = 0o040755
 
 
 def archive_of(files: Mapping[str, tuple[int, bytes]]) -> bytes:
-    """Files by path: mode (with the bits of its kind), and content, or what a symbolic link leads to.
+    """Pack files by path: mode (with the bits of its kind), and content, or the target of a symbolic link.
 
-    The directories of what is in it are added. All of it is root's, of no time, so that the same files make the same
-    bytes.
+    Directories are added. Everything is root's, and has no time, so that the same files make the same bytes.
     """
     parents = {str(parent) for name in files for parent in PurePosixPath(name).parents} - {"."}
     every = {**dict.fromkeys(parents, (_DIRECTORY, b"")), **files}

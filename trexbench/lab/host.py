@@ -1,4 +1,4 @@
-"""Test whether this machine can host a lab, and list its cores."""
+"""This machine as the host of a lab: what it needs, its cores and processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..stlserver.kernel.bpf import OLDEST_KERNEL, kernel_version
 
 
 def check(embedded: bool, euid: int | None = None, release: str | None = None, ip: str | None = None) -> None:
-    """LabError for a machine that cannot host a lab; arguments replace what the machine says."""
+    """Raise LabError if this machine cannot host a lab; arguments replace what the machine reports."""
     if (os.geteuid() if euid is None else euid) != 0:
         raise LabError("the lab makes network namespaces, which needs root", "run it with sudo")
     found = release or os.uname().release
@@ -38,14 +38,14 @@ def run_in_real_time(pid: int = 0, policy: int = os.SCHED_FIFO) -> None:
 
 
 def processes() -> Iterator[tuple[int, str]]:
-    """Pid and name of each process of this machine, kernel threads included."""
+    """Yield pid and name of each process of this machine, kernel threads included."""
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             yield int(entry.name), (entry / "comm").read_text().strip()
 
 
 def siblings(cpus: Sequence[int]) -> dict[int, list[int]]:
-    """For each CPU, the CPUs (hyper-threads) on the same physical core, itself included."""
+    """Map each CPU to the CPUs (hyper-threads) on the same physical core, itself included."""
     found = {cpu: [cpu] for cpu in cpus}
     for cpu in cpus:
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """``trexbench lab image``: kernel and initramfs of lab-vm-linux, from packages of this machine's Debian.
 
-The kernel is Debian's for clouds, as apt-get downloads it; with it go the modules of its NICs and of what routers do,
-and this machine's busybox, ip, tc, ethtool, grep and nft with the libraries that they load. Nothing of it is shipped.
+The kernel is Debian's for clouds, downloaded by apt-get, with the modules for NICs and routing. The initramfs has this
+machine's busybox, ip, tc, ethtool, grep and nft with the libraries that they load. Nothing of it is shipped.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ PROGRAMS = {
     "grep": ("grep", "bin"),
     "nft": ("nftables", "sbin"),
 }
-"""Programs in it: package, and folder there. busybox has its own ip, tc and grep, which lack what is needed."""
+"""Programs in the image: package, and folder there. busybox's own ip, tc and grep can do too little."""
 WELCOME = {"wg": "bin"}
-"""Programs that go with it where this machine has them."""
+"""Programs that are included if this machine has them."""
 _NICS = ("virtio_pci", "virtio_net", "vmxnet3", *vppimage.MODULES)
 _LINES = ("8021q", "sch_netem", "sch_tbf", "sit", "wireguard")
 _RULES = ("nf_flow_table_inet", "nft_chain_nat", "nft_ct", "nft_fib_inet", "nft_flow_offload", "nft_limit", "nft_log")
@@ -55,22 +55,23 @@ ip link set lo up
 cd /root
 while :; do setsid -c sh </dev/ttyS0 >/dev/ttyS0 2>&1; done
 """
-"""Without IPv6 until the DUT is configured: what it says by itself would count as traffic. virtio_net shows a table
-that the device gets only once it is set (seen with Linux 6.1)."""
+"""Without IPv6 until the DUT is configured: its own packets would count as traffic. virtio_net shows a table that the
+device gets only once it is set (seen with Linux 6.1)."""
 
 
 @dataclass(frozen=True)
 class MadeImage:
-    """release: of its kernel. packages: versions of what is in it. bytes: of kernel and initramfs.
-
-    without_vpp: VPP's initramfs, of another kernel or release of trexbench, is gone.
-    """
+    """An image that was made."""
 
     release: str
+    """Release of its kernel."""
     packages: Mapping[str, str]
+    """Versions of its packages."""
     bytes: tuple[int, int]
+    """Sizes of kernel and initramfs."""
     folder: Path
     without_vpp: bool
+    """VPP's initramfs, of another kernel or release of trexbench, was removed."""
 
     def __str__(self) -> str:
         kernel, initrd = (size / 1e6 for size in self.bytes)
@@ -87,7 +88,7 @@ class _Tree:
 
     def program(self, source: str, folder: str) -> None:
         self.files[f"{folder}/{Path(source).name}"] = (0o100755, Path(source).read_bytes())
-        needed = _said(["ldd", source], may_fail=True)  # a static program has none
+        needed = _output_of(["ldd", source], may_fail=True)  # a static program has none
         if "=> not found" in needed:
             raise LabError(f"{source} needs libraries that are not installed", "install its packages")
         for library in re.findall(r"(/\S+) \(0x", needed):
@@ -95,7 +96,7 @@ class _Tree:
 
 
 def folder() -> Path:
-    """Folder in the user's cache."""
+    """Return the folder of images in the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "trexbench" / "lab-vm-linux"
 
@@ -109,7 +110,7 @@ def initrd_file(guest: str = "linux") -> Path:
 
 
 def _recipe() -> str:
-    """Digest of what an image is made of, so that none of another release of trexbench is started."""
+    """Return a digest of an image's ingredients, so that none of another release of trexbench is started."""
     parts = (KERNEL_PACKAGE, PROGRAMS, WELCOME, _NICS, _LINES, _RULES, _MORE_RULES, _INIT, vppimage.RECIPE)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
@@ -119,7 +120,7 @@ def install_command(packages: Sequence[str]) -> str:
 
 
 def check() -> None:
-    """LabError where this machine lacks what makes the image, or what goes into it."""
+    """Raise LabError if this machine lacks programs that make the image, or go into it."""
     needed = {**TOOLS, **{name: package for name, (package, _) in PROGRAMS.items()}}
     lacking = {name: package for name, package in needed.items() if shutil.which(name) is None}
     if "apt-get" in lacking:
@@ -131,9 +132,9 @@ def check() -> None:
 
 
 def make(vpp: Path | None = None) -> MadeImage:
-    """Make the files anew, in the place of former ones. vpp: with an initramfs of the VPP in this folder as well.
+    """Make the files, which replace former ones. vpp: folder of a VPP, which gets an initramfs as well.
 
-    Without it a former one stays where the kernel does, whose modules it has.
+    Without it a former one of VPP stays if the kernel, whose modules it has, stays the same.
     """
     check()
     found = vppimage.find(vpp) if vpp is not None else None
@@ -155,7 +156,7 @@ def make(vpp: Path | None = None) -> MadeImage:
 
 
 def _replace(kernel: bytes, made: Mapping[Path, bytes]) -> bool:
-    """Write these files, and delete former ones; True where VPP's is deleted and not made anew."""
+    """Write these files, and delete former ones; True if VPP's is deleted and not made anew."""
     folder().mkdir(parents=True, exist_ok=True)
     stays = kernel_file().is_file() and kernel_file().read_bytes() == kernel
     for path, content in {kernel_file(): kernel, **made}.items():
@@ -168,20 +169,19 @@ def _replace(kernel: bytes, made: Mapping[Path, bytes]) -> bool:
 
 
 def _unpack_kernel(there: Path) -> str:
-    """Download Debian's kernel and unpack it here; its release."""
-    depends = _said(["apt-cache", "depends", KERNEL_PACKAGE], may_fail=True)
+    """Download Debian's kernel and unpack it here; return its release."""
+    depends = _output_of(["apt-cache", "depends", KERNEL_PACKAGE], may_fail=True)
     match = re.search(r"Depends: (linux-image-\S+)", depends)
     if match is None:
-        raise LabError(
-            f"apt knows no package {KERNEL_PACKAGE}", f"update its lists: apt-get update; it is there on {_ELSE}"
-        )
-    _said(["apt-get", "-o", "APT::Sandbox::User=root", "download", match[1]], there)
+        remedy = f"update its lists: apt-get update; it is there on {_ELSE}"
+        raise LabError(f"apt knows no package {KERNEL_PACKAGE}", remedy)
+    _output_of(["apt-get", "-o", "APT::Sandbox::User=root", "download", match[1]], there)
     for package in there.glob("*.deb"):
-        _said(["dpkg-deb", "-x", str(package), str(there)])
-    found = [path.name.removeprefix("vmlinuz-") for path in there.glob("boot/vmlinuz-*")]
-    if len(found) != 1:
+        _output_of(["dpkg-deb", "-x", str(package), str(there)])
+    releases = [path.name.removeprefix("vmlinuz-") for path in there.glob("boot/vmlinuz-*")]
+    if len(releases) != 1:
         raise LabError(f"the package {match[1]} has no kernel", "report it")
-    return found[0]
+    return releases[0]
 
 
 def _initramfs(there: Path, release: str) -> _Tree:
@@ -190,7 +190,7 @@ def _initramfs(there: Path, release: str) -> _Tree:
         if (path := shutil.which(name)) is not None:  # as all of PROGRAMS are: see check
             tree.program(path, place)
     taken = {Path(name).name for name in tree.files}
-    for name in _said(["busybox", "--list-full"]).split():
+    for name in _output_of(["busybox", "--list-full"]).split():
         if Path(name).name not in taken:
             tree.files[name] = (0o120777, b"/bin/busybox")
     for path, content in _modules(there, release):
@@ -202,7 +202,7 @@ def _initramfs(there: Path, release: str) -> _Tree:
 
 
 def _with_vpp(tree: _Tree, vpp: vppimage.FoundVpp) -> _Tree:
-    """A tree that has VPP as well, and starts it."""
+    """Copy a tree, with a VPP that its init starts."""
     whole = _Tree(dict(tree.files))
     for program in vpp.programs:
         whole.program(str(program), "bin")
@@ -214,17 +214,17 @@ def _with_vpp(tree: _Tree, vpp: vppimage.FoundVpp) -> _Tree:
 
 
 def _modules(there: Path, release: str) -> Iterator[tuple[str, bytes]]:
-    """The modules and what they need, with the lists that modprobe reads."""
-    _said(["depmod", "-b", str(there), release])
+    """Yield the modules, those that they need, and the lists that modprobe reads."""
+    _output_of(["depmod", "-b", str(there), release])
     needed = set()
     for name in (*_NICS, *_LINES, *_RULES, *_MORE_RULES):
-        told = _said(["modprobe", "-d", str(there), "-S", release, "--show-depends", name])
-        needed |= set(re.findall(r"^insmod (\S+)", told, re.MULTILINE))
+        commands = _output_of(["modprobe", "-d", str(there), "-S", release, "--show-depends", name])
+        needed |= set(re.findall(r"^insmod (\S+)", commands, re.MULTILINE))
     home = there / "lib" / "modules" / release
     for path in [*home.rglob("*.ko*")]:
         if str(path) not in needed:
             path.unlink()
-    _said(["depmod", "-b", str(there), release])
+    _output_of(["depmod", "-b", str(there), release])
     for path in sorted([*home.rglob("*.ko*"), *home.glob("modules.*")]):
         if path.suffix != ".bin":
             yield str(path.relative_to(there)), path.read_bytes()
@@ -232,14 +232,14 @@ def _modules(there: Path, release: str) -> Iterator[tuple[str, bytes]]:
 
 def _versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
     form = "-f=${binary:Package} ${Version}\\n"
-    for line in _said(["dpkg-query", "-W", form, *dict.fromkeys(packages)], may_fail=True).splitlines():
+    for line in _output_of(["dpkg-query", "-W", form, *dict.fromkeys(packages)], may_fail=True).splitlines():
         name, _, version = line.partition(" ")
-        if version:  # of busybox and busybox-static one is there
+        if version:  # only one of busybox and busybox-static is installed
             yield name.partition(":")[0], version
 
 
-def _said(argv: Sequence[str], directory: Path | None = None, may_fail: bool = False) -> str:
-    """Standard output; LabError with the last line of its complaint where it fails and may not."""
+def _output_of(argv: Sequence[str], directory: Path | None = None, may_fail: bool = False) -> str:
+    """Run a program; return its output. LabError, with the last line of its complaint, if it fails and may not."""
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, errors="replace", cwd=directory, timeout=_WITHIN_S,
@@ -249,8 +249,7 @@ def _said(argv: Sequence[str], directory: Path | None = None, may_fail: bool = F
         raise LabError(f"{argv[0]} does not make the image ({error})", "try it again") from None
     if done.returncode and not may_fail:
         said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        remedy = (
-            "update its lists: apt-get update" if argv[0].startswith("apt") else "see whether there is space in /tmp"
-        )
+        is_apt = argv[0].startswith("apt")
+        remedy = "update its lists: apt-get update" if is_apt else "see whether there is space in /tmp"
         raise LabError(f"{' '.join(argv[:2])} failed ({said[:200]})", remedy)
     return done.stdout

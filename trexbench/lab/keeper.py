@@ -1,10 +1,10 @@
-"""The process that owns a lab: it outlives the run by as long as it takes to clean up, however the run ends.
+"""Process that owns a lab: however the run ends, it outlives the run for as long as the cleanup takes.
 
     run --- pipe (stdin) ---> keeper --- PDEATHSIG ---> server
 
-It reads what to make from its environment, brings the lab up, writes one line (that it is up, or the error), and waits
+It reads its request from the environment, brings the lab up, writes one line (that it is up, or the error), and waits
 for the end of the pipe: the run is over, or dead. It has a session of its own, so that Ctrl-C reaches only the run.
-`lab up` answers that the lab stays, and `lab down` has another keeper take it down.
+`lab up` replies that the lab stays, and `lab down` has another keeper take it down.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _keep(spec: LabSpec, mode: str, trex_dir: Path | None, user: int) -> None:
-    """Bring the lab up, unless one that stays is there, and hold it until the run is over, or says that it stays."""
+    """Bring the lab up, unless a persistent one is up, and hold it until the run is over, or says that it stays."""
     stays, over = mode == "persistent", True
     if stays and state.load(spec.prefix) is not None:
         _reply({"up": True})

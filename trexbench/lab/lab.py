@@ -1,4 +1,4 @@
-"""Labs as the command line knows them: up, down, status, and a lab for one run."""
+"""Labs as commands use them: up, down, status, and a lab for one run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ERRORS = {cls.__name__: cls for cls in (LabError, ConfigError, TesterBusy)}
 
 @dataclass(frozen=True)
 class LabStatus:
-    """condition: ``down``, ``starting``, ``up``, ``closing`` or ``leftover`` (of a crash: the next up removes it)."""
+    """Status. condition: ``down``, ``starting``, ``up``, ``closing`` or ``leftover`` (the next up removes it)."""
 
     prefix: str
     condition: str
@@ -41,11 +41,9 @@ class LabStatus:
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        parts = [f"lab {self.prefix}: {self.condition}"]
-        parts += [self.mode] if self.mode else []
-        parts += [f"namespaces {' '.join(self.namespaces)}"] if self.namespaces else []
-        parts += [self.server] if self.server else []
-        return ", ".join(parts)
+        namespaces = f"namespaces {' '.join(self.namespaces)}" if self.namespaces else ""
+        parts = (f"lab {self.prefix}: {self.condition}", self.mode, namespaces, self.server)
+        return ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,11 @@ class RunningLab(LabState):
 
     @property
     def ended(self) -> str:
-        """Which of its processes are dead, each with the line of its log that tells why; empty: none."""
+        """Its dead processes, each with the line of its log that says why; empty if there are none."""
         return "; ".join(
-            f"the lab's {name} ended: {server.telling_line(one.log)} (its log: {one.log})"
-            for name, one in self.parts.items()
-            if not one.process.alive
+            f"the lab's {name} ended: {server.telling_line(part.log)} (its log: {part.log})"
+            for name, part in self.parts.items()
+            if not part.process.alive
         )
 
     def enter(self) -> None:
@@ -81,7 +79,7 @@ class RunningLab(LabState):
         net.enter(self.spec.tester)
 
     def pin_harness(self) -> None:
-        """Move the calling process to the placement's core for it, away from the router, with real-time priority.
+        """Move the calling process to its core, away from the router, with real-time priority.
 
         The sender polls in real time: a thread of normal priority on its core would wake, and sample, tens of
         milliseconds late. Processes and threads that the calling thread starts do not inherit the priority.
@@ -93,7 +91,7 @@ class RunningLab(LabState):
 
 
 class Lab:
-    """The lab of one spec; its state is on disk, so that any process can use it. dut: its DUT's name, for messages."""
+    """Lab of one spec; its state is on disk, so that any process can use it. dut: its DUT's name, for messages."""
 
     def __init__(self, spec: LabSpec, dut: str = "") -> None:
         self.spec = spec
@@ -102,129 +100,117 @@ class Lab:
     def up(self, trex_dir: Path | None = None) -> LabStatus:
         """Bring up a lab that stays until ``down``; the same lab, if it is up already, is left alone."""
         host.check(embedded=trex_dir is None)
-        with _kept(self.spec, "persistent", trex_dir) as found:
-            self._require_same(found, trex_dir)
+        with _kept(self.spec, "persistent", trex_dir) as lab:
+            self._require_same(lab, trex_dir)
         return status(self.spec.prefix)
 
     @contextlib.contextmanager
     def running(self, trex_dir: Path | None = None) -> Iterator[RunningLab]:
-        """The lab for one run: the persistent one if it is up, else one of its own that cannot outlive the run."""
+        """Provide the lab for one run: the persistent one if it is up, else one that cannot outlive the run."""
         host.check(embedded=trex_dir is None and self._standing() is None)
         with contextlib.ExitStack() as stack:
-            if (found := self._standing()) is not None:
-                stack.enter_context(
-                    locked(f"{self.spec.prefix}.use", f"lab {self.spec.prefix} is in use by another run")
-                )
-                if (found := self._standing()) is not None:  # 'lab down' may have been faster, and another 'lab up'
-                    self._require_same(found, trex_dir)
-            yield self._running(found or stack.enter_context(_kept(self.spec, "ephemeral", trex_dir)))
+            if (lab := self._standing()) is not None:
+                prefix = self.spec.prefix
+                stack.enter_context(locked(f"{prefix}.use", f"lab {prefix} is in use by another run"))
+                if (lab := self._standing()) is not None:  # 'lab down' may have been faster, and another 'lab up'
+                    self._require_same(lab, trex_dir)
+            yield self._running(lab or stack.enter_context(_kept(self.spec, "ephemeral", trex_dir)))
 
     @property
     def stands(self) -> bool:
-        """True if the persistent lab is up: a run uses that one."""
+        """True if the persistent lab is up, which a run then uses."""
         return self._standing() is not None
 
     def _standing(self) -> LabState | None:
-        """The persistent lab, if it is up."""
-        found = state.load(self.spec.prefix)
-        return found if found is not None and not found.ephemeral and found.ready else None
+        lab = state.load(self.spec.prefix)
+        return lab if lab is not None and not lab.ephemeral and lab.ready else None
 
-    def _running(self, found: LabState) -> RunningLab:
-        if found.server is None:
-            raise LabError(f"lab {found.prefix} has no server", self._remedy)
-        spec = replace(self.spec, most_queues=found.spec.most_queues)
-        return RunningLab(**{**vars(found), "spec": spec, "warnings": (*found.warnings, *_shared_cores(found))})
+    def _running(self, lab: LabState) -> RunningLab:
+        if lab.server is None:
+            raise LabError(f"lab {lab.prefix} has no server", self._remedy)
+        spec = replace(self.spec, most_queues=lab.spec.most_queues)
+        return RunningLab(**{**vars(lab), "spec": spec, "warnings": (*lab.warnings, *_shared_cores(lab))})
 
-    def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
-        if _fixed(found.spec) != _fixed(self.spec):
-            raise LabError(f"lab {found.prefix} is up with other settings", self._remedy)
+    def _require_same(self, lab: LabState, trex_dir: Path | None) -> None:
+        # A virtual machine that stays has NICs with the most queues that any run asks for.
+        queues = lab.spec.most_queues if lab.spec.is_vm else self.spec.most_queues
+        if lab.spec != replace(self.spec, most_queues=queues):
+            raise LabError(f"lab {lab.prefix} is up with other settings", self._remedy)
         # A run uses the server that runs; only one that names a TRex must get that TRex.
-        has = found.server.trex_dir if found.server else None
+        has = lab.server.trex_dir if lab.server else None
         if trex_dir is not None and has != str(trex_dir.resolve()):
             other = f"the TRex of {has}" if has else "the embedded server"
-            raise LabError(f"lab {found.prefix} is up with {other}", self._remedy)
-
-
-def _fixed(spec: LabSpec) -> LabSpec:
-    """Return what cannot differ: a virtual machine that stays has NICs with the most queues that any run asks for."""
-    return replace(spec, most_queues=0) if spec.is_vm else spec
+            raise LabError(f"lab {lab.prefix} is up with {other}", self._remedy)
 
 
 def down(prefix: str, force: bool = False) -> bool:
-    """Take a lab down; False if there was none. TesterBusy while a run uses it, unless force: that ends the run."""
+    """Take a lab down; False if there was none. TesterBusy while a run uses it, unless force, which ends the run."""
     host.check(embedded=False)
     with contextlib.ExitStack() as stack:
+        ended = False
         if not force:
             stack.enter_context(locked(f"{prefix}.use", f"lab {prefix} is in use by a run"))
-        kept = force and _end_keeper(prefix)
-        found = state.load(prefix)
-        if found is None:
-            return kept
-        keeper = _Keeper(found.spec, "down")
+        elif (lab := state.load(prefix)) is not None and lab.ephemeral and lab.owner.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(lab.owner.pid, signal.SIGTERM)  # the keeper takes its lab down now
+            ended = True
+        if (lab := state.load(prefix)) is None:
+            return ended
+        keeper = _Keeper(lab.spec, "down")
         keeper.stdin.close()
         keeper.await_end()
         left = state.load(prefix)
-        if left is not None and left.owner == found.owner:
+        if left is not None and left.owner == lab.owner:
             what = f"lab {prefix} is still {left.status}: the keeper that was to take it down ended too early"
             raise LabError(what, f"try 'trexbench lab down' again; its log is {keeper.log}")
         return True
 
 
-def _end_keeper(prefix: str) -> bool:
-    """Let the keeper of a run's own lab take it down now; False where there is none."""
-    found = state.load(prefix)
-    if found is None or not found.ephemeral or not found.owner.alive:
-        return False
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(found.owner.pid, signal.SIGTERM)
-    return True
-
-
 def status(prefix: str) -> LabStatus:
-    found = state.load(prefix)
-    return LabStatus(prefix, "down") if found is None else _status_of(found)
+    lab = state.load(prefix)
+    return LabStatus(prefix, "down") if lab is None else _status_of(lab)
 
 
 def all_status() -> list[LabStatus]:
-    """Every lab that has a state file."""
-    return [_status_of(found) for found in state.load_all()]
+    """List the status of every lab that has a state file."""
+    return [_status_of(lab) for lab in state.load_all()]
 
 
 def facts_of(spec: LabSpec) -> dict[str, Any]:
-    """RunningLab.host_facts of a lab that is up; empty where it is not."""
-    found = state.load(spec.prefix)
-    return Lab(spec)._running(found).host_facts if found is not None and found.ready else {}
+    """Return RunningLab.host_facts of a lab that is up; empty if it is not."""
+    lab = state.load(spec.prefix)
+    return Lab(spec)._running(lab).host_facts if lab is not None and lab.ready else {}
 
 
 def said_of(prefix: str) -> str:
-    """Last lines of the console of a lab's machine, once it had started; empty where there is none."""
-    found = state.load(prefix)
-    return found.said if found is not None else ""
+    """Return the last lines of the console of a lab's machine at its start; empty if there is none."""
+    lab = state.load(prefix)
+    return lab.said if lab is not None else ""
 
 
-def _status_of(found: LabState) -> LabStatus:
-    condition = "leftover" if found.abandoned else found.status
+def _status_of(lab: LabState) -> LabStatus:
+    condition = "leftover" if lab.abandoned else lab.status
     processes = [
-        f"{one.kind} {role} (process {one.process.pid}{'' if one.process.alive else ', dead'})"
-        for role, one in found.parts.items()
+        f"{part.kind} {role} (process {part.process.pid}{'' if part.process.alive else ', dead'})"
+        for role, part in lab.parts.items()
     ]
-    there = tuple(name for name, inode in found.namespaces.items() if inode == state.namespace_inode(name))
-    warnings = (*found.warnings, *vm.notes_of(found.accelerator), *_shared_cores(found))
-    return LabStatus(found.prefix, condition, found.mode, there, ", ".join(processes), warnings)
+    there = tuple(name for name, inode in lab.namespaces.items() if inode == state.namespace_inode(name))
+    warnings = (*lab.warnings, *vm.notes_of(lab.accelerator), *_shared_cores(lab))
+    return LabStatus(lab.prefix, condition, lab.mode, there, ", ".join(processes), warnings)
 
 
-def _shared_cores(found: LabState) -> Iterator[str]:
-    """A warning for each other lab that has some of this one's cores."""
+def _shared_cores(lab: LabState) -> Iterator[str]:
+    """Warn of each other lab on some of this one's cores."""
     with contextlib.suppress(LabError):  # another lab's damaged state is not this one's fault
         for other in state.load_all():
-            shared = cores_of(found.placement) & cores_of(other.placement)
-            if other.prefix != found.prefix and not other.abandoned and shared:
+            shared = cores_of(lab.placement) & cores_of(other.placement)
+            if other.prefix != lab.prefix and not other.abandoned and shared:
                 cores = ", ".join(map(str, sorted(shared)))
                 yield f"lab {other.prefix} is up on the same cores ({cores}): what runs in one slows the other"
 
 
 class _Keeper:
-    """A keeper that is told what to do, as in keeper.main, and its log."""
+    """A keeper process, started with a request as keeper.main reads it, and its log."""
 
     def __init__(self, spec: LabSpec, what: str, trex_dir: Path | None = None) -> None:
         self.spec, self.log = spec, run_dir() / f"{spec.prefix}-keeper.log"
@@ -275,20 +261,20 @@ class _Keeper:
 
 @contextlib.contextmanager
 def _kept(spec: LabSpec, mode: str, trex_dir: Path | None) -> Iterator[LabState]:
-    """A lab that a keeper brings up, and takes down if this process ends before it is up.
+    """Have a keeper bring a lab up, and take it down if this process ends before it is up.
 
     An ephemeral one is taken down in any case, when this block or this process ends.
     """
     keeper = _Keeper(spec, mode, trex_dir)
     try:
         keeper.expect_up()
-        found = state.load(spec.prefix)
-        if found is None:
+        lab = state.load(spec.prefix)
+        if lab is None:
             raise LabError(f"lab {spec.prefix} disappeared while it came up", f"see {keeper.log}")
-        yield found
+        yield lab
     except BaseException:
         keeper.stdin.close()
-        with contextlib.suppress(LabError):  # the first error is the one to tell
+        with contextlib.suppress(LabError):  # the first error is the one to report
             keeper.await_end()
         raise
     with contextlib.suppress(BrokenPipeError), keeper.stdin:
@@ -297,7 +283,7 @@ def _kept(spec: LabSpec, mode: str, trex_dir: Path | None) -> Iterator[LabState]
 
 
 def _raise_error_in(line: bytes) -> None:
-    """The error in a line of the keeper's, if there is one."""
+    """Raise the error in a line of the keeper's, if there is one."""
     answer = json.loads(line or b"{}")
     if "error" in answer:
         raise _ERRORS.get(answer["kind"], LabError)(answer["error"])

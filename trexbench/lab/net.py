@@ -1,4 +1,4 @@
-"""Network namespaces and what is in them: netlink, ioctl and /proc, used from inside the namespace."""
+"""Network namespaces and their contents: netlink, ioctl and /proc, used from inside the namespace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TAGS_APART = frozenset({"tx-vlan-hw-insert", "tx-vlan-stag-hw-insert"})
 
 
 def enter(name: str) -> None:
-    """Move the calling thread into a namespace; threads and sockets that it makes later are in it, too."""
+    """Move the calling thread into a namespace, with the threads and sockets that it makes later."""
     try:
         enter_netns(name)
     except EngineError as error:
@@ -42,7 +42,7 @@ def inside(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def returning() -> Iterator[None]:
-    """After the block the calling thread is back in its own namespace, whichever one the block entered."""
+    """Return the calling thread to its own namespace after the block, whichever one that entered."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield
@@ -57,7 +57,7 @@ def returning() -> Iterator[None]:
 
 @contextlib.contextmanager
 def netlink(what: str, remedy: str) -> Iterator[IPRoute]:
-    """The kernel's links, in the calling thread's namespace. what, remedy: of the LabError where it refuses."""
+    """Open netlink in the calling thread's namespace. what, remedy: of the LabError if the kernel refuses."""
     from pyroute2 import IPRoute
     from pyroute2.netlink.exceptions import NetlinkError
 
@@ -69,7 +69,7 @@ def netlink(what: str, remedy: str) -> Iterator[IPRoute]:
 
 
 def make_namespace(name: str) -> None:
-    """A namespace without IPv6, whose router solicitations and the like would count as traffic."""
+    """Make a namespace without IPv6, whose router solicitations and the like would count as traffic."""
     from pyroute2 import netns
 
     try:
@@ -82,7 +82,7 @@ def make_namespace(name: str) -> None:
 
 
 def remove_namespace(name: str) -> None:
-    """Its veth pairs and TAPs first: a process that still runs in it would keep them."""
+    """Remove its veth pairs and TAPs, which a process that still runs in it would keep; then the namespace."""
     from pyroute2 import IPRoute, netns
 
     with contextlib.suppress(LabError), inside(name), IPRoute() as ip:
@@ -95,9 +95,9 @@ def remove_namespace(name: str) -> None:
 
 
 def make_cables(spec: LabSpec) -> None:
-    """One veth pair per port, each end made in its own namespace, all up; the loopback of both as well.
+    """Make one veth pair per port, each end in its own namespace, and set all links up, loopback included.
 
-    In a bypass there is one pair for every two ports, both ends of it in the tester's namespace.
+    A bypass has one pair for every two ports, with both ends in the tester's namespace.
 
     The tester has one transmit queue: a veth with an XDP program needs at least as many receive queues as its peer has
     transmit queues, so that the DUT's could not be set. The sender's CPU selects the receive queue in any case.
@@ -120,7 +120,7 @@ def make_cables(spec: LabSpec) -> None:
 
 
 def make_tap(space: str, name: str, several: bool = False) -> None:
-    """A TAP that stays in this namespace until it goes, down and without carrier; several: of more than one queue."""
+    """Make a TAP that lives as long as this namespace, down and without carrier; several: with many queues."""
     remedy = "a virtual machine needs /dev/net/tun; a container needs it, too"
     with inside(space), netlink(f"TAP {name} in namespace {space}", remedy) as ip:
         flags = {"no_pi": 1, "vnet_hdr": 1, "multi_queue": int(several)}
@@ -128,20 +128,20 @@ def make_tap(space: str, name: str, several: bool = False) -> None:
 
 
 def set_link(space: str, name: str, **attributes: Any) -> None:
-    """Attributes of an interface, as ``ip link set`` has them."""
+    """Set attributes of an interface, as ``ip link set`` does."""
     with inside(space), netlink(f"{name} in namespace {space}", "correct lab: of the DUT") as ip:
         ip.link("set", index=ip.link_lookup(ifname=name)[0], **attributes)
 
 
 def set_up(name: str) -> None:
-    """All links of a namespace."""
+    """Set all links of a namespace up."""
     with inside(name), netlink(f"links of namespace {name}", "see what ip link says there") as ip:
         for link in ip.get_links():
             ip.link("set", index=link["index"], state="up")
 
 
 def tune(spec: LabSpec, router_cpus: Sequence[int]) -> None:
-    """Queues in use, GRO, RPS and threaded NAPI of the DUT's interfaces."""
+    """Set queues in use, GRO, RPS and threaded NAPI of the DUT's interfaces."""
     with inside(spec.dut):
         for name in spec.dut_interfaces:
             _set_gro_and_queues(spec, name)
@@ -156,7 +156,7 @@ def tune(spec: LabSpec, router_cpus: Sequence[int]) -> None:
 def set_threaded(
     transport: NetnsTransport, names: Sequence[str], on: bool, cpus: Sequence[int], niceness: int = 0
 ) -> None:
-    """NAPI of these interfaces in kernel threads, which run on these CPUs; no CPUs: on any."""
+    """Switch NAPI of these interfaces to kernel threads, which run on these CPUs; no CPUs: on any."""
     before = _napi_threads()
     for name in names:
         write_file(transport, f"/sys/class/net/{name}/threaded", str(int(on)))
@@ -168,7 +168,7 @@ def set_threaded(
 
 
 def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
-    """Set GRO, queues and VLAN offloads as ethtool does, which need not be installed."""
+    """Set GRO, queues and VLAN offloads, without ethtool, which may not be installed."""
     from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
 
     with contextlib.closing(IoctlEthtool(interface)) as device:
@@ -179,7 +179,7 @@ def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
                 key, channels = "queues", device.get_channels()
                 channels.rx_count = channels.tx_count = spec.settings.queues
                 device.set_channels(channels)
-            if spec.tagged:  # else the tag travels beside the frame, where the tester's XDP program does not see it
+            if spec.tagged:  # otherwise the tag travels beside the frame, unseen by the tester's XDP program
                 key, features = "vlan", device.get_features()
                 for name in _TAGS_APART & features.keys():
                     features[name] = False
@@ -189,7 +189,7 @@ def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
 
 
 def read_sysctl(name: str) -> str | None:
-    """A kernel setting as the calling thread's namespace sees it; None where it does not exist."""
+    """Read a kernel setting as the calling thread's namespace sees it; None if it does not exist."""
     try:
         return " ".join(_sysctl_path(name).read_text().split())
     except OSError:
@@ -201,10 +201,8 @@ def write_sysctl(name: str, value: str, required: bool = True) -> None:
         _sysctl_path(name).write_text(value)
     except OSError as error:
         if required:
-            raise LabError(
-                f"sysctl {name}={value}: {error.strerror}",
-                "correct or remove it in lab.sysctls of the DUT config",
-            ) from None
+            remedy = "correct or remove it in lab.sysctls of the DUT config"
+            raise LabError(f"sysctl {name}={value}: {error.strerror}", remedy) from None
 
 
 def _sysctl_path(name: str) -> Path:
@@ -218,5 +216,5 @@ def write_file(transport: NetnsTransport, path: str, value: str) -> None:
 
 
 def _napi_threads() -> set[int]:
-    """Kernel threads that poll some interface (``napi/d0-8194``)."""
+    """Find the kernel threads that poll an interface (``napi/d0-8194``)."""
     return {pid for pid, name in processes() if name.startswith("napi/")}

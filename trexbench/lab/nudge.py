@@ -1,9 +1,9 @@
-"""Program beside QEMU that keeps a virtual machine's NICs receiving, by itself: it imports nothing of this package.
+"""Program beside QEMU that keeps a virtual machine's NICs receiving; it imports nothing of this package.
 
-QEMU that cannot load its eBPF (Debian's 7.2) spreads frames over a NIC's queues itself. If the queue of one is full,
-it reads no more from the TAP's queue that this came by until the guest has refilled the NIC's queue of the same number.
-The guest does not say so, since that queue is not empty: nothing is received any more, for good. A link that is set to
-what it is makes QEMU try again.
+QEMU that cannot load its eBPF (Debian's 7.2) spreads frames over a NIC's queues itself. If a frame's queue is full, it
+reads no more from the TAP's queue of that frame until the guest has refilled the NIC's queue of the same number. The
+guest does not notify it, since that queue is not empty: nothing is received any more, for good. Setting a link to the
+state that it has makes QEMU try again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 PERIOD_S = 0.001
-"""In such a time at most all free buffers of a NIC's queues are filled: vm.RING each."""
+"""Short enough that at most all free buffers of a NIC's queues (vm.RING each) are filled in between."""
 
 
 def main(monitor: str, links: Sequence[str]) -> None:
@@ -33,7 +33,7 @@ def main(monitor: str, links: Sequence[str]) -> None:
 
 
 def _ask(line: socket.socket, replies: BinaryIO, command: str, **arguments: object) -> None:
-    """Have it done; SystemExit once QEMU ends or refuses. Events come in between."""
+    """Have QEMU carry out a command; SystemExit if it has ended or refuses. Events come in between."""
     line.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
     while b'"return"' not in (reply := replies.readline()):
         if not reply or b'"error"' in reply:

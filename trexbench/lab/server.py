@@ -1,4 +1,4 @@
-"""The STL server on the tester's ports: the embedded one, or a real TRex; started, awaited, stopped."""
+"""The STL server on the tester's ports, the embedded one or a real TRex: started, awaited, stopped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COMPLAINT = re.compile(r"\b(error|cannot|fail\w*|unable)\b|vlib_|clib_", re.IGN
 
 @dataclass(frozen=True)
 class Launch:
-    """Command to start, and where. kind: as in state.Server."""
+    """A command to start. kind: as in state.Server."""
 
     kind: str
     argv: tuple[str, ...]
@@ -54,7 +54,7 @@ def embedded(spec: LabSpec, placement: Placement) -> Launch:
 
 
 def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path) -> Launch:
-    """TRex's own binary, not its script ``t-rex-64``: that kills other TRex's helpers on this host when it ends."""
+    """Launch TRex's own binary: its script ``t-rex-64`` kills the helpers of other TRex on this host when it ends."""
     binary = find_trex(directory)
     config_file.write_text(trex_config(spec, placement))
     quiet = ("--no-scapy-server", "--iom", "0")  # no screen of figures in the log
@@ -64,13 +64,13 @@ def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path
 
 
 def python_path() -> str:
-    """PYTHONPATH for a child: a checkout that was started with -m is found only from the current directory."""
+    """Return PYTHONPATH for a child: a checkout started with -m is found only from the current directory."""
     root = str(Path(__file__).resolve().parents[2])
     return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def find_trex(directory: Path) -> Path:
-    """The TRex binary of an installation that this machine's processor can run."""
+    """Find the TRex binary of an installation that this machine's processor can run."""
     has_avx = re.search(r"\bavx\b", Path("/proc/cpuinfo").read_text())
     names = ("_t-rex-64", "_t-rex-64-o") if has_avx else ("_t-rex-64-o", "_t-rex-64")
     for name in names:
@@ -80,7 +80,7 @@ def find_trex(directory: Path) -> Path:
 
 
 def trex_config(spec: LabSpec, placement: Placement) -> str:
-    """``/etc/trex_cfg.yaml`` for these ports: one core, no huge pages."""
+    """Compose ``/etc/trex_cfg.yaml`` for these ports: one core, no huge pages."""
     # The prefix keeps DPDK's locks apart from those of another TRex on this host.
     lines = ["- version: 2", f"  prefix: {spec.prefix}", "  low_end: true"]
     if placement.sender is not None:
@@ -119,7 +119,7 @@ def start(
 
 
 def die_with_parent() -> Callable[[], None]:
-    """For a child, before it becomes the program: killed when the caller dies."""
+    """Return a function that has a child, before it becomes the program, killed when the caller dies."""
     parent, libc = os.getpid(), ctypes.CDLL(None)
 
     def prepare() -> None:
@@ -131,7 +131,7 @@ def die_with_parent() -> Callable[[], None]:
 
 
 def require_short(spec: LabSpec, path: Path) -> None:
-    """LabError, before anything is made, for a socket whose path the kernel does not take."""
+    """Raise LabError, before anything is made, for a socket path that is too long for the kernel."""
     if len(os.fsencode(path)) > _LONGEST_SOCKET:
         raise LabError(f"lab {spec.prefix}: {path} is too long for a socket", "write a shorter lab.prefix")
 
@@ -158,20 +158,19 @@ def await_ready(
 
 
 def answers(spec: LabSpec) -> bool:
-    """Does anything listen on both of the server's ports, in the tester's namespace?"""
-    return all(_listens(spec.tester, port) for port in (spec.rpc_port, spec.pub_port))
-
-
-def _listens(namespace: str, port: int) -> bool:
-    with net.inside(namespace), socket.socket() as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    """Test whether both of the server's ports, in the tester's namespace, accept connections."""
+    for port in (spec.rpc_port, spec.pub_port):
+        with net.inside(spec.tester), socket.socket() as probe:
+            probe.settimeout(1.0)
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return False
+    return True
 
 
 def stop(prefix: str, netns_inode: int, known: Sequence[Process] = ()) -> None:
-    """SIGTERM, then SIGKILL, to the lab's server and what it started; to nothing else.
+    """Send SIGTERM, then SIGKILL, to the lab's server and what it started; to nothing else.
 
-    known: processes that the lab has started, whose environment cannot be read for a moment after that.
+    known: processes that the lab started, whose environment cannot be read for a moment after that.
     """
 
     def there() -> set[Process]:
@@ -182,7 +181,7 @@ def stop(prefix: str, netns_inode: int, known: Sequence[Process] = ()) -> None:
         while time.monotonic() < deadline:
             if not (left := there()):
                 return
-            for process in left - asked:  # those that begin meanwhile, too
+            for process in left - asked:  # also those that begin meanwhile
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid, number)
             asked |= left
@@ -192,7 +191,7 @@ def stop(prefix: str, netns_inode: int, known: Sequence[Process] = ()) -> None:
 
 
 def telling_line(log: str, longest: int = 300) -> str:
-    """The line of a log that tells why: the first that looks like an error, else the last that is not empty."""
+    """Pick the line of a log that says why: the first that looks like an error, else the last that is not empty."""
     try:
         data = Path(log).read_bytes()[-8192:]
     except OSError:

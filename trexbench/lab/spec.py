@@ -1,4 +1,4 @@
-"""Specification of a lab: names, addresses on the wire, and which core does what. Pure."""
+"""Specification of a lab: names, addresses on the wire, and what runs on which core. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..config.endpoints import EndpointsConfig, lab_namespace
+from ..config.endpoints import lab_namespace
 from ..config.model import DutConfig, LabConfig
 from ..core.errors import ConfigError
 
@@ -16,45 +16,41 @@ PUB_PORT = 4500
 
 @dataclass(frozen=True)
 class EndpointCable:
-    """One of the hosts that test the DUT with TCP, and its cable: interface here, and of the DUT at the other end.
-
-    bypass: its interface of the cable to the other host, if there is one. cpus: of its programs; none: those that do
-    not forward.
-    """
+    """Host that tests the DUT with TCP, and its cable."""
 
     role: str
     interface: str
     dut: str
+    """The DUT's interface at the other end."""
     bypass: str | None = None
+    """Its interface on the cable to the other host, if there is one."""
     cpus: tuple[int, ...] = ()
+    """CPUs of its programs; none: those that do not forward."""
 
 
 @dataclass(frozen=True)
 class LabSpec:
-    """Two namespaces with one veth pair per port: the tester's ``p<i>`` and ``dut_interfaces[i]``.
-
-    endpoints: client and server, each in a namespace of its own; or none.
-
-    speed_bps: the nominal L1 speed of the tester's ports (bit/s), None leaves it to the server. most_queues: that each
-    of the DUT's interfaces can have; settings.queues of them are in use until the driver changes that. tagged: frames
-    have VLAN tags.
-    """
+    """Two namespaces with one veth pair per port: the tester's ``p<i>`` and ``dut_interfaces[i]``."""
 
     prefix: str = "tbx"
     dut_interfaces: tuple[str, ...] = ("d0", "d1")
     speed_bps: float | None = None
+    """Nominal L1 speed of the tester's ports (bit/s); None: the server decides."""
     settings: LabConfig = field(default_factory=LabConfig)
     rpc_port: int = RPC_PORT
     pub_port: int = PUB_PORT
     most_queues: int = 1
+    """Queues that each of the DUT's interfaces can have; settings.queues are in use until the driver changes that."""
     tagged: bool = False
+    """Frames have VLAN tags."""
     endpoints: tuple[EndpointCable, ...] = ()
+    """Client and server, each in a namespace of its own; or none."""
     by_ssh: bool = False
     """Its virtual machine is reached by ssh, over a NIC of its own that reaches nothing else."""
 
     @classmethod
     def from_config(cls, config: DutConfig, queues: int | None = None) -> LabSpec:
-        """The lab that a DUT config with a ``lab:`` section asks for.
+        """Make the lab that a DUT config with a ``lab:`` section asks for.
 
         queues: of a run, for which a virtual machine gets NICs with no more, and as many cores. A VPP uses all that
         its NICs have: one that stays gets as many as a run that names no number asks for.
@@ -68,6 +64,8 @@ class LabSpec:
                 "number them 0, 1, ...",
             )
         vpp = config.lab.router == "vpp"
+        roles = config.endpoints.roles if config.endpoints is not None else ()
+        hosts = [(role, host, host.bypass) for role, host, _ in roles]
         return cls(
             prefix=config.lab.prefix,
             # VPP calls what it puts on the Linux interface d0 host-d0
@@ -78,7 +76,11 @@ class LabSpec:
             pub_port=config.generator.pub_port,
             most_queues=_most_queues(config, config.lab.queues, queues),
             tagged=any(port.vlan for port in ports),
-            endpoints=_cables_of(config.endpoints),
+            endpoints=tuple(
+                EndpointCable(role, host.interface, host.dut.interface, bypass.interface if bypass else None, host.cpus)
+                for role, host, bypass in hosts
+                if host.dut is not None
+            ),
             by_ssh=config.in_vm and config.transport.type == "ssh",
         )
 
@@ -92,7 +94,7 @@ class LabSpec:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        ends = (lab_namespace(self.prefix, one.role) for one in self.endpoints)
+        ends = (lab_namespace(self.prefix, end.role) for end in self.endpoints)
         return (self.tester, *(() if self.is_vm else (self.dut,)), *ends)
 
     @property
@@ -111,12 +113,12 @@ class LabSpec:
 
     @property
     def bypass(self) -> bool:
-        """There is no DUT: each of the tester's ports is cabled to the other one of its pair."""
+        """True if there is no DUT: each of the tester's ports is cabled to the other one of its pair."""
         return self.settings.router == "bypass"
 
     @property
     def is_vm(self) -> bool:
-        """Its router is a virtual machine, which is in no namespace."""
+        """True if its router is a virtual machine, which is in no namespace."""
         return self.settings.router == "vm"
 
     @property
@@ -131,36 +133,26 @@ def _most_queues(config: DutConfig, of_veth: int, asked: int | None) -> int:
     return asked if asked and config.in_vm else max(of_veth, *config.rx_queues, 1)
 
 
-def _cables_of(found: EndpointsConfig | None) -> tuple[EndpointCable, ...]:
-    return tuple(
-        EndpointCable(role, one.interface, one.dut.interface, one.bypass.interface if one.bypass else None, one.cpus)
-        for role, one, _ in (found.roles if found is not None else ())
-        if one.dut is not None
-    )
-
-
 @dataclass(frozen=True)
 class Placement:
-    """Cores by number. sender, harness: None: not pinned; router: empty: not pinned.
-
-    endpoints: cores of the programs of client and server, by role; none where the lab has no endpoints.
-    """
+    """Cores by number; None or empty: not pinned."""
 
     sender: int | None
     router: tuple[int, ...]
     harness: int | None
     warnings: tuple[str, ...] = ()
     endpoints: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Cores of the programs of client and server, by role; none if the lab has no endpoints."""
 
     def to_document(self) -> dict[str, Any]:
-        found = {"sender_cpu": self.sender, "router_cpus": list(self.router), "harness_cpu": self.harness}
-        return {**found, **({"endpoint_cpus": dict(self.endpoints)} if self.endpoints else {})}
+        cpus = {"sender_cpu": self.sender, "router_cpus": list(self.router), "harness_cpu": self.harness}
+        return {**cpus, **({"endpoint_cpus": dict(self.endpoints)} if self.endpoints else {})}
 
 
 def place_endpoints(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> Placement:
     """Add the endpoints' cores to a placement: those of the config, else all of these that do not forward."""
     others = tuple(cpu for cpu in cpus if cpu not in placement.router) or tuple(cpus)
-    chosen = {one.role: one.cpus or others for one in spec.endpoints}
+    chosen = {end.role: end.cpus or others for end in spec.endpoints}
     warnings = list(placement.warnings)
     for role, cores in chosen.items():
         if missing := {*cores} - {*cpus}:
@@ -173,12 +165,12 @@ def place_endpoints(spec: LabSpec, placement: Placement, cpus: Sequence[int]) ->
 
 
 def cores_of(placement: Mapping[str, Any]) -> set[int]:
-    """The cores on which a lab with this placement (as a document) sends and routes."""
+    """Return the cores on which a lab with this placement (as a document) sends and routes."""
     return {cpu for cpu in (placement.get("sender_cpu"), *placement.get("router_cpus", ())) if cpu is not None}
 
 
 def place(settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Sequence[int]]) -> Placement:
-    """Which process runs on which of these cores; siblings: the hyper-threads of each core, itself included."""
+    """Place processes on these cores; siblings: the hyper-threads of each core, itself included."""
     taken = settings.router_cpus if isinstance(settings.router_cpus, tuple) else ()
     for cpu in (settings.sender_cpu, settings.harness_cpu, *taken):
         if isinstance(cpu, int) and cpu not in cpus:
@@ -186,24 +178,24 @@ def place(settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Seque
             raise ConfigError(f"lab: core {cpu} cannot be used, only {usable}", "correct the DUT config's lab: section")
     warnings: list[str] = []
     free = [cpu for cpu in cpus if cpu not in taken] or list(cpus)
-    sender = _one(settings.sender_cpu, free[0])
-    router = _router(settings, cpus, siblings, free[0] if sender is None else sender)
+    sender = _chosen_core(settings.sender_cpu, free[0])
+    router = _router_cores(settings, cpus, siblings, free[0] if sender is None else sender)
     both = {cpu for cpu in (sender, *router) if cpu is not None}
     rest = [cpu for cpu in cpus if cpu not in both] or [cpu for cpu in cpus if cpu not in router] or list(cpus)
     if sender in router:
         warnings.append(f"sender and router share core {sender}: the result is that of both, not of the router")
     elif len(cpus) > 1 and sender is not None and set(router) & set(siblings.get(sender, ())):
         warnings.append(f"the router's core and the sender's core {sender} share one physical core")
-    return Placement(sender, router, _one(settings.harness_cpu, rest[0]), tuple(warnings))
+    return Placement(sender, router, _chosen_core(settings.harness_cpu, rest[0]), tuple(warnings))
 
 
-def _one(setting: int | str, automatic: int) -> int | None:
+def _chosen_core(setting: int | str, automatic: int) -> int | None:
     if isinstance(setting, int):
         return setting
     return automatic if setting == "auto" else None
 
 
-def _router(
+def _router_cores(
     settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Sequence[int]], sender: int
 ) -> tuple[int, ...]:
     if isinstance(settings.router_cpus, tuple):

@@ -1,6 +1,6 @@
-"""The state of labs, shared by processes: one JSON file per lab, written before what it names is made.
+"""State of labs, shared by processes: one JSON file per lab, written before anything that it names is made.
 
-A process is identified by pid and start time, a namespace by name and inode: pids and names are reused.
+A process is identified by pid and start time, a namespace by name and inode, since pids and names are reused.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .spec import LabSpec
 
 VERSION = 2
 MARK = "TREXBENCH_LAB"
-"""Environment variable of a lab's server, and of all that it starts: the lab's prefix."""
+"""Environment variable with the lab's prefix, of a lab's server and of everything that it starts."""
 REQUEST_ENV = "TREXBENCH_LAB_REQUEST"
-"""Environment variable of a lab's keeper: the lab to bring up, in JSON."""
+"""Environment variable of a lab's keeper with its request, in JSON."""
 NETNS_DIR = Path("/run/netns")
 
 
@@ -48,24 +48,24 @@ class LabState:
     mode: str
     """``ephemeral``: for one run, or ``persistent``."""
     owner: Process
-    """Who makes it; of an ephemeral one, its keeper."""
+    """Process that makes it; of an ephemeral lab, its keeper."""
     user: int = 0
-    """The process of the run that an ephemeral one is made for."""
+    """Process of the run for which an ephemeral lab is made."""
     status: str = "starting"
-    """Or ``up``, ``closing``."""
+    """``starting``, ``up`` or ``closing``."""
     namespaces: dict[str, int | None] = field(default_factory=dict)
     """Name -> inode; None until it is made."""
     sysctls: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """The host's settings that were changed, name -> (before, set to)."""
+    """Changed settings of the host, name -> (before, set to)."""
     server: Server | None = None
     router: Server | None = None
     """The process that forwards; None where the kernel does."""
     nudger: Server | None = None
-    """The process that keeps the router's queues receiving, where it needs one."""
+    """The process that keeps the router's queues receiving, if it needs one."""
     accelerator: str = ""
-    """``kvm``, or ``tcg``, which emulates a processor, where a virtual machine forwards."""
+    """Of a virtual machine that forwards: ``kvm``, or ``tcg``, which emulates a processor."""
     said: str = ""
-    """Last lines of its console, once a shell waited there."""
+    """Last lines of its console when a shell waited there."""
     placement: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     boot: str = ""
@@ -81,25 +81,25 @@ class LabState:
 
     @property
     def parts(self) -> dict[str, Server]:
-        """Its processes, by the role that they have."""
+        """Its processes, by role."""
         parts = {"server": self.server, "router": self.router, "nudger": self.nudger}
-        return {role: one for role, one in parts.items() if one is not None}
+        return {role: part for role, part in parts.items() if part is not None}
 
     @property
     def ready(self) -> bool:
-        """Up, with all its processes alive, and its keeper if it is ephemeral."""
+        """True if it is up, with all its processes alive, and its keeper if it is ephemeral."""
         return self.status == "up" and self._served and (not self.ephemeral or self.owner.alive)
 
     @property
     def abandoned(self) -> bool:
-        """Left behind by a dead process: the next command that uses the lab removes it."""
+        """True if a dead process left it behind: the next command that uses the lab removes it."""
         if not self.ephemeral and self.status == "up":
             return not self._served
         return not self.owner.alive
 
     @property
     def _served(self) -> bool:
-        return self.server is not None and all(one.process.alive for one in self.parts.values())
+        return self.server is not None and all(part.process.alive for part in self.parts.values())
 
 
 def new_state(spec: LabSpec, mode: str, user: int = 0) -> LabState:
@@ -107,7 +107,7 @@ def new_state(spec: LabSpec, mode: str, user: int = 0) -> LabState:
 
 
 def update(state: LabState, **changes: Any) -> LabState:
-    """The state with these changes, which is in its file when this returns."""
+    """Return the state with these changes, after writing it to its file."""
     state = replace(state, **changes)
     with using(_path(state.prefix)) as path:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def update(state: LabState, **changes: Any) -> LabState:
 
 @contextlib.contextmanager
 def using(path: Path) -> Iterator[Path]:
-    """A file of run_dir(); LabError where the block cannot write it."""
+    """Raise LabError if the block cannot write this file of run_dir()."""
     try:
         yield path
     except OSError as error:
@@ -126,7 +126,7 @@ def using(path: Path) -> Iterator[Path]:
 
 
 def load(prefix: str) -> LabState | None:
-    """The state of this lab; None when there is none, or only one from before the last boot."""
+    """Load the state of this lab; None if there is none, or only one from before the last boot."""
     path = _path(prefix)
     try:
         document = json.loads(path.read_bytes())
@@ -159,25 +159,21 @@ def namespace_inode(name: str) -> int | None:
 
 
 def server_processes(prefix: str, netns_inode: int) -> list[Process]:
-    """The processes in this network namespace that this lab started, or that those started.
+    """List the processes in this network namespace that this lab started, with their descendants.
 
-    Those still in the caller's namespace are on their way into one of the lab's (``ip netns exec``).
+    Processes still in the caller's namespace are on their way into one of the lab's (``ip netns exec``).
     """
     mark = f"{MARK}={prefix}".encode()
     places = {netns_inode, os.stat("/proc/thread-self/ns/net").st_ino}
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
+    processes = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        ours = False
+        with contextlib.suppress(OSError):
             inside = (entry / "ns/net").stat().st_ino in places
             ours = inside and mark in (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        start = start_of(int(entry.name)) if ours else None
-        if start is not None:
-            found.append(Process(int(entry.name), start))
-    return found
+        if ours and (start := start_of(int(entry.name))) is not None:
+            processes.append(Process(int(entry.name), start))
+    return processes
 
 
 def _path(prefix: str) -> Path:

@@ -1,13 +1,13 @@
 """Moves a kernel router's work to CPUs of its own.
 
 On veth the CPU that sends also receives: the router's work would run in the sender's time. An XDP program on the
-receiving interfaces puts every frame into a queue instead, which a kernel thread on the router's CPU empties into the
+receiving interfaces instead puts every frame into a queue, which a kernel thread on the router's CPU empties into the
 network stack, as a NIC with its interrupt there would. A full queue drops frames, which costs the router nothing: the
-curve has a clear knee and a flat top. The program stays attached until the interfaces go.
+curve has a clear knee and a flat top. The program stays attached as long as the interfaces exist.
 
 With several CPUs queue q of interface number i is served by CPU number (q + i) modulo their count, so that two
-interfaces of one queue each keep two CPUs busy. No readable counter has what a CPU's queue drops; what was handed
-over is counted (``ethtool -S``: rx_queue_N_xdp_redirect).
+interfaces of one queue each keep two CPUs busy. No readable counter shows the drops of a CPU's queue; frames handed
+over are counted (``ethtool -S``: rx_queue_N_xdp_redirect).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .host import processes
 QUEUE_FRAMES = 4096
 """Frames that a CPU's queue holds."""
 _RX_QUEUE_INDEX = 16
-"""Its offset in struct xdp_md."""
+"""Offset of that field in struct xdp_md."""
 
 
 def steer(interfaces: Sequence[str], cpus: Sequence[int], netns: str, niceness: int = -20) -> list[int]:
-    """Let one kernel thread on each of ``cpus`` do the work of the ``interfaces``; their pids. Raises EngineError.
+    """Have one kernel thread on each of ``cpus`` do the work of the ``interfaces``; return their pids.
 
     niceness: of those threads; unlike a soft interrupt, they compete with everything else on their CPUs.
     """
@@ -55,7 +55,7 @@ def steer(interfaces: Sequence[str], cpus: Sequence[int], netns: str, niceness: 
 
 
 def to_queues(queues: Sequence[tuple[int, int]], first: int = 0) -> bytes:
-    """The program of one interface. queues: map and CPU of each; first: which of them its receive queue 0 gets."""
+    """Assemble the program of one interface. queues: map and CPU of each; first: index of receive queue 0's."""
     asm = Assembler()
     asm.load(4, R6, R1, _RX_QUEUE_INDEX)
     asm.alu("add", R6, first)
@@ -72,7 +72,7 @@ def to_queues(queues: Sequence[tuple[int, int]], first: int = 0) -> bytes:
 
 
 def _attach(program: int, name: str) -> None:
-    """Attach natively, to stay until the interface goes or ``ip link set NAME xdp off``."""
+    """Attach natively, until the interface goes or ``ip link set NAME xdp off``."""
     xdp = {"attrs": [("IFLA_XDP_FD", program), ("IFLA_XDP_FLAGS", bpf.XDP_FLAGS_DRV_MODE)]}
     with contextlib.closing(NetDevice(name)) as device, IPRoute() as kernel:
         try:
@@ -82,7 +82,7 @@ def _attach(program: int, name: str) -> None:
 
 
 def _kernel_thread(name: str) -> int:
-    found = next((pid for pid, there in processes() if there in (name, name[:15])), None)
-    if found is None:
-        raise EngineError(f"the kernel thread {name} is not in /proc; run in the host's pid namespace")
-    return found
+    for pid, process in processes():
+        if process in (name, name[:15]):
+            return pid
+    raise EngineError(f"the kernel thread {name} is not in /proc; run in the host's pid namespace")

@@ -1,8 +1,8 @@
-"""A virtual machine as the lab's router: QEMU, with a NIC on a TAP in the tester's namespace for each of its ports.
+"""Virtual machine as the lab's router: QEMU, with a NIC on a TAP in the tester's namespace for each of its ports.
 
     tester's p0 (TAP) --- QEMU: NIC of the first port, guest, NIC of the second --- p1
 
-Its disks are opened as snapshots and it restarts nothing, so that ending it is all that is needed to shut it down.
+Its disks are opened as snapshots and it never restarts, so that killing it is all that a shutdown takes.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from .spec import LabSpec, Placement
 KIND = "vm"
 QEMU = "qemu-system-x86_64"
 KVM_CHECK_S = 3.0
-"""Enough for a kernel to say its first word on a processor; where none works, all of it is waited for."""
+"""Enough for a kernel to print its first word; if no processor works, all of it is waited for."""
 _PROCESSOR = re.compile(r"CPU (\d+)/")
-"""Name of the thread of QEMU's that is a processor."""
+"""Name of a thread of QEMU that is a processor."""
 _QCOW2 = b"QFI\xfb"
 _KERNEL_WORDS = "console=ttyS0 quiet panic=-1"
 _ALONE = ("-nodefaults", "-nographic", "-no-reboot", "-no-user-config")
 _VPP_PROCESSOR = ("-cpu", "Nehalem")
-"""The first with what Debian's VPP is compiled for (x86-64-v2)."""
+"""Oldest processor that runs Debian's VPP (x86-64-v2)."""
 NICENESS = -20
 RING = 1024
 """Buffers of each queue of a virtio NIC, QEMU's most: one that is full stops all of several until the next nudge."""
@@ -48,15 +48,15 @@ _FIRST_SLOT = 4
 _MANAGEMENT_MAC = "02:7b:78:00:02:00"
 _ENDPOINT_MAC = "02:7b:78:00:03:{:02x}"
 _LINK = "n{}"
-"""QEMU's name of the end of a NIC outside of the machine, by its number."""
+"""QEMU's name of a NIC's end outside of the machine, by number."""
 _MONITOR = "trexbench-monitor"
-"""Name of its socket for commands among the abstract ones of the tester's namespace."""
+"""Abstract name of QEMU's socket for commands, in the tester's namespace."""
 _TAP = "e{}"
-"""Interface of an endpoint, by its number, until QEMU has opened it and it is moved to where the endpoint is."""
+"""Interface of an endpoint, by number, until QEMU has opened it and it is moved to the endpoint's namespace."""
 
 
 def check(spec: LabSpec) -> None:
-    """LabError, before anything is made, where this machine cannot start it."""
+    """Raise LabError, before anything is made, if this machine cannot start the virtual machine."""
     if shutil.which(QEMU) is None:
         raise LabError(f"lab {spec.prefix} needs {QEMU}", f"install it: {image.install_command(['qemu-system-x86'])}")
     for path in boot_files(spec.settings.vm):
@@ -71,7 +71,7 @@ def check(spec: LabSpec) -> None:
 
 
 def boot_files(machine: LabVm) -> tuple[Path, ...]:
-    """The image that it starts from, or kernel and initrd."""
+    """Return the image from which a machine starts, or kernel and initrd."""
     if machine.image is not None:
         return (Path(machine.image).expanduser(),)
     if machine.kernel is None or machine.initrd is None:
@@ -80,7 +80,10 @@ def boot_files(machine: LabVm) -> tuple[Path, ...]:
 
 
 def choose_accelerator(spec: LabSpec) -> str:
-    """The one of the config; for ``auto`` KVM, where a processor really runs by it, else TCG. LabError without KVM."""
+    """Return the config's accelerator; for ``auto`` KVM if a processor really runs by it, else TCG.
+
+    LabError if the config asks for KVM and it does not work.
+    """
     asked = spec.settings.vm.accelerator
     if asked == EMULATOR:
         return asked
@@ -93,10 +96,10 @@ def choose_accelerator(spec: LabSpec) -> str:
 
 
 def runs_by_kvm(kernel: Path | None) -> bool:
-    """Start a kernel, which says its first word or does not; without one the firmware, which proves less."""
-    words = ("-kernel", str(kernel), "-append", "console=ttyS0 panic=-1") if kernel is not None else ()
+    """Test whether a kernel prints its first word by KVM; without one the firmware, which proves less."""
+    boot = ("-kernel", str(kernel), "-append", "console=ttyS0 panic=-1") if kernel is not None else ()
     word = b"Linux version" if kernel is not None else b"SeaBIOS"
-    argv = [QEMU, "-accel", "kvm", "-cpu", "host", "-m", "256", *_ALONE, "-serial", "stdio", *words]
+    argv = [QEMU, "-accel", "kvm", "-cpu", "host", "-m", "256", *_ALONE, "-serial", "stdio", *boot]
     trial = subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         preexec_fn=server.die_with_parent(),
@@ -107,8 +110,7 @@ def runs_by_kvm(kernel: Path | None) -> bool:
         try:
             while word not in heard and (left_s := deadline - time.monotonic()) > 0:
                 if select.select([trial.stdout], [], [], left_s)[0]:
-                    piece = os.read(trial.stdout.fileno(), 4096)
-                    if not piece:
+                    if not (piece := os.read(trial.stdout.fileno(), 4096)):
                         break
                     heard += piece
         finally:
@@ -117,7 +119,7 @@ def runs_by_kvm(kernel: Path | None) -> bool:
 
 
 def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], console: Path, cores: int) -> list[str]:
-    """QEMU's words. files: as boot_files; console: its serial line's socket; cores: of the machine."""
+    """Compose QEMU's command line. files: as of boot_files; console: socket of the serial line; cores: of the guest."""
     machine = spec.settings.vm
     processor = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg,thread=multi"]
     processor += [*_VPP_PROCESSOR] if machine.guest == "vpp" and accelerator == EMULATOR else []
@@ -148,7 +150,7 @@ def command_line(spec: LabSpec, accelerator: str, files: tuple[Path, ...], conso
 
 
 def _nic(machine: LabVm, index: int, name: str, mac: str, queues: int) -> list[str]:
-    """A NIC without the firmware that would start from a network, in the slots' order."""
+    """Compose the options of a NIC, in the order of slots, without firmware, which would boot from a network."""
     queues = queues if machine.nic == "virtio" else 1
     more = f",rx_queue_size={RING}" if machine.nic == "virtio" else ""
     more += f",mq=on,vectors={2 * queues + 2}" if queues > 1 else ""
@@ -161,19 +163,18 @@ def _nic(machine: LabVm, index: int, name: str, mac: str, queues: int) -> list[s
 
 
 def _value(path: Path) -> str:
-    """A path among QEMU's options, where a comma is written twice."""
+    """Quote a path for QEMU's options, where a comma is written twice."""
     return str(path).replace(",", ",,")
 
 
 def make_taps(spec: LabSpec) -> None:
-    """The tester's ports, and interfaces of the endpoints; without carrier until QEMU is attached."""
-    queues = spec.most_queues if spec.settings.vm.nic == "virtio" else 1
+    """Make the tester's ports, and interfaces of the endpoints; without carrier until QEMU is attached."""
+    settings, macs = spec.settings, spec.tester_macs
+    queues = spec.most_queues if settings.vm.nic == "virtio" else 1
+    common = {"mtu": settings.mtu, "txqlen": settings.txqueuelen}
     for index, name in enumerate(spec.tester_interfaces):
         net.make_tap(spec.tester, name, several=queues > 1)
-        settings = spec.settings
-        net.set_link(
-            spec.tester, name, mtu=settings.mtu, txqlen=settings.txqueuelen, address=spec.tester_macs[index], state="up"
-        )
+        net.set_link(spec.tester, name, **common, address=macs[index], state="up")
     net.set_up(spec.tester)
     for index in range(len(spec.endpoints)):
         net.make_tap(spec.tester, _TAP.format(index))
@@ -182,13 +183,13 @@ def make_taps(spec: LabSpec) -> None:
 def hand_out_taps(spec: LabSpec) -> None:
     """Move the endpoints' interfaces, which QEMU has opened, to where the endpoints are."""
     settings = spec.settings
-    for index, one in enumerate(spec.endpoints):
-        there = {"net_ns_fd": lab_namespace(spec.prefix, one.role), "ifname": one.interface}
+    for index, end in enumerate(spec.endpoints):
+        there = {"net_ns_fd": lab_namespace(spec.prefix, end.role), "ifname": end.interface}
         net.set_link(spec.tester, _TAP.format(index), mtu=settings.mtu, txqlen=settings.txqueuelen, **there)
 
 
 def launch(spec: LabSpec, placement: Placement, accelerator: str) -> Launch:
-    """All of QEMU on the cores that forward, before other programs there, as a lab's kernel threads are."""
+    """Launch QEMU on the cores that forward, ahead of other programs there, as a lab's kernel threads are."""
     console = console_socket(run_dir(), spec.dut)
     cores = count_cores(spec, placement.router)
     argv = command_line(spec, accelerator, boot_files(spec.settings.vm), console, cores)
@@ -201,22 +202,22 @@ def _before_others(placement: Placement) -> tuple[str, ...]:
 
 
 def spreads_itself(spec: LabSpec) -> bool:
-    """Does QEMU spread frames over a NIC's queues, and so need a nudge?"""
+    """Test whether QEMU itself spreads frames over a NIC's queues, and so needs nudging."""
     machine = spec.settings.vm
     return machine.nic == "virtio" and machine.rss and spec.most_queues > 1
 
 
 def nudger(spec: LabSpec, placement: Placement) -> Launch:
-    """Return how to start what nudges the links of the ports; it ends with QEMU."""
+    """Launch the program that nudges the links of the ports; it ends with QEMU."""
     links = (_LINK.format(index) for index in range(len(spec.tester_interfaces)))
     return Launch("link", (*_before_others(placement), sys.executable, "-IS", nudge.__file__, _MONITOR, *links), {})
 
 
 def count_cores(spec: LabSpec, router: Sequence[int]) -> int:
-    """Processors of the machine. router: the cores that forward; two that are emulated on one wait for one another.
+    """Count the machine's processors. router: the cores that forward; two emulated on one wait for each other.
 
-    For Linux one for each queue of a NIC: 6.1 tells a virtio NIC of as many as it has processors, however many are in
-    use, and gives a vmxnet3 as many queues. VPP's threads poll, and one that waits too long for another ends it.
+    Linux gets one for each queue of a NIC: 6.1 reports to a virtio NIC as many queues as processors, however many are
+    in use, and gives a vmxnet3 as many. VPP's threads poll, and VPP ends if one waits too long for another.
     """
     machine, needed = spec.settings.vm, len(router) or 2
     if machine.guest == "linux":
@@ -225,7 +226,7 @@ def count_cores(spec: LabSpec, router: Sequence[int]) -> int:
 
 
 def pin(process: int, router: Sequence[int]) -> None:
-    """Give each processor of a machine a core of its own, where there are several. router: the cores that forward."""
+    """Give each processor of a machine a core of its own, if there are several. router: the cores that forward."""
     for task in Path("/proc").glob(f"{process}/task/*") if len(router) > 1 else ():
         with suppress(OSError):
             match = _PROCESSOR.match((task / "comm").read_text())
@@ -238,12 +239,12 @@ def notes_of(accelerator: str) -> tuple[str, ...]:
 
 
 def clean(prefix: str) -> None:
-    """Remove what a killed QEMU leaves: its socket."""
+    """Remove the socket that a killed QEMU leaves."""
     console_socket(run_dir(), lab_namespace(prefix, "dut")).unlink(missing_ok=True)
 
 
 def facts_of(spec: LabSpec, accelerator: str, router: Sequence[int]) -> dict[str, object]:
-    """Facts of a run that its guest does not report. router: the cores that forward."""
+    """Return facts of a run that its guest does not report. router: the cores that forward."""
     machine = spec.settings.vm
     cores = count_cores(spec, router)
     facts = {"accelerator": accelerator, "nic": machine.nic, "cores": cores, "memory_mib": machine.memory_mib}

@@ -1,4 +1,4 @@
-"""A real VPP as the lab's router: on af_packet, in the DUT's namespace, for as long as the lab exists."""
+"""Real VPP as the lab's router: on af_packet, in the DUT's namespace, for as long as the lab exists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PROGRAMS = ("vpp", "vppctl")
 
 
 def check(spec: LabSpec) -> None:
-    """LabError, before anything is made, where this machine has no VPP."""
+    """Raise LabError, before anything is made, if this machine has no VPP."""
     missing = [name for name in _PROGRAMS if shutil.which(name) is None]
     if missing:
         raise LabError(
@@ -39,9 +39,9 @@ def launch(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> Launch:
 
 
 def startup_conf(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> str:
-    """Workers on the router's cores, the main thread beside them; af_packet and no huge pages. cpus: the usable ones.
+    """Compose startup.conf: workers on the router's cores, the main thread beside them; af_packet, no huge pages.
 
-    Where no core is left for the main thread, there are no workers and it forwards itself.
+    cpus: the usable ones. If no core is left for the main thread, there are no workers and it forwards itself.
     """
     folder = _folder(spec.prefix)
     main = main_core(placement, cpus)
@@ -65,14 +65,14 @@ def startup_conf(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> st
 
 
 def main_core(placement: Placement, cpus: Sequence[int]) -> int | None:
-    """A core that does not forward: the harness's, or the first there is."""
+    """Choose a core that does not forward: the harness's, or the first."""
     if placement.harness is not None and placement.harness not in placement.router:
         return placement.harness
     return next((cpu for cpu in cpus if cpu not in placement.router), None)
 
 
 def answers(spec: LabSpec) -> bool:
-    """Does VPP's command line answer?"""
+    """Test whether VPP's command line answers."""
     asking = [shutil.which("vppctl") or "vppctl", "-s", str(vpp_socket(spec.prefix)), "show", "version"]
     with contextlib.suppress(subprocess.TimeoutExpired):
         return subprocess.run(asking, capture_output=True, timeout=5, check=False).returncode == 0
@@ -80,7 +80,7 @@ def answers(spec: LabSpec) -> bool:
 
 
 def clean(prefix: str) -> None:
-    """Remove what a killed VPP leaves: sockets, shared memory."""
+    """Remove the sockets and shared memory that a killed VPP leaves."""
     shutil.rmtree(_folder(prefix), ignore_errors=True)
     for path in Path("/dev/shm").glob(f"{_segment(prefix)}-*"):
         path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""VPP in an initramfs: this machine's, and an init that hands it the NICs, which it drives itself: without DPDK.
+"""VPP in an initramfs: this machine's VPP, and an init that hands it the NICs, which it drives itself, without DPDK.
 
-Its driver of virtio is content with uio. That of vmxnet3 needs interrupts that only vfio hands on, and knows physical
+Its virtio driver works with uio. Its vmxnet3 driver needs interrupts that only vfio passes on, and uses physical
 addresses only (26.06): vfio without an IOMMU, which Debian's kernels lack.
 """
 
@@ -16,7 +16,7 @@ PLUGINS = "lib/vpp_plugins"
 STARTUP_CONF = "etc/startup.conf"
 _PROGRAMS = ("vpp", "vppctl")
 _WANTED = ("ping_plugin.so",)
-"""virtio's driver is no plugin."""
+"""The virtio driver is no plugin."""
 INIT = b"""#!/bin/sh
 export PATH=/sbin:/bin:/usr/sbin:/usr/bin HOME=/root TERM=dumb PS1='lab-vm-vpp# '
 mount -t proc proc /proc
@@ -67,7 +67,7 @@ class FoundVpp:
 
 
 def find(folder: Path) -> FoundVpp:
-    """The VPP of a build or an installation: its programs in bin or usr/bin. LabError where they are not there."""
+    """Find the VPP of a build or an installation, with programs in bin or usr/bin; LabError if they are missing."""
     for base in (folder, folder / "usr"):
         programs = tuple(base / "bin" / name for name in _PROGRAMS)
         if all(program.is_file() for program in programs):
