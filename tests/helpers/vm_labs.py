@@ -21,7 +21,7 @@ def made_image(cache: Path, vpp: Path | None = None) -> Iterator[None]:
     """Make it of what the code makes now, in this folder; Debian's kernel stays in the user's cache, by its version."""
     if shutil.which("apt-get") is None:
         pytest.skip("the image is made of Debian's packages")
-    kept, run = image.folder().with_name("test-packages"), image._said
+    kept, run = image.folder().with_name("test-packages"), image._output_of
 
     def run_or_copy(argv: Sequence[str], directory: Path | None = None, may_fail: bool = False) -> str:
         if "download" not in argv or directory is None:
@@ -38,7 +38,7 @@ def made_image(cache: Path, vpp: Path | None = None) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache))
-        patch.setattr(image, "_said", run_or_copy)
+        patch.setattr(image, "_output_of", run_or_copy)
         image.folder().mkdir(parents=True)
         (image.folder() / "initrd").write_bytes(b"of a former release")
         image.make(vpp)

@@ -158,7 +158,6 @@ class FleetComparison:
         return rows
 
     def _measure_cell(self, client: Client, order: CellOrder, tester: str, dut: str) -> Sequence[RunRow]:
-        """Return the rows of one measurement; BenchError if there is none."""
         known = ": measured before" if (self._results / order.place).exists() else ""
         self.options.say(f"{order.night.rpartition('-')[2]} of {self.rounds} by {tester}: {order.cell}{known}")
         ends_s = time.monotonic() + LEASED_S

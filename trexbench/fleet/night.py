@@ -250,7 +250,6 @@ class FleetNight:
         self._waiting[dut].clear()
 
     def _give_up_unreached(self, there: Collection[str], missing_s: dict[str, float]) -> None:
-        """Give up the cells of DUTs that no tester has reached for long."""
         now_s = time.monotonic()
         for dut in self._waiting:
             able = self._able[dut]

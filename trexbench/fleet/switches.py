@@ -172,7 +172,6 @@ class _Stray:
 def _undo_strays(
     fleet: Fleet, switch: FleetSwitch, transport: Transport, taker: PortTaker, joins: Sequence[Join]
 ) -> None:
-    """Undo what killed testers have left in the DUT's VLANs."""
     vlans = frozenset(_vlan_words(join) for join in joins if join.switch == switch)
     for other in fleet.testers:
         stray = _Stray(journal_of(switch, other.name, taker.below), vlans)

@@ -330,15 +330,12 @@ def _read(
     suite = read_suite(SUITES.find(name), asked.configs_dir, Instead(**dict(instead)))
     files = _files_of(suite, asked)
     if _digest(files) != digest:
-        raise ConfigError(
-            f"suite {name}, its DUTs' configs or the version of trexbench are others at tester {_tester_name()}",
-            "install the same there, or start a new night",
-        )
+        what = f"suite {name}, its DUTs' configs or the version of trexbench are others at tester {_tester_name()}"
+        raise ConfigError(what, "install the same there, or start a new night")
     return suite, suite.cells, files
 
 
 def _tester_name() -> str:
-    """Return the name of the tester that runs this task; empty outside of one."""
     if OWN is not None:
         return OWN.name
     from distributed import get_worker

@@ -139,7 +139,6 @@ def _type(line: socket.socket, words: bytes) -> None:
 
 
 def _greets(spec: LabSpec, cancelled: Callable[[], bool]) -> bool:
-    """Test whether an ssh server greets a connection."""
     with suppress(OSError), net.inside(spec.tester), socket.socket() as probe:
         probe.settimeout(1.0)
         probe.connect(("127.0.0.1", MANAGEMENT_PORT))

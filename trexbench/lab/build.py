@@ -45,10 +45,8 @@ def bring_up(
         server.find_trex(trex_dir)
     for name in spec.namespaces:
         if state.namespace_inode(name) is not None:
-            raise LabError(
-                f"namespace {name} exists already, and belongs to no lab of trexbench",
-                f"remove it: ip netns del {name}; or set lab.prefix",
-            )
+            what = f"namespace {name} exists already, and belongs to no lab of trexbench"
+            raise LabError(what, f"remove it: ip netns del {name}; or set lab.prefix")
     lab = state.new_state(spec, mode, user)
     lab = state.update(lab, placement=placement.to_document(), warnings=placement.warnings)
     try:
@@ -123,8 +121,7 @@ def _make(
         lab = state.update(lab, namespaces={**lab.namespaces, name: None})
         net.make_namespace(name)
         lab = state.update(lab, namespaces={**lab.namespaces, name: state.namespace_inode(name)})
-    make_router = _start_vm if spec.is_vm else _make_router
-    lab = make_router(lab, spec, placement, cancelled)
+    lab = (_start_vm if spec.is_vm else _make_router)(lab, spec, placement, cancelled)
     if trex_dir is None:
         launch = server.embedded(spec, placement)
     else:
@@ -137,7 +134,6 @@ def _make(
 
 
 def _make_router(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:
-    """Make what forwards in the DUT's namespace, and all cables."""
     net.make_cables(spec)
     if spec.endpoints:
         endpoints.make_cables(spec)

@@ -17,12 +17,10 @@ def check(embedded: bool, euid: int | None = None, release: str | None = None, i
     """Raise LabError if this machine cannot host a lab; arguments replace what the machine reports."""
     if (os.geteuid() if euid is None else euid) != 0:
         raise LabError("the lab makes network namespaces, which needs root", "run it with sudo")
-    found = release or os.uname().release
-    if embedded and kernel_version(found) < OLDEST_KERNEL:
-        raise LabError(
-            f"Linux {found} is too old for the embedded server: it sends with XDP live frames, in Linux since 5.18",
-            "boot a newer kernel, or put a real TRex on the ports with --trex-dir",
-        )
+    linux = release or os.uname().release
+    if embedded and kernel_version(linux) < OLDEST_KERNEL:
+        what = f"Linux {linux} is too old for the embedded server: it sends with XDP live frames, in Linux since 5.18"
+        raise LabError(what, "boot a newer kernel, or put a real TRex on the ports with --trex-dir")
     if not (shutil.which("ip") if ip is None else ip):
         raise LabError("the program ip is not installed", "install the package iproute2")
 
@@ -46,9 +44,9 @@ def processes() -> Iterator[tuple[int, str]]:
 
 def siblings(cpus: Sequence[int]) -> dict[int, list[int]]:
     """Map each CPU to the CPUs (hyper-threads) on the same physical core, itself included."""
-    found = {cpu: [cpu] for cpu in cpus}
+    by_cpu = {cpu: [cpu] for cpu in cpus}
     for cpu in cpus:
         with contextlib.suppress(OSError):
             text = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text()
-            found[cpu] = parse_cpus(text.strip()) or [cpu]
-    return found
+            by_cpu[cpu] = parse_cpus(text.strip()) or [cpu]
+    return by_cpu

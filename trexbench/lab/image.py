@@ -169,7 +169,7 @@ def _replace(kernel: bytes, made: Mapping[Path, bytes]) -> bool:
 
 
 def _unpack_kernel(there: Path) -> str:
-    """Download Debian's kernel and unpack it here; return its release."""
+    """Download and unpack Debian's kernel; return its release."""
     depends = _output_of(["apt-cache", "depends", KERNEL_PACKAGE], may_fail=True)
     match = re.search(r"Depends: (linux-image-\S+)", depends)
     if match is None:
@@ -202,7 +202,6 @@ def _initramfs(there: Path, release: str) -> _Tree:
 
 
 def _with_vpp(tree: _Tree, vpp: vppimage.FoundVpp) -> _Tree:
-    """Copy a tree, with a VPP that its init starts."""
     whole = _Tree(dict(tree.files))
     for program in vpp.programs:
         whole.program(str(program), "bin")

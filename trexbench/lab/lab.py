@@ -283,7 +283,6 @@ def _kept(spec: LabSpec, mode: str, trex_dir: Path | None) -> Iterator[LabState]
 
 
 def _raise_error_in(line: bytes) -> None:
-    """Raise the error in a line of the keeper's, if there is one."""
     answer = json.loads(line or b"{}")
     if "error" in answer:
         raise _ERRORS.get(answer["kind"], LabError)(answer["error"])

@@ -216,5 +216,4 @@ def write_file(transport: NetnsTransport, path: str, value: str) -> None:
 
 
 def _napi_threads() -> set[int]:
-    """Find the kernel threads that poll an interface (``napi/d0-8194``)."""
-    return {pid for pid, name in processes() if name.startswith("napi/")}
+    return {pid for pid, name in processes() if name.startswith("napi/")}  # such as napi/d0-8194

@@ -59,10 +59,8 @@ class LabSpec:
             raise ConfigError(f"{config.name} has no lab", "only a DUT config with a lab: section has one")
         ports = sorted(config.cables, key=lambda port: port.tester)
         if [port.tester for port in ports] != list(range(len(ports))):
-            raise ConfigError(
-                f"{config.file}: the tester's ports of a lab count up from 0, not {list(config.tester_ports)}",
-                "number them 0, 1, ...",
-            )
+            what = f"{config.file}: the tester's ports of a lab count up from 0, not {list(config.tester_ports)}"
+            raise ConfigError(what, "number them 0, 1, ...")
         vpp = config.lab.router == "vpp"
         roles = config.endpoints.roles if config.endpoints is not None else ()
         hosts = [(role, host, host.bypass) for role, host, _ in roles]

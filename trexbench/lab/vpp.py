@@ -20,12 +20,10 @@ _PROGRAMS = ("vpp", "vppctl")
 
 def check(spec: LabSpec) -> None:
     """Raise LabError, before anything is made, if this machine has no VPP."""
-    missing = [name for name in _PROGRAMS if shutil.which(name) is None]
-    if missing:
-        raise LabError(
-            f"lab {spec.prefix} uses VPP as its router, but {' and '.join(missing)} cannot be found in PATH",
-            "install the packages vpp and vpp-plugin-core (https://fd.io), or use the kernel: --dut lab-linux",
-        )
+    if missing := [name for name in _PROGRAMS if shutil.which(name) is None]:
+        remedy = "install the packages vpp and vpp-plugin-core (https://fd.io), or use the kernel: --dut lab-linux"
+        what = f"lab {spec.prefix} uses VPP as its router, but {' and '.join(missing)} cannot be found in PATH"
+        raise LabError(what, remedy)
     server.require_short(spec, Path(vpp_socket(spec.prefix)))
 
 

@@ -74,7 +74,5 @@ def find(folder: Path) -> FoundVpp:
             folders = [*base.glob("lib*/vpp_plugins"), *base.glob("lib*/*/vpp_plugins")]
             plugins = (place / name for name in _WANTED for place in folders)
             return FoundVpp(programs, tuple(plugin for plugin in plugins if plugin.is_file()))
-    raise LabError(
-        f"{folder}: no {' and '.join(_PROGRAMS)} in its bin or usr/bin",
-        "install the packages vpp and vpp-plugin-core (https://fd.io), then name / as the folder",
-    )
+    remedy = "install the packages vpp and vpp-plugin-core (https://fd.io), then name / as the folder"
+    raise LabError(f"{folder}: no {' and '.join(_PROGRAMS)} in its bin or usr/bin", remedy)

@@ -86,7 +86,6 @@ def seal(data: bytes, rows: Sequence[RunRow]) -> bytes:
 
 
 def _unclosed(head: Mapping[str, Any], readings: Mapping[str, bytes]) -> bytes:
-    """Return the document without its closing brace."""
     lists = (f',\n "{name}": [\n'.encode() + lines + b"\n ]" for name, lines in readings.items())
     return dump(head)[:-2].encode() + b"".join(lists)
 

@@ -149,8 +149,12 @@ def open_index(results: Path, warn: Callable[[str], None]) -> Index:
     if new and (why or len(new) >= MANY):
         warn(f"reading {len(new)} documents in {results}{why and f' anew: {why}'}")
     for path in sorted(new):
-        if (entry := _read_document(results / path, path, stamps[path])) is not None:
-            entries[path] = entry
+        file = results / path
+        try:
+            entries[path] = IndexEntry(stamps[path], load_rows(file, path))
+        except StoreError as error:
+            if os.path.lexists(file):  # otherwise it has been removed in the meantime
+                entries[path] = IndexEntry(stamps[path], problem=plain(str(error).removeprefix(f"{file}: ")))
     if entries != kept:
         content = Kept(ANALYSIS_VERSION, column_names(), msgspec.Raw(msgspec.json.encode(entries)))
         place = results / INDEX_FILE
@@ -170,15 +174,6 @@ def _is_current(entry: IndexEntry, file: Path, stamp: str | None) -> bool:
         with contextlib.suppress(StoreError):
             return not is_interrupted(read_object(file))
     return True
-
-
-def _read_document(file: Path, path: str, stamp: str) -> IndexEntry | None:
-    """Return the document's entry; None if it has been removed in the meantime."""
-    try:
-        return IndexEntry(stamp, load_rows(file, path))
-    except StoreError as error:
-        problem = plain(str(error).removeprefix(f"{file}: "))
-        return IndexEntry(stamp, problem=problem) if os.path.lexists(file) else None
 
 
 def _read_kept(file: Path) -> tuple[dict[str, IndexEntry], str]:

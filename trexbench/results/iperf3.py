@@ -172,7 +172,6 @@ def _interval_s(output: Told) -> float:
 
 
 def _readings(output: Told) -> list[HostReading]:
-    """Return readings of the end that printed this output."""
     begin = tuple(StreamCount(stream.stream, stream.sends, 0) for stream in output.totals[-1][1])
     return [HostReading(0.0, begin), *(HostReading(at_s, streams) for at_s, streams in output.totals)]
 

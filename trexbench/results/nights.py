@@ -156,7 +156,6 @@ def load_known(results: Path) -> list[Known]:
 
 
 def _known_with_files(results: Path) -> list[tuple[Path, Known]]:
-    """Read each known change with its file, oldest first."""
     old, folder, pairs = results / KNOWN_FILE, results / KNOWN_FOLDER, list[tuple[Path, Known]]()
     if (store := store_of(results)) is not None:
         store.fetch([KNOWN_FILE])

@@ -119,7 +119,6 @@ def _files(results: Path, row: RunRow) -> list[Path]:
 
 
 def _night_files(results: Path, path: Path) -> list[Path]:
-    """List a night's page, then its file."""
     page = Path(page_name(path.stem))
     return [*([page] if os.path.lexists(results / page) else []), path.relative_to(results)]
 

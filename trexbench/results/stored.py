@@ -97,7 +97,6 @@ def _read_rows(path: Path, since: str | None = None, **wanted: str | None) -> li
 
 
 def _read_both(path: Path) -> tuple[list[bytes], list[RunRow]]:
-    """Read a file's rows, both as they are stored and decoded."""
     from .parquet import read_stored
 
     stored = read_stored(path)
