@@ -32,8 +32,8 @@ def revert_changes(request: Any) -> None:
         return
     if FileJournal(name, journal_dir()).entries():
         target = Target(name, configs_dir=request.configs_dir, prefix=request.prefix)
-        with connect_target(target, "revert", lambda *_: {}) as found:
-            revert(found.dut, found.transport, found.journal)
+        with connect_target(target, "revert", lambda *_: {}) as connected:
+            revert(connected.dut, connected.transport, connected.journal)
     deque(revert_endpoints(load_dut(name, request.configs_dir, request.prefix)), maxlen=0)
 
 

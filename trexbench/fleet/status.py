@@ -15,6 +15,7 @@ from ..core.fleet.lease import LeaseRecord
 from ..core.history.night import CellState
 from ..results.nights import TESTERS, find_nights
 from ..results.shared import shared_files
+from ..session.process import utc_now
 from .cluster import as_one_line, testers_there
 from .join import joined, lost_testers
 from .leases import LeaseFolder
@@ -102,7 +103,7 @@ def _tester(
 
 def _leases(results: Path, is_here: bool) -> Sequence[LeaseNow]:
     """List the leases that are held. is_here: of testers of this machine, whose leases are in no store."""
-    leases, now = [], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    leases, now = [], utc_now()
     folder = results / TESTERS / "leases"
     for dut in sorted(shared_files(folder, is_here=is_here).names()):
         record: LeaseRecord | None = None

@@ -137,14 +137,14 @@ def make(vpp: Path | None = None) -> MadeImage:
     Without it a former one of VPP stays if the kernel, whose modules it has, stays the same.
     """
     check()
-    found = vppimage.find(vpp) if vpp is not None else None
+    source = vppimage.find(vpp) if vpp is not None else None
     with tempfile.TemporaryDirectory(prefix="trexbench-image-") as scratch:
         there = Path(scratch)
         release = _unpack_kernel(there)
         tree = _initramfs(there, release)
         made = {initrd_file(): archive_of(tree.files)}
-        if found is not None:
-            made[initrd_file("vpp")] = archive_of(_with_vpp(tree, found).files)
+        if source is not None:
+            made[initrd_file("vpp")] = archive_of(_with_vpp(tree, source).files)
         kernel = (there / "boot" / f"vmlinuz-{release}").read_bytes()
     try:
         without_vpp = _replace(kernel, made)

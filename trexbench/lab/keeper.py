@@ -35,8 +35,8 @@ def main() -> int:
     try:
         with lab_lock(spec.prefix):
             if request["what"] == "down":
-                if (found := state.load(spec.prefix)) is not None:
-                    take_down(found)
+                if (lab := state.load(spec.prefix)) is not None:
+                    take_down(lab)
                 return 0
             clean_leftovers(spec.prefix)
             _keep(spec, request["what"], trex_dir, request["user"])

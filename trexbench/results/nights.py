@@ -127,8 +127,8 @@ def _files(
         there = {name: stamp for name, stamp in there.items() if name >= begin and name[11:].startswith(suite or "")}
         store.mirror_files({f"{FOLDER}/{name}": stamp for name, stamp in there.items()})
     try:
-        found = sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
-        return [path for path in found if path.name in there or not is_sent(path)] if is_mirror else found
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
+        return [path for path in paths if path.name in there or not is_sent(path)] if is_mirror else paths
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -26,8 +26,8 @@ def _nights_of(results: Path, store: Store | None, name: str) -> tuple[list[Path
     if store is None:
         files = sorted((results / FOLDER).glob(f"{period[:10]}*-{suite}*.json"))
     else:
-        found = store.find(FOLDER, period[:10])
-        there = {path: found[path] for path in sorted(found) if f"-{suite}" in path and path.endswith(".json")}
+        stamps = store.find(FOLDER, period[:10])
+        there = {path: stamps[path] for path in sorted(stamps) if f"-{suite}" in path and path.endswith(".json")}
         store.mirror_files(there)
         files = [results / path for path in there]
     nights, unread = [], []

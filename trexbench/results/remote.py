@@ -188,24 +188,24 @@ class Store:
 
     def find(self, folder: str, *begins: str) -> dict[str, str]:
         """List the files below the folder, with stamps that change when they do; begins: of the names in it."""
-        place, found = self._path(folder), dict[str, Mapping[str, Any]]()
+        place, facts = self._path(folder), dict[str, Mapping[str, Any]]()
         with _as_store_error(self.address), contextlib.suppress(FileNotFoundError):
             self._system.invalidate_cache()
             if "file" in self._protocols:
-                found = _find_local(place, begins)
+                facts = _find_local(place, begins)
             elif not begins:
                 # without "raise", a lost connection would read as an empty folder
                 walking = {} if "s3" in self._protocols else {"on_error": "raise"}
-                found = self._system.find(place, detail=True, **walking)
+                facts = self._system.find(place, detail=True, **walking)
             elif "s3" in self._protocols:
                 for begin in begins:
-                    found |= self._system.find(place, detail=True, prefix=begin)
+                    facts |= self._system.find(place, detail=True, prefix=begin)
             else:
                 names = [path.rpartition("/")[2] for path in self._system.ls(place, detail=False)]
                 paths = [f"{place}/{name}" for name in names if name.startswith(begins)]
-                found = {path: self._system.info(path) for path in paths}
+                facts = {path: self._system.info(path) for path in paths}
         cut = len(self._root.lstrip("/")) + 1
-        there = {path.lstrip("/")[cut:]: _stamp(about) for path, about in found.items()}
+        there = {path.lstrip("/")[cut:]: _stamp(about) for path, about in facts.items()}
         return {name: stamp for name, stamp in there.items() if is_inside(name)}
 
     def _path(self, name: str) -> str:
@@ -214,11 +214,11 @@ class Store:
             raise StoreError(f"{self.address}: {name!r} is not the path of a file below it", "remove what names it")
         return f"{self._root}/{name}"
 
-    def mirror_files(self, found: Mapping[str, str]) -> None:
+    def mirror_files(self, stamps: Mapping[str, str]) -> None:
         """Fetch the files of which the mirror has no current copy; what was made there, and is not sent, stays."""
-        marks = {name: files.written_ns(self.mirror / name) for name in found}
-        stale = [name for name, mark in marks.items() if mark != _time_of(found[name]) and mark < SENT_BEFORE_NS]
-        self.fetch(stale, found)
+        marks = {name: files.written_ns(self.mirror / name) for name in stamps}
+        stale = [name for name, mark in marks.items() if mark != _time_of(stamps[name]) and mark < SENT_BEFORE_NS]
+        self.fetch(stale, stamps)
 
     def mark(self, name: str, stamp: str) -> None:
         """Note that the mirror's file equals the one with this stamp in the store."""
@@ -378,18 +378,18 @@ class Store:
 
 def _find_local(folder: str, begins: tuple[str, ...] = ()) -> dict[str, Mapping[str, Any]]:
     """List the files below the folder, much faster than fsspec does; begins: of the names in it."""
-    found: dict[str, Mapping[str, Any]] = {}
+    facts: dict[str, Mapping[str, Any]] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
             if begins and not entry.name.startswith(begins):
                 continue
             with contextlib.suppress(FileNotFoundError):  # gone in the meantime
                 if entry.is_dir(follow_symlinks=False):
-                    found |= _find_local(entry.path)
+                    facts |= _find_local(entry.path)
                 elif entry.is_file():
                     about = entry.stat()
-                    found[entry.path] = {"size": about.st_size, "mtime": about.st_mtime}
-    return found
+                    facts[entry.path] = {"size": about.st_size, "mtime": about.st_mtime}
+    return facts
 
 
 def _stamp(about: Mapping[str, Any]) -> str:

@@ -122,11 +122,11 @@ class _Mirror:
         self._suite, self._since = suite, ""
         if since is not None and is_date(since[:10]):
             self._since = str(date.fromisoformat(since[:10]) - timedelta(days=_LATE_DAYS))
-        self._found = store.find(ROWS if suite is None else folder_of(Path(), suite).as_posix())
-        self._names = [*_counting(self._found, self._since)]
+        self._stamps = store.find(ROWS if suite is None else folder_of(Path(), suite).as_posix())
+        self._names = [*_counting(self._stamps, self._since)]
         folders = groupby(self._names, lambda name: name.rpartition("/")[0])
         self.overlaps = any(overlap(names) for _, names in folders)
-        store.mirror_files({name: self._found[name] for name in self._names})
+        store.mirror_files({name: self._stamps[name] for name in self._names})
 
     def read(self, read: Callable[[Path], R]) -> Iterator[R]:
         """Read each file; one that is missing or cannot be read is made from the documents."""
@@ -136,7 +136,7 @@ class _Mirror:
 
     def read_days(self, since: str) -> Iterator[list[RunRow]]:
         """Yield the rows, but not always those of runs that began before ``since``."""
-        dates = {_date_of(name) for name in _counting(self._found, "")}
+        dates = {_date_of(name) for name in _counting(self._stamps, "")}
         nights_first = sorted(self._names, key=lambda name: (is_merged(name), _date_of(name)))
         for day, of_day in groupby(nights_first, _date_of):
             names = [*of_day]
@@ -166,7 +166,7 @@ class _Mirror:
         with contextlib.suppress(StoreError):
             yield read(self._results / name)
             return
-        self._store.fetch([name], self._found)  # the copy may be torn
+        self._store.fetch([name], self._stamps)  # the copy may be torn
         try:
             yield read(self._results / name)
         except StoreError as error:
@@ -176,7 +176,7 @@ class _Mirror:
             is_repaired = is_merged(name) and not is_newer(self._results / name)
             remedy = "; the suite's next `trexbench nightly` repairs it" if is_repaired else ""
             self._warn(f"reading the documents anew: {error}{remedy}")
-            if remake(self._results, self._store, name, self._warn, stamp=self._found[name]):
+            if remake(self._results, self._store, name, self._warn, stamp=self._stamps[name]):
                 yield read(self._results / name)
 
     def _read_missing(self, read: Callable[[Path], R]) -> Iterator[R]:
@@ -189,7 +189,7 @@ class _Mirror:
 
     def _missing(self) -> Iterator[tuple[str, list[Path]]]:
         """Yield files of rows that are missing, with their nights: those of the last month; all if no file exists."""
-        names = [path.rpartition("/") for path in self._found]
+        names = [path.rpartition("/") for path in self._stamps]
         newest = max((name[:10] for _, _, name in names if name[4:5] == "-" and name[7:8] == "-"), default="")
         stems = {
             f"{name[:10]}-{folder.rpartition('/')[2]}{name[10:].removesuffix(ENDING)}" for folder, _, name in names
@@ -211,10 +211,10 @@ def _date_of(name: str) -> str:
     return period_of(name)[:10]
 
 
-def _counting(found: Iterable[str], since: str) -> Iterator[str]:
+def _counting(paths: Iterable[str], since: str) -> Iterator[str]:
     """Yield those of these paths that count, and have nights since this date."""
     folders: dict[str, list[str]] = {}
-    for path in found:
+    for path in paths:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder, []).append(name)
     for folder, names in sorted(folders.items()):
