@@ -63,7 +63,7 @@ class LabState:
     nudger: Server | None = None
     """The process that keeps the router's queues receiving, if it needs one."""
     accelerator: str = ""
-    """Of a virtual machine that forwards: ``kvm``, or ``tcg``, which emulates a processor."""
+    """Virtual machines only: ``kvm``, or ``tcg``, which emulates a processor."""
     said: str = ""
     """Last lines of its console when a shell waited there."""
     placement: dict[str, Any] = field(default_factory=dict)
