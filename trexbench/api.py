@@ -55,7 +55,7 @@ class DirectionRates:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands. elapsed_s, left_s: of the whole run, by its own clock."""
+    """Progress of a run. elapsed_s, left_s: of the whole run, by its own clock."""
 
     phase: str
     elapsed_s: float
@@ -115,9 +115,10 @@ class SuiteCall(NightWords, Setup):
 
 
 def with_options(made: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
-    """Give a function of such a dataclass the dataclass's own arguments, as users write them."""
+    """Make a function of one such dataclass take the dataclass's fields as its arguments, as users write them."""
     hints, form = get_type_hints(made), signature(made)
-    shown = form.replace(parameters=[one.replace(annotation=hints[one.name]) for one in form.parameters.values()])
+    parameters = [parameter.replace(annotation=hints[name]) for name, parameter in form.parameters.items()]
+    shown = form.replace(parameters=parameters)
 
     def decorate(function: Callable[[T], R]) -> Callable[P, R]:
         @wraps(function)
@@ -199,17 +200,17 @@ def load_results(results: Place = "results", **filters: Any) -> list[RunResult]:
     """
     from .results.store import load_document
 
-    found: list[RunResult] = []
-    for one in _rows(results, **filters):
-        if one.cell.tcp:  # each of a document's rows would have it read once
+    runs: list[RunResult] = []
+    for run_row in _rows(results, **filters):
+        if run_row.cell.tcp:  # each of a document's rows would have it read once
             continue
         try:
-            run = load_document(Path(results) / one.path)
+            run = load_document(Path(results) / run_row.path)
         except StoreError as error:
             warn(str(error))
         else:
-            found += [run] if isinstance(run, RunResult) else []
-    return found
+            runs += [run] if isinstance(run, RunResult) else []
+    return runs
 
 
 def load_rows(results: Place = "results", **filters: Any) -> list[dict[str, Any]]:
@@ -217,7 +218,7 @@ def load_rows(results: Place = "results", **filters: Any) -> list[dict[str, Any]
 
     filters: dut, mode, suite, label, since (a date) and limit (only the newest so many).
     """
-    return [_flat(one) for one in _rows(results, **filters)]
+    return [_flat(run_row) for run_row in _rows(results, **filters)]
 
 
 def row(result: RunResult) -> dict[str, Any]:
@@ -262,20 +263,20 @@ def _measure(verb: str, options: RampCall | SearchCall | SaturateCall) -> RunRes
 
 def output_of(options: Keeping) -> Output:
     progress = options.progress if isinstance(options, Watched) else None
-    show: Show | None = None if progress is None else lambda result: nullcontext(_Caller(result, progress))
+    show: Show | None = None if progress is None else lambda result: nullcontext(_ProgressCaller(result, progress))
     return Output(None if options.results is None else Path(options.results), warn=warn, show=show)
 
 
 def raise_error(error: BenchError | Interrupted | None, measured: object) -> None:
-    """The error that ended a run early, with what was measured until then."""
+    """Raise the error that ended a run early, if any, with what was measured until then as its ``result``."""
     if isinstance(error, BenchError):
         error.result = measured
     if error is not None:
         raise error
 
 
-class _Caller:
-    """A sink that calls back, until that fails."""
+class _ProgressCaller:
+    """A sink that calls the user's function, until that raises an exception."""
 
     def __init__(self, result: RunResult, progress: Callable[[Progress], object]) -> None:
         from .report.run.live import Follower
@@ -291,8 +292,8 @@ class _Caller:
             return
         now = self._follower.progress(samples)
         rates = tuple(
-            DirectionRates(str(direction), one.asked_pps, one.sent_pps, one.received_pps, one.loss)
-            for direction, one in zip(self._directions, now.windows, strict=False)
+            DirectionRates(str(direction), window.asked_pps, window.sent_pps, window.received_pps, window.loss)
+            for direction, window in zip(self._directions, now.windows, strict=False)
         )
         try:
             self._progress(Progress(now.phase.value, now.elapsed_s, now.left_s, rates))
@@ -308,12 +309,12 @@ def _rows(results: Place, since: str | None = None, **filters: Any) -> list[RunR
     return all_rows(place_of(str(results)), warn, since=since and parse_date(since), **filters)
 
 
-def _flat(one: RunRow) -> dict[str, Any]:
-    values = one.to_dict()
+def _flat(run_row: RunRow) -> dict[str, Any]:
+    values = run_row.to_dict()
     del values["nodes"]
     return {**values.pop("cell"), **values}
 
 
 def warn(text: str) -> None:
-    """Tell what goes wrong beside a measurement as a Python warning."""
+    """Report a failure beside a measurement as a Python warning."""
     warnings.warn(text, stacklevel=2)

@@ -1,4 +1,4 @@
-"""TCP from Python: the verb `tcp`, also with --bdp, and its documents; what other verbs share is in api.py."""
+"""TCP from Python: the verb `tcp`, also with --bdp, and loading its documents."""
 
 from __future__ import annotations
 

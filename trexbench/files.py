@@ -20,10 +20,9 @@ _TEMPORARY = ".tmp"
 
 
 def replace_file(path: Path, data: bytes, exclusive: bool = False, by_link: bool = False) -> None:
-    """Put these bytes in the file's place, at once; FileExistsError with ``exclusive`` if there is one already.
+    """Replace the file's content atomically; FileExistsError with ``exclusive`` if there is one already.
 
     by_link: exclusive to all machines that share the file system, which therefore must have hard links.
-
     A device or a pipe is written to, since it must not be replaced. A symbolic link stays: its target is replaced.
     """
     if not exclusive:
@@ -40,10 +39,7 @@ def replace_file(path: Path, data: bytes, exclusive: bool = False, by_link: bool
 
 
 def link_new(file: Path, path: Path) -> None:
-    """Give a complete file this name, too, for good; FileExistsError where there is such a name already.
-
-    The file system must have hard links.
-    """
+    """Give a complete file a second, lasting name; FileExistsError if it is taken. Needs hard links."""
     with file.open("rb") as written:
         os.fsync(written.fileno())
     _link(file, path, by_link=True)
@@ -52,14 +48,14 @@ def link_new(file: Path, path: Path) -> None:
 
 @contextlib.contextmanager
 def changed_alone(path: Path) -> Iterator[None]:
-    """Wait until nobody else is in such a block for this file, on any machine that shares its directory."""
+    """Hold the file's lock, exclusive on all machines that share its directory, until the end of the block."""
     with path.with_name(f".{path.name}.lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def written_ns(path: Path) -> int:
-    """Return when a file was last written, in nanoseconds since 1970; 0 where there is none."""
+    """Time of the file's last write, in nanoseconds since 1970; 0 if there is no such file."""
     try:
         return path.stat().st_mtime_ns
     except OSError:  # it may be removed at any time
@@ -67,7 +63,7 @@ def written_ns(path: Path) -> int:
 
 
 def sweep(directory: Path) -> None:
-    """Remove what killed writers left behind; a live writer holds the lock of its file."""
+    """Remove temporary files of killed writers; a live writer holds the lock of its file."""
     for path in directory.glob(f".*{_TEMPORARY}"):
         with contextlib.suppress(OSError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,7 +71,6 @@ def sweep(directory: Path) -> None:
 
 
 def _link(file: Path, path: Path, by_link: bool) -> None:
-    """Give the file a second name that nobody has yet."""
     try:
         os.link(file, path)
     except OSError as error:
@@ -90,7 +85,7 @@ def _link(file: Path, path: Path, by_link: bool) -> None:
 
 @contextlib.contextmanager
 def _temporary(path: Path) -> Iterator[IO[bytes]]:
-    """A new file beside ``path``, locked until it is closed, and then removed unless it was renamed."""
+    """Open a new file beside ``path``, locked until it is closed, and then removed unless it was renamed."""
     while True:
         unique = f"{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}"
         name = path.with_name(f".{path.name}.{unique}{_TEMPORARY}")

@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .core.errors import BenchError, TesterBusy
@@ -18,7 +18,7 @@ RUN_DIR_OF_ROOT = Path("/run/trexbench")
 
 
 def run_dir() -> Path:
-    """Where locks, the state of labs and their servers' logs live until the next boot."""
+    """Directory of locks, labs' state and their servers' logs, which live until the next boot."""
     if os.environ.get(RUN_DIR_ENV):
         return Path(os.environ[RUN_DIR_ENV])
     if os.geteuid() == 0:
@@ -40,14 +40,22 @@ def locked(name: str, busy: str = "", doing: str = "", wait_s: float = 0.0) -> I
         ) from None
     try:
         deadline = time.monotonic() + wait_s
-        while not _try_lock(handle):
-            if time.monotonic() >= deadline:
-                holder = os.pread(handle, 400, 0).decode(errors="replace").strip() or "holder unknown"
-                raise TesterBusy(f"{busy or f'{name} is locked'} ({holder})", "wait for it to end")
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    holder = os.pread(handle, 400, 0).decode(errors="replace").strip() or "holder unknown"
+                    raise TesterBusy(f"{busy or f'{name} is locked'} ({holder})", "wait for it to end") from None
             time.sleep(0.05)
         os.ftruncate(handle, 0)
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):  # a user id without a name, as in some containers
+            user = f"uid {os.getuid()}"
         since = time.strftime("%Y-%m-%d %H:%M:%S")
-        holder = f"process {os.getpid()} of {_user()}, since {since}{doing and ': ' + doing}"
+        holder = f"process {os.getpid()} of {user}, since {since}{doing and ': ' + doing}"
         os.pwrite(handle, holder[:400].encode(), 0)
         yield
     finally:
@@ -55,31 +63,13 @@ def locked(name: str, busy: str = "", doing: str = "", wait_s: float = 0.0) -> I
 
 
 def is_held(name: str) -> bool:
-    """Test whether a process of this user or of root has ``<name>.lock``, without touching it: the kernel's list of
-    locks has its inode."""
-    return any(_is_held(directory / f"{name}.lock") for directory in {run_dir(), RUN_DIR_OF_ROOT})
-
-
-def _is_held(path: Path) -> bool:
-    try:
-        about = path.stat()
-        held = Path("/proc/locks").read_text()
-    except OSError:
-        return False
-    place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
-    return any(" FLOCK " in line and f" {place} " in line for line in held.splitlines())
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as in some containers
-        return f"uid {os.getuid()}"
+    """Test whether a process of this user or of root holds ``<name>.lock``, without touching it."""
+    with suppress(OSError):
+        held = [line for line in Path("/proc/locks").read_text().splitlines() if " FLOCK " in line]
+        for directory in {run_dir(), RUN_DIR_OF_ROOT}:
+            with suppress(OSError):
+                about = (directory / f"{name}.lock").stat()
+                place = f" {os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino} "
+                if any(place in line for line in held):
+                    return True
+    return False

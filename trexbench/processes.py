@@ -1,4 +1,4 @@
-"""Processes by pid and start time, since pids are reused; and the machine and boot that they are of."""
+"""Processes by pid and start time, since pids are reused; and the machine and boot that they belong to."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _HOST_PIDS = 0xEFFFFFFC
 
 @dataclass(frozen=True)
 class Process:
-    """start: its start time in clock ticks since boot, which no other process of this pid has."""
-
     pid: int
     start: int
+    """Start time in clock ticks since boot, which no other process of this pid has."""
 
     @classmethod
     def of(cls, pid: int) -> Process:
@@ -35,31 +34,30 @@ class Process:
 
 @dataclass(frozen=True)
 class Writer:
-    """The process that writes a document, for readers on any machine. pids: the inode of its pid namespace.
-
-    host: the machine's id and name; empty where it has no id.
-    """
+    """The process that writes a document, for readers on any machine."""
 
     process: Process
     boot: str
     pids: int
+    """Inode of its pid namespace."""
     host: str
+    """The machine's id and name; empty if it has no id."""
 
     @property
     def gone(self) -> bool:
-        """It is certain to have ended."""
+        """True if it has certainly ended."""
         here = this_writer()
         return here is not None and self.gone_seen_from(here)
 
     def gone_seen_from(self, here: Writer) -> bool:
-        """By this boot's processes, or since the machine was rebooted; containers and other machines prove nothing."""
+        """Return whether the processes of this boot, or a reboot since, prove it ended; containers prove nothing."""
         if self.boot == here.boot:
             return self.pids == here.pids and not self.process.alive and not _is_hidden(self.process.pid)
         return bool(here.host) and self.host == here.host and self.pids == here.pids == _HOST_PIDS
 
 
 def this_writer() -> Writer | None:
-    """None where the system has no /proc as Linux has it."""
+    """Describe this process; None on a system without Linux's /proc."""
     with contextlib.suppress(OSError, LabError):
         try:
             host = f"{Path('/etc/machine-id').read_text().strip()} {platform.node()}".lstrip()
@@ -71,7 +69,7 @@ def this_writer() -> Writer | None:
 
 
 def _is_hidden(pid: int) -> bool:
-    """Another user's process, where /proc does not show those (hidepid)."""
+    """Return whether it is another user's process, which /proc does not show (hidepid)."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -90,7 +88,7 @@ def stat_fields(pid: int) -> list[str] | None:
 
 
 def start_of(pid: int) -> int | None:
-    """Start time of a running process; None where there is none, or only a zombie."""
+    """Start time of a running process; None if it has ended or is a zombie."""
     fields = stat_fields(pid)
     return None if fields is None or fields[0] in "ZX" else int(fields[19])
 

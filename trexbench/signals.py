@@ -1,4 +1,4 @@
-"""Signals deferred while code runs that an exception raised by a handler would break."""
+"""Defers signals while code runs that an exception raised by a handler would break."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Interrupted(BaseException):
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Signals that ask the program to end wait for the end of the block, which must be bounded in time.
+    """Defer signals that ask the program to end until the end of the block, which must be bounded in time.
 
     Outside of the main thread Python delivers no signal anyway. Blocked as well, so that no system call of ours ends
     early; that alone is not enough, since another thread may take the signal and Python then acts on it in this one.

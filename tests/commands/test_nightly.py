@@ -62,7 +62,7 @@ def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     strict = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-04", "-q", "--strict", "--json")
     values = json.loads(strict.stdout)
     assert values["exit_code"] == values["judgement"]["exit_code"] == 4 and len(values["night"]["cells"]) == 2
-    assert strict.returncode == 4 and "the webhook was not told" in strict.stderr and "T0psecret" not in strict.stderr
+    assert strict.returncode == 4 and "the webhook failed" in strict.stderr and "T0psecret" not in strict.stderr
 
 
 def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

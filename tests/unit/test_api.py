@@ -120,13 +120,13 @@ def test_progress_that_fails_ends_no_measurement() -> None:
 
 def test_a_run_that_is_interrupted_while_it_begins_is_brought_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its document was there, and said for ever that the run goes on."""
-    show = api._Caller
+    show = api._ProgressCaller
 
     def interrupt(*arguments: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
         return show(*arguments)
 
-    monkeypatch.setattr(api, "_Caller", interrupt)
+    monkeypatch.setattr(api, "_ProgressCaller", interrupt)
     with pytest.raises(KeyboardInterrupt, match="Ctrl-C"):
         trexbench.ramp("netgate-vpp", "64b", results="here", progress=print, **QUICK)
     (kept,) = trexbench.load_results("here")

@@ -234,7 +234,7 @@ def test_what_is_measured_after_a_failure_is_announced_and_other_reasons_are_sai
     assert sum(line.startswith("cell ") for line in said) == 4, "each was begun"
     assert [line for line in said if line.startswith("  ") and "Mpps" not in line and "pps" not in line] == [
         f"  {broken}",
-        "  it failed likewise",
+        "  failed for the same reason",
         f"  {other}",
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,7 @@ from ..core.errors import ConfigError, StoreError
 from ..core.history.cell import TCP_KIND, Cell, is_chosen
 from ..core.history.night import CellRecord, CellState, Night
 from ..core.run import Run
+from ..core.typed import Status
 from ..report.run.summary import answer_words as _packets_answer
 from ..report.tcp.text import answer_words
 from ..results.nights import NightWriter, find_nights
@@ -33,21 +34,21 @@ from ..session.tcp.request import expected_s as tcp_expected_s
 from ..session.tcp.run import open_bench, run_tcp
 
 TWIN_PACE = 100.0
-"""A twin of packets computes about so many simulated seconds per second, whatever the speed-up."""
+"""Simulated seconds that a twin of packets computes per second at most, whatever the speed-up."""
 
 
 @dataclass(frozen=True)
 class SuiteLoad:
-    """Way in which suites measure a load. The functions get requests and runs of this load only."""
+    """Functions by which suites measure a load. They get requests and runs of this load only."""
 
     request: Callable[[Suite, Cell, Setup], tuple[Cell, Any]]
     """Return the cell as its run's document will have it, and the run's request; ConfigError for a wrong one."""
     length_s: Callable[[Any], float]
     """Duration of the request's run by its own clock; ConfigError for what cannot be measured."""
     open: Callable[[Any, Say], AbstractContextManager[Any]]
-    """Open what runs with the same DUT, variant and queues share."""
+    """Open the session that runs with the same DUT, variant and queues share."""
     measure: Callable[[Any, Any, Output, Begun], Measured[Any]]
-    """Measure, in what was opened, a request."""
+    """Measure a request in such a session."""
     answer: Callable[[Any], str]
     """A run's figure, in words."""
     fastest: float = NIGHT_SPEEDUP
@@ -60,31 +61,30 @@ class Job:
 
     cell: Cell
     request: Any
-    """A RunRequest of the load's."""
+    """RunRequest of the load."""
     load: SuiteLoad
 
     @property
     def expected_s(self) -> float:
-        """In real seconds."""
-        pace: float = self.request.pace
-        return self.load.length_s(self.request) / min(pace, self.load.fastest)
+        """Expected duration in real seconds."""
+        return self.load.length_s(self.request) / min(float(self.request.pace), self.load.fastest)
 
-    def measure(self, opened: Any, output: Output, begun: Begun) -> Measured[Run]:
-        """Measure it there."""
-        return self.load.measure(opened, self.request, output, begun)
+    def measure(self, session: Any, output: Output, begun: Begun) -> Measured[Run]:
+        """Measure the cell in this session of its load."""
+        return self.load.measure(session, self.request, output, begun)
 
     def answer(self, result: Run) -> str:
-        """The result in one line; an emulated one says so, as a night of several DUTs does not."""
+        """The result in one line, marked where the DUT's processor was emulated."""
         return f"{'emulated: ' * result.emulated}{self.load.answer(result)}"
 
     def with_labels(self, labels: Mapping[str, str], seed: int | None) -> Job:
-        """Return the job with these labels in its document, and with this seed of its noise where there is one."""
+        """Return the job with these labels in its document, and with this seed of its noise unless that is None."""
         request = replace(self.request, labels={**self.request.labels, **labels})
         return replace(self, request=request if seed is None else replace(request, seed=seed))
 
 
 def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]:
-    """Every cell's run; ConfigError for what cannot be measured. only: globs; cells that match none are left out."""
+    """Make every cell's run; ConfigError for one that cannot be measured. only: globs that select the cells."""
     jobs = [make_job(suite, cell, setup) for cell in suite.cells]
     chosen = [job for job in jobs if is_chosen(job.cell, only)]
     if not chosen:
@@ -95,7 +95,7 @@ def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]
 
 
 def make_job(suite: Suite, cell: Cell, setup: Setup) -> Job:
-    """The run of one of the suite's cells, as make_jobs."""
+    """Make the run of one of the suite's cells."""
     load = LOADS[suite.method]
     return Job(*load.request(suite, cell, setup), load)
 
@@ -143,11 +143,11 @@ LOADS: dict[str, SuiteLoad] = {
     **dict.fromkeys(METHODS, _PACKETS),
     TCP_KIND: SuiteLoad(_tcp_request, tcp_expected_s, open_bench, run_tcp, answer_words),
 }
-"""Every load by the methods of its suites, as in config.suite.METHODS."""
+"""Loads by the methods of suites."""
 
 
 def sessions(jobs: Sequence[Job], places: Iterable[int]) -> list[list[int]]:
-    """These places of the jobs, grouped by session: neighbours with the same DUT, variant and queues share one.
+    """Group these indices of jobs by session: neighbours with the same DUT, variant and queues share one.
 
     Each simulated run has a session of its own: its noise depends on seed, night and cell only, not on earlier runs.
     """
@@ -159,12 +159,11 @@ def sessions(jobs: Sequence[Job], places: Iterable[int]) -> list[list[int]]:
 
 
 def labelled(jobs: Sequence[Job], suite: str, writer: NightWriter) -> list[Job]:
-    """The jobs with the night's labels for their documents; each simulated one with a seed of its own."""
     return [of_night(job, suite, writer.night.night, writer.name) for job in jobs]
 
 
 def of_night(job: Job, suite: str, date: str, name: str) -> Job:
-    """The job with the labels of the night of this date and name; a simulated one with a seed of its own."""
+    """Return the job with the labels of the night of this date and name; a simulated one with a seed of its own."""
     base = 1 if job.request.seed is None else job.request.seed
     mixed = sha256(f"{base} {name} {job.cell}".encode()).digest()
     seed = int.from_bytes(mixed[:4], "big") if job.request.sim else None
@@ -174,7 +173,7 @@ def of_night(job: Job, suite: str, date: str, name: str) -> Job:
 def begin_night(
     results: Path, suite: str, date: str, jobs: Sequence[Job], error: str | None = None, sim: bool = False
 ) -> NightWriter:
-    """Start a new night of these cells and write its file. sim: it was to be simulated, if there are none."""
+    """Start a new night of these cells and write its file. sim: mark it as simulated even without cells."""
     night = Night(
         suite=suite,
         night=date,
@@ -188,13 +187,13 @@ def begin_night(
 
 
 def find_unfinished(results: Path, suite: str, warn: Callable[[str], None]) -> list[tuple[Path, Night]]:
-    """Nights of the suite that have not finished, or are not in the store that the results mirror; the latest last."""
+    """Find the suite's nights that have not finished or are not in the mirrored store yet, oldest first."""
     begun, is_mirror = find_nights(results, warn, suite=suite, is_begun_here=True), address_of(results) is not None
-    return [one for one in begun if one[1].suite == suite and (is_mirror or one[1].finished is None)]
+    return [(path, night) for path, night in begun if night.suite == suite and (is_mirror or night.finished is None)]
 
 
 def resumed(results: Path, path: Path, night: Night, jobs: Sequence[Job]) -> NightWriter:
-    """The night, ready to be resumed; ConfigError where its cells are not those of these jobs."""
+    """Prepare the night to be resumed; ConfigError where its cells are not those of these jobs."""
     if [record.cell for record in night.cells] != [job.cell for job in jobs]:
         raise ConfigError(
             f"{path} was started with other cells", "repeat its --only, or start a new night without --resume"
@@ -212,19 +211,13 @@ def resumed(results: Path, path: Path, night: Night, jobs: Sequence[Job]) -> Nig
 
 
 def _resumed_cell(results: Path, cell: CellRecord) -> CellRecord:
-    """A cell in flight is measured again, unless its document was complete before the kill."""
     if cell.state is not CellState.RUNNING:
         return cell
-    if cell.path is not None and _complete(results / cell.path):
-        return replace(cell, state=CellState.DONE)
+    if cell.path is not None:
+        with suppress(StoreError):  # its document may have been complete before the kill
+            if load_document(results / cell.path).status is Status.COMPLETE:
+                return replace(cell, state=CellState.DONE)
     attempts = cell.attempts
     if attempts and attempts[-1].error is None:
         attempts = (*attempts[:-1], replace(attempts[-1], error="its runner was killed", code=137))
     return replace(cell, state=CellState.WAITING, attempts=attempts)
-
-
-def _complete(path: Path) -> bool:
-    try:
-        return load_document(path).status.value == "complete"
-    except StoreError:
-        return False

@@ -1,4 +1,4 @@
-"""A suite's night, then steps of which none stops another: rows, judge, prune, report, gauges, webhook."""
+"""A suite's night, then steps that run even if one before failed: rows, judge, prune, report, gauges, webhook."""
 
 from __future__ import annotations
 
@@ -32,55 +32,55 @@ from .table import published_lines
 from .underway import suite_lock
 
 RESUME_WITHIN_S = 12 * 3600.0
-"""An unfinished night that is older is left as it is, and a new one is started."""
+"""Age up to which an unfinished night is resumed; else a new one is started."""
 REGRESSION, TOO_LITTLE = 3, 4
 
 
 @dataclass
 class Nightly:
-    """strict: too few nights to judge count as a failure. prometheus: the file for gauges, if any. only: patterns of
-    the cells to measure; none means all.
-
-    After ``run``: night; judged, its judgement (None: there is none); verdict, the judgement in a sentence; findings,
-    lines for people; code, to exit with.
-    """
+    """The verb ``nightly``. After ``run`` there is ``night``, too."""
 
     name: str
     options: NightOptions
     strict: bool = False
+    """True if too few nights to judge count as a failure."""
     prometheus: Path | None = None
+    """File for gauges, if any."""
     only: Sequence[str] = ()
+    """Patterns of the cells to measure; none means all."""
     judged: Judgement | None = field(default=None, init=False)
     verdict: str = field(default="", init=False)
+    """The judgement in a sentence."""
     findings: list[str] = field(default_factory=list, init=False)
+    """Lines for people."""
     code: int = field(default=0, init=False)
+    """Exit code."""
 
     def run(self) -> None:
-        """The whole night. ConfigError before anything runs; BenchError where the night itself cannot go on."""
+        """Carry out the whole night. ConfigError before anything runs; BenchError if the night itself cannot go on."""
         self._url = webhook_url()
         check_textfile(self.prometheus)
-        suite, error, path = None, None, Path(self.name)
+        suite, config_error, path = None, None, Path(self.name)
         label = path.stem if path.suffix in SUITES.endings else path.name
         try:
             suite, jobs = read_jobs(self.name, self.options.setup, self.only, self.options.instead)
-        except ConfigError as raised:  # the history must show, too, that this night could not be measured
+        except ConfigError as error:  # the history must show, too, that this night could not be measured
             if not is_name(label):
-                raise  # no reader would take a night of such a suite
-            error = raised
+                raise  # no reader would accept a night of such a suite
+            config_error = error
+        date, sim = self.options.night, self.options.setup.sim
         with suite_lock(label, self.options.results):
             try:
                 if suite is None:
-                    date, sim = self.options.night, self.options.setup.sim
-                    self._writer = begin_night(self.options.results, label, date, (), str(error), sim)
+                    self._writer = begin_night(self.options.results, label, date, (), str(config_error), sim)
                 else:
                     self._writer = self._begin_or_resume(suite.name, jobs)
                     measure_night(suite.name, jobs, self._writer, self.options)
                 self.night = self._writer.night
-            except BenchError as lost:  # a full disk, a fleet's scheduler: only the webhook can still report it
-                night, simulated = self.options.night, self.options.setup.sim
-                self._notify(Night(label, night, utc_now(), simulated, (), utc_now(), str(lost)))
+            except BenchError as error:  # a full disk, a fleet's scheduler: only the webhook can still report it
+                self._notify(Night(label, date, utc_now(), sim, (), utc_now(), str(error)))
                 raise
-            self._follow_up(label, suite, error)
+            self._follow_up(label, suite, config_error)
 
     def _follow_up(self, label: str, suite: Suite | None, error: BenchError | None) -> None:
         if error is not None:
@@ -101,7 +101,7 @@ class Nightly:
         """Carry out a step; a failure is a warning and a finding, and stops no later step."""
         try:
             do()
-        except Exception as raised:  # a defect of trexbench costs its own step only, too
+        except Exception as raised:  # even a defect of trexbench costs its own step only
             error = as_bench_error(raised)
             self._note_failure(type(error)(f"{what}: {error}"))
 
@@ -111,16 +111,16 @@ class Nightly:
         self._set_code(error.exit_code)
 
     def _set_code(self, code: int) -> None:
-        """Keep the worse exit code: failures before regressions before too little data; of failures the first."""
+        """Keep the worse exit code: failures over regressions over too little data; of failures the first."""
         rank = {0: 0, TOO_LITTLE: 1, REGRESSION: 2}
         if rank.get(code, 3) > rank.get(self.code, 3):
             self.code = code
 
     def _begin_or_resume(self, suite: str, jobs: Sequence[Job]) -> NightWriter:
-        """Resume an unfinished night: a recent one, or that of the date that was given; else start a new one."""
+        """Resume a recent unfinished night, or that of the given date; else start a new one."""
         results, warn = self.options.results, self.options.output.warn
         for path, night in reversed(find_unfinished(results, suite, warn)):
-            if night.finished is not None:  # it is put into the store with this one
+            if night.finished is not None:  # put into the store with this one
                 continue
             begun_s = seconds_of(night.started)
             fresh = begun_s is not None and time.time() - begun_s < RESUME_WITHIN_S
@@ -144,19 +144,18 @@ class Nightly:
         keep_judged(self._writer, self.night, self.options)
 
     def _report(self, suite: str) -> None:
-        """results/report.html, of this suite's nights; and the same under the night's own name, to stay."""
+        """Write results/report.html of this suite's nights, and the same page under the night's own name, to stay."""
         results, warn = self.options.results, self.options.output.warn
-        path = results / "report.html"
-        found, own = collect(results, warn, suite=suite), page_name(self._writer.name)
-        others = [one for one in found.pages if one[1] != own]
-        found = replace(found, published=published_lines(found.table, results, warn), below="", pages=others)
-        page = make_page(found).encode("utf-8", "replace")
-        for place in (path, results / own):
-            replace_file(place, page)
+        report, own = collect(results, warn, suite=suite), page_name(self._writer.name)
+        others = [page for page in report.pages if page[1] != own]
+        report = replace(report, published=published_lines(report.table, results, warn), below="", pages=others)
+        html = make_page(report).encode("utf-8", "replace")
+        for path in (results / own, results / "report.html"):
+            replace_file(path, html)
         self.options.say(f"report   {path}")
 
     def _prune(self, suite: Suite) -> None:
-        """Remove what is older than the nights that the suite keeps, and that its regressions are compared with."""
+        """Remove nights that the suite does not keep, except those that regressions are compared with."""
         if suite.keep_nights is None:
             return
         if store_of(self.options.results) is not None:
@@ -168,32 +167,26 @@ class Nightly:
         results, warn = self.options.results, self.options.output.warn
         since: dict[bool, str] = {}
         for finding in self.judged.of(Kind.REGRESSION):
-            kind, night = finding.cell.simulated, finding.since or ""
-            since[kind] = min(since.get(kind, night), night)
+            simulated, night = finding.cell.simulated, finding.since or ""
+            since[simulated] = min(since.get(simulated, night), night)
         old = find_old_nights(results, suite.name, suite.keep_nights, self.night.night, since, warn)
-        gone = remove(results, old, warn)
-        if gone:
-            self.options.say(f"pruned   {len(gone)} file{'' if len(gone) == 1 else 's'}")
+        if removed := remove(results, old, warn):
+            self.options.say(f"pruned   {len(removed)} file{'' if len(removed) == 1 else 's'}")
 
     def _rows(self) -> list[RunRow]:
-        """The rows of the night's complete runs."""
-        found: list[RunRow] = []
+        rows: list[RunRow] = []
         for cell in self.night.cells:
             if cell.state is CellState.DONE and cell.path is not None:
                 try:
-                    found += load_rows(self.options.results / cell.path, cell.path)
+                    rows += load_rows(self.options.results / cell.path, cell.path)
                 except StoreError as error:
                     self.options.output.warn(str(error))
-        return found
+        return rows
 
     def _notify(self, night: Night, emulated: int = 0) -> None:
-        """Post a summary to the webhook, if there is one; a failure is a warning and not in the exit code.
-
-        emulated: cells whose DUT's processor was.
-        """
-        if self._url is None:
-            return
-        try:
-            post(self._url, summary(night, self.findings, self.verdict, emulated))
-        except BenchError as error:
-            self.options.output.warn(str(error))
+        """Post a summary to the webhook, if there is one; a failure is a warning and not in the exit code."""
+        if self._url is not None:
+            try:
+                post(self._url, summary(night, self.findings, self.verdict, emulated))
+            except BenchError as error:
+                self.options.output.warn(str(error))

@@ -22,12 +22,14 @@ from ..files import replace_file
 
 WEBHOOK_ENV = "TREXBENCH_WEBHOOK"
 TIMEOUT_S = 10.0
+_FOR_CHAT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@\u200b"})
+"""Characters of markup and mentions, on which a chat server would act."""
 MOST_LETTERS = 3500
-"""Characters; chat servers cut longer messages, or refuse them."""
+"""Longest message, in characters; chat servers cut or refuse longer ones."""
 
 
 def webhook_url() -> str | None:
-    """The webhook's URL from the environment, None: no webhook. ConfigErrors do not repeat it: it is a secret."""
+    """The webhook's URL from the environment; None: no webhook. ConfigErrors do not repeat it: it is a secret."""
     url = os.environ.get(WEBHOOK_ENV, "").strip()
     if not url:
         return None
@@ -47,19 +49,22 @@ def post(url: str, text: str, timeout_s: float = TIMEOUT_S) -> None:
 
     A redirect is an error and not followed: the text is for the host that was named.
     """
-    body = json.dumps({"text": _for_chat(text)}).encode()
+    if len(text) > MOST_LETTERS:
+        text = text[: MOST_LETTERS - 4] + "\n..."
+    text = _plain(text).translate(_FOR_CHAT)
+    body = json.dumps({"text": text}).encode()
     headers = {"Content-Type": "application/json", "User-Agent": "trexbench"}
     try:
         with requests.post(url, body, headers=headers, timeout=timeout_s, allow_redirects=False, stream=True) as answer:
             reason = None if answer.status_code < 300 else f"it answered {answer.status_code}"
     except (requests.RequestException, OSError, ValueError) as error:
-        reason = _reason(error)
+        reason = _without_address(error)
     if reason is not None:
-        raise BenchError(f"the webhook was not told: {reason}", f"check the address in {WEBHOOK_ENV}")
+        raise BenchError(f"the webhook failed: {reason}", f"check the address in {WEBHOOK_ENV}")
 
 
-def _reason(error: BaseException) -> str:
-    """Why posting failed, in words without any part of the address."""
+def _without_address(error: BaseException) -> str:
+    """Say why posting failed without any part of the address, which is a secret."""
     if isinstance(error, requests.Timeout):
         return "no answer in time"
     cause: BaseException | None = error
@@ -72,19 +77,10 @@ def _reason(error: BaseException) -> str:
     return f"no valid HTTP answer ({type(error).__name__})"
 
 
-def _for_chat(text: str) -> str:
-    """The text without anything that a chat server acts on: no markup, no mention."""
-    cut = text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 4] + "\n..."
-    plain = _plain(cut)
-    for letter, shown in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "@\u200b")):
-        plain = plain.replace(letter, shown)
-    return plain
-
-
 def summary(night: Night, findings: Sequence[str], verdict: str = "", emulated: int = 0) -> str:
-    """The night in a few lines: the verdict in a sentence, what was measured, what failed, what was found.
+    """The night in a few lines: the verdict in a sentence, what was measured, what failed, the findings.
 
-    emulated: cells whose DUT's processor was.
+    emulated: number of cells whose DUT's processor was emulated.
     """
     done = sum(cell.state is CellState.DONE for cell in night.cells)
     simulated = " (simulated)" if night.simulated else ""
@@ -116,7 +112,7 @@ _GAUGES = (
 
 
 def textfile(night: Night, rows: Iterable[RunRow], code: int) -> str:
-    """The night in Prometheus' text format. rows: of its complete runs; code: what the night exits with."""
+    """The night in Prometheus' text format. rows: of its complete runs; code: the night's exit code."""
     registry, cells, suite = CollectorRegistry(), list(rows), {"suite": _plain(night.suite)}
     of_suite = {**suite, "simulated": str(night.simulated).lower()}
     counts = [
@@ -125,9 +121,12 @@ def textfile(night: Night, rows: Iterable[RunRow], code: int) -> str:
     varied = any(row.cell.variant is not None for row in cells)
     for name, about, value_of in _GAUGES:
         _gauge(registry, name, about, [({**suite, **_labels(row.cell, varied)}, value_of(row)) for row in cells])
-    tcp = [(one, TCP_RATE.of(row)) for row in cells if (one := _tcp_labels(row.cell, varied)) is not None]
-    about = "Mean rate of payload that was received, of all connections together."
-    _gauge(registry, "tcp_bits_per_second", about, [({**suite, **labels}, bps) for labels, bps in tcp])
+    tcp = [  # way: who sends (forward: the client); ip: version of IP
+        ({**suite, **_labels(row.cell, varied), "way": mode.way.value, "ip": str(mode.version)}, TCP_RATE.of(row))
+        for row in cells
+        if (mode := row.cell.tcp) is not None
+    ]
+    _gauge(registry, "tcp_bits_per_second", "Mean rate of payload received, of all connections together.", tcp)
     _gauge(registry, "night_cells", "Cells of the last night by their state.", counts)
     _gauge(registry, "night_exit_code", "0: good, 3: regression, else what failed.", [(of_suite, code)])
     for name, text in (("started", night.started), ("finished", night.finished)):
@@ -162,7 +161,7 @@ def _gauge(
 
 
 def _labels(cell: Cell, varied: bool) -> dict[str, str]:
-    """varied: some cell has a variant, so that each has that label: those of one figure have the same labels."""
+    """varied: some cell has a variant; then each gets that label, since all values of a gauge have the same labels."""
     return {
         "dut": _plain(cell.dut),
         "mode": _plain(str(cell.mode)),
@@ -173,12 +172,6 @@ def _labels(cell: Cell, varied: bool) -> dict[str, str]:
     }
 
 
-def _tcp_labels(cell: Cell, varied: bool) -> dict[str, str] | None:
-    """With who sends (``forward``: the client) and IP's version in labels of their own; None for packets."""
-    mode = cell.tcp
-    return None if mode is None else {**_labels(cell, varied), "way": mode.way.value, "ip": str(mode.version)}
-
-
 def _plain(text: str) -> str:
-    """Text without what acts on a reader: only printable characters, and line feeds, which the format escapes."""
+    """Replace control characters, which could act on a reader; not line feeds, which the format escapes."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)

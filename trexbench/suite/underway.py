@@ -1,4 +1,4 @@
-"""The lock that a suite has while its night is under way, apart from what takes long to load."""
+"""The lock of a suite whose night is under way; a module of its own, since the others here are slow to import."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..lock import is_held, locked
 
 @contextmanager
 def suite_lock(name: str, results: Path) -> Iterator[None]:
-    """One night of a suite at a time for these results; TesterBusy names who has it."""
+    """Allow one night of a suite at a time for these results; TesterBusy names who holds the lock."""
     with locked(_lock_name(name, results), f"a night of {name} is under way in {results}", f"suite {name}"):
         yield
 
 
 def is_under_way(name: str, results: Path) -> bool:
-    """Test whether a process of this user, or of root, measures a night of this suite now; it notices nothing."""
+    """Test, unnoticed by it, whether a process of this user or of root measures a night of this suite now."""
     return is_held(_lock_name(name, results))
 
 
 def is_of_another(night: Path) -> bool:
-    """Test whether another user wrote the night's file, whose locks may be where this one may not look."""
+    """Test whether another user wrote the night's file: that user's locks may be out of this user's sight."""
     try:
         return night.stat().st_uid != os.geteuid()
     except OSError:
