@@ -169,7 +169,7 @@ def test_nothing_listens() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"congestion": "none-such"}, "congestion control none-such is not there: use one of: "),
+        ({"congestion": "none-such"}, "congestion control none-such is not available: use one of: "),
         (
             {"engines": (Iperf3("no-such-iperf3"), Embedded())},
             r"client \(this machine\): no-such-iperf3 cannot be started",
@@ -180,7 +180,7 @@ def test_nothing_listens() -> None:
         ),
         (
             {"engines": (Embedded(), Iperf3("false"))},
-            r"server \(this machine\): iperf3 tells of .no result, but: exit code 1",
+            r"server \(this machine\): iperf3 reports .no result, but: exit code 1",
         ),
     ],
 )

@@ -103,8 +103,8 @@ SAID: dict[str, tuple[str, str]] = {
         TOLD + "say(down={'why': 'user x was refused'})\n",
         r"the DUT \(this machine\): PPPoE: python3 ended there",
     ),
-    "rubbish": (TOLD + "print('{]', flush=True)\n", r"it said what cannot be read"),
-    "a wrong kind": (TOLD + "say(down=3)\n", r"it said what cannot be read"),
+    "rubbish": (TOLD + "print('{]', flush=True)\n", r"its report cannot be read"),
+    "a wrong kind": (TOLD + "say(down=3)\n", r"its report cannot be read"),
 }
 
 

@@ -13,14 +13,14 @@ from ..core.tcp.model import HostReading, Leg, TcpPlan, Way
 from .hosts import Agent, EndpointHost, told_by
 
 READY_S = 15.0
-"""For a server to listen, and then for its client to come."""
+"""Time for a server to listen, and then for its client to connect."""
 GRACE_S = 20.0
-"""For all that a test needs besides its own time; then its programs end by themselves."""
+"""Time for all that a test needs besides its own duration; then its programs end by themselves."""
 
 
 @dataclass(frozen=True)
 class LegPart:
-    """One host's part in a leg. peer: the other host's address. token: both ends know it; None where one is genuine."""
+    """One host's part in a leg."""
 
     engine: TcpEngine
     plan: TcpPlan
@@ -29,8 +29,10 @@ class LegPart:
     host: EndpointHost
     address: str
     peer: str
+    """The other host's address."""
     port: int
     token: str | None
+    """Cookie that both ends know; None if one of them is the genuine iperf3."""
 
     @property
     def cpu(self) -> int | None:
@@ -38,14 +40,17 @@ class LegPart:
 
     @property
     def limit_s(self) -> float:
-        """After which the agent ends by itself, and what it started."""
+        """Time after which the agent ends by itself, with what it started."""
         waits_s = READY_S if self.role == "server" else 0.0
         return waits_s + self.plan.omit_s + self.plan.time_s + GRACE_S
 
 
 class Embedded:
-    name, takes_token = "embedded", True
-    """takes_token: its client sends the cookie that it is given."""
+    """The embedded endpoint."""
+
+    name = "embedded"
+    takes_token = True
+    """True if its client sends the cookie that it is given."""
 
     def options(self, part: LegPart) -> Mapping[str, Any]:
         """Options for the host's agent."""
@@ -73,76 +78,73 @@ class Embedded:
 
     def about(self, agent: Agent) -> Mapping[str, str]:
         """The program's name, version and congestion control, as it reported them."""
-        return {"name": "embedded", **agent.told}
+        return {"name": "embedded", **agent.facts}
 
 
 @dataclass(frozen=True)
 class Iperf3:
-    """program: its name or path on the host."""
+    """The genuine iperf3."""
 
     program: str = "iperf3"
+    """Name or path on the host."""
     name = "iperf3"
     takes_token = False
 
     def options(self, part: LegPart) -> Mapping[str, Any]:
+        plan, serves = part.plan, part.role == "server"
+        argv = [self.program, "-J", "-p", str(part.port), "-B", part.address, "-i", f"{plan.interval_s:g}"]
+        if serves:
+            argv += ["-s", "-1"]
+        else:
+            argv += ["-c", part.peer, f"-{part.leg.version}", "--connect-timeout", "5000", "-P", str(plan.streams)]
+            argv += ["-t", str(math.ceil(plan.time_s)), "-O", str(math.ceil(plan.omit_s))]
+            argv += {Way.FORWARD: [], Way.REVERSE: ["-R"], Way.BIDIR: ["--bidir"]}[part.leg.way]
+            argv += ["-C", plan.congestion] if plan.congestion else []
+            argv += ["-Z"] if plan.zerocopy else []
         return {
             "role": "program",
-            "argv": [self.program, *(self._client(part) if part.role == "client" else self._server(part))],
-            "serves": part.role == "server",
+            "argv": argv,
+            "serves": serves,
             "port": part.port,
-            # Finer than what is kept: iperf3 tells only at its end when its intervals were.
-            "interval_s": part.plan.interval_s / 10,
+            # Finer than what is kept: only at its end iperf3 reports when its intervals were.
+            "interval_s": plan.interval_s / 10,
             "cpu": part.cpu,
             "deadline_s": part.limit_s,
         }
 
-    def _server(self, part: LegPart) -> list[str]:
-        return ["-s", "-1", "-J", "-p", str(part.port), "-B", part.address, "-i", f"{part.plan.interval_s:g}"]
-
-    def _client(self, part: LegPart) -> list[str]:
-        plan = part.plan
-        argv = ["-c", part.peer, "-B", part.address, f"-{part.leg.version}", "-J", "-p", str(part.port)]
-        argv += ["-t", str(math.ceil(plan.time_s)), "-O", str(math.ceil(plan.omit_s)), "-P", str(plan.streams)]
-        argv += ["-i", f"{plan.interval_s:g}", "--connect-timeout", "5000"]
-        argv += {Way.FORWARD: [], Way.REVERSE: ["-R"], Way.BIDIR: ["--bidir"]}[part.leg.way]
-        argv += ["-C", plan.congestion] if plan.congestion else []
-        return [*argv, "-Z"] if plan.zerocopy else argv
-
     def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
         if agent.output is None:
             return tuple(agent.readings)
-        told = told_by(agent.output)
-        readings = with_streams(told, agent.readings, float(agent.output.get("at_s", 0.0)))
-        if told.error:
+        report = told_by(agent.output)
+        readings = with_streams(report, agent.readings, float(agent.output.get("at_s", 0.0)))
+        if report.error:
             agent.readings = list(readings)
-            remedy = next(
-                (fix for word, fix in _REMEDIES.items() if word in told.error), "see whether the other end runs"
-            )
-            raise DutError(f"{agent.host.place}: iperf3 tells of {told.error!r}", remedy)
+            known = (remedy for word, remedy in _REMEDIES.items() if word in report.error)
+            what = f"{agent.host.place}: iperf3 reports {report.error!r}"
+            raise DutError(what, next(known, "see whether the other end runs"))
         return readings
 
     def about(self, agent: Agent) -> Mapping[str, str]:
-        told = told_by(agent.output).about if agent.output is not None else {}
-        return {"name": "iperf3", **agent.told, **told}
+        reported = told_by(agent.output).about if agent.output is not None else {}
+        return {"name": "iperf3", **agent.facts, **reported}
 
 
-def with_streams(told: Told, read: Sequence[HostReading], ended_s: float) -> tuple[HostReading, ...]:
-    """iperf3's intervals as readings, each with the CPUs and threads that the agent read next to it.
+def with_streams(report: Told, read: Sequence[HostReading], ended_s: float) -> tuple[HostReading, ...]:
+    """iperf3's intervals as readings, each with the CPUs and threads of the agent's nearest reading.
 
-    Their time begins with the first interval. ended_s: by the agent's clock when iperf3 had ended.
+    Their time begins with the first interval. ended_s: end of iperf3 by the agent's clock.
     """
-    if not told.totals or not read:
+    if not report.totals or not read:
         return tuple(read)
-    began_s = max(0.0, ended_s - told.length_s)
-    nothing = tuple(replace(one, payload_bytes=0, info={}) for one in told.totals[-1][1])
-    # Its own last reading is of after its end: its threads are gone.
-    whole = read[:-1] or read
-    found = []
-    for after_s, streams in ((0.0, nothing), *told.totals):
-        at_s = began_s + after_s
-        near = min(whole, key=lambda one: abs(one.at_s - at_s))
-        found.append(HostReading(after_s, streams, near.cpus, near.threads))
-    return tuple(found)
+    began_s = max(0.0, ended_s - report.length_s)
+    at_begin = tuple(replace(stream, payload_bytes=0, info={}) for stream in report.totals[-1][1])
+    # The agent's last reading is of after iperf3's end, when its threads are gone.
+    running = read[:-1] or read
+    readings = []
+    for after_s, streams in ((0.0, at_begin), *report.totals):
+        near = min(running, key=lambda reading: abs(reading.at_s - (began_s + after_s)))
+        readings.append(HostReading(after_s, streams, near.cpus, near.threads))
+    return tuple(readings)
 
 
 TcpEngine = Embedded | Iperf3
@@ -151,5 +153,5 @@ _REMEDIES = {
     "duration": "ask for less time, or start the server without --server-max-duration",
     "busy": "wait for the end of the other test, or use another port",
 }
-"""By a word of what the genuine iperf3 says."""
+"""Remedies by a word of iperf3's error."""
 ENGINES: Mapping[str, Callable[[], TcpEngine]] = {"embedded": Embedded, "iperf3": Iperf3}

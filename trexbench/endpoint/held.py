@@ -1,9 +1,9 @@
-"""One end of what programs on two hosts keep up between them, heard from here: it ends with this process."""
+"""Ends of tunnels and PPPoE sessions, which programs on the hosts keep up as long as this process lives."""
 
 from __future__ import annotations
 
 import select
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..core.errors import DutError
@@ -11,46 +11,47 @@ from ..transport import Transport
 from .hosts import HostProgram
 
 LONGEST_S = 7 * 86400.0
-"""The program's own deadline: it ends with its stdin long before."""
+"""The program's own deadline; usually it ends long before, with its stdin."""
 
 
 class HeldEnd(HostProgram):
-    """An end that is kept up. down: why it has ended so far."""
+    """An end that is kept up. what, thing: words for it in messages."""
 
     program, what, thing, remedy = "", "", "", ""
 
     def __init__(self, name: str, transport: Transport, options: Mapping[str, Any]) -> None:
         self.up: Mapping[str, Any] | None = None
         self.down: list[str] = []
+        """Reasons why it has gone down so far."""
         self.listening = False
-        told = {**options, "deadline_s": options.get("deadline_s", LONGEST_S)}
-        super().__init__(f"{name} ({transport.place})", transport, self.program, told)
+        options = {**options, "deadline_s": options.get("deadline_s", LONGEST_S)}
+        super().__init__(f"{name} ({transport.place})", transport, self.program, options)
 
     def wait_listening(self, within_s: float) -> None:
-        """Until its interface is open; DutError where that fails."""
-        self._wait("listening", within_s, f"its {self.what} did not begin")
+        """Wait until its interface is open; DutError where that fails."""
+        self._wait(lambda: self.listening, within_s, f"its {self.what} did not begin")
 
     def wait_up(self, within_s: float) -> Mapping[str, Any]:
-        """Until it is up, and what it says then; DutError where it does not come up in time."""
-        self._wait("up", within_s, f"no {self.thing} came up")
+        """Wait until it is up and return what it reports then; DutError where it does not come up in time."""
+        self._wait(lambda: self.up is not None, within_s, f"no {self.thing} came up")
         assert self.up is not None
         return self.up
 
     def hear(self, within_s: float = 0.0) -> None:
-        """Take what it has said, after waiting for something for so long."""
+        """Take in what it has reported, after waiting for a report for at most this long."""
         while not self.ended and select.select([self.running], [], [], within_s)[0]:
             within_s = 0.0
             self.listen()
 
     def require_up(self) -> None:
-        """DutError where it has ended meanwhile."""
+        """DutError where it is down or has ended."""
         self.hear()
-        self.require_well()
+        self.require_running()
         if self.up is None:
             raise DutError(f"{self.place}: the {self.thing} is down{self._why()}", "see what the other end says")
 
-    def require_well(self) -> None:
-        """DutError where it has ended, as far as it was heard."""
+    def require_running(self) -> None:
+        """DutError where it has ended, as far as its reports were taken in."""
         if self.done:
             self.fail("it has ended")
         if self.error is not None:
@@ -62,10 +63,10 @@ class HeldEnd(HostProgram):
         self.listen_until(lambda: self.ended, 2.0)
         super().close()
 
-    def _wait(self, what: str, within_s: float, otherwise: str) -> None:
-        self.listen_until(lambda: bool(getattr(self, what)), within_s)
-        if not getattr(self, what):
-            self.require_well()
+    def _wait(self, there: Callable[[], bool], within_s: float, otherwise: str) -> None:
+        self.listen_until(there, within_s)
+        if not there():
+            self.require_running()
             raise DutError(f"{self.place}: {otherwise} within {within_s:g} s{self._why()}", self.remedy)
 
     def _why(self) -> str:
@@ -85,7 +86,7 @@ class HeldEnd(HostProgram):
 
 
 def lost_of(ends: Iterable[HeldEnd]) -> str:
-    """Return why one of these ends is down; empty while all are up."""
+    """Say why one of these ends is down; empty while all are up."""
     for end in ends:
         try:
             end.require_up()
@@ -108,7 +109,7 @@ class PppEnd(HeldEnd):
 
 
 class TunnelEnd(HeldEnd):
-    """End of a tunnel between two hosts; once up it reports by (what makes it), pid, interface and mtu."""
+    """End of a tunnel between two hosts; once up it reports by (the program or kernel), pid, interface and mtu."""
 
     program, what, thing = "relay", "tunnel", "tunnel"
     remedy = "see cables and firewalls between them, and what the other end says"

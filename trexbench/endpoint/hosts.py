@@ -1,4 +1,4 @@
-"""A host of a TCP test, and the programs on it: sent through its transport, told what to do, heard."""
+"""A host of a TCP test, and the programs that are sent there through its transport, given options, and listened to."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ for name, text in json.loads(source.decode()).items():
     exec(compile(text, name, "exec"), module.__dict__)
 module.main()  # "trexbench-{name}"
 """
-"""Reads no byte more than the program's source: the rest of stdin is the program's. Its last line names the process."""
+"""Reads only the program's source: the rest of stdin is the program's. Its last line names the process."""
 
 
 def sources_of(name: str) -> dict[str, str]:
-    """Source of each module that a program consists of, by name: its own is the last, each follows what it imports."""
+    """Source of each module of a program by name, each after those that it imports, the program's own last."""
     text = (PROGRAMS / f"{name}.py").read_text(encoding="utf-8")
-    found: dict[str, str] = {}
-    for other in re.findall(r"^from \.(\w+) import", text, re.MULTILINE):
-        found |= {one: source for one, source in sources_of(other).items() if one not in found}
-    return {**found, name: text}
+    sources: dict[str, str] = {}
+    for imported in re.findall(r"^from \.(\w+) import", text, re.MULTILINE):
+        sources.update(sources_of(imported))
+    return {**sources, name: text}
 
 
 class HostProgram(ABC):
-    """A program on a host, heard from here; a context manager, at whose end nothing is left there.
+    """A program on a host; a context manager, at whose end nothing is left there.
 
-    options: see its file; secrets and everything else go there on its stdin only. done: it has done what was asked.
-    error: why it ended early.
+    options: see its file; secrets and everything else go there on its stdin only.
     """
 
     def __init__(self, place: str, transport: Transport, name: str, options: Mapping[str, Any]) -> None:
-        """Start it in the host's python3, with its options as a line of JSON; DutError where that cannot be."""
+        """Start it in the host's python3, with its options as a line of JSON; DutError if that fails."""
         self.place = place
         self.done = False
         self.error: DutError | None = None
+        """Error that ended it early."""
         source = json.dumps(sources_of(name)).encode() + b"\n"
         self.running = transport.start(("python3", "-I", "-S", "-c", _BOOTSTRAP.format(size=len(source), name=name)))
         try:
@@ -75,18 +75,18 @@ class HostProgram(ABC):
         return self.done or self.error is not None
 
     def listen(self) -> None:
-        """Wait for the program to say something, and take it in."""
+        """Wait for the program's next reports, and take them in."""
         try:
             for line in self.running.lines():
                 self._take(line)
             if self.running.ended and not self.ended:
-                how = self.running.finish()
-                self.fail(f"python3 ended there ({how.complaint})", "see whether python3 3.7 or later runs there")
+                end = self.running.finish()
+                self.fail(f"python3 ended there ({end.complaint})", "see whether python3 3.7 or later runs there")
         except BenchError as error:
             self.fail(str(error))
 
     def listen_until(self, there: Callable[[], bool], within_s: float) -> None:
-        """Until this is so, it has ended, or so much time has passed."""
+        """Listen until ``there()`` is true or the program has ended, for within_s at most."""
         deadline = time.monotonic() + within_s
         while not there() and not self.ended and (left_s := deadline - time.monotonic()) > 0:
             if select.select([self.running], [], [], left_s)[0]:
@@ -94,7 +94,7 @@ class HostProgram(ABC):
 
     @abstractmethod
     def take(self, what: str, value: Any) -> None:
-        """Take in what only this program says; ValueError, KeyError or TypeError where it cannot be read."""
+        """Take in a report of this kind of program; ValueError, KeyError or TypeError where it cannot be read."""
 
     def fail(self, what: str, remedy: str = "") -> None:
         """Keep the first error."""
@@ -114,7 +114,7 @@ class HostProgram(ABC):
             else:
                 self.take(what, value)
         except (ValueError, KeyError, TypeError) as error:
-            self.fail(f"it said what cannot be read ({error})", "see what else prints there")
+            self.fail(f"its report cannot be read ({error})", "see what else prints there")
 
     def __enter__(self: T) -> T:
         return self
@@ -125,38 +125,43 @@ class HostProgram(ABC):
 
 @dataclass(frozen=True)
 class EndpointHost:
-    """name: ``client`` or ``server``. addresses: by version of IP. cpus: a pinned program runs on the first."""
+    """A host of a TCP test."""
 
     name: str
+    """``client`` or ``server``."""
     transport: Transport
     addresses: Mapping[int, str]
+    """By version of IP."""
     cpus: tuple[int, ...] = ()
+    """CPUs for its programs; a pinned one runs on the first."""
 
     @property
     def place(self) -> str:
-        """For messages: ``server (namespace tbx-server)``."""
+        """Name in messages: ``server (namespace tbx-server)``."""
         return f"{self.name} ({self.transport.place})"
 
 
 class Agent(HostProgram):
-    """Reports of an agent so far. output: what the genuine iperf3 printed. told: facts and what was used."""
+    """An agent, and its reports so far."""
 
     def __init__(self, host: EndpointHost, options: Mapping[str, Any]) -> None:
         super().__init__(host.place, host.transport, "agent", options)
         self.host = host
         self.readings: list[HostReading] = []
-        self.told: dict[str, str] = {}
+        self.facts: dict[str, str] = {}
+        """Facts about the host, and what was used there."""
         self.output: Mapping[str, Any] | None = None
+        """Output of the program that it ran, such as the genuine iperf3."""
         self.processes: Processes | None = None
         self.ready = False
 
     @property
     def failed(self) -> bool:
-        """It ended early, or its iperf3 tells of an error; with -J that ends with 0 all the same."""
+        """True if it ended early, or its iperf3 reports an error (with -J its exit code is 0 all the same)."""
         return self.error is not None or (self.output is not None and bool(told_by(self.output).error))
 
     def hear(self) -> list[HostReading]:
-        """Wait for the agent to say something, take it in and return the readings of it."""
+        """Wait for the agent's next reports, take them in and return the readings among them."""
         before = len(self.readings)
         self.listen()
         return self.readings[before:]
@@ -166,7 +171,7 @@ class Agent(HostProgram):
             cpus = parse_stat(lines, {}) if (lines := value["stat"]) else ()
             self.readings.append(replace(msgspec.convert(value, HostReading), cpus=cpus))
         elif what in ("facts", "used"):
-            self.told.update(msgspec.convert(value, dict[str, str]))
+            self.facts.update(msgspec.convert(value, dict[str, str]))
         elif what == "processes":
             self.processes = msgspec.convert(value, Processes)
         elif what == "output":
@@ -176,7 +181,7 @@ class Agent(HostProgram):
 
 
 def told_by(output: Mapping[str, Any]) -> Told:
-    """output: as the agent sends it (stdout, stderr, code); an error where it is nothing that iperf3 prints."""
+    """Read iperf3's output as the agent sends it (stdout, stderr, code); an error where it is not iperf3's."""
     text = str(output.get("stdout", ""))
     try:
         return told_in(msgspec.json.decode(text, type=Iperf3Output))

@@ -1,21 +1,29 @@
-"""One leg of a TCP test: both hosts' agents started, the server first, heard until they end, and ended with this."""
+"""What agents do on the hosts: a leg of a TCP test, and beside it a program run to its end or a watch on processes."""
 
 from __future__ import annotations
 
 import secrets
 import select
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 
 from ..core.errors import BenchError, ConfigError, DutError
-from ..core.tcp.model import HostReading, Leg, LegReadings, Seen, TcpPlan
+from ..core.tcp.model import HostReading, Leg, LegReadings, Processes, Seen, TcpPlan
+from ..transport import Completed
 from .engines import ENGINES, GRACE_S, READY_S, LegPart, TcpEngine
 from .hosts import Agent, EndpointHost
 
 PORT = 5201
 OTHER_S = 1.0
-"""For the other end to say why, after one has failed."""
+"""Time for the other end to say why, after one has failed."""
+LOOK_S = 0.2
+"""Interval between looks at whether a program is to end."""
+LATE_S = 5.0
+"""Time for the agent to report that a program has exceeded its time."""
+ANSWER_S = 10.0
+"""Time for a watcher to start, and to report at its end."""
 
 
 def run_leg(
@@ -28,68 +36,66 @@ def run_leg(
     clock: Callable[[], float] = time.monotonic,
     engines: tuple[TcpEngine, TcpEngine] | None = None,
 ) -> LegReadings:
-    """Run one leg; what the router did meanwhile is left empty.
+    """Run one leg, the server first; the router's readings are left empty. At the end the agents have ended, too.
 
     seen: is given each reading as it comes, with its host's name; the genuine iperf3's come without streams. engines:
     of client and server; None: both as the plan says. A leg that ends early has its readings and ``error``; DutError
-    where no payload was ever carried. Whatever ends this ends the agents and what they started.
+    where no payload was ever carried.
     """
     of_client, of_server = engines or (ENGINES[plan.engine](), ENGINES[plan.engine]())
-    ours, theirs = (_address(host, leg.version) for host in (client, server))
+    for host in (client, server):
+        if leg.version not in host.addresses:
+            raise ConfigError(f"{host.place} has no IPv{leg.version} address", "name one in the DUT's config")
+    ours, theirs = client.addresses[leg.version], server.addresses[leg.version]
     token = secrets.token_hex(18) if of_client.takes_token and of_server.takes_token else None
     parts = (
         LegPart(of_server, plan, leg, "server", server, theirs, ours, port, token),
         LegPart(of_client, plan, leg, "client", client, ours, theirs, port, token),
     )
+    began_s: list[float] = []
+
+    def noted(name: str, reading: HostReading) -> None:
+        if name == client.name and not began_s:
+            began_s.append(clock())
+        seen(name, reading)
+
     with ExitStack() as stack:
         agents: dict[str, Agent] = {}
         for part in parts:
             agents[part.role] = agent = stack.enter_context(Agent(part.host, part.engine.options(part)))
             if part.role == "server":
                 _wait_ready(agent, part)
-        began_s: list[float] = []
-
-        def noted(name: str, reading: HostReading) -> None:
-            if name == client.name and not began_s:
-                began_s.append(clock())
-            seen(name, reading)
-
         error = _listen([agents["client"], agents["server"]], plan.omit_s + plan.time_s + GRACE_S + READY_S, noted)
-    found, said = _read_ends(parts, agents)
-    if said is not None and not any(agent.error for agent in agents.values()):
-        error = said  # says more than that the other end did not end in time
-    carried = any(stream.payload_bytes for one in (*found["client"], *found["server"]) for stream in one.streams)
+    readings, failure = _read_ends(parts, agents)
+    if not any(agent.error for agent in agents.values()):
+        error = failure or error  # says more than that the other end did not end in time
+    carried = any(stream.payload_bytes for end in readings.values() for one in end for stream in one.streams)
     if not carried:
         what = f"no payload came from {client.place} to {server.place}"
         raise error or DutError(what, "see whether a route leads there")
     return LegReadings(
         leg,
         began_s[0] if began_s else clock(),
-        found["client"],
-        found["server"],
+        readings["client"],
+        readings["server"],
         program={part.role: dict(part.engine.about(agents[part.role])) for part in reversed(parts)},
-        processes={role: one.processes for role, one in agents.items() if one.processes is not None},
+        processes={role: agent.processes for role, agent in agents.items() if agent.processes is not None},
         error=str(error) if error else None,
     )
 
 
 def _read_ends(
     parts: Sequence[LegPart], agents: Mapping[str, Agent]
-) -> tuple[dict[str, tuple[HostReading, ...]], BenchError | None]:
-    """The readings of both ends, and what the client said that has none of its own, or else the server."""
-    found, said = dict[str, tuple[HostReading, ...]](), None
+) -> tuple[dict[str, tuple[HostReading, ...]], DutError | None]:
+    """Readings by role, and the failure that the client's program reports, else the server's."""
+    readings, failure = dict[str, tuple[HostReading, ...]](), None
     for part in parts:
+        agent = agents[part.role]
         try:
-            found[part.role] = part.engine.readings(agents[part.role], part)
-        except DutError as failure:
-            found[part.role], said = tuple(agents[part.role].readings), failure
-    return found, said
-
-
-def _address(host: EndpointHost, version: int) -> str:
-    if version not in host.addresses:
-        raise ConfigError(f"{host.place} has no IPv{version} address", "name one in the DUT's config")
-    return host.addresses[version]
+            readings[part.role] = part.engine.readings(agent, part)
+        except DutError as error:
+            readings[part.role], failure = tuple(agent.readings), error
+    return readings, failure
 
 
 def _wait_ready(agent: Agent, part: LegPart) -> None:
@@ -105,23 +111,70 @@ def _wait_ready(agent: Agent, part: LegPart) -> None:
 
 
 def _listen(agents: Sequence[Agent], within_s: float, seen: Seen) -> BenchError | None:
-    """Until both have ended; what went wrong: of the first that failed, and what the other says of it soon after."""
+    """Listen until both agents have ended; return the errors of those that failed, the second if it came soon."""
     deadline = time.monotonic() + within_s
-    failed: list[BenchError] = []
-    while waiting := [one for one in agents if not one.ended]:
+    errors: list[BenchError] = []
+    while waiting := [agent for agent in agents if not agent.ended]:
         left_s = deadline - time.monotonic()
-        ready = select.select([one.running for one in waiting], [], [], max(0.0, left_s))[0] if left_s > 0 else []
+        ready = select.select([agent.running for agent in waiting], [], [], left_s)[0] if left_s > 0 else []
         if not ready:
-            names = " and ".join(one.host.place for one in waiting)
-            return failed[0] if failed else DutError(f"{names} did not end in time", "see whether it still answers")
+            names = " and ".join(agent.host.place for agent in waiting)
+            return errors[0] if errors else DutError(f"{names} did not end in time", "see whether it still answers")
         for agent in waiting:
             if agent.running in ready:
                 for reading in agent.hear():
                     seen(agent.host.name, reading)
                 if agent.error is not None:
-                    failed.append(agent.error)
+                    errors.append(agent.error)
                 if agent.failed:
                     deadline = min(deadline, time.monotonic() + OTHER_S)
-    if len(failed) > 1:
-        return DutError("; ".join(str(one) for one in failed))
-    return failed[0] if failed else None
+    if len(errors) > 1:
+        return DutError("; ".join(map(str, errors)))
+    return errors[0] if errors else None
+
+
+def run_program(host: EndpointHost, argv: Sequence[str], within_s: float, over: threading.Event) -> Completed:
+    """Run argv to its end; DutError where it cannot be started, does not end in time, or ``over`` is set meanwhile."""
+    begun_s = time.monotonic()
+    with Agent(host, {"role": "program", "argv": list(argv), "interval_s": within_s, "deadline_s": within_s}) as agent:
+        while not agent.ended:
+            if over.is_set():
+                raise DutError(f"{host.place}: {argv[0]} was ended before its time")
+            if time.monotonic() > begun_s + within_s + LATE_S:
+                raise DutError(f"{host.place}: {argv[0]} did not end in time", "see whether it still answers")
+            if select.select([agent.running], [], [], LOOK_S)[0]:
+                agent.hear()
+    if agent.error is not None:
+        raise agent.error
+    output = agent.output or {}
+    stdout, stderr = (str(output.get(name, "")) for name in ("stdout", "stderr"))
+    return Completed(tuple(argv), int(output.get("code", 0)), stdout, stderr)
+
+
+@contextmanager
+def watched_processes(host: EndpointHost | None, within_s: float) -> Iterator[Callable[[], Processes | None]]:
+    """Watch the host's processes; yield a function that ends the watch and returns which took CPU time.
+
+    It returns None without a host, a python3 there, or an answer in time. Between begin and end nothing is read.
+    within_s: longest time between.
+    """
+    if host is None:
+        yield lambda: None
+        return
+    try:
+        agent = Agent(host, {"role": "watcher", "deadline_s": within_s + 2 * ANSWER_S})
+    except BenchError:
+        yield lambda: None
+        return
+
+    def finish() -> Processes | None:
+        try:
+            agent.running.send(b"\n")
+        except (BenchError, OSError):
+            return None
+        agent.listen_until(lambda: agent.processes is not None, ANSWER_S)
+        return agent.processes
+
+    with agent:
+        agent.listen_until(lambda: agent.ready, ANSWER_S)
+        yield finish if agent.ready else lambda: None

@@ -1,6 +1,6 @@
-"""One end of a TCP test, by iperf3's protocol, or the genuine iperf3 under a time limit; and what its host reads.
+"""One end of a TCP test, by iperf3's protocol, or the genuine iperf3 under a time limit; and readings of its host.
 
-It says: facts, ready, reading, used, output, processes, error, done. It ends at once when its stdin does.
+It reports: facts, ready, reading, used, output, processes, error, done. It ends at once when its stdin does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BEGAN = time.monotonic()
 
 CHILDREN: list[subprocess.Popen[bytes]] = []
 ASKED = threading.Event()
-"""Something came on stdin after the first line."""
+"""Set when anything came on stdin after the first line."""
 
 
 def end(code: int) -> NoReturn:
@@ -38,13 +38,12 @@ def end(code: int) -> NoReturn:
 
 
 def end_with_stdin(deadline_s: float) -> None:
-    """End this process when stdin ends, or at its own deadline; a thread."""
+    """End this process when stdin ends, or at its own deadline; runs in a thread."""
     while True:
         left_s = BEGAN + deadline_s - time.monotonic()
         if left_s <= 0:
-            say(
-                "error", {"what": f"did not end within {deadline_s:.0f} s", "remedy": "see whether the other end hangs"}
-            )
+            what = f"did not end within {deadline_s:.0f} s"
+            say("error", {"what": what, "remedy": "see whether the other end hangs"})
             end(3)
         if select.select([0], [], [], left_s)[0]:
             if not os.read(0, 4096):
@@ -64,18 +63,18 @@ def listens(port: int) -> bool:
 
 
 def program(options: Options) -> None:
-    """Run options["argv"] (none: nothing) and say a reading at each interval until it ends."""
+    """Run options["argv"] (none: nothing) and report a reading at each interval until it ends."""
     argv, child, serves = options.get("argv"), None, bool(options.get("serves"))
     if argv and serves and listens(options["port"]):
         raise port_in_use(options["port"])
-    out, said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
+    out, errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
     if argv:
         try:
             child = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
-                stderr=said,
+                stderr=errors,
                 start_new_session=True,
                 preexec_fn=die_with_parent(signal.SIGKILL),
             )
@@ -106,14 +105,14 @@ def program(options: Options) -> None:
     at_s = time.monotonic() - BEGAN
     say("reading", reading([], os.getpid(), BEGAN))
     texts = []
-    for file in (out, said):
+    for file in (out, errors):
         file.seek(0)
         texts.append(file.read(32 << 20).decode(errors="replace"))
     say("output", {"at_s": at_s, "code": child.returncode, "stdout": texts[0], "stderr": texts[1]})
 
 
 def watcher(options: Options) -> None:
-    """Tell the processes between the begin and the moment at which anything comes on stdin."""
+    """Report the CPU time of processes from now until anything comes on stdin."""
     processes = ProcessWatch(0)
     say("ready", {})
     ASKED.wait()

@@ -39,12 +39,13 @@ COOKIE_BYTES = 37
 PARAMETERS_LIMIT, RESULTS_LIMIT = 64 << 10, 4 << 20
 MOST_STREAMS = 128
 MOST_PENDING = 32
-"""Connections that have not told their cookie yet; the oldest gives way."""
+"""Most connections that have not sent their cookie yet; then the oldest is closed."""
 COOKIE_S = 5.0
+"""Time for a connection to send its cookie."""
 
 
 def opened(address: str, port: int) -> tuple[socket.socket, Any]:
-    """A socket of the address's family, and its socket address."""
+    """Make a socket of the address's family; return it with the socket address."""
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
@@ -59,14 +60,16 @@ def opened(address: str, port: int) -> tuple[socket.socket, Any]:
 
 def connected(options: Options, tuned: bool) -> socket.socket:
     address, port = options["peer"], options["port"]
-    sock, where = opened(address, port)
+    sock, peer = opened(address, port)
     if tuned:
         tune(sock, options)
     sock.settimeout(ANSWER_S)
     try:
         if options.get("address"):
-            sock.bind(opened_at(options["address"]))
-        sock.connect(where)
+            unused, own = opened(options["address"], 0)
+            unused.close()
+            sock.bind(own)
+        sock.connect(peer)
     except socket.timeout:  # noqa: UP041, before 3.10 they are two
         raise ProgramFailure(
             f"{address} port {port} does not answer", "see whether a route leads there, or a firewall drops it"
@@ -80,30 +83,20 @@ def connected(options: Options, tuned: bool) -> socket.socket:
     return sock
 
 
-def opened_at(address: str) -> Any:
-    sock, where = opened(address, 0)
-    sock.close()
-    return where
-
-
 def cookie_bytes(cookie: str) -> bytes:
     return cookie.encode().ljust(COOKIE_BYTES, b"\0")[:COOKIE_BYTES]
 
 
 def parameters(options: Options) -> dict[str, Any]:
-    """Return what iperf3's client sends its server. It counts whole seconds; the client is the one to end the test."""
-    told: Options = {"tcp": True, "omit": int(options["omit_s"]), "time": int(options["time_s"] + 0.999), "num": 0}
-    told.update(blockcount=0, parallel=options["streams"], len=BLOCK_BYTES, client_version="3.12")
-    told.update(pacing_timer=1000)
-    if options["way"] == "reverse":
-        told["reverse"] = True
-    if options["way"] == "bidir":
-        told["bidirectional"] = True
+    """Parameters that iperf3's client sends its server, in whole seconds; it is the client that ends the test."""
+    sent: Options = {"tcp": True, "omit": int(options["omit_s"]), "time": int(options["time_s"] + 0.999), "num": 0}
+    sent.update(blockcount=0, parallel=options["streams"], len=BLOCK_BYTES, client_version="3.12", pacing_timer=1000)
+    sent.update({"reverse": {"reverse": True}, "bidir": {"bidirectional": True}}.get(options["way"], {}))
     if options.get("congestion"):
-        told["congestion"] = options["congestion"]
+        sent["congestion"] = options["congestion"]
     if options.get("zerocopy"):
-        told["zerocopy"] = 1
-    return told
+        sent["zerocopy"] = 1
+    return sent
 
 
 def client(options: Options) -> None:
@@ -132,7 +125,7 @@ def client(options: Options) -> None:
 
 
 def directions(role: str, way: str) -> list[bool]:
-    """Return whether this end sends, for each group of streams in the order in which they are opened."""
+    """Return, for each group of streams in the order in which they are opened, whether this end sends."""
     client_sends = {"forward": [True], "reverse": [False], "bidir": [True, False]}[way]
     return client_sends if role == "client" else [not one for one in client_sends]
 
@@ -158,19 +151,19 @@ def port_in_use(port: int) -> ProgramFailure:
 
 
 def gather(listener: socket.socket, cookie: bytes, count: int, within_s: float) -> tuple[list[socket.socket], bytes]:
-    """The first connections that tell this cookie (empty: any, and from then on that), in the order they came.
+    """Accept this many connections that send the cookie (empty: that of the first); return them in order, and it.
 
-    All others are cut off: wrong ones at once, slow ones after COOKIE_S.
+    All others are closed: wrong ones at once, slow ones after COOKIE_S.
     """
     deadline, came = time.monotonic() + within_s, 0
-    pending: dict[socket.socket, list[Any]] = {}
-    found: dict[int, socket.socket] = {}
+    pending: dict[socket.socket, list[Any]] = {}  # number of arrival, part of the cookie, deadline for it
+    accepted: dict[int, socket.socket] = {}
     try:
-        while len(found) < count:
+        while len(accepted) < count:
             now = time.monotonic()
             if now > deadline:
-                raise ProgramFailure(f"{len(found)} of {count} connections came within {within_s:g} s")
-            for slow in [one for one, (_, _, until) in pending.items() if now > until]:
+                raise ProgramFailure(f"{len(accepted)} of {count} connections came within {within_s:g} s")
+            for slow in [sock for sock, (_, _, until) in pending.items() if now > until]:
                 drop(pending, slow)
             for sock in select.select([listener, *pending], [], [], 0.2)[0]:
                 if sock is listener:
@@ -180,37 +173,37 @@ def gather(listener: socket.socket, cookie: bytes, count: int, within_s: float) 
                         came += 1
                         pending[new] = [came, b"", now + COOKIE_S]
                     if len(pending) > MOST_PENDING:
-                        drop(pending, min(pending, key=lambda one: int(pending[one][0])))
+                        drop(pending, min(pending, key=lambda waiting: int(pending[waiting][0])))
                     continue
                 if sock not in pending:
                     continue
-                order, told, _ = pending[sock]
+                order, sent, _ = pending[sock]
                 try:
-                    chunk = sock.recv(COOKIE_BYTES - len(told))
+                    chunk = sock.recv(COOKIE_BYTES - len(sent))
                 except BlockingIOError:
                     continue
                 except OSError:
                     chunk = b""
-                pending[sock][1] = told = told + chunk
+                pending[sock][1] = sent = sent + chunk
                 if not chunk:
                     drop(pending, sock)
-                elif len(told) == COOKIE_BYTES:
-                    if len(found) < count and told == (cookie or told):
-                        cookie = told
+                elif len(sent) == COOKIE_BYTES:
+                    if len(accepted) < count and sent == (cookie or sent):
+                        cookie = sent
                         del pending[sock]
-                        found[order] = sock
+                        accepted[order] = sock
                     else:
                         with contextlib.suppress(OSError):
                             sock.send(struct.pack("b", ACCESS_DENIED))
                         drop(pending, sock)
     except BaseException:
-        for sock in found.values():
+        for sock in accepted.values():
             sock.close()
         raise
     finally:
         for sock in list(pending):
             drop(pending, sock)
-    return [found[order] for order in sorted(found)], cookie
+    return [accepted[order] for order in sorted(accepted)], cookie
 
 
 def drop(pending: dict[Any, list[Any]], sock: socket.socket) -> None:
@@ -218,33 +211,29 @@ def drop(pending: dict[Any, list[Any]], sock: socket.socket) -> None:
     sock.close()
 
 
-def asked_of(told: dict[str, Any]) -> Options:
-    """A client's parameters, checked; ProgramFailure for what this end cannot do."""
+def asked_of(sent: dict[str, Any]) -> Options:
+    """Check a client's parameters; ProgramFailure for what this end cannot do."""
 
     def number(name: str, most: int, otherwise: int = 0) -> int:
-        value = told.get(name, otherwise)
+        value = sent.get(name, otherwise)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
             raise ProgramFailure(f"the client asks for {name} {str(value)[:40]!r}", f"at most {most}")
         return int(value)
 
-    if told.get("tcp") is not True:
+    if sent.get("tcp") is not True:
         raise ProgramFailure("the client asks for another protocol than TCP", "leave out -u and --sctp")
-    sends = told.get("reverse") is True or told.get("bidirectional") is True
-    if sends and (number("bandwidth", 1 << 60) or number("fqrate", 1 << 60)):
+    reverse, bidir = (sent.get(name) is True for name in ("reverse", "bidirectional"))
+    if (reverse or bidir) and (number("bandwidth", 1 << 60) or number("fqrate", 1 << 60)):
         raise ProgramFailure("the client asks this server to limit its rate", "leave out -b and --fq-rate")
-    congestion = told.get("congestion")
+    congestion = sent.get("congestion")
     if congestion is not None and not (isinstance(congestion, str) and 0 < len(congestion) < 16):
         raise ProgramFailure("the client asks for a congestion control that has no name")
     return {
-        "way": "bidir"
-        if told.get("bidirectional") is True
-        else "reverse"
-        if told.get("reverse") is True
-        else "forward",
+        "way": "bidir" if bidir else "reverse" if reverse else "forward",
         "streams": max(1, number("parallel", MOST_STREAMS, 1)),
         "omit_s": number("omit", 86400),
         "time_s": number("time", 86400),
-        "zerocopy": bool(told.get("zerocopy")),
+        "zerocopy": bool(sent.get("zerocopy")),
         "congestion": congestion,
     }
 
@@ -278,17 +267,16 @@ def server(options: Options) -> None:
             if token:
                 raise
     ways = directions("server", asked["way"])
-    found, _ = gather(listener, cookie, asked["streams"] * len(ways), ANSWER_S)
+    sockets, _ = gather(listener, cookie, asked["streams"] * len(ways), ANSWER_S)
     listener.close()
-    streams = [PayloadStream(at + 1, ways[at // asked["streams"]], sock) for at, sock in enumerate(found)]
+    streams = [PayloadStream(at + 1, ways[at // asked["streams"]], sock) for at, sock in enumerate(sockets)]
     send_state(control, TEST_START)
     send_state(control, TEST_RUNNING)
     carrier = Carrier(streams, asked["zerocopy"])
     say("used", {"congestion": congestion_of(streams)})
     carrier.watch(control, asked["omit_s"], options["interval_s"], None)
     carrier.processes.say()
-    seconds = time.monotonic() - carrier.began - asked["omit_s"]
-    results = carrier.results(seconds)
+    results = carrier.results(time.monotonic() - carrier.began - asked["omit_s"])
     carrier.close()
     send_state(control, EXCHANGE_RESULTS)
     receive_json(control, RESULTS_LIMIT)

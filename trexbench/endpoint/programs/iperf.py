@@ -16,24 +16,24 @@ PARAM_EXCHANGE, CREATE_STREAMS, SERVER_TERMINATE, CLIENT_TERMINATE = 9, 10, 11, 
 EXCHANGE_RESULTS, DISPLAY_RESULTS, IPERF_DONE = 13, 14, 16
 ACCESS_DENIED, SERVER_ERROR = -1, -2
 NOT_IMPLEMENTED = 13
-"""iperf3's number of the error that SERVER_ERROR tells."""
+"""Error number of iperf3 that is sent with SERVER_ERROR."""
 REFUSALS = {
     27: ("the server has a limit for its rate", "start it without --server-bitrate-limit"),
     37: ("the test is longer than the server allows", "ask for less time, or start it without --server-max-duration"),
     134: ("the server does not know this congestion control", "name one that its kernel has"),
     142: ("the server asks for a user and a password", "start it without --authorized-users-path"),
 }
-"""By iperf3's number of the error, what it means to who asked, and the remedy."""
+"""Meaning and remedy by iperf3's error number."""
 ANSWER_S = 10.0
-"""For each answer of the other end."""
+"""Time for each answer of the other end."""
 
 
 def receive(sock: socket.socket, size: int, within_s: float = ANSWER_S) -> bytes:
-    deadline, found = time.monotonic() + within_s, b""
-    while len(found) < size:
+    deadline, data = time.monotonic() + within_s, b""
+    while len(data) < size:
         sock.settimeout(max(0.001, deadline - time.monotonic()))
         try:
-            chunk = sock.recv(min(size - len(found), 65536))
+            chunk = sock.recv(min(size - len(data), 65536))
         except socket.timeout:  # noqa: UP041, before 3.10 they are two
             raise ProgramFailure(
                 f"the other end did not answer within {within_s:g} s", "see whether it hangs"
@@ -42,8 +42,8 @@ def receive(sock: socket.socket, size: int, within_s: float = ANSWER_S) -> bytes
             raise ProgramFailure(f"the other end closed the connection ({error.strerror})") from None
         if not chunk:
             raise ProgramFailure("the other end closed the connection", "see what it says")
-        found += chunk
-    return found
+        data += chunk
+    return data
 
 
 def send(sock: socket.socket, data: bytes) -> None:
@@ -76,7 +76,7 @@ def refusal(state: int, sock: socket.socket) -> ProgramFailure:
             (reason,) = struct.unpack("!i", receive(sock, 4))
         except ProgramFailure:  # as iperf3 3.12 does that refuses a client without a password
             reason = 0
-        why = os.strerror(reason) if 0 < reason < 4096 else "no reason told"
+        why = os.strerror(reason) if 0 < reason < 4096 else "no reason given"
         otherwise = (f"the server gave up with iperf3's error {number} ({why})", "see what it says")
         return ProgramFailure(*REFUSALS.get(number, otherwise))
     return ProgramFailure(f"the other end sent {state}, which is no state of iperf3's here", "see what listens there")
@@ -102,9 +102,9 @@ def receive_json(sock: socket.socket, limit: int) -> dict[str, Any]:
 
 def parse_json(data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data.decode())
+        value = json.loads(data.decode())
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise ProgramFailure("the other end sent what is no JSON object", "see what listens there")
-    return found
+    return value

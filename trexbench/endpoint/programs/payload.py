@@ -1,4 +1,4 @@
-"""Connections that carry payload, the threads that send and receive on them, and what the kernel says of each."""
+"""Connections that carry payload, the threads that send and receive on them, and the kernel's TCP_INFO of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 256 << 10
 """Bytes per call: with iperf3's 128 KB Python's share of the time costs a tenth of the rate (benchmarks/tcp.py)."""
 BLOCKED_S = 0.2
-"""Time for which a sender or receiver waits before it looks whether it is to stop."""
+"""Time after which a blocked sender or receiver checks whether it is to stop."""
 TCP_INFO, TCP_CONGESTION = 11, 13
 _BYTES = "state ca_state retransmits probes backoff options wscale flags"
 _WORDS = """
@@ -43,27 +43,24 @@ TCP_INFO_FIELDS = (
     + [("I", name) for name in _WORDS.split()]
     + [(word[0], word[2:]) for word in _LATER.split()]
 )
-"""The kernel's struct tcp_info: it only ever grew at its end. wscale and flags are two fields each."""
+"""The kernel's struct tcp_info, which only ever grew at its end. wscale and flags are two fields each."""
 
 
 def parse_info(data: bytes) -> dict[str, int]:
-    """TCP_INFO by the kernel's names, as many as this kernel returns."""
-    found, at = {}, 0
+    """Read TCP_INFO by the kernel's names, as far as this kernel fills it."""
+    info, at = {}, 0
     for kind, name in TCP_INFO_FIELDS:
         size = struct.calcsize(kind)
         if at + size > len(data):
             break
-        found[name] = struct.unpack_from("=" + kind, data, at)[0]
+        info[name] = struct.unpack_from("=" + kind, data, at)[0]
         at += size
-    low_first = sys.byteorder == "little"
-    if "flags" in found:
-        scales, flags = found.pop("wscale"), found.pop("flags")
-        found["snd_wscale"], found["rcv_wscale"] = (
-            (scales & 15, scales >> 4) if low_first else (scales >> 4, scales & 15)
-        )
+    if "flags" in info:
+        low_first, scales, flags = sys.byteorder == "little", info.pop("wscale"), info.pop("flags")
+        send, receive = (scales & 15, scales >> 4) if low_first else (scales >> 4, scales & 15)
         limited, failed = (flags & 1, flags >> 1 & 3) if low_first else (flags >> 7, flags >> 5 & 3)
-        found["delivery_rate_app_limited"], found["fastopen_client_fail"] = limited, failed
-    return found
+        info.update(snd_wscale=send, rcv_wscale=receive, delivery_rate_app_limited=limited, fastopen_client_fail=failed)
+    return info
 
 
 def info_of(sock: socket.socket) -> dict[str, int]:
@@ -74,13 +71,18 @@ def info_of(sock: socket.socket) -> dict[str, int]:
 
 
 def reading(streams: list[PayloadStream], pid: int, began: float) -> dict[str, Any]:
-    payload, at_s = [one.bytes for one in streams], time.monotonic() - began
-    counts = []
-    for one in streams:
-        count = {"stream": one.number, "sends": one.sends, "payload_bytes": payload.pop(0), "info": info_of(one.sock)}
-        for option, name in ((socket.SO_SNDBUF, "send_buffer_bytes"), (socket.SO_RCVBUF, "receive_buffer_bytes")):
-            count[name] = one.sock.getsockopt(socket.SOL_SOCKET, option)
-        counts.append(count)
+    payload, at_s = [stream.bytes for stream in streams], time.monotonic() - began  # first: the rest takes time
+    counts = [
+        {
+            "stream": stream.number,
+            "sends": stream.sends,
+            "payload_bytes": payload[at],
+            "info": info_of(stream.sock),
+            "send_buffer_bytes": stream.sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF),
+            "receive_buffer_bytes": stream.sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),
+        }
+        for at, stream in enumerate(streams)
+    ]
     return {"at_s": at_s, "streams": counts, "stat": stat_lines(), "threads": thread_times(pid)}
 
 
@@ -108,14 +110,14 @@ class Carrier:
     def __init__(self, streams: list[PayloadStream], zerocopy: bool) -> None:
         self.streams, self.zerocopy, self.stopping = streams, zerocopy, False
         self.wake, self._waker = os.pipe()
-        self.processes = ProcessWatch(os.getpid())  # all of /proc: not while payload flows, told when it does no more
+        self.processes = ProcessWatch(os.getpid())  # reads all of /proc: only before and after payload flows
         self.began = time.monotonic()
-        self.threads = [threading.Thread(target=self._run, args=(one,), daemon=True) for one in streams]
-        for one in streams:
-            one.sock.settimeout(None)
-            patience = struct.pack("ll", 0, int(BLOCKED_S * 1e6))
-            one.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
-            one.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, patience)
+        self.threads = [threading.Thread(target=self._run, args=(stream,), daemon=True) for stream in streams]
+        patience = struct.pack("ll", 0, int(BLOCKED_S * 1e6))
+        for stream in streams:
+            stream.sock.settimeout(None)
+            stream.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
+            stream.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, patience)
         for thread in self.threads:
             thread.start()
 
@@ -140,7 +142,7 @@ class Carrier:
             stream.bytes += send(block)
 
     def _send_file(self, stream: PayloadStream) -> None:
-        """By sendfile, as iperf3 -Z: the kernel takes the pages of a file that has no name."""
+        """Send by sendfile, as iperf3 -Z does: the kernel takes the pages of an unnamed file."""
         with tempfile.TemporaryFile() as file:
             file.write(os.urandom(BLOCK_BYTES))
             file.flush()
@@ -157,7 +159,7 @@ class Carrier:
             stream.bytes += got
 
     def watch(self, control: socket.socket, omit_s: float, interval_s: float, ends_s: float | None) -> None:
-        """Say a reading at each interval, until ends_s, or until the client says that it has ended (None)."""
+        """Report a reading at each interval, until ends_s, or (None) until the client reports its end."""
         omitting = omit_s > 0
         ready: list[Any] = []
         said_at = self.began
@@ -187,28 +189,26 @@ class Carrier:
             wait_s = max(0.0, min(times) - (time.monotonic() - self.began))
             either: list[Any] = [control, self.wake]
             ready = select.select(either, [], [], wait_s)[0]
-        # What is left of an interval is too short for a rate where the other end's clock was a little later.
+        # The rest of an interval is too short for a rate if the other end's clock was a little later.
         if time.monotonic() - said_at > interval_s / 2:
             say("reading", reading(self.streams, os.getpid(), self.began))
         self.processes.note()
         self.stopping = True
 
     def results(self, seconds: float) -> dict[str, Any]:
-        """Results as iperf3 reports them to the other end; its readers want every key."""
+        """Results as iperf3 reports them to the other end, which expects every key."""
         elapsed, times = max(1e-9, time.monotonic() - self.began), os.times()
         share = {"cpu_util_user": 100 * times.user / elapsed, "cpu_util_system": 100 * times.system / elapsed}
+        zeros = dict.fromkeys(("jitter", "errors", "omitted_errors", "packets", "omitted_packets", "start_time"), 0)
         streams = []
         for one in self.streams:
-            again = one.retransmits() - one.omitted_retransmits if one.sends else -1
-            count = {"id": one.id, "bytes": one.bytes - one.omitted_bytes, "retransmits": again, "jitter": 0}
-            for name in ("errors", "omitted_errors", "packets", "omitted_packets", "start_time"):
-                count[name] = 0
-            streams.append(dict(count, end_time=seconds))
-        sends = any(one.sends for one in self.streams)
+            resent = one.retransmits() - one.omitted_retransmits if one.sends else -1
+            count = {"id": one.id, "bytes": one.bytes - one.omitted_bytes, "retransmits": resent}
+            streams.append(dict(zeros, **count, end_time=seconds))
         return dict(
             share,
             cpu_util_total=sum(share.values()),
-            sender_has_retransmits=1 if sends else -1,
+            sender_has_retransmits=1 if any(one.sends for one in self.streams) else -1,
             congestion_used=congestion_of(self.streams),
             streams=streams,
         )
@@ -225,19 +225,18 @@ class Carrier:
 
 
 def congestion_of(streams: list[PayloadStream]) -> str:
-    """Congestion control that the kernel uses on these streams, by their first."""
+    """Congestion control that the kernel uses on the first of these streams."""
     name = streams[0].sock.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16)
     return name.partition(b"\0")[0].decode(errors="replace")
 
 
 def tune(sock: socket.socket, options: Options) -> None:
-    """Congestion control; a listener passes it on to what it accepts."""
+    """Set the congestion control; a listener passes it on to what it accepts."""
     name = options.get("congestion")
     if name:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, name.encode())
         except OSError:
             there = text_of("/proc/sys/net/ipv4/tcp_available_congestion_control")
-            raise ProgramFailure(
-                f"congestion control {name} is not there", f"use one of: {there}; or load its module"
-            ) from None
+            what = f"congestion control {name} is not available"
+            raise ProgramFailure(what, f"use one of: {there}; or load its module") from None

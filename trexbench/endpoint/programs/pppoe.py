@@ -1,7 +1,7 @@
-"""One end of PPPoE by pppd: the access concentrator, which pppoe-server starts it for, or the client that dials in.
+"""One end of PPPoE by pppd: the access concentrator, whose pppoe-server starts pppd, or the client that dials in.
 
-Its Linux host needs ip, pppd, a kernel with PPPoE, and on the server pppoe-server. It says: listening, up, down, error,
-done. pppd's folders, with options and secrets, are in memory: only this program and those it starts see them.
+Its Linux host needs ip, pppd, a kernel with PPPoE, and on the server pppoe-server. It reports: listening, up, down,
+error, done. pppd's folders, with options and secrets, are in memory: only this program and its children see them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import signal
 import socket
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .child import END_S, child, wait_for
-from .common import ProgramFailure, carry_out, ip, keep_within, readable, say, text_of
+from .common import END_S, ProgramFailure, carry_out, child, ip, keep_within, readable, say, text_of, wait_for
 
 if TYPE_CHECKING:
     import subprocess
@@ -63,7 +62,7 @@ SAID = {
     "peer": r"remote IP address (\S+)",
     "ipv6": r"remote (LL) address",
 }
-"""Lines of pppd's log, of whose blanks in a row one is left, and what each says."""
+"""Facts by the lines of pppd's log that report them; a run of blanks there is one blank here."""
 REASON = re.compile(
     r"(?i)no response|terminated by|terminating|hangup|fail|refused|unable|time.?out|not authorized|no .*secret|looped"
     r"|couldn't|can't|error|unrecognized|is not ethernet|names no session"
@@ -72,7 +71,7 @@ REASON = re.compile(
 
 
 class PppdLog:
-    """Lines of pppd's log, of one session after the other. six: it is up only with IPv6, too."""
+    """pppd's log of one session after the other. six: a session is up only with IPv6, too."""
 
     def __init__(self, six: bool) -> None:
         self.wanted, self.rest = {"own", "peer", *(["ipv6"] if six else [])}, b""
@@ -83,15 +82,15 @@ class PppdLog:
         self.why, self.is_up = "", False
 
     def lines_of(self, part: bytes) -> list[str]:
-        """Take more of the output, and return the lines that it completes."""
+        """Take in more of the output, and return the lines that it completes."""
         *lines, self.rest = (self.rest + part).split(b"\n")
         self.rest = self.rest[-4096:]
         return [readable(line) for line in lines]
 
     def take(self, line: str) -> str:
-        """Take a line; return ``up`` or ``down`` where it says so, else nothing."""
+        """Take in a line; return ``up`` or ``down`` where it changes the session's state, else an empty string."""
         if line.startswith("pppd "):
-            self.begin()  # the last one was killed, if it did not say that it ended
+            self.begin()  # a session whose end was not reported was killed
         for name, pattern in SAID.items():
             match = re.search(pattern, line)
             if match:
@@ -126,7 +125,7 @@ def require_kernel() -> None:
 
 
 def hide_folders() -> None:
-    """Put empty folders in memory in place of pppd's, for this program and what it starts, as long as they run."""
+    """Mount empty folders in memory over pppd's, for this program and its children, as long as they run."""
     try:
         import ctypes
 
@@ -144,7 +143,7 @@ def hide_folders() -> None:
 
 
 def allow_ipv6(name: str) -> None:
-    """Let this interface have IPv6, where the host's default is that it has none."""
+    """Enable IPv6 on this interface, where the host's default is that it has none."""
     path = f"{CONF6}/{name}/disable_ipv6"
     if text_of(path) != "1":
         return
@@ -156,12 +155,12 @@ def allow_ipv6(name: str) -> None:
 
 
 def quoted(text: str) -> str:
-    """A word of pppd's files, whatever is in it."""
+    """Text as a word of pppd's files, with every byte escaped."""
     return '"{}"'.format("".join(f"\\{byte:03o}" for byte in text.encode()))
 
 
 def files_of(options: Options, serves: bool) -> dict[str, str]:
-    """Return the text of each file in FOLDER, by name."""
+    """Text of each file in FOLDER, by name."""
     text, auth = (OPTIONS + (SERVES if serves else DIALS)).format(**options), options.get("auth", METHODS)
     for method in METHODS:
         if serves == (method in auth):
@@ -172,7 +171,7 @@ def files_of(options: Options, serves: bool) -> dict[str, str]:
 
 
 def command(options: Options, serves: bool) -> list[str]:
-    """Return the command line, which holds no secret."""
+    """The command line, which holds no secret."""
     if not serves:
         return ["pppd"]
     own = ["-I", options["interface"], "-C", CONCENTRATOR, "-L", options["own"], "-R", options["peer"]]
@@ -182,7 +181,7 @@ def command(options: Options, serves: bool) -> list[str]:
 
 
 class PppoeLine:
-    """Sessions of one end, as pppd's log says they come and go."""
+    """Sessions of one end, which come and go as pppd's log says."""
 
     def __init__(self, options: Options, serves: bool) -> None:
         self.options, self.serves = options, serves
@@ -190,7 +189,7 @@ class PppoeLine:
         self.pids: set[int] = set()
 
     def hold(self, running: subprocess.Popen[bytes]) -> None:
-        """Until stdin has its end; ProgramFailure where a client's session ends, or pppoe-server."""
+        """Wait for the end of stdin; ProgramFailure where a client's session ends, or pppoe-server."""
         assert running.stdout is not None
         out = running.stdout.fileno()
         while True:
@@ -205,7 +204,10 @@ class PppoeLine:
                 raise ProgramFailure(f"{who} has ended ({why})", "see what the other end says")
 
     def end_sessions(self) -> None:
-        """Once pppoe-server has ended, which asks the processes of its sessions to: they are children of this one."""
+        """Wait until pppoe-server's sessions have ended, too, and kill those that have not in time.
+
+        pppoe-server asks them to end when it ends; they are then children of this process.
+        """
         until = time.monotonic() + END_S
         for pid in self.pids:
             with contextlib.suppress(ChildProcessError, ProcessLookupError):
@@ -230,7 +232,7 @@ class PppoeLine:
             self.log.begin()
 
     def _up(self, said: dict[str, str]) -> None:
-        """Set what pppd does not, and say what it has said."""
+        """Set IPv6 addresses and routes, which pppd does not, and report what its log says."""
         name = self.options["tun"]
         if self.options.get("ipv6"):
             own6, other6 = self.options["ipv6"]
@@ -238,10 +240,9 @@ class PppoeLine:
             ip("-6", "route", "replace", other6 + "/128", "dev", name)
         for route in self.options.get("routes", []):
             ip("-6" if ":" in route else "-4", "route", "replace", route, "dev", name)
-        told: dict[str, Any] = {"interface": name, "own": said["own"], "peer": said["peer"]}
-        told.update(user=said.get("user", ""), auth=said.get("auth", "none").lower())
-        told["mtu"] = int(text_of(f"/sys/class/net/{name}/mtu") or 0)  # 0: it has gone by now
-        say("up", told)
+        session = {"interface": name, "own": said["own"], "peer": said["peer"], "user": said.get("user", "")}
+        mtu = int(text_of(f"/sys/class/net/{name}/mtu") or 0)  # 0: it has gone by now
+        say("up", dict(session, auth=said.get("auth", "none").lower(), mtu=mtu))
 
 
 def run(options: Options) -> None:

@@ -1,6 +1,6 @@
-"""One end of a tunnel: the relay itself, or what holds another program or device.
+"""One end of a tunnel: the relay itself, or another program or a device of the kernel, which it holds open.
 
-Its Linux host needs ip. It says: up, error, done. The relay is that of "bench_io_select": select() over a TUN
+Its Linux host needs ip. It reports: up, error, done. The relay is that of "bench_io_select": select() over a TUN
 interface and a UDP socket, one packet for each read and write; the kernel counts packets, as of any interface.
 """
 
@@ -15,8 +15,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from .child import child, wait_for
-from .common import ProgramFailure, call, carry_out, ip, keep_within, make_tun, say, set_up
+from .common import ProgramFailure, call, carry_out, child, ip, keep_within, make_tun, say, set_up, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,24 +23,25 @@ if TYPE_CHECKING:
     from .common import Options
 
 PREFIX = "tbvpn"
-"""Prefix of the names of all interfaces made here; those that a killed program has left are taken away first."""
+"""Prefix of the names of all interfaces made here; those that a killed program has left are removed first."""
 TABLE = "trexbench_tunnel"
 """Name of the nft table for the masquerade."""
 TOKEN_BYTES = 8
 NO_DEVICE = ("Unknown device type", "Operation not supported", "Protocol not supported")
+"""Words of ip's error when the kernel has no such type of interface."""
 
 
 class NoDevice(ProgramFailure):
-    """The kernel has none of this kind."""
+    """The kernel has no interface of this type."""
 
 
 def device(name: str, words: str) -> None:
-    """An interface of the kernel's own, by its type and what belongs to it; NoDevice where it has none of the type."""
+    """Make an interface of the kernel by its type and options; NoDevice if the kernel has no such type."""
     kind = words.split()[0]
     try:
         ip("link", "add", "name", name, "type", *words.split())
     except ProgramFailure as failure:
-        if any(one in failure.what for one in NO_DEVICE):
+        if any(words in failure.what for words in NO_DEVICE):
             lacks = f"the kernel has no device of type {kind} ({failure.what.rpartition(': ')[2]})"
             raise NoDevice(lacks, f"modprobe {kind}, or take another tunnel") from None
         raise
@@ -52,23 +52,22 @@ def delete(name: str) -> None:
 
 
 def forget() -> None:
-    """Remove what an earlier program of this host has left, if it was killed."""
+    """Remove interfaces that an earlier, killed program has left on this host."""
     for name in os.listdir("/sys/class/net"):
         if name.startswith(PREFIX):
             delete(name)
 
 
 def masquerading(options: Options) -> str:
-    """Rules of nft by which what the peer sends on leaves with the address of the interface that it leaves by."""
-    leaves = 'ip saddr {peer} oifname "{masquerade}" counter masquerade'.format(**options)
-    body = f"type nat hook postrouting priority 100\n{leaves}"
-    whole = f"table ip {TABLE}\ndelete table ip {TABLE}\n"
-    return f"{whole}table ip {TABLE} {{\nchain out {{\n{body}\n}}\n}}\n"
+    """Rules of nft that replace the peer's source address by that of the interface its packets leave by."""
+    rule = 'ip saddr {peer} oifname "{masquerade}" counter masquerade'.format(**options)
+    chain = f"chain out {{\ntype nat hook postrouting priority 100\n{rule}\n}}\n"
+    return f"table ip {TABLE}\ndelete table ip {TABLE}\ntable ip {TABLE} {{\n{chain}}}\n"
 
 
 @contextlib.contextmanager
 def masquerade(options: Options) -> Iterator[None]:
-    """Masquerade what the peer sends on: it leaves by this interface with its address."""
+    """Masquerade the peer's packets until the end of the block, if the options name an interface for that."""
     if not options.get("masquerade"):
         yield
         return
@@ -99,7 +98,7 @@ xfrm policy update src 0.0.0.0/0 dst 0.0.0.0/0 dir in if_id 7761 \
 xfrm policy update src 0.0.0.0/0 dst 0.0.0.0/0 dir fwd if_id 7761 \
   tmpl src {remote} dst {local} proto esp reqid 7761 mode tunnel
 """
-"""ESP in tunnel mode, with keys that were agreed on elsewhere, by the policies of an interface of its own."""
+"""ESP in tunnel mode, with keys made elsewhere, by the policies of an interface of its own."""
 NO_IPSEC = """
 ip xfrm state deleteall src {local} dst {remote} proto esp reqid 7761
 ip xfrm state deleteall src {remote} dst {local} proto esp reqid 7761
@@ -107,15 +106,15 @@ ip xfrm policy delete src 0.0.0.0/0 dst 0.0.0.0/0 dir out if_id 7761
 ip xfrm policy delete src 0.0.0.0/0 dst 0.0.0.0/0 dir in if_id 7761
 ip xfrm policy delete src 0.0.0.0/0 dst 0.0.0.0/0 dir fwd if_id 7761
 """
-"""Each in a process of its own: ip ends its batch where it has deleted all of something."""
+"""Commands, each for a process of its own: ip ends its batch after it has deleted all of something."""
 DEVICES = {
     "gre": ("gre local {local} remote {remote} ttl 64", (), ""),
     "vxlan": ("vxlan id 7761 local {local} remote {remote} dstport {port} df set", (), ""),
     "wireguard": ("wireguard", ("wg setconf {name} /proc/self/fd/0", WIREGUARD), ""),
     "ipsec": ("xfrm dev {parent} if_id 7761", ("ip -batch -", IPSEC), NO_IPSEC),
 }
-"""Kinds that the kernel makes: type and words of the device; what sets it up, a command and its stdin, where keys are;
-and commands that take away what does not go with it.
+"""Kinds that the kernel makes: type and options of the device; a command that sets it up, and its stdin with the keys;
+commands that remove what does not go with the device.
 """
 OPENVPN = """dev {name}
 dev-type tun
@@ -140,7 +139,7 @@ verb 3
 """
 
 
-# Each is a context in which the interface is there, and yields what holds it
+# Each is a context in which the interface exists, and yields its holder
 
 
 @contextlib.contextmanager
@@ -155,9 +154,9 @@ def relay(options: Options) -> Iterator[HeldTunnel]:
 
 @contextlib.contextmanager
 def openvpn(options: Options) -> Iterator[HeldTunnel]:
-    told = OPENVPN.format(role="tls-server\ndh none" if options["first"] else "tls-client", **options)
+    config = OPENVPN.format(role="tls-server\ndh none" if options["first"] else "tls-client", **options)
     version = call(["openvpn", "--version"], may_fail=True).split()
-    with child(["openvpn", "--config", "stdin"], told) as running:
+    with child(["openvpn", "--config", "stdin"], config) as running:
         wait_for(running, "OpenVPN", path="/sys/class/net/{name}".format(**options))
         number = version[version.index("OpenVPN") + 1] if "OpenVPN" in version[:-1] else ""
         yield HeldTunnel(f"OpenVPN {number}".strip(), running, b"Initialization Sequence Completed")
@@ -165,7 +164,7 @@ def openvpn(options: Options) -> Iterator[HeldTunnel]:
 
 @contextlib.contextmanager
 def by_kernel(options: Options) -> Iterator[HeldTunnel]:
-    """A device of the kernel's, or of wireguard-go where it has none."""
+    """Make a device of the kernel, or of wireguard-go if the kernel has no WireGuard."""
     words, up, down = DEVICES[options["kind"]]
 
     def clear() -> None:
@@ -185,8 +184,8 @@ def by_kernel(options: Options) -> Iterator[HeldTunnel]:
         clear()  # what a killed program has left
         stack.callback(clear)
         if up:
-            command, told = up
-            call(command.format(**options).split(), told.format(**options))
+            command, text = up
+            call(command.format(**options).split(), text.format(**options))
         yield held
 
 
@@ -207,19 +206,19 @@ KINDS = {"relay": relay, "openvpn": openvpn, **dict.fromkeys(DEVICES, by_kernel)
 
 
 class HeldTunnel:
-    """by: what makes the tunnel. running: a program that does; None: the kernel. word: what it says once it is up."""
+    """Holder of a tunnel. by: its name. running: its program; None: the kernel. word: printed once it is up."""
 
     def __init__(self, by: str, running: subprocess.Popen[bytes] | None = None, word: bytes = b"") -> None:
         self.by, self.running, self.word = by, running, word
         self.pid = running.pid if running is not None else None
 
     def agree(self) -> None:
-        """Wait until the program has come to terms with its peer."""
+        """Wait until the program has agreed with its peer."""
         if self.running is not None and self.word:
             wait_for(self.running, self.by, word=self.word)
 
     def hold(self) -> None:
-        """Until stdin has its end; ProgramFailure if the program ends before."""
+        """Wait for the end of stdin; ProgramFailure if the program ends before."""
         out = self.running.stdout.fileno() if self.running is not None and self.running.stdout is not None else None
         while True:
             ready = select.select([0] if out is None else [0, out], [], [])[0]
@@ -230,7 +229,7 @@ class HeldTunnel:
 
 
 class Mover(HeldTunnel):
-    """The relay between a TUN interface and a UDP socket."""
+    """Relay between a TUN interface and a UDP socket."""
 
     def __init__(self, options: Options, tun: int, sock: socket.socket) -> None:
         HeldTunnel.__init__(self, "trexbench's relay")
@@ -238,7 +237,7 @@ class Mover(HeldTunnel):
         self.tun, self.sock, self.token = tun, sock, bytes.fromhex(options["keys"]["token"])
 
     def hold(self) -> None:
-        # One packet costs some Python in this loop, so it holds to local names and fixed slices.
+        # For speed per packet this loop uses local names and fixed slices.
         tun, line, token = self.tun, self.sock.fileno(), self.token
         outward, inward = bytearray(token).ljust(65536, b"\0"), bytearray(65536)
         whole, room, heard = memoryview(outward), memoryview(outward)[TOKEN_BYTES:], memoryview(inward)
@@ -259,14 +258,14 @@ class Mover(HeldTunnel):
                     size = hear(inward)
                     if size is not None and inward.startswith(token):
                         give(heard[TOKEN_BYTES:size])
-                except OSError:  # what became of an earlier packet, or what the kernel does not take for one of IP
+                except OSError:  # an earlier packet was refused, or this is not one of IP
                     pass
             if 0 in ready and not os.read(0, 4096):
                 return
 
 
 def udp(options: Options) -> socket.socket:
-    """Hears nobody but the peer's address and port, and sends with DF."""
+    """Open a UDP socket that receives from the peer's address and port only, and sends with DF."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         sock.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER: IP_PMTUDISC_DO

@@ -120,7 +120,7 @@ def _wait_up(ends: Sequence[TunnelEnd]) -> list[Mapping[str, Any]]:
     while any(one.up is None for one in ends) and time.monotonic() < until:
         for one in ends:
             one.hear(0.05)
-            one.require_well()
+            one.require_running()
     return [one.wait_up(0.0) for one in ends]
 
 
