@@ -18,16 +18,18 @@ from .series import Series, measure_series
 from .testers import name_of_tester, save
 
 NAME = "back-to-back"
-"""Name in results for the absent DUT."""
+"""Name of the absent DUT in results."""
 _CABLE = TwinSpec(workers=2, clock_hz=1e12, packet_cycles=1.0, ring=65536, latency_s=1e-6)
-"""Router that --sim puts in the place of a cable, too fast to be a limit."""
-_TAKEN = ("warmup", "warmup_s", "sample_s", "window_s")
-"""Fields of a DUT's plan that set how its runs settle and are sampled: a tester measured alike can be compared."""
+"""Router that stands for a cable with --sim, too fast to be a limit."""
+_SAMPLING = ("warmup", "warmup_s", "sample_s", "window_s")
+"""Fields of a DUT's plan that set how its runs settle and are sampled: only a tester measured alike is comparable."""
 
 
 def without_dut(base: DutConfig | None, ports: Sequence[int]) -> DutConfig:
-    """A config without any DUT. base: gives tester, ports, speed, lab (with a bypass in the router's place), warm-up,
-    sample and window."""
+    """Make a config without a DUT, with tester, ports, speed, lab, warm-up, sample and window of ``base``, if any.
+
+    In the lab a bypass replaces the router.
+    """
     cables = tuple(Cable(port) for port in ports) or (base.cables if base is not None else (Cable(0), Cable(1)))
     config = DutConfig(
         name=NAME,
@@ -42,16 +44,16 @@ def without_dut(base: DutConfig | None, ports: Sequence[int]) -> DutConfig:
         return config
     lab = None if base.lab is None else replace(base.lab, router="bypass", steer="none", threaded=False)
     twin = replace(_CABLE, tester=base.twin.tester) if base.twin is not None else _CABLE
-    plan = PlanDefaults(**{name: getattr(base.plan, name) for name in _TAKEN})
+    plan = PlanDefaults(**{name: getattr(base.plan, name) for name in _SAMPLING})
     return replace(config, generator=base.generator, speed_bps=base.speed_bps, lab=lab, twin=twin, plan=plan)
 
 
 def calibrate_tester(
     config: DutConfig, modes: Sequence[str], wished: PlanDefaults, setup: Setup, output: Output
 ) -> tuple[Series, Calibration | None]:
-    """Each mode one way and both, and what is known of the tester then: kept where any run was measured.
+    """Measure each mode one way and both; return the calibration, too, if any run was measured, and keep it.
 
-    It replaces what an earlier calibration found, also of other modes.
+    It replaces an earlier calibration, also of other modes.
     """
     requests: list[tuple[str, Request]] = []
     for mode in modes:
@@ -59,14 +61,13 @@ def calibrate_tester(
             request = request_of(config, "ramp", Case(NAME, mode, bidir=bidir), wished, setup)
             requests.append((f"{request.mode} {request.direction_name}", request))
     done = measure_series(requests, output)
-    results = [one.result for one in done.runs if one.error is None]
+    results = [run.result for run in done.runs if run.error is None]
     if not results:
         return done, None
     first = results[0]
-    tester = name_of_tester(config, setup)
     version = f"{first.generator['kind']} {first.generator['server'].get('version')}"
-    found = tuple(limit for result in results for limit in calibrate(result))
-    made = Calibration(tester, utc_now(), version, first.simulated, found)
+    limits = tuple(limit for result in results for limit in calibrate(result))
+    calibration = Calibration(name_of_tester(config, setup), utc_now(), version, first.simulated, limits)
     if not first.simulated:
-        save(made)
-    return done, made
+        save(calibration)
+    return done, calibration

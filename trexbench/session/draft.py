@@ -1,4 +1,4 @@
-"""Fills a draft of a DUT config with what the DUT and the tester answer."""
+"""Fills in a draft of a DUT config by asking the DUT and the tester."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPEED_WORDS = {100: "100mbit", 1000: "1gbit", 2500: "2.5gbit"}
 
 
 def ask_dut(draft: Draft, timeout_s: float = 20.0) -> Draft:
-    """With the DUT's interfaces, and the queues of those that no address is on; DutError where it cannot be asked."""
+    """Fill in the DUT's interfaces, and the queues of those without an address; DutError if it cannot be asked."""
     listing = driver_of(draft.driver).listing
     if listing is None or draft.host == UNKNOWN:
         return draft
@@ -29,17 +29,17 @@ def ask_dut(draft: Draft, timeout_s: float = 20.0) -> Draft:
         done = transport.run(listing.argv, timeout_s)
         if done.returncode:
             raise DutError(f"{shown(listing.argv)} on {draft.host}: {done.complaint}", "is the driver the right one?")
-        there = listing.read(done.stdout)
-        free = [one for one in there if not one.in_use]
-        queues = [one.queues or _queues(listing, one.name, transport, timeout_s) for one in free]
-        draft = replace(draft, there=tuple(one.name for one in there), free=tuple(one.name for one in free))
+        interfaces = listing.read(done.stdout)
+        free = [port for port in interfaces if not port.in_use]
+        queues = [port.queues or _queues(listing, port.name, transport, timeout_s) for port in free]
+        draft = replace(draft, there=tuple(port.name for port in interfaces), free=tuple(port.name for port in free))
         return replace(draft, queues=min((count for count in queues if count), default=None))
     finally:
         transport.close()
 
 
 def _queues(listing: Listing, interface: str, transport: Transport, timeout_s: float) -> int | None:
-    """None where it does not tell: its number of queues cannot be set, or nothing there knows it."""
+    """Read the interface's number of queues; None if it cannot be set or is not reported."""
     if listing.queues is None:
         return None
     argv, read = listing.queues
@@ -50,7 +50,7 @@ def _queues(listing: Listing, interface: str, transport: Transport, timeout_s: f
 
 
 def ask_tester(draft: Draft, endpoint: ServerAddress, ports: Sequence[int], trex_dir: Path | None) -> Draft:
-    """With the MACs of the tester's ports, and the speed of the slowest."""
+    """Fill in the MACs of the tester's ports, and the speed of the slowest."""
     facts = describe(endpoint, trex_dir)
     chosen = [port for port in ports if port in facts.ports]
     slowest = round(min(map(facts.speed_bps, chosen), default=0) / 1e6)
@@ -60,7 +60,7 @@ def ask_tester(draft: Draft, endpoint: ServerAddress, ports: Sequence[int], trex
 
 
 def filled(draft: Draft, ask: Callable[[Draft], Draft], say: Callable[[str], None]) -> Draft:
-    """The draft with the answers; as it is, and a line why, where nobody answers."""
+    """Fill in the draft; where nobody answers return it as it is, and say why."""
     try:
         return ask(draft)
     except BenchError as error:

@@ -33,22 +33,20 @@ ReadMacs = Callable[[DutConfig, ServerAddress, Path | None], Mapping[int, str]]
 
 @dataclass(frozen=True)
 class ConnectedDut:
-    """observed: the DUT and, where its config names one, its power meter. variant: which of its variants it is in.
-
-    unsteady: its system may undo settings by itself.
-    """
-
     dut: Dut
     transport: Transport
     journal: Journal
     observed: Observed
+    """The DUT with the power meter that its config names, if any."""
     variant: str | None = None
+    """Variant that it is in."""
     unsteady: bool = False
+    """True if its system may undo settings by itself."""
 
 
 @contextmanager
 def reached(to: TransportConfig, bring_up: str = "trexbench lab up") -> Iterator[Transport]:
-    """A host of a config until the end of the block. bring_up: makes its namespace, for the message without it."""
+    """Open a host of a config. bring_up: command that makes its namespace, for the message if that is missing."""
     transport = open_transport(to, run_dir(), bring_up)
     try:
         yield transport
@@ -64,10 +62,10 @@ def connect_dut(
     what: str = "the DUT",
     through: Callable[[Transport], Transport] = lambda transport: transport,
 ) -> Iterator[ConnectedDut]:
-    """The DUT until the end of the block, locked: no other trexbench on this machine changes it meanwhile.
+    """Open the DUT, locked: no other trexbench on this machine changes it until the end of the block.
 
-    temporary: the DUT is removed at the end of the run, so that its changes need no journal. what: it is, in messages.
-    through: wraps its transport.
+    temporary: the DUT is removed at the end of the run, so that its changes need no journal. what: its role in
+    messages. through: wraps its transport.
     """
     config = wanted.config
     with reached(config.transport, f"trexbench lab up --dut {config.command_name}") as opened:
@@ -84,8 +82,8 @@ def connect_dut(
             try:
                 yield ConnectedDut(dut, transport, journal, observed, wanted.variant, config.is_unsteady)
             except NoInterface as error:
-                own = config.lab is not None and str(error).startswith(f"{config.name}: ")  # not an endpoint's
-                if own and config.lab is not None and (said := said_of(config.lab.prefix)):
+                lab, is_own = config.lab, str(error).startswith(f"{config.name}: ")  # not an endpoint's
+                if lab is not None and is_own and (said := said_of(lab.prefix)):
                     raise NoInterface(f"{error}; {said}") from None
                 raise
 
@@ -97,56 +95,56 @@ def connect_target(
     macs_of: ReadMacs | None = None,
     through: Callable[[Transport], Transport] = lambda transport: transport,
 ) -> Iterator[ConnectedDut]:
-    """The DUT that is named, until the end of the block; see connect_dut. macs_of: known_macs, or a stand-in for it."""
+    """Open the DUT that the user names, as connect_dut does. macs_of: known_macs, or a stand-in for it."""
     config = load_dut(target.name, target.configs_dir, target.prefix).with_variant(target.variant)
     queues = choose_queues(config, target.rx_queues)
     endpoint = endpoint_of(config.generator, target)
     macs = (macs_of or known_macs)(config, endpoint, target.trex_dir)
-    # Facts that the host of a lab that is up knows, and its DUT's namespace does not.
+    # Facts that the lab's host knows, but not its DUT's namespace.
     wanted = Wanted(config, macs, queues, {} if config.lab is None else facts_of(LabSpec.from_config(config)))
     if not config.cables and config.driver == "linux":  # nothing but endpoints: see config.schema
         tunnelled = config.endpoints is not None and config.endpoints.through.between == DUT_SERVER
         wanted = router_wanted(config, tunnelled=tunnelled)
-    with connect_dut(wanted, doing, through=through) as found:
-        yield found
+    with connect_dut(wanted, doing, through=through) as connected:
+        yield connected
 
 
 def record_dut(target: Target, macs_of: ReadMacs) -> Recording:
-    """All that the DUT answers to its driver's commands that only read; DutError where it answers none."""
+    """Record the DUT's answers to its driver's commands that only read; DutError where it answers none."""
     recorders: list[RecordingTransport] = []
 
     def through(transport: Transport) -> Transport:
         recorders.append(RecordingTransport(transport))
         return recorders[0]
 
-    with connect_target(target, "dut record", macs_of, through) as found:
-        made = record(found.dut, recorders[0], load_dut(target.name, target.configs_dir, target.prefix))
-    if not made.answers:
-        raise DutError(f"{target.name} answered nothing", "; ".join(dict.fromkeys(made.failures.values())))
-    return made
+    with connect_target(target, "dut record", macs_of, through) as connected:
+        recording = record(connected.dut, recorders[0], load_dut(target.name, target.configs_dir, target.prefix))
+    if not recording.answers:
+        raise DutError(f"{target.name} answered nothing", "; ".join(dict.fromkeys(recording.failures.values())))
+    return recording
 
 
-def observe_twice(found: ConnectedDut, seconds: float) -> tuple[Observation, Observation, float]:
-    """The DUT's counters before and after so many seconds, and the time between; DutError where none could be read."""
+def observe_twice(connected: ConnectedDut, seconds: float) -> tuple[Observation, Observation, float]:
+    """Read the DUT's counters, again after ``seconds``, and return the time between; DutError if there are none."""
     begun = time.monotonic()
-    before = found.observed.observe(clear=True)
+    before = connected.observed.observe(clear=True)
     ports = any(port.rx_packets is not None or port.tx_packets is not None for port in before.ports)
     if not (ports or before.cpus or before.queues or before.threads):
-        reasons = dict.fromkeys(one.reason for one in before.missing)
+        reasons = dict.fromkeys(missing.reason for missing in before.missing)
         raise DutError("; ".join(reasons) or "the DUT has none of the counters")
     time.sleep(seconds)
-    middle = time.monotonic()
-    return before, found.observed.observe(), middle - begun
+    between_s = time.monotonic() - begun
+    return before, connected.observed.observe(), between_s
 
 
-def endpoint_of(there: GeneratorConfig, asked: TesterChoice) -> ServerAddress:
-    """Where a DUT's tester listens, as asked or as its config says."""
-    server, rpc_port = asked.server or there.server, asked.rpc_port or there.rpc_port
-    return ServerAddress(server, rpc_port, asked.pub_port or there.pub_port)
+def endpoint_of(config: GeneratorConfig, asked: TesterChoice) -> ServerAddress:
+    """Address of a DUT's tester, as asked or as its config says."""
+    server, rpc_port = asked.server or config.server, asked.rpc_port or config.rpc_port
+    return ServerAddress(server, rpc_port, asked.pub_port or config.pub_port)
 
 
 def known_macs(config: DutConfig, endpoint: ServerAddress, trex_dir: Path | None = None) -> Mapping[int, str]:
-    """MACs of the tester's ports where the config does not name them: a lab's are known, others are asked for."""
+    """MACs of the tester's ports if the config lacks them: a lab's are known, another tester is asked."""
     if not config.asks_for_macs:
         return {}
     if config.lab is not None:
@@ -155,7 +153,7 @@ def known_macs(config: DutConfig, endpoint: ServerAddress, trex_dir: Path | None
 
 
 def macs_or_names(say: Callable[[str], None]) -> ReadMacs:
-    """Make a known_macs that returns ``mac-of-port-0`` for the MACs of a tester that cannot be asked, and says so."""
+    """Make a known_macs that returns ``mac-of-port-0`` and the like if the tester cannot be asked, and says so."""
 
     def read(config: DutConfig, endpoint: ServerAddress, trex_dir: Path | None) -> Mapping[int, str]:
         try:

@@ -1,4 +1,4 @@
-"""The envelope of a run, the same for every load: begun, kept in a document and shown while it goes on, ended."""
+"""The course of a run of any load: it is begun, kept in a document and shown while it goes on, and ended."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ Say = Callable[[str], None]
 Show = Callable[[Any], AbstractContextManager[Any]]
 """Opens what shows a run while it is measured: a sink of samples, a TcpDisplay. It handles its own failures."""
 Begun = Callable[[Path], None]
-"""Gets the path of a run's document once there is one."""
+"""Gets the path of a run's document once it exists."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where runs go. results: the directory of their documents, None keeps none. say: gets a line per step.
-
-    warn: gets a line for each failure that ends no measurement.
-    """
+    """Receivers of runs and of messages about them."""
 
     results: Path | None = None
+    """Directory of the runs' documents; None keeps none."""
     say: Say = lambda _: None
+    """Gets a line per step."""
     warn: Say = lambda _: None
+    """Gets a line for each failure that ends no measurement."""
     show: Show | None = None
 
 
 @dataclass(frozen=True)
 class Measured(Generic[R]):
-    """One run as it ended. error: what ended it early, None: the plan was carried out. path: of its document."""
+    """One run as it ended. error: that ended it early; None: the plan was carried out. path: of its document."""
 
     result: R
     error: BenchError | Interrupted | None
@@ -54,9 +54,9 @@ class Measured(Generic[R]):
 def envelope_of(
     request: RunRequest, traffic: str, dut: Mapping[str, Any], warnings: Sequence[RunWarning]
 ) -> dict[str, Any]:
-    """Return what a run of any load has when it begins, as arguments of its class, but for its command.
+    """Arguments that the class of a run of any load gets at its begin. traffic: a word for its id.
 
-    traffic: in a word, of its id. dut: what is known of it besides its config.
+    dut: facts besides its config.
     """
     started, config = utc_now(), request.dut
     return {
@@ -72,12 +72,13 @@ def envelope_of(
 
 @dataclass
 class Underway(Generic[R]):
-    """A run that goes on; a sink of its samples, which keeps them. run: with what was measured so far."""
+    """A run that goes on; a sink that keeps its samples."""
 
     run: R
+    """The run with all that was measured so far."""
     writer: RunWriter | None
     display: Any = None
-    """Display that Output.show opened; None: there is none."""
+    """Display that Output.show opened, if any."""
     error: BenchError | Interrupted | None = None
     """Error that ended it early."""
 
@@ -86,7 +87,7 @@ class Underway(Generic[R]):
             self.writer.sampled(samples, step)
 
     def add(self, **parts: Sequence[Any]) -> None:
-        """Join these to what was measured before, and keep it."""
+        """Append these to the run's parts of the same names, and keep it."""
         joined: dict[str, Any] = {name: (*getattr(self.run, name), *values) for name, values in parts.items()}
         with uninterrupted():
             self.run = replace(self.run, **joined)
@@ -97,12 +98,12 @@ class Underway(Generic[R]):
 def carry_out(
     run: R, drive: Callable[[Underway[R]], None], output: Output, begun: Begun = lambda _: None
 ) -> Measured[R]:
-    """Begin the run, drive it, end it. An error before it has begun is raised, a later one is in what is returned."""
+    """Begin the run, drive it, end it. An error before it has begun is raised, a later one is part of the result."""
     underway, path = Underway(run, None if output.results is None else RunWriter(output.results, output.warn)), None
     has_begun = False
     with ExitStack() as shown:
         try:
-            with uninterrupted():  # what was begun is brought to its end
+            with uninterrupted():  # a run that was begun is also ended
                 if underway.writer is not None:
                     underway.writer.check()
                     path = underway.writer.begin(run).path

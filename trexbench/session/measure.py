@@ -1,4 +1,4 @@
-"""Runs in an open session: traffic, samples, the DUT's counters, and the result of it all."""
+"""Runs in an open session: traffic, samples, the DUT's counters, and the result."""
 
 from __future__ import annotations
 
@@ -39,38 +39,50 @@ _VOID = "what was measured is void: measure again"
 
 @dataclass(frozen=True)
 class Session:
-    """Open resources for runs: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions.
-
-    calibration: what the tester carries without a DUT, where it was measured. line: the WAN in the path; None: there is
-    none. read_back: reads the DUT again after each run; None where its settings stay.
-    """
+    """Open resources for runs."""
 
     request: Request
     lab: RunningLab | None
     generator: TrexGenerator
     clock: Clock
     attestation: Attestation
+    """The DUT as it was found."""
     observed: Observed | None
+    """The DUT's counters."""
     say: Callable[[str], None]
     watch: Watch = lambda: None
+    """Reads the lab's conditions."""
     calibration: Calibration | None = None
+    """Rates that the tester carries without a DUT, if they were measured."""
     line: NetemLine | None = None
+    """The WAN in the path, if any."""
     read_back: Callable[[], Attestation] | None = None
+    """Reads the DUT again after each run; None if its settings stay by themselves."""
 
     def measure(self, request: Request, output: Output, begun: Begun = lambda _: None) -> Measured[RunResult]:
-        """One run of a request for the session's DUT, ports and queues."""
+        """Measure one request for the session's DUT, ports and queues."""
         profiles, plan = _plan(request, self.generator)
         _require_mtu(request, self.attestation, profiles)
         unable = plan.length_s(Phase.LATENCY) > 0 and not self.generator.can_tag
         plan = plan.without_latency() if unable else plan
-        watcher = self._watcher(plan)
+        # A simulation's time stands still while its counters are read; any other reading must not delay the samples.
+        background = not self.request.sim
+        # In a lab its few short commands may take their time from the sender.
+        prepare = run_in_real_time if self.lab else lambda: None
+        # A virtual machine's few cores would forward less while it reads its counters.
+        around = background and self.request.dut.in_vm
+        mode = self.request.telemetry_mode
+        watcher = Watcher(self.observed, plan, self.clock, mode, background, prepare, around)
         result = _begin(request, self, profiles, plan)
-        known = self.calibration.of_run(result) if self.calibration is not None else None
-        result = replace(result, generator={**result.generator, "calibration": known})
-        if unable:
-            result = replace(result, warnings=(*result.warnings, NO_LATENCY))
-        spread = self._predict_spread(profiles, plan)
-        result = replace(result, dut_readings=watcher.dut_readings, telemetry=request.telemetry_mode, spread=spread)
+        calibrated = self.calibration.of_run(result) if self.calibration is not None else None
+        result = replace(
+            result,
+            generator={**result.generator, "calibration": calibrated},
+            warnings=(*result.warnings, NO_LATENCY) if unable else result.warnings,
+            spread=self._predict_spread(profiles, plan),
+            dut_readings=watcher.dut_readings,
+            telemetry=request.telemetry_mode,
+        )
         return carry_out(result, partial(self._drive, watcher), output, begun)
 
     def _drive(self, watcher: Watcher, underway: Underway[RunResult]) -> None:
@@ -85,19 +97,16 @@ class Session:
         finally:  # an interruption costs its reading, and no sample
             with uninterrupted():
                 underway.error = outcome.error
-                underway.run = self._measured(underway.run, outcome, watcher)
-
-    def _measured(self, result: RunResult, outcome: Outcome, watcher: Watcher) -> RunResult:
-        warnings = result.warnings + outcome.warnings + watcher.warnings
-        readings = tuple(watcher.dut_readings)
-        result = replace(result, samples=tuple(outcome.samples), dut_readings=readings, warnings=warnings)
-        if self.calibration is None:
-            return result
-        near = calibration_warnings(self.calibration, result, result.analysis.directions)
-        return replace(result, warnings=(*warnings, *near))
+                warnings = underway.run.warnings + outcome.warnings + watcher.warnings
+                samples, readings = tuple(outcome.samples), tuple(watcher.dut_readings)
+                result = replace(underway.run, samples=samples, dut_readings=readings, warnings=warnings)
+                if self.calibration is not None:
+                    near = calibration_warnings(self.calibration, result, result.analysis.directions)
+                    result = replace(result, warnings=(*warnings, *near))
+                underway.run = result
 
     def _read_back(self, outcome: Outcome) -> Outcome:
-        """The outcome; with an error where the lab or the DUT is no longer what was measured."""
+        """Add an error to the outcome where the lab or the DUT is no longer what was measured."""
         if self.lab is not None and self.lab.ended:
             if outcome.error is None:
                 return replace(outcome, error=LabError(self.lab.ended, _VOID))
@@ -106,33 +115,24 @@ class Session:
         if self.read_back is None or outcome.error is not None:
             return outcome
         try:
-            found = self.read_back()
+            now = self.read_back()
         except BenchError as error:
             text = f"the DUT's configuration was not read back after the run: {error}"
             return replace(outcome, warnings=(*outcome.warnings, RunWarning("not-attested", text)))
-        if not found.mismatches:
+        if not now.mismatches:
             return outcome
-        return replace(outcome, error=DutChanged(found.in_words("is no longer"), _VOID))
+        return replace(outcome, error=DutChanged(now.in_words("is no longer"), _VOID))
 
     def _predict_spread(self, profiles: Mapping[int, Profile], plan: Strategy) -> FlowSpread | None:
-        """Predict how flows spread over the DUT's queues and workers, and say so; None where those are unknown."""
+        """Predict how flows spread over the DUT's queues and workers, and say so; None if those are unknown."""
         spreading = self.attestation.spreading
         if spreading is None or not spreading.queues:
             return None
         streams = {port: profile.streams for port, profile in profiles.items()}
-        found = predict(spreading, streams, plan.tx_ports, spreading.workers)
-        for sentence in found.sentences:
+        spread = predict(spreading, streams, plan.tx_ports, spreading.workers)
+        for sentence in spread.sentences:
             self.say(f"  {sentence}")
-        return found
-
-    def _watcher(self, plan: Strategy) -> Watcher:
-        # A simulation's time stands still while its counters are read; any other reading must not delay the samples.
-        background = not self.request.sim
-        # In a lab its few short commands may take their time from the sender.
-        prepare = run_in_real_time if self.lab else lambda: None
-        # A virtual machine's few cores would forward less while it reads its counters.
-        around = background and self.request.dut.in_vm
-        return Watcher(self.observed, plan, self.clock, self.request.telemetry_mode, background, prepare, around)
+        return spread
 
 
 def _plan(request: Request, generator: TrexGenerator) -> tuple[Mapping[int, Profile], Strategy]:
@@ -146,7 +146,7 @@ def _plan(request: Request, generator: TrexGenerator) -> tuple[Mapping[int, Prof
 
 
 def _require_families(request: Request, profiles: Mapping[int, Profile]) -> None:
-    """ConfigError where the profile sends packets of an IP version that the DUT's ports have no address of."""
+    """ConfigError where the profile sends packets of an IP version of which the DUT's ports have no address."""
     sent = {find_tuple5(stream.packet).version for profile in profiles.values() for stream in profile.streams}
     for version in sent - {None, *request.dut.versions}:
         raise ConfigError(
@@ -156,7 +156,7 @@ def _require_families(request: Request, profiles: Mapping[int, Profile]) -> None
 
 
 def _require_mtu(request: Request, attestation: Attestation, profiles: Mapping[int, Profile]) -> None:
-    """DutError where an interface of the DUT has a smaller MTU than the longest packets: it would fragment them."""
+    """DutError where an interface's MTU is smaller than the longest packets: the DUT would fragment them."""
     needed = max(mtu_needed(stream.packet) for profile in profiles.values() for stream in profile.streams)
     interfaces = attestation.facts.get("interfaces", {})
     for cable in request.dut.cables:
@@ -193,7 +193,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
 
 
 def _doubts(request: Request, there: Session) -> list[RunWarning]:
-    """Doubts about how lab and DUT were found, before anything was sent."""
+    """Warnings about lab and DUT as they were found, before anything was sent."""
     attestation, lab = there.attestation, there.lab
     warnings = [RunWarning("lab", text) for text in lab.warnings] if lab else []
     if not attestation.attested and not request.sim:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Session]:
-    """Lab, ports and DUT until the end of the block, for one run or several. ``say`` gets a line per step."""
+    """Open lab, ports and DUT for one run or several. ``say`` gets a line per step."""
     expected_s(request)  # raises ConfigError for what cannot be measured
     with signals_as_exceptions(), ExitStack() as stack:
         _check_wan(request)
@@ -52,7 +52,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
 
 
 def _check_wan(request: Request) -> None:
-    """BenchError where the config's WAN cannot be made, or is not to be."""
+    """BenchError if the config's WAN cannot be made, or must not be."""
     wan = request.dut.wan
     if wan is not None and request.sim:
         raise ConfigError(f"a WAN of {wan}: simulated packets pass none", "take it out, or another variant")
@@ -65,7 +65,7 @@ def _check_wan(request: Request) -> None:
 
 @contextmanager
 def _own_place() -> Iterator[None]:
-    """A lab moves this process into a namespace and onto a core, at a priority; the end of the block undoes that."""
+    """Restore this process's namespace, cores and priority, which a lab changes, at the end of the block."""
     cpus, policy, priority = os.sched_getaffinity(0), os.sched_getscheduler(0), os.sched_getparam(0)
     with returning():
         try:
@@ -82,20 +82,20 @@ def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> Runn
     stack.enter_context(_own_place())
     machine = request.dut.lab.vm if request.dut.lab is not None and request.dut.in_vm else None
     takes = f", a virtual machine that may take {machine.boot_s:g} s to start" if machine is not None else ""
-    of = Lab(LabSpec.from_config(request.dut, request.queues), request.dut.command_name)
+    lab = Lab(LabSpec.from_config(request.dut, request.queues), request.dut.command_name)
     name = request.dut.name
-    say(f"using the lab of {name}" if of.stands else f"bringing up the lab of {name}{takes}")
-    lab = stack.enter_context(of.running(request.trex_dir))
-    # Sockets opened from here on live in the tester's namespace, and so do all threads made from here on.
-    lab.enter()
-    lab.pin_harness()
-    return lab
+    say(f"using the lab of {name}" if lab.stands else f"bringing up the lab of {name}{takes}")
+    running = stack.enter_context(lab.running(request.trex_dir))
+    # Sockets and threads made from here on live in the tester's namespace.
+    running.enter()
+    running.pin_harness()
+    return running
 
 
 def _generator(
     request: Request, lab: RunningLab | None, stack: ExitStack, say: Callable[[str], None]
 ) -> tuple[TrexGenerator, Clock, Simulation | None]:
-    """The tester's ports, taken for this run; the run's clock; and the simulation of both where one is asked for."""
+    """Take the tester's ports; return them with the run's clock, and the simulation of both if one is asked for."""
     trex_dir = str(request.trex_dir) if request.trex_dir else None
     if request.sim:
         from .simulate import simulated
@@ -121,7 +121,7 @@ def _configure(
     stack: ExitStack,
     say: Callable[[str], None],
 ) -> tuple[Attestation, ConnectedDut | None, NetemLine | None]:
-    """The DUT configured and read back, the way to it where there is one, and the WAN behind it."""
+    """Configure the DUT and read it back; return that with the connection to it and the WAN behind it, if any."""
     if request.sim:
         return not_attested(request.dut, "--sim: a twin forwards, no DUT was configured"), None, None
     if not request.apply and request.telemetry_mode == "off":
@@ -130,14 +130,14 @@ def _configure(
     macs = {port: mac for port in asked if (mac := generator.mac(port)) is not None}
     wanted = Wanted(request.dut, macs, request.queues, lab.host_facts if lab else {})
     doing = f"{request.verb} of {request.dut.name}, {request.mode}"
-    there = stack.enter_context(connect_dut(wanted, doing, temporary=lab is not None and lab.ephemeral))
+    dut = stack.enter_context(connect_dut(wanted, doing, temporary=lab is not None and lab.ephemeral))
     if not request.apply:
-        return not_attested(request.dut), there, None
+        return not_attested(request.dut), dut, None
     if request.dut.is_reached:
         say(f"configuring {request.dut.name} and reading it back")
-    variant, unsteady = request.dut.variant, there.unsteady
-    found = apply_and_verify(there.dut, there.transport, there.journal, variant=variant, unsteady=unsteady)
-    found.require_match()
-    say(f"  {summary(found.changed)}" if found.attested else f"{request.dut.name}: {found.reason}")
-    line = stack.enter_context(open_line(request.dut, there, doing, packets=True))
-    return found, there, line
+    variant, unsteady = request.dut.variant, dut.unsteady
+    attestation = apply_and_verify(dut.dut, dut.transport, dut.journal, variant=variant, unsteady=unsteady)
+    attestation.require_match()
+    say(f"  {summary(attestation.changed)}" if attestation.attested else f"{request.dut.name}: {attestation.reason}")
+    line = stack.enter_context(open_line(request.dut, dut, doing, packets=True))
+    return attestation, dut, line

@@ -1,4 +1,4 @@
-"""Declare what a user may set for runs of packets: the command line and Python's arguments are made of it."""
+"""Options of runs of packets: the command line and Python's arguments are made of these declarations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..core.units import Rate
 from ..core.verdict.model import RunWarning
 
 METHODS = {"continuous": "search", "mlrsearch": "mlrsearch"}
-"""The strategy of each method of searching."""
+"""Strategy by method of searching."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +106,14 @@ class Setup(o.CommonOptions, TesterChoice):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(o.CommonOptions):
-    """A run of any load, as asked. labels: the user's, and a suite's. doubts: its tester's."""
+    """A run of any load, as asked."""
 
     dut: DutConfig
     verb: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    """The user's, and a suite's."""
     doubts: tuple[RunWarning, ...] = ()
+    """Warnings about the tester."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,12 +193,12 @@ class SearchWish(PlanWish):
     figures: ClassVar[Mapping[str, str]] = {"loss": "goals"}
 
     def plan(self) -> PlanDefaults:
-        """Return the figures; ConfigError for those that the method has none of."""
-        found = super().plan()
-        if self.method == "mlrsearch" and (found.confirm_s is not None or found.soak_s is not None):
-            option = "--soak" if found.confirm_s is None else "--confirm"
+        """Return the figures as a plan's defaults; ConfigError for those that the method does not have."""
+        figures = super().plan()
+        if self.method == "mlrsearch" and (figures.confirm_s is not None or figures.soak_s is not None):
+            option = "--soak" if figures.confirm_s is None else "--confirm"
             raise ConfigError(f"{option} and --method mlrsearch exclude each other", "its trials are not confirmed")
-        return found
+        return figures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,9 +225,9 @@ class EfficiencyWish(PlanWish):
 
     @property
     def offered(self) -> Sequence[Rate]:
-        """The rates, read."""
-        read: Sequence[Rate] = o.RATES.read(self.rates)
-        return read
+        """The rates as values."""
+        rates: Sequence[Rate] = o.RATES.read(self.rates)
+        return rates
 
 
 @dataclass(frozen=True, kw_only=True)

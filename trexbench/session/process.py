@@ -1,4 +1,4 @@
-"""This process and its machine: what a result says of them, a run's clock, and how signals end a run."""
+"""This process and its machine: facts for results, a run's clock, and the end of a run by signals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..signals import ENDING, Interrupted, restore
 
 SOON_S = 0.1
 CLEANUP_S = 5.0
-"""For so long after a signal others are ignored; later ones end whatever still goes on."""
+"""Time after a signal during which others are ignored; later ones end whatever still goes on."""
 _LIBRARIES = ("trexbench", "lbr-trex-client", "pyzmq", "numpy", "scapy", "matplotlib")
 
 
@@ -64,7 +64,7 @@ class HeldClock:
 
 
 def host_facts() -> dict[str, Any]:
-    """The tester's host, as far as it may matter to a result."""
+    """Facts about the tester's host that may matter to a result."""
     from ..host.linux import PLATFORM_FILES, platform_of  # slow to load, and every command needs this module
 
     versions: dict[str, str | None] = {}
@@ -86,7 +86,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def _lines(path: str) -> list[str]:
-    """Empty where there is no such file, or nobody may read it."""
+    """Lines of a file; none if it cannot be read."""
     with suppress(OSError):
         return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     return []
@@ -94,10 +94,10 @@ def _lines(path: str) -> list[str]:
 
 @contextmanager
 def signals_as_exceptions() -> Iterator[Ender]:
-    """SIGINT, SIGTERM and SIGHUP end the block with Interrupted. Inside of another such block it adds nothing.
+    """Let SIGINT, SIGTERM and SIGHUP end the block with Interrupted; a block inside of another adds nothing.
 
-    A signal that is ignored, as ``nohup`` and background shells arrange it, stays ignored. In other threads than the
-    main one, where no signal arrives, this does nothing.
+    A signal that is ignored, as by ``nohup`` and background shells, stays ignored. Outside of the main thread, where
+    no signal arrives, this does nothing.
     """
     ender = Ender()
     outer = next((one for one in map(signal.getsignal, ENDING) if isinstance(one, Ender)), None)
@@ -120,7 +120,7 @@ def signals_as_exceptions() -> Iterator[Ender]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """All is cleaned up before this block: a signal ends it at once, also where foreign code makes an error of it."""
+    """Let a signal end the block at once (all is cleaned up before it), even if foreign code hides it."""
     ender = next((one for one in map(signal.getsignal, ENDING) if isinstance(one, Ender)), None)
     before = None if ender is None else ender.accept()
     try:
@@ -132,19 +132,19 @@ def interruptible() -> Iterator[None]:
 
 
 class Ender:
-    """Raises Interrupted at a signal. For CLEANUP_S after it others are ignored; later ones end what still goes on.
+    """A handler that raises Interrupted. For CLEANUP_S others are ignored; later ones end what still goes on.
 
-    Python drops what is raised while it collects garbage or finishes an import: then the signal is sent again.
+    Python drops exceptions raised while it collects garbage or finishes an import: then the signal is sent again.
     """
 
     def __init__(self) -> None:
         self.interrupted: Interrupted | None = None
-        """The last one raised."""
+        """The last exception raised."""
         self._until_s = -math.inf
         self._hook = sys.unraisablehook
 
     def accept(self) -> Interrupted | None:
-        """Ignore no further signal; the last one raised."""
+        """Ignore no further signal; return the last exception raised."""
         self._until_s = -math.inf
         return self.interrupted
 
@@ -158,7 +158,7 @@ class Ender:
 
     def dropped(self, about: sys.UnraisableHookArgs) -> None:
         if isinstance(about.exc_value, Interrupted):
-            # Not threading.Thread, whose start waits: the signal must not come while this is still running.
+            # Not threading.Thread, whose start waits: the signal must not come before this has returned.
             _thread.start_new_thread(self._send_again, (about.exc_value.exit_code - 128,))
         else:
             self._hook(about)

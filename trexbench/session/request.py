@@ -1,4 +1,4 @@
-"""User's wishes, the request made of them, and its plan, with the DUT's config and the defaults filled in."""
+"""Requests for runs, made of the user's options, and their plans, with the DUT's config and the defaults filled in."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from .options import Case, RunRequest, Setup
 DEFAULTS = PlanDefaults(warmup=Rate(1000.0, "pps"), ramp_to=Rate(97.0, "percent"), loss=0.001)
 
 NIGHT_DEFAULTS = PlanDefaults(soak_s=60.0)
-"""Defaults for a suite's cells, after those of suite and DUT's config: a night is compared with others."""
+"""Defaults for a suite's cells, after those of suite and DUT's config."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Setup, RunRequest):
-    """One run, as asked. profile_file: the STL profile; mode: its name in results."""
+    """One run, as asked."""
 
     mode: str
+    """Name in results of the STL profile."""
     profile_file: Path
     tunables: Mapping[str, str]
     bidir: bool
@@ -42,22 +43,22 @@ class Request(Setup, RunRequest):
 
     @property
     def kind(self) -> str:
-        """Plan kind: the strategy that the verb is named after; for other verbs (``efficiency``) one rate at once."""
+        """Kind of strategy: the verb's; for a verb without one (``efficiency``) a single rate at once."""
         return self.verb if self.verb in STRATEGIES else Saturate.kind
 
     @property
     def telemetry_mode(self) -> str:
-        """When the DUT's counters are read: as asked, else in the hold; not at all where the DUT is left as it is."""
+        """Phase in which the DUT's counters are read: as asked, else the hold; none if the DUT is left as it is."""
         return self.telemetry or ("hold" if self.apply and self.dut.is_observed else "off")
 
     @property
     def uses_lab(self) -> bool:
-        """The DUT's own lab is brought up, unless the user named another server, or none is wanted."""
+        """True if the DUT has a lab and the user neither named another server nor simulates."""
         return self.dut.lab is not None and self.server is None and not self.sim
 
     @property
     def queues(self) -> int | None:
-        """Receive queues per port; None: as the DUT has them."""
+        """Receive queues per port; None leaves them as they are."""
         return choose_queues(self.dut, self.rx_queues)
 
     @property
@@ -66,25 +67,22 @@ class Request(Setup, RunRequest):
 
 
 def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
-    """The run that is asked for; ConfigError names what is wrong with it."""
+    """Make the request for a run; ConfigError names what is wrong with it."""
     return request_of(load_dut(case.dut, setup.configs_dir, setup.prefix), verb, case, wished, setup)
 
 
 def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
-    """Make the request for a DUT that is no file; ConfigError as make_request."""
+    """Make the request for a DUT whose config is loaded; ConfigError as make_request."""
     base, file, own = _profile_of(case)
     dut = dut.with_variant(case.variant).with_wan(WAN.read(case.wan))
+    obstacle = "dials in to the server of TCP tests" if dut.chosen.pppoe else ""
     if (tunnel := dut.chosen.tunnel) is not None and tunnel != NO_TUNNEL:
-        between = hosts_of(parse_tunnel(tunnel).between)
-        what = f"variant {dut.variant} of {dut.name} puts a tunnel between {between}, where the tester sends nothing"
-        raise ConfigError(what, "take another variant, or measure it by trexbench tcp")
-    if dut.chosen.pppoe:
-        what = (
-            f"variant {dut.variant} of {dut.name} dials in to the server of TCP tests, where the tester sends nothing"
-        )
+        obstacle = f"puts a tunnel between {hosts_of(parse_tunnel(tunnel).between)}"
+    if obstacle:
+        what = f"variant {dut.variant} of {dut.name} {obstacle}, where the tester sends nothing"
         raise ConfigError(what, "take another variant, or measure it by trexbench tcp")
     if setup.sim and dut.variant is not None:
-        _ = dut.chosen_twin  # which refuses a variant that it does not describe, before anything is opened
+        _ = dut.chosen_twin  # refuses a variant that the twin does not describe, before anything is opened
     for what, called, where in (("DUT", dut.name, dut.file), ("profile", base, file)):
         if not is_name(called):
             raise ConfigError(
@@ -110,7 +108,7 @@ def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setu
 
 
 def require_observed(dut: DutConfig, doing: str) -> None:
-    """ConfigError where nothing of the DUT is read during a run."""
+    """ConfigError if neither the DUT's counters nor its power can be read."""
     if not dut.is_observed:
         raise ConfigError(
             f"{doing}: {dut.name} has driver: {dut.driver}, which reads no counters, and no power meter",
@@ -119,7 +117,7 @@ def require_observed(dut: DutConfig, doing: str) -> None:
 
 
 def _profile_of(case: Case) -> tuple[str, Path, Mapping[str, str]]:
-    """Its name in results, its file, and the tunables that belong to the name."""
+    """Find the profile's name in results, its file, and the tunables that belong to the name."""
     if case.mode and case.profile:
         raise ConfigError("--mode and --profile exclude each other", "name one of them")
     if case.profile:
@@ -133,15 +131,15 @@ def _profile_of(case: Case) -> tuple[str, Path, Mapping[str, str]]:
 
 
 def merged(*layers: PlanDefaults) -> PlanDefaults:
-    """Several layers of defaults as one: for each key the first layer with a value counts."""
-    found: dict[str, Any] = {}
+    """Merge layers of defaults: for each field the first layer with a value counts."""
+    values: dict[str, Any] = {}
     for layer in reversed(layers):
-        found |= {name: value for name, value in vars(layer).items() if value is not None}
-    return PlanDefaults(**found)
+        values |= {name: value for name, value in vars(layer).items() if value is not None}
+    return PlanDefaults(**values)
 
 
 def line_rate_bps(dut: DutConfig, direction: Direction, port_speeds_bps: Mapping[int, float]) -> float:
-    """L1 speed that a direction is measured against: its slower port's, the DUT's or the WAN's where that is lower."""
+    """L1 speed that a direction is measured against: the lowest of its ports', the DUT's and the WAN's."""
     known = [speed for port in (direction.tx, direction.rx) if (speed := port_speeds_bps[port]) > 0]
     if dut.speed_bps is not None:
         known.append(dut.speed_bps)
@@ -157,7 +155,7 @@ def line_rate_bps(dut: DutConfig, direction: Direction, port_speeds_bps: Mapping
 def expected_s(request: Request) -> float:
     """Duration of the run in seconds by its own clock, its confirmation's first trial included.
 
-    ConfigError for wishes that no line rate could make right: they can be refused before anything is opened.
+    ConfigError for options that are wrong at any line rate, so that they are refused before anything is opened.
     """
     choose_queues(request.dut, request.rx_queues)
     wish = merged(request.wished, request.dut.plan, DEFAULTS)
@@ -166,9 +164,9 @@ def expected_s(request: Request) -> float:
 
 
 def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
-    """Receive queues per port: as wished, else the first that the DUT's config names; None leaves it to the DUT.
+    """Receive queues per port: as wished, else the first that the DUT's config offers; None leaves it to the DUT.
 
-    ConfigError for more, or others, than the config offers.
+    ConfigError for a number that the config does not offer.
     """
     if wished is not None and not DRIVERS[dut.driver].knows_system:
         raise ConfigError(f"--rx-queues {wished}: driver: {dut.driver} of {dut.name} sets no queues", "leave it out")
@@ -182,9 +180,9 @@ def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
 
 
 def build_plan(request: Request, profiles: Mapping[int, Profile], port_speeds_bps: Mapping[int, float]) -> Strategy:
-    """The plan in numbers, each direction by its own line and its own profile (profiles: by sending port).
+    """Make the plan, each direction by its own line and profile. profiles: by sending port.
 
-    ConfigError where the wishes contradict each other.
+    ConfigError for options that contradict each other.
     """
     wish = merged(request.wished, request.dut.plan, DEFAULTS)
     offers = []
@@ -207,7 +205,7 @@ def _offer(request: Request, wish: PlanDefaults, direction: Direction, profile: 
 
 
 def _plan(request: Request, wish: PlanDefaults, offers: Sequence[Offer]) -> Strategy:
-    """The strategy, made of those wishes that it has fields for."""
+    """Make the strategy of those options that it has fields for."""
     strategy = STRATEGIES[request.kind]
     strategy.check_installed()
     wishes = {field.name: getattr(wish, field.name, None) for field in fields(strategy)}

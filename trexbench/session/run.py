@@ -1,4 +1,4 @@
-"""The measuring loop: it offers what the strategy decides, reads the counters, and leaves the ports silent."""
+"""The measuring loop: offers the loads that the strategy decides, reads the counters, and leaves the ports silent."""
 
 from __future__ import annotations
 
@@ -22,26 +22,25 @@ Each phase may end late by almost half a sample.
 """
 
 BRIEF = 0.1
-"""Share of a sample's interval by which a load may be shortened: by so much do samples come late anyhow."""
+"""Share of a sample's interval by which a load may be shortened: samples come that late anyhow."""
 
 STANDSTILL_S = 10.0
-"""A sending port's counters may stand still for so long; a shorter standstill invalidates windows, not the run."""
+"""Standstill of a sending port's counters that ends the run; a shorter one only invalidates windows."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The samples that were taken, and why there are no more of them (None: the plan was carried out).
-
-    warnings: what went wrong beside the measurement without ending it.
-    """
+    """The samples of a run, and how it ended."""
 
     samples: Sequence[Sample]
     error: BenchError | Interrupted | None = None
+    """Error that ended it early; None: the plan was carried out."""
     warnings: tuple[RunWarning, ...] = ()
+    """Failures that did not end the measurement."""
 
 
 Watch = Callable[[], Conditions | None]
-"""Reads the lab's conditions; None where there is no lab, or it is too soon to read them again. Never fails."""
+"""Reads the lab's conditions; None without a lab, or if it is too soon to read them again. Never fails."""
 
 
 def run(
@@ -51,7 +50,7 @@ def run(
     samples: list[Sample] = []
     warnings: list[RunWarning] = []
     error: BenchError | Interrupted | None = None
-    # A signal may come at any line, even in the clean-up: what it interrupts there is done again.
+    # A signal may come at any line, even in the clean-up: then the clean-up is done again.
     try:
         try:
             _drive(plan, generator, clock, sinks, watch, samples, warnings)
@@ -67,14 +66,14 @@ def run(
 
 
 def as_error(raised: BaseException) -> BenchError | Interrupted:
-    """Turn what ended a run into an error of one line; a defect of trexbench, too, so that its samples are kept."""
+    """Turn any exception into an error of one line, even one by a defect of trexbench, so that samples are kept."""
     if isinstance(raised, Interrupted):
         return raised
     return Interrupted("Ctrl-C", 130) if isinstance(raised, KeyboardInterrupt) else as_bench_error(raised)
 
 
-def _hand_on(sinks: Sequence[Sink], samples: Sequence[Sample], step: LoadStep, warnings: list[RunWarning]) -> None:
-    """Hand the samples to every sink. The first failure of any becomes a warning; none ends the measurement."""
+def _show(sinks: Sequence[Sink], samples: Sequence[Sample], step: LoadStep, warnings: list[RunWarning]) -> None:
+    """Pass the samples to every sink. The first failure of any becomes a warning; none ends the measurement."""
     for sink in sinks:
         try:
             sink.sampled(samples, step)
@@ -99,21 +98,22 @@ def _drive(
         if step.phase is Phase.LATENCY and not sending:
             if not _start_tagged(plan, generator, step, warnings):
                 return
-            # While it was started nothing was sent: that time is no part of the load's first sample.
+            # Nothing was sent while it was being started: that time is no part of the load's first sample.
             step, sending = replace(step, until_s=step.until_s + clock.now() - samples[-1].t_s), True
         else:
             sending = _offer(plan, generator, step, sending)
         clock.sleep_until(step.until_s)
         reading = generator.read()
         samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial, watch()))
-        _hand_on(sinks, samples, step, warnings)
+        _show(sinks, samples, step, warnings)
         _check_counters(plan, samples)
         _check_movement(plan, samples, warnings)
-        _check_links(samples[-1])
+        if down := [port for port, counters in reading.ports.items() if not counters.link_up]:
+            raise GeneratorError(f"link of port {down[0]} went down in the {step.phase.value}", "look at cable and DUT")
         if step.phase is Phase.WARMUP:
             _check_path(plan, samples)
         if not step.offered_pps and clock.now() - samples[-1].t_s > BRIEF * plan.sample_s:
-            # A sink has read the DUT: that time is silence, too, and no part of the load that follows.
+            # A sink has read the DUT meanwhile: that time is silence, too, and no part of the load that follows.
             samples.append(Sample(step.phase, clock.now(), {}, generator.read(), step.trial, watch()))
             _check_counters(plan, samples)
     _name_missing_loads(plan, samples, warnings)
@@ -133,7 +133,7 @@ def _offer(plan: Strategy, generator: Generator, step: LoadStep, sending: bool) 
 
 
 def _start_tagged(plan: Strategy, generator: Generator, step: LoadStep, warnings: list[RunWarning]) -> bool:
-    """Send tagged frames; False where the generator refuses, which costs nothing of what was measured before."""
+    """Send tagged frames; False if the generator refuses, which does not affect what was measured before."""
     try:
         generator.tag({direction.tx: tagged_pps(pps) for direction, pps in step.offered_pps.items()})
         _offer(plan, generator, step, sending=False)
@@ -147,14 +147,12 @@ def _start_tagged(plan: Strategy, generator: Generator, step: LoadStep, warnings
 
 
 def _name_missing_loads(plan: Strategy, samples: Sequence[Sample], warnings: list[RunWarning]) -> None:
-    """Note the latency loads that the plan left out: those too small to be sent evenly."""
+    """Warn of latency loads that the plan left out because they are too small to be sent evenly."""
     measured = {sample.trial for sample in samples if sample.phase is Phase.LATENCY}
     missing = [f"{100 * share:g}" for trial, share in enumerate(LATENCY_LOADS, 1) if trial not in measured]
     if plan.length_s(Phase.LATENCY) and missing:
-        text = (
-            f"latency was not measured at {', '.join(missing)} % of the throughput, less than {MIN_OFFERED_PPS:g} pps"
-        )
-        warnings.append(RunWarning("no-latency", text))
+        loads = f"{', '.join(missing)} % of the throughput, less than {MIN_OFFERED_PPS:g} pps"
+        warnings.append(RunWarning("no-latency", f"latency was not measured at {loads}"))
 
 
 def _check_counters(plan: Strategy, samples: Sequence[Sample]) -> None:
@@ -164,7 +162,7 @@ def _check_counters(plan: Strategy, samples: Sequence[Sample]) -> None:
 
 
 def _check_movement(plan: Strategy, samples: Sequence[Sample], warnings: list[RunWarning]) -> None:
-    """Note counters that stand still under load; end the run if they do for long, or at the end of the load."""
+    """Warn of counters that stand still under load; end the run if they do for long, or at the end of the load."""
     problem = find_standstill(samples, plan.tx_ports, plan.window_s)
     if problem is None:
         return
@@ -176,14 +174,8 @@ def _check_movement(plan: Strategy, samples: Sequence[Sample], warnings: list[Ru
         warnings.append(RunWarning("standstill", f"at {samples[-1].t_s:.1f} s {problem}: that time was not measured"))
 
 
-def _check_links(sample: Sample) -> None:
-    down = [port for port, counters in sample.reading.ports.items() if not counters.link_up]
-    if down:
-        raise GeneratorError(f"link of port {down[0]} went down in the {sample.phase.value}", "look at cable and DUT")
-
-
 def _check_path(plan: Strategy, samples: Sequence[Sample]) -> None:
-    """At the end of the warm-up: frames must have come back on the right port, else every later figure is void."""
+    """Check at the end of the warm-up that frames came back on the right port; else every later figure is void."""
     following = plan.next_step(samples)
     if following is not None and following.phase is Phase.WARMUP:
         return
@@ -196,12 +188,12 @@ def _check_path(plan: Strategy, samples: Sequence[Sample]) -> None:
 def _silence(
     generator: Generator, error: BenchError | Interrupted | None, warnings: list[RunWarning]
 ) -> BenchError | Interrupted | None:
-    """Stop the ports. Where something went wrong before, a failure to stop is a warning beside it."""
+    """Stop the ports and return the run's error. After another error a failure to stop is only a warning."""
     try:
         generator.stop()
     except Exception as failed:
         if error is None:
             return as_error(failed)
-        text = f"the ports could not be told to stop, their start's duration ends the traffic: {as_error(failed)}"
+        text = f"the ports could not be stopped; the traffic ends with the duration of its start: {as_error(failed)}"
         warnings.append(RunWarning("not-stopped", text))
     return error

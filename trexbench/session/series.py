@@ -22,33 +22,33 @@ SETTLE_S = 3.0
 
 
 def measure(request: Request, output: Output) -> Measured[RunResult]:
-    """Carry the request out. An error before the first sample is raised, a later one is in what is returned."""
+    """Carry the request out. An error before the first sample is raised, a later one is part of the result."""
     with open_session(request, output.say) as session:
         return session.measure(request, output)
 
 
 @dataclass(frozen=True)
 class Series:
-    """Several runs. failures: the name and the error of those that ended early, or never began."""
+    """Several runs. failures: name and error of those that ended early, or never began."""
 
     runs: list[Measured[RunResult]]
     failures: list[tuple[str, BenchError | Interrupted]]
 
     @property
     def error(self) -> BenchError | Interrupted | None:
-        """The interruption that ended the series; else the first failure."""
+        """The interruption that ended the series, else the first failure."""
         errors = [error for _, error in self.failures]
         return next((error for error in errors if isinstance(error, Interrupted)), errors[0] if errors else None)
 
     @property
     def results(self) -> list[RunResult]:
-        return [one.result for one in self.runs]
+        return [run.result for run in self.runs]
 
 
 def measure_series(requests: Sequence[tuple[str, Request]], output: Output) -> Series:
-    """One run per named request, which differ by what is sent only: all in one session.
+    """Measure one run per named request in one session; they may differ only in what is sent.
 
-    That is opened again after a failure, which costs the other runs nothing; an interruption ends the series.
+    The session is opened again after a failure, which costs the other runs nothing; an interruption ends the series.
     """
     done, waiting = Series([], []), deque(requests)
     while waiting:
@@ -74,7 +74,7 @@ def measure_series(requests: Sequence[tuple[str, Request]], output: Output) -> S
 
 
 def rate_requests(case: Case, rates: Sequence[Rate], hold_s: float | None, setup: Setup) -> list[tuple[str, Request]]:
-    """One named request of ``efficiency`` for each rate. Without mode and profile it is one flow of 64 B."""
+    """Make one named request of ``efficiency`` for each rate, by default with one flow of 64 B."""
     if case.telemetry == "off":
         raise ConfigError("--telemetry off leaves nothing to say", "leave it out")
     if not rates:
@@ -95,7 +95,7 @@ def rate_requests(case: Case, rates: Sequence[Rate], hold_s: float | None, setup
 def size_requests(
     verb: str, case: Case, sizes: Sequence[int], wished: PlanDefaults, setup: Setup
 ) -> list[tuple[str, Request]]:
-    """One request, named by its mode, for each frame size (bytes, with FCS): its mode's, otherwise alike."""
+    """Make one request, named by its mode, for each frame size in bytes with FCS."""
     if case.mode or case.profile:
         raise ConfigError("--sizes names the traffic", "leave out --mode and --profile")
     if "size" in (case.tunables or {}):

@@ -27,7 +27,7 @@ from .request import Request
 
 DEFAULT_SPEED_BPS = 10e9
 PATIENCE_S, TRIES = 10.0, 4
-"""Real seconds for an answer, and how many times over: this machine may be busy, or stop the process for a while.
+"""Real seconds for an answer, and number of tries: this machine may be busy, or stop the process for a while.
 
 Nothing else bounds the wait for a server that is a thread of this process.
 """
@@ -67,7 +67,7 @@ class LockedEngine:
 
 
 class TwinDut:
-    """Counters of a simulated DUT, read as a real one's: VPP's are those of its ``show runtime``."""
+    """Counters of a simulated DUT, read like a real one's: VPP's are those of its ``show runtime``."""
 
     def __init__(self, dut: DutConfig, router: TwinRouter, engine: LockedEngine) -> None:
         self._router, self._engine = router, engine
@@ -75,7 +75,7 @@ class TwinDut:
         self._vpp = Runtime(router.workers, self._ports, router.spec.fetch_cycles) if dut.driver == "vpp" else None
 
     def spreading(self) -> Spreading:
-        """Its queues, workers and hash, as a DUT tells them."""
+        """Queues, workers and hash, as a DUT reports them."""
         router, spec = self._router, self._router.spec
         names = [worker.name for worker in router.workers()]
         places = [(port, queue) for port in range(len(self._ports)) for queue in range(router.rx_queues)]
@@ -111,7 +111,7 @@ class TwinDut:
 
 @contextmanager
 def simulated(request: Request, say: Callable[[str], None]) -> Iterator[Simulation]:
-    """The request's DUT as its twin, behind a server of its own."""
+    """Simulate the request's DUT by its twin, behind a server of its own."""
     _loopback_up()
     say(f"simulating {request.dut.name}: no packet is sent")
     clock = HeldClock(request.pace)
@@ -133,7 +133,7 @@ def simulated(request: Request, say: Callable[[str], None]) -> Iterator[Simulati
 def twin_engine(
     dut: DutConfig, rx_queues: int | None, seed: int | None, clock: Callable[[], float]
 ) -> tuple[SimEngine, TwinRouter]:
-    """An engine whose ports are wired to the DUT's twin, and the twin; ConfigError where its file describes none.
+    """Make an engine whose ports are wired to the DUT's twin, and the twin; ConfigError if the DUT has none.
 
     seed: of the twin's noise and the tester's irregularities; None takes the twin's own.
     """
@@ -146,7 +146,7 @@ def twin_engine(
 
 
 def _loopback_up() -> None:
-    """The client and the server in this process talk over ``lo``, which is down in a new network namespace."""
+    """Bring up ``lo``, over which client and server talk, and which is down in a new network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         asked = fcntl.ioctl(handle, _GET_FLAGS, struct.pack("16sH14x", b"lo", 0))
         flags = struct.unpack_from("H", asked, 16)[0]

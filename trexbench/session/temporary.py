@@ -1,4 +1,4 @@
-"""Settings on a host for a part of a test only: journalled before they are made, undone when that part is over."""
+"""Temporary settings on a host: journalled before they are made, undone when their part of the test is over."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..transport import Transport, run_checked
 from .dut import ConnectedDut
 
 NAME = "for this test"
-"""Variant name of such changes: what a killed run has left is undone before the next one's are applied."""
+"""Variant name of such changes: those of a killed run are undone before the next run's are applied."""
 BUFFER_SYSCTLS = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 
 
 class Temporary:
-    """The changes of one host; whatever was made is undone at the end of the block, the last one first."""
+    """Changes of one host, which are undone at the end of the block, the last one first."""
 
     def __init__(self, there: ConnectedDut) -> None:
         self._there, self._identity = there, ""
@@ -33,11 +33,11 @@ class Temporary:
         try:
             self.undo()
         except BenchError:
-            if error is None:  # the first error is the one to tell; the journal has what is left
+            if error is None:  # the first error is the one to report; the journal has what is left
                 raise
 
     def make(self, change: Change) -> None:
-        """DutError where a command of it fails; what it may have done is undone with the rest."""
+        """Make a change; DutError if one of its commands fails, which is undone with the rest."""
         self._identity = self._identity or self._there.dut.identity()
         entry = Entry(self._identity, self._there.transport.place, change)
         self._there.journal.add(entry)
@@ -46,7 +46,7 @@ class Temporary:
             run(self._there.transport, command)
 
     def undo(self) -> None:
-        """DutError, at the end, names what could not be undone, which the journal keeps."""
+        """Undo all changes; DutError names those that could not be undone, which the journal keeps."""
         failed: list[str] = []
         while self._made:
             entry = self._made.pop()
@@ -62,7 +62,7 @@ class Temporary:
 
 
 class Buffers(ExitStack):
-    """Limit to which these hosts let a socket's buffers grow. None: as it was found."""
+    """Limit of the size of sockets' buffers on these hosts. None: as it was found."""
 
     def __init__(self, hosts: Sequence[ConnectedDut]) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Buffers(ExitStack):
         self._size: int | None = None
 
     def set(self, size: int | None) -> None:
-        """The largest that tcp_rmem and tcp_wmem allow, in bytes, on all hosts. DutError where one does not take it."""
+        """Set the largest size that tcp_rmem and tcp_wmem allow, in bytes. DutError if a host does not take it."""
         if size == self._size:
             return
         self.close()
@@ -80,8 +80,8 @@ class Buffers(ExitStack):
             for name in BUFFER_SYSCTLS:
                 change = _change(host.transport, name, size or 0)
                 made.make(change)
-                if (found := _read(host.transport, name)) != change.wanted:
-                    raise DutError(f"{name} on {host.transport.place} is {found[:60]!r}, not {change.wanted}")
+                if (now := _read(host.transport, name)) != change.wanted:
+                    raise DutError(f"{name} on {host.transport.place} is {now[:60]!r}, not {change.wanted}")
         self._size = size
 
 

@@ -1,4 +1,4 @@
-"""Where what is known of a tester is kept: its calibration, in the state directory of this machine."""
+"""Calibrations of testers, kept in the state directory of this machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .options import TesterChoice
 
 
 def name_of_tester(config: DutConfig | None, asked: TesterChoice) -> str:
-    """By which a tester is locked and its calibration is kept: its server's address, or its lab's prefix."""
+    """Name for a tester's lock and calibration: its server's address, or its lab's prefix."""
     if config is not None and config.lab is not None and asked.server is None:
         return f"lab-{config.lab.prefix}"
-    there = config.generator if config is not None else GeneratorConfig()
-    return f"{asked.server or there.server}-{asked.rpc_port or there.rpc_port}"
+    generator = config.generator if config is not None else GeneratorConfig()
+    return f"{asked.server or generator.server}-{asked.rpc_port or generator.rpc_port}"
 
 
 def _path(tester: str) -> Path:
@@ -36,7 +36,7 @@ def save(calibration: Calibration) -> Path:
 
 
 def load(tester: str) -> Calibration | None:
-    """None where the tester was never calibrated, or what was kept cannot be read: a run does not depend on it."""
+    """Load a tester's calibration; None if there is none or it cannot be read: a run does not depend on it."""
     try:
         return Calibration.from_json(_path(tester).read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Traffic that a mode puts on the wire: in numbers, decoded, and as a capture."""
+"""The frames of a mode: in numbers, decoded, and as a capture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Traffic:
     trex_dir: Path | None
 
     def facts(self, speed_bps: float) -> dict[str, Any]:
-        """For JSON; the line rate is that of a port with this L1 speed."""
+        """Facts for JSON, with the line rate of a port with this L1 speed."""
         line = {"line_rate_bps": speed_bps, "line_rate_pps": self.profile.line_rate_pps(speed_bps)}
         names = {"mode": self.name, "aliases": list(self.aliases), "summary": self.summary}
         return {**names, **line, **self.profile.to_dict()}
@@ -43,9 +43,9 @@ class Traffic:
 
 
 def load_traffic(name: str, tunables: Mapping[str, str] | None, port: int, trex_dir: Path | None) -> Traffic:
-    """A mode, or a profile's file (``./mine.py``), as this port sends it; odd ports send the other way.
+    """Load a mode, or a profile's file (``./mine.py``), as this port sends it; odd ports send the other way.
 
-    tunables: besides the mode's own.
+    tunables: added to the mode's own.
     """
     client, given = load_client(trex_dir), tunables or {}
     if name.endswith(".py") or "/" in name:

@@ -1,4 +1,4 @@
-"""The WAN in the path of a run, by netem and tbf of a Linux host: tried, made, read back, and taken away again."""
+"""The WAN in the path of a run, by netem and tbf of a Linux host: tried, made, read back, and removed again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .temporary import NAME, Temporary
 
 TRIAL_S = 60.0
 _TRY = ("unshare", "--net", "sh", "-c", "tc -batch - && tc -j -s qdisc show dev lo")
-"""On the loopback of a network of its own, with all of it gone afterwards."""
+"""Makes the qdiscs on the loopback of a network namespace of its own, which is gone afterwards."""
 _MTU = 1500
 _WHAT = "WAN on"
 """Prefix of a line's changes in the journal, before the interface."""
@@ -28,19 +28,21 @@ _WHAT = "WAN on"
 
 @dataclass(frozen=True)
 class WanCarrier:
-    """The Linux host whose interfaces make the WAN: what it is, and those that the test's traffic leaves by."""
+    """The Linux host whose interfaces make the WAN."""
 
     what: str
+    """Role of the host, in messages."""
     transport: TransportConfig
     interfaces: tuple[str, ...]
+    """Interfaces that the test's traffic leaves by."""
 
 
 def carrier_of(config: DutConfig, packets: bool = False) -> WanCarrier | None:
-    """The WAN host, else the DUT with its interfaces towards both endpoints; None: no Linux is in the path.
+    """Find the WAN host, else the DUT with its interfaces towards both endpoints; None: no Linux is in the path.
 
-    packets: its ports towards the tester, in place of the endpoints. One interface to both ends is there once: all that
-    passes the DUT leaves by it once each way, so that it, too, has half of the delay; the rate is then that of both
-    ways together, as that of a one-armed router's cable is.
+    packets: take its ports towards the tester instead. An interface that leads to both ends is listed once: all
+    traffic leaves by it once each way, so that it, too, has half of the delay; its rate is then that of both ways
+    together, like that of a one-armed router's cable.
     """
     if config.wan_host is not None:
         return WanCarrier("the WAN host", config.wan_host.transport, config.wan_host.interfaces)
@@ -54,41 +56,40 @@ def carrier_of(config: DutConfig, packets: bool = False) -> WanCarrier | None:
 
 
 def made_by(wan: Wan) -> str:
-    """Return the kind of the root qdisc: ``netem``, with tbf beneath it for a rate, or ``tbf`` for a rate alone."""
+    """Kind of the root qdisc: ``netem``, with tbf beneath it for a rate, or ``tbf`` for a rate alone."""
     return parts(wan, _MTU)[0].kind
 
 
 def require_wan(config: DutConfig, packets: bool = False) -> None:
-    """DutError, with what it lacks, where the host in the path cannot make the config's WAN."""
+    """DutError, with what it lacks, if the host in the path cannot make the config's WAN."""
     if config.wan is None or config.in_vm:  # a guest's kernel may not run yet: what it lacks shows with the line
         return
     carrier = carrier_of(config, packets)
     if carrier is None:
         raise _no_carrier(config)
-    if config.lab is not None:  # its namespaces may not be there yet; its kernel is this one
+    if config.lab is not None:  # its namespaces may not exist yet; its kernel is this one
         carrier = replace(carrier, transport=TransportConfig("local"))
-    if (lack := _lack(carrier, config.wan)) is not None:
-        raise lack
+    _try(carrier, config.wan)
 
 
 def _no_carrier(config: DutConfig) -> DutError:
     return DutError(f"{config.name} has no Linux host that could make its WAN", "state wan_host:")
 
 
-def _lack(carrier: WanCarrier, wan: Wan) -> DutError | None:
-    """Return what keeps the host from making this line; None: nothing, as reading it back shows."""
-    asked = parts(wan, _MTU)
+def _try(carrier: WanCarrier, wan: Wan) -> None:
+    qdiscs = parts(wan, _MTU)
     with reached(carrier.transport) as transport:
-        done = transport.run(_TRY, TRIAL_S, "".join(f"{' '.join(one.argv('lo')[1:])}\n" for one in asked))
+        done = transport.run(_TRY, TRIAL_S, "".join(f"{' '.join(qdisc.argv('lo')[1:])}\n" for qdisc in qdiscs))
         place = f"{carrier.what} ({transport.place})"
-    kinds, said = " and ".join(one.kind for one in asked), (done.stderr.strip() or done.stdout.strip()).splitlines()
     if done.returncode == 0:
-        off = "; ".join(deviations(wan, _MTU, parse_qdiscs(done.stdout)))
-        return DutError(f"{place} does not read a WAN of {wan} back: {off}", _REMEDY) if off else None
-    what = f"{place} cannot make a WAN of {wan} by {kinds}"
+        if off := "; ".join(deviations(wan, _MTU, parse_qdiscs(done.stdout))):
+            raise DutError(f"{place} does not read a WAN of {wan} back: {off}", _REMEDY)
+        return
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    what = f"{place} cannot make a WAN of {wan} by {' and '.join(qdisc.kind for qdisc in qdiscs)}"
     if any("tc: not found" in line or "tc: command not found" in line for line in said):
-        return DutError(f"{what}: tc is not installed", "install the package iproute2, or name a wan_host:")
-    return DutError(f"{what} ({said[0][:120] if said else f'exit code {done.returncode}'})", _REMEDY)
+        raise DutError(f"{what}: tc is not installed", "install the package iproute2, or name a wan_host:")
+    raise DutError(f"{what} ({said[0][:120] if said else f'exit code {done.returncode}'})", _REMEDY)
 
 
 _REMEDY = "modprobe sch_netem sch_tbf, install the kernel's package that has them, or name a wan_host: that has"
@@ -104,7 +105,7 @@ def wan_host_wanted(config: DutConfig) -> Wanted | None:
 
 @contextmanager
 def open_line(config: DutConfig, dut: ConnectedDut, doing: str, packets: bool = False) -> Iterator[NetemLine | None]:
-    """The config's line until the end of the block; None where it has none.
+    """Make the config's line, if it has one, until the end of the block.
 
     It is on the WAN host, which is opened and locked, or else on this DUT. packets: see carrier_of.
     """
@@ -125,10 +126,10 @@ def open_line(config: DutConfig, dut: ConnectedDut, doing: str, packets: bool = 
 
 
 class NetemLine:
-    """On these interfaces of this host, each of which has the direction that leaves by it; there inside the block.
+    """A line made by qdiscs on these interfaces, each for the direction that leaves by it, until the end of the block.
 
-    What a killed run has left of such a line is undone first. DutError for an interface whose root qdisc somebody else
-    has set, and where the line is not read back as it was set.
+    A line that a killed run has left is removed first. DutError for an interface whose root qdisc somebody else has
+    set, and if the line is not read back as it was set.
     """
 
     def __init__(self, host: ConnectedDut, interfaces: Sequence[str], wan: Wan) -> None:
@@ -160,13 +161,13 @@ class NetemLine:
         self._made.__exit__(kind, error, trace)
 
     def _make(self, interface: str) -> None:
-        there = self._read(interface)
-        if (other := foreign(there)) is not None:
+        qdiscs = self._read(interface)
+        if (other := foreign(qdiscs)) is not None:
             raise DutError(
                 f"{interface} on {self._host.transport.place} has a qdisc of its own ({other.kind} {other.handle})",
-                f"take it away for the test (tc qdisc del dev {interface} root), or name a wan_host:",
+                f"remove it for the test (tc qdisc del dev {interface} root), or name a wan_host:",
             )
-        was = next((one.kind for one in there if one.root), "none")
+        was = next((qdisc.kind for qdisc in qdiscs if qdisc.root), "none")
         do, undo = commands(self.wan, interface, self._mtus[interface]), (removal(interface),)
         self._made.make(Change(f"{_WHAT} {interface}", was, str(self.wan), do, undo, variant=NAME))
         if off := "; ".join(deviations(self.wan, self._mtus[interface], self._read(interface))):

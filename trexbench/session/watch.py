@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..core.dut.telemetry import DutReading, Missing, Moment, Observation
 from ..core.errors import BenchError
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from ..host.power import PowerMeter
 
 TICK_EVERY_S = 5.0
-"""Between readings during a ramp."""
+"""Time between readings during a ramp."""
 MARGIN = 1.5
-"""A hold's last reading starts so many times as early before its end as its first reading took."""
+"""Time before a hold's end at which its last reading starts, in durations of a reading."""
 PATIENCE_S = 60.0
+"""Longest wait for a reading in the background."""
 
 HELD = (Phase.HOLD, Phase.CONFIRM)
 
@@ -33,12 +34,12 @@ class Observed(Protocol):
 
 
 class Watcher:
-    """A sink that reads the DUT's counters: in silence before and after, at the begin and the end of every hold, with
-    mode ``ramp`` also during the ramp; never with ``off``, or without a DUT.
+    """A sink that reads the DUT's counters: in silence before and after, and at the begin and end of every hold.
 
-    background: read in a thread of its own, so that samples stay on time; prepare is called in it first. A reading that
-    fails becomes a warning. around: trials are read in the silence before and after them, and no hold is, unless there
-    are to be no trials: a reading takes so much of the DUT's time that frames are lost meanwhile.
+    mode: with ``ramp`` also during the ramp, with ``off`` never. background: read in a thread of its own, which calls
+    ``prepare`` first, so that samples stay on time. around: read in the silence before and after each trial of the
+    confirmation, and in holds only if there is none, for a DUT that loses frames while it is read. A reading that
+    fails becomes a warning.
     """
 
     def __init__(
@@ -64,16 +65,16 @@ class Watcher:
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
-        """Warnings about what could not be read, each reason once."""
+        """Warnings about counters that could not be read, each reason once."""
         return tuple(RunWarning("telemetry", text) for text in dict.fromkeys(self._failures))
 
     def start(self) -> None:
-        """Before the first frame."""
+        """Read before the first frame."""
         if self._mode != "off":
             self._read(Moment.START, None, 0, clear=True)
 
     def finish(self) -> None:
-        """After the last frame."""
+        """Read after the last frame."""
         if self._mode == "off":
             return
         if self._thread is not None:
@@ -107,7 +108,7 @@ class Watcher:
             self._read_aside(Moment.TICK, last)
 
     def _read_around(self, samples: Sequence[Sample]) -> None:
-        """In silence: the end of the trial that is over, and the beginning of one that follows."""
+        """Read in silence, for the end of the trial that is over and the begin of the one that follows."""
         last, following = samples[-1], self._plan.next_step(samples)
         if self._thread is not None:
             self._thread.join(PATIENCE_S)
@@ -118,13 +119,10 @@ class Watcher:
             self._read(Moment.BEGIN, Phase.CONFIRM, following.trial, clear=True)
 
     def _left_s(self, samples: Sequence[Sample]) -> float:
-        """Until the hold or the trial that the last sample belongs to ends."""
+        """Seconds left in the current hold or trial."""
         last = samples[-1]
-        length_s = self._plan.length_s(last.phase)
-        first = len(samples) - 1
-        while first > 0 and (samples[first].phase, samples[first].trial) == (last.phase, last.trial):
-            first -= 1
-        return samples[first].t_s + length_s - last.t_s
+        before = (one for one in reversed(samples) if (one.phase, one.trial) != (last.phase, last.trial))
+        return next(before, samples[0]).t_s + self._plan.length_s(last.phase) - last.t_s
 
     def _read_aside(self, moment: Moment, sample: Sample) -> None:
         arguments = (moment, sample.phase, sample.trial, moment in (Moment.BEGIN, Moment.TICK))
@@ -135,18 +133,19 @@ class Watcher:
                 f"the {sample.phase.value}'s {moment.value} was not read: the reading before it was not over"
             )
         else:
-            self._thread = threading.Thread(target=self._read_in_thread, args=arguments, name="watcher", daemon=True)
-            self._thread.start()
 
-    def _read_in_thread(self, *arguments: Any) -> None:
-        self._prepare()
-        self._read(*arguments)
+            def read() -> None:
+                self._prepare()
+                self._read(*arguments)
+
+            self._thread = threading.Thread(target=read, name="watcher", daemon=True)
+            self._thread.start()
 
     def _read(self, moment: Moment, phase: Phase | None, trial: int, clear: bool = False) -> None:
         assert self._dut is not None  # else the mode is off
         begun_s = self._clock.now()
         try:
-            seen = self._dut.observe(clear)
+            observation = self._dut.observe(clear)
         except BenchError as error:
             where = f"in the {phase.value}" if phase else "in silence"
             self._failures.append(f"the DUT's counters were not read ({moment.value}, {where}): {error}")
@@ -155,20 +154,20 @@ class Watcher:
             self._failures.append(f"the DUT's counters were not read: {type(error).__name__}: {error}")
             return
         self._took_s = self._clock.now() - begun_s
-        self.dut_readings.append(DutReading(moment, begun_s, self._took_s, seen, phase, trial))
+        self.dut_readings.append(DutReading(moment, begun_s, self._took_s, observation, phase, trial))
 
 
 @dataclass(frozen=True)
 class WithMeter:
-    """A DUT whose power is read with its counters; where the meter fails, the power is among what is missing."""
+    """A DUT whose power is read with its counters; if the meter fails, the power is listed as missing."""
 
     dut: Observed
     meter: PowerMeter
 
     def observe(self, clear: bool = False) -> Observation:
-        seen = self.dut.observe(clear)
+        observation = self.dut.observe(clear)
         try:
             reading = self.meter()
         except BenchError as error:
-            return replace(seen, missing=(*seen.missing, Missing("power", str(error))))
-        return replace(seen, power_w=reading.power_w, energy_j=reading.energy_j)
+            return replace(observation, missing=(*observation.missing, Missing("power", str(error))))
+        return replace(observation, power_w=reading.power_w, energy_j=reading.energy_j)
