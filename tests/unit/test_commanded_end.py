@@ -13,7 +13,7 @@ from trexbench.core.errors import DutError
 from trexbench.dut import Change
 from trexbench.dut.journal import FileJournal
 from trexbench.session.dut import ConnectedDut
-from trexbench.session.tcp.commanded import CommandedEnd
+from trexbench.session.tcp.tunnels import CommandedEnd
 from trexbench.transport import Completed
 
 pytestmark = pytest.mark.portable

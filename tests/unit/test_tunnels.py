@@ -33,7 +33,7 @@ from trexbench.session.tcp.keys import make_keys
 from trexbench.session.tcp.options import TcpSetup, TcpWish
 from trexbench.session.tcp.request import TcpRequest, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
-from trexbench.session.tcp.tunnels import CLIENT, FAR, _ends
+from trexbench.session.tcp.tunnels import CLIENT, FAR, _places
 from trexbench.suite.jobs import make_jobs
 from trexbench.transport import LocalTransport
 
@@ -187,13 +187,13 @@ def test_the_document_says_what_it_went_through() -> None:
 
 def test_the_ends_know_each_other() -> None:
     dut = read_dut(CONFIGS / "lab-linux.yaml").with_tunnel("relay")
-    far, ends = _ends(dut, parse_tunnel("relay"))
+    far, ends = _places(dut, parse_tunnel("relay"))
     assert far == "server"
     assert (ends["client"]["local"], ends["client"]["remote"]) == ("100.66.1.2", "100.66.2.2")
     assert (ends["server"]["local"], ends["server"]["remote"]) == ("100.66.2.2", "100.66.1.2")
     assert (ends["client"]["own"], ends["client"]["peer"]) == (CLIENT, FAR) == ("10.2.0.2", "10.2.0.1")
     assert "routes" not in ends["client"] and "masquerade" not in ends["server"]
-    far, ends = _ends(dut, parse_tunnel("relay,client-dut"))
+    far, ends = _places(dut, parse_tunnel("relay,client-dut"))
     assert far == "dut"
     assert (ends["dut"]["parent"], ends["dut"]["local"], ends["dut"]["masquerade"]) == ("e0", "100.66.1.1", "e1")
     assert ends["client"]["routes"] == ["100.66.2.2/32"] and ends["client"]["remote"] == "100.66.1.1"
@@ -203,7 +203,7 @@ def test_hosts_that_use_the_inner_network_are_refused(tmp_path: Path) -> None:
     text = LAB.replace("100.66.1.2/24", "10.2.0.7/24").replace("100.66.1.1/24", "10.2.0.6/24")
     dut = read_dut(box(tmp_path, text)).with_tunnel("relay")
     with pytest.raises(ConfigError, match=r"10.2.0.0/24 is that of the tunnel's inside"):
-        _ends(dut, parse_tunnel("relay"))
+        _places(dut, parse_tunnel("relay"))
 
 
 def test_keys_fit_together_and_are_made_anew() -> None:

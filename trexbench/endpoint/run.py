@@ -1,4 +1,4 @@
-"""What agents do on the hosts: a leg of a TCP test, and beside it a program run to its end or a watch on processes."""
+"""Work for agents on the hosts: a leg of a TCP test; beside it a program run to its end, or a watch on processes."""
 
 from __future__ import annotations
 

@@ -105,13 +105,6 @@ class PppdLog:
         return "up"
 
 
-def require_programs(serves: bool) -> None:
-    """ProgramFailure where a program is not installed."""
-    for name, package in (("pppd", "ppp"), *([("pppoe-server", "pppoe")] if serves else [])):
-        if shutil.which(name) is None:
-            raise ProgramFailure(f"{name} is not installed", f"install it (Debian: {package})")
-
-
 def require_kernel() -> None:
     """ProgramFailure where the kernel has no PPPoE."""
     remedy = "as root: modprobe pppoe; without it take a kernel that has it (Debian: linux-image-amd64)"
@@ -223,7 +216,7 @@ class PppoeLine:
         if "pid" in self.log.said:
             self.pids.add(int(self.log.said["pid"]))
         if change == "up":
-            self._up(self.log.said)
+            self.set_up(self.log.said)
         elif change == "down":
             why = self.log.why or "it has ended"
             say("down", {"why": why})
@@ -231,7 +224,7 @@ class PppoeLine:
                 raise ProgramFailure(why, "see what the other end says")
             self.log.begin()
 
-    def _up(self, said: dict[str, str]) -> None:
+    def set_up(self, said: dict[str, str]) -> None:
         """Set IPv6 addresses and routes, which pppd does not, and report what its log says."""
         name = self.options["tun"]
         if self.options.get("ipv6"):
@@ -247,7 +240,9 @@ class PppoeLine:
 
 def run(options: Options) -> None:
     serves = options["role"] == "server"
-    require_programs(serves)
+    for name, package in (("pppd", "ppp"), *([("pppoe-server", "pppoe")] if serves else [])):
+        if shutil.which(name) is None:
+            raise ProgramFailure(f"{name} is not installed", f"install it (Debian: {package})")
     require_kernel()
     keep_within(options)
     hide_folders()

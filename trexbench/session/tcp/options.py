@@ -1,4 +1,4 @@
-"""Declare what a user may set for tests of TCP: the command line and Python's arguments are made of it."""
+"""Options of TCP tests: the command line and Python's arguments are made of these declarations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...core.tcp.wan import Wan, format_size
 LEAST_BUFFER, MOST_BUFFER = 4096, 2**31 - 1
 """Smallest and largest size that tcp_rmem and tcp_wmem take, in bytes."""
 FACTOR = 2.0
-"""Multiple of the BDP that the document sets: half of a buffer is window."""
+"""Default buffer size in BDPs: half of a buffer is window."""
 SWEEP = tuple(2.0**power for power in range(-4, 3))
 """Multiples of the BDP for a sweep, from a sixteenth to four."""
 WAYS = {
@@ -23,7 +23,7 @@ WAYS = {
     "reverse": (Way.REVERSE,),
     "bidir": (Way.BIDIR,),
 }
-"""By the words of users."""
+"""Ways by their words on the command line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,22 +54,22 @@ class TcpWish:
     """Options of ``tcp``. way, in Python: one of WAYS, which are options of their own on the command line.
 
     dut: A name in dut_configs/, or a file.
-    bdp: Legs with the hosts' buffers as they are, then with such as fit the bandwidth-delay product of the line.
-    ip: Default: 4, where the endpoints have it.
-    streams: Connections at the same time.
-    time: Of each leg (60s; with --bdp 10s).
-    interval: Of a figure (1s).
-    omit: Sent before, and not counted (0s).
-    repeat: Each leg so many times over.
-    ping: Echo requests, one a second: before, and while each way is full (60; with --bdp 10; 0: none).
+    bdp: Measure with the hosts' own buffers, then with buffers that fit the bandwidth-delay product of the line.
+    ip: Version of IP. Default: 4, if the endpoints have it.
+    streams: Number of parallel connections.
+    time: Duration of each leg (60s; with --bdp 10s).
+    interval: Interval between figures (1s).
+    omit: Exclude this much from the start of each leg (0s).
+    repeat: Number of times that each leg is measured.
+    ping: Number of echo requests, one a second, before the legs and beside each way (60; with --bdp 10; 0: none).
     zerocopy: Send without copying, as iperf3 -Z does.
     pin: Keep each endpoint's program on one of its CPUs.
     engine: embedded: needs nothing but python3 on the hosts. iperf3: the program that is installed there.
-    cc: Congestion control: cubic, bbr ... Default: the hosts' own. May be given again: all legs with each.
-    factor: With --bdp: the buffers to set, in BDPs (2).
+    cc: Congestion control: cubic, bbr ... Default: the hosts' own. Repeatable: all legs with each.
+    factor: With --bdp: buffer size in BDPs (2).
     sweep: With --bdp: buffers of 1/16 to 4 BDPs instead, each double the one before.
-    buffers: A leg with TCP's buffers of up to so much on both hosts: 52428800, 16.8mb; may be given again. With --bdp
-        in place of what fits.
+    buffers: Maximum TCP buffer on both hosts for an extra leg, restored afterwards: 52428800, 16.8mb. Repeatable. With
+        --bdp instead of buffers that fit.
     """
 
     heading: ClassVar[o.Heading] = o.Heading.WHAT
@@ -94,7 +94,7 @@ class TcpWish:
 
     @property
     def ways(self) -> tuple[Way, ...]:
-        """Ways of the legs; ConfigError for a word that is none."""
+        """Ways of the legs; ConfigError for an unknown word."""
         way = self.way or ("forward" if self.bdp else "both")
         if way not in WAYS:
             raise ConfigError(f"unknown way {way!r}", f"name one of {', '.join(WAYS)}")
@@ -120,7 +120,7 @@ class TcpWish:
     def sizes(self, wan: Wan | None, name: str) -> tuple[int | None, ...]:
         """Return the legs' buffer sizes, each once; None: as found. name: of the DUT.
 
-        ConfigError for a size that no host takes, and for --bdp without a WAN that has one.
+        ConfigError for a size that no host takes, and for --bdp without a WAN that has a BDP.
         """
         stated = o.SIZES.read(self.buffers)
         if not self.bdp:

@@ -1,4 +1,4 @@
-"""User's wishes for a TCP test, and the plan made of them."""
+"""Requests for TCP tests, made of the user's options, and their plans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .options import LEAST_BUFFER, MOST_BUFFER, TcpSetup, TcpWish
 
 MOST_STREAMS, LONGEST_S, MOST_REPEATS, MOST_PINGS = 128, 86_400.0, 1000, 10_000
 MOST_REPORTED = 30_000
-"""Intervals, of each connection one, that the genuine iperf3 may print: each takes some 600 bytes, of 32 MB at most."""
+"""Most intervals of all connections that the genuine iperf3 may print: each takes some 600 bytes, of 32 MB at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +27,13 @@ class TcpRequest(TcpSetup, RunRequest):
 
 
 def make_tcp_request(wish: TcpWish, setup: TcpSetup) -> TcpRequest:
-    """The test that is asked for; ConfigError names what is wrong with it."""
+    """Make the request for a test; ConfigError names what is wrong with it."""
     wish.require_consistent()
     if setup.variant == NO_VARIANT:
         setup = replace(setup, variant=None)
     config = load_dut(wish.dut, setup.configs_dir, setup.prefix)
     own = dict(config.twin.tcp.variants) if setup.sim and config.twin is not None else {}
-    if setup.variant not in own:  # a twin may have variants that its config has not
+    if setup.variant not in own:  # a twin may have more variants than its config
         config = config.with_variant(setup.variant)
     config = config.with_tunnel(setup.tunnel).with_wan(WAN.read(setup.wan))
     if not (setup.apply or setup.sim):
@@ -41,14 +41,14 @@ def make_tcp_request(wish: TcpWish, setup: TcpSetup) -> TcpRequest:
     if config.dials_in and config.endpoints is not None and config.endpoints.tunnel != TUNNELS[0]:
         raise ConfigError(f"{config.file}: PPPoE and a tunnel", "take one of them")
     if not setup.sim and config.endpoints is not None and config.endpoints.pppoe is not None:
-        config.endpoints.pppoe.secret()  # which refuses to go without, before anything is opened
+        config.endpoints.pppoe.secret()  # raises ConfigError if there is none, before anything is opened
     labels = {"label": setup.label} if setup.label else {}
     verb = "bdp" if wish.bdp else "tcp"
     return TcpRequest(**vars(setup), dut=config, plan=plan_of(wish, config), verb=verb, labels=labels)
 
 
 def _require_nothing_set(config: DutConfig, wish: TcpWish) -> None:
-    """ConfigError for what has to be set before the test, with --no-apply."""
+    """ConfigError for options that set something before the test; for --no-apply."""
     remedy = "leave one of them out"
     if config.chosen.pppoe:
         raise ConfigError(f"variant {config.variant} dials in, which --no-apply does not", remedy)
@@ -61,16 +61,16 @@ def _require_nothing_set(config: DutConfig, wish: TcpWish) -> None:
 
 
 def plan_of(wish: TcpWish, config: DutConfig) -> TcpPlan:
-    """Each IP version in turn, each repetition, each way. ConfigError where the endpoints have no such addresses."""
-    there = config.hosts.versions
-    asked = there[:1] if wish.ip is None else {"4": (4,), "6": (6,), "both": (4, 6)}[str(wish.ip)]
+    """Plan each IP version in turn, each repetition, each way. ConfigError if the endpoints lack such addresses."""
+    known = config.hosts.versions
+    asked = known[:1] if wish.ip is None else {"4": (4,), "6": (6,), "both": (4, 6)}[str(wish.ip)]
     for version in asked:
         if version == 6 and config.hosts.through.is_opened:
             raise ConfigError(f"tunnel {config.hosts.tunnel} carries IPv4 only", "take --ip 4, or --tunnel none")
-        if version not in there:
+        if version not in known:
             raise ConfigError(
                 f"the endpoints of {config.file} have no addresses of IPv{version} on both sides",
-                f"add them, or take --ip {there[0]}",
+                f"add them, or take --ip {known[0]}",
             )
     _require_within("--repeat", wish.repeat, 1, MOST_REPEATS, "repetitions")
     sizes = wish.sizes(config.wan, config.name)
@@ -105,13 +105,14 @@ def _require_measurable(plan: TcpPlan) -> None:
     _require_within("--time", plan.time_s, 1, LONGEST_S, "s")
     _require_within("--interval", plan.interval_s, 0.1, 60, "s")
     _require_within("--omit", plan.omit_s, 0, 60, "s")
-    for size in (leg.buffer_bytes for leg in plan.legs if leg.buffer_bytes is not None):
-        _require_within("buffers", size, LEAST_BUFFER, MOST_BUFFER, "B")
+    for leg in plan.legs:
+        if leg.buffer_bytes is not None:
+            _require_within("buffers", leg.buffer_bytes, LEAST_BUFFER, MOST_BUFFER, "B")
     directions = 1 + any(leg.way is Way.BIDIR for leg in plan.legs)
     reported = (plan.time_s + plan.omit_s) / plan.interval_s * plan.streams * directions
     if plan.engine == "iperf3" and reported > MOST_REPORTED:
         raise ConfigError(
-            f"iperf3 tells all at its end, and {reported:.0f} intervals of its connections are too many",
+            f"iperf3 reports all at its end, and {reported:.0f} intervals of its connections are too many",
             f"at most {MOST_REPORTED}: take a longer --interval, fewer -P, or --engine embedded",
         )
     if plan.time_s < 2 * plan.interval_s:

@@ -1,4 +1,4 @@
-"""A TCP test, measured: its hosts opened, the endpoints' own ceiling, echo requests, then each leg in turn."""
+"""The course of a TCP test: open the hosts, measure the endpoints' own ceiling, echo requests, then each leg."""
 
 from __future__ import annotations
 
@@ -33,33 +33,30 @@ class Bench(Protocol):
 
     @property
     def setup(self) -> TcpEnvironment:
-        """Everything that lies between and around the hosts."""
+        """Environment of the test: everything between and around the hosts."""
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
-        """Doubts about how hosts and DUT were found, before anything was sent."""
+        """Warnings about hosts and DUT as they were found, before anything was sent."""
 
     def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
         """Echo requests from client to server, one a second. DutError where they fail, or ``over`` ends them."""
 
     def look(self, moment: Moment) -> DutReading | None:
-        """The DUT's counters at this moment; None where they cannot be read."""
+        """The DUT's counters at this moment; None if they cannot be read."""
 
     def ping_line(self, leg: Leg, count: int) -> Ping | None:
-        """Echo requests over the WAN, outside of any tunnel; None where there is none, or its delay cannot be tried."""
+        """Echo requests over the WAN, outside of any tunnel; None without a WAN, or if its delay cannot be tried."""
 
     def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
-        """TCP through the DUT, with the leg's buffers on both hosts. Interrupted ends it.
-
-        watched: the DUT's counters are read as well.
-        """
+        """TCP through the DUT, with the leg's buffers on both hosts. watched: read the DUT's counters as well."""
 
     def around(self, leg: Leg, plan: TcpPlan) -> LegReadings | None:
-        """TCP between the endpoints, around the DUT; None where no way leads around it."""
+        """TCP between the endpoints, around the DUT; None if no way leads around it."""
 
 
 class TcpDisplay(Protocol):
-    """Display of a test while it goes on; it handles its own failures."""
+    """A display of a running test, which handles its own failures."""
 
     def begun(self, leg: Leg) -> None: ...
 
@@ -67,14 +64,14 @@ class TcpDisplay(Protocol):
 
 
 def measure_tcp(request: TcpRequest, output: Output) -> Measured[TcpResult]:
-    """Carry the request out. An error before the first leg is raised, a later one is in what is returned."""
+    """Carry the request out. An error before the first leg is raised, a later one is part of the result."""
     with signals_as_exceptions(), open_bench(request, output.say) as bench:
         return run_tcp(bench, request, output)
 
 
 @contextmanager
 def open_bench(request: TcpRequest, say: Say) -> Iterator[Bench]:
-    """Bench that several tests of one DUT and variant share, until the end of the block."""
+    """Open a bench, which several tests of one DUT and variant can share."""
     if request.sim:
         from .simulate import SimulatedBench
 
@@ -89,12 +86,21 @@ def open_bench(request: TcpRequest, say: Say) -> Iterator[Bench]:
 
 
 def run_tcp(bench: Bench, request: TcpRequest, output: Output, begun: Begun = lambda _: None) -> Measured[TcpResult]:
-    """Carry the request out on this bench; BenchError where the way is not proved: nothing was measured then."""
+    """Carry the request out on this bench; BenchError, before anything is measured, if the path is not proved."""
     bench.prove(_versions(request.plan))
     facts = dict(bench.facts)
     result = TcpResult(
         **envelope_of(request, "tcp", facts.pop("dut"), bench.warnings),
-        command=_command(request),
+        command={
+            "verb": request.verb,
+            "dut": request.dut.name,
+            "ways": tuple(dict.fromkeys(leg.way.value for leg in request.plan.legs)),
+            "variant": request.variant,
+            "applied": request.apply,
+            "telemetry": request.telemetry,
+            **({"seed": request.seed} if request.sim else {}),
+            **request.labels,
+        },
         plan=request.plan,
         setup=bench.setup,
         endpoints=facts,
@@ -108,15 +114,18 @@ def _drive(bench: Bench, test: Underway[TcpResult]) -> None:
     for version in versions:
         _find_ceiling(bench, test, version)
     _try_line(bench, test)
-    for version in versions:
-        if plan.pings:
-            _ping_idle(bench, test, next(leg for leg in plan.legs if leg.version == version))
+    look = bench.look if test.run.command["telemetry"] else lambda moment: None
+    for version in versions if plan.pings else ():
+        begin = look(Moment.BEGIN)
+        leg = next(leg for leg in plan.legs if leg.version == version)
+        ping = bench.ping(leg, plan.pings, False, threading.Event())
+        test.add(pings=[ping], idle=[reading for reading in (begin, look(Moment.END)) if reading is not None])
     for leg in plan.legs:
         _flow(bench, test, leg)
 
 
 def _try_line(bench: Bench, test: Underway[TcpResult]) -> None:
-    """DutError where echo requests, outside of any tunnel, take another time than the WAN's."""
+    """Ping over the WAN, outside of any tunnel; DutError if the round trip is not the WAN's."""
     setup, leg = test.run.setup, replace(test.run.plan.legs[0], buffer_bytes=None, congestion=None)
     if setup.wan is None or not setup.wan.delay_s or (ping := bench.ping_line(leg, PINGS)) is None:
         return
@@ -127,29 +136,23 @@ def _try_line(bench: Bench, test: Underway[TcpResult]) -> None:
         raise DutError(f"the WAN of {setup.wan}, by {setup.wan_by}: {wrong}", remedy)
 
 
-def _ping_idle(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
-    look = bench.look if test.run.command["telemetry"] else lambda moment: None
-    begin = look(Moment.BEGIN)
-    found = bench.ping(leg, test.run.plan.pings, False, threading.Event())
-    test.add(pings=[found], idle=[one for one in (begin, look(Moment.END)) if one is not None])
-
-
 def _versions(plan: TcpPlan) -> tuple[int, ...]:
     return tuple(dict.fromkeys(leg.version for leg in plan.legs))
 
 
 def _find_ceiling(bench: Bench, test: Underway[TcpResult], version: int) -> None:
-    """The endpoints' own ceiling, each way that the plan goes."""
+    """Measure the endpoints' own ceiling, each way of the plan."""
     plan = around_plan(test.run.plan)
     for way in dict.fromkeys(leg.way for leg in test.run.plan.legs):
-        found = bench.around(Leg(way, version), plan)
-        if found is None:
+        readings = bench.around(Leg(way, version), plan)
+        if readings is None:
             text = "the endpoints were not measured without the DUT between them: their own ceiling"
             test.add(warnings=[RunWarning("no-ceiling", f"{text} (IPv{version}) is unknown")])
             return
-        if found.error is not None:
-            raise DutError(f"around the DUT, {found.leg}: {found.error}", "the endpoints must do without it first")
-        test.add(ceilings=[found])
+        if readings.error is not None:
+            what = f"around the DUT, {readings.leg}: {readings.error}"
+            raise DutError(what, "make the endpoints work without the DUT first")
+        test.add(ceilings=[readings])
 
 
 def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
@@ -158,59 +161,45 @@ def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
     if display is not None:
         display.begun(leg)
     beside = None
-    if plan.pings and leg.repetition == 1:  # so many of the planned ones as fit into the leg
+    if plan.pings and leg.repetition == 1:  # as many as fit into the leg
         count = max(1, min(plan.pings, int(plan.time_s + plan.omit_s) - 1))
-        beside = _Beside(partial(bench.ping, leg, count, True))
+        beside = _PingBeside(partial(bench.ping, leg, count, True))
     broken = True
     try:
         seen: Seen = (lambda *_: None) if display is None else display.seen
-        found = bench.flow(leg, plan.of(leg), seen, bool(test.run.command["telemetry"]))
-        broken = found.error is not None
-        test.add(legs=[found])  # first: an interruption while the ping ends must not lose it
+        readings = bench.flow(leg, plan.of(leg), seen, bool(test.run.command["telemetry"]))
+        broken = readings.error is not None
+        test.add(legs=[readings])  # first: an interruption while the ping ends must not lose it
     finally:
         if beside is not None:
             pings = beside.end(early=broken)
-    for one in pings:
-        if isinstance(one, Ping):
-            test.add(pings=[one])
+    for ping in pings:
+        if isinstance(ping, Ping):
+            test.add(pings=[ping])
         else:
-            test.add(warnings=[RunWarning("no-ping", f"{leg}: no echo request was measured: {one}")])
-    if found.error is not None:
-        raise DutError(f"{leg}: {found.error}")
+            test.add(warnings=[RunWarning("no-ping", f"{leg}: no echo request was measured: {ping}")])
+    if readings.error is not None:
+        raise DutError(f"{leg}: {readings.error}")
 
 
-class _Beside:
-    """Runs a function in a thread beside the leg; it ends early where the event that it is given is set."""
+class _PingBeside:
+    """Pings in a thread beside the leg. work: ends early when the event is set."""
 
     def __init__(self, work: Callable[[threading.Event], Ping]) -> None:
-        self._work, self._found, self._over = work, list[Ping | BenchError](), threading.Event()
+        self._work, self._pings, self._over = work, list[Ping | BenchError](), threading.Event()
         self._thread = threading.Thread(target=self._run, name="ping", daemon=True)
         with uninterrupted():  # so that it takes no signal
             self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._found.append(self._work(self._over))
+            self._pings.append(self._work(self._over))
         except BenchError as error:
-            self._found.append(error)
+            self._pings.append(error)
 
     def end(self, early: bool) -> list[Ping | BenchError]:
-        """Wait until it is over and return what it found. early: nobody needs it any more."""
+        """Wait for the end and return the ping or its error. early: end it now."""
         if early:
             self._over.set()
         self._thread.join()
-        return self._found
-
-
-def _command(request: TcpRequest) -> dict[str, Any]:
-    ways = tuple(dict.fromkeys(leg.way.value for leg in request.plan.legs))
-    return {
-        "verb": request.verb,
-        "dut": request.dut.name,
-        "ways": ways,
-        "variant": request.variant,
-        "applied": request.apply,
-        "telemetry": request.telemetry,
-        **({"seed": request.seed} if request.sim else {}),
-        **request.labels,
-    }
+        return self._pings

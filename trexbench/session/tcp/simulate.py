@@ -22,7 +22,7 @@ _PING_INTERVAL_S = 1.0
 
 
 class SimulatedBench:
-    """The bench of run_tcp without a packet. ConfigError where the DUT has no twin, or not this variant."""
+    """A bench of run_tcp without packets. ConfigError if the DUT has no twin, or its twin not this variant."""
 
     warnings: tuple[RunWarning, ...] = ()
 
@@ -33,7 +33,7 @@ class SimulatedBench:
         self._seed = spec.seed if request.seed is None else request.seed
         stated, through = request.tunnel or request.dut.chosen.tunnel, request.dut.hosts.through
         opened = stated is not None and through.is_opened
-        if stated is not None and not opened:  # else as the twin says
+        if stated is not None and not opened:  # else the twin describes it
             inside = replace(spec.tcp.encapsulation, ipv6=stated)
             spec = replace(spec, tcp=replace(spec.tcp, encapsulation=inside))
         congestion = request.plan.congestion or DEFAULT_CONGESTION
@@ -52,16 +52,14 @@ class SimulatedBench:
     def setup(self) -> TcpEnvironment:
         tcp = self._model.tcp
         inside = tcp.tunnel.kind if tcp.tunnel is not None else tcp.encapsulation.ipv6
-        through = (inside, "the twin") if inside not in (TUNNELS[0], "pppoe") else (TUNNELS[0], "")
+        tunnel, by = (inside, "the twin") if inside not in (TUNNELS[0], "pppoe") else (TUNNELS[0], "")
         dials = tcp.encapsulation.ipv4 == "pppoe"
         mtu = tcp.mtu - HEADER_BYTES["pppoe"][4] if dials else tcp.mtu
-        found = TcpEnvironment(
-            self._model.line_bps, mtu, tcp.vlans, tunnel=through[0], tunnel_by=through[1], pppoe=dials
-        )
+        setup = TcpEnvironment(self._model.line_bps, mtu, tcp.vlans, tunnel=tunnel, tunnel_by=by, pppoe=dials)
         if tcp.tunnel is not None:
-            found = replace(found, tunnel_between=tcp.tunnel.between)
+            setup = replace(setup, tunnel_between=tcp.tunnel.between)
         wan = self._model.wan
-        return found if wan is None else replace(found, wan=wan, wan_by="the twin")
+        return setup if wan is None else replace(setup, wan=wan, wan_by="the twin")
 
     @property
     def facts(self) -> Mapping[str, Mapping[str, Any]]:
@@ -78,38 +76,38 @@ class SimulatedBench:
         return self._twin.idle(self.clock.now(), moment)
 
     def prove(self, versions: Sequence[int]) -> None:
-        """There is no way to prove."""
+        """Do nothing: a twin has no path to prove."""
 
     def ping_line(self, leg: Leg, count: int) -> None:
-        """There is no line to try."""
+        """Return None: there is no line to try."""
 
     def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
         began_s, instants = self.clock.now(), []
-        for one in self._twin.run(leg, plan, began_s):
-            self.clock.sleep_until(began_s + one.at_s)
-            instants.append(one)
-            seen("client", one.client)
-            seen("server", one.server)
+        for instant in self._twin.run(leg, plan, began_s):
+            self.clock.sleep_until(began_s + instant.at_s)
+            instants.append(instant)
+            seen("client", instant.client)
+            seen("server", instant.server)
         return LegReadings(
             leg,
             began_s,
-            client=tuple(one.client for one in instants),
-            server=tuple(one.server for one in instants),
-            dut=tuple(one.dut for one in instants if one.dut is not None and watched),
+            client=tuple(instant.client for instant in instants),
+            server=tuple(instant.server for instant in instants),
+            dut=tuple(instant.dut for instant in instants if instant.dut is not None and watched),
             program=self._program(leg, plan),
         )
 
     def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
         began_s, instants = self.clock.now(), tuple(self._twin.run_around(leg, plan))
         self.clock.sleep_until(began_s + plan.omit_s + plan.time_s)
-        ends = tuple(one.client for one in instants), tuple(one.server for one in instants)
-        return LegReadings(leg, began_s, *ends, program=self._program(leg, plan))
+        client, server = (instant.client for instant in instants), (instant.server for instant in instants)
+        return LegReadings(leg, began_s, tuple(client), tuple(server), program=self._program(leg, plan))
 
     def _program(self, leg: Leg, plan: TcpPlan) -> Mapping[str, Mapping[str, str]]:
-        """Return what both ends would report of themselves; buffers as session.temporary sets them."""
-        told = {"name": ENGINE, "congestion": leg.congestion or plan.congestion or DEFAULT_CONGESTION}
+        """Facts that both ends would report of themselves; buffers as session.temporary sets them."""
+        facts = {"name": ENGINE, "congestion": leg.congestion or plan.congestion or DEFAULT_CONGESTION}
         for name, sizes in (("tcp_rmem", self._model.tcp.rmem), ("tcp_wmem", self._model.tcp.wmem)):
             most = leg.buffer_bytes or sizes[2]
-            told[name] = " ".join(str(min(size, most)) for size in (*sizes[:2], most))
-        told["tcp_adv_win_scale"] = str(self._model.tcp.adv_win_scale)
-        return {"client": told, "server": told}
+            facts[name] = " ".join(str(min(size, most)) for size in (*sizes[:2], most))
+        facts["tcp_adv_win_scale"] = str(self._model.tcp.adv_win_scale)
+        return {"client": facts, "server": facts}

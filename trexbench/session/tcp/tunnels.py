@@ -1,10 +1,10 @@
-"""A tunnel and a PPPoE session, which programs on the hosts of a TCP test keep up for as long as it runs."""
+"""The tunnel and the PPPoE session of a TCP test, which programs on its hosts keep up for as long as it runs."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -14,42 +14,89 @@ from ...config.endpoints import PPP_INTERFACE, End
 from ...config.model import DutConfig
 from ...core.errors import ConfigError, DutError
 from ...core.tcp.tunnel import CLIENT_SERVER, Tunnel
+from ...dut import Change, Command
+from ...dut.apply import run
 from ...endpoint import PppEnd, TunnelEnd, lost_of
+from ...endpoint.programs.relay import TABLE, WIREGUARD, masquerading
 from ...host.ping import ping, ping_argv, ping_limit_s
 from ...transport import Transport, run_checked
 from ..dut import ConnectedDut
-from .commanded import CommandedEnd
+from ..temporary import NAME, Temporary
 from .keys import make_keys
 
 NETWORK = IPv4Network("10.2.0.0/24")
 FAR, CLIENT = str(NETWORK[1]), str(NETWORK[2])
-"""Inside: of the end that is not the client's, and of the client."""
+"""Addresses inside: of the end that is not the client's, and of the client."""
 PORT = 51941
 UP_S = 30.0
 _PPP_S = 30.0
-"""For an end of a PPPoE session to begin, and then for the session to come up."""
+"""Time for an end of a PPPoE session to begin, and then for the session to come up."""
 _DIALS_S = 180.0
-"""For a router that dials by itself: it tries again after a minute or more."""
+"""Time for a router that dials by itself: it tries again after a minute or more."""
 _COUNT, _EVERY_S = 5, 0.2
 _ECHO_BYTES = 28
 """Headers of IPv4 and ICMP."""
 _TCP_BYTES = 40
 """Headers of IPv4 and TCP, which an MSS leaves out."""
+_GONE = ("Cannot find device", "No such file or directory")
+
+
+class CommandedEnd(TunnelEnd):
+    """End of a WireGuard tunnel on a DUT whose console holds no program open: commands make and remove it.
+
+    All but its keys is journalled: the end of a killed run is removed before the next. options: those of the program
+    that other hosts run.
+    """
+
+    def __init__(self, dut: ConnectedDut, options: dict[str, Any]) -> None:
+        self.place, self.done, self.error = f"the DUT ({dut.transport.place})", False, None
+        self.up = {"by": "the kernel", "pid": None, "interface": options["name"], "mtu": options["mtu"]}
+        self._dut, self._made = dut, Temporary(dut)
+        try:
+            self._make(options)
+        except BaseException as error:
+            self._made.__exit__(type(error), error, None)
+            raise
+
+    def _make(self, options: dict[str, Any]) -> None:
+        device, name, why = ("dev", str(options["name"])), str(options["name"]), "a tunnel ends here"
+        lack = ("Unknown device type", "modprobe wireguard, or take another tunnel")
+        add = Command(("ip", "link", "add", "name", name, "type", "wireguard"), why, remedy=lack)
+        remove = Command(("ip", "link", "del", *device), why, fine_if=_GONE)
+        self._made.make(Change(f"tunnel {name}", "none", "wireguard", (add,), (remove,), variant=NAME))
+        keys = Command(("wg", "setconf", name, "/proc/self/fd/0"), why, WIREGUARD.format(**options))
+        up = Command(("ip", "link", "set", *device, "mtu", str(options["mtu"]), "up"), why)
+        own = Command(("ip", "address", "add", str(options["own"]), "peer", str(options["peer"]), *device), why)
+        for command in (keys, up, own):
+            run(self._dut.transport, command)
+        load = Command(("nft", "-f", "-"), "it masquerades", masquerading(options))
+        unload = Command(("nft", "delete", "table", "ip", TABLE), "it masquerades", fine_if=_GONE)
+        self._made.make(Change(f"table {TABLE}", "none", "masquerade", (load,), (unload,), variant=NAME))
+
+    def hear(self, within_s: float = 0.0) -> None:
+        """Return at once: no program reports anything."""
+
+    def __exit__(self, *how: Any) -> None:
+        self._made.__exit__(*how)
+
+    def close(self) -> None:
+        self.__exit__(None, None, None)
 
 
 @dataclass(frozen=True)
 class OpenTunnel:
-    """A tunnel that is up. far: the role of the end that is not the client's, ``server`` or ``dut``.
-
-    line_mtu: what the line between its ends takes. mtu: of its inside. ends: by role.
-    """
+    """A tunnel that is up."""
 
     tunnel: Tunnel
     far: str
+    """Role of the end that is not the client's: ``server`` or ``dut``."""
     by: str
     line_mtu: int
+    """MTU of the line between its ends."""
     mtu: int
+    """MTU inside."""
     ends: Mapping[str, TunnelEnd]
+    """By role."""
 
     @property
     def mss(self) -> int:
@@ -58,12 +105,12 @@ class OpenTunnel:
 
     @property
     def addresses(self) -> Mapping[str, Mapping[int, str]]:
-        """Inner ones by role, then by version of IP."""
+        """Inner addresses by role, then by version of IP."""
         return {"client": {4: CLIENT}, self.far: {4: FAR}}
 
     @property
     def masquerades(self) -> bool:
-        """True if the server sees the DUT's address in place of the client's."""
+        """True if the server sees the DUT's address instead of the client's."""
         return self.far == "dut"
 
     @property
@@ -80,52 +127,45 @@ def tunnelled(
     dut: ConnectedDut,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[OpenTunnel | None]:
-    """The tunnel that the config asks for, until the end of the block, which leaves nothing of it; None: it asks for
-    none, or for one that is a part of the hosts' configuration.
+    """Open the tunnel that the config asks for; None: it asks for none, or for one of the hosts' configuration.
 
-    hosts, cpus: of ``client``, ``server`` and ``dut``; a program stays off the first CPU, where that of the test is.
-    DutError where none comes up, or where packets do not pass as they should.
+    The end of the block leaves nothing of it. hosts, cpus: of ``client``, ``server`` and ``dut``; a program stays off
+    the first CPU, which is the test's. DutError if none comes up, or if packets do not pass as they should.
     """
     wished = config.hosts.through
     if not wished.is_opened:
         yield None
         return
-    far, ends = _ends(config, wished)
-    line_mtu = min(_mtu(hosts[role], str(one["parent"])) for role, one in ends.items())
+    far, places = _places(config, wished)
+    line_mtu = min(_mtu(hosts[role], str(place["parent"])) for role, place in places.items())
     mtu = wished.inner_mtu(line_mtu)
     keys = make_keys(wished)
     with ExitStack() as stack:
-        opened = dict[str, TunnelEnd]()
+        ends = dict[str, TunnelEnd]()
         for role in (far, "client"):
             shared = {"kind": wished.kind, "cipher": wished.cipher, "mtu": mtu, "port": PORT, "first": role == far}
             others = cpus[role] if role == "dut" else cpus[role][1:]
             own = {"name": f"tbvpn{secrets.token_hex(4)}", "cpus": others or cpus[role]}
-            options = {**shared, **own, **ends[role], "keys": keys[role == far]}
+            options = {**shared, **own, **places[role], "keys": keys[role == far]}
             name = "the DUT" if role == "dut" else role
             by_commands = role == "dut" and config.transport.type == "console"
             end = CommandedEnd(dut, options) if by_commands else TunnelEnd(name, hosts[role], options)
-            opened[role] = stack.enter_context(end)
-        told = _wait_up(list(opened.values()))
-        by = " and ".join(dict.fromkeys(str(one["by"]) for one in told))
+            ends[role] = stack.enter_context(end)
+        until = time.monotonic() + UP_S
+        while any(end.up is None for end in ends.values()) and time.monotonic() < until:
+            for end in ends.values():  # the first that fails is reported
+                end.hear(0.05)
+                end.require_running()
+        by = " and ".join(dict.fromkeys(str(end.wait_up(0.0)["by"]) for end in ends.values()))
         by = f"{by}, {wished.cipher}" if wished.cipher else by
-        found = OpenTunnel(wished, far, by, line_mtu, mtu, opened)
-        prove_tunnel(hosts["client"], found)
-        say(f"tunnel: {wished} by {by}, MTU {mtu}, MSS {found.mss}: packets of {mtu} bytes pass, longer ones do not")
-        yield found
+        tunnel = OpenTunnel(wished, far, by, line_mtu, mtu, ends)
+        prove_tunnel(hosts["client"], tunnel)
+        say(f"tunnel: {wished} by {by}, MTU {mtu}, MSS {tunnel.mss}: packets of {mtu} bytes pass, longer ones do not")
+        yield tunnel
 
 
-def _wait_up(ends: Sequence[TunnelEnd]) -> list[Mapping[str, Any]]:
-    """Wait for all ends and return what they say then; the first that fails is reported, whichever is waited for."""
-    until = time.monotonic() + UP_S
-    while any(one.up is None for one in ends) and time.monotonic() < until:
-        for one in ends:
-            one.hear(0.05)
-            one.require_running()
-    return [one.wait_up(0.0) for one in ends]
-
-
-def _ends(config: DutConfig, wished: Tunnel) -> tuple[str, dict[str, dict[str, Any]]]:
-    """The far end's role; and what each end is told of addresses, interface and routes, by role."""
+def _places(config: DutConfig, wished: Tunnel) -> tuple[str, dict[str, dict[str, Any]]]:
+    """The far end's role; and the options for addresses, interface and routes by role."""
     ends = config.hosts
     taken = (*ends.client.addresses, *ends.server.addresses)
     if any(own.version == 4 and own.network.overlaps(NETWORK) for own in taken):
@@ -138,7 +178,7 @@ def _ends(config: DutConfig, wished: Tunnel) -> tuple[str, dict[str, dict[str, A
         assert ends.client.dut is not None and ends.server.dut is not None  # config.endpoints: no_tunnel
         far, side, more = "dut", ends.client.dut, {"masquerade": ends.server.dut.interface}
         client["routes"] = [f"{own.ip}/32" for own in ends.server.addresses if own.version == 4]
-    here, there = (next(str(own.ip) for own in one.addresses if own.version == 4) for one in (ends.client, side))
+    here, there = (next(str(own.ip) for own in end.addresses if own.version == 4) for end in (ends.client, side))
     client |= {"local": here, "remote": there}
     other = {"parent": side.interface, "own": FAR, "peer": CLIENT, "local": there, "remote": here, **more}
     return far, {far: other, "client": client}
@@ -151,12 +191,12 @@ def _mtu(host: Transport, interface: str) -> int:
     return int(text)
 
 
-def prove_tunnel(client: Transport, found: OpenTunnel) -> None:
-    """The far end answers; its largest packet passes, undivided, and one byte more does not. DutError names which."""
-    what = f"tunnel {found.tunnel.kind} from {client.place}"
+def prove_tunnel(client: Transport, tunnel: OpenTunnel) -> None:
+    """Prove that the far end answers, and that packets of the MTU pass unfragmented, but none of a byte more."""
+    what = f"tunnel {tunnel.tunnel.kind} from {client.place}"
     if not ping(client, FAR, _COUNT, _EVERY_S, source=CLIENT).answers:
         raise DutError(f"{what}: none of {_COUNT} echo requests was answered", "see firewalls between its ends")
-    for size, passes in ((found.mtu, True), (found.mtu + 1, False)):
+    for size, passes in ((tunnel.mtu, True), (tunnel.mtu + 1, False)):
         *words, address = ping_argv(FAR, _COUNT, _EVERY_S, 4, CLIENT)
         argv = (*words, "-M", "do", "-s", str(size - _ECHO_BYTES), address)
         done = client.run(argv, ping_limit_s(_COUNT, _EVERY_S))
@@ -169,14 +209,16 @@ def prove_tunnel(client: Transport, found: OpenTunnel) -> None:
 
 @dataclass(frozen=True)
 class Pppoe:
-    """A session that is up. told: what the server says of it. by_itself: the router's own client has dialled."""
+    """A PPPoE session that is up."""
 
     server: PppEnd
     client: PppEnd | None
     told: Mapping[str, Any]
+    """The server's report of it."""
 
     @property
     def by_itself(self) -> bool:
+        """True if the router's own client has dialled in."""
         return self.client is None
 
     @property
@@ -197,23 +239,20 @@ def dialled(
     cpus: Mapping[str, tuple[int, ...]],
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Pppoe | None]:
-    """The session that the config asks for, until the end of the block, which leaves nothing of it; None: it asks for
-    none. cpus: of ``server`` and ``dut``, on which their programs run. DutError where no session comes up.
+    """Open the session that the config asks for, if any; the end of the block leaves nothing of it.
+
+    cpus: of ``server`` and ``dut``, on which their programs run. DutError if no session comes up.
     """
     if not config.dials_in:
         yield None
         return
     ends, own = config.hosts, config.hosts.pppoe
-    user = own.user if own is not None else "trexbench"
-    shared: dict[str, Any] = {
-        "user": user,
-        "secret": own.secret() if own is not None else secrets.token_hex(16),
-        "tun": PPP_INTERFACE,
-    }
+    user, secret = ("trexbench", secrets.token_hex(16)) if own is None else (own.user, own.secret())
+    shared: dict[str, Any] = {"user": user, "secret": secret, "tun": PPP_INTERFACE}
     ours = {one.version: str(one.ip) for one in ends.server.addresses}
     theirs = {one.version: str(one) for one in ends.server.hops}
     six = own is None and 6 in ours and 6 in theirs
-    told = {
+    serves = {
         **shared,
         "interface": ends.server.interface,
         "own": ours[4],
@@ -224,7 +263,7 @@ def dialled(
         **({"ipv6": [ours[6], theirs[6]]} if six else {}),
     }
     with ExitStack() as stack:
-        serving = stack.enter_context(PppEnd("server", server, "server", told))
+        serving = stack.enter_context(PppEnd("server", server, "server", serves))
         serving.wait_listening(_PPP_S)
         client = None
         if own is None:
