@@ -63,9 +63,9 @@ class HeldEnd(HostProgram):
         self.listen_until(lambda: self.ended, 2.0)
         super().close()
 
-    def _wait(self, there: Callable[[], bool], within_s: float, otherwise: str) -> None:
-        self.listen_until(there, within_s)
-        if not there():
+    def _wait(self, reached: Callable[[], bool], within_s: float, otherwise: str) -> None:
+        self.listen_until(reached, within_s)
+        if not reached():
             self.require_running()
             raise DutError(f"{self.place}: {otherwise} within {within_s:g} s{self._why()}", self.remedy)
 

@@ -85,10 +85,10 @@ class HostProgram(ABC):
         except BenchError as error:
             self.fail(str(error))
 
-    def listen_until(self, there: Callable[[], bool], within_s: float) -> None:
-        """Listen until ``there()`` is true or the program has ended, for within_s at most."""
+    def listen_until(self, reached: Callable[[], bool], within_s: float) -> None:
+        """Listen until ``reached()`` is true or the program has ended, for within_s at most."""
         deadline = time.monotonic() + within_s
-        while not there() and not self.ended and (left_s := deadline - time.monotonic()) > 0:
+        while not reached() and not self.ended and (left_s := deadline - time.monotonic()) > 0:
             if select.select([self.running], [], [], left_s)[0]:
                 self.listen()
 

@@ -69,7 +69,7 @@ def run_leg(
     readings, failure = _read_ends(parts, agents)
     if not any(agent.error for agent in agents.values()):
         error = failure or error  # says more than that the other end did not end in time
-    carried = any(stream.payload_bytes for end in readings.values() for one in end for stream in one.streams)
+    carried = any(stream.payload_bytes for end in readings.values() for reading in end for stream in reading.streams)
     if not carried:
         what = f"no payload came from {client.place} to {server.place}"
         raise error or DutError(what, "see whether a route leads there")

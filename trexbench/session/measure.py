@@ -168,10 +168,10 @@ def _require_mtu(request: Request, attestation: Attestation, profiles: Mapping[i
             )
 
 
-def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], plan: Strategy) -> RunResult:
-    attestation, lab, facts = there.attestation, there.lab, there.generator.facts()
+def _begin(request: Request, session: Session, profiles: Mapping[int, Profile], plan: Strategy) -> RunResult:
+    attestation, lab, facts = session.attestation, session.lab, session.generator.facts()
     accelerator = {"accelerator": lab.accelerator} if lab is not None and lab.accelerator else {}
-    header = envelope_of(request, request.mode, {**accelerator, **attestation.to_document()}, _doubts(request, there))
+    header = envelope_of(request, request.mode, {**accelerator, **attestation.to_document()}, _doubts(request, session))
     return RunResult(
         **header | {"simulated": bool(facts["simulated"])},
         command={
@@ -187,21 +187,21 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
         plan=plan,
         profiles={direction: profiles[direction.tx].to_dict() for direction in plan.directions},
         generator=facts | {"lab": dict(lab.placement) if lab else None},
-        over=TrafficPath(request.dut.wan, there.line.by) if there.line is not None else None,
+        over=TrafficPath(request.dut.wan, session.line.by) if session.line is not None else None,
         samples=(),
     )
 
 
-def _doubts(request: Request, there: Session) -> list[RunWarning]:
+def _doubts(request: Request, session: Session) -> list[RunWarning]:
     """Warnings about lab and DUT as they were found, before anything was sent."""
-    attestation, lab = there.attestation, there.lab
+    attestation, lab = session.attestation, session.lab
     warnings = [RunWarning("lab", text) for text in lab.warnings] if lab else []
     if not attestation.attested and not request.sim:
         text = f"the DUT's configuration was neither applied nor read back ({attestation.reason})"
         warnings.append(RunWarning("not-attested", text))
     ignored = dict.fromkeys((*(request.wished.ignored or ()), *(request.dut.plan.ignored or ())))
     warnings += [RunWarning("dut", text) for text in (*attestation.doubts, *ignored)]
-    if there.line is not None:
-        text = f"a WAN of {request.dut.wan}, by {there.line.by}, is in the path: what it drops counts as lost"
+    if session.line is not None:
+        text = f"a WAN of {request.dut.wan}, by {session.line.by}, is in the path: what it drops counts as lost"
         warnings.append(RunWarning("wan", text))
     return warnings

@@ -40,10 +40,10 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         _check_wan(request)
         lab = _lab(request, stack, say)
         generator, clock, simulation = _generator(request, lab, stack, say)
-        attestation, there, line = _configure(request, generator, lab, stack, say)
-        observed: Observed | None = there.observed if there is not None else None
-        again = there is not None and there.unsteady and attestation.attested
-        read_back = there.dut.verify if there is not None and again else None
+        attestation, dut, line = _configure(request, generator, lab, stack, say)
+        observed: Observed | None = dut.observed if dut is not None else None
+        again = dut is not None and dut.unsteady and attestation.attested
+        read_back = dut.dut.verify if dut is not None and again else None
         if simulation is not None:
             observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
         known = None if request.sim else load(name_of_tester(request.dut, request))

@@ -77,7 +77,7 @@ def host_facts() -> dict[str, Any]:
         "hostname": platform.node(),
         "kernel": platform.release(),
         "machine": platform.machine(),
-        "cpu": next((one.partition(":")[2].strip() for one in _lines("/proc/cpuinfo") if "model name" in one), None),
+        "cpu": next((line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if "model name" in line), None),
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "versions": versions,
@@ -100,7 +100,7 @@ def signals_as_exceptions() -> Iterator[Ender]:
     no signal arrives, this does nothing.
     """
     ender = Ender()
-    outer = next((one for one in map(signal.getsignal, ENDING) if isinstance(one, Ender)), None)
+    outer = next((handler for handler in map(signal.getsignal, ENDING) if isinstance(handler, Ender)), None)
     if outer is not None or threading.current_thread() is not threading.main_thread():
         yield outer or ender
         return
@@ -121,7 +121,7 @@ def signals_as_exceptions() -> Iterator[Ender]:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Let a signal end the block at once (all is cleaned up before it), even if foreign code hides it."""
-    ender = next((one for one in map(signal.getsignal, ENDING) if isinstance(one, Ender)), None)
+    ender = next((handler for handler in map(signal.getsignal, ENDING) if isinstance(handler, Ender)), None)
     before = None if ender is None else ender.accept()
     try:
         yield

@@ -160,7 +160,7 @@ def expected_s(request: Request) -> float:
     choose_queues(request.dut, request.rx_queues)
     wish = merged(request.wished, request.dut.plan, DEFAULTS)
     directions = pair_directions(request.ports, request.bidir)
-    return _plan(request, wish, [Offer(one, 1e15, 64.0, 1e12, 1e12, 1e3) for one in directions]).duration_s
+    return _plan(request, wish, [Offer(direction, 1e15, 64.0, 1e12, 1e12, 1e3) for direction in directions]).duration_s
 
 
 def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
@@ -171,9 +171,9 @@ def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
     if wished is not None and not DRIVERS[dut.driver].knows_system:
         raise ConfigError(f"--rx-queues {wished}: driver: {dut.driver} of {dut.name} sets no queues", "leave it out")
     if wished is not None and wished not in dut.offered_queues:
-        there = ", ".join(map(str, dut.offered_queues))
+        offered = ", ".join(map(str, dut.offered_queues))
         raise ConfigError(
-            f"{dut.name} is not measured with {wished} receive queues: its config offers {there}",
+            f"{dut.name} is not measured with {wished} receive queues: its config offers {offered}",
             f"choose one of them, or state rx_queues: in {dut.file}",
         )
     return wished or (dut.rx_queues[0] if dut.rx_queues else None)

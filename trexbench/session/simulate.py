@@ -93,17 +93,22 @@ class TwinDut:
             if self._vpp and clear:
                 self._vpp.clear()
             workers = self._router.workers()
-        queues = sorted((queue for one in workers for queue in one.queues), key=lambda one: (one.port, one.queue))
+        queues = sorted(
+            (queue for worker in workers for queue in worker.queues), key=lambda queue: (queue.port, queue.queue)
+        )
         ports = sorted({queue.port for queue in queues})
         fetched = {port: round(sum(queue.packets for queue in queues if queue.port == port)) for port in ports}
         clock = self._router.spec.clock_hz
         partner = {direction.tx: direction.rx for direction in pair_directions(ports, bidir=True)}
-        cpus = [CpuTime(number, one.time_s, one.busy_clocks / clock, None, clock) for number, one in enumerate(workers)]
+        cpus = [
+            CpuTime(number, worker.time_s, worker.busy_clocks / clock, None, clock)
+            for number, worker in enumerate(workers)
+        ]
         return Observation(
             cpus=() if self._vpp else tuple(cpus),
             ports=tuple(PortCount(port, fetched[port], fetched.get(partner[port])) for port in ports),
-            queues=tuple(QueueCount(one.port, one.queue, round(one.packets)) for one in queues),
-            drops=tuple(DropCount("rx-miss", round(one.drops), one.port, one.queue) for one in queues),
+            queues=tuple(QueueCount(queue.port, queue.queue, round(queue.packets)) for queue in queues),
+            drops=tuple(DropCount("rx-miss", round(queue.drops), queue.port, queue.queue) for queue in queues),
             threads=threads,
             clock_hz=clock if self._vpp else None,
         )
@@ -122,8 +127,8 @@ def simulated(request: Request, say: Callable[[str], None]) -> Iterator[Simulati
         with uninterrupted():  # so that the server's thread takes no signal
             server = StlServer(cast(SimEngine, locked), clock=clock.now)
             server.start()
-        there = ServerAddress(server.host, server.rpc_port, server.pub_port, timeout_s=PATIENCE_S, tries=TRIES)
-        yield Simulation(clock, there, TwinDut(request.dut, router, locked))
+        address = ServerAddress(server.host, server.rpc_port, server.pub_port, timeout_s=PATIENCE_S, tries=TRIES)
+        yield Simulation(clock, address, TwinDut(request.dut, router, locked))
     finally:
         with uninterrupted():  # else the thread would go on while the interpreter ends
             if server is not None:

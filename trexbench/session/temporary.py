@@ -22,8 +22,8 @@ BUFFER_SYSCTLS = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 class Temporary:
     """Changes of one host, which are undone at the end of the block, the last one first."""
 
-    def __init__(self, there: ConnectedDut) -> None:
-        self._there, self._identity = there, ""
+    def __init__(self, host: ConnectedDut) -> None:
+        self._host, self._identity = host, ""
         self._made: list[Entry] = []
 
     def __enter__(self) -> Temporary:
@@ -38,12 +38,12 @@ class Temporary:
 
     def make(self, change: Change) -> None:
         """Make a change; DutError if one of its commands fails, which is undone with the rest."""
-        self._identity = self._identity or self._there.dut.identity()
-        entry = Entry(self._identity, self._there.transport.place, change)
-        self._there.journal.add(entry)
+        self._identity = self._identity or self._host.dut.identity()
+        entry = Entry(self._identity, self._host.transport.place, change)
+        self._host.journal.add(entry)
         self._made.append(entry)
         for command in change.do:
-            run(self._there.transport, command)
+            run(self._host.transport, command)
 
     def undo(self) -> None:
         """Undo all changes; DutError names those that could not be undone, which the journal keeps."""
@@ -52,11 +52,11 @@ class Temporary:
             entry = self._made.pop()
             try:
                 for command in entry.change.undo:
-                    run(self._there.transport, command)
+                    run(self._host.transport, command)
             except DutError as error:
                 failed.append(f"{entry.change.what}: {error}")
                 continue
-            self._there.journal.remove(entry)
+            self._host.journal.remove(entry)
         if failed:
             raise DutError(f"not everything was restored: {'; '.join(failed)}", "trexbench dut revert")
 

@@ -121,7 +121,7 @@ class Watcher:
     def _left_s(self, samples: Sequence[Sample]) -> float:
         """Seconds left in the current hold or trial."""
         last = samples[-1]
-        before = (one for one in reversed(samples) if (one.phase, one.trial) != (last.phase, last.trial))
+        before = (sample for sample in reversed(samples) if (sample.phase, sample.trial) != (last.phase, last.trial))
         return next(before, samples[0]).t_s + self._plan.length_s(last.phase) - last.t_s
 
     def _read_aside(self, moment: Moment, sample: Sample) -> None:

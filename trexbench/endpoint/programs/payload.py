@@ -172,14 +172,14 @@ class Carrier:
                     raise refusal(state, control)
                 break
             if self.wake in ready:
-                broken = next(one for one in self.streams if one.error)
+                broken = next(stream for stream in self.streams if stream.error)
                 raise ProgramFailure(
                     f"stream {broken.number} broke off ({broken.error})", "see what the other end says"
                 )
             if omitting and elapsed >= omit_s:
                 omitting = False
-                for one in self.streams:
-                    one.omitted_bytes, one.omitted_retransmits = one.bytes, one.retransmits()
+                for stream in self.streams:
+                    stream.omitted_bytes, stream.omitted_retransmits = stream.bytes, stream.retransmits()
             if ends_s is not None and elapsed >= ends_s:
                 break
             if time.monotonic() - said_at >= interval_s:
@@ -201,27 +201,27 @@ class Carrier:
         share = {"cpu_util_user": 100 * times.user / elapsed, "cpu_util_system": 100 * times.system / elapsed}
         zeros = dict.fromkeys(("jitter", "errors", "omitted_errors", "packets", "omitted_packets", "start_time"), 0)
         streams = []
-        for one in self.streams:
-            resent = one.retransmits() - one.omitted_retransmits if one.sends else -1
-            count = {"id": one.id, "bytes": one.bytes - one.omitted_bytes, "retransmits": resent}
+        for stream in self.streams:
+            resent = stream.retransmits() - stream.omitted_retransmits if stream.sends else -1
+            count = {"id": stream.id, "bytes": stream.bytes - stream.omitted_bytes, "retransmits": resent}
             streams.append(dict(zeros, **count, end_time=seconds))
         return dict(
             share,
             cpu_util_total=sum(share.values()),
-            sender_has_retransmits=1 if any(one.sends for one in self.streams) else -1,
+            sender_has_retransmits=1 if any(stream.sends for stream in self.streams) else -1,
             congestion_used=congestion_of(self.streams),
             streams=streams,
         )
 
     def close(self) -> None:
         self.stopping = True
-        for one in self.streams:
+        for stream in self.streams:
             with contextlib.suppress(OSError):
-                one.sock.shutdown(socket.SHUT_RDWR)
+                stream.sock.shutdown(socket.SHUT_RDWR)
         for thread in self.threads:
             thread.join(1)
-        for one in self.streams:
-            one.sock.close()
+        for stream in self.streams:
+            stream.sock.close()
 
 
 def congestion_of(streams: list[PayloadStream]) -> str:

@@ -249,8 +249,8 @@ def dialled(
     ends, own = config.hosts, config.hosts.pppoe
     user, secret = ("trexbench", secrets.token_hex(16)) if own is None else (own.user, own.secret())
     shared: dict[str, Any] = {"user": user, "secret": secret, "tun": PPP_INTERFACE}
-    ours = {one.version: str(one.ip) for one in ends.server.addresses}
-    theirs = {one.version: str(one) for one in ends.server.hops}
+    ours = {address.version: str(address.ip) for address in ends.server.addresses}
+    theirs = {hop.version: str(hop) for hop in ends.server.hops}
     six = own is None and 6 in ours and 6 in theirs
     serves = {
         **shared,
@@ -259,7 +259,7 @@ def dialled(
         "peer": theirs[4],
         "service": own.service if own is not None else "",
         "cpus": cpus["server"][:1],
-        "routes": [str(one.network) for one in ends.client.addresses if six or one.version == 4],
+        "routes": [str(address.network) for address in ends.client.addresses if six or address.version == 4],
         **({"ipv6": [ours[6], theirs[6]]} if six else {}),
     }
     with ExitStack() as stack:
