@@ -31,7 +31,7 @@ def test_what_is_not_known_is_marked_and_nothing_is_overwritten(tmp_path: Path) 
     assert "change-me" in done.stdout and not list(tmp_path.glob("dut_configs/*"))
     written = trexbench(tmp_path, "dut", "new", "draft", "--driver", "linux")
     checked = trexbench(tmp_path, "dut", "check", "draft")
-    told = "change-me: `dut new` could not find it out: write here what it is"
+    told = "change-me: `dut new` could not find this out: write the value here"
     assert written.returncode == 0 and f"transport.host: {told}" in written.stderr
     lines = checked.stdout.splitlines()
     assert checked.returncode == 2 and len(lines) == 3 and f"draft.yaml:5: transport.host: {told}" in lines[0]

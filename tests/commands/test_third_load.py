@@ -102,7 +102,7 @@ def test_its_suite_is_measured_and_judged_at_night(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ("modes: [64b]", "modes: var2-64b is no mode of method: dns: name such as a.test"),
+        ("modes: [64b]", "modes: var2-64b is no mode of method: dns: name modes such as a.test"),
         ("modes: [a.test]\ndns: {hold: long}", "dns.hold: duration 'long' not understood"),
         ("modes: [a.test]\ndirections: [uni]", "directions: does not fit method: dns"),
     ],

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from wire import lacks_pppoe
 
+from trexbench.config.lab import LabEndpoints
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
-from trexbench.config.settings import LabEndpoints
 from trexbench.core.errors import DutError, LabError, TesterBusy
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.endpoints import endpoint_wanted

@@ -21,9 +21,9 @@ import pytest
 from labs import document, lab_up, write_lab
 from tools import trexbench
 
+from trexbench.config.lab import LabEndpoints
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
-from trexbench.config.settings import LabEndpoints
 from trexbench.core.tcp.model import Leg, TcpPlan, Way
 from trexbench.dut.apply import revert
 from trexbench.dut.endpoints import router_wanted

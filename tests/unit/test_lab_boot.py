@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from trexbench.config.lab import ConsoleLogin, LabVm
 from trexbench.config.lookup import load_dut
-from trexbench.config.vm import ConsoleLogin, LabVm
 from trexbench.core.errors import LabError
 from trexbench.lab import LabSpec, boot, net
 from trexbench.lab.boot import Dialogue

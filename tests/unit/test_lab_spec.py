@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trexbench.config.lab import LabConfig
 from trexbench.config.lookup import load_dut
-from trexbench.config.model import LabConfig
 from trexbench.core.errors import ConfigError, LabError
 from trexbench.host.files import mask
 from trexbench.lab import Lab, LabSpec, down, host, place, server, state, status

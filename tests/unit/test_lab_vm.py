@@ -19,10 +19,10 @@ from sshd import eventually
 from tools import ROOT
 
 from trexbench.config.endpoints import TransportConfig
+from trexbench.config.lab import ConsoleLogin, LabVm
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.schema import dut_of
-from trexbench.config.vm import ConsoleLogin, LabVm
 from trexbench.core.errors import ConfigError, DutError, LabError, NoInterface
 from trexbench.dut import Wanted
 from trexbench.lab import LabSpec, Placement, RunningLab, image, state, vm, vppimage

@@ -227,7 +227,7 @@ def read(folder: Path, text: str) -> Any:
 
 
 def test_a_wan_host_serves_a_router_of_any_kind(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"driver none can set none: .*or name a wan_host:"):
+    with pytest.raises(ConfigError, match=r"driver none cannot set one: .*or name a wan_host:"):
         read(tmp_path, BASE)
     config = read(tmp_path, BASE + HOST)
     carrier = carrier_of(config)

@@ -189,5 +189,5 @@ def test_a_wan_that_is_asked_for_replaces_that_of_the_config() -> None:
     wan = parse_wan("20ms,500mbit")
     made = make_request("ramp", Case("lab-linux", "var2-64b", wan=wan), PlanDefaults(), Setup())
     assert made.dut.wan == wan and line_rate_bps(made.dut, Direction(0, 1), {0: 10e9, 1: 10e9}) == 500e6
-    with pytest.raises(ConfigError, match="driver pfsense can set none"):
+    with pytest.raises(ConfigError, match="driver pfsense cannot set one"):
         make_request("ramp", Case("netgate-pfsense", "var2-64b", wan=wan), PlanDefaults(), Setup())

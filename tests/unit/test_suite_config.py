@@ -62,7 +62,7 @@ def test_everything_a_suite_may_say(tmp_path: Path) -> None:
         ("- lab-linux", "- netgate-vpp", ("mine.yaml:4", "line 3 already")),
         ("- lab-linux", "- netgate-vpp.yaml", ("mine.yaml:4", "line 3 already")),
         ("[1, 3]", "[1, 4]", ("mine.yaml:4: duts[1].rx_queues", "offers 1, 2, 3")),
-        ("[1, 3]", "[]", ("mine.yaml:4: duts[1].rx_queues", "name one number at least")),
+        ("[1, 3]", "[]", ("mine.yaml:4: duts[1].rx_queues", "name at least one number")),
         ("[64b, var2-imix]", "[64bb]", ("mine.yaml:5: modes[0]", "did you mean 64b?")),
         ("[64b, var2-imix]", "[64b, var2-64b]", ("mine.yaml:5: modes[1]", "already")),
         ("[64b, var2-imix]", "[]", ("mine.yaml:5: modes", "no mode")),
@@ -89,7 +89,7 @@ TCP = "method: tcp\nduts: [raspberry-pi]\n"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (f"{TCP}modes: [var2-64b]\n", "var2-64b is no mode of method: tcp: name such as reverse-ipv4"),
+        (f"{TCP}modes: [var2-64b]\n", "var2-64b is no mode of method: tcp: name modes such as reverse-ipv4"),
         (TCP, "'modes' is missing: name those of the suite, or of raspberry-pi"),
         (f"{TCP}modes: [forward-ipv4]\ndirections: [uni]\n", "directions: does not fit method: tcp"),
         ("duts: [lab-linux]\nmodes: [forward-ipv4]\ndirections: [uni]\n", "forward-ipv4 is no mode of method: ramp"),
@@ -165,7 +165,7 @@ def test_a_suites_own_duts_variants_and_time_give_way() -> None:
     assert (suite.tcp.time, suite.tcp.interval) == (20.0, 2.0)
     same = read_suite(file, None, Instead(variant=("firewall",)))
     assert {cell.variant for cell in same.cells} == {"firewall"} and same.tcp.time == 900
-    with pytest.raises(ConfigError, match=r"--time is for suites of TCP, and netgate-6100 is none"):
+    with pytest.raises(ConfigError, match=r"--time is for TCP suites only, and netgate-6100 is none"):
         read_suite(SUITES.find("netgate-6100"), None, Instead(time=20.0))
     with pytest.raises(ConfigError, match="no variant 'nosuch'"):
         read_suite(file, None, Instead(dut=("lab-linux",), variant=("nosuch",)))

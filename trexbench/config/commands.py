@@ -14,10 +14,10 @@ from .readers import list_of, section
 from .yamltree import Value
 
 TESTER_MAC = re.compile(r"\{mac ([0-9]+)\}")
-"""In words, lines and patterns: the MAC of this port of the tester."""
+"""Placeholder in words, lines and patterns for the MAC of this port of the tester."""
 _LONGEST = 1000
 Argvs = tuple[tuple[str, ...], ...]
-"""Commands in their order, each as its words; a line of a CLI is one word."""
+"""Commands in order, each as its words; a line of a CLI is one word."""
 
 
 def _word(value: Value) -> str:
@@ -28,7 +28,7 @@ def _word(value: Value) -> str:
 
 
 def commands(value: Value) -> Argvs:
-    """The words of a command, as in [ip, link, show]; a list of such lists; or lines of a CLI."""
+    """Read the words of a command, as in [ip, link, show]; a list of such lists; or lines of a CLI."""
     if isinstance(value.raw, str):
         lines = [line.strip() for line in value.raw.splitlines() if line.strip()]
         return tuple((_word(Value(value.file, value.line, value.key, line)),) for line in lines or [""])
@@ -40,15 +40,15 @@ def commands(value: Value) -> Argvs:
 
 
 def command(value: Value) -> tuple[str, ...]:
-    """One command, as its words or as a line of a CLI."""
-    found = commands(value)
-    if len(found) > 1:
+    """Read one command, as its words or as a line of a CLI."""
+    first, *others = commands(value)
+    if others:
         raise ConfigError("more than one command", "name one")
-    return found[0]
+    return first
 
 
 def pattern(*groups: int) -> Callable[[Value], str]:
-    """A regular expression with so many groups."""
+    """Reader of a regular expression with one of these numbers of groups; none given: any number."""
 
     def read(value: Value) -> str:
         count, _ = named_groups(value.text())
@@ -60,7 +60,7 @@ def pattern(*groups: int) -> Callable[[Value], str]:
 
 
 def cpu_pattern(value: Value) -> str:
-    """A regular expression for one CPU's times: named groups busy..., idle..., packet..., and cpu."""
+    """Read a regular expression for one CPU's times, with groups named busy..., idle..., packet..., and cpu."""
     _, names = named_groups(value.text())
     if not all(any(name.startswith(kind) for name in names) for kind in ("busy", "idle")):
         raise ConfigError("a CPU's times have no group busy or none idle", r"write (?P<busy>\d+) and (?P<idle>\d+)")
@@ -69,68 +69,81 @@ def cpu_pattern(value: Value) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """One setting. check: shows whether it is made, which it is where ``matches`` is found in what is printed.
-
-    undo: run by revert where apply ran ``run``. undone_if: words in its output that mean that nothing was left to undo.
-    lasts: outlives a restart of the DUT. timeout_s: of each of its
-    commands.
-    """
+    """A setting of the DUT."""
 
     what: Annotated[str, _word]
+    """Name of the setting, for messages."""
     run: Annotated[Argvs, commands]
+    """Commands that make the setting."""
     check: Annotated[tuple[str, ...], command]
+    """Command that shows the setting."""
     matches: Annotated[str, pattern()]
+    """Pattern found in the check's output if and only if the setting is made."""
     undo: Annotated[Argvs, commands]
+    """Commands by which revert undoes ``run``."""
     undone_if: Annotated[str | None, _word] = None
+    """Words in the output of ``undo`` that mean that nothing was left to undo."""
     lasts: Annotated[bool, r.boolean] = False
+    """True if the setting outlives a restart of the DUT."""
     timeout_s: Annotated[float, r.seconds, "timeout"] = 15.0
+    """Longest time of each of its commands."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Something to read back: the pattern's first group, or all of it, is the fact that is attested."""
+    """A fact to read back and attest."""
 
     what: Annotated[str, _word]
+    """Name of the fact, for messages."""
     run: Annotated[tuple[str, ...], command]
     matches: Annotated[str, pattern()]
+    """Pattern whose first group, or whole match, is the fact."""
 
 
 @dataclass(frozen=True)
 class PacketPatterns:
-    """Packets of the interface that faces the tester's port, as totals."""
+    """Totals of the packets of an interface."""
 
     port: Annotated[int, r.integer(0, 127)]
+    """Tester's port that the interface faces."""
     rx: Annotated[str | None, pattern(1)] = None
     tx: Annotated[str | None, pattern(1)] = None
 
 
 @dataclass(frozen=True)
 class DropPattern:
-    """A total of lost frames. name: says by rx or tx at which end of an interface. port: None for the whole DUT."""
+    """A total of lost frames."""
 
     name: Annotated[str, _word]
+    """Name of the counter; rx or tx in it says at which end of an interface it counts."""
     matches: Annotated[str, pattern(1)]
     port: Annotated[int | None, r.integer(0, 127)] = None
+    """Tester's port that the interface faces; None: the total is the whole DUT's."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """A command, and the counters in what it prints. time: the DUT's clock, in seconds; cpus: see cpu_pattern."""
+    """A command, and patterns of the counters in its output."""
 
     run: Annotated[tuple[str, ...], command]
     packets: Annotated[tuple[PacketPatterns, ...], list_of("port", section(PacketPatterns, "packets of a port"))] = ()
     drops: Annotated[tuple[DropPattern, ...], list_of("counter", section(DropPattern, "a drop counter"))] = ()
     cpus: Annotated[str | None, cpu_pattern] = None
+    """Pattern of one CPU's times, with groups named busy..., idle..., packet..., and cpu."""
     time: Annotated[str | None, pattern(1)] = None
+    """Pattern of the DUT's clock, in seconds."""
 
 
 @dataclass(frozen=True)
 class CommandsSettings:
-    """identity: what changes when the DUT restarts. clock_hz: of its CPUs. tick_s: the unit of their times."""
+    """Commands that set the DUT up, read it back and count."""
 
     apply: Annotated[tuple[Step, ...], list_of("step", section(Step, "a step"))] = ()
     verify: Annotated[tuple[Probe, ...], list_of("reading", section(Probe, "a reading"))] = ()
     counters: Annotated[tuple[Counters, ...], list_of("command", section(Counters, "counters"))] = ()
     identity: Annotated[Probe | None, section(Probe, "an identity")] = None
+    """Fact that changes whenever the DUT restarts."""
     clock_hz: Annotated[float | None, r.clock, "clock"] = None
+    """Clock rate of its CPUs."""
     tick_s: Annotated[float, r.seconds, "tick"] = 0.01
+    """Unit of the CPUs' times."""

@@ -1,4 +1,4 @@
-"""A DUT config to begin with: what is known is filled in, what is not is marked, and each line says what it is for."""
+"""Draft of a DUT config: known values are filled in, others are marked, and every line is explained."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from .yamltree import parse
 
 TEMPLATE = Path(__file__).with_name("draft.yaml.jinja")
 UNKNOWN = "change-me"
-"""In the place of what nobody told; a config with it can be read, and `dut check` refuses it."""
+"""Placeholder for an unknown value; a config with it can be read, but `dut check` refuses it."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """Parts of a draft. interfaces: of the DUT, in the order of the tester's ports. there: all that it has;
-    free: those without an address, of which the first are taken where ``interfaces`` names none.
-
-    macs: of the tester's ports, where they are known. queues: receive queues that an interface can have. ipv6: with
-    addresses and routes of both families.
-    """
+    """Values of a draft."""
 
     driver: str
     host: str = UNKNOWN
     user: str | None = None
     interfaces: Sequence[str] = ()
+    """Interfaces of the DUT, in the order of the tester's ports; empty: the first free ones."""
     there: Sequence[str] = ()
+    """All interfaces that the DUT has."""
     free: Sequence[str] = ()
+    """Interfaces without an address."""
     tester_ports: Sequence[int] = (0, 1)
     macs: Mapping[int, str] = field(default_factory=dict)
+    """Known MACs of the tester's ports."""
     speed: str | None = None
     queues: int | None = None
+    """Largest number of receive queues of an interface."""
     server: str | None = None
     rpc_port: int | None = None
     pub_port: int | None = None
     ipv6: bool = False
+    """True for addresses and routes of both families."""
 
     def read(self, path: Path) -> DutConfig:
-        """The draft as a config; ConfigError where something that was told cannot be in one."""
+        """Read the draft as a config; ConfigError for a value that cannot be in one."""
         return dut_of(path, self.text())
 
     def text(self) -> str:
@@ -63,9 +64,9 @@ class Draft:
 
 
 def find_unknown(config: DutConfig) -> list[ConfigError]:
-    """One for each value that `dut new` could not find and nobody has filled in since."""
+    """Return an error for each value that `dut new` did not know and that is still missing."""
     return [
-        one.wrong(f"{one.text()}: `dut new` could not find it out", "write here what it is")
-        for one in parse(config.file, config.text).texts()
-        if one.text().startswith(UNKNOWN)
+        value.wrong(f"{value.text()}: `dut new` could not find this out", "write the value here")
+        for value in parse(config.file, config.text).texts()
+        if value.text().startswith(UNKNOWN)
     ]

@@ -16,31 +16,33 @@ from .readers import Address, Interface, section
 from .yamltree import Value
 
 PPP_INTERFACE = "tbppp0"
-"""Name of a PPPoE session's interface, on the server and on a DUT that trexbench dials from."""
+"""Name of a PPPoE session's interface, on the server and on a DUT on which trexbench dials in."""
 _WORD = r"[A-Za-z0-9][A-Za-z0-9@._-]*"
 
 
 @dataclass(frozen=True)
 class TransportConfig:
-    """Way to reach a host: a DUT, or an endpoint of TCP tests.
-
-    type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt behind ssh; ``console``, of
-    a lab's virtual machine (namespace: its name); or UNREACHED.
-    host: or a name of the user's ssh config, which also decides user and port where they are None. platform: netmiko's
-    name. password_env, password_file: where the password of ``cli`` is; key_file: a key. refusal: a pattern of what the
-    device prints when it refuses a command, which has no exit code there.
-    """
+    """Access to a host: a DUT, or an endpoint of TCP tests."""
 
     type: Annotated[str, r.choice("netns", "local", "ssh", "cli", "console")]
+    """``netns``: a namespace. ``local``: this machine. ``ssh``: a shell on a host. ``cli``: a prompt behind ssh.
+    ``console``: that of a lab's virtual machine."""
     namespace: Annotated[str | None, r.namespace] = None
+    """Name of the namespace, or of the lab's virtual machine."""
     host: Annotated[str | None, r.host] = None
+    """Address, or a name of your ssh config, which also decides user and port where they are not given."""
     user: Annotated[str | None, r.user] = None
     port: Annotated[int | None, r.integer(1, 65535)] = None
     platform: Annotated[str | None, r.platform] = None
+    """Platform by netmiko's name, for ``cli``."""
     password_env: Annotated[str | None, r.variable] = None
+    """Environment variable with the password, for ``cli``."""
     password_file: Annotated[str | None, r.path] = None
+    """File with the password, for ``cli``."""
     key_file: Annotated[str | None, r.path] = None
+    """File with an ssh key, for ``cli``."""
     refusal: Annotated[str | None, pattern()] = None
+    """Pattern of what the device prints when it refuses a command, since commands at a prompt have no exit code."""
 
 
 @dataclass(frozen=True)
@@ -77,37 +79,35 @@ def _two(value: Value) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class WanHost:
-    """A Linux host in the path that makes the WAN in the DUT's place: a bridge, set up by hand.
-
-    interfaces: the two that the path goes through, each of which delays what leaves by it.
-    """
+    """A Linux host in the path that makes the WAN in the DUT's place: a bridge, set up by hand."""
 
     transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
     interfaces: Annotated[tuple[str, ...], _two]
+    """Both interfaces of the path, each of which delays the frames that it sends."""
 
 
 @dataclass(frozen=True)
 class PppoeConfig:
-    """Credentials of a router that dials in to the server, the provider. secret_env: the environment variable with its
-    secret. service: a name that it may ask for; empty: it asks for none.
-    """
+    """Credentials of a router that dials in to the server, the provider."""
 
     user: Annotated[str, r.pattern(_WORD, "a user's name", "router@provider")]
     secret_env: Annotated[str, r.variable]
+    """Environment variable with its secret."""
     service: Annotated[str, r.pattern(_WORD, "a service's name", "internet")] = ""
+    """Service name that it may ask for; empty: it asks for none."""
 
     def secret(self) -> str:
-        """ConfigError where the environment has none."""
+        """Return the secret; ConfigError where the environment has none."""
         secret = os.environ.get(self.secret_env, "")
         if not secret:
-            what = f"the environment has no {self.secret_env}, the secret that the router dials in with"
+            what = f"the environment has no {self.secret_env}, the secret with which the router dials in"
             raise ConfigError(what, f"export {self.secret_env}=...")
         return secret
 
 
 @dataclass(frozen=True)
 class End:
-    """An interface and its addresses, of each family one at most."""
+    """An interface and its addresses, at most one per family."""
 
     interface: Annotated[str, r.interface]
     addresses: Annotated[tuple[Interface, ...], r.interface_addresses, "address"]
@@ -115,36 +115,36 @@ class End:
 
 @dataclass(frozen=True)
 class EndpointConfig(End):
-    """One host, and its cable to the DUT.
-
-    dut: the other end of the cable, which a driver that knows Linux configures; its addresses are this host's next
-    hop. gateway: the next hop of a router that is taken as it is. bypass: this host's end of a cable that leads to the
-    other host and not through the DUT. cpus: on which its programs run; none: any.
-    """
+    """A host, and its cable to the DUT."""
 
     transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
     dut: Annotated[End | None, section(End, "the DUT's side")] = None
+    """DUT's end of the cable, which a driver that knows Linux configures; its addresses are this host's next hops."""
     gateway: Annotated[tuple[Address, ...], r.addresses] = ()
+    """Next hop at a router that is taken as it is."""
     bypass: Annotated[End | None, section(End, "a bypass")] = None
+    """This host's end of a cable that leads to the other host without the DUT."""
     cpus: Annotated[tuple[int, ...], r.integers(0, 4095)] = ()
+    """CPUs on which its programs run; empty: any."""
 
     @property
     def hops(self) -> tuple[Address, ...]:
-        """Its next hop to the other host, of each family one."""
+        """Next hop to the other host, one per family."""
         return tuple(one.ip for one in self.dut.addresses) if self.dut is not None else self.gateway
 
 
 @dataclass(frozen=True)
 class EndpointsConfig:
-    """client: opens the connections; server: accepts them. tunnel: in the words of parse_tunnel.
-
-    pppoe: the router dials in to the server by itself; None: it does not.
-    """
+    """Hosts of TCP tests."""
 
     client: Annotated[EndpointConfig, section(EndpointConfig, "an endpoint")]
+    """Host that opens the connections."""
     server: Annotated[EndpointConfig, section(EndpointConfig, "an endpoint")]
+    """Host that accepts the connections."""
     tunnel: Annotated[str, tunnel] = NO_TUNNEL
+    """Tunnel as written for --tunnel: wireguard, or 6in4,dut-server."""
     pppoe: Annotated[PppoeConfig | None, section(PppoeConfig, "PPPoE")] = None
+    """Credentials of a router that dials in to the server by itself; None: it does not."""
 
     @property
     def roles(self) -> Iterator[tuple[str, EndpointConfig, EndpointConfig]]:
@@ -154,15 +154,14 @@ class EndpointsConfig:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """IP versions that can be tested: 4, 6 or both, by the client's addresses; only IPv4 where the router dials in
-        by itself, and inside a tunnel that does not run between DUT and server."""
+        """IP versions of the client's addresses, ascending; only IPv4 inside a PPPoE session or an opened tunnel."""
         if self.pppoe is not None or self.through.is_opened:
             return (4,)
         return tuple(sorted({own.version for own in self.client.addresses}))
 
     @property
     def sides(self) -> tuple[End, ...]:
-        """The DUT's interfaces towards them, each once, with all of its addresses."""
+        """The DUT's interfaces towards the endpoints, each once, with all of its addresses."""
         merged: dict[str, tuple[Interface, ...]] = {}
         for one in (self.client.dut, self.server.dut):
             if one is not None:
@@ -179,12 +178,12 @@ class EndpointsConfig:
 
     @property
     def through(self) -> Tunnel:
-        """The tunnel that is asked for."""
+        """Parsed tunnel."""
         return parse_tunnel(self.tunnel)
 
     @property
     def no_tunnel(self) -> tuple[str, str] | None:
-        """Reason why the requested tunnel is impossible, and the remedy; None: it is possible."""
+        """Reason why the tunnel is impossible, and the remedy; None: it is possible."""
         between = self.through.between
         if self.through.kind == NO_TUNNEL:
             return None
@@ -201,5 +200,5 @@ class EndpointsConfig:
 
 
 def lab_namespace(prefix: str, role: str) -> str:
-    """Name of a lab's namespace, by who is in it: tester, dut, client or server."""
+    """Name the namespace of a lab for this role: tester, dut, client or server."""
     return f"{prefix}-{role}"

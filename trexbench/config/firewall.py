@@ -1,4 +1,4 @@
-"""Firewalls of a variant: a word for one that trexbench writes itself, or a file with rules that are read and checked.
+"""Firewalls of variants: a word for one that trexbench writes itself, or a file of rules that is read and checked.
 
 A file is what ``nft list table inet trexbench`` prints: all of its rules are in a table of trexbench's own.
 """
@@ -31,11 +31,10 @@ class RulesFile:
     """A file of rules."""
 
     file: Path
-    """Its path."""
     digest: str
     """SHA-256 of its text."""
     body: str
-    """The inside of its table, without comments."""
+    """Contents of its table, without comments."""
     rules: Mapping[str, int]
     """Number of rules by chain."""
 
@@ -45,19 +44,19 @@ class Firewall:
     """A firewall that a variant asks for."""
 
     name: str = NONE
-    """One of WORDS, or as the config names the file."""
+    """One of WORDS, or the file's name in the config."""
     file: RulesFile | None = None
-    """Its rules; None for a word."""
+    """Rules; None for a word."""
 
 
 def shipped() -> tuple[str, ...]:
-    """The names of the rule sets that trexbench brings along."""
+    """Return the names of the rule sets that trexbench ships."""
     return tuple(sorted({path.stem for path in _SHIPPED.glob("*.nft")}))
 
 
 @r.takes(anyOf=[{"enum": [*WORDS, *shipped()]}, {"type": "string"}])
 def firewall(value: Value) -> Firewall:
-    """A word, the name of a rule set that is shipped, or a file beside the config."""
+    """Read a word, the name of a shipped rule set, or a file beside the config."""
     raw = value.text()
     if raw in WORDS:
         return Firewall(raw)
@@ -71,20 +70,20 @@ def firewall(value: Value) -> Firewall:
 
 
 def read_rules(path: Path) -> RulesFile:
-    """The rules of a file; ConfigError, with its line, for what would reach beyond trexbench's own table."""
+    """Read a file of rules; ConfigError, with its line, for any that reaches beyond trexbench's own table."""
     text = read_text(path, "firewall")
     if re.search(r"^\*[a-z]+\s*$", text, re.MULTILINE):
-        remedy = f"translate them with iptables-restore-translate -f, and write all in table inet {TABLE} {{ ... }}"
-        raise ConfigError(f"{path}: rules of iptables are not taken any more", remedy)
+        remedy = f"translate them with iptables-restore-translate -f, and put all into table inet {TABLE} {{ ... }}"
+        raise ConfigError(f"{path}: iptables rules are no longer supported", remedy)
     tokens = [token for token in _TOKENS.findall(text) if not token.startswith("#")]
-    rules = _rules(path, tokens)
+    rules = _count_rules(path, tokens)
     plain = "".join(tokens)
     body = plain[plain.index("{") + 1 : plain.rindex("}")].strip("\n")
     return RulesFile(path, sha256(text.encode()).hexdigest(), body, rules)
 
 
-def _rules(path: Path, tokens: list[str]) -> dict[str, int]:
-    """Count the rules of each chain, as the kernel will list them; ConfigError for anything beside the one table."""
+def _count_rules(path: Path, tokens: list[str]) -> dict[str, int]:
+    """Count the rules of each chain as the kernel will list them; ConfigError for anything outside the table."""
     opened, statement, line, rules, closed = list[str](), "", 1, dict[str, int](), False
 
     def wrong(what: str) -> ConfigError:
@@ -108,7 +107,7 @@ def _rules(path: Path, tokens: list[str]) -> dict[str, int]:
             statement = ""
             if token == "}":
                 if not opened:
-                    raise wrong("a brace too many is closed")
+                    raise wrong("a closing brace too many")
                 opened.pop()
                 closed = not opened
         else:
@@ -117,5 +116,5 @@ def _rules(path: Path, tokens: list[str]) -> dict[str, int]:
             statement += " " if token in ("\n", "\\\n") else token
         line += token.count("\n")
     if opened or statement.strip() or not closed:
-        raise wrong("a table is not complete")
+        raise wrong("the table is incomplete")
     return rules

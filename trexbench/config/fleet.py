@@ -1,4 +1,4 @@
-"""``fleet.yaml``: testers, DUTs, and what is wired to what."""
+"""``fleet.yaml``: testers, DUTs, and the cables between them."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ _ADDRESS_FORM = rf"(?:tls|tcp)://(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:.]+\]):
 _ADDRESS = r.pattern(_ADDRESS_FORM, "a scheduler's address", "tls://fleet.example.net:8786", 200)
 CERTIFICATES_ENV = "TREXBENCH_FLEET_CERTIFICATES"
 CERTIFICATE_FILES = ("ca.pem", "cert.pem", "key.pem")
-"""Files of certificates: of who may join, and this machine's own with its key."""
+"""Certificate of the authority that decides who may join, and this machine's certificate and key."""
 INSECURE = "whoever reached the scheduler of its fleet could have changed it: --insecure, without certificates"
 
 MOST_LOCAL, LOCAL_LEASE_S = 64, 10.0
-"""Simulated testers on this machine at most, and the length of their leases."""
+"""Largest number of simulated testers on this machine, and the length of their leases."""
 HERE = Path("fleet.yaml")
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Address of the fleet's scheduler. certificates: the directory of CERTIFICATE_FILES; None: no TLS."""
+    """Address of the fleet's scheduler."""
 
     address: str
     certificates: Path | None
+    """Directory of CERTIFICATE_FILES; None: no TLS."""
     is_insecure: bool
 
     @property
@@ -53,86 +54,85 @@ class Cluster:
 
 
 def address_of(option: str, text: str) -> str:
-    """Return the scheduler's address that this option names; ConfigError for what is none."""
+    """Return the text of this option; ConfigError unless it is a scheduler's address."""
     if len(text) > 200 or not re.fullmatch(_ADDRESS_FORM, text):
         raise ConfigError(f"{option} {text[:40]!r} is no scheduler's address", "write it as tls://HOST:8786")
     return text
 
 
 def make_cluster(address: str, certificates: str | None, insecure: bool) -> Cluster:
-    """ConfigError unless there are certificates, it is on this machine, or the user wants it insecure."""
-    encrypted, folder = address.startswith("tls://"), certificates or os.environ.get(CERTIFICATES_ENV)
-    found = Cluster(address, Path(folder).expanduser() if encrypted and folder else None, False)
-    if encrypted:
-        if found.certificates is None:
-            where = f"name their directory: certificates: in fleet.yaml, or {CERTIFICATES_ENV}"
-            raise ConfigError(f"{address} needs certificates", where)
+    """Make the cluster; ConfigError unless it has certificates, is on this machine, or the user accepts the risk."""
+    if address.startswith("tls://"):
+        folder = certificates or os.environ.get(CERTIFICATES_ENV)
+        if not folder:
+            remedy = f"name their directory: certificates: in fleet.yaml, or {CERTIFICATES_ENV}"
+            raise ConfigError(f"{address} needs certificates", remedy)
+        place = Path(folder).expanduser()
         for name in CERTIFICATE_FILES:
-            if not os.access(found.certificates / name, os.R_OK):
-                raise ConfigError(
-                    f"{found.certificates / name} cannot be read", f"it takes {', '.join(CERTIFICATE_FILES)}"
-                )
-        return found
-    if found.is_loopback:
-        return found
+            if not os.access(place / name, os.R_OK):
+                raise ConfigError(f"{place / name} cannot be read", f"it takes {', '.join(CERTIFICATE_FILES)}")
+        return Cluster(address, place, False)
+    cluster = Cluster(address, None, False)
+    if cluster.is_loopback:
+        return cluster
     if not insecure:
         remedy = "write tls:// and make certificates, or add --insecure"
         raise ConfigError(f"whoever reaches {address} could run anything on every tester", remedy)
-    return replace(found, is_insecure=True)
+    return replace(cluster, is_insecure=True)
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Testers and DUTs. duts: by the names of their configs; links: of a tester's port, a DUT's interface and a
-    switch's port two each; of a DUT's to a switch also the VLAN.
-
-    lease_s: length of a DUT's lease, within which the traffic of a tester that is cut off ends. scheduler: address at
-    which testers and nights meet; without it testers are processes of one machine. certificates: the directory of
-    ca.pem, cert.pem and key.pem. switches: join testers to DUTs by VLANs.
-    """
+    """Testers, DUTs and the links between them."""
 
     testers: Annotated[
-        tuple[FleetTester, ...], r.list_of("tester", r.section(FleetTester, "a tester"), lambda one: one.name)
+        tuple[FleetTester, ...], r.list_of("tester", r.section(FleetTester, "a tester"), lambda tester: tester.name)
     ]
     duts: Annotated[tuple[str, ...], r.list_of("DUT", _DUT, str)]
+    """Names of their configs."""
     links: Annotated[tuple[Link, ...], r.list_of("link", read_link, str)]
+    """Pairs of a tester's port, a DUT's interface and a switch's port; a DUT's link to a switch also has a VLAN."""
     lease_s: Annotated[float, r.seconds, "lease"] = 30.0
+    """Length of a DUT's lease, within which the traffic of a tester that is cut off ends."""
     scheduler: Annotated[str | None, _ADDRESS] = None
+    """Address at which testers and nights meet; without it, testers are processes of one machine."""
     certificates: Annotated[str | None, r.path] = None
+    """Directory of ca.pem, cert.pem and key.pem."""
     switches: Annotated[
-        tuple[FleetSwitch, ...], r.list_of("switch", r.section(FleetSwitch, "a switch"), lambda one: one.name)
+        tuple[FleetSwitch, ...], r.list_of("switch", r.section(FleetSwitch, "a switch"), lambda switch: switch.name)
     ] = ()
+    """Switches that join testers to DUTs by VLANs."""
     digest: str = ""
     """Digest of the file: all testers of a night must have the same."""
     paths: Mapping[tuple[str, str], tuple[Join, ...]] | None = None
-    """Tester and DUT that it reaches -> through which ports of switches; None: all reach all, by cables."""
+    """Tester and DUT that it reaches -> the switch ports in between; None: all testers reach all DUTs, by cables."""
 
     def reach(self, duts: Iterable[str]) -> dict[str, Sequence[str]]:
-        """Tester -> those of these DUTs that it can measure."""
+        """Map each tester to those of these DUTs that it can measure."""
         every = tuple(dict.fromkeys(duts))
         return {
-            one.name: [dut for dut in every if self.paths is None or (one.name, dut) in self.paths]
-            for one in self.testers
+            tester.name: [dut for dut in every if self.paths is None or (tester.name, dut) in self.paths]
+            for tester in self.testers
         }
 
     def joins(self, tester: str, dut: str) -> tuple[Join, ...]:
-        """Ports of switches that are joined while this tester measures this DUT."""
+        """Return the switch ports that are joined while this tester measures this DUT."""
         return (self.paths or {}).get((tester, dut), ())
 
     def cluster(self, insecure: bool) -> Cluster:
-        """Find its scheduler; ConfigError where there is none, or it is not safe."""
+        """Return its scheduler; ConfigError where there is none, or where it is not safe."""
         if self.scheduler is None:
             raise ConfigError("the fleet has no scheduler", "write scheduler: tls://HOST:8786 in its fleet.yaml")
         return make_cluster(self.scheduler, self.certificates, insecure)
 
 
 def fleet_of(count: int, lease_s: float) -> Fleet:
-    """Return a fleet of so many testers t1, t2 ... that reach every DUT."""
+    """Return a fleet of ``count`` testers t1, t2 ... that reach every DUT."""
     return Fleet(tuple(FleetTester(f"t{number}", ()) for number in range(1, count + 1)), (), (), lease_s)
 
 
 def read_fleet(path: Path, configs_dir: Path | None = None) -> Fleet:
-    """The fleet in this file, its DUTs looked up; ConfigError naming file, line, key and remedy."""
+    """Read a fleet and look its DUTs up; ConfigError naming file, line, key and remedy."""
     text = read_text(path, "fleet")
     root = parse(path, text)
     fleet = r.section(Fleet, "a fleet")(root)
@@ -147,8 +147,8 @@ def read_fleet(path: Path, configs_dir: Path | None = None) -> Fleet:
     raise_any(check_switches(root.at("switches").items("switch") if fleet.switches else (), fleet.switches))
     wiring = Wiring({one.name: one for one in fleet.testers}, duts, {one.name: one for one in fleet.switches})
     raise_any(check_links(root.at("links").items("link"), fleet.links, wiring))
-    found = {(one.name, dut): wiring.path(one.name, dut) for one in fleet.testers for dut in duts}
-    paths = {pair: path for pair, path in found.items() if path is not None}
+    pairs = [(tester.name, dut) for tester in fleet.testers for dut in duts]
+    paths = {pair: joins for pair in pairs if (joins := wiring.path(*pair)) is not None}
     raise_any(_check_reach(items, wiring, {dut for _, dut in paths}))
     return replace(fleet, paths=paths, digest=sha256(text.encode()).hexdigest())
 
@@ -164,9 +164,9 @@ def _check_reach(items: Sequence[Value], wiring: Wiring, known: Iterable[str]) -
 
 
 def find_fleet(text: str, configs_dir: Path | None, sim: bool) -> Fleet:
-    """The fleet of this option: ``local:3``, simulated testers that reach every DUT; a file; or a scheduler's address.
+    """Return the fleet of an option: ``local:3``, simulated testers that reach every DUT; a file; or an address.
 
-    Of an address, ./fleet.yaml says what is wired to what. ConfigError as read_fleet, and for what is none of these.
+    A scheduler's address goes with the wiring in ./fleet.yaml. ConfigError as read_fleet, and for any other text.
     """
     kind, colon, count = text.partition(":")
     if "://" in text:
@@ -177,7 +177,7 @@ def find_fleet(text: str, configs_dir: Path | None, sim: bool) -> Fleet:
     if not (colon and kind == "local"):
         return read_fleet(Path(text), configs_dir)
     if not (count.isascii() and count.isdigit() and len(count) < 9 and 1 <= int(count) <= MOST_LOCAL):
-        raise ConfigError(f"--fleet {text[:40]}: no number of testers from 1 to {MOST_LOCAL}", "write it as local:3")
+        raise ConfigError(f"--fleet {text[:40]}: not a number of testers from 1 to {MOST_LOCAL}", "write it as local:3")
     if not sim:
         raise ConfigError(f"--fleet {text} has simulated testers only", "add --sim, or name a fleet.yaml")
     return fleet_of(int(count), LOCAL_LEASE_S)

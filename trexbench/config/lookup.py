@@ -1,4 +1,4 @@
-"""DUT configs, STL profiles and suites, read by their names."""
+"""Reading of DUT configs, STL profiles and suites by name."""
 
 from __future__ import annotations
 
@@ -19,25 +19,22 @@ _STEM = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a suite's name", "nightly.yaml")
 
 
 def load_dut(name: str, directory: Path | None = None, prefix: str | None = None) -> DutConfig:
-    """The DUT of this name, or of this file where the name is a path. prefix: of its lab; None: as the config says."""
+    """Read the DUT of this name, or of this file where the name is a path. prefix: of its lab; None: the config's."""
     dut = read_dut(DUTS.find(name, directory))
     dut = dut if directory is not None else replace(dut, called=name)
     return dut if prefix is None else dut.with_lab_prefix(prefix)
 
 
 def find_profile(name: str, directory: Path | None = None) -> Path:
-    """The file of an STL profile, named by its path or, with or without ``.py``, by its name."""
+    """Return the file of an STL profile, named by its path or, with or without ``.py``, by its name."""
     path = PROFILES.find(name, directory)
     if not os.path.isfile(path):
-        raise ConfigError(f"{path}: no such profile", "name a file that is there, or one of stl_profiles")
+        raise ConfigError(f"{path}: no such profile", "name an existing file, or one of stl_profiles")
     return path
 
 
 def read_suite(path: Path, configs_dir: Path | None = None, instead: Instead = AS_IT_IS) -> Suite:
-    """The suite in this file, its DUTs looked up; ConfigError naming file, line, key and remedy.
-
-    instead: in place of its own.
-    """
+    """Read a suite and look its DUTs up; ConfigError naming file, line, key and remedy."""
     root = load(path, "suite")
     kind = METHODS.get(str(root.at("method").raw).strip())
     made = kind.suite if kind is not None and kind.suite is not None else Suite
@@ -45,22 +42,22 @@ def read_suite(path: Path, configs_dir: Path | None = None, instead: Instead = A
     suite.require_fit(root)
     if not instead.is_empty:
         suite = suite.with_instead(instead)
-        return replace(suite, duts=tuple(_known(dut, configs_dir, root.at("duts")) for dut in suite.duts))
+        return replace(suite, duts=tuple(_look_up(dut, configs_dir, root.at("duts")) for dut in suite.duts))
     items = root.at("duts").items("DUT")
-    found = [item.read(partial(_known, dut, configs_dir)) for item, dut in zip(items, suite.duts, strict=True)]
-    raise_any(repeated(items, [dut.known_by for dut in found], "DUT"))  # r1 and r1.yaml are one
-    return replace(suite, duts=tuple(found))
+    duts = [item.read(partial(_look_up, dut, configs_dir)) for item, dut in zip(items, suite.duts, strict=True)]
+    raise_any(repeated(items, [dut.known_by for dut in duts], "DUT"))  # r1 and r1.yaml are one
+    return replace(suite, duts=tuple(duts))
 
 
-def _known(wanted: SuiteDut, configs_dir: Path | None, value: Value) -> SuiteDut:
-    """The suite's DUT under the name of its config, which must offer the queues that the suite asks for."""
+def _look_up(wanted: SuiteDut, configs_dir: Path | None, value: Value) -> SuiteDut:
+    """Return the suite's DUT by its config's name; ConfigError if the config lacks the queues or variants asked for."""
     dut = load_dut(wanted.name, configs_dir)
     for queues in wanted.rx_queues:
         if queues not in dut.offered_queues:
             raise value.at("rx_queues").wrong(
                 f"{dut.name} is not measured with {queues} receive queues: "
                 f"its config offers {', '.join(map(str, dut.offered_queues))}",
-                f"choose of these, or state rx_queues: in {dut.file}",
+                f"choose among these, or add it to rx_queues: in {dut.file}",
             )
     of_twin = dict(dut.twin.tcp.variants) if dut.twin is not None else {}
     for variant in wanted.variants:

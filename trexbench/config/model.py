@@ -1,4 +1,4 @@
-"""A DUT config as data: every value checked, nothing looked up."""
+"""DUT configs as data: values are checked, nothing is looked up."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from ..core.units import Rate, parse_duration, parse_rate
 from . import readers as r
 from .commands import TESTER_MAC, CommandsSettings
 from .endpoints import EndpointsConfig, TransportConfig, WanHost, lab_namespace, wan
+from .lab import MANAGEMENT_PORT, LabConfig
 from .readers import Address, Interface, Network, section
-from .settings import LabEndpoints, LinuxSettings, PfsenseSettings, PowerConfig, VppSettings, sysctls
+from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
 from .twin import TWIN_REMEDY, RssSpec, TwinSpec
 from .variants import NO_VARIANT, Variant, variants
-from .vm import MANAGEMENT_PORT, LabVm
 from .yamltree import Value
 
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver's requirements of a config, and where its code is."""
+    """A driver's place and abilities."""
 
     folder: str
-    """The folder of dut/ whose driver.py has the code."""
+    """Folder of dut/ whose driver.py has the code."""
     transports: tuple[str, ...] = ("netns", "local", "ssh")
-    """Types by which its DUT can be reached; none: it is not reached."""
+    """Types of transport to its DUT; empty: trexbench does not reach the DUT."""
     knows_system: bool = True
-    """It sets addresses, routes and queues, and reads the counters, by itself."""
+    """True if it sets addresses, routes and queues, and reads the counters, by itself."""
     has_variants: bool = False
-    """It can set what a variant asks for."""
+    """True if it can set what a variant asks for."""
     unsteady: bool = False
-    """Its system may undo settings by itself, so that they are read back after a run, too."""
+    """True if its system may undo settings by itself, so that they are also read back after a run."""
     vlan_name: str = ""
-    """Name of a VLAN's interface: of the port, its tags joined, a number of its own, or one made of both tags."""
+    """Format of the name of a VLAN's interface, made of the port, its tags joined, a number, or one for both tags."""
 
 
 DRIVERS: Mapping[str, Driver] = {
@@ -49,61 +49,55 @@ DRIVERS: Mapping[str, Driver] = {
     "commands": Driver("commands", transports=("netns", "local", "ssh", "cli"), knows_system=False),
     "none": Driver("commands", transports=(), knows_system=False),
 }
-"""All drivers by their names in a config: a driver is a line here and its folder."""
+"""Drivers by name: a driver is a line here and its folder."""
 UNREACHED = "none"
-"""The transport of a DUT that is not reached."""
+"""Transport type of a DUT that trexbench does not reach."""
 
-_NO_COMMANDS = CommandsSettings()
 MOST_QUEUES = 256
-"""Receive queues of a port, at most."""
-_CPU = r.or_word(("auto", "any"), r.integer(0, 4095))
-_CPUS = r.or_word(("auto", "any"), r.integers(0, 4095))
+"""Largest number of receive queues of a port."""
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """The tester's end of a cable, as the DUT is to see it; mac: None for the tester's own port MAC.
-
-    pinned: it has to be, since it answers no ARP; a host that answers is not.
-    """
+    """The tester's end of a cable, as the DUT is to see it."""
 
     addresses: Annotated[tuple[Address, ...], r.addresses, "address"]
     mac: Annotated[str | None, r.mac_or_tester] = None
+    """MAC address; None for the tester's own port MAC."""
     pinned: bool = True
+    """True if it answers no ARP, so that the DUT needs a static entry; a host that answers needs none."""
 
 
 @dataclass(frozen=True)
 class Cable:
-    """The tester's port index at one end, the DUT's interface at the other, named where anything needs it.
-
-    vlan: the tags that all frames on the cable have, outer first.
-    """
+    """A cable between a port of the tester and an interface of the DUT."""
 
     tester: Annotated[int, r.integer(0, 127)]
+    """The tester's port index."""
     interface: Annotated[str, r.interface] = ""
+    """The DUT's interface, named where anything needs it."""
     vlan: Annotated[tuple[int, ...], r.vlans] = ()
+    """VLAN tags that all frames on the cable have, outer first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Port(Cable):
-    """A cable whose end at the DUT a driver configures.
-
-    Of each family one address at most; the neighbour has as many, each in the network of one of the port's. With VLAN
-    tags the addresses are those of the VLAN.
-    """
+    """A cable whose end at the DUT a driver configures."""
 
     interface: Annotated[str, r.interface] = field()
     addresses: Annotated[tuple[Interface, ...], r.interface_addresses, "address"]
+    """At most one address per family; with VLAN tags, those of the VLAN."""
     neighbour: Annotated[Neighbour, section(Neighbour, "a neighbour")]
+    """The tester's end, with one address in the network of each of the port's."""
 
     @property
     def address(self) -> Interface:
-        """The first of its addresses."""
+        """First of its addresses."""
         return self.addresses[0]
 
     @property
     def ends(self) -> tuple[tuple[Interface, Address], ...]:
-        """The DUT's and the tester's address, for each family in use, where the tester is pinned."""
+        """DUT's and tester's address per family in use; empty unless the tester is pinned."""
         if not self.neighbour.pinned:
             return ()
         others = {other.version: other for other in self.neighbour.addresses}
@@ -112,7 +106,7 @@ class Port(Cable):
 
 @r.takes(anyOf=[section(Port, "a port"), section(Cable, "a port")])
 def _cable(value: Value) -> Cable:
-    """A port with an address, or only a cable; which of them the driver needs is checked in schema.py."""
+    """Read a port with an address, or a bare cable; schema.py checks which of them the driver needs."""
     if value.has("address") or value.has("neighbour"):
         return section(Port, "a port")(value)
     return section(Cable, "a port", also=("address", "neighbour"))(value)
@@ -120,15 +114,17 @@ def _cable(value: Value) -> Cable:
 
 @dataclass(frozen=True)
 class Route:
-    """to: a network behind the tester; via: the tester's address."""
+    """A static route of the DUT."""
 
     to: Annotated[Network, r.network]
+    """Network behind the tester."""
     via: Annotated[Address, r.address]
+    """Address of the tester."""
 
 
 @dataclass(frozen=True)
 class GeneratorConfig:
-    """Where the STL server (TRex or the embedded one) listens."""
+    """Address at which the STL server (TRex or the embedded one) listens."""
 
     server: Annotated[str, r.host] = "127.0.0.1"
     rpc_port: Annotated[int, r.integer(1, 65535)] = 4501
@@ -136,53 +132,14 @@ class GeneratorConfig:
 
 
 @dataclass(frozen=True)
-class LabConfig:
-    """Build of a DUT in network namespaces on this machine; every field is a key of the ``lab:`` section.
-
-    sender_cpu: core of the generator's packet engine; ``auto`` is the first usable core, ``any`` does not pin.
-    router_cpus: cores that forward; ``auto`` is the first core that shares no hardware with the sender's.
-    harness_cpu: core of trexbench itself, as sender_cpu; ``auto`` keeps it off the router's cores.
-    steer: how frames that arrive at the DUT get to router_cpus, veth having no interrupt of its own: ``cpumap`` (a
-    queue that a kernel thread on the first of them empties), ``rps`` (receive packet steering) or ``none``.
-    threaded: NAPI of the DUT's interfaces in kernel threads, pinned to router_cpus.
-    gro: generic receive offload on the DUT's interfaces; veth only polls with it (or with an XDP program).
-    queues: receive and transmit queues of every veth. txqueuelen, mtu: of every veth.
-    sender_limit_pps: the embedded server's highest rate per port, to see how a weak generator is reported.
-    sysctls: set in the DUT's namespace where they exist there, else on the host and put back afterwards.
-    router: what forwards: the ``kernel``, or a ``vpp`` that is started in the DUT's namespace with its workers on
-    router_cpus; a ``vm`` on router_cpus, as in vm; or nothing: in a ``bypass`` the tester's ports are cabled to one
-    another, to calibrate it.
-    endpoints: of the cables to client and server.
-    """
-
-    prefix: Annotated[str, r.prefix] = "tbx"
-    sender_cpu: Annotated[int | str, _CPU] = "auto"
-    router_cpus: Annotated[tuple[int, ...] | str, _CPUS] = "auto"
-    harness_cpu: Annotated[int | str, _CPU] = "auto"
-    steer: Annotated[str, r.choice("cpumap", "rps", "none")] = "cpumap"
-    threaded: Annotated[bool, r.boolean] = False
-    gro: Annotated[bool, r.boolean] = True
-    router: Annotated[str, r.choice("kernel", "vpp", "vm", "bypass")] = "kernel"
-    vm: Annotated[LabVm, section(LabVm, "a virtual machine")] = field(default_factory=LabVm)
-    queues: Annotated[int, r.integer(1, 64)] = 1
-    txqueuelen: Annotated[int, r.integer(0, 1_000_000)] = 1000
-    mtu: Annotated[int, r.integer(576, 65535)] = 1500
-    sender_limit_pps: Annotated[float | None, r.pps, "sender_limit"] = None
-    sysctls: Annotated[tuple[tuple[str, str], ...], sysctls(r.text)] = (("net.core.netdev_max_backlog", "4096"),)
-    endpoints: Annotated[LabEndpoints, section(LabEndpoints, "a lab's endpoints")] = field(default_factory=LabEndpoints)
-
-
-@dataclass(frozen=True)
 class PlanDefaults:
-    """Defaults of this DUT's runs, overridden by the command line; None: trexbench's own default.
-
-    warmup and ramp_to are rates as written, ``*_s`` are seconds, loss is a fraction, windows is a count. ignored: lines
-    about keys of REMOVED that the file has.
-    """
+    """Defaults of this DUT's runs, overridden by the command line; None: trexbench's own default."""
 
     warmup: Annotated[Rate | None, r.warmup(0, parse_rate)] = None
+    """Rate and duration of the warm-up, as in 1kpps:10s."""
     warmup_s: Annotated[float | None, r.warmup(1, parse_duration), "warmup"] = None
     ramp_to: Annotated[Rate | None, r.rate] = None
+    """Target rate."""
     ramp_s: Annotated[float | None, r.seconds, "ramp_duration"] = None
     hold_s: Annotated[float | None, r.seconds, "hold"] = None
     confirm_s: Annotated[float | None, r.seconds, "confirm"] = None
@@ -192,86 +149,100 @@ class PlanDefaults:
     sample_s: Annotated[float | None, r.seconds, "sample"] = None
     window_s: Annotated[float | None, r.seconds, "window"] = None
     loss: Annotated[float | None, r.share] = None
+    """Highest share of frames that may be lost."""
     windows: Annotated[int | None, r.integer(1, 1000)] = None
+    """Number of bad windows in a row that mean saturation."""
     stop_on_saturation: Annotated[bool | None, r.boolean] = None
     goals: Annotated[tuple[float, ...] | None, r.list_of("share", r.share, str)] = None
+    """Shares of loss that a search finds a throughput for."""
     width: Annotated[float | None, r.share] = None
+    """Width of a search's intervals, as a share of the rate."""
     ignored: tuple[str, ...] | None = None
+    """Lines about keys of REMOVED that the file has."""
 
 
 REMOVED: Mapping[str, str] = {"zoom": "a ramp has no zoom"}
-"""Keys of a plan that are ignored, so that a night survives an upgrade, and why."""
+"""Ignored key of a plan -> the reason; a key that were refused would end a night after an upgrade."""
 _KNOWN = section(PlanDefaults, "plan defaults", also=tuple(REMOVED))
 
 
 @r.takes(section=PlanDefaults)
 def plan_defaults(value: Value) -> PlanDefaults:
-    """Read a plan's defaults, and which of its keys are ignored."""
+    """Read a plan's defaults, and list the keys that are ignored."""
     old = [value.at(key).wrong(f"ignored: {why}", "leave it out") for key, why in REMOVED.items() if value.has(key)]
     return replace(_KNOWN(value), ignored=tuple(map(str, old)) or None)
 
 
 @dataclass(frozen=True)
 class DutConfig:
-    """One file of dut_configs; ``name`` is the file's. rx_queues: the numbers of queues it is measured with.
-
-    speed_bps limits the line rate (L1 bit/s); None: as the tester's ports. linux, vpp, pfsense: settings of that
-    driver. rss: how the NICs choose a queue, where the DUT does not say. endpoints: hosts that test it with TCP; where
-    there are some it may have no cables. wan: between the test's hosts, or the tester's ports; wan_host:
-    makes it in the DUT's place. text: the file as it was read. variant: which of its variants this is, see
-    with_variant; None: it is without any. called: the name by which it was looked up, where that alone leads to it.
-    """
+    """A file of dut_configs."""
 
     name: str
+    """Name of the file without its ending."""
     file: Path
     driver: Annotated[str, r.choice(*DRIVERS)]
     cables: Annotated[tuple[Cable, ...], r.list_of("port", _cable), "ports"] = ()
+    """Cables to the tester; required unless there are endpoints."""
     transport: Annotated[TransportConfig, section(TransportConfig, "a transport")] = field(
         default_factory=lambda: TransportConfig(UNREACHED)
     )
     routes: Annotated[tuple[Route, ...], r.list_of("route", section(Route, "a route"))] = ()
     description: Annotated[str, r.text] = ""
     speed_bps: Annotated[float | None, r.speed, "speed"] = None
+    """Line rate (L1 bit/s) where it is lower than that of the tester's ports; None: as theirs."""
     rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
+    """Numbers of receive queues per port that it is measured with."""
     generator: Annotated[GeneratorConfig, section(GeneratorConfig, "a generator")] = field(
         default_factory=GeneratorConfig
     )
     plan: Annotated[PlanDefaults, plan_defaults] = field(default_factory=PlanDefaults)
     linux: Annotated[LinuxSettings, section(LinuxSettings, "a Linux DUT")] = field(default_factory=LinuxSettings)
+    """Settings of driver linux."""
     vpp: Annotated[VppSettings, section(VppSettings, "a VPP")] = field(default_factory=VppSettings)
+    """Settings of driver vpp."""
     pfsense: Annotated[PfsenseSettings, section(PfsenseSettings, "a pfSense")] = field(default_factory=PfsenseSettings)
-    commands: Annotated[CommandsSettings, section(CommandsSettings, "commands")] = _NO_COMMANDS
+    """Settings of driver pfsense."""
+    commands: Annotated[CommandsSettings, section(CommandsSettings, "commands")] = field(
+        default_factory=CommandsSettings
+    )
     rss: Annotated[RssSpec | None, section(RssSpec, "RSS")] = None
+    """RSS of the NICs, where the DUT does not report it."""
     power: Annotated[PowerConfig | None, section(PowerConfig, "a power meter")] = None
     lab: Annotated[LabConfig | None, section(LabConfig, "a lab")] = None
     endpoints: Annotated[EndpointsConfig | None, section(EndpointsConfig, "endpoints")] = None
+    """Hosts that test it with TCP."""
     wan: Annotated[Wan | None, wan] = None
+    """WAN between the endpoints, or the tester's ports."""
     wan_host: Annotated[WanHost | None, section(WanHost, "a WAN host")] = None
+    """Host that makes the WAN in the DUT's place."""
     variants: Annotated[tuple[tuple[str, Variant], ...], variants] = ()
     twin: Annotated[TwinSpec | None, section(TwinSpec, "a twin")] = None
     notes: Annotated[str, r.text] = ""
     text: str = ""
+    """Text of the file."""
     variant: str | None = None
+    """Variant that this is, see with_variant; None: without any."""
     called: str = ""
+    """Name by which it was looked up, where that alone leads to it."""
 
     @property
     def in_vm(self) -> bool:
-        """True if its lab's router is a virtual machine, which has a kernel of its own."""
+        """True if its lab's router is a virtual machine, with a kernel of its own."""
         return self.lab is not None and self.lab.router == "vm"
 
     @property
     def command_name(self) -> str:
-        """Its name on the command line: as it was called, or else its file's path."""
+        """Name on the command line: the one by which it was looked up, or else its file's path."""
         return self.called or str(self.file)
 
     @property
     def offered_queues(self) -> tuple[int, ...]:
-        """Receive queues per port that it can be measured with."""
+        """Numbers of receive queues per port that it can be measured with."""
         return self.rx_queues or ((self.twin.queues,) if self.twin is not None else (1,))
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """The cables whose ends a driver configures: all of them, or none."""
+        """Cables whose ends a driver configures: all of them, or none."""
         return tuple(cable for cable in self.cables if isinstance(cable, Port))
 
     @property
@@ -308,10 +279,9 @@ class DutConfig:
 
     @property
     def hosts(self) -> EndpointsConfig:
-        """The endpoints of TCP tests; ConfigError where it has none."""
+        """Endpoints of TCP tests; ConfigError where it has none."""
         if self.endpoints is None:
-            what = f"{self.file} names no endpoints, between which TCP could flow"
-            raise ConfigError(what, "state endpoints: (docs/tcp.md)")
+            raise ConfigError(f"{self.file} names no endpoints for TCP tests", "add endpoints: (docs/tcp.md)")
         return self.endpoints
 
     @property
@@ -321,14 +291,11 @@ class DutConfig:
 
     @property
     def chosen(self) -> Variant:
-        """Settings of its variant; all defaults without one."""
+        """Settings of its variant; defaults without one."""
         return dict(self.variants)[self.variant] if self.variant is not None else Variant()
 
     def with_variant(self, name: str | None) -> DutConfig:
-        """The DUT in this variant; None and NO_VARIANT leave it as it is.
-
-        ConfigError where its config has no such variant.
-        """
+        """Return the DUT in a variant; None and NO_VARIANT leave it as it is. ConfigError for an unknown variant."""
         if name is None or name == NO_VARIANT:
             return self
         known = dict(self.variants)
@@ -340,7 +307,7 @@ class DutConfig:
         return chosen.with_tunnel(known[name].tunnel).with_wan(known[name].wan)
 
     def with_wan(self, stated: Wan | None) -> DutConfig:
-        """Return the DUT behind this WAN; None leaves it as it is. ConfigError where the DUT cannot have one."""
+        """Return the DUT with a WAN; None leaves it as it is. ConfigError where the DUT cannot have one."""
         if stated is None:
             return self
         if (lack := self.no_wan) is not None:
@@ -349,17 +316,17 @@ class DutConfig:
 
     @property
     def no_wan(self) -> tuple[str, str] | None:
-        """Why there can be no WAN in its path, and what helps; None: there can."""
+        """Reason why its path can have no WAN, and the remedy; None: it can."""
         if self.wan_host is not None:
             return None
         if not self.ports and self.endpoints is None:
-            return "there are neither ports nor endpoints, between which it could lie", "add some (docs/configs.md)"
+            return "it needs ports or endpoints at its two ends", "add some (docs/configs.md)"
         if self.driver != "linux":
-            return f"driver {self.driver} can set none", "take it out, use driver linux, or name a wan_host:"
+            return f"driver {self.driver} cannot set one", "take it out, use driver linux, or name a wan_host:"
         return None
 
     def with_tunnel(self, name: str | None) -> DutConfig:
-        """Return the DUT with this tunnel, in the words of parse_tunnel; None leaves it as it is.
+        """Return the DUT with a tunnel, as parse_tunnel reads it; None leaves it as it is.
 
         ConfigError where the DUT or its endpoints cannot have it.
         """
@@ -370,22 +337,22 @@ class DutConfig:
         return replace(self, endpoints=replace(self.endpoints, tunnel=name))
 
     def no_tunnel(self, name: str) -> tuple[str, str] | None:
-        """Why there cannot be this tunnel, and what helps; None: there can."""
+        """Return the reason why the DUT cannot have this tunnel, and the remedy; None: it can."""
         if name == NO_TUNNEL:
             return None
         if self.endpoints is None:
-            return "there are no endpoints, between which it could lie", "add endpoints: (docs/configs.md)"
+            return "it needs endpoints at its two ends", "add endpoints: (docs/configs.md)"
         through = parse_tunnel(name)
         if self.driver != "linux" and through.between != CLIENT_SERVER:
-            return f"driver {self.driver} can set none", "take it out, or use driver linux"
+            return f"driver {self.driver} cannot set one", "take it out, or use driver linux"
         if self.transport.type == "console" and through.between == CLIENT_DUT and through.kind != "wireguard":
-            what = "a virtual machine's console holds no program open, which such an end of a tunnel needs"
-            return what, "take wireguard, or one between client and server"
+            what = "this end of the tunnel is a program, which a virtual machine's console cannot keep running"
+            return what, "take wireguard, or a tunnel between client and server"
         return replace(self.endpoints, tunnel=name).no_tunnel
 
     @property
     def chosen_twin(self) -> TwinSpec:
-        """Its twin in its variant; ConfigError where the config does not describe one."""
+        """Twin of its variant; ConfigError where the config does not describe one."""
         if self.twin is None:
             raise ConfigError(f"{self.file} describes no twin", TWIN_REMEDY)
         if self.variant is None or self.chosen == Variant():
@@ -399,7 +366,7 @@ class DutConfig:
         return stated.applied_to(self.twin)
 
     def with_lab_prefix(self, prefix: str) -> DutConfig:
-        """Return the DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side.
+        """Return the DUT with this prefix for its lab's namespaces and VPP, so that labs can run side by side.
 
         ConfigError where it has no lab.
         """
@@ -419,5 +386,5 @@ class DutConfig:
 
 
 def vpp_socket(prefix: str) -> str:
-    """The CLI socket of a lab's own VPP, which belongs to one prefix, as its namespaces do."""
+    """Return the CLI socket of the VPP of the lab with this prefix."""
     return f"/run/trexbench-vpp/{prefix}/cli.sock"

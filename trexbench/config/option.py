@@ -1,7 +1,7 @@
-"""Read what a user may set, declared once as a dataclass: the command line and Python's arguments are made of it.
+"""Options, declared once as fields of a dataclass, from which the command line and Python's arguments are made.
 
-A field's text for --help is a line ``name: text`` of the class's docstring, ``no_name: text`` where the option turns it
-off; how it is written is part of its type.
+A field's text for --help is a line ``name: text`` of the class's docstring, or ``no_name: text`` where the option turns
+it off; its written form is part of its type.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .heading import Heading as Heading
 
 T = TypeVar("T")
 SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
-"""Default simulated seconds per real second: of a run, and of a night's runs."""
+"""Default simulated seconds per real second of a run, and of a night's runs."""
 _PREFIX = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
@@ -34,18 +34,18 @@ class Written:
     """A type of value that users write as text, and in Python also as a number."""
 
     shape: str
-    """Its placeholder in --help."""
+    """Placeholder in --help."""
     parse: Callable[[str], Any]
-    """ConfigError for text that is none."""
+    """Parser, which raises ConfigError for any other text."""
     number: str = "{}"
-    """Format by which a number becomes such text."""
+    """Format that turns a number into such text."""
     each: Written | None = None
-    """Kind of a list's values."""
+    """Type of a list's values."""
     parts: tuple[str, ...] = ()
-    """Fields that of_options makes of such a value, each of one of its parts; empty: one field."""
+    """Names of the fields that of_options makes of the value's parts; empty: the value is one field."""
 
     def read(self, value: Any) -> Any:
-        """Return the value of a text or number, or of each in a list; what is neither is such a value already."""
+        """Parse a text or number, or each one in a list; any other value is returned as it is."""
         if self.each is not None and isinstance(value, Iterable) and not isinstance(value, str):
             return tuple(map(self.each.read, value))
         if isinstance(value, (int, float)):
@@ -55,10 +55,11 @@ class Written:
 
 @dataclass(frozen=True)
 class Limits:
-    """Smallest and largest number that is taken; high None: any larger one."""
+    """Range of a number."""
 
     low: float
     high: float | None = None
+    """Largest number; None: unlimited."""
     whole: bool = True
     """False for numbers with a fraction."""
 
@@ -68,28 +69,29 @@ class Form:
     """Peculiarities of an option of the command line."""
 
     metavar: str | None = None
-    """The placeholder in --help, where the kind's is not used."""
+    """Placeholder in --help; None: the type's."""
     letter: str = ""
-    """The short form, as in ``-t``."""
+    """Short form, as in ``-t``."""
     bare: str | None = None
-    """Value of the option without a value; None: it needs one."""
+    """Value of the option when given without one; None: it needs one."""
     shown: bool = False
     """True if --help shows the field's default."""
     repeated: bool = False
-    """True if it may be given again, each time with one value of the kind's."""
+    """True if the option may be repeated, with one value of the list each time."""
     envvar: str | None = None
-    """Variable of the environment that is taken where the option is not given."""
+    """Environment variable that sets it where the option is not given."""
     python_only: bool = False
-    """True for an argument of Python's functions that the command line has no option for."""
+    """True for an argument of Python's functions without an option."""
     usual: bool = False
     """True if --help lists it, however many options its verb has."""
 
 
 class Field(NamedTuple):
-    """A field that a user may set. kind: None: as its type is."""
+    """A field that a user may set."""
 
     help: str
     kind: Written | Limits | tuple[str, ...] | None
+    """Written form, range, or words to choose from; None: any value of its type."""
     form: Form
     type: Any
     default: Any
@@ -98,34 +100,34 @@ class Field(NamedTuple):
 
 @cache
 def declared(cls: Any) -> dict[str, Field]:
-    """By name, a class's own fields before those of its bases.
+    """Map names to fields, a class's own before those of its bases.
 
     A field without a Heading of its own has the ``heading`` of the class that declares it.
     """
     hints = get_type_hints(cls, include_extras=True)
-    defaults = {one.name: one.default for one in fields(cls)}
+    defaults = {field.name: field.default for field in fields(cls)}
     helps = {name: text for base in reversed(cls.__mro__) for name, text in _helps(base)}
-    found = {}
-    homes = {name: base for base in reversed(cls.__mro__) for name in get_annotations(base) if name in defaults}
+    declared_in = {name: base for base in reversed(cls.__mro__) for name in get_annotations(base) if name in defaults}
+    options = {}
     for name in dict.fromkeys(name for base in cls.__mro__ for name in get_annotations(base) if name in defaults):
         extras = getattr(hints[name], "__metadata__", ())
-        kind = next((one for one in extras if isinstance(one, (Written, Limits, tuple))), None)
-        form = next((one for one in extras if isinstance(one, Form)), Form())
-        of_class = getattr(homes[name], "heading", Heading.OTHER)
-        heading = next((one for one in extras if isinstance(one, Heading)), of_class)
-        about = helps.get(name) or helps.get(f"no_{name}", "")
-        found[name] = Field(about, kind, form, getattr(hints[name], "__origin__", hints[name]), defaults[name], heading)
-    return found
+        kind = next((extra for extra in extras if isinstance(extra, (Written, Limits, tuple))), None)
+        form = next((extra for extra in extras if isinstance(extra, Form)), Form())
+        of_class = getattr(declared_in[name], "heading", Heading.OTHER)
+        heading = next((extra for extra in extras if isinstance(extra, Heading)), of_class)
+        about, type_ = helps.get(name) or helps.get(f"no_{name}", ""), getattr(hints[name], "__origin__", hints[name])
+        options[name] = Field(about, kind, form, type_, defaults[name], heading)
+    return options
 
 
 def _helps(cls: type) -> list[tuple[str, str]]:
-    """The lines ``name: text`` of a class's docstring; what follows on indented lines belongs to the text."""
+    """Find the lines ``name: text`` in a class's docstring, with the indented lines that continue them."""
     lines = re.findall(r"^(\w+): (.*(?:\n +.*)*)", cleandoc(cls.__doc__ or ""), re.MULTILINE)
     return [(name, " ".join(text.split())) for name, text in lines]
 
 
 def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
-    """Make the dataclass of values as users write them in Python; ConfigError where one is not understood."""
+    """Make a dataclass from values as users write them in Python; ConfigError for one that is not understood."""
     bound = signature(made).bind(*arguments, **named)
     bound.apply_defaults()
     for name, (_, kind, form, _, default, _) in declared(made).items():
@@ -145,29 +147,29 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
 
 
 def of_options(cls: Callable[..., T], options: Any, names: Mapping[str, str] | None = None, **more: Any) -> T:
-    """Make a dataclass of those options that it has fields for. names: of the fields, where they differ.
+    """Make a dataclass from the options that it has fields for. names: option -> field, where the names differ.
 
-    A field of seconds has a name with ``_s`` at its end: ramp_s is made of the option ramp_duration.
+    A field of seconds has a name that ends in ``_s``: ramp_s is made from the option ramp_duration.
     """
-    kinds, found = {name: one.kind for name, one in declared(options.__class__).items()}, dict[str, Any]()
+    kinds, values = {name: option.kind for name, option in declared(options.__class__).items()}, dict[str, Any]()
     for name, value in vars(options).items():
         kind = kinds.get(name)
         if isinstance(kind, Written) and kind.parts:
-            found |= zip(kind.parts, value or (None,) * len(kind.parts), strict=True)
+            values |= zip(kind.parts, value or (None,) * len(kind.parts), strict=True)
             continue
         of_time = f"{name.removesuffix('_duration')}_s" if kind is DURATION else name
         field = (names or {}).get(name, of_time)
-        found[field] = found.get(field) if value is None else value  # a part of an option before it
-    return cls(**{one.name: found[one.name] for one in fields(cls) if one.name in found} | more)  # type: ignore[arg-type]
+        values[field] = values.get(field) if value is None else value  # a part of an option before it
+    return cls(**{one.name: values[one.name] for one in fields(cls) if one.name in values} | more)  # type: ignore[arg-type]
 
 
 def listed(what: str, parse: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
-    """A parser of values with commas between them, none of them twice."""
+    """Parser of different values, separated by commas."""
 
     def parse_all(text: str) -> tuple[Any, ...]:
         values = tuple(map(parse, text.split(",")))
         if len(set(values)) != len(values):
-            raise ConfigError(f"a {what} stands twice in {text}", "name each once")
+            raise ConfigError(f"a {what} is repeated in {text}", "name each once")
         return values
 
     return parse_all
@@ -186,28 +188,27 @@ def _ports(text: str) -> tuple[int, ...]:
 
 
 def _tunables(text: str) -> dict[str, str]:
-    """``size=64,vm=var2``"""
-    found = {}
+    tunables = {}
     for item in text.split(","):
-        name, equals, value = item.partition("=")
-        if not equals or not name.strip() or not value.strip():
+        name, _, value = map(str.strip, item.partition("="))
+        if not name or not value:
             raise ConfigError(f"tunable {item!r} not understood", "write them as size=64,vm=var2")
-        found[name.strip()] = value.strip()
-    return found
+        tunables[name] = value
+    return tunables
 
 
 def _label(text: str) -> str:
     if not _LABEL.fullmatch(text) or is_date(text) or text == "latest" or text.endswith(".json"):
         raise ConfigError(
             f"label {text[:80]!r} would not be found again",
-            "take up to 64 of A-Z a-z 0-9 . _ + -, as in kernel-6.18; no date, no file name, not latest",
+            "write up to 64 of A-Z a-z 0-9 . _ + -, as in kernel-6.18; no date, no file name, not latest",
         )
     return text
 
 
 def _prefix(text: str) -> str:
     if not _PREFIX.fullmatch(text):
-        raise ConfigError(f"{text[:80]!r} is no prefix for namespaces", "take up to 40 of a-z 0-9 -, as in tbx2")
+        raise ConfigError(f"{text[:80]!r} is not a prefix for namespaces", "write up to 40 of a-z 0-9 -, as in tbx2")
     return text
 
 
@@ -229,7 +230,7 @@ WAN = Written("DELAY,RATE,...", parse_wan)
 TUNNEL = Written("KIND[,BETWEEN][,mtu=N][,cipher=C]", lambda text: str(parse_tunnel(text)))
 
 Amount = str | float
-"""A rate, a time or a share: text as on the command line, or a number."""
+"""Rate, time or share: text as on the command line, or a number."""
 AnyRate = Annotated[Amount | None, RATE]
 Time = Annotated[Amount | None, DURATION]
 Share = Annotated[Amount | None, SHARE]
@@ -242,14 +243,14 @@ PYTHON_ONLY, USUAL = Form(python_only=True), Form(usual=True)
 
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions:
-    """Options of whatever is measured.
+    """Options of every measurement.
 
-    sim: Simulate what sends and the DUT (its config's twin). Marked as simulated.
-    configs_dir: The directory of the DUT configs.
-    prefix: Of the lab's namespaces, for labs side by side: tbx2. Default: as the DUT's config says.
-    speedup: With --sim: simulated seconds per real second ({speedup:g}).
-    seed: With --sim: seed of the noise; default: the twin's.
-    label: A word stored with {kept}, to search and compare by: kernel-6.18.
+    sim: Simulate the sender and the DUT (by its config's twin). Results are marked as simulated.
+    configs_dir: Directory of the DUT configs.
+    prefix: Prefix of the lab's namespaces, to run labs side by side: tbx2. Default: from the DUT's config.
+    speedup: With --sim: simulated seconds per real second (default {speedup:g}).
+    seed: With --sim: seed of the noise; default: from the twin.
+    label: Word stored with {kept}, to search and compare by: kernel-6.18.
     """
 
     heading: ClassVar[Heading] = Heading.THROUGH
@@ -267,7 +268,7 @@ class CommonOptions:
         return (self.speedup or SPEEDUP) if self.sim else 1.0
 
     def require_simulated(self, *others: tuple[str, object]) -> None:
-        """ConfigError for options that contradict --sim, or mean nothing without it. others: the former, if given."""
+        """Raise ConfigError for options that need --sim. others: options that exclude it, and their values."""
         for name, given in others:
             if self.sim and given:
                 raise ConfigError(f"--sim and {name} exclude each other", "leave one of them out")

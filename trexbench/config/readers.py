@@ -1,4 +1,4 @@
-"""Text -> typed values of a config file. Each reader raises ConfigError with what is wrong and how to write it."""
+"""Readers of a config file's values: each turns text into a typed value, or raises ConfigError with the remedy."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _CLOCK = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<scale>[mg])h
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
 ONE_VALUE = {"type": ["string", "number"]}
-"""The JSON schema of what stays text until a reader converts it."""
+"""JSON schema of a scalar, which stays text until a reader converts it."""
 
 
 def takes(**schema: object) -> Callable[[R], R]:
-    """State what a reader takes as a JSON schema, for editors; a reader in it stands for its own schema."""
+    """Attach a JSON schema to a reader, for editors; a reader inside the schema stands for its own schema."""
 
     def state(reader: R) -> R:
         reader.__dict__["schema"] = schema
@@ -52,11 +52,11 @@ def takes(**schema: object) -> Callable[[R], R]:
 def section(
     cls: Callable[..., T], what: str, required: Sequence[str] = (), also: Sequence[str] = (), **given: object
 ) -> Callable[[Value], T]:
-    """Reads a mapping as a dataclass, whose fields name their readers: ``Annotated[type, reader, "key"]``.
+    """Reader of a mapping as a dataclass, whose fields name their readers: ``Annotated[type, reader, "key"]``.
 
-    The key is the field's name unless another is named. A field without a default is required, and so are the keys in
-    ``required``; a field without a reader is not a key of the file, but one of ``given``. also: keys that are
-    not unknown, though another class reads them.
+    The key is the field's name unless another is named. Fields without a default are required, and so are the keys in
+    ``required``; fields without a reader are not keys of the file, but come from ``given``. also: further keys that are
+    known, but not read.
     """
 
     @takes(section=cls)
@@ -75,30 +75,30 @@ def section(
 
 
 def as_written(read: Any) -> Any:
-    """Return the values that a section was read as, under the keys of the file."""
+    """Return the values of a section under the keys of its file."""
     if is_dataclass(read) and not isinstance(read, type):
         keys = {name: key for name, (key, _, _) in keys_of(type(read)).items()}
-        return {keys.get(one.name, one.name): as_written(getattr(read, one.name)) for one in fields(read)}
-    return [as_written(one) for one in read] if isinstance(read, tuple) else read
+        return {keys.get(name, name): as_written(value) for name, value in vars(read).items()}
+    return [as_written(item) for item in read] if isinstance(read, tuple) else read
 
 
 @lru_cache(maxsize=64)
 def keys_of(cls: Any) -> dict[str, tuple[str, Callable[[Value], Any], bool]]:
-    """By field: its key, its reader, and whether it is required."""
-    hints, found = get_type_hints(cls, include_extras=True), {}
+    """Map each field of a section to its key, its reader, and True if it is required."""
+    hints, keys = get_type_hints(cls, include_extras=True), {}
     for field in fields(cls):
         reader, *names = getattr(hints[field.name], "__metadata__", (None,))
         if reader is not None:
             needed = field.default is MISSING and field.default_factory is MISSING
-            found[field.name] = (names[0] if names else field.name, reader, needed)
-    return found
+            keys[field.name] = (names[0] if names else field.name, reader, needed)
+    return keys
 
 
 text = Value.text
 
 
 def pattern(regex: str, what: str, example: str, longest: int = 64) -> Callable[[Value], str]:
-    """Text of this form."""
+    """Reader of text that matches the regular expression. what: description of such a text."""
     compiled = re.compile(regex)
 
     @takes(**ONE_VALUE, pattern=f"^(?:{regex})$", maxLength=longest)
@@ -122,12 +122,12 @@ user = pattern(r"[a-z_][a-z0-9_.-]*", "a user's name", "root", 32)
 
 
 def integer(low: int, high: int) -> Callable[[Value], int]:
-    """A whole number within these limits."""
+    """Reader of a whole number within these limits."""
     return _within(low, high, int, r"-?[0-9]{1,18}", f"a whole number from {low} to {high}")
 
 
 def number(low: float, high: float) -> Callable[[Value], float]:
-    """A number within these limits, in plain digits."""
+    """Reader of a number within these limits, in plain digits."""
     return _within(low, high, float, r"[0-9]{1,12}(?:\.[0-9]{1,9})?", f"a number from {low:g} to {high:g}")
 
 
@@ -143,35 +143,35 @@ def _within(low: float, high: float, kind: Callable[[str], Any], digits: str, wh
 
 
 def integers(low: int, high: int) -> Callable[[Value], tuple[int, ...]]:
-    """One whole number, or a list of different ones."""
+    """Reader of one whole number, or a list of different ones."""
     return one_or_more("number", integer(low, high))
 
 
 def list_of(
     what: str, reader: Callable[[Value], T], named: Callable[[T], str] | None = None
 ) -> Callable[[Value], tuple[T, ...]]:
-    """A list; with ``named``, of at least one item, and with different names."""
+    """Reader of a list; with ``named``, of at least one item, and with different names."""
 
     @takes(type="array", items=reader, minItems=int(named is not None))
     def read(value: Value) -> tuple[T, ...]:
-        items = value.items(what)
-        found = each_of(items, reader)
+        nodes = value.items(what)
+        items = each_of(nodes, reader)
         if named is not None:
-            if not found:
-                raise value.wrong(f"no {what}", f"name one {what} at least")
-            raise_any(repeated(items, [named(one) for one in found], what))
-        return found
+            if not items:
+                raise value.wrong(f"no {what}", f"name at least one {what}")
+            raise_any(repeated(nodes, [named(item) for item in items], what))
+        return items
 
     return read
 
 
 def each_of(items: Sequence[Value], reader: Callable[[Value], T]) -> tuple[T, ...]:
-    """Read each item with the reader; ConfigError with all that is wrong with them."""
+    """Read each item with the reader; ConfigError with all of their errors."""
     return tuple(read_each((item, reader) for item in items))
 
 
 def repeated(items: Sequence[Value], names: Sequence[str], what: str, *key: str) -> Iterator[ConfigError]:
-    """One for each item that repeats an earlier name; ``key``: where in the item the name stands."""
+    """Yield an error for each item that repeats an earlier name. key: path to the name in an item."""
     for index, name in enumerate(names):
         if name in names[:index]:
             first = items[names.index(name)].line
@@ -179,7 +179,7 @@ def repeated(items: Sequence[Value], names: Sequence[str], what: str, *key: str)
 
 
 def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> Callable[[Value], Any]:
-    """A mapping whose keys are names of this form, as pairs."""
+    """Reader of a mapping as pairs; its keys are names that match the regular expression ``name``."""
 
     @takes(type="object", propertyNames={"pattern": f"^(?:{name})$"}, additionalProperties=reader)
     def read(value: Value) -> tuple[tuple[str, T], ...]:
@@ -193,7 +193,7 @@ def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> C
 
 
 def or_word(words: tuple[str, ...], reader: Callable[[Value], T]) -> Callable[[Value], T | str]:
-    """One of these words, or what the reader reads."""
+    """Reader of one of these words, or of what ``reader`` reads."""
 
     @takes(anyOf=[{"enum": words}, reader])
     def read(value: Value) -> T | str:
@@ -216,7 +216,7 @@ def boolean(value: Value) -> bool:
 
 
 def choice(*allowed: str) -> Callable[[Value], str]:
-    """One of these words."""
+    """Reader of one of these words."""
 
     @takes(enum=allowed)
     def read(value: Value) -> str:
@@ -229,7 +229,7 @@ def choice(*allowed: str) -> Callable[[Value], str]:
 
 
 def _no_ip(raw: str, what: str, v4: str, v6: str) -> ConfigError:
-    """Name the family that the text was meant to be of, with the example of it."""
+    """Return the error for a text that is no ``what``, with the example of the family that was probably meant."""
     family, example = ("IPv6", v6) if ":" in raw else ("IPv4", v4)
     return ConfigError(f"{raw[:80]!r} is not an {family} {what}", f"write it as {example}")
 
@@ -242,20 +242,20 @@ def address(value: Value) -> Address:
 
 
 def interface_address(value: Value) -> Interface:
-    """An address with its prefix length; a host of that network, not the network itself."""
+    """Read a host's address with its prefix length."""
     raw = value.text()
     try:
         if "/" not in raw:
             raise ValueError
-        found = ip_interface(raw)
+        own = ip_interface(raw)
     except ValueError:
         raise _no_ip(raw, "address with its prefix length", "100.65.1.1/24", "2001:2:0:1::1/64") from None
-    network = found.network
-    if network.num_addresses > 2 and found.ip in (network.network_address, network.broadcast_address):
+    network = own.network
+    if network.num_addresses > 2 and own.ip in (network.network_address, network.broadcast_address):
         raise ConfigError(f"{raw!r} is not a host's address", f"pick one between the ends of {network}")
-    if found.ip.is_link_local or found.ip.is_multicast:
-        raise ConfigError(f"{raw!r} is link-local or multicast", "pick one that test traffic can be routed through")
-    return found
+    if own.ip.is_link_local or own.ip.is_multicast:
+        raise ConfigError(f"{raw!r} is link-local or multicast", "pick one through which test traffic can be routed")
+    return own
 
 
 def network(value: Value) -> Network:
@@ -270,7 +270,7 @@ def network(value: Value) -> Network:
 
 
 def one_or_more(what: str, reader: Callable[[Value], T]) -> Callable[[Value], tuple[T, ...]]:
-    """One value, or a list of different ones."""
+    """Reader of one value, or a list of different ones."""
     several = list_of(what, reader, str)
 
     @takes(anyOf=[reader, several])
@@ -281,14 +281,14 @@ def one_or_more(what: str, reader: Callable[[Value], T]) -> Callable[[Value], tu
 
 
 def _of_each_family(reader: Callable[[Value], A]) -> Callable[[Value], tuple[A, ...]]:
-    """One IPv4 address, one IPv6 address, or both."""
+    """Reader of one IPv4 address, one IPv6 address, or both."""
     several = one_or_more("address", reader)
 
     @takes(anyOf=[several])
     def read(value: Value) -> tuple[A, ...]:
         addresses = several(value)
         if len({address.version for address in addresses}) < len(addresses):
-            raise ConfigError("two addresses of one family", "write one IPv4 and one IPv6 address at most")
+            raise ConfigError("two addresses of one family", "write at most one IPv4 and one IPv6 address")
         return addresses
 
     return read
@@ -298,7 +298,7 @@ addresses, interface_addresses = _of_each_family(address), _of_each_family(inter
 
 
 def by_parts(cls: Callable[..., Any], what: str, parse: Callable[[str], T]) -> Callable[[Value], T]:
-    """An option's text, or its parts by name as the section has them."""
+    """Reader of an option's text, or of its parts as the keys of a section."""
     parts = section(cls, what)
 
     @takes(anyOf=[ONE_VALUE, parts])
@@ -316,7 +316,7 @@ _TAG = integer(1, 4094)
 
 @takes(anyOf=[_TAG, {"type": "array", "items": _TAG, "minItems": 1, "maxItems": 2}])
 def vlans(value: Value) -> tuple[int, ...]:
-    """A VLAN's number, or the outer's and the inner's."""
+    """Read the number of a VLAN, or of an outer and an inner one."""
     tags = (_TAG(value),) if isinstance(value.raw, str) else each_of(value.items("VLAN"), _TAG)
     if not 1 <= len(tags) <= 2:
         raise ConfigError(f"{len(tags)} VLANs", "write one, or the outer and the inner one: [100, 200]")
@@ -324,7 +324,7 @@ def vlans(value: Value) -> tuple[int, ...]:
 
 
 def mac_or_tester(value: Value) -> str | None:
-    """A unicast MAC address in lower case; None for the word ``tester``."""
+    """Read a unicast MAC address, in lower case; None for the word ``tester``."""
     raw = value.text().lower()
     if raw == "tester":
         return None
@@ -344,7 +344,7 @@ seconds, share = _parsed(parse_duration), _parsed(parse_share)
 
 
 def clock(value: Value) -> float:
-    """Hz."""
+    """Read a clock rate in Hz."""
     raw = value.text()
     match = _CLOCK.fullmatch(raw.lower())
     if not match or float(match["number"]) == 0:
@@ -353,14 +353,14 @@ def clock(value: Value) -> float:
 
 
 def pps(value: Value) -> float:
-    found = rate(value)
-    if found.unit != "pps":
-        raise ConfigError(f"{found} is not in frames per second", "write it as 200kpps")
-    return found.value
+    limit = rate(value)
+    if limit.unit != "pps":
+        raise ConfigError(f"{limit} is not in frames per second", "write it as 200kpps")
+    return limit.value
 
 
 def warmup(half: int, parse: Callable[[str], T]) -> Callable[[Value], T]:
-    """Reads the first half of ``1kpps:10s`` (0), or the second (1)."""
+    """Reader of the first half of ``1kpps:10s`` (0), or the second (1)."""
 
     @takes(**ONE_VALUE)
     def read(value: Value) -> T:

@@ -1,4 +1,4 @@
-"""A DUT config as a whole: model.py says how each section is read; here is checked what must agree between them."""
+"""DUT configs as a whole: reading by the sections of model.py, and checks of what must agree between them."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from .check_endpoints import (
 )
 from .commands import TESTER_MAC
 from .endpoints import TransportConfig
-from .model import DRIVERS, UNREACHED, Driver, DutConfig, LabConfig, Port, Route
+from .lab import MANAGEMENT_PORT, LabConfig, LabVm
+from .model import DRIVERS, UNREACHED, Driver, DutConfig, Port, Route
 from .readers import repeated, section
 from .settings import ASK_THE_DUT, POWER_READERS, VppSettings
-from .vm import MANAGEMENT_PORT, LabVm
 from .yamltree import Value, as_one, parse, raise_any, read_text
 
-_OF_THE_SYSTEM = ("routes", "rx_queues", "rss")
-"""Keys that mean something only to a driver that knows the DUT's system."""
+_SYSTEM_KEYS = ("routes", "rx_queues", "rss")
+"""Keys for drivers that know the DUT's system."""
 _QUEUES_OF_VMXNET3 = {1, 2, 4}
-_OF_VETH = ("steer", "threaded", "gro", "queues", "sysctls", "endpoints")
-"""Keys of a lab whose router is reached through veth pairs."""
+_VETH_KEYS = ("steer", "threaded", "gro", "queues", "sysctls", "endpoints")
+"""Keys of labs whose router is connected by veth pairs."""
 
 
 def read_dut(path: Path) -> DutConfig:
-    """The DUT in this file; ConfigError naming file, line, key and remedy, and with everything else that is wrong."""
+    """Read the DUT in this file; ConfigError with all errors, each naming file, line, key and remedy."""
     return dut_of(path, read_text(path, "DUT config"))
 
 
 @lru_cache(maxsize=128)  # a suite asks for each of its DUTs with every cell
 def dut_of(path: Path, text: str) -> DutConfig:
-    """Return the DUT in this text, which is, or is to be, the file's; errors as in read_dut."""
+    """Read the DUT in this text of the file, which need not exist yet; errors as in read_dut."""
     where = f"trexbench dut check {path}"
     root = parse(path, text)
     named = root.at("driver").raw
@@ -53,16 +53,16 @@ def dut_of(path: Path, text: str) -> DutConfig:
         dut = section(DutConfig, "a DUT config", required, name=path.stem, file=path, text=text)(root)
     except ConfigError as error:
         raise as_one(error.each, where) from None
-    raise_any(_disagreements(root, dut, driver), where)
+    raise_any(_check(root, dut, driver), where)
     if not driver.transports:
         dut = replace(dut, transport=TransportConfig(UNREACHED, host=dut.name))
     return dut.with_lab_prefix(dut.lab.prefix) if dut.lab is not None else dut
 
 
-def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
+def _check(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
     """Yield an error for each mismatch in a config whose values are all valid by themselves."""
     useless = [name for name in DRIVERS if name != dut.driver]
-    useless += [] if driver.knows_system else _OF_THE_SYSTEM
+    useless += [] if driver.knows_system else _SYSTEM_KEYS
     useless += [] if driver.transports else ["transport", *([] if dut.in_vm else ["lab"])]
     yield from idle(root, useless, f"driver {dut.driver}", "take it out, or change the driver")
     if root.has("ports"):
@@ -72,35 +72,15 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
     if driver.knows_system:
         yield from _check_ports(root.at("ports").items("port") if dut.cables else (), dut.ports)
         yield from _check_routes(root.at("routes"), dut.routes, dut.ports)
-    if dut.variants and not driver.has_variants:
-        able = " or ".join(one for one, other in DRIVERS.items() if other.has_variants)
-        what = f"driver {dut.driver} can set no variant"
-        yield root.at("variants").wrong(what, f"take it out, or use driver {able}")
-    for name, variant in dut.variants:
-        if variant.tunnel is not None and (lack := dut.no_tunnel(variant.tunnel)) is not None:
-            yield root.at("variants", name, "tunnel").wrong(*lack)
-        if variant.wan is not None and (lack := dut.no_wan) is not None:
-            yield root.at("variants", name, "wan").wrong(*lack)
-    if dut.wan is not None and (lack := dut.no_wan) is not None:
-        yield root.at("wan").wrong(*lack)
-    if dut.wan_host is not None:
-        here, way = root.at("wan_host", "transport"), dut.wan_host.transport
-        yield from check_way(here, way.type, "a WAN host", REACHED)
-        if dut.lab is not None:
-            remedy = "take it out: the lab makes the line itself"
-            yield root.at("wan_host").wrong("a lab has no host between DUT and server", remedy)
-        elif way == dut.transport:
-            yield here.wrong("the same host as the DUT", "take wan_host: out: a DUT with Linux makes the WAN itself")
-    for name, _ in dut.twin.variants if dut.twin is not None else ():
-        if name not in dict(dut.variants):
-            yield root.at("twin", "variants", name).wrong("is not under variants", "add it there, or take it out")
+    yield from _check_variants(root, dut, driver)
+    yield from _check_wan(root, dut)
     if dut.power is not None:
         kind = dut.power.type
         needed = POWER_READERS[kind][:1]
         yield from check_keys(root.at("power"), kind, POWER_READERS, f"a meter of type {kind}", needed)
         if kind in ASK_THE_DUT and dut.transport.type in (UNREACHED, "cli"):
-            where = f"{kind} runs a program on the DUT, which transport {dut.transport.type} cannot"
-            yield root.at("power", "type").wrong(where, "name another meter")
+            what = f"{kind} runs a program on the DUT, which transport {dut.transport.type} cannot"
+            yield root.at("power", "type").wrong(what, "name another meter")
     for port, _, _ in dut.vpp.rx_placement:
         if port not in dut.tester_ports:
             place = root.at("vpp", "rx_placement")
@@ -116,6 +96,35 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
             yield from idle(root.at("transport"), ("host", "port"), "a lab's machine", "take it out")
     if dut.lab is not None and (driver.transports or dut.in_vm):
         yield from _check_lab(root, dut, dut.lab)
+
+
+def _check_variants(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
+    if dut.variants and not driver.has_variants:
+        able = " or ".join(name for name, other in DRIVERS.items() if other.has_variants)
+        what = f"driver {dut.driver} cannot set variants"
+        yield root.at("variants").wrong(what, f"take it out, or use driver {able}")
+    for name, variant in dut.variants:
+        if variant.tunnel is not None and (lack := dut.no_tunnel(variant.tunnel)) is not None:
+            yield root.at("variants", name, "tunnel").wrong(*lack)
+        if variant.wan is not None and (lack := dut.no_wan) is not None:
+            yield root.at("variants", name, "wan").wrong(*lack)
+    for name, _ in dut.twin.variants if dut.twin is not None else ():
+        if name not in dict(dut.variants):
+            yield root.at("twin", "variants", name).wrong("is not under variants", "add it there, or take it out")
+
+
+def _check_wan(root: Value, dut: DutConfig) -> Iterator[ConfigError]:
+    if dut.wan is not None and (lack := dut.no_wan) is not None:
+        yield root.at("wan").wrong(*lack)
+    if dut.wan_host is None:
+        return
+    here, way = root.at("wan_host", "transport"), dut.wan_host.transport
+    yield from check_way(here, way.type, "a WAN host", REACHED)
+    if dut.lab is not None:
+        remedy = "take it out: the lab makes the line itself"
+        yield root.at("wan_host").wrong("a lab has no host between DUT and server", remedy)
+    elif way == dut.transport:
+        yield here.wrong("the same host as the DUT", "take wan_host: out: a DUT with Linux makes the WAN itself")
 
 
 def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
@@ -139,7 +148,7 @@ def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
 
 
 def _check_ports(items: Sequence[Value], ports: Sequence[Port]) -> Iterator[ConfigError]:
-    if len(ports) < len(items):  # which _check_cables tells
+    if len(ports) < len(items):  # _check_cables reports this
         return
     for index, (item, port) in enumerate(zip(items, ports, strict=True)):
         yield from check_hops(item.at("neighbour"), port.addresses, port.neighbour.addresses, "the DUT's")
@@ -164,16 +173,15 @@ def _check_routes(value: Value, routes: Sequence[Route], ports: Sequence[Port]) 
 
 
 def _check_commands(value: Value, dut: DutConfig) -> Iterator[ConfigError]:
-    """Each command in the form that the transport takes; ports that are there; no name twice."""
     named = [*value.leaves("what")]
-    yield from repeated(named, [one.text() for one in named], "what is set or read:")
+    yield from repeated(named, [name.text() for name in named], "what is set or read:")
     yield from check_form(value.leaves("run", "check", "undo"), dut.transport.type, "[ip, link, show]")
-    ports = [(one, one.text()) for one in value.leaves("port")]
-    ports += [(one, port) for one in value.texts() for port in TESTER_MAC.findall(one.text())]
-    for one, port in ports:
+    ports = [(node, node.text()) for node in value.leaves("port")]
+    ports += [(node, port) for node in value.texts() for port in TESTER_MAC.findall(node.text())]
+    for node, port in ports:
         if int(port) not in dut.tester_ports:
-            yield one.wrong(f"port {port} is not under ports", "name one of ports[].tester")
-    if dut.commands.clock_hz is not None and not any(one.cpus for one in dut.commands.counters):
+            yield node.wrong(f"port {port} is not under ports", "name one of ports[].tester")
+    if dut.commands.clock_hz is not None and not any(counters.cpus for counters in dut.commands.counters):
         yield value.at("clock").wrong("no counters have cpus:", "add them, or take it out")
 
 
@@ -196,7 +204,13 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigEr
         router = "vpp" if dut.driver == "vpp" else "kernel"
         yield root.at("lab").wrong(f"lab.router: {lab.router} with driver: {dut.driver}", f"write lab.router: {router}")
     elif lab.router == "vpp":
-        yield from _check_lab_vpp(root, dut)
+        base = VppSettings()
+        for key in ("socket", "startup_conf", "restart", "workers"):
+            if getattr(dut.vpp, key) != getattr(base, key):
+                remedy = "take it out; see lab.router_cpus"
+                yield root.at("vpp", key).wrong("the lab itself sets this for its VPP", remedy)
+        if dut.vpp.interfaces != "af_packet":
+            yield root.at("vpp").wrong("a lab's interfaces are veth pairs", "write vpp.interfaces: af_packet")
 
 
 def _check_lab_vm(root: Value, dut: DutConfig, machine: LabVm) -> Iterator[ConfigError]:
@@ -204,9 +218,8 @@ def _check_lab_vm(root: Value, dut: DutConfig, machine: LabVm) -> Iterator[Confi
     if not own and (machine.guest == "vpp") != (dut.driver == "vpp"):
         what = f"lab.vm.guest: {machine.guest} with driver: {dut.driver}"
         yield value.wrong(what, f"write lab.vm.guest: {'vpp' if dut.driver == 'vpp' else 'linux'}")
-    yield from idle(
-        value, (*_OF_VETH, "mtu"), "lab.router: vm, whose router has a kernel and NICs of its own", "take it out"
-    )
+    owner = "lab.router: vm, whose router has a kernel and NICs of its own"
+    yield from idle(value, (*_VETH_KEYS, "mtu"), owner, "take it out")
     yield from _check_vm_nics(root, dut, machine, own)
     if machine.login is not None and machine.login.password_env and machine.login.password_file:
         yield value.at("vm", "login", "password_file").wrong("two places for one password", "take one of them out")
@@ -227,7 +240,7 @@ def _check_lab_vm(root: Value, dut: DutConfig, machine: LabVm) -> Iterator[Confi
 
 
 def _check_vm_nics(root: Value, dut: DutConfig, machine: LabVm, own: bool) -> Iterator[ConfigError]:
-    """own: it starts from files of the user's."""
+    """own: the machine starts from files of the user's."""
     nic = root.at("lab", "vm", "nic")
     if not own and machine.guest == "vpp" and machine.nic != "virtio":
         remedy = "write nic: virtio, or name kernel and initrd of your own"
@@ -240,12 +253,3 @@ def _check_vm_nics(root: Value, dut: DutConfig, machine: LabVm, own: bool) -> It
         yield nic.wrong(what, "take cores out, and write rx_queues: [1, 2, 4]")
     if machine.nic == "e1000e" and max(dut.rx_queues, default=1) > 1:
         yield nic.wrong("e1000e has one queue in QEMU", "write nic: virtio, or rx_queues: [1]")
-
-
-def _check_lab_vpp(root: Value, dut: DutConfig) -> Iterator[ConfigError]:
-    base = VppSettings()
-    for key in ("socket", "startup_conf", "restart", "workers"):
-        if getattr(dut.vpp, key) != getattr(base, key):
-            yield root.at("vpp", key).wrong("the lab itself sets this for its VPP", "take it out; see lab.router_cpus")
-    if dut.vpp.interfaces != "af_packet":
-        yield root.at("vpp").wrong("a lab's interfaces are veth pairs", "write vpp.interfaces: af_packet")

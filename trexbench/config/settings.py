@@ -12,7 +12,7 @@ from . import readers as r
 from .yamltree import Value
 
 KEEP = "keep"
-"""Value of a setting that is left as it is on the DUT."""
+"""Value of a setting that is left as it is."""
 
 _PATH = r.pattern(r"/[A-Za-z0-9_./+-]*", "an absolute path", "/run/vpp/cli.sock", 200)
 _WORD = r.pattern(r"[A-Za-z0-9_./:=@%+-]+", "a word of a command", "[systemctl, restart, vpp]", 200)
@@ -25,14 +25,14 @@ _SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
 
 
 def sysctls(setting: Callable[[Value], str]) -> Callable[[Value], tuple[tuple[str, str], ...]]:
-    """Settings of a kernel by name."""
+    """Read kernel settings by name."""
     return r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", setting)
 
 
 def _url_without_secrets(value: Value) -> str:
-    """The config is stored with every result, and what is wrong with it is printed."""
+    # The config is stored with every result, and errors in it are printed.
     if re.search("[@?#]", value.text()):
-        what = "holds more than an address: a user, a password or a token would be stored with every result"
+        what = "contains more than an address: a user, password or token would be stored with every result"
         raise ConfigError(what, "leave it out, and set TREXBENCH_POWER_USER and TREXBENCH_POWER_PASSWORD")
     return _URL(value)
 
@@ -45,76 +45,63 @@ def _command(value: Value) -> tuple[str, ...]:
 
 
 def _placements(value: Value) -> tuple[tuple[int, int, int], ...]:
-    found = []
+    placements = []
     for item in value.items("placement"):
         match = _PLACE.fullmatch(item.text())
         if not match:
             raise item.wrong(f"{item.text()[:40]!r} is not a placement", "write PORT:QUEUE:WORKER, as in '0:1:2'")
-        found.append((int(match[1]), int(match[2]), int(match[3])))
-    if len({(port, queue) for port, queue, _ in found}) != len(found):
+        placements.append((int(match[1]), int(match[2]), int(match[3])))
+    if len({(port, queue) for port, queue, _ in placements}) != len(placements):
         raise ConfigError("a queue is placed twice", "name each PORT:QUEUE once")
-    return tuple(found)
+    return tuple(placements)
 
 
 @dataclass(frozen=True)
 class LinuxSettings:
-    """Settings of a Linux DUT besides addresses and routes; ``keep`` leaves one as it is.
-
-    cpus: those that forward; empty: all. irqbalance: ``off`` stops it for the test. irqs: ``spread`` pins the
-    interrupt of queue q of each port to the q-th of cpus. rps: receive packet steering, ``off``, or ``cpus`` to hand
-    what every queue receives to all of cpus. governor: of every CPU, as in ``performance``. offloads: ethtool's
-    features by name, on or off.
-    """
+    """Settings of a Linux DUT besides addresses and routes; ``keep`` leaves a setting as it is."""
 
     cpus: Annotated[tuple[int, ...], r.integers(0, 4095)] = ()
+    """CPUs that forward; empty: all."""
     irqbalance: Annotated[str, r.choice("off", KEEP)] = KEEP
+    """``off`` stops it for the test."""
     irqs: Annotated[str, r.choice("spread", KEEP)] = KEEP
+    """``spread`` pins the interrupt of queue q of each port to the q-th of cpus."""
     rps: Annotated[str, r.choice("off", "cpus", KEEP)] = KEEP
+    """Receive packet steering: ``off``, or ``cpus`` to spread the frames of every queue over all of cpus."""
     governor: Annotated[str, _GOVERNOR] = KEEP
+    """Frequency governor of every CPU, such as ``performance``."""
     offloads: Annotated[tuple[tuple[str, bool], ...], OFFLOADS] = ()
+    """Features by ethtool's names, on or off."""
 
 
 @dataclass(frozen=True)
 class VppSettings:
-    """Access, setup and restart of VPP.
-
-    interfaces: ``dpdk`` (queues are set in startup_conf, which needs a restart), ``af_packet`` (interface
-    ``host-X`` is made on the Linux interface X, with its queues) or ``native`` (VPP's own drivers: ``virtio-0/0/4/0``
-    or ``vmxnet3-0/0/4/0`` is made on the PCI device 0000:00:04.0). socket: of VPP's CLI. restart: the command, as
-    words. workers: threads that forward; None leaves them as they are. rx_placement: (port, queue, worker) of queues
-    that are to move; port is the tester's.
-    """
+    """Access, setup and restart of VPP."""
 
     interfaces: Annotated[str, r.choice("dpdk", "af_packet", "native")] = "dpdk"
+    """Origin of its interfaces.
+
+    ``dpdk``: startup_conf names them, and changing their queues needs a restart. ``af_packet``: ``host-X`` is created
+    on the Linux interface X, with its queues. ``native``: VPP's own drivers create ``virtio-0/0/4/0`` or
+    ``vmxnet3-0/0/4/0`` on the PCI device 0000:00:04.0.
+    """
     socket: Annotated[str, _PATH] = "/run/vpp/cli.sock"
+    """Socket of VPP's CLI."""
     startup_conf: Annotated[str, _PATH] = "/etc/vpp/startup.conf"
     restart: Annotated[tuple[str, ...], _command] = ("systemctl", "restart", "vpp")
+    """Command that restarts VPP, as a list of words."""
     workers: Annotated[int | None, r.integer(0, 256)] = None
+    """Threads that forward; None leaves them as they are."""
     rx_placement: Annotated[tuple[tuple[int, int, int], ...], _placements] = ()
+    """Queues to move, as (tester's port, queue, worker)."""
 
 
 @dataclass(frozen=True)
 class PfsenseSettings:
-    """firewall: ``off`` disables pf for the test."""
+    """Settings of a pfSense."""
 
     firewall: Annotated[str, r.choice("off", KEEP)] = "off"
-
-
-@dataclass(frozen=True)
-class LabEndpoints:
-    """Cabling of a lab's endpoints to the DUT.
-
-    offloads: ``full`` (frames of up to 64 KB, as hosts and veth have them by themselves), ``mtu`` (endpoints send no
-    frame longer than the MTU, the router may merge them: GRO) or ``packet`` (nothing merges or splits frames anywhere);
-    None: ``full``, with a line ``mtu``. line_bps: L1 rate of each endpoint's cable; None: as fast as it goes.
-    """
-
-    offloads: Annotated[str | None, r.choice("full", "mtu", "packet")] = None
-    line_bps: Annotated[float | None, r.speed, "line"] = None
-
-    @property
-    def mode(self) -> str:
-        return self.offloads or ("full" if self.line_bps is None else "mtu")
+    """``off`` disables pf for the test."""
 
 
 POWER_READERS = {
@@ -132,13 +119,14 @@ ASK_THE_DUT = ("ipmi", "rapl")
 
 @dataclass(frozen=True)
 class PowerConfig:
-    """Where the DUT's power is read. type: one of POWER_READERS.
-
-    url: of an HTTP plug, as http://192.0.2.7; channel: which of its outlets. watts: of ``constant``.
-    ``ipmi`` asks the DUT's own controller (ipmitool dcmi), ``rapl`` its processor, both over the DUT's transport.
-    """
+    """Meter of the DUT's power."""
 
     type: Annotated[str, r.choice(*POWER_READERS)]
+    """HTTP plug (``shelly``, ``shelly-gen1``, ``tasmota``), DUT's own controller (``ipmi``: ipmitool dcmi) or processor
+    (``rapl``), both read over the DUT's transport, or ``constant``."""
     url: Annotated[str | None, _url_without_secrets] = None
+    """Address of an HTTP plug, as in http://192.0.2.7."""
     channel: Annotated[int, r.integer(0, 63)] = 0
+    """Outlet of the plug."""
     watts: Annotated[float | None, r.number(0.001, 1e6)] = None
+    """Power that ``constant`` reports."""

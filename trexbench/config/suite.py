@@ -1,9 +1,8 @@
-"""A suite: which cells are measured in a night. Pure."""
+"""Suites: the cells that are measured in a night."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -27,21 +26,22 @@ _NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-v
 
 
 def _packets_mode(text: str) -> str | None:
-    with suppress(ConfigError):
+    try:
         return resolve_mode(text).name
-    return None
+    except ConfigError:
+        return None
 
 
 @dataclass(frozen=True)
 class SuiteMethod:
-    """Way of measuring a suite's cells."""
+    """A method of measuring a suite's cells."""
 
     mode: Callable[[str], str | TcpMode | None]
-    """Read the name of a mode; None for what is no mode of this method."""
+    """Reader of a mode's name; returns None for what is no mode of this method."""
     example: str
     """Name of such a mode."""
     directed: bool = False
-    """True if a mode itself says in which direction it is sent."""
+    """True if a mode itself names its direction."""
     suite: Callable[..., Suite] | None = None
     """Class of its suites, with the keys that only they have; None: Suite."""
 
@@ -51,13 +51,13 @@ METHODS: dict[str, SuiteMethod] = {
     **{kind: _PACKETS for kind in STRATEGIES if has_curve(kind)},
     TCP_KIND: SuiteMethod(TcpMode.parse, "reverse-ipv4", directed=True),
 }
-"""The strategies that seek a knee, and TCP between two hosts."""
+"""Strategies that seek a knee, and TCP between two hosts."""
 
 
 def _mode(value: Value) -> str | TcpMode:
     text = value.text()
-    known = (found for one in METHODS.values() if (found := one.mode(text)) is not None)
-    return next(known, None) or resolve_mode(text).name
+    modes = (method.mode(text) for method in METHODS.values())
+    return next((mode for mode in modes if mode is not None), None) or resolve_mode(text).name
 
 
 @r.takes(enum=list(METHODS))
@@ -73,31 +73,31 @@ def _is_bidir(mode: str | TcpMode) -> bool:
 
 
 def _variants(value: Value) -> tuple[str | None, ...]:
-    found = r.list_of("variant", r.pattern(VARIANT_NAME, "a variant's name", "stateful"), str)(value)
-    return tuple(None if name == NO_VARIANT else name for name in found)
+    names = r.list_of("variant", r.pattern(VARIANT_NAME, "a variant's name", "stateful"), str)(value)
+    return tuple(None if name == NO_VARIANT else name for name in names)
 
 
 @dataclass(frozen=True)
 class SuiteDut:
-    """A DUT of the suite. rx_queues: it is measured with each of these; empty: as its config says.
-
-    variants, modes: likewise; empty: as the suite says. None stands for the DUT without any variant.
-    """
+    """A DUT of the suite."""
 
     name: Annotated[str, _NAME]
     rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
+    """Numbers of receive queues per port to measure it with; empty: as its config says."""
     variants: Annotated[tuple[str | None, ...], _variants] = ()
+    """Variants to measure it in, None without any; empty: as the suite says."""
     modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
+    """Modes to measure it with; empty: as the suite says."""
 
     @property
     def known_by(self) -> str:
-        """A DUT may stand in a suite twice, with other variants."""
+        """Name and variants: a suite may list a DUT twice, with other variants."""
         return f"{self.name} {' '.join(map(str, self.variants))}".strip()
 
 
 @dataclass(frozen=True)
 class TcpWishes:
-    """Parameters of TCP in a suite. tunnel, wan: None: as each DUT's config says."""
+    """Parameters of TCP in a suite."""
 
     time: Annotated[float, r.seconds] = 60.0
     interval: Annotated[float, r.seconds] = 1.0
@@ -109,7 +109,9 @@ class TcpWishes:
     pin: Annotated[bool, r.boolean] = False
     engine: Annotated[str, r.choice(*ENGINES)] = ENGINES[0]
     tunnel: Annotated[str | None, tunnel] = None
+    """Tunnel to test through; None: as each DUT's config says."""
     wan: Annotated[Wan | None, wan] = None
+    """WAN to test over; None: as each DUT's config says."""
 
 
 def _dut(value: Value) -> SuiteDut:
@@ -125,9 +127,10 @@ _MBPS, _PERCENT = r.number(0, 1e7), r.number(0, 1e5)
 
 @dataclass(frozen=True)
 class Published:
-    """Figures measured by others. mbps: Mbit/s. The rest: % of one core, as core.tcp.cpu.COLUMNS; None: not known."""
+    """Figures measured by others: throughput, and CPU usage in % of one core."""
 
     mbps: Annotated[float, _MBPS]
+    """Throughput in Mbit/s."""
     client_tunnel: Annotated[float | None, _PERCENT] = None
     client: Annotated[float | None, _PERCENT] = None
     server_tunnel: Annotated[float | None, _PERCENT] = None
@@ -149,11 +152,11 @@ _PUBLISHED = r.pairs("cell", r"[A-Za-z0-9][A-Za-z0-9._ -]*", "'raspberry-pi forw
 
 @dataclass(frozen=True, kw_only=True)
 class Instead:
-    """Options in place of what a suite says.
+    """Options that override a suite.
 
-    dut: In place of the suite's DUTs.
-    variant: In place of its variants; none: without one.
-    time: Of each way of TCP, in place of the suite's.
+    dut: Measure this DUT instead of the suite's; may be repeated.
+    variant: Measure this variant instead of the suite's (none: the DUT without any); may be repeated.
+    time: Duration of each TCP direction, instead of the suite's.
     """
 
     dut: Annotated[Sequence[str], o.Form("NAME", repeated=True, usual=True)] = ()
@@ -170,52 +173,54 @@ AS_IT_IS = Instead()
 
 @dataclass(frozen=True)
 class Suite:
-    """One suite file; ``name`` is the file's. method: the strategy by which each cell is measured.
-
-    variants: each DUT is measured in each of these unless it names its own; None: without any. directions: of packets.
-    plan: of packets, tcp: of TCP. published: what others measured, by ``DUT [variant] mode``.
-    keep_nights: how many ``nightly`` keeps when it prunes; None: all.
-    """
+    """A suite file."""
 
     name: str
+    """Name of the file without its ending."""
     file: Path
     duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.known_by)]
     modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
     directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])] = ()
+    """Directions of packets: uni, bidir or both."""
     method: Annotated[str, _method] = "ramp"
+    """Strategy by which each cell is measured."""
     variants: Annotated[tuple[str | None, ...], _variants] = ()
+    """Variants to measure each DUT in unless it names its own; None: without any."""
     description: Annotated[str, r.text] = ""
     plan: Annotated[PlanDefaults, plan_defaults] = field(default_factory=PlanDefaults)
+    """Parameters of packets."""
     tcp: Annotated[TcpWishes, r.section(TcpWishes, "TCP")] = field(default_factory=TcpWishes)
+    """Parameters of TCP."""
     published: Annotated[tuple[tuple[str, Published], ...], _PUBLISHED] = ()
+    """Figures measured by others, by ``DUT [variant] mode``."""
     keep_nights: Annotated[int | None, r.integer(1, 100_000)] = None
+    """Number of nights that ``nightly`` keeps when it prunes; None: all."""
 
     def with_instead(self, instead: Instead) -> Suite:
         """Return the suite with these in place of its own; ConfigError for a time in a suite that is not of TCP."""
-        found = self
+        duts, tcp = self.duts, self.tcp
         if instead.dut:
-            tests = dict.fromkeys(replace(dut, name="") for dut in self.duts)
-            found = replace(found, duts=tuple(replace(one, name=name) for name in instead.dut for one in tests))
+            tests = dict.fromkeys(replace(dut, name="") for dut in duts)
+            duts = tuple(replace(test, name=name) for name in instead.dut for test in tests)
         if instead.variant:
             variants = tuple(None if name == NO_VARIANT else name for name in instead.variant)
-            found = replace(found, duts=tuple(replace(one, variants=variants) for one in found.duts))
+            duts = tuple(replace(dut, variants=variants) for dut in duts)
         if (time_s := o.DURATION.read(instead.time)) is not None:
             if self.method != TCP_KIND:
-                raise ConfigError(f"--time is for suites of TCP, and {self.name} is none", "leave it out")
-            interval_s = min(self.tcp.interval, time_s / 10)
-            found = replace(found, tcp=replace(self.tcp, time=time_s, interval=interval_s))
-        return found
+                raise ConfigError(f"--time is for TCP suites only, and {self.name} is none", "leave it out")
+            tcp = replace(tcp, time=time_s, interval=min(tcp.interval, time_s / 10))
+        return replace(self, duts=duts, tcp=tcp)
 
     def require_fit(self, root: Value) -> None:
-        """ConfigError where modes and directions are not those of the method. root: of the suite's file."""
+        """Raise ConfigError unless modes and directions fit the method. root: node of the suite's file."""
         method = METHODS[self.method]
         for dut in self.duts:
             if not (dut.modes or self.modes):
                 raise root.wrong("'modes' is missing", f"name those of the suite, or of {dut.name}")
         for mode in dict.fromkeys((*self.modes, *(mode for dut in self.duts for mode in dut.modes))):
             if method.mode(str(mode)) is None:
-                remedy = f"name such as {method.example}"
-                raise root.at("modes").wrong(f"{mode} is no mode of method: {self.method}", remedy)
+                what = f"{mode} is no mode of method: {self.method}"
+                raise root.at("modes").wrong(what, f"name modes such as {method.example}")
         if method.directed and self.directions:
             what, remedy = f"does not fit method: {self.method}", "take it out: each mode names its own"
             raise root.at("directions").wrong(what, remedy)
@@ -224,8 +229,8 @@ class Suite:
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """One for each run, in the order they are run: DUT, variant and queues change as rarely as possible."""
-        found = (
+        """One cell per run, in the order of the runs: DUT, variant and queues change as rarely as possible."""
+        cells = (
             Cell(dut.name, mode, bidir or _is_bidir(mode), queues, self.method, variant=variant)
             for dut in self.duts
             for variant in (dut.variants or self.variants or (None,))
@@ -233,7 +238,7 @@ class Suite:
             for bidir in self.directions or (False,)
             for mode in dut.modes or self.modes
         )
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(cells))
 
 
 def sessions(cells: Iterable[Cell]) -> list[list[Cell]]:

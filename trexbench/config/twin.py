@@ -17,13 +17,13 @@ TWIN_REMEDY = "add a twin: section, with workers, clock and cycles_per_packet at
 HASH_FIELDS = ("src", "dst", "sport", "dport")
 RSS_KEYS = ("microsoft", "random")
 _KEY_DIGITS = (80, 104)
-"""Hexadecimal digits of a key of 40 bytes, or of 52 as in NICs that hash IPv6 tunnels."""
+"""Number of hexadecimal digits of a 40-byte key, or of a 52-byte one as in NICs that hash IPv6 tunnels."""
 
 _CYCLES, _AT_LEAST_ONE = r.number(0, 1e7), r.number(1, 1e7)
 
 
 def _port_limit(value: Value) -> float | Mapping[int, float]:
-    """Frames per second: one limit for every port, or by the tester's port, as in {0: 800kpps}."""
+    """Read frames per second: one limit for every port, or by the tester's port, as in {0: 800kpps}."""
     if not isinstance(value.raw, Mapping):
         return r.pps(value)
     for port, one in value.raw.items():
@@ -33,46 +33,46 @@ def _port_limit(value: Value) -> float | Mapping[int, float]:
 
 
 def _rss_key(value: Value) -> str:
-    """One of RSS_KEYS, or the key's digits in lower case without separators."""
     raw = value.text()
+    if raw in RSS_KEYS:
+        return raw
     digits = re.sub(r"[\s:]", "", raw.lower())
-    if raw in RSS_KEYS or (re.fullmatch(r"[0-9a-f]*", digits) and len(digits) in _KEY_DIGITS):
-        return raw if raw in RSS_KEYS else digits
+    if re.fullmatch(r"[0-9a-f]*", digits) and len(digits) in _KEY_DIGITS:
+        return digits
     words = " or ".join(RSS_KEYS)
     raise ConfigError(f"{raw[:80]!r} is not an RSS key", f"write {words}, or 40 bytes as ethtool -x prints them")
 
 
 def _hash_fields(value: Value) -> tuple[str, ...]:
-    found = r.list_of("header field", r.choice(*HASH_FIELDS))(value)
-    if not found or found != tuple(name for name in HASH_FIELDS if name in found):
-        every = ", ".join(HASH_FIELDS)
-        raise ConfigError("empty, doubled or out of order", f"write some of [{every}], in this order, as NICs hash")
-    return found
+    names = r.list_of("header field", r.choice(*HASH_FIELDS))(value)
+    if not names or names != tuple(name for name in HASH_FIELDS if name in names):
+        remedy = f"write some of [{', '.join(HASH_FIELDS)}], in this order, in which NICs hash them"
+        raise ConfigError("empty, repeated or out of order", remedy)
+    return names
 
 
 def _table_entries(value: Value) -> int:
-    found = r.integer(1, 4096)(value)
-    if found & (found - 1):
-        raise ConfigError(f"{found} is not a power of two", "an indirection table has 64, 128 or 512 entries")
-    return found
+    entries = r.integer(1, 4096)(value)
+    if entries & (entries - 1):
+        raise ConfigError(f"{entries} is not a power of two", "an indirection table has 64, 128 or 512 entries")
+    return entries
 
 
 @dataclass(frozen=True)
 class TesterSpec:
-    """Limits of the simulated TRex; by default it has none. Rates in frames per second.
-
-    tx_limit_pps, rx_limit_pps: of every port, or by port; a port that is not named has no limit. overload: what happens
-    beyond tx_limit_pps: ``stretch`` (sending takes longer, as in TRex: fewer frames, no queue_full) or ``queue-full``
-    (frames are dropped and counted). Frames beyond rx_limit_pps count as ierrors; with rx_overload ``silent`` nobody
-    counts them. skew_s: the counters of different
-    ports are read at most this far apart.
-    """
+    """Limits of the simulated TRex; by default it has none."""
 
     tx_limit_pps: Annotated[float | Mapping[int, float] | None, _port_limit, "tx_limit"] = None
+    """Highest rate at which a port sends, for every port or by port; a port that is not named has no limit."""
     rx_limit_pps: Annotated[float | Mapping[int, float] | None, _port_limit, "rx_limit"] = None
+    """Highest rate at which a port receives, likewise."""
     overload: Annotated[str, r.choice("stretch", "queue-full")] = "stretch"
+    """Effect of offering more than tx_limit: ``stretch`` (sending takes longer, as in TRex: fewer frames, no
+    queue_full) or ``queue-full`` (frames are dropped and counted)."""
     rx_overload: Annotated[str, r.choice("ierrors", "silent")] = "ierrors"
+    """Counter of frames beyond rx_limit: ``ierrors``, or none (``silent``)."""
     skew_s: Annotated[float, seconds, "skew"] = 0.0
+    """Longest time between readings of different ports' counters."""
 
     def limit_of(self, side: Literal["tx", "rx"], port: int) -> float | None:
         """Return the highest rate at which this port can send or receive; None for any rate."""
@@ -82,68 +82,73 @@ class TesterSpec:
 
 @dataclass(frozen=True)
 class RssSpec:
-    """Spread of flows over a port's receive queues by the NIC: Toeplitz hash, then a round-robin indirection table.
-
-    key: ``microsoft`` (the one of the RSS specification, DPDK's default for Intel's NICs), ``random`` (drawn once from
-    the twin's seed, as drivers do that draw one at boot) or hexadecimal digits. fields: what is hashed, of
-    HASH_FIELDS; ports of TCP and UDP only. table: its entries, a power of two.
-    """
+    """Spread of flows over a port's receive queues by the NIC: Toeplitz hash, then a round-robin indirection table."""
 
     key: Annotated[str, _rss_key] = "microsoft"
+    """``microsoft`` (the RSS specification's, DPDK's default for Intel's NICs), ``random`` (drawn once from the twin's
+    seed, as some drivers draw one at boot) or hexadecimal digits."""
     fields: Annotated[tuple[str, ...], _hash_fields] = HASH_FIELDS
+    """Header fields that are hashed; ports of TCP and UDP only."""
     table: Annotated[int, _table_entries] = 128
+    """Number of the table's entries, a power of two."""
 
 
 @dataclass(frozen=True)
 class BusSpec:
-    """Cost of receiving while the same port sends: ``stall_cycles`` x r / (1 - r) a frame, r the load of the bus.
-
-    limit_pps: the most frames per second that a port could receive while it sends as many; the load is the smaller of
-    the two rates, as a share of it.
-    """
+    """Cost of receiving while the same port sends: cycles_per_stall x r / (1 - r) per frame, r the load of the bus."""
 
     limit_pps: Annotated[float, r.pps, "limit"]
+    """Highest rate that a port could receive while it sends as much; the load is the smaller of both rates, as a share
+    of it."""
     stall_cycles: Annotated[float, _CYCLES, "cycles_per_stall"]
 
 
 @dataclass(frozen=True)
 class TwinSpec:
-    """A simulated router. Cycles are of one worker's clock; frames that arrive share its time as docs/twins.md says.
-
-    workers: cores that forward; queues: receive queues per port unless the run says otherwise. fetch_cycles and
-    packet_cycles: per frame, of the node that fetches from the NIC and of all others; vector_cycles: per poll that
-    found frames; vector: frames per poll and queue at most; byte_cycles: per byte of a frame with FCS; drop_cycles: per
-    frame that found the ring full. idle_poll_cycles: a poll that finds nothing; loop_cycles: around the polls. drive:
-    ``polling`` or ``interrupt`` (the latter has no idle polls). batch_s: frames reach a queue in batches this far apart
-    (interrupt moderation, descriptor write-back, the sender's own bursts). contention: how much more everything costs
-    per other worker that is fully busy. ring: frames a queue holds. latency_s: of a frame that need not wait, besides
-    the work on it. noise: standard deviation of a worker's speed, drawn again every 100 ms. placement: of queues on
-    workers, ``round-robin`` over all ports' queues in the order of their registration, or ``per-port`` (queue i of
-    each port on worker i). variants: what differs where the DUT is in one of its variants. tcp: what TCP through it
-    depends on besides.
-    """
+    """A simulated router. Cycles are of one worker's clock; received frames share its time as docs/twins.md says."""
 
     workers: Annotated[int, r.integer(1, 256)]
+    """Number of cores that forward."""
     clock_hz: Annotated[float, r.clock, "clock"]
     packet_cycles: Annotated[float, _AT_LEAST_ONE, "cycles_per_packet"]
+    """Cycles per frame of all nodes but the one that fetches from the NIC."""
     fetch_cycles: Annotated[float, _CYCLES, "cycles_per_fetch"] = 0.0
+    """Cycles per frame of the node that fetches from the NIC."""
     vector_cycles: Annotated[float, _CYCLES, "cycles_per_vector"] = 0.0
+    """Cycles per poll that found frames."""
     byte_cycles: Annotated[float, _CYCLES, "cycles_per_byte"] = 0.0
+    """Cycles per byte of a frame with FCS."""
     drop_cycles: Annotated[float, _CYCLES, "cycles_per_drop"] = 0.0
+    """Cycles per frame that found the ring full."""
     idle_poll_cycles: Annotated[float, _AT_LEAST_ONE, "cycles_per_idle_poll"] = 500.0
+    """Cycles of a poll that finds nothing."""
     loop_cycles: Annotated[float, _CYCLES, "cycles_per_loop"] = 0.0
+    """Cycles around the polls of one loop."""
     vector: Annotated[int, r.integer(1, 65536)] = 64
+    """Largest number of frames per poll and queue."""
     drive: Annotated[str, r.choice("polling", "interrupt")] = "interrupt"
+    """``polling`` or ``interrupt``; the latter has no idle polls."""
     batch_s: Annotated[float, seconds, "batch"] = 0.0
+    """Interval of the batches in which frames reach a queue (interrupt moderation, descriptor write-back, the sender's
+    own bursts)."""
     contention: Annotated[float, r.share] = 0.0
+    """Share by which each other fully busy worker makes all work dearer."""
     ring: Annotated[int, r.integer(1, 65536)] = 512
+    """Number of frames that a queue holds."""
     latency_s: Annotated[float, seconds, "latency"] = 20e-6
+    """Latency of a frame that need not wait, besides the work on it."""
     noise: Annotated[float, noise_share] = 0.0
+    """Standard deviation of a worker's speed, drawn again every 100 ms."""
     seed: Annotated[int, r.integer(0, 2**31 - 1)] = 1
     queues: Annotated[int, r.integer(1, 256)] = 1
+    """Receive queues per port unless the run says otherwise."""
     placement: Annotated[str, r.choice("round-robin", "per-port")] = "per-port"
+    """Placement of queues on workers: ``round-robin`` over all ports' queues in the order of their registration, or
+    ``per-port`` (queue i of each port on worker i)."""
     rss: Annotated[RssSpec, r.section(RssSpec, "RSS")] = field(default_factory=RssSpec)
     bus: Annotated[BusSpec | None, r.section(BusSpec, "a bus")] = None
     tester: Annotated[TesterSpec, r.section(TesterSpec, "a tester")] = field(default_factory=TesterSpec)
     variants: Annotated[tuple[tuple[str, TwinVariant], ...], twin_variants] = ()
+    """Differences of the DUT's variants."""
     tcp: Annotated[TcpTwinSpec, r.section(TcpTwinSpec, "a twin for TCP")] = field(default_factory=TcpTwinSpec)
+    """Further properties that TCP depends on."""

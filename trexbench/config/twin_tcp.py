@@ -1,4 +1,4 @@
-"""``twin: tcp:`` - what TCP through the simulated router depends on besides its clock and its cores."""
+"""The ``twin: tcp:`` section: properties of the simulated router that only TCP depends on."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ _MICROSECONDS = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*us")
 
 
 def seconds(value: Value) -> float:
-    """A duration of at most a second, which may be written in microseconds."""
+    """Read a duration of at most a second, which may be written in microseconds."""
     raw = value.text()
     match = _MICROSECONDS.fullmatch(raw.lower())
-    found = float(match["number"]) * 1e-6 if match else parse_duration(raw)
-    if found > 1:
+    duration_s = float(match["number"]) * 1e-6 if match else parse_duration(raw)
+    if duration_s > 1:
         raise ConfigError(f"{raw[:80]!r} is more than a second", "write it as 20us or 1.5ms")
-    return found
+    return duration_s
 
 
 def noise_share(value: Value) -> float:
-    found = r.share(value)
-    if found > 0.2:
-        raise ConfigError(f"noise of {format_share(found)}", "at most 20%: beyond it a worker's speed would reach zero")
-    return found
+    noise = r.share(value)
+    if noise > 0.2:
+        raise ConfigError(f"noise of {format_share(noise)}", "at most 20%: beyond it a worker's speed would reach zero")
+    return noise
 
 
 @dataclass(frozen=True)
 class PerWay:
-    """One quantity of each way: forward, where the client sends, and reverse."""
+    """A quantity for each direction: forward, where the client sends, and reverse."""
 
     forward: float
     reverse: float
 
 
 def per_way(reader: Callable[[Value], float]) -> Callable[[Value], PerWay]:
-    """One value for both ways, or ``{forward: ..., reverse: ...}``."""
+    """Reader of one value for both directions, or of ``{forward: ..., reverse: ...}``."""
 
     def read(value: Value) -> PerWay:
         if not isinstance(value.raw, Mapping):
             one = reader(value)
             return PerWay(one, one)
         if {*value.raw} != {*WAYS}:
-            raise ConfigError("not one value, nor one for each way", "write {forward: ..., reverse: ...}")
+            raise ConfigError("neither one value nor one per direction", "write {forward: ..., reverse: ...}")
         return PerWay(*(value.at(way).read(reader) for way in WAYS))
 
     return read
@@ -61,7 +61,7 @@ _CYCLES = per_way(r.number(1, 1e7))
 
 @dataclass(frozen=True)
 class CyclesSpec:
-    """Cycles of a data packet and of an ACK on their way through the router, encapsulation and filter included."""
+    """Cycles of a data packet and of an ACK in the router, encapsulation and filter included."""
 
     ipv4: Annotated[PerWay | None, _CYCLES] = None
     ipv6: Annotated[PerWay | None, _CYCLES] = None
@@ -79,7 +79,7 @@ _OF_CYCLES = r.section(CyclesSpec, "cycles by IP version")
 
 @dataclass(frozen=True)
 class TunnelSpec:
-    """A tunnel through or to the router. kind: tells its headers, core.tcp.model.HEADER_BYTES."""
+    """A tunnel through or to the router; its kind decides its headers."""
 
     kind: Annotated[str, r.choice(*(name for name, each in HEADER_BYTES.items() if 4 in each and name != "pppoe"))]
     between: Annotated[str, r.choice("client-server", "client-dut")] = "client-server"
@@ -87,10 +87,7 @@ class TunnelSpec:
 
 @dataclass(frozen=True)
 class TcpVariant:
-    """The fields of TcpTwinSpec that a variant of the DUT changes; whatever is not named is as without the variant.
-
-    A variant NAME-pinned is that of pinned runs of NAME.
-    """
+    """Properties that a variant of the DUT changes; a variant NAME-pinned applies to pinned runs of NAME."""
 
     cycles: Annotated[CyclesSpec, _OF_CYCLES, "cycles_per_packet"] = field(default_factory=CyclesSpec)
     line_bps: Annotated[float | None, r.speed, "line"] = None
@@ -105,7 +102,7 @@ class TcpVariant:
 
 @dataclass(frozen=True)
 class EncapsulationSpec:
-    """In what the router carries packets of an IP version on one of its sides."""
+    """Encapsulation of each IP version's packets on one of the router's sides."""
 
     ipv4: Annotated[str, r.choice("none", "pppoe")] = "none"
     ipv6: Annotated[str, r.choice("none", "pppoe", "6in4")] = "none"
@@ -113,7 +110,7 @@ class EncapsulationSpec:
 
 @dataclass(frozen=True)
 class PingSpec:
-    """Round trips of echo requests over the idle path, in seconds, as ping prints them."""
+    """Round-trip times over the idle path, as ping prints them."""
 
     min_s: Annotated[float, seconds, "min"]
     avg_s: Annotated[float, seconds, "avg"]
@@ -122,65 +119,69 @@ class PingSpec:
 
 
 def _ping(value: Value) -> PingSpec:
-    found = r.section(PingSpec, "round trips")(value)
-    if not 0 < found.min_s < found.avg_s < found.max_s:
+    ping = r.section(PingSpec, "round trips")(value)
+    if not 0 < ping.min_s < ping.avg_s < ping.max_s:
         raise ConfigError("min, avg and max do not ascend", "write them as ping prints them")
-    return found
+    return ping
 
 
 @dataclass(frozen=True)
 class TcpPowerSpec:
-    """Power that the router draws in W, whatever it does."""
+    """Power of the router."""
 
     idle_w: Annotated[float, r.number(0, 1e6), "idle"]
+    """Power in W that the router draws, whatever it does."""
 
 
 _VARIANTS = r.pairs("variant", r"[a-z0-9][a-z0-9-]{0,39}", "firewall", r.section(TcpVariant, "a variant"))
 
 
 def _buffer_sizes(value: Value) -> tuple[int, int, int]:
-    """Read three sizes in the sysctl's order: least, first, most."""
-    found = tuple(map(int, re.findall(r"[0-9]{1,10}", value.text())))
-    if len(found) != 3 or not 0 < found[0] <= found[1] <= found[2] < 2**31:
-        raise ConfigError(f"{value.text()[:60]!r} are not three sizes that ascend", "write them as 4096 131072 6291456")
-    return found[0], found[1], found[2]
+    """Read three sizes in the sysctl's order: minimum, default, maximum."""
+    sizes = tuple(map(int, re.findall(r"[0-9]{1,10}", value.text())))
+    if len(sizes) != 3 or not 0 < sizes[0] <= sizes[1] <= sizes[2] < 2**31:
+        raise ConfigError(f"{value.text()[:60]!r} are not three ascending sizes", "write them as 4096 131072 6291456")
+    return sizes[0], sizes[1], sizes[2]
 
 
 @dataclass(frozen=True)
 class TcpTwinSpec:
-    """Everything has a default, so that any twin can be tested with TCP. Rates in bit/s, of L1 for lines.
-
-    cores: of the router, which forwards on the first ``workers`` of them, each connection on one; None: as many as
-    those. line_bps: None: the DUT's speed. mtu: of the line, encapsulation included. one_armed: one line carries both
-    of the router's sides, so that data and ACKs share its directions. bus_bps: what a bus behind the router's ports
-    carries, of all frames with FCS, both ways in sum. rmem, wmem, adv_win_scale: of both hosts, as their sysctls
-    tcp_rmem, tcp_wmem and tcp_adv_win_scale have it: a window is the share of rmem that adv_win_scale tells.
-    segments_per_ack: data packets that one ACK answers. endpoint_bps: payload that a sender's and a receiver's core
-    can handle. path_bps: what the path carries for reasons that the model does not know. loss: share of data packets
-    that a router drops which is the limit itself. noise: standard deviation of what an interval of 1 s carries, None:
-    the twin's. tunnel: of a variant.
-    """
+    """Properties of router and hosts, all with a default, so that any twin can be tested with TCP; rates in bit/s."""
 
     cores: Annotated[int | None, r.integer(1, 256)] = None
+    """Cores of the router, which forwards on the first ``workers`` of them, each connection on one; None: as many."""
     cycles: Annotated[CyclesSpec, _OF_CYCLES, "cycles_per_packet"] = field(default_factory=CyclesSpec)
     line_bps: Annotated[float | None, r.speed, "line"] = None
+    """L1 rate of the line; None: the DUT's speed."""
     mtu: Annotated[int, r.integer(576, 65535)] = 1500
+    """MTU of the line, encapsulation included."""
     vlans: Annotated[int, r.integer(0, 2)] = 0
     timestamps: Annotated[bool, r.boolean] = True
     encapsulation: Annotated[EncapsulationSpec, r.section(EncapsulationSpec, "encapsulation by IP version")] = field(
         default_factory=EncapsulationSpec
     )
     one_armed: Annotated[bool, r.boolean] = False
+    """True if one line carries both of the router's sides, so that data and ACKs share its directions."""
     bus_bps: Annotated[float | None, r.speed, "bus"] = None
+    """Capacity of a bus behind the router's ports, for all frames with FCS, both directions in sum."""
     rmem: Annotated[tuple[int, int, int], _buffer_sizes] = (10240, 87380, 16777216)
+    """tcp_rmem of both hosts."""
     wmem: Annotated[tuple[int, int, int], _buffer_sizes] = (10240, 87380, 16777216)
+    """tcp_wmem of both hosts."""
     adv_win_scale: Annotated[int, r.integer(-31, 31)] = 1
+    """tcp_adv_win_scale of both hosts, which decides the share of rmem that is a window."""
     segments_per_ack: Annotated[int, r.integer(1, 64)] = 2
+    """Data packets that one ACK answers."""
     endpoint_bps: Annotated[PerWay, per_way(r.speed), "endpoint"] = PerWay(20e9, 20e9)
+    """Payload that a sender's and a receiver's core can handle."""
     path_bps: Annotated[PerWay | None, per_way(r.speed), "path"] = None
+    """Capacity of the path for reasons that the model does not know."""
     loss: Annotated[PerWay, per_way(r.share)] = PerWay(0.001, 0.001)
+    """Share of data packets that the router drops where it is the limit."""
     noise: Annotated[PerWay | None, per_way(noise_share)] = None
+    """Standard deviation of the throughput of 1 s; None: the twin's noise."""
     ping: Annotated[PingSpec, _ping] = PingSpec(0.4e-3, 0.5e-3, 0.7e-3, 0.05e-3)
     power: Annotated[TcpPowerSpec | None, r.section(TcpPowerSpec, "power")] = None
     variants: Annotated[tuple[tuple[str, TcpVariant], ...], _VARIANTS] = ()
     tunnel: TunnelSpec | None = None
+    """Tunnel of a variant."""

@@ -17,7 +17,7 @@ from .yamltree import Value
 T = TypeVar("T")
 
 NO_VARIANT = "none"
-"""Name of no variant: the DUT as the rest of its config describes it."""
+"""Name for the DUT without a variant, as the rest of its config describes it."""
 VARIANT_NAME = r"[a-z0-9][a-z0-9_-]{0,31}"
 _OTHER_NAME = rf"(?!{NO_VARIANT}$){VARIANT_NAME}"
 _OF_THE_DRIVER = re.compile(r"(?:forwarding|ip_forward|disable_ipv6)$")
@@ -34,26 +34,27 @@ def _setting(value: Value) -> str:
 
 @dataclass(frozen=True)
 class Variant:
-    """Differences from the DUT without it. nat: packets that leave by the last port get the DUT's address as source.
-
-    sysctls: kernel settings, where the DUT's interfaces are (in its namespace). offloads: as in ``linux:``, of which
-    they replace those of the same name. tunnel: as in ``endpoints:``; None: as there. pppoe: for TCP, the DUT dials in
-    to the server, and masquerades. wan: as for the DUT; None: as there. flow_offload: packets of known connections take
-    nft's flowtable, past most of the kernel's forwarding.
-    """
+    """Differences from the DUT without a variant."""
 
     firewall: Annotated[Firewall, firewall] = field(default_factory=Firewall)
     nat: Annotated[bool, r.boolean] = False
+    """Give packets that leave by the last port the DUT's address as their source."""
     sysctls: Annotated[tuple[tuple[str, str], ...], sysctls(_setting)] = ()
+    """Kernel settings, in the namespace of the DUT's interfaces."""
     offloads: Annotated[tuple[tuple[str, bool], ...], OFFLOADS] = ()
+    """Features by ethtool's names, on or off; they replace those of the same name under ``linux:``."""
     tunnel: Annotated[str | None, tunnel] = None
+    """Tunnel in place of that under ``endpoints:``; None: as there."""
     flow_offload: Annotated[bool, r.boolean] = False
+    """Send packets of known connections through nft's flowtable, past most of the kernel's forwarding."""
     pppoe: Annotated[bool, r.boolean] = False
+    """Dial in to the server of TCP tests, and masquerade."""
     wan: Annotated[Wan | None, wan] = None
+    """WAN in place of the DUT's; None: the DUT's."""
 
     @property
     def filters(self) -> bool:
-        """True if it has rules of a packet filter."""
+        """True if it needs rules of a packet filter."""
         return self.nat or self.pppoe or self.flow_offload or self.firewall.name != NONE
 
 
@@ -64,7 +65,7 @@ _CYCLES = r.number(0, 1e7)
 
 @dataclass(frozen=True)
 class TwinVariant:
-    """Cost of a packet to the twin in this variant; None: as without it. Units as in TwinSpec."""
+    """Costs of the twin in this variant, as in TwinSpec; None: as without it."""
 
     packet_cycles: Annotated[float | None, r.number(1, 1e7), "cycles_per_packet"] = None
     fetch_cycles: Annotated[float | None, _CYCLES, "cycles_per_fetch"] = None
@@ -72,7 +73,7 @@ class TwinVariant:
     byte_cycles: Annotated[float | None, _CYCLES, "cycles_per_byte"] = None
 
     def applied_to(self, twin: T) -> T:
-        """The TwinSpec with what is stated here."""
+        """Return the TwinSpec with the costs that are stated here."""
         stated = {one.name: value for one in fields(self) if (value := getattr(self, one.name)) is not None}
         return replace(twin, **stated)  # type: ignore[type-var]  # twin.py imports this module
 

@@ -1,4 +1,4 @@
-"""Links of a fleet: each tester's port to a DUT's interface, by a cable or through a switch that joins them by VLAN."""
+"""Links of a fleet: from testers' ports to DUTs' interfaces, by cable or through a switch that joins them by VLAN."""
 
 from __future__ import annotations
 
@@ -23,43 +23,48 @@ _END = r.pattern(
 )
 _VLAN = r.integer(1, 4094)
 PORT, VLAN = "{port}", "{vlan}"
-"""Stand in the words of a switch's commands for its port and the VLAN."""
+"""Placeholders in a switch's commands for its port and the VLAN."""
 _WAYS = ("netns", "local", "ssh", "cli")
 
 
 @dataclass(frozen=True)
 class FleetTester:
-    """A tester. ports: their numbers. speed_bps: of each port (L1 bit/s); None: as the DUTs'."""
+    """A tester of a fleet."""
 
     name: Annotated[str, NAME]
     ports: Annotated[tuple[int, ...], r.integers(0, 127)]
+    """Numbers of its ports."""
     speed_bps: Annotated[float | None, r.speed, "speed"] = None
+    """Line rate of each port (L1 bit/s); None: as the DUTs'."""
 
 
 @dataclass(frozen=True)
 class FleetSwitch:
-    """A switch. setting, unsetting: commands that put its port ``{port}`` into the VLAN ``{vlan}``, and out of it.
-
-    undone_if: words in its output that mean that nothing was left to undo. timeout_s: of each command. check: shows
-    the port, which is in the VLAN where ``matches`` is found in what is printed.
-    """
+    """A switch that joins testers to DUTs."""
 
     name: Annotated[str, NAME]
     transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
     setting: Annotated[Argvs, commands, "set"]
+    """Commands that put its port ``{port}`` into the VLAN ``{vlan}``."""
     unsetting: Annotated[Argvs, commands, "unset"]
+    """Commands that take its port ``{port}`` out of the VLAN."""
     undone_if: Annotated[str | None, r.text] = None
+    """Words in the output of ``unset`` that mean that nothing was left to undo."""
     timeout_s: Annotated[float, r.seconds, "timeout"] = 15.0
+    """Longest time of each command."""
     check: Annotated[tuple[str, ...] | None, command] = None
+    """Command that shows the port."""
     matches: Annotated[str | None, pattern()] = None
+    """Pattern found in the check's output if and only if the port is in the VLAN."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A cable between two ports. vlan: by which the switch at one end joins the DUT's port at the other to testers."""
+    """A cable between two ports."""
 
     ends: tuple[str, str]
     vlan: int | None = None
+    """VLAN by which the switch at one end joins the DUT's port at the other to testers."""
 
     def __str__(self) -> str:
         return " - ".join(self.ends)
@@ -77,18 +82,22 @@ def read_link(value: Value) -> Link:
 
 @dataclass(frozen=True)
 class Join:
-    """A tester's port and a DUT's interface that a switch joins. tester, dut: ``t1:0``; the ports are the switch's."""
+    """A tester's port and a DUT's interface that a switch joins."""
 
     switch: FleetSwitch
     tester: str
+    """The tester's port, as in ``t1:0``."""
     tester_port: str
+    """The switch's port to the tester."""
     dut: str
+    """The DUT's interface, as in ``netgate-vpp:ix0``."""
     dut_port: str
+    """The switch's port to the DUT."""
     vlan: int
 
     @property
     def ports(self) -> tuple[tuple[str, str], ...]:
-        """The switch's ports, each with the name of the tester or DUT that has it."""
+        """The switch's ports, each after the name of the tester or DUT at its other end."""
         return (box_of(self.tester), self.tester_port), (box_of(self.dut), self.dut_port)
 
     def __str__(self) -> str:
@@ -97,27 +106,27 @@ class Join:
 
 @dataclass
 class Wiring:
-    """Boxes of a fleet, and what is wired to what; the links are added as they are checked."""
+    """Boxes of a fleet and the cables between them; links are added as they are checked."""
 
     testers: Mapping[str, FleetTester]
     duts: Mapping[str, DutConfig]
     switches: Mapping[str, FleetSwitch]
     cables: set[tuple[str, str]] = field(default_factory=set)
-    """Testers, each with the end at the DUT."""
+    """Pairs of a tester and the end at the DUT."""
     plugged: dict[str, tuple[str, str, int | None]] = field(default_factory=dict)
-    """End at a tester or a DUT -> the switch, its port, and of a DUT the VLAN."""
+    """End at a tester or a DUT -> the switch, its port, and the VLAN of a DUT's port."""
 
     @property
     def boxes(self) -> Mapping[str, Mapping[str, object]]:
-        """All of them by name, for each kind."""
+        """Boxes by kind and name."""
         return {"tester": self.testers, "DUT": self.duts, "switch": self.switches}
 
     def kinds_of(self, link: Link) -> dict[str, str]:
-        """The ends of a link between boxes that are known, each with what has it: a tester, a DUT or a switch."""
+        """Map the kinds of known boxes (tester, DUT, switch) at the ends of a link to the ends."""
         return {kind: end for end in link.ends for kind, boxes in self.boxes.items() if box_of(end) in boxes}
 
     def path(self, tester: str, dut: str) -> tuple[Join, ...] | None:
-        """Joins by which this tester reaches this DUT, none where it is by cables alone; None: it does not."""
+        """Return the joins by which a tester reaches a DUT: none by cables alone; None where it does not reach it."""
         joins, cables = list[Join](), self.duts[dut].cables
         for cable in cables:
             end, own = f"{dut}:{cable.interface}", f"{tester}:{cable.tester}"
@@ -131,14 +140,14 @@ class Wiring:
         return tuple(joins) if cables else None
 
     def speeds_apart(self, tester: str, dut: str) -> str:
-        """Both speeds in words where they are known and differ."""
+        """Describe both speeds where they are known and differ; else return nothing."""
         own, other = self.testers[tester].speed_bps, self.duts[dut].speed_bps
         if not own or not other or own == other:
             return ""
         return f"speeds differ: {format_bits(own)} of {tester}, {format_bits(other)} of {dut}"
 
     def unreached(self, dut: str) -> str:
-        """Why nobody reaches the DUT."""
+        """Explain why no tester reaches the DUT."""
         cables = self.duts[dut].cables
         plugs = {self.plugged[end][0] for cable in cables if (end := f"{dut}:{cable.interface}") in self.plugged}
         testers = {box_of(end) for end, plug in self.plugged.items() if plug[0] in plugs} & self.testers.keys()
@@ -151,7 +160,7 @@ def box_of(end: str) -> str:
 
 
 def check_switches(items: Sequence[Value], switches: Sequence[FleetSwitch]) -> Iterator[ConfigError]:
-    """Yield what is wrong with each switch: its transport, and commands in the form that this takes."""
+    """Yield errors of each switch: in its transport, and commands not in the form that this takes."""
     for item, switch in zip(items, switches, strict=True):
         way = switch.transport.type
         yield from check_way(item.at("transport"), way, "a switch", _WAYS)
@@ -170,7 +179,7 @@ def check_switches(items: Sequence[Value], switches: Sequence[FleetSwitch]) -> I
 
 
 def check_links(items: Sequence[Value], links: Sequence[Link], wiring: Wiring) -> Iterator[ConfigError]:
-    """Yield what is wrong with each link, and add the others to the wiring."""
+    """Yield errors of each link, and add the links without any to the wiring."""
     taken, vlans = dict[str, int](), dict[tuple[str, int], int]()
     for item, link in zip(items, links, strict=True):
         pairs = list(zip(item.items("end"), link.ends, strict=False))
@@ -186,7 +195,7 @@ def check_links(items: Sequence[Value], links: Sequence[Link], wiring: Wiring) -
 
 
 def _add(item: Value, link: Link, wiring: Wiring, vlans: dict[tuple[str, int], int]) -> Iterator[ConfigError]:
-    """Add a link whose ends are known; or yield why it cannot be. vlans: of each switch, with the line of its link."""
+    """Add a link whose ends are known, or yield why it cannot be. vlans: switch and VLAN -> line of the link."""
     kinds = wiring.kinds_of(link)
     if "switch" in kinds:
         switch, _, port = kinds.pop("switch").partition(":")
@@ -198,25 +207,20 @@ def _add(item: Value, link: Link, wiring: Wiring, vlans: dict[tuple[str, int], i
                 return
             vlans[switch, link.vlan] = item.line
         wiring.plugged[end] = (switch, port, link.vlan)
-    elif (error := _wrong_port(item, kinds["tester"], kinds["DUT"], wiring.duts)) is not None:
-        yield error
-    else:
-        wiring.cables.add((box_of(kinds["tester"]), kinds["DUT"]))
-
-
-def _wrong_port(item: Value, own: str, other: str, duts: Mapping[str, DutConfig]) -> ConfigError | None:
-    """A cable from this tester's port to another interface than the DUT's config says; None: to the right one."""
-    tester, _, port = own.partition(":")
-    box, _, interface = other.partition(":")
-    (stated,) = (cable.tester for cable in duts[box].cables if cable.interface == interface)
+        return
+    tester, _, port = kinds["tester"].partition(":")
+    name, _, interface = kinds["DUT"].partition(":")
+    dut = wiring.duts[name]
+    (stated,) = (cable.tester for cable in dut.cables if cable.interface == interface)
     if port == str(stated):
-        return None
-    what = f"port {port} of {tester}, where {duts[box].file} has tester: {stated} for {interface}"
-    return item.wrong(what, f"link {tester}:{stated}, or correct the DUT's config")
+        wiring.cables.add((tester, kinds["DUT"]))
+    else:
+        what = f"port {port} of {tester}, where {dut.file} has tester: {stated} for {interface}"
+        yield item.wrong(what, f"link {tester}:{stated}, or correct the DUT's config")
 
 
 def _check_pair(item: Value, link: Link, wiring: Wiring) -> Iterator[ConfigError]:
-    """A link joins a tester and a DUT, of one speed; or one of them and a switch, a DUT with its VLAN."""
+    """Require a tester and a DUT of one speed; or one of them and a switch, with a VLAN if it is a DUT."""
     first, second = map(box_of, link.ends)
     kinds = {kind: box_of(end) for kind, end in wiring.kinds_of(link).items()}
     remedy = "a link joins two of a tester, a DUT and a switch: name one end of each"
@@ -242,7 +246,7 @@ def _check_end(value: Value, end: str, wiring: Wiring) -> Iterator[ConfigError]:
     box, _, port = end.partition(":")
     kinds = [kind for kind, boxes in wiring.boxes.items() if box in boxes]
     if len(kinds) > 1:
-        yield value.wrong(f"{box} is {' and '.join(f'a {kind}' for kind in kinds)}", f"rename the {kinds[0]}")
+        yield value.wrong(f"{box} is a {' and a '.join(kinds)}", f"rename the {kinds[0]}")
     elif kinds in (["tester"], ["DUT"]):
         if box in wiring.testers:
             ports, has, where = [str(number) for number in wiring.testers[box].ports], "it has", "its ports"

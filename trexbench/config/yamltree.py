@@ -1,8 +1,7 @@
-"""A YAML file -> values that know their file, line and key. Hostile files are refused.
+"""YAML files as values that know their file, line and key.
 
-Scalars stay text until a reader converts them, so that ``no``, ``1e3`` and ``12:34:56`` are taken as written.
-Anchors, aliases, tags and merges are refused: a configuration of one page needs none, and with them a small file can
-become a huge one.
+Scalars stay text until a reader converts them, so that ``no``, ``1e3`` and ``12:34:56`` are taken as written. Anchors,
+aliases and tags are refused: a configuration of one page needs none, and with them a small file can grow huge.
 """
 
 from __future__ import annotations
@@ -27,18 +26,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Value:
-    """One node: ``raw`` is a mapping, a list, text, or None where nothing was written; line counts from 1."""
+    """A node of the tree."""
 
     file: Path
     line: int
+    """Line of the file, from 1."""
     key: str
+    """Keys from the root to this node, joined by dots."""
     raw: Mapping[str, Value] | Sequence[Value] | str | None
+    """Contents; None where nothing was written."""
 
     def wrong(self, message: str, remedy: str) -> ConfigError:
+        """Return the error that this node has a wrong value."""
         return ConfigError(f"{self.file}:{self.line}: {self.key + ': ' if self.key else ''}{message}", remedy)
 
     def read(self, reader: Callable[[Value], T]) -> T:
-        """Apply the reader to this; its ConfigError gets file, line and key if it has none yet."""
+        """Apply the reader; add file, line and key to its ConfigError if it has none yet."""
         if self.raw is None:
             sign = "dash" if self.key.endswith("]") else "colon"
             raise self.wrong(f"nothing after the {sign}", "give it a value, or take the line out")
@@ -50,14 +53,14 @@ class Value:
         raise as_one(errors)
 
     def mapping(self, what: str, known: Sequence[str] = ()) -> Mapping[str, Value]:
-        """This as a mapping. known: its keys, for the message where it is none."""
+        """Return the mapping; ConfigError for anything else. known: possible keys, for the message."""
         if not isinstance(self.raw, Mapping):
             keys = f"keys under it: {', '.join(known)}" if known else "'name: value' lines under it"
             raise self.wrong(f"{_kind(self)} where {what} should be", f"write {keys}")
         return self.raw
 
     def unknown(self, known: Sequence[str]) -> Iterator[ConfigError]:
-        """One for each key of this mapping that is none of these."""
+        """Yield an error for each unknown key of this mapping."""
         for key, value in self.raw.items() if isinstance(self.raw, Mapping) else ():
             if key not in known:
                 close = difflib.get_close_matches(key, known, n=1)
@@ -65,63 +68,64 @@ class Value:
                 yield value.wrong("unknown key", fix)
 
     def items(self, what: str) -> Sequence[Value]:
-        """This as a list."""
+        """Return the list; ConfigError for anything else."""
         if isinstance(self.raw, (Mapping, str)) or self.raw is None:
             raise self.wrong(f"{_kind(self)} where a list of {what} should be", f"write '- ' before each {what}")
         return self.raw
 
     def text(self) -> str:
-        """This as the text that was written, without spaces around it."""
+        """Return the scalar as text without surrounding spaces; ConfigError for anything else."""
         if not isinstance(self.raw, str):
             raise self.wrong(f"{_kind(self)} where one value should be", "write the value on the line of its key")
         return self.raw.strip()
 
     def at(self, *path: str) -> Value:
-        """The node below these keys, or the last one on the way there: the place to name in a message."""
+        """Return the node below these keys, or the last one on the way there: the place to name in a message."""
         inner = self.raw.get(path[0]) if path and isinstance(self.raw, Mapping) else None
         return self if inner is None else inner.at(*path[1:])
 
     def texts(self) -> Iterator[Value]:
-        """Every scalar in it, itself included."""
+        """Yield every scalar below this node, or the node itself."""
         if isinstance(self.raw, str):
             yield self
         elif self.raw is not None:
-            for one in self.raw.values() if isinstance(self.raw, Mapping) else self.raw:
-                yield from one.texts()
+            for inner in self.raw.values() if isinstance(self.raw, Mapping) else self.raw:
+                yield from inner.texts()
 
     def leaves(self, *names: str) -> Iterator[Value]:
         """Yield the values under any of these keys, however deep, in the file's order."""
         if isinstance(self.raw, str) or self.raw is None:
             return
-        for name, one in self.raw.items() if isinstance(self.raw, Mapping) else (("", one) for one in self.raw):
+        for name, inner in self.raw.items() if isinstance(self.raw, Mapping) else (("", one) for one in self.raw):
             if name in names:
-                yield one
+                yield inner
             else:
-                yield from one.leaves(*names)
+                yield from inner.leaves(*names)
 
     def has(self, key: str) -> bool:
         return isinstance(self.raw, Mapping) and key in self.raw
 
     def missing(self, keys: Sequence[str], what: str) -> ConfigError:
+        """Return the error that these keys of a mapping are missing. what: kind of the mapping."""
         names, lines = (" and ".join(f"{text % key!r}" for key in keys) for text in ("%s", "%s: ..."))
         verb, them = ("is", "it") if len(keys) == 1 else ("are", "them")
         return self.wrong(f"{names} {verb} missing", f"{what} needs {them}: add {lines}")
 
 
 def as_one(errors: Sequence[ConfigError], where: str = "") -> ConfigError:
-    """One error that stands for all of these; where: how to see all of them."""
+    """Join errors into one. where: command that lists them all."""
     errors = list({str(error): error for error in errors}.values())  # one value may be read as two settings
     return errors[0] if len(errors) == 1 else ConfigErrors(errors, where)
 
 
 def raise_any(errors: Iterable[ConfigError], where: str = "") -> None:
-    """Raise all of these as one, if there are any."""
+    """Raise these errors as one, if there are any."""
     if errors := list(errors):
         raise as_one(errors, where)
 
 
 def read_each(parts: Iterable[tuple[Value, Callable[[Value], T]]], errors: Iterable[ConfigError] = ()) -> list[T]:
-    """Read each part with its reader; ConfigError with all that is wrong with them, after these errors."""
+    """Read each part with its reader; raise their errors together, after the given ones."""
     results, wrong = list[T](), list(errors)
     for value, reader in parts:
         try:
@@ -133,21 +137,25 @@ def read_each(parts: Iterable[tuple[Value, Callable[[Value], T]]], errors: Itera
 
 
 def load(path: Path, what: str) -> Value:
-    """The one document of a YAML file; ``what`` it is, for messages. ConfigError, with its line, for anything else."""
+    """Read a YAML file of one document; ConfigError, with its line, for anything else. what: kind of file."""
     return parse(path, read_text(path, what))
 
 
 def parse(path: Path, text: str) -> Value:
-    """The one document of this YAML text, which was read from ``path``."""
+    """Parse a YAML text of one document, which was read from ``path``; ConfigError as in load."""
     try:
-        loader = _Careful(text)
+        loader = _StrictLoader(text)
         loader.name = str(path)
         node = loader.get_node() if loader.check_node() else None
         if loader.check_node():
             line = loader.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
             raise ConfigError(f"{path}:{line}: a second document", "a file has one: drop the '---'")
     except yaml.MarkedYAMLError as error:
-        raise _malformed(path, error) from None
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        problem = " ".join((error.problem or "cannot be read").split())
+        fix = "indent with spaces" if "\\t" in problem else "check indentation, colons and quotes there and just above"
+        raise ConfigError(f"{path}:{line}: malformed YAML ({problem})", fix) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})", "save it as plain text") from None
     if node is None:
@@ -156,7 +164,7 @@ def parse(path: Path, text: str) -> Value:
 
 
 def read_text(path: Path, what: str) -> str:
-    """The text of a small UTF-8 file. ConfigError for anything else, such as a pipe, which may never end."""
+    """Read a small UTF-8 file; ConfigError for anything else, such as a pipe, which may never end."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -165,7 +173,7 @@ def read_text(path: Path, what: str) -> str:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}", "name a readable file") from None
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path}: more than {MAX_BYTES} bytes are no {what}", f"name the file of a {what}")
+        raise ConfigError(f"{path}: too large for a {what} (over {MAX_BYTES} bytes)", f"name the file of a {what}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -174,10 +182,9 @@ def read_text(path: Path, what: str) -> str:
         raise ConfigError(f"{path}:{line}: not UTF-8 text (byte {byte})", "save it as UTF-8") from None
 
 
-class _Careful(yaml.SafeLoader):
-    """Looks at each event before a node is built of it; recursion ends at MAX_DEPTH."""
-
+class _StrictLoader(yaml.SafeLoader):
     depth = 0
+    """Depth of nesting, at most MAX_DEPTH, so that no file exhausts the stack."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -214,16 +221,8 @@ def _convert(path: Path, node: yaml.Node, key: str, line: int) -> Value:
     return Value(path, line, key, mapping)
 
 
-def _malformed(path: Path, error: yaml.MarkedYAMLError) -> ConfigError:
-    mark = error.problem_mark or error.context_mark
-    line = mark.line + 1 if mark else 1
-    problem = " ".join((error.problem or "cannot be read").split())
-    fix = "indent with spaces" if "\\t" in problem else "check indentation, colons and quotes there and just above"
-    return ConfigError(f"{path}:{line}: malformed YAML ({problem})", fix)
-
-
 def _join(key: str, name: str) -> str:
-    """The joined key, printable, for messages of one line."""
+    # Messages are one printable line, whatever a key contains.
     shown = name if name.isprintable() and len(name) <= 80 else repr(name[:80])
     return f"{key}.{shown}" if key else shown
 

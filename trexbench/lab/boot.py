@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
-from ..config.vm import MANAGEMENT_PORT, ConsoleLogin
+from ..config.lab import MANAGEMENT_PORT, ConsoleLogin
 from ..core.errors import LabError
 from ..core.patterns import find
 from ..lock import run_dir

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..config.endpoints import lab_namespace
-from ..config.model import DutConfig, LabConfig
+from ..config.lab import LabConfig
+from ..config.model import DutConfig
 from ..core.errors import ConfigError
 
 RPC_PORT = 4501

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..config.endpoints import lab_namespace
-from ..config.vm import MANAGEMENT_PORT, NICS, LabVm
+from ..config.lab import MANAGEMENT_PORT, NICS, LabVm
 from ..core.errors import LabError
 from ..core.run import EMULATOR
 from ..lock import run_dir
